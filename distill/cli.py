@@ -1,0 +1,262 @@
+"""What every command shares: a dataclass becomes flags, errors become exit codes, work shows progress.
+
+A command is a frozen dataclass of settings and a function `run(config) -> str`, whose text is the
+last line printed. Precedence: the field's default < `--preset` < `--config file` < flag.
+
+Exit codes: 0 done; 2 a wrong flag value; 1 data or environment (one line); 130 or 143 after Ctrl-C
+or SIGTERM, with the command that resumes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import os
+import shlex
+import signal
+import sys
+import time
+import types
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+
+Config = TypeVar("Config")
+
+
+class UserError(Exception):
+    """A problem the user can mend: printed as one line, exit 1."""
+
+
+class Interrupted(BaseException):
+    """SIGINT or SIGTERM arrived; work unwinds and the process exits with `code`."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.code = 128 + number
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        print(f"{self.prog}: {message} (--help lists the flags)", file=sys.stderr)
+        raise SystemExit(2)
+
+
+def setting(default: Any, help: str) -> Any:
+    """A config field with its sentence for `--help`."""
+    if isinstance(default, (list, dict)):
+        raise TypeError("defaults are immutable")
+    return dataclasses.field(default=default, metadata={"help": help})
+
+
+def parse(
+    config_class: type[Config],
+    arguments: Sequence[str] | None,
+    presets: Mapping[str, Mapping[str, Any]] | None = None,
+    prog: str | None = None,
+) -> Config:
+    """The config that flags, a preset and a JSON file describe; exits with 2 on a wrong value.
+
+    Every field becomes a flag. A field of type bool becomes `--name` / `--no-name`, a tuple takes
+    several words, a Literal lists its choices, and `X | None` accepts "none".
+    """
+    hints = typing.get_type_hints(config_class)
+    parser = _Parser(
+        prog=prog,
+        description=(config_class.__doc__ or "").strip().split("\n")[0],
+        allow_abbrev=False,
+    )
+    if presets:
+        parser.add_argument("--preset", choices=sorted(presets), help="a named set of values")
+    parser.add_argument("--config", type=Path, metavar="FILE", help="a JSON file of values, as stored beside outputs")
+    for field in dataclasses.fields(config_class):  # type: ignore[arg-type]
+        _add_flag(parser, field, hints[field.name])
+    given = vars(parser.parse_args(arguments))
+    values: dict[str, Any] = dict((presets or {}).get(given.pop("preset", None) or "", {}))
+    if path := given.pop("config", None):
+        values |= _read_config(parser, config_class, hints, path)
+    values |= {name: value for name, value in given.items() if value is not None}
+    values = {name: None if value is _NONE else value for name, value in values.items()}
+    try:
+        return config_class(**values)
+    except (ValueError, TypeError) as error:
+        parser.error(str(error))
+
+
+_NONE = object()
+"""Stands for an explicit "none" on the command line, where None means "not given"."""
+
+
+def _add_flag(parser: argparse.ArgumentParser, field: dataclasses.Field[Any], hint: Any) -> None:
+    flag = "--" + field.name.replace("_", "-")
+    shown = " ".join(map(str, field.default)) if isinstance(field.default, tuple) else field.default
+    required = field.default is dataclasses.MISSING
+    text = field.metadata.get("help", "") + ("" if required or shown is None else f" [{shown}]")
+    options: dict[str, Any] = {"help": text.replace("%", "%%"), "required": required, "default": None}
+    optional = typing.get_origin(hint) in (typing.Union, types.UnionType)
+    kind = next(arg for arg in typing.get_args(hint) if arg is not type(None)) if optional else hint
+    if kind is bool:
+        options["action"] = argparse.BooleanOptionalAction
+    elif typing.get_origin(kind) is typing.Literal:
+        options |= {"choices": typing.get_args(kind)}
+    elif typing.get_origin(kind) is tuple:
+        options |= {"nargs": "*", "type": typing.get_args(kind)[0], "metavar": field.name.upper()}
+    else:
+        options |= {"type": _optional(kind) if optional else _named(kind), "metavar": field.name.upper()}
+    parser.add_argument(flag, **options)
+
+
+def _named(kind: Callable[[str], Any]) -> Callable[[str], Any]:
+    def convert(text: str) -> Any:
+        return kind(text)
+
+    convert.__name__ = {"int": "whole number", "float": "number"}.get(getattr(kind, "__name__", ""), "value")
+    return convert
+
+
+def _optional(kind: Callable[[str], Any]) -> Callable[[str], Any]:
+    def convert(text: str) -> Any:
+        return _NONE if text.lower() == "none" else kind(text)
+
+    convert.__name__ = _named(kind).__name__
+    return convert
+
+
+def _read_config(parser: _Parser, config_class: type, hints: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    try:
+        stored = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        parser.error(f"--config {path}: {error}")
+    if not isinstance(stored, dict):
+        parser.error(f"--config {path}: not a JSON object")
+    if unknown := sorted(set(stored) - set(hints)):
+        parser.error(f"--config {path}: no such setting: {', '.join(unknown)}")
+    return {name: _from_json(value, hints[name]) for name, value in stored.items()}
+
+
+def _from_json(value: Any, hint: Any) -> Any:
+    kinds = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
+    if isinstance(value, str) and Path in kinds:
+        return Path(value)
+    if isinstance(value, list):
+        return tuple(value)
+    return value
+
+
+def as_json(config: Any) -> dict[str, Any]:
+    """A config as plain JSON values, in the form `--config` reads."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, Path):
+            return str(value)
+        return [plain(item) for item in value] if isinstance(value, tuple) else value
+
+    return {field.name: plain(getattr(config, field.name)) for field in dataclasses.fields(config)}
+
+
+def check(condition: bool, name: str, value: Any, requirement: str) -> None:
+    """Raise ValueError naming the flag, its value and what it must be, unless `condition` holds."""
+    if not condition:
+        raise ValueError(f"--{name.replace('_', '-')} {value} must be {requirement}")
+
+
+def main(
+    stage: str,
+    config_class: type[Config],
+    run: Callable[[Config], str],
+    presets: Mapping[str, Mapping[str, Any]] | None = None,
+    arguments: Sequence[str] | None = None,
+) -> int:
+    """Parse, run and report one command; the return value is the exit code."""
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        config = parse(config_class, arguments, presets, prog=f"distill {stage}")
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    previous = {number: signal.signal(number, _interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        print(run(config), flush=True)
+    except UserError as error:
+        print(f"distill {stage}: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"distill {stage}: {where}{error.strerror or error}", file=sys.stderr)
+        return 1
+    except Interrupted as stop:
+        command = shlex.join(["python", "-m", f"distill.{stage}", *arguments])
+        print(f"\nstopped by {stop}; to go on: {command}", file=sys.stderr)
+        return stop.code
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+    return 0
+
+
+def _interrupt(number: int, _frame: Any) -> NoReturn:
+    raise Interrupted(number)
+
+
+class Progress:
+    """A progress bar on a terminal, a plain line now and then otherwise. Used as a context manager.
+
+    Args:
+      total, unit: amount of work and what it is counted in.
+      done: work finished before this process started; not counted in the rate.
+      every: seconds between plain lines.
+    """
+
+    def __init__(self, total: int, unit: str, done: int = 0, every: float = 15.0) -> None:
+        self.total, self.unit, self.start, self.done, self.every = total, unit, done, done, every
+        self.began = self.last = time.monotonic()
+        self.note = ""
+        self.bar: Any = None
+
+    def __enter__(self) -> Progress:
+        if sys.stderr.isatty():
+            from tqdm import tqdm
+
+            self.bar = tqdm(total=self.total, initial=self.done, unit=self.unit, dynamic_ncols=True, smoothing=0.1)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.bar is not None:
+            self.bar.close()
+
+    def advance(self, amount: int, note: str = "") -> None:
+        """Count work as done and show it, with a word on how it goes."""
+        self.done += amount
+        self.note = note
+        if self.bar is not None:
+            self.bar.set_postfix_str(note, refresh=False)
+            self.bar.update(amount)
+        elif time.monotonic() - self.last >= self.every or self.done >= self.total:
+            self.last = time.monotonic()
+            seconds = self.last - self.began
+            rate = (self.done - self.start) / max(seconds, 1e-9)
+            left = (self.total - self.done) / rate if rate else float("inf")
+            print(
+                f"{self.done}/{self.total} {self.unit} · {rate:.1f} {self.unit}/s · {note}"
+                f"{' · ' if note else ''}{duration(left)} left",
+                file=sys.stderr,
+                flush=True,
+            )
+
+
+def duration(seconds: float) -> str:
+    """A duration as people say it: 42 s, 3 min 20 s, 2 h 05 min."""
+    if seconds != seconds or seconds == float("inf"):
+        return "unknown time"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def cores() -> int:
+    """Processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

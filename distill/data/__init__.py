@@ -1,0 +1,1 @@
+"""What is stored: rows, shards, tables. Imports game/ and search/."""

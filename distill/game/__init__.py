@@ -1,0 +1,1 @@
+"""What a position is: rules and encodings. Imports no other room."""

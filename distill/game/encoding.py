@@ -1,0 +1,60 @@
+"""The only place where a position becomes an array: boards, planes, tokens, and back.
+
+Dimensions: B batch, H = 6 rows (row 0 on top), W = 7 columns, T = 42 cells in row-major order.
+All encodings are seen from the side to move, so they say "own" and "opponent", never a colour.
+
+    boards  int8  (B, H, W)      +1 own, -1 opponent, 0 empty
+    planes  bool  (B, H, W, C)   C = 2: own, opponent;  C = 3: own, opponent, empty
+    tokens  int8  (B, T)         0 empty, 1 own, 2 opponent
+
+`planes` and `tokens` start from boards and take the array module to work with, NumPy by default:
+inside a Keras graph the same lines run on `keras.ops`, so training and serving cannot differ.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from distill.game.rules import BITS_PER_COLUMN, CELLS, COLUMNS, ROWS
+
+ENCODING_VERSION = 1
+"""Raised whenever a plane, a token or their order changes meaning."""
+
+EMPTY_TOKEN, OWN_TOKEN, OPPONENT_TOKEN = range(3)
+
+_CELL_BITS = np.array(
+    [BITS_PER_COLUMN * column + ROWS - 1 - row for row in range(ROWS) for column in range(COLUMNS)], np.uint64
+)
+"""uint64 (T,), the bit of each cell in row-major order from the top."""
+
+
+def boards(current: ArrayLike, mask: ArrayLike) -> NDArray[np.int8]:
+    """int8 (B, 6, 7) boards of bitboards `current` and `mask`, uint64 (B,)."""
+    own = np.asarray(current, np.uint64)[..., None] >> _CELL_BITS & np.uint64(1)
+    stones = np.asarray(mask, np.uint64)[..., None] >> _CELL_BITS & np.uint64(1)
+    cells = 2 * own.astype(np.int8) - stones.astype(np.int8)
+    return cells.reshape(*cells.shape[:-1], ROWS, COLUMNS)
+
+
+def bitboards(boards: ArrayLike) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """current, mask: uint64 (B,) of int8 boards (B, 6, 7); the inverse of `boards`."""
+    cells = np.asarray(boards)
+    cells = cells.reshape(*cells.shape[:-2], CELLS)
+    weights = np.uint64(1) << _CELL_BITS
+    current = ((cells > 0) * weights).sum(-1, dtype=np.uint64)
+    mask = ((cells != 0) * weights).sum(-1, dtype=np.uint64)
+    return current, mask
+
+
+def planes(boards: Any, channels: int = 2, ops: Any = np) -> Any:
+    """bool (B, 6, 7, channels) planes of boards (B, 6, 7); `channels` is 2 or 3."""
+    values = {2: (1, -1), 3: (1, -1, 0)}[channels]
+    return ops.stack([ops.equal(boards, value) for value in values], axis=-1)
+
+
+def tokens(boards: Any, ops: Any = np) -> Any:
+    """(B, 42) tokens of boards (B, 6, 7), in the boards' dtype: 0 empty, 1 own, 2 opponent."""
+    return ops.reshape(ops.where(ops.less(boards, 0), OPPONENT_TOKEN, boards), (-1, CELLS))

@@ -1,0 +1,229 @@
+"""The rules of Connect 4 on two bitboards.
+
+A position is two 49-bit integers. Every column has seven bits: six cells, bottom first, and one
+spare bit on top that is always 0, so that no line of four runs from one column into the next.
+
+    .  spare   6 13 20 27 34 41 48
+    row 0      5 12 19 26 33 40 47      row 0 is the top row, everywhere outside bitboards
+    row 1      4 11 18 25 32 39 46
+    row 2      3 10 17 24 31 38 45
+    row 3      2  9 16 23 30 37 44
+    row 4      1  8 15 22 29 36 43
+    row 5      0  7 14 21 28 35 42
+    column     0  1  2  3  4  5  6      columns are 0-6 in code and 1-7 on screen
+
+Worked example, the moves "445" (X begins, so O is to move):
+
+    . . . . . . .
+    . . . . . . .      mask    = bits 21, 22, 28 = 0x10600000   all stones
+    . . . . . . .      current = bit 22          = 0x00400000   stones of the side to move (O)
+    . . . . . . .
+    . . . O . . .
+    . . . X X . .
+
+Functions on bits take Python integers or NumPy uint64 arrays alike; a winner is always the side
+that has just moved, so "is it over" asks about the stones that are *not* `current`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+ROWS = 6
+COLUMNS = 7
+CELLS = ROWS * COLUMNS
+BITS_PER_COLUMN = ROWS + 1
+CENTRE = COLUMNS // 2
+
+BOTTOM_ROW = sum(1 << (BITS_PER_COLUMN * column) for column in range(COLUMNS))
+TOP_ROW = BOTTOM_ROW << (ROWS - 1)
+COLUMN_0 = (1 << ROWS) - 1
+FULL_BOARD = BOTTOM_ROW * COLUMN_0
+
+COLUMNS_FROM_CENTRE = (3, 2, 4, 1, 5, 0, 6)
+"""Columns nearest the centre first, the lower of two equally near ones first: the tie-break order."""
+
+LINE_SHIFTS = (1, BITS_PER_COLUMN - 1, BITS_PER_COLUMN, BITS_PER_COLUMN + 1)
+"""Bit distances between neighbours on a line: vertical, falling diagonal, horizontal, rising diagonal."""
+
+Bits = TypeVar("Bits", int, NDArray[np.uint64])
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Stones of the side to move and all stones, both as bitboards in the layout above."""
+
+    current: int
+    mask: int
+
+    @property
+    def opponent(self) -> int:
+        """Stones of the side that has just moved."""
+        return self.current ^ self.mask
+
+    @property
+    def ply(self) -> int:
+        """Stones on the board."""
+        return self.mask.bit_count()
+
+
+EMPTY = Position(0, 0)
+
+
+def column_bits(column: int) -> int:
+    """The six cells of a column."""
+    return COLUMN_0 << (BITS_PER_COLUMN * column)
+
+
+def is_legal(position: Position, column: int) -> bool:
+    """Whether the column exists and has an empty cell."""
+    return 0 <= column < COLUMNS and not position.mask & (TOP_ROW & column_bits(column))
+
+
+def legal_columns(position: Position) -> list[int]:
+    """Columns that are not full, in ascending order."""
+    return [column for column in range(COLUMNS) if is_legal(position, column)]
+
+
+def play(position: Position, column: int) -> Position:
+    """The position after a stone of the side to move falls into a column that is not full."""
+    stone = (position.mask + (1 << (BITS_PER_COLUMN * column))) & column_bits(column)
+    return Position(position.opponent, position.mask | stone)
+
+
+def has_four(stones: Bits) -> Bits | bool:
+    """Whether the stones hold four in a line; bool for an integer, bool array for an array."""
+    found = stones & 0
+    for shift in LINE_SHIFTS:
+        pairs = stones & (stones >> shift)
+        found = found | (pairs & (pairs >> (2 * shift)))
+    return found != 0
+
+
+def is_won(position: Position) -> bool:
+    """Whether the side that has just moved has four in a line."""
+    return bool(has_four(position.opponent))
+
+
+def is_over(position: Position) -> bool:
+    """Whether the game is won or the board is full."""
+    return position.mask == FULL_BOARD or is_won(position)
+
+
+def mirror_bits(bits: Bits) -> Bits:
+    """The bits reflected left to right."""
+    mirrored = bits & column_bits(CENTRE)
+    for column in range(CENTRE):
+        distance = BITS_PER_COLUMN * (COLUMNS - 1 - 2 * column)
+        mirrored = mirrored | ((bits & column_bits(column)) << distance)
+        mirrored = mirrored | ((bits & column_bits(COLUMNS - 1 - column)) >> distance)
+    return mirrored
+
+
+def mirror(position: Position) -> Position:
+    """The position reflected left to right; the side to move stays."""
+    return Position(mirror_bits(position.current), mirror_bits(position.mask))
+
+
+def canonicalise(
+    current: NDArray[np.uint64], mask: NDArray[np.uint64]
+) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.bool_]]:
+    """Of each board and its mirror the one with the smaller (current, mask).
+
+    Returns:
+      current, mask: uint64 (B,), the canonical boards.
+      mirrored: bool (B,), True where the mirror was taken.
+    """
+    other_current, other_mask = mirror_bits(current), mirror_bits(mask)
+    mirrored = (other_current < current) | ((other_current == current) & (other_mask < mask))
+    return np.where(mirrored, other_current, current), np.where(mirrored, other_mask, mask), mirrored
+
+
+def legal_mask(mask: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """bool (B, 7), True where the column may be played; `mask` is uint64 (B,)."""
+    tops = np.array([TOP_ROW & column_bits(column) for column in range(COLUMNS)], np.uint64)
+    return (np.asarray(mask, np.uint64)[:, None] & tops) == 0
+
+
+def problem_with(position: Position) -> str | None:
+    """Why two integers are no position that a game can pass through, or None.
+
+    Checks what can be seen on the board: stray bits, floating stones, stone counts, a line of the
+    side to move, and lines of the last mover that no single last stone explains.
+    """
+    current, mask = position.current, position.mask
+    if mask & ~FULL_BOARD:
+        return "stones outside the 42 cells"
+    if current & ~mask:
+        return "stones of the side to move on empty cells"
+    if (mask + BOTTOM_ROW) & mask:
+        return "a stone floats above an empty cell"
+    if current.bit_count() != mask.bit_count() // 2:
+        return "the stone counts do not fit alternating moves"
+    if has_four(current):
+        return "the side to move already has four in a line"
+    opponent = position.opponent
+    tops = mask & ~(mask >> 1) & opponent
+    if has_four(opponent) and all(has_four(opponent ^ stone) for stone in _each_bit(tops)):
+        return "no single last stone explains the lines of four"
+    return None
+
+
+def _each_bit(bits: int) -> Iterator[int]:
+    while bits:
+        yield bits & -bits
+        bits &= bits - 1
+
+
+def from_moves(moves: str | Iterable[int]) -> Position:
+    """The position after a move string such as "4455" (columns 1-7) or after columns 0-6.
+
+    Raises ValueError naming the move that is no column, falls into a full one, or comes after the end.
+    """
+    position = EMPTY
+    for number, move in enumerate(moves, start=1):
+        text = str(move) if isinstance(moves, str) else str(move + 1)
+        if len(text) != 1 or text not in "1234567":
+            raise ValueError(f"move {number} is {text!r}, not a column from 1 to 7")
+        column = int(text) - 1
+        if is_over(position):
+            raise ValueError(f"move {number} comes after the end of the game")
+        if not is_legal(position, column):
+            raise ValueError(f"move {number} falls into column {text}, which is full")
+        position = play(position, column)
+    return position
+
+
+def parse_board(drawing: str) -> Position:
+    """A drawing of six lines, top row first, X for the first player, O for the second, . for empty.
+
+    Blanks are ignored. The side to move follows from the counts. Raises ValueError for a drawing
+    that is no position.
+    """
+    rows = ["".join(line.split()) for line in drawing.strip().splitlines()]
+    if len(rows) != ROWS or any(len(row) != COLUMNS or set(row) - set("XO.") for row in rows):
+        raise ValueError(f"a board is {ROWS} lines of {COLUMNS} cells, each X, O or .")
+    stones = {"X": 0, "O": 0, ".": 0}
+    for row, line in enumerate(rows):
+        for column, cell in enumerate(line):
+            stones[cell] |= 1 << (BITS_PER_COLUMN * column + ROWS - 1 - row)
+    mask = stones["X"] | stones["O"]
+    position = Position(stones["O"] if mask.bit_count() % 2 else stones["X"], mask)
+    if problem := problem_with(position):
+        raise ValueError(f"not a position: {problem}")
+    return position
+
+
+def draw(position: Position) -> str:
+    """Six lines, top row first, in the form `parse_board` reads."""
+    first = position.opponent if position.ply % 2 else position.current
+    lines = []
+    for row in range(ROWS):
+        cells = [1 << (BITS_PER_COLUMN * column + ROWS - 1 - row) for column in range(COLUMNS)]
+        lines.append(" ".join("." if not position.mask & c else "X" if first & c else "O" for c in cells))
+    return "\n".join(lines)

@@ -1,0 +1,1 @@
+"""What is right: players, matches, grades. Imports every room to its left."""

@@ -1,0 +1,1 @@
+"""What learns: the networks and their saved form. Imports game/."""

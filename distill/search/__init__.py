@@ -1,0 +1,1 @@
+"""How a position is thought about: playouts, the search tree, the teacher. Imports game/."""
