@@ -44,11 +44,11 @@ class _Parser(argparse.ArgumentParser):
         raise SystemExit(2)
 
 
-def setting(default: Any, help: str) -> Any:
-    """A config field with its sentence for `--help`."""
+def setting(default: Any, help: str, positional: bool = False) -> Any:
+    """A config field with its sentence for `--help`; a positional tuple takes the words without a flag."""
     if isinstance(default, (list, dict)):
         raise TypeError("defaults are immutable")
-    return dataclasses.field(default=default, metadata={"help": help})
+    return dataclasses.field(default=default, metadata={"help": help, "positional": positional})
 
 
 def parse(
@@ -76,55 +76,78 @@ def parse(
     given = vars(parser.parse_args(arguments))
     values: dict[str, Any] = dict((presets or {}).get(given.pop("preset", None) or "", {}))
     if path := given.pop("config", None):
-        values |= _read_config(parser, config_class, hints, path)
+        values |= _read_config(parser, hints, path)
     values |= {name: value for name, value in given.items() if value is not None}
     values = {name: None if value is _NONE else value for name, value in values.items()}
+    values = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+    required = [field.name for field in dataclasses.fields(config_class) if field.default is dataclasses.MISSING]  # type: ignore[arg-type]
+    if missing := [_flag(name) for name in required if name not in values]:
+        parser.error(f"needs {', '.join(missing)}")
     try:
         return config_class(**values)
     except (ValueError, TypeError) as error:
         parser.error(str(error))
 
 
-_NONE = object()
-"""Stands for an explicit "none" on the command line, where None means "not given"."""
+class _None:
+    """Stands for an explicit "none" on the command line, where None means "not given"."""
+
+    def __repr__(self) -> str:
+        return "none"
+
+
+_NONE = _None()
+
+
+def _flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def _kinds(hint: Any) -> tuple[Any, bool]:
+    """The type itself and whether None may stand in its place."""
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        return next(kind for kind in typing.get_args(hint) if kind is not type(None)), True
+    return hint, False
 
 
 def _add_flag(parser: argparse.ArgumentParser, field: dataclasses.Field[Any], hint: Any) -> None:
-    flag = "--" + field.name.replace("_", "-")
     shown = " ".join(map(str, field.default)) if isinstance(field.default, tuple) else field.default
-    required = field.default is dataclasses.MISSING
-    text = field.metadata.get("help", "") + ("" if required or shown is None else f" [{shown}]")
-    options: dict[str, Any] = {"help": text.replace("%", "%%"), "required": required, "default": None}
-    optional = typing.get_origin(hint) in (typing.Union, types.UnionType)
-    kind = next(arg for arg in typing.get_args(hint) if arg is not type(None)) if optional else hint
+    text = field.metadata.get("help", "") + ("" if shown in (dataclasses.MISSING, None, "") else f" [{shown}]")
+    options: dict[str, Any] = {"help": text.replace("%", "%%"), "default": None}
+    kind, optional = _kinds(hint)
+    if field.metadata.get("positional"):
+        words = {"nargs": "*", "type": typing.get_args(kind)[0], "default": argparse.SUPPRESS}
+        parser.add_argument(field.name, metavar=field.name.upper(), help=options["help"], **words)
+        return
     if kind is bool:
         options["action"] = argparse.BooleanOptionalAction
     elif typing.get_origin(kind) is typing.Literal:
-        options |= {"choices": typing.get_args(kind)}
+        choices = typing.get_args(kind)
+        options |= {"choices": (*choices, _NONE) if optional else choices, "type": _reader(type(choices[0]), optional)}
+        options["metavar"] = "{" + ",".join(map(str, options["choices"])) + "}"
     elif typing.get_origin(kind) is tuple:
-        options |= {"nargs": "*", "type": typing.get_args(kind)[0], "metavar": field.name.upper()}
+        items = typing.get_args(kind)
+        length = "*" if items[-1] is Ellipsis else len(items)
+        options |= {"nargs": length, "type": _reader(items[0], False), "metavar": field.name.upper()}
     else:
-        options |= {"type": _optional(kind) if optional else _named(kind), "metavar": field.name.upper()}
-    parser.add_argument(flag, **options)
+        options |= {"type": _reader(kind, optional), "metavar": field.name.upper()}
+    parser.add_argument(_flag(field.name), **options)
 
 
-def _named(kind: Callable[[str], Any]) -> Callable[[str], Any]:
+_NAMES = {bool: "true or false", int: "whole number", float: "number", str: "text", Path: "path"}
+
+
+def _reader(kind: Callable[[str], Any], optional: bool) -> Callable[[str], Any]:
+    """Turns a word of the command line into a value; argparse names what it expected by `__name__`."""
+
     def convert(text: str) -> Any:
-        return kind(text)
+        return _NONE if optional and text.lower() == "none" else kind(text)
 
-    convert.__name__ = {"int": "whole number", "float": "number"}.get(getattr(kind, "__name__", ""), "value")
+    convert.__name__ = _NAMES.get(typing.cast(type, kind), "value")
     return convert
 
 
-def _optional(kind: Callable[[str], Any]) -> Callable[[str], Any]:
-    def convert(text: str) -> Any:
-        return _NONE if text.lower() == "none" else kind(text)
-
-    convert.__name__ = _named(kind).__name__
-    return convert
-
-
-def _read_config(parser: _Parser, config_class: type, hints: Mapping[str, Any], path: Path) -> dict[str, Any]:
+def _read_config(parser: _Parser, hints: Mapping[str, Any], path: Path) -> dict[str, Any]:
     try:
         stored = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -133,16 +156,35 @@ def _read_config(parser: _Parser, config_class: type, hints: Mapping[str, Any], 
         parser.error(f"--config {path}: not a JSON object")
     if unknown := sorted(set(stored) - set(hints)):
         parser.error(f"--config {path}: no such setting: {', '.join(unknown)}")
-    return {name: _from_json(value, hints[name]) for name, value in stored.items()}
+    values = {}
+    for name, value in stored.items():
+        try:
+            values[name] = _from_json(value, hints[name])
+        except ValueError as error:
+            parser.error(f"--config {path}: {name}: {json.dumps(value)} is not {error}")
+    return values
 
 
 def _from_json(value: Any, hint: Any) -> Any:
-    kinds = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
-    if isinstance(value, str) and Path in kinds:
-        return Path(value)
-    if isinstance(value, list):
-        return tuple(value)
-    return value
+    """A JSON value as the field's type. Raises ValueError saying what was expected."""
+    kind, optional = _kinds(hint)
+    if optional and value is None:
+        return None
+    if typing.get_origin(kind) is typing.Literal:
+        choices = typing.get_args(kind)
+        if value not in choices:
+            raise ValueError(f"one of {', '.join(map(str, choices))}")
+        return value
+    if typing.get_origin(kind) is tuple:
+        items = typing.get_args(kind)
+        length = None if items[-1] is Ellipsis else len(items)
+        if not isinstance(value, list) or length not in (None, len(value)):
+            raise ValueError("a list" + (f" of {length}" if length else ""))
+        return tuple(_from_json(entry, items[0]) for entry in value)
+    accepted = {float: (int, float), Path: (str,)}.get(kind, (kind,))
+    if not isinstance(value, accepted) or (isinstance(value, bool) and kind is not bool):
+        raise ValueError(f"a {_NAMES.get(kind, 'value')}" if kind is not bool else _NAMES[bool])
+    return kind(value)
 
 
 def as_json(config: Any) -> dict[str, Any]:
@@ -159,7 +201,7 @@ def as_json(config: Any) -> dict[str, Any]:
 def check(condition: bool, name: str, value: Any, requirement: str) -> None:
     """Raise ValueError naming the flag, its value and what it must be, unless `condition` holds."""
     if not condition:
-        raise ValueError(f"--{name.replace('_', '-')} {value} must be {requirement}")
+        raise ValueError(f"{_flag(name)} {value} must be {requirement}")
 
 
 def main(
@@ -260,3 +302,8 @@ def duration(seconds: float) -> str:
 def cores() -> int:
     """Processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def say(line: str) -> None:
+    """One line of news for the user, apart from the result on standard output."""
+    print(line, file=sys.stderr, flush=True)

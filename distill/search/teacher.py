@@ -1,0 +1,382 @@
+"""The teacher: UCT with playouts, root noise and a majority of independent searches (SOURCES.md A).
+
+A position goes in, a `SearchResult` comes out; `play` goes on with the majority's move to the end of
+the game, for many games side by side. Each lane works on one game and holds one search at a time, so
+a game's record is a function of its own draws, whichever other games are in flight.
+
+The score of a child is mean return + c * w * sqrt(ln N / n), with w = 1 below the root and, at the
+root, w = n_legal * ((1 - f) / n_legal + f * Dirichlet(alpha)) for a noise fraction f. Choice of a
+search: most visits, then higher mean, then nearest the centre, then lower column. Majority: most
+votes, then most summed visits, then nearest the centre, then lower column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from distill.cli import check, setting
+from distill.game.rules import COLUMNS, COLUMNS_FROM_CENTRE, Position, is_over
+from distill.search import tree
+from distill.search.compiled import SLOTS, inline, jit
+from distill.search.rollout import BOTTOM, FULL, ONE, ZERO, U, has_four
+from distill.search.tree import TOTAL, UNVISITED, WIDTH, Forest
+
+SEARCH_VERSION = 1
+"""Raised whenever the same settings and seed give other searches."""
+
+LANES = 48
+"""Searches in flight: enough to fill the vectors and hide memory latency, small enough for the caches."""
+
+CHECK_EVERY = 250
+"""Simulations between two looks at whether a search is already decided (`savings` "exact")."""
+
+_CENTRE_FIRST = np.array(COLUMNS_FROM_CENTRE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchSettings:
+    """What a search does; everything that its result depends on, besides position and seed."""
+
+    simulations: int = setting(10_000, "simulations of each search")
+    votes: int = setting(3, "independent searches of each position")
+    rollout: Literal["heuristic", "random"] = setting("heuristic", "policy of the playouts")
+    exploration: float = setting(1.0, "constant c of UCB1")
+    noise_fraction: float = setting(0.25, "share of the root's exploration weight that is Dirichlet noise")
+    dirichlet_alpha: float = setting(1.0, "concentration of that noise")
+    savings: Literal["off", "exact"] = setting(
+        "off", "exact: leave out simulations that cannot change the label (they do change the visits)"
+    )
+
+    def __post_init__(self) -> None:
+        check(1 <= self.simulations <= 10_000_000, "simulations", self.simulations, "from 1 to 10,000,000")
+        check(1 <= self.votes <= 100, "votes", self.votes, "from 1 to 100")
+        check(self.votes * self.simulations < 2**31, "votes", self.votes, "fewer than 2^31 / simulations")
+        check(0 <= self.exploration <= 1000, "exploration", self.exploration, "from 0 to 1000")
+        check(0 <= self.noise_fraction <= 1, "noise_fraction", self.noise_fraction, "from 0 to 1")
+        check(0 < self.dirichlet_alpha <= 1e6, "dirichlet_alpha", self.dirichlet_alpha, "above 0, at most 1e6")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchResult:
+    """What K searches of one position found.
+
+    Args:
+      votes: column each search chose; -1 for one that was skipped.
+      label: column of the majority.
+      visits: int32 (7,), root visits summed over the searches.
+      value: mean root return in [-1, 1] for the side to move.
+      simulations: executed, all searches together.
+    """
+
+    votes: tuple[int, ...]
+    label: int
+    visits: NDArray[np.int32]
+    value: float
+    simulations: int
+
+
+class Draws(NamedTuple):
+    """All that chance decides for G games, S positions each, K votes a position."""
+
+    key: NDArray[np.uint64]  # (G, S, K) seeds of the playouts
+    order: NDArray[np.float32]  # (G, S, K, 8) scores of unvisited children
+    gamma: NDArray[np.float64]  # (G, S, K, 7) standard gamma variates; over their sum, Dirichlet
+
+
+class Record(NamedTuple):
+    """What was played and found in G games of at most S positions. A = 7 columns."""
+
+    current: NDArray[np.uint64]  # (G, S)
+    mask: NDArray[np.uint64]  # (G, S)
+    votes: NDArray[np.int8]  # (G, S, K)
+    label: NDArray[np.int8]  # (G, S)
+    visits: NDArray[np.int32]  # (G, S, A)
+    simulations: NDArray[np.int32]  # (G, S)
+    value: NDArray[np.float64]  # (G, S) summed over the votes until the position is settled, then the mean
+    length: NDArray[np.int64]  # (G,) positions recorded
+    result: NDArray[np.int8]  # (G,) 1 if the last move won, else 0
+
+
+def generator(seed: int, game: int, stream: int) -> np.random.Generator:
+    """Independent random numbers for each (run seed, game, stream): Philox, counter-based, no state shared."""
+    return np.random.Generator(np.random.Philox(key=np.array([seed, game], np.uint64), counter=[0, 0, 0, stream]))
+
+
+def draw(seed: int, games: Sequence[int], steps: int, settings: SearchSettings) -> Draws:
+    """The draws of these games; vote k of game g depends on (seed, g, k) alone. Stream 0 is the opening's."""
+    shape = (len(games), settings.votes, steps)
+    key = np.empty(shape, np.uint64)
+    order = np.zeros((*shape, SLOTS), np.float32)
+    gamma = np.empty((*shape, COLUMNS), np.float64)
+    for i, game in enumerate(games):
+        for vote in range(settings.votes):
+            random = generator(seed, game, 1 + vote)
+            key[i, vote] = random.integers(0, 2**64, steps, np.uint64)
+            order[i, vote, :, :COLUMNS] = UNVISITED + random.random((steps, COLUMNS)).argsort(-1)
+            gamma[i, vote] = random.standard_gamma(settings.dirichlet_alpha, (steps, COLUMNS))
+    return Draws(key.swapaxes(1, 2).copy(), order.swapaxes(1, 2).copy(), gamma.swapaxes(1, 2).copy())
+
+
+def play(
+    current: NDArray[np.uint64],
+    mask: NDArray[np.uint64],
+    draws: Draws,
+    settings: SearchSettings,
+    lanes: int = LANES,
+) -> Record:
+    """Play G games on from the positions (current, mask), uint64 (G,), none of them over.
+
+    A game ends by the rules or after the S positions there are draws for. `lanes` has no influence
+    on the result.
+    """
+    games, steps, votes = draws.key.shape
+    record = Record(
+        current=np.zeros((games, steps), np.uint64),
+        mask=np.zeros((games, steps), np.uint64),
+        votes=np.full((games, steps, votes), -1, np.int8),
+        label=np.full((games, steps), -1, np.int8),
+        visits=np.zeros((games, steps, COLUMNS), np.int32),
+        simulations=np.zeros((games, steps), np.int32),
+        value=np.zeros((games, steps), np.float64),
+        length=np.zeros(games, np.int64),
+        result=np.zeros(games, np.int8),
+    )
+    record.current[:, 0], record.mask[:, 0] = current, mask
+    forest = tree.new_forest(max(1, min(lanes, games)), settings.simulations, settings.exploration)
+    _play(
+        forest,
+        draws,
+        record,
+        settings.simulations,
+        settings.noise_fraction,
+        settings.rollout == "heuristic",
+        settings.savings == "exact",
+    )
+    return record
+
+
+def search(
+    positions: Sequence[Position], settings: SearchSettings, seeds: int | Sequence[int] = 0, lanes: int = LANES
+) -> list[SearchResult]:
+    """Search positions that are not over, side by side.
+
+    `seeds` is one seed, of which each position takes its own stream by its place in the list, or a
+    seed a position, which makes its result independent of the others asked for.
+    """
+    for position in positions:
+        if is_over(position):
+            raise ValueError(f"the game is over at {position}; there is nothing to search")
+    if isinstance(seeds, int):
+        draws = draw(seeds, range(len(positions)), 1, settings)
+    else:
+        drawn = [draw(seed, [0], 1, settings) for seed in seeds]
+        draws = Draws(*(np.concatenate(parts) for parts in zip(*drawn, strict=True)))
+    current = np.array([position.current for position in positions], np.uint64)
+    mask = np.array([position.mask for position in positions], np.uint64)
+    record = play(current, mask, draws, settings, lanes)
+    return [
+        SearchResult(
+            votes=tuple(int(vote) for vote in record.votes[i, 0]),
+            label=int(record.label[i, 0]),
+            visits=record.visits[i, 0],
+            value=float(record.value[i, 0]),
+            simulations=int(record.simulations[i, 0]),
+        )
+        for i in range(len(positions))
+    ]
+
+
+@jit
+def _play(
+    forest: Forest, draws: Draws, record: Record, simulations: int, noise: float, heuristic: bool, savings: bool
+) -> None:
+    """All games, one a lane; a lane whose game has ended takes the next one."""
+    games = len(record.length)
+    lanes = len(forest.node)
+    game = np.zeros(lanes, np.int64)  # of each lane
+    step = np.zeros(lanes, np.int64)
+    vote = np.zeros(lanes, np.int64)
+    saving = np.full(lanes, savings)
+    live = np.arange(lanes)
+    waiting = min(lanes, games)
+    count = waiting
+    for lane in range(count):
+        game[lane] = lane
+        _start(forest, lane, draws, record, lane, 0, 0, noise)
+    while count > 0:
+        rounds = simulations
+        for j in range(count):
+            done = forest.simulations[live[j]]
+            due = min(simulations, (done // CHECK_EVERY + 1) * CHECK_EVERY) if savings else simulations
+            rounds = min(rounds, due - done)
+        tree.advance(forest, live, count, rounds, heuristic)
+        j = 0
+        while j < count:
+            lane = live[j]
+            j += 1
+            if not _is_finished(forest, lane, simulations, saving[lane]):
+                continue
+            g, s = game[lane], step[lane]
+            _count_vote(forest, lane, record, g, s, vote[lane])
+            vote[lane] += 1
+            if not _is_settled(record, g, s, vote[lane], saving[lane]):
+                _start(forest, lane, draws, record, g, s, vote[lane], noise)
+                continue
+            if saving[lane] and _is_tied(record, g, s):
+                # The tie is broken by visits, so the searches are made again, in full.
+                record.votes[g, s] = -1
+                record.visits[g, s] = 0
+                record.simulations[g, s] = 0
+                record.value[g, s] = 0.0
+                saving[lane], vote[lane] = False, 0
+                _start(forest, lane, draws, record, g, s, 0, noise)
+                continue
+            saving[lane], vote[lane] = savings, 0
+            if _move(record, g, s, draws.key.shape[1]):
+                step[lane] = s + 1
+            elif waiting < games:
+                game[lane], step[lane] = waiting, 0
+                waiting += 1
+            else:
+                j -= 1
+                count -= 1
+                live[j] = live[count]
+                continue
+            _start(forest, lane, draws, record, game[lane], step[lane], 0, noise)
+
+
+@inline
+def _start(forest: Any, lane: Any, draws: Any, record: Any, game: Any, step: Any, vote: Any, noise: Any) -> None:
+    """Plant the search of one vote, with its own noise and order."""
+    mask = record.mask[game, step]
+    tree.plant(forest, lane, record.current[game, step], mask, draws.key[game, step, vote])
+    legal, total = 0, 0.0
+    for column in range(COLUMNS):
+        if _is_open(mask, column):
+            legal += 1
+            total += draws.gamma[game, step, vote, column]
+    for column in range(COLUMNS):
+        share = draws.gamma[game, step, vote, column] / total if total > 0.0 else 1.0 / legal
+        weight = legal * ((1.0 - noise) / legal + noise * share)
+        forest.weights[(lane + 1) * SLOTS + column] = weight
+        forest.order[lane * SLOTS + column] = draws.order[game, step, vote, column]
+
+
+@inline
+def _is_open(mask: Any, column: Any) -> Any:
+    return (mask + BOTTOM) & FULL & (U(63) << U(7 * column)) != ZERO
+
+
+@inline
+def _root(forest: Any, lane: Any) -> Any:
+    return lane * len(forest.bonus) * WIDTH
+
+
+@inline
+def _is_finished(forest: Any, lane: Any, simulations: Any, saving: Any) -> Any:
+    """Whether the search has run, or (saving) nothing can overtake its leader any more."""
+    done = forest.simulations[lane]
+    if done >= simulations:
+        return True
+    if not saving or done % CHECK_EVERY:  # between its own checks a tree may be seen by chance of packing
+        return False
+    root, mask = _root(forest, lane), forest.mask[lane]
+    first, second, legal = 0, 0, 0
+    for column in range(COLUMNS):
+        if _is_open(mask, column):
+            legal += 1
+            visits = np.int64(forest.rows[root + column])
+            if visits > first:
+                first, second = visits, first
+            elif visits > second:
+                second = visits
+    return legal == 1 or first - second > simulations - done
+
+
+@inline
+def _count_vote(forest: Any, lane: Any, record: Any, game: Any, step: Any, vote: Any) -> None:
+    """Add one finished search to the position's record."""
+    root, mask = _root(forest, lane), forest.mask[lane]
+    best, best_visits, best_mean, total = -1, -1, 0.0, 0
+    for column in _CENTRE_FIRST:
+        if not _is_open(mask, column):
+            continue
+        visits = np.int64(forest.rows[root + column])
+        returns = np.int64(forest.rows[root + TOTAL + column])
+        record.visits[game, step, column] += visits
+        total += returns
+        mean = returns / visits if visits > 0 else -2.0
+        if visits > best_visits or (visits == best_visits and mean > best_mean):
+            best, best_visits, best_mean = column, visits, mean
+    record.votes[game, step, vote] = best
+    record.simulations[game, step] += forest.simulations[lane]
+    record.value[game, step] += total / forest.simulations[lane]
+
+
+@inline
+def _tally(record: Any, game: Any, step: Any) -> Any:
+    """Votes of the leading column and of the runner-up."""
+    first, second = 0, 0
+    for column in range(COLUMNS):
+        votes = 0
+        for vote in record.votes[game, step]:
+            votes += np.int64(vote == column)
+        if votes > first:
+            first, second = votes, first
+        elif votes > second:
+            second = votes
+    return first, second
+
+
+@inline
+def _is_settled(record: Any, game: Any, step: Any, made: Any, saving: Any) -> Any:
+    """Whether all votes are in, or (saving) those left cannot change the majority."""
+    votes = record.votes.shape[2]
+    first, second = _tally(record, game, step)
+    return made == votes or (saving and first - second > votes - made)
+
+
+@inline
+def _is_tied(record: Any, game: Any, step: Any) -> Any:
+    first, second = _tally(record, game, step)
+    return first == second
+
+
+@inline
+def _move(record: Any, game: Any, step: Any, steps: Any) -> Any:
+    """Settle the label, take the mean value and play; False where the game ends here."""
+    label, most_votes, most_visits, made = -1, 0, -1, 0
+    for column in _CENTRE_FIRST:
+        votes = 0
+        for vote in record.votes[game, step]:
+            votes += np.int64(vote == column)
+        made += votes
+        visits = np.int64(record.visits[game, step, column])
+        if votes > most_votes or (votes == most_votes and votes > 0 and visits > most_visits):
+            label, most_votes, most_visits = column, votes, visits
+    record.label[game, step] = label
+    record.value[game, step] /= made
+    record.length[game] = step + 1
+    own, mask = record.current[game, step], record.mask[game, step]
+    stone = (mask + (ONE << U(7 * label))) & (U(63) << U(7 * label))
+    if has_four(own | stone):
+        record.result[game] = 1
+        return False
+    if mask | stone == FULL or step + 1 == steps:
+        return False
+    record.current[game, step + 1] = own ^ mask
+    record.mask[game, step + 1] = mask | stone
+    return True
+
+
+def warm_up() -> None:
+    """Compile, or load from the cache; once in a parent process, before workers start."""
+    play(np.zeros(1, np.uint64), np.zeros(1, np.uint64), draw(0, [0], 1, _TINY), _TINY)
+
+
+_TINY = SearchSettings(simulations=1, votes=1)

@@ -1,0 +1,188 @@
+"""The compiled search tree: select, expand, backup, for many searches in lock step.
+
+A forest holds one tree a lane. A node is one row of 32 int32, aligned to two cache lines:
+
+    0-7    n       visits of each child; column 7 does not exist
+    8-15   total   summed returns of each child, for the side to move at the node
+    16-23  child   row of the child's own node: 0 none yet, -1 the child ends the game
+    24-31  unused
+
+A child's statistics stand in its parent's row, so a child needs a row of its own only from its
+second visit on: 10,000 simulations from the empty board fill about 2,800 rows. A full column is
+born with one visit and a hopeless total, which keeps every choice free of a legality test.
+
+One step of `advance` is one simulation in every tree: all descend level by level together (their
+cache misses overlap), all leaves are played out together, all paths are backed up. Trees never
+share anything, so packing them differently changes nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from distill.game.rules import BITS_PER_COLUMN, CELLS, COLUMNS, ROWS
+from distill.search.compiled import SLOTS, best_ucb1, inline, jit
+from distill.search.rollout import FULL, ONE, ZERO, Lanes, U, has_four, new_lanes, playout_seed, playouts
+
+TOTAL, CHILD, WIDTH = SLOTS, 2 * SLOTS, 4 * SLOTS
+TERMINAL = -1
+HOPELESS = -(2**24)  # mean return of a full column; exact in float32, far below any score
+UNVISITED = 2.0**20  # score of an unvisited child, plus its rank; far above any other score
+
+
+class Forest(NamedTuple):
+    """Trees of `lanes` searches. L lanes, C rows a tree, D = 43 levels at most."""
+
+    rows: NDArray[np.int32]  # (L * C * WIDTH,) nodes; the root is row 0 of its tree
+    used: NDArray[np.int64]  # (L,) rows in use
+    simulations: NDArray[np.int64]  # (L,) executed so far
+    current: NDArray[np.uint64]  # (L,) root position
+    mask: NDArray[np.uint64]  # (L,)
+    key: NDArray[np.uint64]  # (L,) what the playouts' draws are made from
+    weights: NDArray[np.float32]  # ((1 + L) * 8,) exploration weights: ones, then each root's
+    order: NDArray[np.float32]  # (L * 8,) scores of unvisited children, for every node of the tree
+    bonus: NDArray[np.float32]  # (C,) exploration constant * sqrt(ln N) for N visits of a node
+    # scratch of the descent, by lane
+    node: NDArray[np.int64]
+    visits: NDArray[np.int64]
+    leaf_current: NDArray[np.uint64]
+    leaf_mask: NDArray[np.uint64]
+    depth: NDArray[np.int64]
+    path: NDArray[np.int64]  # (D * L,) the chosen slot at each level
+    descending: NDArray[np.int64]  # lanes that have not reached a leaf
+    playouts: Lanes
+
+
+def new_forest(lanes: int, simulations: int, exploration: float) -> Forest:
+    """Room for `lanes` searches of up to `simulations` each. Untouched rows cost no memory."""
+    capacity = simulations + 2
+    line = 64 // 4
+    rows = np.empty(lanes * capacity * WIDTH + line, np.int32)
+    offset = -rows.ctypes.data % 64 // 4
+    visits = np.arange(capacity, dtype=np.float64)
+    visits[0] = 1.0
+    return Forest(
+        rows=rows[offset : offset + lanes * capacity * WIDTH],
+        used=np.zeros(lanes, np.int64),
+        simulations=np.zeros(lanes, np.int64),
+        current=np.zeros(lanes, np.uint64),
+        mask=np.zeros(lanes, np.uint64),
+        key=np.zeros(lanes, np.uint64),
+        weights=np.ones((1 + lanes) * SLOTS, np.float32),
+        order=np.zeros(lanes * SLOTS, np.float32),
+        bonus=(exploration * np.sqrt(np.log(visits))).astype(np.float32),
+        node=np.zeros(lanes, np.int64),
+        visits=np.zeros(lanes, np.int64),
+        leaf_current=np.zeros(lanes, np.uint64),
+        leaf_mask=np.zeros(lanes, np.uint64),
+        depth=np.zeros(lanes, np.int64),
+        path=np.zeros((CELLS + 1) * lanes, np.int64),
+        descending=np.zeros(lanes, np.int64),
+        playouts=new_lanes(lanes),
+    )
+
+
+@inline
+def _clear_row(rows: Any, base: Any, mask: Any) -> None:
+    """An unvisited node at a position with these stones."""
+    for column in range(WIDTH):
+        rows[base + column] = 0
+    for column in range(SLOTS):
+        if column == COLUMNS or mask >> U(BITS_PER_COLUMN * column + ROWS - 1) & ONE != ZERO:
+            rows[base + column] = 1
+            rows[base + TOTAL + column] = HOPELESS
+
+
+@jit
+def plant(forest: Forest, lane: int, current: Any, mask: Any, key: Any) -> None:
+    """Start a search of a position that is not over; `weights` and `order` of the lane are the caller's."""
+    capacity = len(forest.bonus)
+    forest.current[lane], forest.mask[lane], forest.key[lane] = current, mask, key
+    forest.simulations[lane] = 0
+    forest.used[lane] = 1
+    _clear_row(forest.rows, lane * capacity * WIDTH, mask)
+
+
+@inline
+def _descend(forest: Any, live: Any, count: Any) -> None:
+    """Select a leaf in every live tree, expanding on the way; visits are counted on the way down."""
+    rows, capacity, lanes = forest.rows, len(forest.bonus), len(forest.node)
+    for j in range(count):
+        lane = live[j]
+        forest.descending[j] = lane
+        forest.node[lane] = 0
+        forest.visits[lane] = forest.simulations[lane]
+        forest.leaf_current[lane], forest.leaf_mask[lane] = forest.current[lane], forest.mask[lane]
+    level = 0
+    while count > 0:
+        still = 0
+        for j in range(count):
+            lane = forest.descending[j]
+            base = (lane * capacity + forest.node[lane]) * WIDTH
+            weights = (lane + 1) * SLOTS if level == 0 else 0
+            bonus = forest.bonus[forest.visits[lane]]
+            column = best_ucb1(rows, base, forest.weights, weights, forest.order, lane * SLOTS, bonus)
+            slot = base + column
+            visits, child = rows[slot], np.int64(rows[slot + CHILD])
+            rows[slot] = visits + 1
+            forest.path[level * lanes + lane] = slot
+            forest.depth[lane] = level + 1
+            mask = forest.leaf_mask[lane]
+            forest.leaf_current[lane] ^= mask
+            mask |= mask + (ONE << U(BITS_PER_COLUMN * column))
+            forest.leaf_mask[lane] = mask
+            inner = (visits > 0) & (child != TERMINAL)
+            if inner & (child == 0):
+                child = forest.used[lane]
+                forest.used[lane] = child + 1
+                rows[slot + CHILD] = child
+                _clear_row(rows, (lane * capacity + child) * WIDTH, mask)
+            forest.node[lane] = child
+            forest.visits[lane] = visits
+            forest.descending[still] = lane
+            still += np.int64(inner)
+        count = still
+        level += 1
+
+
+@inline
+def _evaluate(forest: Any, live: Any, count: Any, heuristic: Any) -> None:
+    """Play out every leaf; those that end the game are valued in `_backup`."""
+    lanes = forest.playouts
+    for j in range(count):
+        lane = live[j]
+        lanes.own[j] = forest.leaf_current[lane]
+        lanes.other[j] = forest.leaf_current[lane] ^ forest.leaf_mask[lane]
+        lanes.random[j] = playout_seed(forest.key[lane], forest.simulations[lane])
+    playouts(lanes, count, heuristic)
+
+
+@inline
+def _backup(forest: Any, live: Any, count: Any) -> None:
+    """Add each leaf's value along its path, the sign alternating with the side to move."""
+    lanes = len(forest.node)
+    for j in range(count):
+        lane = live[j]
+        value = forest.playouts.results[j]
+        last = forest.depth[lane] - 1
+        mask = forest.leaf_mask[lane]
+        won = has_four(forest.leaf_current[lane] ^ mask)
+        if won | (mask == FULL):
+            value = -1 if won else 0
+            forest.rows[forest.path[last * lanes + lane] + CHILD] = TERMINAL
+        for level in range(last, -1, -1):
+            value = -value
+            forest.rows[forest.path[level * lanes + lane] + TOTAL] += value
+        forest.simulations[lane] += 1
+
+
+@jit
+def advance(forest: Forest, live: NDArray[np.int64], count: int, rounds: int, heuristic: bool) -> None:
+    """Execute `rounds` simulations in each of the trees live[:count]."""
+    for _ in range(rounds):
+        _descend(forest, live, count)
+        _evaluate(forest, live, count, heuristic)
+        _backup(forest, live, count)

@@ -1,0 +1,275 @@
+"""The compiled search against its slow twin, and the tactics a teacher must not miss.
+
+Properties: playouts and trees equal the twin's, draw for draw; visits sum to the simulations
+executed; full columns get none; lanes and savings change no label; wins are taken, threats blocked,
+no win is handed over, two-move traps are seen.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import twin
+
+from distill.game import rules
+from distill.game.rules import Position, from_moves, parse_board
+from distill.search import rollout, teacher, tree
+from distill.search.compiled import SLOTS
+from distill.search.teacher import SearchSettings, search
+
+
+def random_positions(count: int, seed: int = 0) -> list[Position]:
+    """Positions of games in progress, at every ply."""
+    random = np.random.default_rng(seed)
+    found: list[Position] = []
+    while len(found) < count:
+        position = rules.EMPTY
+        for _ in range(random.integers(0, 41)):
+            after = rules.play(position, random.choice(rules.legal_columns(position)))
+            if rules.is_over(after):
+                break
+            position = after
+        found.append(position)
+    return found
+
+
+def uint64(values: list[int]) -> np.ndarray:
+    return np.array(values, np.uint64)
+
+
+@pytest.mark.parametrize("heuristic", [True, False])
+def test_a_playout_ends_as_the_twins_does(heuristic: bool) -> None:
+    positions = random_positions(300)
+    seeds = [twin.playout_seed(12345, i) for i in range(len(positions))]
+    lanes = rollout.new_lanes(len(positions))
+    lanes.own[: len(positions)] = uint64([p.current for p in positions])
+    lanes.other[: len(positions)] = uint64([p.opponent for p in positions])
+    lanes.random[: len(positions)] = uint64(seeds)
+    rollout.playouts(lanes, len(positions), heuristic)
+    expected = [
+        twin.playout(twin.Board.from_bits(p.current, p.mask), seed, heuristic)
+        for p, seed in zip(positions, seeds, strict=True)
+    ]
+    assert lanes.results[: len(positions)].tolist() == expected
+    assert set(expected) == {-1, 0, 1}
+
+
+def test_compiled_line_tests_equal_the_rules() -> None:
+    for position in random_positions(200, seed=1):
+        wins = rollout.winning_cells(np.uint64(position.current))
+        for column in rules.legal_columns(position):
+            stone = rules.play(position, column).mask ^ position.mask
+            assert bool(int(wins) & stone) == rules.has_four(position.current | stone)
+
+
+def nodes_of(forest: tree.Forest, lane: int, row: int, twin_node: twin.Node, board: twin.Board) -> int:
+    """Compare one compiled node with the twin's, then all below; returns the number compared."""
+    start = (lane * len(forest.bonus) + row) * tree.WIDTH
+    legal = board.legal()
+    for column in legal:
+        assert forest.rows[start + column] == twin_node.visits[column]
+        assert forest.rows[start + tree.TOTAL + column] == twin_node.total[column]
+    compared = 1
+    for column in legal:
+        child = forest.rows[start + tree.CHILD + column]
+        assert (child > 0) == (twin_node.children[column] is not None)
+        if child > 0:
+            after = board.copy()
+            after.play(column)
+            compared += nodes_of(forest, lane, int(child), twin_node.children[column], after)
+    return compared
+
+
+@pytest.mark.parametrize(("exploration", "heuristic"), [(1.0, True), (0.5, False), (0.0, True)])
+def test_the_compiled_tree_is_the_twins_tree_node_for_node(exploration: float, heuristic: bool) -> None:
+    positions, simulations = [*random_positions(7, seed=2), rules.EMPTY], 400
+    forest = tree.new_forest(len(positions), simulations, exploration)
+    random = np.random.default_rng(3)
+    expected, boards = [], []
+    for lane, position in enumerate(positions):
+        key, order = int(random.integers(2**63)), [float(rank) for rank in random.permutation(7)]
+        weights = random.uniform(0.5, 2.5, 7).astype(np.float32)
+        tree.plant(forest, lane, np.uint64(position.current), np.uint64(position.mask), np.uint64(key))
+        forest.order[lane * SLOTS : lane * SLOTS + 7] = tree.UNVISITED + np.array(order)
+        forest.weights[(lane + 1) * SLOTS : (lane + 1) * SLOTS + 7] = weights
+        boards.append(twin.Board.from_bits(position.current, position.mask))
+        expected.append(twin.uct(boards[-1], simulations, key, order, weights.tolist(), exploration, heuristic))
+    tree.advance(forest, np.arange(len(positions)), len(positions), simulations, heuristic)
+    compared = sum(nodes_of(forest, lane, 0, expected[lane], boards[lane]) for lane in range(len(positions)))
+    assert compared > 100
+
+
+def test_the_teacher_votes_as_the_twin_does() -> None:
+    positions = random_positions(12, seed=4)
+    settings = SearchSettings(simulations=60, votes=3)
+    for game, (position, result) in enumerate(zip(positions, search(positions, settings, seeds=9), strict=True)):
+        board = twin.Board.from_bits(position.current, position.mask)
+        votes, visits, value = [], [0] * 7, 0.0
+        for vote in range(3):
+            key, order, gamma = twin.draws(9, game, vote, 1, 1.0)
+            weights = twin.root_weights(board, gamma[0], 0.25)
+            root = twin.uct(board, 60, key[0], order[0].tolist(), weights, 1.0, True)
+            votes.append(twin.choose(root, board))
+            visits = [a + b for a, b in zip(visits, root.visits, strict=True)]
+            value += sum(root.total) / 60 / 3
+        assert list(result.votes) == votes
+        assert result.visits.tolist() == visits
+        assert result.label == twin.majority(votes, visits)
+        assert result.value == pytest.approx(value, abs=1e-12)
+
+
+def test_visits_sum_to_the_simulations_executed_and_full_columns_get_none() -> None:
+    positions = random_positions(60, seed=5)
+    for savings in ("off", "exact"):
+        settings = SearchSettings(simulations=700, votes=3, savings=savings)
+        for position, result in zip(positions, search(positions, settings), strict=True):
+            legal = rules.legal_columns(position)
+            assert result.visits.sum() == result.simulations
+            assert all(result.visits[column] == 0 for column in range(7) if column not in legal)
+            assert result.label in legal
+            assert -1 <= result.value <= 1
+            if savings == "off":
+                assert result.simulations == 2100
+
+
+def test_savings_leave_every_label_and_cost_less() -> None:
+    positions = random_positions(400, seed=6)
+    full = search(positions, SearchSettings(simulations=600))
+    saved = search(positions, SearchSettings(simulations=600, savings="exact"))
+    assert [result.label for result in saved] == [result.label for result in full]
+    assert sum(result.simulations for result in saved) < 0.8 * sum(result.simulations for result in full)
+    assert any(-1 in result.votes for result in saved)
+    for a, b in zip(full, saved, strict=True):
+        assert all(one == other for one, other in zip(a.votes, b.votes, strict=True) if other != -1)
+
+
+@pytest.mark.parametrize("savings", ["off", "exact"])
+def test_lanes_in_flight_change_nothing(savings: str) -> None:
+    settings = SearchSettings(simulations=300, savings=savings)
+    draws = teacher.draw(3, range(20), 41, settings)
+    start = np.zeros(20, np.uint64)
+    records = [teacher.play(start, start, draws, settings, lanes) for lanes in (1, 3, 20, 64)]
+    for record in records[1:]:
+        for one, other in zip(records[0], record, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_a_vote_does_not_depend_on_how_many_there_are() -> None:
+    position = from_moves("4433")
+    one = search([position], SearchSettings(simulations=200, votes=1), seeds=5)[0]
+    five = search([position], SearchSettings(simulations=200, votes=5), seeds=5)[0]
+    assert five.votes[:1] == one.votes
+
+
+def test_a_game_that_is_over_is_refused() -> None:
+    with pytest.raises(ValueError, match="the game is over"):
+        search([from_moves("1212121")], SearchSettings(simulations=10))
+
+
+SETTINGS = SearchSettings(simulations=1000)
+
+
+def label(drawing: str) -> int:
+    return search([parse_board(drawing)], SETTINGS)[0].label
+
+
+@pytest.mark.parametrize(
+    ("drawing", "columns"),
+    [
+        ("""
+         . . . . . . .
+         . . . . . . .
+         . . . . . . .
+         . . . X . . .
+         . . . X . . .
+         O O . X . O .""", {3}),
+        ("""
+         . . . . . . .
+         . . . . . . .
+         . . . . . . .
+         . . . . . . .
+         . O O . . . .
+         . O X X X . .""", {5}),
+        ("""
+         . . . . . . .
+         . . . . . . .
+         . . . . . . .
+         . . . X O . .
+         . . X O X . .
+         . X O O X O .""", {4}),
+        ("""
+         . . . . . . .
+         . . . . . . .
+         . . . . . . .
+         . . O X . . .
+         . . X O X . .
+         . O X O O X .""", {2}),
+    ],
+    ids=["vertical", "horizontal", "rising", "falling"],
+)  # fmt: skip
+def test_wins_in_one(drawing: str, columns: set[int]) -> None:
+    position = parse_board(drawing)
+    winning = {c for c in rules.legal_columns(position) if rules.is_won(rules.play(position, c))}
+    assert winning == columns
+    assert label(drawing) in columns
+
+
+@pytest.mark.parametrize(
+    ("drawing", "column"),
+    [
+        ("""
+         . . . . . . .
+         . . . . . . .
+         . . . . . . .
+         . . . X . . .
+         . . . X . . .
+         . O . X O . .""", 3),
+        ("""
+         . . . . . . .
+         . . . . . . .
+         . . . . . . .
+         . . . . . . .
+         O . . . . . .
+         O X X X . . .""", 4),
+    ],
+    ids=["vertical", "horizontal"],
+)  # fmt: skip
+def test_blocks_an_immediate_threat(drawing: str, column: int) -> None:
+    assert label(drawing) == column
+
+
+def test_stops_an_open_three_before_it_is_one() -> None:
+    # X threatens to make X X X with both ends open; O must answer beside the two.
+    assert label("""
+        . . . . . . .
+        . . . . . . .
+        . . . . . . .
+        . . . . . . .
+        . . . O . . .
+        . . . X X . .""") in {2, 5}
+
+
+def test_makes_a_two_move_trap() -> None:
+    # Either neighbour gives X three in the bottom row with both ends open: two wins at once.
+    assert label("""
+        . . . . . . .
+        . . . . . . .
+        . . . . . . .
+        . . . O . . .
+        . . . O . . .
+        . . . X X . .""") in {2, 5}
+
+
+def test_does_not_hand_over_a_win() -> None:
+    # A stone of O in column 5 would let X complete the second row on top of it.
+    drawing = """
+        . . . . . . .
+        . . . . . . .
+        . . . . . . .
+        . . O . . . .
+        . O X X X . .
+        . X O X O . ."""
+    position = parse_board(drawing)
+    after = rules.play(position, 5)
+    assert rules.is_won(rules.play(after, 5))
+    assert label(drawing) != 5
