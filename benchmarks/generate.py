@@ -1,0 +1,85 @@
+"""The generator as users run it: games an hour, simulations a second, memory, with 1 and 2 workers.
+
+    python benchmarks/generate.py                          # 10,000 x 3, savings off and exact
+    python benchmarks/generate.py --simulations 1000 --votes 1 --games 2000
+
+Runs the real command in fresh processes and folders, the settings in turn, `--rounds` times.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from distill.data import schema
+
+
+def generate(workers: int, arguments: argparse.Namespace, savings: str) -> dict[str, float]:
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "distill.generate", "--out", folder, "--workers", str(workers)]
+        command += ["--games", str(arguments.games), "--shard-games", str(arguments.shard_games)]
+        command += ["--simulations", str(arguments.simulations), "--votes", str(arguments.votes)]
+        began = time.perf_counter()
+        subprocess.run([*command, "--savings", savings], check=True, capture_output=True)
+        seconds = time.perf_counter() - began
+        manifest = schema.read_manifest(Path(folder))
+    nominal = manifest["rows"] * arguments.simulations * arguments.votes
+    return {
+        "games_per_hour": manifest["games"] / seconds * 3600,
+        "rows_per_hour": manifest["rows"] / seconds * 3600,
+        "executed_sims_per_s": manifest["simulations"] / seconds,
+        "nominal_sims_per_s": nominal / seconds,
+        "wall_s": seconds,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--games", type=int, default=200)
+    parser.add_argument("--shard-games", type=int, default=50)
+    parser.add_argument("--simulations", type=int, default=10_000)
+    parser.add_argument("--votes", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=3)
+    arguments = parser.parse_args()
+
+    cases = [(workers, savings) for savings in ("off", "exact") for workers in (1, 2)]
+    runs: dict[tuple[int, str], list[dict[str, float]]] = {case: [] for case in cases}
+    for _ in range(arguments.rounds):
+        for case in cases:
+            runs[case].append(generate(case[0], arguments, case[1]))
+
+    figures: dict[str, float] = {}
+    print(f"{arguments.games} games, {arguments.simulations:,} x {arguments.votes}, median of {arguments.rounds}")
+    print(
+        f"{'savings':9}{'workers':8}{'games/h':>10}{'rows/h':>13}{'executed M/s':>14}{'nominal M/s':>13}{'wall s':>8}"
+    )
+    for workers, savings in cases:
+        found = runs[workers, savings]
+        middle = {name: statistics.median(run[name] for run in found) for name in found[0]}
+        print(
+            f"{savings:9}{workers:<8}{middle['games_per_hour']:>10,.0f}{middle['rows_per_hour']:>13,.0f}"
+            f"{middle['executed_sims_per_s'] / 1e6:>14.2f}{middle['nominal_sims_per_s'] / 1e6:>13.2f}{middle['wall_s']:>8.1f}"
+        )
+        suffix = str(workers) if savings == "off" else f"{workers}_exact"
+        figures |= {f"{name}_{suffix}": value for name, value in middle.items()}
+    pairs = [
+        two["nominal_sims_per_s"] / one["nominal_sims_per_s"]
+        for one, two in zip(runs[1, "off"], runs[2, "off"], strict=True)
+    ]
+    figures["second_worker"] = statistics.median(pairs)
+    figures["peak_worker_mb"] = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+    print(
+        f"second worker: {figures['second_worker']:.2f}x (paired); largest process: {figures['peak_worker_mb']:.0f} MB"
+    )
+    print(json.dumps({name: round(value, 2) for name, value in figures.items()}))
+
+
+if __name__ == "__main__":
+    main()
