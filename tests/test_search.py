@@ -72,7 +72,8 @@ def nodes_of(forest: tree.Forest, lane: int, row: int, twin_node: twin.Node, boa
     compared = 1
     for column in legal:
         child = forest.rows[start + tree.CHILD + column]
-        assert (child > 0) == (twin_node.children[column] is not None)
+        if not twin_node.proven[column]:
+            assert (child > 0) == (twin_node.children[column] is not None)
         if child > 0:
             after = board.copy()
             after.play(column)
@@ -80,12 +81,16 @@ def nodes_of(forest: tree.Forest, lane: int, row: int, twin_node: twin.Node, boa
     return compared
 
 
-@pytest.mark.parametrize(("exploration", "heuristic"), [(1.0, True), (0.5, False), (0.0, True)])
-def test_the_compiled_tree_is_the_twins_tree_node_for_node(exploration: float, heuristic: bool) -> None:
-    positions, simulations = [*random_positions(7, seed=2), rules.EMPTY], 400
+@pytest.mark.parametrize(
+    ("exploration", "heuristic", "proving"),
+    [(1.0, True, False), (0.5, False, False), (0.0, True, False), (1.0, True, True)],
+)
+def test_the_compiled_tree_is_the_twins_tree_node_for_node(exploration: float, heuristic: bool, proving: bool) -> None:
+    positions, simulations = [*random_positions(6, seed=2), rules.EMPTY], 250
     forest = tree.new_forest(len(positions), simulations, exploration)
     random = np.random.default_rng(3)
-    expected, boards = [], []
+    expected: list[twin.Node] = []
+    boards: list[twin.Board] = []
     for lane, position in enumerate(positions):
         key, order = int(random.integers(2**63)), [float(rank) for rank in random.permutation(7)]
         weights = random.uniform(0.5, 2.5, 7).astype(np.float32)
@@ -93,10 +98,12 @@ def test_the_compiled_tree_is_the_twins_tree_node_for_node(exploration: float, h
         forest.order[lane * SLOTS : lane * SLOTS + 7] = tree.UNVISITED + np.array(order)
         forest.weights[(lane + 1) * SLOTS : (lane + 1) * SLOTS + 7] = weights
         boards.append(twin.Board.from_bits(position.current, position.mask))
-        expected.append(twin.uct(boards[-1], simulations, key, order, weights.tolist(), exploration, heuristic))
-    tree.advance(forest, np.arange(len(positions)), len(positions), simulations, heuristic)
+        expected.append(
+            twin.uct(boards[-1], simulations, key, order, weights.tolist(), exploration, heuristic, proving)
+        )
+    tree.advance(forest, np.arange(len(positions)), len(positions), simulations, heuristic, proving)
     compared = sum(nodes_of(forest, lane, 0, expected[lane], boards[lane]) for lane in range(len(positions)))
-    assert compared > 100
+    assert compared > 60
 
 
 def test_the_teacher_votes_as_the_twin_does() -> None:
@@ -273,3 +280,30 @@ def test_does_not_hand_over_a_win() -> None:
     after = rules.play(position, 5)
     assert rules.is_won(rules.play(after, 5))
     assert label(drawing) != 5
+
+
+def test_a_proven_win_is_chosen_and_valued_as_one() -> None:
+    # X holds three in the bottom row with both ends open: O, to move, is lost.
+    drawing = """
+        . . . . . . .
+        . . . . . . .
+        . . . . . . .
+        . . . . . . .
+        . . O . O . .
+        . . X X X . ."""
+    settings = SearchSettings(simulations=2000, mcts_solver=True)
+    position = parse_board(drawing)
+    lost = search([position], settings)[0]
+    assert lost.value < -0.9
+    won = search([rules.play(position, 0)], settings)[0]
+    assert won.label in {1, 5}
+    assert won.value > 0.9
+
+
+def test_proofs_find_a_forced_win_that_means_hide() -> None:
+    # Plain UCT needs many visits to see that all replies lose; the solver option proves it.
+    position = from_moves("4455")
+    plain = search([position], SearchSettings(simulations=400, votes=1, noise_fraction=0))[0]
+    proven = search([position], SearchSettings(simulations=400, votes=1, noise_fraction=0, mcts_solver=True))[0]
+    assert proven.label in {2, 5}
+    assert proven.value > plain.value

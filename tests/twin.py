@@ -106,6 +106,7 @@ class Node:
         self.visits = [0] * COLUMNS
         self.total = [0] * COLUMNS
         self.children: list[Node | None] = [None] * COLUMNS
+        self.proven = [0] * COLUMNS  # 1 won, -1 lost for the side to move here
 
 
 def uct(
@@ -116,6 +117,7 @@ def uct(
     weights: list[float],
     exploration: float,
     heuristic: bool,
+    proving: bool = False,
 ) -> Node:
     """The tree after so many simulations; `weights` multiply the exploration term at the root."""
     root = Node()
@@ -130,6 +132,9 @@ def uct(
             if here.has_four(mover):
                 value = -1
                 break
+            if node.proven[column]:
+                value = -node.proven[column]
+                break
             if not here.legal():
                 value = 0
                 break
@@ -139,23 +144,41 @@ def uct(
             if node.children[column] is None:
                 node.children[column] = Node()
             node = node.children[column]
+        won = here.has_four(1 - here.side)
         for node, column in reversed(path):
             value = -value
             node.visits[column] += 1
             node.total[column] += value
+        if proving and won:
+            _prove(path, board)
     return root
 
 
-def _select(
-    node: Node, board: Board, visits: int, order: list[float], weights: list[float], exploration: float
-) -> int:
+def _prove(path: list[tuple[Node, int]], board: Board) -> None:
+    """Mark the last move won; each node above by what its children prove, as far as that reaches."""
+    boards = [board.copy()]
+    for _, column in path:
+        boards.append(boards[-1].copy())
+        boards[-1].play(column)
+    result = 1
+    for (node, column), here in reversed(list(zip(path, boards[:-1], strict=True))):
+        node.proven[column] = result
+        node.total[column] = result * 2**30
+        if result == -1 and any(node.proven[other] != -1 for other in here.legal()):
+            break
+        result = -result
+
+
+def _select(node: Node, board: Board, visits: int, order: list[float], weights: list[float], exploration: float) -> int:
     unvisited = [column for column in board.legal() if node.visits[column] == 0]
-    if unvisited:
+    if unvisited and 1 not in node.proven:
         return max(unvisited, key=lambda column: order[column])
     f32 = np.float32
     bonus = f32(exploration * math.sqrt(math.log(visits)))
     best, best_score = -1, f32(-np.inf)
     for column in board.legal():
+        if node.visits[column] == 0:
+            continue
         r = f32(1) / np.sqrt(f32(node.visits[column]))
         score = (f32(node.total[column]) * r + bonus * f32(weights[column])) * r
         if score > best_score:

@@ -6,7 +6,8 @@ a game's record is a function of its own draws, whichever other games are in fli
 
 The score of a child is mean return + c * w * sqrt(ln N / n), with w = 1 below the root and, at the
 root, w = n_legal * ((1 - f) / n_legal + f * Dirichlet(alpha)) for a noise fraction f. Choice of a
-search: most visits, then higher mean, then nearest the centre, then lower column. Majority: most
+search: most visits, then higher mean, then nearest the centre, then lower column (with `mcts_solver` a
+proven win first, and proven losses last). Majority: most
 votes, then most summed visits, then nearest the centre, then lower column.
 """
 
@@ -48,6 +49,7 @@ class SearchSettings:
     exploration: float = setting(1.0, "constant c of UCB1")
     noise_fraction: float = setting(0.25, "share of the root's exploration weight that is Dirichlet noise")
     dirichlet_alpha: float = setting(1.0, "concentration of that noise")
+    mcts_solver: bool = setting(False, "back up proven wins and losses")
     savings: Literal["off", "exact"] = setting(
         "off", "exact: leave out simulations that cannot change the label (they do change the visits)"
     )
@@ -56,8 +58,10 @@ class SearchSettings:
         check(1 <= self.simulations <= 10_000_000, "simulations", self.simulations, "from 1 to 10,000,000")
         check(1 <= self.votes <= 100, "votes", self.votes, "from 1 to 100")
         check(self.votes * self.simulations < 2**31, "votes", self.votes, "fewer than 2^31 / simulations")
-        check(0 <= self.exploration <= 1000, "exploration", self.exploration, "from 0 to 1000")
+        check(0 <= self.exploration <= 100, "exploration", self.exploration, "from 0 to 100")
         check(0 <= self.noise_fraction <= 1, "noise_fraction", self.noise_fraction, "from 0 to 1")
+        exact = self.savings == "off" or not self.mcts_solver
+        check(exact, "savings", self.savings, "off with --mcts-solver: a late proof may change a decided label")
         check(0 < self.dirichlet_alpha <= 1e6, "dirichlet_alpha", self.dirichlet_alpha, "above 0, at most 1e6")
 
 
@@ -156,6 +160,7 @@ def play(
         settings.noise_fraction,
         settings.rollout == "heuristic",
         settings.savings == "exact",
+        settings.mcts_solver,
     )
     return record
 
@@ -193,7 +198,14 @@ def search(
 
 @jit
 def _play(
-    forest: Forest, draws: Draws, record: Record, simulations: int, noise: float, heuristic: bool, savings: bool
+    forest: Forest,
+    draws: Draws,
+    record: Record,
+    simulations: int,
+    noise: float,
+    heuristic: bool,
+    savings: bool,
+    proving: bool,
 ) -> None:
     """All games, one a lane; a lane whose game has ended takes the next one."""
     games = len(record.length)
@@ -214,7 +226,7 @@ def _play(
             done = forest.simulations[live[j]]
             due = min(simulations, (done // CHECK_EVERY + 1) * CHECK_EVERY) if savings else simulations
             rounds = min(rounds, due - done)
-        tree.advance(forest, live, count, rounds, heuristic)
+        tree.advance(forest, live, count, rounds, heuristic, proving)
         j = 0
         while j < count:
             lane = live[j]
@@ -302,17 +314,21 @@ def _is_finished(forest: Any, lane: Any, simulations: Any, saving: Any) -> Any:
 def _count_vote(forest: Any, lane: Any, record: Any, game: Any, step: Any, vote: Any) -> None:
     """Add one finished search to the position's record."""
     root, mask = _root(forest, lane), forest.mask[lane]
-    best, best_visits, best_mean, total = -1, -1, 0.0, 0
+    best, most, best_mean, total = -1, -(2**31), 0.0, 0
     for column in _CENTRE_FIRST:
         if not _is_open(mask, column):
             continue
         visits = np.int64(forest.rows[root + column])
         returns = np.int64(forest.rows[root + TOTAL + column])
         record.visits[game, step, column] += visits
+        weight = visits
+        if abs(returns) > visits:  # proven: the total is a mark, every visit a win or a loss
+            weight += returns
+            returns = visits if returns > 0 else -visits
         total += returns
         mean = returns / visits if visits > 0 else -2.0
-        if visits > best_visits or (visits == best_visits and mean > best_mean):
-            best, best_visits, best_mean = column, visits, mean
+        if weight > most or (weight == most and mean > best_mean):
+            best, most, best_mean = column, weight, mean
     record.votes[game, step, vote] = best
     record.simulations[game, step] += forest.simulations[lane]
     record.value[game, step] += total / forest.simulations[lane]

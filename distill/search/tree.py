@@ -4,7 +4,8 @@ A forest holds one tree a lane. A node is one row of 32 int32, aligned to two ca
 
     0-7    n       visits of each child; column 7 does not exist
     8-15   total   summed returns of each child, for the side to move at the node
-    16-23  child   row of the child's own node: 0 none yet, -1 the child ends the game
+    16-23  child   row of the child's own node: 0 none yet, or a code below 0: the game ends there,
+                   or (MCTS-Solver) the move is proven to win or to lose
     24-31  unused
 
 A child's statistics stand in its parent's row, so a child needs a row of its own only from its
@@ -28,9 +29,10 @@ from distill.search.compiled import SLOTS, best_ucb1, inline, jit
 from distill.search.rollout import FULL, ONE, ZERO, Lanes, U, has_four, new_lanes, playout_seed, playouts
 
 TOTAL, CHILD, WIDTH = SLOTS, 2 * SLOTS, 4 * SLOTS
-TERMINAL = -1
-HOPELESS = -(2**24)  # mean return of a full column; exact in float32, far below any score
-UNVISITED = 2.0**20  # score of an unvisited child, plus its rank; far above any other score
+TERMINAL, PROVEN_WIN, PROVEN_LOSS = -1, -2, -3
+PROVEN = 2**30  # size of the total of a proven child: chosen always, or only when all are lost
+HOPELESS = -(2**31)  # total of a full column: below even a proven loss
+UNVISITED = 2.0**12  # score of an unvisited child, plus its rank: above any but a proven win's
 
 
 class Forest(NamedTuple):
@@ -134,7 +136,7 @@ def _descend(forest: Any, live: Any, count: Any) -> None:
             forest.leaf_current[lane] ^= mask
             mask |= mask + (ONE << U(BITS_PER_COLUMN * column))
             forest.leaf_mask[lane] = mask
-            inner = (visits > 0) & (child != TERMINAL)
+            inner = (visits > 0) & (child >= 0)
             if inner & (child == 0):
                 child = forest.used[lane]
                 forest.used[lane] = child + 1
@@ -161,28 +163,56 @@ def _evaluate(forest: Any, live: Any, count: Any, heuristic: Any) -> None:
 
 
 @inline
-def _backup(forest: Any, live: Any, count: Any) -> None:
+def _backup(forest: Any, live: Any, count: Any, proving: Any) -> None:
     """Add each leaf's value along its path, the sign alternating with the side to move."""
-    lanes = len(forest.node)
+    rows, lanes = forest.rows, len(forest.node)
     for j in range(count):
         lane = live[j]
         value = forest.playouts.results[j]
         last = forest.depth[lane] - 1
+        leaf = forest.path[last * lanes + lane]
         mask = forest.leaf_mask[lane]
         won = has_four(forest.leaf_current[lane] ^ mask)
         if won | (mask == FULL):
             value = -1 if won else 0
-            forest.rows[forest.path[last * lanes + lane] + CHILD] = TERMINAL
+            rows[leaf + CHILD] = TERMINAL
+        elif rows[leaf + CHILD] < 0:
+            value = -1 if rows[leaf + CHILD] == PROVEN_WIN else 1
         for level in range(last, -1, -1):
             value = -value
-            forest.rows[forest.path[level * lanes + lane] + TOTAL] += value
+            rows[forest.path[level * lanes + lane] + TOTAL] += value
         forest.simulations[lane] += 1
+        if proving and won:
+            _prove(forest, lane, last)
+
+
+@inline
+def _prove(forest: Any, lane: Any, level: Any) -> None:
+    """Carry a win at this level of the path towards the root (MCTS-Solver, Winands et al. 2008).
+
+    A node with a winning move is lost for the move that led to it; a node all of whose moves are
+    lost makes the move that led to it a win.
+    """
+    rows, lanes = forest.rows, len(forest.node)
+    rows[forest.path[level * lanes + lane] + TOTAL] = PROVEN
+    while level > 0:
+        into = forest.path[(level - 1) * lanes + lane]
+        rows[into + CHILD], rows[into + TOTAL] = PROVEN_LOSS, -PROVEN
+        base = into - into % SLOTS
+        lost = True
+        for column in range(SLOTS):
+            lost &= rows[base + TOTAL + column] < -PROVEN // 2
+        if level == 1 or not lost:
+            break
+        won = forest.path[(level - 2) * lanes + lane]
+        rows[won + CHILD], rows[won + TOTAL] = PROVEN_WIN, PROVEN
+        level -= 2
 
 
 @jit
-def advance(forest: Forest, live: NDArray[np.int64], count: int, rounds: int, heuristic: bool) -> None:
+def advance(forest: Forest, live: NDArray[np.int64], count: int, rounds: int, heuristic: bool, proving: bool) -> None:
     """Execute `rounds` simulations in each of the trees live[:count]."""
     for _ in range(rounds):
         _descend(forest, live, count)
         _evaluate(forest, live, count, heuristic)
-        _backup(forest, live, count)
+        _backup(forest, live, count, proving)
