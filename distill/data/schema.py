@@ -83,11 +83,18 @@ def write_atomically(path: Path, content: bytes) -> None:
         raise
 
 
+def table_writer(sink: Any, schema: pa.Schema, metadata: Mapping[str, Any]) -> pq.ParquetWriter:
+    """A writer into a path or stream, with page checksums and `metadata` under the key "distill"."""
+    writer = pq.ParquetWriter(sink, schema, compression="zstd", write_page_checksum=True, store_schema=False)
+    writer.add_key_value_metadata({"distill": canonical_json(metadata)})  # store_schema=False drops the schema's own
+    return writer
+
+
 def write_table(path: Path, table: pa.Table, metadata: Mapping[str, Any]) -> None:
     """Write one Parquet file atomically, with page checksums and `metadata` under the key "distill"."""
-    described = table.replace_schema_metadata({"distill": canonical_json(metadata)})
     sink = pa.BufferOutputStream()
-    pq.write_table(described, sink, compression="zstd", write_page_checksum=True, store_schema=False)
+    with table_writer(sink, table.schema, metadata) as writer:
+        writer.write_table(table)
     write_atomically(path, sink.getvalue().to_pybytes())
 
 
@@ -99,7 +106,8 @@ def read_metadata(path: Path) -> dict[str, Any]:
         raise DataError(f"{path}: not a readable Parquet file ({_first_line(error)})") from None
     if stored is None:
         raise DataError(f"{path}: not written by distill (no metadata)")
-    return json.loads(stored)
+    metadata: dict[str, Any] = json.loads(stored)
+    return metadata
 
 
 def read_table(path: Path, schema: pa.Schema = ROW) -> tuple[pa.Table, dict[str, Any]]:
@@ -141,8 +149,16 @@ def _same_type(found: pa.DataType, expected: pa.DataType) -> bool:
 
 def matrix(column: pa.ChunkedArray, width: int = 7) -> NDArray[Any]:
     """A list column whose lists all have `width` entries, as an array (B, width)."""
-    flat = column.combine_chunks().flatten().to_numpy(zero_copy_only=False)
+    flat: NDArray[Any] = column.combine_chunks().flatten().to_numpy(zero_copy_only=False)
     return flat.reshape(-1, width)
+
+
+def numbers(array: pa.Array) -> NDArray[Any]:
+    """The values of a numeric array without nulls. (`to_numpy` imports pandas: 40 MB in every worker.)"""
+    kind = np.dtype(array.type.to_pandas_dtype())
+    if not len(array):
+        return np.empty(0, kind)
+    return np.frombuffer(array.buffers()[1], kind, len(array), array.offset * kind.itemsize)
 
 
 def content_hash(table: pa.Table) -> str:
@@ -152,9 +168,8 @@ def content_hash(table: pa.Table) -> str:
         column = table[name].combine_chunks()
         digest.update(f"{name}:{column.type}:{len(column)};".encode())
         if pa.types.is_list(column.type):
-            digest.update(np.diff(column.offsets.to_numpy()).astype("<i4").tobytes())
-        values = column.flatten() if hasattr(column, "flatten") and pa.types.is_nested(column.type) else column
-        array = values.to_numpy(zero_copy_only=False)
+            digest.update(np.diff(numbers(column.offsets)).astype("<i4").tobytes())
+        array = numbers(column.flatten() if pa.types.is_nested(column.type) else column)
         digest.update(np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes())
     return digest.hexdigest()
 

@@ -24,12 +24,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from distill import provenance
 from distill.cli import as_json, check, setting
 from distill.data import schema
 from distill.data.schema import DataError
-from distill.game.rules import CELLS, COLUMNS, EMPTY, Position, is_over, legal_columns, play
+from distill.game.rules import CELLS, EMPTY, Position, is_over, legal_columns, play
 from distill.search import teacher
 from distill.search.teacher import SearchSettings
 
@@ -112,23 +113,36 @@ def play_games(settings: RunSettings, first: int, count: int, lanes: int = teach
     )
     game, step = np.nonzero(np.arange(record.label.shape[1]) < record.length[:, None])
     plies_to_end = record.length[game] - 1 - step
-    mask, label, votes = record.mask[game, step], record.label[game, step], record.votes[game, step]
+    mask, label = record.mask[game, step], record.label[game, step]
     columns = {
         "game_id": first + game,
-        "ply": np.bitwise_count(mask).astype(np.int8),
+        "ply": np.bitwise_count(mask),
         "current": record.current[game, step],
         "mask": mask,
-        "votes": pa.ListArray.from_arrays(
-            np.arange(len(game) + 1, dtype=np.int32) * settings.votes, pa.array(votes.ravel())
-        ),
+        "votes": record.votes[game, step],
         "label": label,
-        "visits": pa.FixedSizeListArray.from_arrays(pa.array(record.visits[game, step].ravel()), COLUMNS),
+        "visits": record.visits[game, step],
         "simulations": record.simulations[game, step],
-        "value": record.value[game, step].astype(np.float32),
+        "value": record.value[game, step],
         "move": label,
-        "outcome": (record.result[game] * (1 - 2 * (plies_to_end % 2))).astype(np.int8),
+        "outcome": record.result[game] * (1 - 2 * (plies_to_end % 2)),
     }
-    return pa.table(columns, schema=schema.ROW)
+    return pa.table([_column(columns[field.name], field.type) for field in schema.ROW], schema=schema.ROW)
+
+
+def _column(values: NDArray[Any], kind: pa.DataType) -> pa.Array:
+    """An Arrow array of (B,) or (B, width) values, cast to its type.
+
+    From buffers, since `pa.array` imports pandas to look at a NumPy array: 40 MB in every worker.
+    """
+    if values.ndim == 2:
+        items = _column(values.ravel(), kind.value_type)
+        if pa.types.is_fixed_size_list(kind):
+            return pa.FixedSizeListArray.from_arrays(items, kind.list_size)
+        offsets = np.arange(len(values) + 1) * values.shape[1]
+        return pa.ListArray.from_arrays(_column(offsets, pa.int32()), items)
+    typed = np.ascontiguousarray(values, kind.to_pandas_dtype())
+    return pa.Array.from_buffers(kind, len(typed), [None, pa.py_buffer(typed)])
 
 
 def make_shard(settings: RunSettings, index: int, count: int, folder: Path) -> Shard:
@@ -157,7 +171,7 @@ def _describe(path: Path, table: pa.Table, metadata: Mapping[str, Any]) -> Shard
         first_game=metadata["first_game"],
         games=metadata["games"],
         rows=len(table),
-        simulations=int(table["simulations"].to_numpy().sum(dtype=np.int64)),
+        simulations=int(schema.numbers(table["simulations"].combine_chunks()).sum(dtype=np.int64)),
         sha256=schema.file_hash(path),
         content_hash=schema.content_hash(table),
     )

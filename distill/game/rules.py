@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,7 +96,11 @@ def play(position: Position, column: int) -> Position:
     return Position(position.opponent, position.mask | stone)
 
 
-def has_four(stones: Bits) -> Bits | bool:
+@overload
+def has_four(stones: int) -> bool: ...
+@overload
+def has_four(stones: NDArray[np.uint64]) -> NDArray[np.bool_]: ...
+def has_four(stones: Any) -> Any:
     """Whether the stones hold four in a line; bool for an integer, bool array for an array."""
     found = stones & 0
     for shift in LINE_SHIFTS:
@@ -107,7 +111,7 @@ def has_four(stones: Bits) -> Bits | bool:
 
 def is_won(position: Position) -> bool:
     """Whether the side that has just moved has four in a line."""
-    return bool(has_four(position.opponent))
+    return has_four(position.opponent)
 
 
 def is_over(position: Position) -> bool:
@@ -117,12 +121,12 @@ def is_over(position: Position) -> bool:
 
 def mirror_bits(bits: Bits) -> Bits:
     """The bits reflected left to right."""
-    mirrored = bits & column_bits(CENTRE)
+    mirrored: Any = bits & column_bits(CENTRE)
     for column in range(CENTRE):
         distance = BITS_PER_COLUMN * (COLUMNS - 1 - 2 * column)
         mirrored = mirrored | ((bits & column_bits(column)) << distance)
         mirrored = mirrored | ((bits & column_bits(COLUMNS - 1 - column)) >> distance)
-    return mirrored
+    return cast(Bits, mirrored)
 
 
 def mirror(position: Position) -> Position:
@@ -147,7 +151,8 @@ def canonicalise(
 def legal_mask(mask: NDArray[np.uint64]) -> NDArray[np.bool_]:
     """bool (B, 7), True where the column may be played; `mask` is uint64 (B,)."""
     tops = np.array([TOP_ROW & column_bits(column) for column in range(COLUMNS)], np.uint64)
-    return (np.asarray(mask, np.uint64)[:, None] & tops) == 0
+    playable: NDArray[np.bool_] = (np.asarray(mask, np.uint64)[:, None] & tops) == 0
+    return playable
 
 
 def problem_with(position: Position) -> str | None:
@@ -186,8 +191,8 @@ def from_moves(moves: str | Iterable[int]) -> Position:
     Raises ValueError naming the move that is no column, falls into a full one, or comes after the end.
     """
     position = EMPTY
-    for number, move in enumerate(moves, start=1):
-        text = str(move) if isinstance(moves, str) else str(move + 1)
+    on_screen: Iterable[str] = moves if isinstance(moves, str) else (str(column + 1) for column in moves)
+    for number, text in enumerate(on_screen, start=1):
         if len(text) != 1 or text not in "1234567":
             raise ValueError(f"move {number} is {text!r}, not a column from 1 to 7")
         column = int(text) - 1

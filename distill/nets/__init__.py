@@ -1,1 +1,53 @@
-"""What learns: the networks and their saved form. Imports game/."""
+"""What learns: the networks and their saved form. Imports game/; what trains also reads data/.
+
+A network is a functional Keras 3 model of `keras.ops` alone, so any backend trains it:
+
+    planes float32 (B, 6, 7, C) or tokens int32 (B, 42)  →  {"logits": (B, 7)[, "value": (B,)]}
+
+The logits are raw; `heads.played` puts the encoding before a network and the legal mask after it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import TYPE_CHECKING, Literal, get_args
+
+if TYPE_CHECKING:
+    import keras
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # before TensorFlow starts: its greetings are no news to the user
+
+Arch = Literal["cnn", "transformer", "column", "mk4", "resnet"]
+ARCHS: tuple[Arch, ...] = get_args(Arch)
+
+
+def build(arch: Arch, value_head: bool = False) -> keras.Model:
+    """A fresh network of this shape; `resnet` has a value head in any case.
+
+    Initial weights are drawn from Keras' global seed (`keras.utils.set_random_seed`). Raises ValueError for an unknown
+    arch.
+    """
+    if arch not in ARCHS:
+        raise ValueError(f"arch {arch!r} is none of {', '.join(ARCHS)}")
+    network: keras.Model = importlib.import_module(f"distill.nets.{arch}").build(value_head)
+    return network
+
+
+def start_backend() -> None:
+    """Import Keras and its backend, which takes seconds; what they print of themselves meanwhile is dropped.
+
+    TensorFlow's C++ logs to file descriptor 2 before any setting of its own is read, so that is where it is stopped.
+    """
+    sys.stderr.flush()
+    kept = os.dup(2)
+    try:
+        with open(os.devnull, "w") as nowhere:
+            os.dup2(nowhere.fileno(), 2)
+        import keras
+
+        keras.ops.convert_to_tensor(0)  # looks for devices, once
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)

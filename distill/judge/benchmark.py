@@ -1,0 +1,203 @@
+"""Makes the shipped benchmark: boards of mixed play, sorted into sets, every move scored exactly.
+
+    python -m distill.judge.benchmark --out data/benchmark
+
+In: nothing but the seed. Out: `boards.parquet`, as `data/benchmark.py` reads it. Needs the solver package and
+some minutes of one core. `strata.py` says what the sets are.
+
+Mixed play means that either side of a game is drawn from STYLES, and that a game begins with 0 to 8
+random stones; so boards are neither all absurd nor all expert. Every board is kept in its canonical
+orientation and belongs to one set only.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from distill import cli
+from distill.data.benchmark import FILE, GradedBoards, to_table
+from distill.data.schema import SCHEMA_VERSION, write_table
+from distill.game.encoding import bitboards
+from distill.game.rules import EMPTY, canonicalise, is_over, legal_columns, play
+from distill.judge.match import Opening, Pairing, play_games
+from distill.judge.players import Choices, Player, RandomPlayer, make, mix
+from distill.judge.solver import Solver, moves_to_end, score_boards
+from distill.judge.strata import Stratum, all_strata, best_scores
+from distill.judge.tactics import Boards
+
+STYLES: tuple[tuple[str, float], ...] = (
+    ("random", 0.0),
+    ("punisher", 0.0),
+    ("uct:30", 0.0),
+    ("uct:100", 0.2),
+    ("teacher:100", 0.05),
+    ("teacher:300", 0.1),
+    ("uct:1000", 0.05),
+)
+"""Players, and the share of their moves that is replaced by a random one."""
+
+LONGEST_OPENING = 8
+
+CHUNK = 512
+"""Candidates scored before looking at how many of them belong."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """Make the graded benchmark boards."""
+
+    out: Path = field(metadata={"help": "folder to write to; the shipped one is data/benchmark"})
+    games: int = cli.setting(80_000, "games of mixed play the boards are taken from")
+    share: float = cli.setting(1.0, "share of every set's size, for a quick trial")
+    workers: int = cli.setting(cli.cores(), "processes for searches and the solver; the boards do not depend on it")
+    seed: int = cli.setting(20_261, "of the games and of the choice among their boards")
+
+    def __post_init__(self) -> None:
+        cli.check(self.games >= 1, "games", self.games, "at least 1")
+        cli.check(0 < self.share <= 1, "share", self.share, "above 0 and at most 1")
+        cli.check(self.workers >= 1, "workers", self.workers, "at least 1")
+
+
+PRESETS = {"smoke": {"games": 300, "share": 0.004}}
+
+
+def run(config: Config) -> str:
+    """Play, choose, score, write."""
+    Solver()  # says at once that the package is missing
+    with cli.Progress(config.games, "games") as progress:
+        current, mask = mixed_play(config.games, config.seed, config.workers, progress.advance)
+    strata = all_strata()
+    wanted = sum(_wanted(stratum, config.share) for stratum in strata)
+    with cli.Progress(wanted, "boards") as progress:
+        boards = choose(current, mask, strata, config.share, config.workers, progress.advance)
+    settings = {"styles": STYLES, "seed": config.seed, "games": config.games, "share": config.share}
+    metadata = {"schema_version": SCHEMA_VERSION, "kind": "benchmark", "settings": settings}
+    write_table(config.out / FILE, to_table(boards), metadata)
+    for name, count in Counter(boards.set.tolist()).items():
+        plies = boards.ply[boards.set == name]
+        print(f"{name:18} {count:6} boards of {plies.min():2} to {plies.max():2} stones")
+    return f"{len(boards)} graded boards, of {len(mask)} that play reached · {config.out / FILE}"
+
+
+# Where boards come from -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Careless:
+    """A player that plays a random column now and then."""
+
+    player: Player
+    share: float
+
+    @property
+    def name(self) -> str:
+        return f"{self.player.name}, {self.share:.0%} random"
+
+    def play(self, current: Boards, mask: Boards, seeds: Boards) -> Choices:
+        careless = mix(seeds ^ np.uint64(1)) < np.uint64(self.share * 2**64)
+        other = RandomPlayer().play(current, mask, seeds ^ np.uint64(2)).moves
+        return Choices(moves=np.where(careless, other, self.player.play(current, mask, seeds).moves))
+
+
+def mixed_play(
+    games: int, seed: int, workers: int = 1, advance: Callable[[int], None] | None = None
+) -> tuple[Boards, Boards]:
+    """Canonical boards of so many games, each board once, in random order: current and mask, uint64 (B,)."""
+    rng = np.random.default_rng(seed)
+    players = [Careless(player=make(word, workers), share=share) for word, share in STYLES]
+    pairings = [
+        Pairing(first=int(first), second=int(second), opening=_random_opening(rng))
+        for first, second in rng.integers(0, len(STYLES), (games, 2))
+    ]
+    current, mask, _ = canonicalise(*bitboards(play_games(players, pairings, seed, advance).states))
+    unlike = np.unique(np.stack([current, mask], 1), axis=0)
+    current, mask = rng.permutation(unlike).T
+    return np.ascontiguousarray(current), np.ascontiguousarray(mask)
+
+
+def _random_opening(rng: np.random.Generator) -> Opening:
+    """0 to 8 random moves that leave the game open."""
+    plies, position = int(rng.integers(LONGEST_OPENING + 1)), EMPTY
+    moves: list[int] = []
+    while len(moves) < plies:
+        move = int(rng.choice(legal_columns(position)))
+        after = play(position, move)
+        if not is_over(after):
+            position = after
+            moves.append(move)
+    return tuple(moves)
+
+
+# Which boards are taken -----------------------------------------------------------------------------------------------
+
+
+def choose(
+    current: Boards,
+    mask: Boards,
+    strata: Sequence[Stratum],
+    share: float = 1.0,
+    workers: int = 1,
+    advance: Callable[[int], None] | None = None,
+) -> GradedBoards:
+    """Fill the strata one after another with boards that belong, first come first served; no board is taken twice.
+
+    The boards must be unlike each other up to mirror. Sorted by set, half and ply. Raises UserError where a stratum
+    finds too few.
+    """
+    scores = np.zeros((len(mask), 7), np.int8)
+    scored, free = np.zeros(len(mask), np.bool_), np.ones(len(mask), np.bool_)
+    taken: dict[str, list[NDArray[np.int64]]] = {}
+    for stratum in strata:
+        missing = _wanted(stratum, share)
+        candidates = np.flatnonzero(free & stratum.seen(current, mask))
+        while missing and len(candidates):
+            chunk, candidates = np.split(candidates, [min(CHUNK, 4 * missing)])
+            new = chunk[~scored[chunk]]
+            scores[new], scored[new] = score_boards(current[new], mask[new], workers), True
+            belonging = chunk[stratum.graded(current[chunk], mask[chunk], scores[chunk])][:missing]
+            taken.setdefault(stratum.name, []).append(belonging)
+            free[belonging] = False
+            missing -= len(belonging)
+            if advance and len(belonging):
+                advance(len(belonging))
+        if missing:
+            raise cli.UserError(f"set {stratum.name}: {missing} boards short; take them from more --games")
+
+    ply = np.bitwise_count(mask).astype(np.int8)
+    rows, sets, halves = [], [], []
+    for name, parts in taken.items():
+        members = np.concatenate(parts)
+        members = members[np.argsort(ply[members], kind="stable")]
+        for half, half_members in (("dev", members[::2]), ("test", members[1::2])):  # as many of each ply in both
+            rows.append(half_members)
+            sets += [name] * len(half_members)
+            halves += [half] * len(half_members)
+    row = np.concatenate(rows)
+    return GradedBoards(
+        set=np.array(sets, np.str_),
+        half=np.array(halves, np.str_),
+        current=current[row],
+        mask=mask[row],
+        scores=scores[row],
+        ply=ply[row],
+        moves_to_end=moves_to_end(best_scores(scores[row]), ply[row]).astype(np.int8),
+    )
+
+
+def _wanted(stratum: Stratum, share: float) -> int:
+    return max(1, round(stratum.size * share))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; the return value is the exit code."""
+    return cli.main("judge.benchmark", Config, run, PRESETS, arguments)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,245 @@
+"""Who plays: every player answers a batch of positions, so that networks and searches meet on equal terms.
+
+A player is named by one word:
+
+    random                 any legal column
+    punisher               wins if it can, blocks if it must, else random
+    uct:N                  one search of N simulations without root noise
+    teacher:N              the labels' search: three votes of N simulations with root noise
+    solver                 at random among the moves with the best exact score
+    FOLDER[@policy]        the model in a folder: the column with the highest probability, one forward pass
+    FOLDER@value           its value head alone: the best of the positions one move on, no tree
+
+Every random draw is a function of the seed that comes with the position, so a player's move does not
+depend on what else is in the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from distill.cli import UserError
+from distill.data.benchmark import FULL_COLUMN
+from distill.game.encoding import boards
+from distill.game.rules import COLUMNS, COLUMNS_FROM_CENTRE, FULL_BOARD, Position, has_four, legal_mask
+from distill.judge.tactics import landing, wins
+
+if TYPE_CHECKING:
+    from distill.search.teacher import SearchSettings
+
+Boards = NDArray[np.uint64]
+Predict = Callable[[NDArray[np.int8]], Mapping[str, NDArray[Any]]]
+
+NAMES = "random, punisher, solver, uct:N, teacher:N, or a model folder, with @policy or @value after it"
+MODES = ("policy", "value")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choices:
+    """What a player answers to B positions.
+
+    Attributes:
+      moves: int64 (B,), the column it plays.
+      policy: float64 (B, 7), probability of each column, 0 on full ones; a search's share of visits. None where the
+        player has no opinion on the columns.
+      value: float64 (B,), expected outcome in [−1, 1] for the side to move; None where it has no opinion.
+    """
+
+    moves: NDArray[np.int64]
+    policy: NDArray[np.float64] | None = None
+    value: NDArray[np.float64] | None = None
+
+
+class Player(Protocol):
+    """Anything that plays."""
+
+    @property
+    def name(self) -> str:
+        """The word it was named by, short enough for a table."""
+
+    def play(self, current: Boards, mask: Boards, seeds: Boards) -> Choices:
+        """Its moves in B positions that are not over; bitboards and seeds are uint64 (B,)."""
+
+
+def check(word: str) -> None:
+    """Raise ValueError unless the word names a player; nothing is loaded."""
+    name, _, number = word.partition(":")
+    if name in ("uct", "teacher"):
+        if not number.isdecimal() or int(number) < 1:
+            raise ValueError(f"player {word!r}: {name}:N needs a whole number of simulations from 1")
+    elif word not in ("random", "punisher", "solver"):
+        folder, _, mode = word.partition("@")
+        if not Path(folder).exists():
+            raise ValueError(f"player {word!r} is unknown and no such folder; players are {NAMES}")
+        if mode and mode not in MODES:
+            raise ValueError(f"player {word!r}: unknown mode {mode!r}; modes are {', '.join(MODES)}")
+
+
+def make(word: str, workers: int = 1) -> Player:
+    """The player that a word names; searches and the solver may use `workers` processes.
+
+    Raises ValueError for a word that names nobody, DataError for a folder without a model, and UserError where the
+    solver is not installed.
+    """
+    check(word)
+    if word in ("random", "punisher"):
+        return RandomPlayer(name=word, tactical=word == "punisher")
+    if word == "solver":
+        return SolverPlayer(workers=workers)
+    name, _, number = word.partition(":")
+    if name in ("uct", "teacher"):
+        from distill.search.teacher import SearchSettings
+
+        settings = SearchSettings(simulations=int(number))
+        if name == "uct":
+            settings = SearchSettings(simulations=int(number), votes=1, noise_fraction=0.0)
+        return SearchPlayer(name=word, settings=settings, workers=workers)
+    folder, _, mode = word.partition("@")
+    from distill.nets import saved
+
+    return NetworkPlayer(
+        name=word.replace("/@", "@").rstrip("/"), predict=saved.load(Path(folder)), mode=mode or "policy"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RandomPlayer:
+    """Any legal column; `tactical` wins if it can and blocks if it must before that."""
+
+    name: str = "random"
+    tactical: bool = False
+
+    def play(self, current: Boards, mask: Boards, seeds: Boards) -> Choices:
+        allowed = legal_mask(mask)
+        if self.tactical:
+            for stones in (current ^ mask, current):  # own wins are asked last, so they come before blocks
+                urgent = wins(stones, mask)
+                allowed = np.where(urgent.any(1, keepdims=True), urgent, allowed)
+        return Choices(moves=draw_column(allowed, seeds), policy=allowed / allowed.sum(1, keepdims=True))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SolverPlayer:
+    """At random among the moves with the best exact score; its value is the outcome of perfect play."""
+
+    name: str = "solver"
+    workers: int = 1
+
+    def __post_init__(self) -> None:
+        from distill.judge.solver import Solver
+
+        Solver()  # says at once that the package is missing
+
+    def play(self, current: Boards, mask: Boards, seeds: Boards) -> Choices:
+        from distill.judge.solver import score_boards
+
+        scores = score_boards(current, mask, self.workers)
+        best = scores.max(1, keepdims=True, initial=FULL_COLUMN)
+        allowed = (scores == best) & legal_mask(mask)
+        policy = allowed / allowed.sum(1, keepdims=True)
+        return Choices(moves=draw_column(allowed, seeds), policy=policy, value=np.sign(best[:, 0]).astype(np.float64))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchPlayer:
+    """A tree search with playouts; its policy is the share of root visits."""
+
+    name: str
+    settings: SearchSettings
+    workers: int = 1
+
+    def play(self, current: Boards, mask: Boards, seeds: Boards) -> Choices:
+        from distill.search.teacher import search
+
+        positions = [Position(*bits) for bits in zip(current.tolist(), mask.tolist(), strict=True)]
+        numbers = [int(seed) for seed in seeds]
+        work = len(positions) * self.settings.simulations * self.settings.votes
+        if self.workers > 1 and work >= _WORTH_PROCESSES:
+            from joblib import Parallel, delayed
+
+            size = -(-len(positions) // (4 * self.workers))  # several parts a worker: searches end at different times
+            parts = range(0, len(positions), size)
+            tasks = (delayed(search)(positions[p : p + size], self.settings, numbers[p : p + size]) for p in parts)
+            results = [result for part in Parallel(n_jobs=self.workers)(tasks) for result in part]
+        else:
+            results = search(positions, self.settings, numbers)
+        visits = np.array([result.visits for result in results], np.float64).reshape(-1, COLUMNS)
+        return Choices(
+            moves=np.array([result.label for result in results], np.int64),
+            policy=visits / visits.sum(1, keepdims=True),
+            value=np.array([result.value for result in results], np.float64),
+        )
+
+
+_WORTH_PROCESSES = 20_000_000
+"""Simulations from which sharing a batch pays: some seconds of one core, against starting workers once."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkPlayer:
+    """A saved network, `predict` as `nets.saved.load` returns it.
+
+    Mode `policy` plays the likeliest column. Mode `value` looks one move ahead: it plays the move to the position that
+    the value head likes least for the opponent, a win counts 1 and a full board 0.
+    """
+
+    name: str
+    predict: Predict = field(repr=False)
+    mode: str = "policy"
+
+    def __post_init__(self) -> None:
+        if self.mode == "value" and "value" not in self.predict(np.zeros((1, 6, 7), np.int8)):
+            raise UserError(f"{self.name}: this network has no value head, which mode value needs")
+
+    def play(self, current: Boards, mask: Boards, seeds: Boards) -> Choices:
+        if self.mode == "value":
+            return self._play_by_value(current, mask)
+        answer = self.predict(boards(current, mask))
+        value = answer.get("value")
+        return Choices(
+            moves=answer["move"].astype(np.int64),
+            policy=answer["policy"].astype(np.float64),
+            value=None if value is None else value.astype(np.float64),
+        )
+
+    def _play_by_value(self, current: Boards, mask: Boards) -> Choices:
+        cells = landing(mask)
+        after_mask = mask[:, None] | cells
+        won = has_four(current[:, None] | cells)
+        open_ended = (cells != 0) & ~won & (after_mask != FULL_BOARD)
+        worth = np.where(cells == 0, -np.inf, won.astype(np.float64))
+        opponent = np.broadcast_to((current ^ mask)[:, None], cells.shape)
+        if open_ended.any():
+            worth[open_ended] = -self.predict(boards(opponent[open_ended], after_mask[open_ended]))["value"]
+        order = np.array(COLUMNS_FROM_CENTRE)
+        return Choices(moves=order[worth[:, order].argmax(1)], value=worth.max(1))
+
+
+def draw_column(allowed: NDArray[np.bool_], seeds: Boards) -> NDArray[np.int64]:
+    """int64 (B,), for each row a column drawn evenly among those allowed, bool (B, 7), by its seed, uint64 (B,)."""
+    share = (mix(seeds) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    number = np.floor(share * allowed.sum(1)).astype(np.int64)
+    return np.argmax(allowed.cumsum(1) > number[:, None], 1)
+
+
+def mix(numbers: ArrayLike) -> Boards:
+    """SplitMix64's output function: unlike numbers give unrelated ones, uint64 of the same shape."""
+    z = np.atleast_1d(np.asarray(numbers, np.uint64)) + np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    mixed: Boards = z ^ (z >> np.uint64(31))
+    return mixed
+
+
+def seeds_for(seed: int, *numbers: ArrayLike) -> Boards:
+    """uint64 (B,) seeds, a function of a run's seed and numbers such as game and ply, each an integer or (B,)."""
+    seeds = mix(seed)
+    for number in numbers:
+        seeds = mix(seeds ^ mix(number))
+    return seeds

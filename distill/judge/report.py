@@ -1,0 +1,179 @@
+"""A verdict in words: the tables shown on the screen and in `report.md`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from distill.data.benchmark import GradedBoards
+from distill.game.rules import Position, draw
+from distill.judge.grading import GENERAL, METRICS, Graded, worst
+from distill.judge.intervals import Estimate
+from distill.judge.labels import LabelQuality
+from distill.judge.verdict import Verdict
+
+UNIFORM = "uniform random, exactly"
+
+LEGEND = """\
+*exact*: the move keeps the best score; *class*: it keeps win, draw or loss; *decisive*: class, over boards where legal
+moves differ in class. In percent, with half the width of the 95 % interval; every board is graded as stored and
+mirrored."""
+
+METRIC_TITLES = {
+    "exact": "Exactly best moves",
+    "class": "Outcome class kept",
+    "decisive": "Outcome class kept where it can be lost",
+}
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table, padded so that it reads well as it is; all but the first column are right-aligned."""
+    lines = [list(header), *map(list, rows)]
+    widths = [max(3, *(len(line[column]) for line in lines)) for column in range(len(header))]
+
+    def line(cells: Sequence[str]) -> str:
+        padded = (
+            cell.ljust(width) if not column else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(cells, widths, strict=True))
+        )
+        return "| " + " | ".join(padded) + " |"
+
+    rule = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
+    return "\n".join([line(lines[0]), line(rule), *map(line, lines[1:])])
+
+
+def percent(estimate: Estimate) -> str:
+    """ "75.4 ±1.2", a dash where there is nothing to count."""
+    if not estimate.units:
+        return "–"
+    return f"{100 * estimate.mean:.1f} ±{50 * (estimate.high - estimate.low):.1f}"
+
+
+def headline(verdicts: Sequence[Verdict], uniform: Mapping[str, Mapping[str, float]]) -> str:
+    """One row a player: the midgame set, the mean over the tactical sets, symmetry and speed."""
+    names = list(uniform)
+    main = "midgame" if "midgame" in names else names[0]
+    tactical = [name for name in names if name not in GENERAL]
+    batches = list(verdicts[0].latency_ms)
+    header = ["player", *(f"{main} {metric}" for metric in METRICS), "tactics exact", "mirrored moves", "opens in"]
+    header += [f"ms a board at {batch}" for batch in batches]
+
+    def mean(values: Sequence[float]) -> str:
+        return f"{100 * float(np.mean(values)):.1f}" if values else "–"
+
+    rows = [
+        [
+            verdict.name,
+            *(percent(verdict.sets[main][metric]) for metric in METRICS),
+            mean([verdict.sets[name]["exact"].mean for name in tactical]),
+            f"{100 * verdict.mirror['mirrored_moves']:.1f}",
+            str(verdict.empty_move + 1),
+            *(f"{verdict.latency_ms[batch]:.3g}" for batch in batches),
+        ]
+        for verdict in verdicts
+    ]
+    expected = [f"{100 * uniform[main][metric]:.1f}" for metric in METRICS]
+    rows.append([UNIFORM, *expected, mean([uniform[name]["exact"] for name in tactical]), *["–"] * (2 + len(batches))])
+    return table(header, rows)
+
+
+def by_set(verdicts: Sequence[Verdict], uniform: Mapping[str, Mapping[str, float]], metric: str) -> str:
+    """One row a set, one column a player."""
+    header = ["set", "boards", *(verdict.name for verdict in verdicts), UNIFORM]
+    rows = []
+    for name, expected in uniform.items():
+        estimates = [verdict.sets[name][metric] for verdict in verdicts]
+        shown = f"{100 * expected[metric]:.1f}" if estimates[0].units else "–"
+        rows.append([name, str(estimates[0].units), *map(percent, estimates), shown])
+    return table(header, rows)
+
+
+def by_ply(verdicts: Sequence[Verdict]) -> str:
+    """Blunder rate, the share of moves that lose a class, by stones on the board; one column a player."""
+    header = ["stones", "boards", *(verdict.name for verdict in verdicts)]
+    rows = [
+        [str(ply), str(row["boards"]), *(percent(verdict.plies[ply]["blunder_rate"]) for verdict in verdicts)]
+        for ply, row in verdicts[0].plies.items()
+    ]
+    return table(header, rows)
+
+
+def differences(pairs: Mapping[str, Mapping[str, Mapping[str, Estimate]]], name: str) -> str:
+    """Paired differences on one set, in points; a star where the interval leaves out 0."""
+    rows = []
+    for pair, sets in pairs.items():
+        cells = []
+        for metric in METRICS:
+            gap = sets[name][metric]
+            star = " *" if gap.low > 0 or gap.high < 0 else ""
+            cells.append(f"{100 * gap.mean:+.1f} ({100 * gap.low:+.1f} to {100 * gap.high:+.1f}){star}")
+        rows.append([pair, *cells])
+    return table([f"{name}, points", *METRICS], rows)
+
+
+def answers(verdicts: Sequence[Verdict]) -> str:
+    """Symmetry and calibration, one row a player."""
+    header = ["player", "mirrored moves, %", "largest policy difference", "mean", "policy error", "value error"]
+    rows = []
+    for verdict in verdicts:
+        gaps = [verdict.mirror.get(name) for name in ("largest_policy_difference", "mean_policy_difference")]
+        errors = [bins.error if bins else None for bins in (verdict.policy_calibration, verdict.value_calibration)]
+        cells = ["–" if value is None else f"{value:.3f}" for value in (*gaps, *errors)]
+        rows.append([verdict.name, f"{100 * verdict.mirror['mirrored_moves']:.1f}", *cells])
+    return table(header, rows)
+
+
+def empty_board(verdicts: Sequence[Verdict]) -> str:
+    """The policy on the empty board, in percent by column."""
+    rows = [
+        [verdict.name, *(f"{100 * probability:.1f}" for probability in verdict.empty_policy)]
+        for verdict in verdicts
+        if verdict.empty_policy is not None
+    ]
+    return table(["empty board, %", *map(str, range(1, 8))], rows)
+
+
+def mistakes(boards: GradedBoards, graded: Graded, count: int = 3) -> str:
+    """The worst mistakes as drawn boards."""
+    parts = []
+    for row in worst(boards, graded, count):
+        scores = boards.scores[row]
+        best = ", ".join(str(column + 1) for column in np.flatnonzero(scores == scores.max()))
+        move = int(graded.moves[0, row])
+        position = Position(int(boards.current[row]), int(boards.mask[row]))
+        parts.append(
+            f"{'XO'[position.ply % 2]} played {move + 1} ({scores[move]:+d}), best {best} ({scores.max():+d}); "
+            f"{boards.set[row]}\n\n" + "\n".join("    " + line for line in draw(position).splitlines())
+        )
+    return "\n\n".join(parts) or "none on these boards"
+
+
+def label_tables(name: str, quality: LabelQuality) -> str:
+    """Label quality and the teacher's agreement with itself."""
+    parts = [
+        table(
+            ["labels", "graded", "of", "exact", "class", "decisive"],
+            [
+                [name, f"{quality.rows:,}", f"{quality.of:,}"]
+                + [percent(estimate) for estimate in (quality.exact, quality.keeps, quality.decisive)]
+            ],
+        ),
+        f"{quality.boards:,} unlike boards scored in {quality.seconds:.1f} s, "
+        f"{quality.boards / quality.seconds:,.0f} boards/s",
+        table(
+            ["stones", "rows", "exact", "class", "decisive"],
+            [
+                [str(ply), str(row["rows"]), percent(row["exact"]), percent(row["class"]), percent(row["decisive"])]
+                for ply, row in quality.by_ply.items()
+            ],
+        ),
+    ]
+    if quality.agreement is not None and quality.stored_agreement is not None:
+        rows = [[band, str(estimate.units), percent(estimate)] for band, estimate in quality.agreement_by_band.items()]
+        rows.append(["all", str(quality.agreement.units), percent(quality.agreement)])
+        parts += [
+            table(["stones", "rows", "two fresh labels agree"], rows),
+            f"The stored label agrees with a fresh one on {percent(quality.stored_agreement)} %.",
+        ]
+    return "\n\n".join(parts)

@@ -1,0 +1,94 @@
+"""What can be seen on a board without search: wins in one, threats, lines by direction.
+
+Everything is vectorised over B boards: bitboards are uint64 (B,), masks of columns bool (B, 7).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from distill.game.rules import BITS_PER_COLUMN, BOTTOM_ROW, COLUMNS, LINE_SHIFTS, column_bits
+
+Boards = NDArray[np.uint64]
+Columns = NDArray[np.bool_]
+
+DIRECTIONS: dict[str, int] = dict(zip(("vertical", "falling", "horizontal", "rising"), LINE_SHIFTS, strict=True))
+"""Bit distance between neighbours on a line of each direction, as seen by the reader: rising goes up to the right."""
+
+_COLUMN_BITS = np.array([column_bits(column) for column in range(COLUMNS)], np.uint64)
+_BOTTOMS = np.array([1 << (BITS_PER_COLUMN * column) for column in range(COLUMNS)], np.uint64)
+
+
+def landing(mask: Boards) -> Boards:
+    """uint64 (B, 7), the cell a stone in each column falls on, as a bit; 0 for a full column."""
+    return (mask[:, None] + _BOTTOMS) & _COLUMN_BITS
+
+
+def lines(stones: Boards, direction: str) -> NDArray[np.bool_]:
+    """Whether stones of any shape hold four in a line of this direction, bool of the same shape."""
+    shift = np.uint64(DIRECTIONS[direction])
+    pairs = stones & (stones >> shift)
+    found: NDArray[np.bool_] = (pairs & (pairs >> (shift + shift))) != 0
+    return found
+
+
+def wins_in(stones: Boards, mask: Boards, direction: str) -> Columns:
+    """bool (B, 7), True where a stone added to `stones` completes four in this direction."""
+    cells = landing(mask)
+    here: Columns = (cells != 0) & lines(stones[:, None] | cells, direction)
+    return here
+
+
+def wins(stones: Boards, mask: Boards) -> Columns:
+    """bool (B, 7), True where a stone added to `stones` completes four; of boards that are not over."""
+    anywhere: Columns = np.logical_or.reduce([wins_in(stones, mask, direction) for direction in DIRECTIONS])
+    return anywhere
+
+
+def playable(mask: Boards) -> Boards:
+    """uint64 (B,), the cells a stone may fall on."""
+    full = np.uint64(sum(int(bits) for bits in _COLUMN_BITS))
+    return (mask + np.uint64(BOTTOM_ROW)) & full
+
+
+def horizontal(stones: Boards, mask: Boards, pattern: str) -> Boards:
+    """uint64 (B,), the leftmost cells from which a row reads as the pattern.
+
+    In a pattern X is one of `stones`, `_` an empty cell that may be played now.
+    """
+    cells = {"X": stones, "_": playable(mask)}
+    found = np.full_like(mask, np.iinfo(np.uint64).max)
+    for step, letter in enumerate(pattern):
+        found = found & (cells[letter] >> np.uint64(BITS_PER_COLUMN * step))
+    return found
+
+
+def columns_of(bits: Boards) -> Columns:
+    """bool (B, 7), True where a column holds any of the bits."""
+    columns: Columns = (bits[:, None] & _COLUMN_BITS) != 0
+    return columns
+
+
+def wins_only_in(stones: Boards, mask: Boards, direction: str) -> NDArray[np.bool_]:
+    """bool (B,), True where exactly one column wins, and by lines of this direction alone."""
+    here = wins_in(stones, mask, direction)
+    elsewhere = [wins_in(stones, mask, other).any(1) for other in DIRECTIONS if other != direction]
+    only: NDArray[np.bool_] = (here.sum(1) == 1) & ~np.logical_or.reduce(elsewhere)
+    return only
+
+
+def traps(stones: Boards, mask: Boards) -> Columns:
+    """bool (B, 7), True where a stone added to `stones` threatens to win whatever the single answer.
+
+    It then has two winning columns, or one and a second win on top of the block. The answer may itself be a win, or
+    make one: that is not looked at.
+    """
+    found = np.zeros((len(mask), COLUMNS), np.bool_)
+    for column, cell in enumerate(landing(mask).T):
+        added, after = stones | cell, mask | cell
+        threats = wins(added, after)
+        block = landing(after)[np.arange(len(mask)), threats.argmax(1)]
+        above = wins(added, after | block)
+        found[:, column] = (cell != 0) & ((threats.sum(1) > 1) | (threats.any(1) & above.any(1)))
+    return found

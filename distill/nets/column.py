@@ -1,0 +1,106 @@
+"""Our own shape: every column keeps its place until the read-out, and a mirrored board gives mirrored logits, exactly.
+
+Features come in pairs, a detector and its mirror image, so the last axis holds 2·F channels: F detectors,
+then the same F looking the other way. Three rules keep the symmetry, for any weights and before any training:
+
+- a convolution stores the kernels of its first F outputs; the other F are those kernels flipped left to
+  right, with the halves of their inputs swapped (a group convolution over the reflection);
+- a batch norm is shared by a detector and its mirror image;
+- the read-out sees the board and its mirror image (a flip of columns and a swap of halves, no second pass through the
+  trunk) with the same weights, and the two answers are added, the second one flipped back.
+
+So half the weights do the work of a plain network as wide, nothing is left to learn about the mirror,
+and left and right are told apart inside, which kernels forced to be symmetric could not.
+
+Dimensions: B batch, H = 6, W = 7, F features of one orientation.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+from keras import layers, ops
+
+from distill.game.rules import COLUMNS, ROWS
+from distill.nets import heads
+
+FEATURES = 32
+BLOCKS = 4
+HIDDEN = 64
+
+
+@keras.saving.register_keras_serializable(package="distill")
+class MirrorConv(layers.Layer):
+    """Convolution (B, H, W, C) → (B, H', W, 2F) that commutes with the mirror; no bias.
+
+    Args:
+      features: F.
+      kernel_size: height and width.
+      padding: "same" or "valid".
+      paired: whether the input has two halves that swap when the board is mirrored; planes have none.
+    """
+
+    def __init__(
+        self, features: int, kernel_size: tuple[int, int], padding: str = "same", paired: bool = True, **options: Any
+    ) -> None:
+        super().__init__(**options)
+        self.features, self.kernel_size = features, tuple(kernel_size)
+        self.padding, self.paired = padding, paired
+
+    def build(self, shape: Any) -> None:
+        self.kernel = self.add_weight(
+            name="kernel", shape=(*self.kernel_size, shape[-1], self.features), initializer="he_normal"
+        )
+
+    def call(self, x: Any) -> Any:
+        mirrored = ops.flip(self.kernel, axis=1)
+        if self.paired:
+            mirrored = swap_halves(mirrored, axis=2)
+        kernel = ops.concatenate([self.kernel, mirrored], axis=-1)
+        return ops.conv(x, kernel, padding=self.padding)
+
+    def get_config(self) -> dict[str, Any]:
+        own = {name: getattr(self, name) for name in ("features", "kernel_size", "padding", "paired")}
+        return {**super().get_config(), **own}
+
+
+def swap_halves(x: Any, axis: int = -1) -> Any:
+    """The two halves of an axis in the other order."""
+    first, second = ops.split(x, 2, axis=axis)
+    return ops.concatenate([second, first], axis=axis)
+
+
+def build(value_head: bool = False) -> keras.Model:
+    """planes (B, 6, 7, 2) → logits (B, 7) and, where asked for, value (B,)."""
+    planes = heads.planes_input()
+    x = _conv_norm(planes, "stem", paired=False)
+    x = layers.ReLU(name="stem_relu")(x)
+    for number in range(1, BLOCKS + 1):
+        y = layers.ReLU(name=f"block{number}_relu1")(_conv_norm(x, f"block{number}_conv1"))
+        y = _conv_norm(y, f"block{number}_conv2")
+        x = layers.ReLU(name=f"block{number}_relu2")(layers.Add(name=f"block{number}_add")([x, y]))
+    x = _conv_norm(x, "columns", kernel_size=(ROWS, 1), padding="valid")  # (B, 1, W, 2F)
+    x = layers.ReLU(name="columns_relu")(x)
+
+    flatten = layers.Flatten(name="flatten")
+    hidden = layers.Dense(HIDDEN, activation="relu", name="hidden")
+    read_out = layers.Dense(COLUMNS, name="read_out")
+    seen = hidden(flatten(x))
+    seen_mirrored = hidden(flatten(swap_halves(ops.flip(x, axis=2))))
+    logits = layers.Add(name="logits")([read_out(seen), ops.flip(read_out(seen_mirrored), axis=1)])
+
+    # The sum is the same for a board and its mirror image, as its value must be.
+    value = heads.value_head(layers.Add(name="value_seen")([seen, seen_mirrored])) if value_head else None
+    return heads.network("column", planes, logits, value)
+
+
+def _conv_norm(
+    x: Any, name: str, kernel_size: tuple[int, int] = (3, 3), padding: str = "same", paired: bool = True
+) -> Any:
+    x = MirrorConv(FEATURES, kernel_size, padding, paired, name=name)(x)
+    _, height, width, channels = x.shape
+    # Both orientations of a detector share one normalisation: side by side they are F channels twice as wide.
+    x = layers.Reshape((height, 2 * width, channels // 2), name=f"{name}_pairs")(x)
+    x = layers.BatchNormalization(name=f"{name}_norm")(x)
+    return layers.Reshape((height, width, channels), name=f"{name}_features")(x)

@@ -1,0 +1,87 @@
+"""What stands around every network's trunk: the encoding before it, value head and legal mask after it.
+
+Dimensions: B batch, A = 7 columns. Boards are int8 (B, 6, 7), +1 side to move, -1 opponent, 0 empty;
+values are in [-1, 1] for the side to move.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+from keras import layers, ops
+
+from distill.game import encoding
+from distill.game.rules import CELLS, COLUMNS, COLUMNS_FROM_CENTRE, ROWS
+
+FULL_COLUMN_LOGIT = -1e9
+"""Stands in place of a full column's logit: its softmax is exactly 0, and nothing becomes infinite."""
+
+
+def planes_input(channels: int = 2) -> Any:
+    """float32 (B, 6, 7, channels), the input of a convolutional network."""
+    return keras.Input((ROWS, COLUMNS, channels), name="planes")
+
+
+def tokens_input() -> Any:
+    """int32 (B, 42), the input of a network that reads cells one by one."""
+    return keras.Input((CELLS,), dtype="int32", name="tokens")
+
+
+def value_head(features: Any, width: int = 64) -> Any:
+    """(B,) in (-1, 1): hidden layer, one unit, tanh, on features (B, F)."""
+    hidden = layers.Dense(width, activation="relu", name="value_hidden")(features)
+    squashed = layers.Dense(1, activation="tanh", name="value_unit")(hidden)
+    return layers.Reshape((), name="value")(squashed)
+
+
+def network(arch: str, inputs: Any, logits: Any, value: Any | None) -> keras.Model:
+    """The functional model with outputs by name; `value` None leaves that output out."""
+    outputs = {"logits": logits} if value is None else {"logits": logits, "value": value}
+    return keras.Model(inputs, outputs, name=arch)
+
+
+def has_value(model: keras.Model) -> bool:
+    """Whether a network, bare or played, gives a value beside its logits."""
+    return "value" in model.output  # not output_names, which are the names of layers
+
+
+def encode(core: keras.Model, boards: Any) -> Any:
+    """Boards (B, 6, 7) as the planes or tokens that this network's input asks for."""
+    shape = core.inputs[0].shape
+    if len(shape) == 2:
+        return encoding.tokens(ops.cast(boards, "int32"), ops)
+    return ops.cast(encoding.planes(boards, shape[-1], ops), "float32")
+
+
+def legal_mask(boards: Any) -> Any:
+    """bool (B, A) of boards (B, 6, 7): True where the column's top cell is empty."""
+    return ops.equal(boards[:, 0, :], 0)
+
+
+def played(core: keras.Model) -> keras.Model:
+    """The network as it is trained and played: boards → {"logits": masked[, "value"]}; shares the core's weights."""
+    boards = keras.Input((ROWS, COLUMNS), dtype="int8", name="board")
+    outputs = dict(core(encode(core, boards)))
+    outputs["logits"] = ops.where(legal_mask(boards), outputs["logits"], FULL_COLUMN_LOGIT)
+    return keras.Model(boards, outputs, name=f"{core.name}_played")
+
+
+def served(core: keras.Model) -> keras.Model:
+    """The network as apps see it: boards → {"logits", "policy", "move"[, "value"]}, the contract of DESIGN.md.
+
+    `policy` (B, A) sums to 1 and is exactly 0 on full columns; `move` int32 (B,) is its argmax, ties to the centre and
+    then the lower column. A full board gives policy 0 and move -1.
+    """
+    boards = keras.Input((ROWS, COLUMNS), dtype="int8", name="board")
+    outputs = dict(played(core)(boards))
+    legal = legal_mask(boards)
+    outputs["policy"] = ops.softmax(outputs["logits"]) * ops.cast(legal, "float32")
+    outputs["move"] = ops.where(ops.any(legal, axis=-1), preferred(outputs["logits"]), -1)
+    return keras.Model(boards, outputs, name=f"{core.name}_served")
+
+
+def preferred(logits: Any) -> Any:
+    """int32 (B,): the column of the largest of (B, A) logits, ties to the centre and then the lower column."""
+    order = ops.convert_to_tensor(COLUMNS_FROM_CENTRE, dtype="int32")
+    return ops.take(order, ops.argmax(ops.take(logits, order, axis=-1), axis=-1))

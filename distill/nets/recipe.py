@@ -1,0 +1,48 @@
+"""The settings of a training run. Apart from `training`, so that a command lists its flags without starting Keras."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from distill import cli
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """What the weights of a run depend on, beside the network and the data."""
+
+    target: Literal["visits", "vote"] = cli.setting(
+        "visits", "what the policy learns: the searches' visit shares, or one column, the majority vote"
+    )
+    value_target: Literal["auto", "none", "value", "outcome", "blend"] = cli.setting(
+        "auto",
+        "what a value head learns: the search's root value, the game's outcome, a blend of both, or none for no head; "
+        "auto: blend where the network always has that head, else none",
+    )
+    value_blend: float = cli.setting(0.5, "share of the root value in the blend, from 0 to 1; the outcome has the rest")
+    value_weight: float = cli.setting(1.0, "weight of the value's squared error beside the policy's cross-entropy")
+    count_weights: Literal["equal", "root", "count"] = cli.setting(
+        "equal", "weight of a board met n times in training games: 1, the root of n, or n; scaled to a mean of 1"
+    )
+    epochs: int = cli.setting(14, "passes over the training boards")
+    minutes: float | None = cli.setting(
+        None, "minutes the run may take: where the speed measured at its start is too low, fewer steps are planned"
+    )
+    batch_size: int = cli.setting(256, "boards a step")
+    lr: float = cli.setting(2e-3, "learning rate at its highest")
+    optimizer: Literal["adamw", "adam"] = cli.setting("adamw", "adam has no weight decay")
+    weight_decay: float = cli.setting(0.01, "share of a weight that adamw takes off a step, times the learning rate")
+    schedule: Literal["cosine", "plateau"] = cli.setting(
+        "cosine", "learning rate: down to zero over all steps, or halved when validation stalls, with early stopping"
+    )
+    mirror: bool = cli.setting(True, "mirror each board at random, anew each epoch")
+    seed: int = cli.setting(0, "of initial weights, order, mirroring and dropout")
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "batch_size", "lr"):
+            cli.check(getattr(self, name) > 0, name, getattr(self, name), "positive")
+        for name in ("value_weight", "weight_decay", "seed"):
+            cli.check(getattr(self, name) >= 0, name, getattr(self, name), "0 or more")
+        cli.check(0 <= self.value_blend <= 1, "value_blend", self.value_blend, "from 0 to 1")
+        cli.check(self.minutes is None or self.minutes > 0, "minutes", self.minutes, "positive")

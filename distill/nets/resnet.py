@@ -1,0 +1,39 @@
+"""The AlphaZero residual network without batch norm, policy and value heads (SOURCES.md D); 470,216 parameters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+from keras import layers
+
+from distill.nets import heads
+
+FILTERS = 64
+BLOCKS = 5
+HEAD_FILTERS = 32
+
+
+def build(value_head: bool = True) -> keras.Model:
+    """planes (B, 6, 7, 2) → logits (B, 7) and value (B,), which this network always has."""
+    planes = heads.planes_input()
+    x = layers.ReLU(name="stem_relu")(_conv(planes, "stem"))
+    for number in range(1, BLOCKS + 1):
+        y = layers.ReLU(name=f"block{number}_relu1")(_conv(x, f"block{number}_conv1"))
+        y = _conv(y, f"block{number}_conv2")
+        x = layers.ReLU(name=f"block{number}_relu2")(layers.Add(name=f"block{number}_add")([x, y]))
+
+    logits = layers.Dense(7, name="logits")(_head(x, "policy"))
+
+    value = heads.value_head(_head(x, "value"), width=64)
+    return heads.network("resnet", planes, logits, value)
+
+
+def _conv(x: Any, name: str) -> Any:
+    return layers.Conv2D(FILTERS, 3, padding="same", name=name)(x)
+
+
+def _head(x: Any, name: str) -> Any:
+    """(B, 1344): a 1x1 convolution to fewer planes, flattened."""
+    x = layers.Conv2D(HEAD_FILTERS, 1, activation="relu", name=f"{name}_conv")(x)
+    return layers.Flatten(name=f"{name}_flatten")(x)

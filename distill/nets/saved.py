@@ -1,0 +1,137 @@
+"""A saved model as a plain function, and the writing of SavedModels.
+
+In: a `.keras` file, a SavedModel folder, or the folder of a training run. Out: `predict(boards)`, which
+maps int8 boards (B, 6, 7), or one (6, 7), to NumPy arrays by name, as the contract in DESIGN.md lists them:
+logits (B, 7) with -1e9 on full columns, policy (B, 7), move int32 (B,), and value (B,) where there is that head.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import keras
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from distill.cli import UserError
+from distill.game.rules import CELLS, COLUMNS, ROWS
+from distill.nets import column, heads, transformer  # noqa: F401  their layers register themselves for loading
+
+Outputs: TypeAlias = dict[str, NDArray[Any]]
+Predict: TypeAlias = Callable[[ArrayLike], Outputs]
+
+SIGNATURE = "serving_default"
+CHUNK = 4096
+"""Boards handed to the graph at once: bounds the memory of attention, and is past the size where more is faster."""
+
+
+BEST, LAST = "best.keras", "last.keras"
+"""The networks in the folder of a training run."""
+
+
+def load(path: Path) -> Predict:
+    """The model behind a path as `predict(boards) → outputs`.
+
+    A path is a `.keras` file, a SavedModel folder, the folder around it, or the folder of a run, which stands for its
+    SavedModel or else its best network. Raises UserError for a path that is no such model.
+    """
+    path = Path(path)
+    for folder in (path, path / "1", path / "saved_model" / "1"):
+        if (folder / "saved_model.pb").is_file():
+            return _load_saved_model(folder)
+    return predict_with(load_core(network_file(path)))
+
+
+def network_file(path: Path) -> Path:
+    """The `.keras` file that a path means: itself, or the best network of a run's folder. Raises UserError."""
+    file = path / BEST if path.is_dir() else path
+    if file.suffix != ".keras" or not file.is_file():
+        raise UserError(f"{path}: {'no model in this folder' if path.is_dir() else 'no such .keras file'}")
+    return file
+
+
+def load_core(path: Path) -> keras.Model:
+    """The network (raw logits) in a `.keras` file; raises UserError for a damaged file or another kind of model."""
+    try:
+        core = keras.models.load_model(path, compile=False)  # safe mode: no code out of the file is run
+    except Exception as error:  # whatever is wrong with the file, Keras raises many types
+        raise UserError(f"{path}: not a readable Keras model ({_first_line(error)})") from None
+    shapes = [tuple(tensor.shape)[1:] for tensor in core.inputs]
+    outputs = sorted(core.output) if isinstance(core.output, dict) else []
+    if shapes not in ([(ROWS, COLUMNS, 2)], [(ROWS, COLUMNS, 3)], [(CELLS,)]) or "logits" not in outputs:
+        raise UserError(f"{path}: not a network of distill (inputs {shapes}, outputs {outputs})")
+    return core
+
+
+def predict_with(core: keras.Model) -> Predict:
+    """`predict` for a network in memory; later changes of its weights are seen."""
+    model = heads.served(core)
+
+    def outputs(board: Any) -> Any:
+        return model(board, training=False)
+
+    if keras.backend.backend() == "tensorflow":
+        import tensorflow as tf
+
+        # Not model.predict: it builds a tf.data pipeline whose autotuning stalls for seconds (FACTS.md).
+        outputs = tf.function(outputs, input_signature=[_board_signature()])
+    return _on_arrays(outputs)
+
+
+def write(core: keras.Model, folder: Path) -> None:
+    """Write the SavedModel of a network into a folder that does not exist yet (TensorFlow backend)."""
+    model = heads.served(core)
+    archive = keras.export.ExportArchive()
+    archive.track(model)
+    archive.add_endpoint("serve", lambda board: model(board, training=False), input_signature=[_board_signature()])
+    archive.write_out(str(folder), verbose=False)
+
+
+def _load_saved_model(folder: Path) -> Predict:
+    import tensorflow as tf
+
+    try:
+        loaded = tf.saved_model.load(str(folder))
+        signature = loaded.signatures[SIGNATURE]
+        names, outputs = set(signature.structured_input_signature[1]), set(signature.structured_outputs)
+    except Exception as error:  # as above
+        raise UserError(f"{folder}: not a readable SavedModel ({_first_line(error)})") from None
+    if names != {"board"} or not {"logits", "policy", "move"} <= outputs:
+        raise UserError(f"{folder}: not a model of distill (arguments {sorted(names)}, outputs {sorted(outputs)})")
+
+    def call(board: Any) -> Any:
+        # `loaded` is named so that it lives as long as this function: its variables die with it.
+        return loaded.signatures[SIGNATURE](board=tf.constant(board))
+
+    return _on_arrays(call)
+
+
+def _on_arrays(outputs: Callable[[Any], Any]) -> Predict:
+    """Around a graph: checks shapes, lets through a single board, cuts many into pieces."""
+
+    def predict(boards: ArrayLike) -> Outputs:
+        given = np.asarray(boards, np.int8)
+        if given.ndim not in (2, 3) or given.shape[-2:] != (ROWS, COLUMNS):
+            raise ValueError(f"boards have shape {given.shape}, expected (B, {ROWS}, {COLUMNS}) or ({ROWS}, {COLUMNS})")
+        batch = given.reshape(-1, ROWS, COLUMNS)
+        if not len(batch):  # TensorFlow's convolutions refuse an empty batch
+            return {name: array[:0] for name, array in predict(np.zeros((1, ROWS, COLUMNS), np.int8)).items()}
+        pieces = [outputs(batch[start : start + CHUNK]) for start in range(0, len(batch), CHUNK)]
+        joined = {
+            name: np.concatenate([keras.ops.convert_to_numpy(piece[name]) for piece in pieces]) for name in pieces[0]
+        }
+        return joined if given.ndim == 3 else {name: array[0] for name, array in joined.items()}
+
+    return predict
+
+
+def _board_signature() -> Any:
+    import tensorflow as tf
+
+    return tf.TensorSpec((None, ROWS, COLUMNS), tf.int8, name="board")
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

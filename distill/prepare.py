@@ -1,0 +1,96 @@
+"""Turn finished games into tables to train on, and say what was merged, split off and left out.
+
+    python -m distill.prepare --data data/games --out data/prepared --validation-fraction 0.15
+
+In: one or more folders that `generate` finished. Out: `<out>/<hash>/` (see `distill.data.tables`), with
+every count in its `manifest.json`. Training does this itself where it is missing or stale.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from distill import cli
+from distill.data import schema, tables
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrepareConfig:
+    """Turn finished games into tables to train on."""
+
+    data: tuple[Path, ...] = cli.setting((Path("data/games"),), "folders of finished games, each another run")
+    out: Path = cli.setting(Path("data/prepared"), "folder that receives <hash>/")
+    validation_fraction: float = cli.setting(0.15, "expected share of the games kept for validation, from 0 to below 1")
+    exclude: tuple[str, ...] = cli.setting(
+        ("benchmark",),
+        "boards kept out of training: Parquet files with current and mask, folders of them, "
+        "or the shipped sets benchmark and reference; nothing after the flag excludes nothing",
+    )
+    memory_gib: float = cli.setting(1.0, "GiB that grouping may use before it spills to disk")
+    threads: int | None = cli.setting(None, "threads that group; none means one a core")
+    restart: bool = cli.setting(False, "prepare again even where the result is there")
+
+    def __post_init__(self) -> None:
+        cli.check(len(self.data) > 0, "data", "(nothing)", "at least one folder")
+        cli.check(0 <= self.validation_fraction < 1, "validation_fraction", self.validation_fraction, "in [0, 1)")
+        cli.check(self.memory_gib >= 0.1, "memory_gib", self.memory_gib, "at least 0.1")
+        cli.check(self.threads is None or self.threads > 0, "threads", self.threads, "positive")
+
+
+PRESETS: dict[str, dict[str, Any]] = {
+    # Of a handful of games some must land in either split.
+    "smoke": {"data": (Path("data/smoke-games"),), "out": Path("data/smoke-prepared"), "validation_fraction": 0.5},
+}
+
+
+def run(config: PrepareConfig) -> str:
+    """Prepare, print the counts, and return the line that says where the tables are."""
+    prepared = tables.prepare(
+        config.data,
+        config.out,
+        validation_fraction=config.validation_fraction,
+        exclude=config.exclude,
+        memory_gib=config.memory_gib,
+        threads=config.threads or cli.cores(),
+        restart=config.restart,
+    )
+    if not prepared.reused:
+        stored = json.dumps(cli.as_json(config), indent=1) + "\n"
+        schema.write_atomically(prepared.folder / "config.json", stored.encode())
+    counts = prepared.manifest["counts"]
+    print(report(counts))
+    done = "prepared before, nothing to do" if prepared.reused else "prepared"
+    boards = counts["boards"]
+    return f"{prepared.folder}: {done}; {boards['training']:,} training and {boards['validation']:,} validation boards"
+
+
+def report(counts: dict[str, Any]) -> str:
+    """The counts of a prepared folder as a small table with a sentence on each thing left out."""
+    lines = [f"{'':22}{'training':>14}{'validation':>14}"]
+    for name, key in (("games", "games"), ("rows", "rows"), ("boards", "boards"), ("own mirror", "self_mirror_boards")):
+        lines.append(f"{name:22}{counts[key]['training']:>14,}{counts[key]['validation']:>14,}")
+    rows, boards = counts["rows"]["training"], counts["boards"]["training"]
+    lines.append(f"redundancy: {rows / boards:.3f} training rows a board, {1 - boards / rows:.1%} merged away")
+    removed = counts["removed_from_validation"]
+    by_ply = ", ".join(f"{ply}: {number:,}" for ply, number in removed["boards"].items())
+    lines.append(
+        f"removed from validation, as training has the board: {sum(removed['boards'].values()):,} boards, "
+        f"{sum(removed['rows'].values()):,} rows" + (f" (boards by ply {by_ply})" if by_ply else "")
+    )
+    for name, found in counts["excluded"].items():
+        boards_found = f"{found['boards_found']:,} of {found['boards']:,} boards"
+        lines.append(f"excluded by {name}: {found['rows']:,} training rows on {boards_found}")
+    return "\n".join(lines)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; the return value is the exit code."""
+    return cli.main("prepare", PrepareConfig, run, PRESETS, arguments)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

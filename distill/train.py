@@ -1,0 +1,184 @@
+"""Train a network on finished games: prepare, learn, measure, export.
+
+    python -m distill.train --arch cnn
+
+In: folders that `generate` finished, prepared first where that is missing or stale. Out, in `models/<arch>/`:
+`best.keras`, `last.keras`, `config.json`, `history.csv`, `curves.png`, `saved_model/1/`, and `metrics.json`, written
+last: with it the run is finished. An interrupted run goes on with the same command.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from distill import cli, nets, provenance
+from distill.data import schema, tables
+from distill.game.encoding import ENCODING_VERSION
+from distill.nets.recipe import Recipe
+
+GAMES = Path("data/games")
+CONFIG, RUN, METRICS = "config.json", "run.json", "metrics.json"
+OWN_FILES = (CONFIG, RUN, METRICS, "checkpoint.npz", "best.keras", "last.keras", "history.csv", "curves.png", "events")
+"""What a run leaves in its folder beside the exported model, which stays until another takes its place."""
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "published": {
+        "target": "vote",
+        "optimizer": "adam",
+        "schedule": "plateau",
+        "lr": 1e-3,
+        "epochs": 60,
+    },
+    "smoke": {"epochs": 2, "batch_size": 32, "validation_fraction": 0.5},
+}
+"""published: Adam, learning rate halved on a plateau, early stopping, cross-entropy on the vote (SOURCES.md A)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainConfig(Recipe):
+    """Train a network on finished games."""
+
+    arch: nets.Arch = cli.setting("cnn", "the network")
+    data: tuple[Path, ...] = cli.setting((GAMES,), "folders of finished games, each another run")
+    prepared: Path = cli.setting(Path("data/prepared"), "folder of prepared tables, made where missing or stale")
+    validation_fraction: float = cli.setting(0.15, "expected share of the games kept for validation")
+    exclude: tuple[str, ...] = cli.setting(("benchmark",), "boards kept out of training, as for prepare")
+    out: Path | None = cli.setting(None, "folder of the run; none: models/<arch>")
+    restart: bool = cli.setting(False, "begin anew, in place of what the folder holds")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        cli.check(0 < self.validation_fraction < 1, "validation_fraction", self.validation_fraction, "between 0 and 1")
+        cli.check(len(self.data) > 0, "data", "", "at least one folder")
+        forbidden = self.arch == "resnet" and self.value_target == "none"
+        cli.check(not forbidden, "value_target", "none", "another one for resnet, which always has a value head")
+
+    @property
+    def value_head(self) -> bool:
+        """Whether the network gets a value head."""
+        return self.arch == "resnet" if self.value_target == "auto" else self.value_target != "none"
+
+
+def run(config: TrainConfig) -> str:
+    """Train one network; returns the line that says where it is and how often it agrees with the teacher."""
+    out = config.out or Path("models") / config.arch
+    prepared = _prepare(config)
+    if config.restart:
+        _clear(out)
+    _claim(out, config, prepared)
+    if (out / METRICS).is_file():
+        metrics = json.loads((out / METRICS).read_text(encoding="utf-8"))
+        return f"{_result(out, metrics)} (finished before, nothing to do; --restart begins anew)"
+
+    nets.start_backend()
+    from distill.nets import agreement, publish, saved, training
+
+    training.make_repeatable(config.seed)
+    core = nets.build(config.arch, config.value_head)
+    learned = tables.load(prepared.folder, tables.TRAINING)
+    state = training.fit(core, learned, tables.load(prepared.folder, tables.VALIDATION), config, out)
+
+    best = saved.load_core(out / saved.BEST)
+    source, rows = _validation_rows(config)
+    metrics = {
+        "arch": config.arch,
+        "parameters": best.count_params(),
+        "training_boards": len(learned),
+        "epochs": state.epoch,
+        "steps": state.step,
+        "best_epoch": state.best_epoch,
+        "validation_loss": state.best_loss,
+        "validation_rows_from": source,
+    } | agreement.measure(saved.predict_with(best), rows, learned)
+    if publish.possible():
+        publish.publish(best, out, cli.as_json(config) | {k: v for k, v in metrics.items() if k != "by_ply"})
+    else:
+        print(f"no SavedModel from this backend; KERAS_BACKEND=tensorflow python -m distill.export {out} writes it")
+    schema.write_atomically(out / METRICS, (json.dumps(metrics, indent=1) + "\n").encode())
+    return _result(out, metrics)
+
+
+def _prepare(config: TrainConfig) -> tables.Prepared:
+    if config.data == (GAMES,) and not GAMES.exists():
+        raise schema.DataError(
+            f"{GAMES}: no games yet; make some with: python -m distill.generate --games 5000, "
+            "or train on the shipped ones: --data data/reference"
+        )
+    return tables.prepare(
+        config.data,
+        config.prepared,
+        validation_fraction=config.validation_fraction,
+        exclude=config.exclude,
+        threads=cli.cores(),
+    )
+
+
+def _claim(out: Path, config: TrainConfig, prepared: tables.Prepared) -> None:
+    """Write the run's settings into its folder, or check that they are the ones found there. Raises UserError."""
+    settings = cli.as_json(dataclasses.replace(config, restart=False))
+    identity = {name: value for name, value in settings.items() if name not in ("out", "data", "prepared", "restart")}
+    identity["prepared data"] = prepared.manifest["prepared"]
+    if (out / RUN).is_file():
+        try:
+            stored = json.loads((out / RUN).read_text(encoding="utf-8"))["identity"]
+        except (ValueError, KeyError, TypeError):
+            raise cli.UserError(f"{out / RUN}: cannot be read; --restart begins anew") from None
+        if difference := _difference(stored, identity):
+            raise cli.UserError(
+                f"{out} holds a run with other settings ({difference}); name another --out, or --restart begins anew"
+            )
+        return
+    about = {
+        "identity": identity,
+        "versions": provenance.versions("keras", "numpy", "tensorflow"),
+        "commit": provenance.commit(),
+        "schema_version": schema.SCHEMA_VERSION,
+        "encoding_version": ENCODING_VERSION,
+    }
+    schema.write_atomically(out / CONFIG, (json.dumps(settings, indent=1) + "\n").encode())
+    schema.write_atomically(out / RUN, (json.dumps(about, indent=1) + "\n").encode())
+
+
+def _difference(stored: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    names = sorted({*stored, *now})
+    return ", ".join(f"{n}: {stored.get(n)} → {now.get(n)}" for n in names if stored.get(n) != now.get(n))
+
+
+def _clear(out: Path) -> None:
+    for name in OWN_FILES:
+        path = out / name
+        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+
+
+def _validation_rows(config: TrainConfig) -> tuple[str, tables.RawRows]:
+    """The rows on which agreement is measured and where they are from: the shipped set, or the run's own games."""
+    reference = provenance.shipped("data/reference")
+    if reference is not None and (reference / "validation").is_dir():
+        return "data/reference/validation", tables.raw_rows([reference / "validation"], None, 0)
+    own = tables.raw_rows(config.data, tables.VALIDATION, config.validation_fraction)
+    return "validation games of the training data", own
+
+
+def _result(out: Path, metrics: Mapping[str, Any]) -> str:
+    unseen = metrics["agreement_unseen"]
+    on_unseen = (
+        "none of which is unseen" if unseen is None else f"{unseen:.2%} of {metrics['rows_unseen']:,} unseen ones"
+    )
+    return (
+        f"{out}: agrees with the teacher on {metrics['agreement_all']:.2%} of {metrics['rows_all']:,} rows, {on_unseen}"
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; the return value is the exit code."""
+    return cli.main("train", TrainConfig, run, PRESETS, arguments)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# From nothing to a graded network in minutes: plays games with the real teacher, trains the CNN on them, exports it
+# and grades it. Makes .venv where it is missing. What is here already is kept: a second run only grades.
+set -euo pipefail
+unset CDPATH
+cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
+source pipelines/setup.sh
+
+games=300               # 10,000 simulations x 3 votes a move, the defaults of `generate`
+minutes=2               # of training, at most
+arena_games=100         # against each rival
+data=data/quickstart    # beside the defaults of the commands, never in their way
+model=models/quickstart
+
+set_up solver
+SECONDS=0
+
+say "1/4  the teacher plays $games games"
+"$python" -m distill.generate --games "$games" --out "$data"
+say "2/4  the CNN learns from them, $minutes minutes"
+"$python" -m distill.train --arch cnn --data "$data" --out "$model" --minutes "$minutes"
+say '3/4  export, for apps that have TensorFlow but not this project'
+"$python" -m distill.export "$model"
+say '4/4  the network without search against a random player and a search of 100 simulations'
+"$python" -m distill.arena "$model" random uct:100 --games "$arena_games"
+say "done in $((SECONDS / 60)) min $((SECONDS % 60)) s, without the downloads; agreement: $model/metrics.json"

@@ -1,0 +1,152 @@
+"""Positions as arrays.
+
+* A drawn board becomes the arrays one reads off the drawing: row 0 on top, own stones +1, by hand.
+* Boards and bitboards are inverse to each other, for batches of any size and for single positions.
+* Encoding a mirrored position is flipping the encoding; planes and tokens say what the boards say.
+* Everything is seen from the side to move.
+* The same functions run on keras.ops and give the same arrays.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from distill.game import encoding, rules
+from distill.game.rules import EMPTY, Position
+
+DRAWING = """
+    . . . . . . .
+    . . . . . . .
+    . . . . . . .
+    O . . . . . .
+    X O . . . . .
+    X X O . . X .
+"""
+
+
+def position_of(seed: int) -> Position:
+    """A position of a game of random moves."""
+    rng = random.Random(seed)
+    position = EMPTY
+    for _ in range(rng.randrange(43)):
+        if rules.is_over(position):
+            break
+        position = rules.play(position, rng.choice(rules.legal_columns(position)))
+    return position
+
+
+batches = st.lists(st.integers(0, 2**32).map(position_of), max_size=12)
+
+
+def bitboards_of(batch: list[Position]) -> tuple[Any, Any]:
+    current = np.array([position.current for position in batch], np.uint64)
+    return current, np.array([position.mask for position in batch], np.uint64)
+
+
+def test_a_drawn_board_becomes_the_array_one_reads_off_it():
+    position = rules.parse_board(DRAWING)  # seven stones: O is to move
+    board = encoding.boards(position.current, position.mask)
+    assert board.dtype == np.int8
+    assert board.tolist() == [
+        [0, 0, 0, 0, 0, 0, 0],
+        [0, 0, 0, 0, 0, 0, 0],
+        [0, 0, 0, 0, 0, 0, 0],
+        [1, 0, 0, 0, 0, 0, 0],
+        [-1, 1, 0, 0, 0, 0, 0],
+        [-1, -1, 1, 0, 0, -1, 0],
+    ]
+    own, opponent, empty = np.moveaxis(encoding.planes(board[None], channels=3)[0], -1, 0)
+    assert own.dtype == bool
+    assert np.argwhere(own).tolist() == [[3, 0], [4, 1], [5, 2]]
+    assert np.argwhere(opponent).tolist() == [[4, 0], [5, 0], [5, 1], [5, 5]]
+    assert (empty == ~(own | opponent)).all()
+    (tokens,) = encoding.tokens(board[None])
+    assert tokens.tolist() == [0] * 21 + [1, 0, 0, 0, 0, 0, 0] + [2, 1, 0, 0, 0, 0, 0] + [2, 2, 1, 0, 0, 2, 0]
+
+
+@given(batches)
+def test_decoding_an_encoded_batch_gives_the_positions_back(batch: list[Position]):
+    current, mask = bitboards_of(batch)
+    boards = encoding.boards(current, mask)
+    assert boards.shape == (len(batch), 6, 7)
+    decoded_current, decoded_mask = encoding.bitboards(boards)
+    assert decoded_current.dtype == decoded_mask.dtype == np.uint64
+    assert decoded_current.tolist() == current.tolist()
+    assert decoded_mask.tolist() == mask.tolist()
+
+
+@given(st.integers(0, 2**32).map(position_of))
+def test_a_single_position_encodes_as_its_row_of_a_batch(position: Position):
+    single = encoding.boards(position.current, position.mask)
+    assert (single == encoding.boards([position.current], [position.mask])[0]).all()
+    assert tuple(int(bits) for bits in encoding.bitboards(single)) == (position.current, position.mask)
+
+
+@given(st.lists(st.integers(0, 2**32).map(position_of), min_size=1, max_size=12))
+def test_encoding_the_mirror_is_flipping_the_encoding(batch: list[Position]):
+    boards = encoding.boards(*bitboards_of(batch))
+    mirrored = encoding.boards(*bitboards_of([rules.mirror(position) for position in batch]))
+    assert (mirrored == boards[:, :, ::-1]).all()
+    for channels in (2, 3):
+        flipped = encoding.planes(boards, channels)[:, :, ::-1]
+        assert (encoding.planes(mirrored, channels) == flipped).all()
+    flipped = encoding.tokens(boards).reshape(-1, 6, 7)[:, :, ::-1]
+    assert (encoding.tokens(mirrored).reshape(-1, 6, 7) == flipped).all()
+
+
+@given(st.lists(st.integers(0, 2**32).map(position_of), min_size=1, max_size=12))
+def test_planes_and_tokens_say_what_the_boards_say(batch: list[Position]):
+    boards = encoding.boards(*bitboards_of(batch))
+    two, three = encoding.planes(boards), encoding.planes(boards, 3)
+    assert two.shape == (len(batch), 6, 7, 2)
+    assert three.shape == (len(batch), 6, 7, 3)
+    assert (two == three[..., :2]).all()
+    assert (three.sum(-1) == 1).all()
+    assert (two[..., 0].astype(int) - two[..., 1] == boards).all()
+    tokens = encoding.tokens(boards)
+    assert tokens.shape == (len(batch), 42)
+    assert (np.array([0, 1, -1])[tokens] == boards.reshape(-1, 42)).all()
+
+
+def test_the_same_stones_change_sign_when_the_turn_passes():
+    position = rules.parse_board(DRAWING)
+    assert (
+        encoding.boards(position.current, position.mask) == -encoding.boards(position.opponent, position.mask)
+    ).all()
+
+
+@given(st.integers(0, 2**32).map(position_of))
+def test_the_top_row_of_the_board_is_empty_exactly_where_a_column_may_be_played(position: Position):
+    board = encoding.boards(position.current, position.mask)
+    assert np.flatnonzero(board[0] == 0).tolist() == rules.legal_columns(position)
+
+
+def test_every_cell_has_its_own_bit_in_both_directions():
+    boards = np.zeros((42, 6, 7), np.int8)
+    boards[np.arange(42), np.arange(42) // 7, np.arange(42) % 7] = 1
+    current, mask = encoding.bitboards(boards)
+    assert current.tolist() == mask.tolist()
+    assert sorted(current.tolist()) == [1 << bit for bit in range(49) if bit % 7 != 6]
+    assert (encoding.boards(current, mask) == boards).all()
+
+
+def test_only_two_and_three_planes_exist():
+    with pytest.raises(KeyError):
+        encoding.planes(np.zeros((1, 6, 7), np.int8), channels=4)
+
+
+def test_keras_and_numpy_encode_alike():
+    from keras import ops
+
+    boards = encoding.boards(*bitboards_of([position_of(seed) for seed in range(50)]))
+    for channels in (2, 3):
+        ours, theirs = encoding.planes(boards, channels), encoding.planes(ops.convert_to_tensor(boards), channels, ops)
+        assert np.array_equal(ours, ops.convert_to_numpy(theirs))
+    ours, theirs = encoding.tokens(boards), encoding.tokens(ops.convert_to_tensor(boards), ops)
+    assert np.array_equal(ours, ops.convert_to_numpy(theirs))

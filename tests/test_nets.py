@@ -1,0 +1,209 @@
+"""The networks. Properties:
+
+- each has the parameter count of its source, with and without a value head, and comes back from its config the same;
+- raw logits (B, 7), value (B,) inside [-1, 1]; one layer name, one layer;
+- `column` answers a mirrored board with the mirrored logits and the same value, trained or not, and is no larger
+  than the CNN;
+- same seed, same weights;
+- the served network never plays a full column, breaks ties towards the centre and then the lower column, and has
+  nothing to say on a full board;
+- what is encoded inside the graph is what `encoding` makes in NumPy.
+"""
+
+from __future__ import annotations
+
+import keras
+import numpy as np
+import pytest
+
+from distill import nets
+from distill.game import encoding, rules
+from distill.nets import heads
+
+PARAMETERS = {"cnn": 192_505, "transformer": 137_351, "mk4": 323_527, "resnet": 470_216}
+"""As SOURCES.md states them, counted by Keras, the moving statistics of batch norm included."""
+
+RIGHT_COLUMN_FULL = """
+    . . . . . . X
+    . . . . . . O
+    . . . . . . X
+    . . . . . . O
+    . . . O . . X
+    . . X X O . O
+"""
+
+
+def boards_of(*drawings: str) -> np.ndarray:
+    positions = [rules.parse_board(drawing) for drawing in drawings]
+    return encoding.boards([p.current for p in positions], [p.mask for p in positions])
+
+
+def played_boards(number: int) -> np.ndarray:
+    """int8 (number, 6, 7) from random play."""
+    rng = np.random.default_rng(5)
+    positions, position = [], rules.EMPTY
+    while len(positions) < number:
+        positions.append(position)
+        position = rules.play(position, int(rng.choice(rules.legal_columns(position))))
+        position = rules.EMPTY if rules.is_over(position) else position
+    return encoding.boards([p.current for p in positions], [p.mask for p in positions])
+
+
+def with_random_weights(core: keras.Model, seed: int = 3) -> keras.Model:
+    """Also biases and statistics away from their initial zeros and ones, as after training."""
+    rng = np.random.default_rng(seed)
+    core.set_weights([w + np.abs(rng.normal(0, 0.1, w.shape)).astype("float32") for w in core.get_weights()])
+    return core
+
+
+def arrays(outputs: dict) -> dict[str, np.ndarray]:
+    return {name: keras.ops.convert_to_numpy(tensor) for name, tensor in outputs.items()}
+
+
+class Fixed(keras.layers.Layer):
+    """The same logits for every board."""
+
+    def __init__(self, logits: list[float]) -> None:
+        super().__init__()
+        self.logits = logits
+
+    def call(self, planes):
+        return keras.ops.zeros((keras.ops.shape(planes)[0], 1)) + keras.ops.convert_to_tensor(self.logits, "float32")
+
+
+def answering(logits: list[float]) -> keras.Model:
+    """A network whose raw logits are these on every board, served."""
+    planes = heads.planes_input()
+    return heads.served(heads.network("fixed", planes, Fixed(logits)(planes), None))
+
+
+@pytest.mark.parametrize(("arch", "count"), PARAMETERS.items())
+def test_a_published_network_has_exactly_its_published_number_of_parameters(arch, count):
+    core = nets.build(arch)
+    assert core.count_params() == count
+    assert sum(int(np.prod(weight.shape)) for weight in core.weights) == count
+
+
+def test_the_column_network_is_no_larger_than_the_published_cnn():
+    assert nets.build("column").count_params() <= PARAMETERS["cnn"]
+
+
+@pytest.mark.parametrize("arch", nets.ARCHS)
+def test_every_network_can_have_a_value_head(arch):
+    core = nets.build(arch, value_head=True)
+    outputs = arrays(heads.played(core)(played_boards(5)))
+    assert outputs["logits"].shape == (5, 7)
+    assert outputs["value"].shape == (5,)
+    assert np.all(np.abs(outputs["value"]) < 1)
+    assert len(set(outputs["value"])) > 1
+
+
+@pytest.mark.parametrize("arch", nets.ARCHS)
+def test_only_the_resnet_has_a_value_head_unasked(arch):
+    assert heads.has_value(nets.build(arch)) == (arch == "resnet")
+
+
+@pytest.mark.parametrize("arch", nets.ARCHS)
+def test_a_network_rebuilt_from_its_config_and_weights_answers_the_same(arch):
+    core = with_random_weights(nets.build(arch, value_head=True))
+    twin = keras.Model.from_config(core.get_config())
+    twin.set_weights(core.get_weights())
+    boards = played_boards(4)
+    expected, found = arrays(heads.played(core)(boards)), arrays(heads.played(twin)(boards))
+    assert expected.keys() == found.keys()
+    for name in expected:
+        np.testing.assert_array_equal(expected[name], found[name])
+
+
+@pytest.mark.parametrize("arch", nets.ARCHS)
+def test_one_seed_gives_one_set_of_initial_weights(arch):
+    def weights(seed: int) -> list[np.ndarray]:
+        keras.utils.set_random_seed(seed)
+        return nets.build(arch).get_weights()
+
+    first, again, other = weights(1), weights(1), weights(2)
+    assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))
+    assert not all(np.array_equal(a, b) for a, b in zip(first, other, strict=True))
+
+
+def test_an_unknown_arch_is_named():
+    with pytest.raises(ValueError, match="'gpt' is none of cnn, transformer"):
+        nets.build("gpt")
+
+
+def test_the_column_network_answers_a_mirrored_board_with_mirrored_logits():
+    core = with_random_weights(nets.build("column", value_head=True))
+    boards = played_boards(64)
+    outputs, mirrored = (arrays(heads.served(core)(b)) for b in (boards, boards[:, :, ::-1]))
+    # Sums in another order differ in the last bits, no more.
+    np.testing.assert_allclose(mirrored["policy"][:, ::-1], outputs["policy"], atol=1e-5)
+    np.testing.assert_allclose(mirrored["value"], outputs["value"], atol=1e-5)
+    # And left is not right: on a lopsided board the logits themselves are no mirror image.
+    lopsided = outputs["logits"][3:]
+    assert np.abs(lopsided - lopsided[:, ::-1]).max() > 0.01
+
+
+@pytest.mark.parametrize("arch", nets.ARCHS)
+def test_a_network_tells_apart_who_owns_the_stones(arch):
+    core = with_random_weights(nets.build(arch))
+    boards = boards_of(RIGHT_COLUMN_FULL)
+    own, other = (arrays(heads.played(core)(b))["logits"][0, :6] for b in (boards, -boards))
+    assert np.abs(own - other).max() > 1e-3
+
+
+@pytest.mark.parametrize("arch", nets.ARCHS)
+def test_a_full_column_gets_no_policy_and_minus_a_billion(arch):
+    outputs = arrays(heads.served(with_random_weights(nets.build(arch)))(boards_of(RIGHT_COLUMN_FULL)))
+    assert outputs["policy"][0, 6] == 0
+    assert outputs["logits"][0, 6] == np.float32(-1e9)
+    assert outputs["policy"][0].sum() == pytest.approx(1, abs=1e-6)
+    assert outputs["move"].dtype == np.int32
+    assert outputs["move"][0] == outputs["policy"][0].argmax()
+
+
+def test_the_best_column_is_not_played_where_it_is_full():
+    served = answering([0, 0, 0, 0, 1, 0, 9])
+    assert arrays(served(boards_of(RIGHT_COLUMN_FULL)))["move"].tolist() == [4]
+
+
+@pytest.mark.parametrize(
+    ("logits", "move"),
+    [
+        ([0, 0, 0, 0, 0, 0, 0], 3),
+        ([1, 1, 1, 0, 1, 1, 1], 2),
+        ([1, 1, 0, 0, 1, 1, 1], 4),
+        ([1, 0, 0, 0, 0, 1, 1], 5),
+        ([1, 0, 0, 0, 0, 0, 1], 0),
+        ([0, 0, 0, 0, 0, 0, 1], 6),
+    ],
+)
+def test_ties_go_to_the_centre_and_then_to_the_lower_column(logits, move):
+    empty = np.zeros((1, 6, 7), np.int8)
+    assert arrays(answering(logits)(empty))["move"].tolist() == [move]
+
+
+def test_a_full_board_has_policy_zero_and_move_minus_one():
+    full = np.where(np.add.outer(np.arange(6) // 2, np.arange(7)) % 2, 1, -1).astype(np.int8)[None]
+    outputs = arrays(answering([1, 2, 3, 4, 5, 6, 7])(full))
+    assert outputs["policy"].tolist() == [[0] * 7]
+    assert outputs["move"].tolist() == [-1]
+
+
+@pytest.mark.parametrize(("arch", "channels"), [("cnn", 2), ("mk4", 3)])
+def test_planes_in_the_graph_are_the_planes_of_the_encoding(arch, channels):
+    boards = played_boards(30)
+    found = keras.ops.convert_to_numpy(heads.encode(nets.build(arch), boards))
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(found, encoding.planes(boards, channels))
+
+
+def test_tokens_in_the_graph_are_the_tokens_of_the_encoding():
+    boards = played_boards(30)
+    found = keras.ops.convert_to_numpy(heads.encode(nets.build("transformer"), boards))
+    np.testing.assert_array_equal(found, encoding.tokens(boards))
+
+
+def test_every_hidden_layer_has_a_name_of_its_own():
+    for arch in nets.ARCHS:
+        names = [layer.name for layer in nets.build(arch, value_head=True).layers]
+        assert len(names) == len(set(names))

@@ -1,0 +1,117 @@
+"""The command `distill.prepare`: what it prints, and how it refuses.
+
+- it reports every count and ends with the folder and the number of boards; a second run does nothing
+- the smoke preset prepares a handful of games
+- wrong flag values exit with 2, data that cannot be used with 1; one line, and nothing is changed
+"""
+
+from pathlib import Path
+
+import pytest
+from helpers import make_games, write_games
+
+from distill import prepare, provenance
+from distill.data import schema
+
+
+@pytest.fixture
+def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working directory with games in the default folder."""
+    monkeypatch.setattr(provenance, "shipped", lambda _: None)
+    monkeypatch.chdir(tmp_path)
+    write_games(tmp_path / "data" / "games", make_games(40, seed=1))
+    return tmp_path
+
+
+def test_the_defaults_prepare_and_a_second_run_does_nothing(
+    workplace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert prepare.main([]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    (folder,) = (path for path in Path("data/prepared").iterdir() if not path.name.startswith("."))
+    manifest = schema.read_manifest(folder)
+    boards = manifest["counts"]["boards"]
+    assert lines[-1] == (
+        f"{folder}: prepared; {boards['training']:,} training and {boards['validation']:,} validation boards"
+    )
+    assert manifest["identity"]["validation_fraction"] == 0.15
+    assert lines[1].split() == ["games", *(str(count) for count in manifest["counts"]["games"].values())]
+    assert prepare.main([]) == 0
+    again = capsys.readouterr().out.splitlines()
+    assert prepare.main(["--config", str(folder / "config.json")]) == 0
+    assert "prepared before, nothing to do" in capsys.readouterr().out
+    assert again[:-1] == lines[:-1]
+    assert "prepared before, nothing to do" in again[-1]
+
+
+def test_several_folders_and_an_exclusion_are_reported(workplace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_games(workplace / "more", make_games(20, seed=2), identity={"seed": 2})
+    arguments = ["--data", "data/games", "more", "--exclude", "more/shard-00000.parquet", "--out", "out"]
+    assert prepare.main(arguments) == 0
+    output = capsys.readouterr().out
+    assert "excluded by more/shard-00000.parquet: " in output
+    assert "redundancy: " in output
+    assert "removed from validation" in output
+
+
+def test_the_smoke_preset_prepares_a_handful_of_games(workplace: Path) -> None:
+    write_games(workplace / "data" / "smoke-games", make_games(12, seed=1))
+    assert prepare.main(["--preset", "smoke"]) == 0
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--validation-fraction", "1"],
+        ["--validation-fraction", "-0.1"],
+        ["--validation-fraction", "some"],
+        ["--memory-gib", "0"],
+        ["--threads", "0"],
+        ["--data"],
+        ["--unknown"],
+    ],
+)
+def test_a_wrong_flag_value_exits_with_2_and_changes_nothing(
+    workplace: Path, capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    assert prepare.main(arguments) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("distill prepare: ")
+    assert error.count("\n") == 1
+    assert arguments[0] in error
+    assert not Path("data/prepared").exists()
+
+
+@pytest.mark.parametrize("arguments", [["--data", "nowhere"], ["--exclude", "nowhere"], ["--data", "."]])
+def test_a_folder_that_cannot_be_used_exits_with_1_and_changes_nothing(
+    workplace: Path, capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    assert prepare.main(arguments) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("distill prepare: ")
+    assert error.count("\n") == 1
+    assert arguments[1] in error
+    assert not Path("data/prepared").exists()
+
+
+def test_a_truncated_shard_exits_with_1_and_changes_nothing(
+    workplace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shard = workplace / "data" / "games" / "shard-00002.parquet"
+    shard.write_bytes(shard.read_bytes()[:-1])
+    assert prepare.main([]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("distill prepare: data/games/shard-00002.parquet: not a readable Parquet file")
+    assert error.count("\n") == 1
+    assert not Path("data/prepared").exists()
+
+
+def test_a_missing_folder_names_the_command_that_makes_games_and_the_shipped_ones(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(provenance, "shipped", lambda name: workplace / name)
+    assert prepare.main(["--data", "nowhere"]) == 1
+    assert capsys.readouterr().err == (
+        "distill prepare: nowhere: no such folder; make games with: python -m distill.generate --out nowhere, "
+        "or take the shipped ones: --data data/reference\n"
+    )

@@ -1,0 +1,337 @@
+"""The rules of the game.
+
+* The number of distinct positions after 0 to 8 plies, as they are and up to mirror, is the known one.
+* The bitboard test for four in a line agrees with a scan of all 69 lines, for integers and for arrays.
+* Every single line of four is found, and nothing wraps from one column or edge to another.
+* The mirror is its own inverse, commutes with playing and keeps wins; `canonicalise` picks one of the two boards.
+* A full board is a draw unless it holds a line.
+* Drawings and move strings round-trip, and bad ones are refused with a reason.
+* `problem_with` accepts every position of random games and names each way a position can be wrong.
+"""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from distill.game import rules
+from distill.game.rules import EMPTY, Position
+
+DISTINCT = [1, 7, 49, 238, 1120, 4263, 16422, 54859, 184275]
+DISTINCT_UP_TO_MIRROR = [1, 4, 25, 121, 568, 2144, 8231, 27473, 92244]
+
+
+def bit(row: int, column: int) -> int:
+    """The bit of a cell, from the drawing in rules.py: bottom-up in a column, 7 bits a column."""
+    return 1 << (7 * column + 5 - row)
+
+
+LINES = [
+    [(row + step * down, column + step * right) for step in range(4)]
+    for down, right in ((1, 0), (0, 1), (1, 1), (-1, 1))
+    for row in range(6)
+    for column in range(7)
+    if 0 <= row + 3 * down < 6 and column + 3 * right < 7
+]
+
+
+def naive_has_four(stones: int) -> bool:
+    return any(all(stones & bit(row, column) for row, column in line) for line in LINES)
+
+
+def random_game(seed: int) -> list[Position]:
+    """All positions of a game of uniformly random moves, the empty board first."""
+    rng = random.Random(seed)
+    positions = [EMPTY]
+    while not rules.is_over(positions[-1]):
+        positions.append(rules.play(positions[-1], rng.choice(rules.legal_columns(positions[-1]))))
+    return positions
+
+
+games = st.integers(0, 2**32).map(random_game)
+positions = st.builds(lambda game, index: game[index % len(game)], games, st.integers(0, 41))
+
+
+def test_the_positions_of_each_ply_are_as_many_as_known():
+    level, counts, counts_up_to_mirror = {EMPTY}, [], []
+    for _ in DISTINCT:
+        counts.append(len(level))
+        current = np.array([position.current for position in level], np.uint64)
+        mask = np.array([position.mask for position in level], np.uint64)
+        canonical_current, canonical_mask, _mirrored = rules.canonicalise(current, mask)
+        counts_up_to_mirror.append(len(set(zip(canonical_current.tolist(), canonical_mask.tolist(), strict=True))))
+        level = {
+            rules.play(position, column)
+            for position in level
+            if not rules.is_over(position)
+            for column in rules.legal_columns(position)
+        }
+    assert counts == DISTINCT
+    assert counts_up_to_mirror == DISTINCT_UP_TO_MIRROR
+
+
+def test_there_are_69_lines_and_each_alone_is_a_win():
+    assert len(LINES) == 69
+    stones = [sum(bit(row, column) for row, column in line) for line in LINES]
+    assert all(rules.has_four(line) is True for line in stones)
+    assert rules.has_four(np.array(stones, np.uint64)).all()
+    three_of_four = [line ^ bit(*cells[gap]) for line, cells in zip(stones, LINES, strict=True) for gap in range(4)]
+    assert not any(rules.has_four(line) for line in three_of_four)
+
+
+def test_four_cells_in_a_row_of_bits_are_no_line_across_an_edge():
+    for start in range(42):
+        cells = [(index // 7, index % 7) for index in range(start, start + 4)]  # row-major, running over the side
+        if cells[-1][0] < 6 and cells[0][0] != cells[-1][0]:
+            assert not rules.has_four(sum(bit(row, column) for row, column in cells))
+        cells = [(index % 6, index // 6) for index in range(start, start + 4)]  # column-major, running over the top
+        if cells[-1][1] < 7 and cells[0][1] != cells[-1][1]:
+            assert not rules.has_four(sum(bit(row, column) for row, column in cells))
+
+
+def test_the_win_test_equals_a_scan_of_all_lines_on_random_stones():
+    rng = random.Random(1)
+    stones = [rng.getrandbits(49) & rng.getrandbits(49) & rules.FULL_BOARD for _ in range(3000)]
+    stones += [rng.getrandbits(49) & rules.FULL_BOARD for _ in range(1000)]
+    expected = [naive_has_four(cells) for cells in stones]
+    assert 0.1 < np.mean(expected) < 0.9
+    assert [rules.has_four(cells) for cells in stones] == expected
+    assert rules.has_four(np.array(stones, np.uint64)).tolist() == expected
+
+
+@given(games)
+def test_a_random_game_ends_exactly_at_the_first_four_or_at_the_full_board(game: list[Position]):
+    for position in game[:-1]:
+        assert not naive_has_four(position.current)
+        assert not naive_has_four(position.opponent)
+    last = game[-1]
+    assert not naive_has_four(last.current)
+    assert rules.is_won(last) == naive_has_four(last.opponent)
+    assert rules.is_won(last) or last.ply == 42
+
+
+def test_a_full_board_without_a_line_is_over_and_nobody_has_won():
+    drawn = rules.parse_board("""
+        O O X O X O X
+        O X X X O X X
+        O X O X O X O
+        X O X O O O X
+        X O O O X X O
+        X X O X O X O
+    """)
+    assert drawn.mask == rules.FULL_BOARD
+    assert rules.is_over(drawn)
+    assert not rules.is_won(drawn)
+    assert rules.legal_columns(drawn) == []
+
+
+def test_the_last_stone_of_a_full_board_can_win():
+    won = rules.parse_board("""
+        X X X O X O O
+        X O O X X O O
+        X O X O O X X
+        O O O X X O X
+        X X X O X O O
+        O O O X X O X
+    """)
+    assert won.mask == rules.FULL_BOARD
+    assert rules.is_over(won)
+    assert rules.is_won(won)
+
+
+@given(games)
+def test_a_move_adds_one_stone_of_the_mover_on_top_of_its_column(game: list[Position]):
+    for before, after in pairwise(game):
+        added = after.mask ^ before.mask
+        assert added.bit_count() == 1
+        assert added & after.opponent
+        assert after.opponent == before.current | added
+        assert after.current == before.opponent
+        assert added & rules.BOTTOM_ROW or (added >> 1) & before.mask
+        assert after.ply == before.ply + 1
+
+
+def test_a_full_column_is_not_legal_and_columns_outside_the_board_are_not_either():
+    position = rules.from_moves("444444")
+    assert rules.legal_columns(position) == [0, 1, 2, 4, 5, 6]
+    assert not any(rules.is_legal(position, column) for column in (-1, 3, 7))
+    legal = rules.legal_mask(np.array([position.mask, 0, rules.FULL_BOARD], np.uint64))
+    assert legal.tolist() == [[True, True, True, False, True, True, True], [True] * 7, [False] * 7]
+
+
+@given(positions)
+def test_legal_mask_agrees_with_legal_columns(position: Position):
+    (row,) = rules.legal_mask(np.array([position.mask], np.uint64))
+    assert np.flatnonzero(row).tolist() == rules.legal_columns(position)
+
+
+@given(positions)
+def test_the_mirror_commutes_with_playing(position: Position):
+    mirrored = rules.mirror(position)
+    assert rules.mirror(mirrored) == position
+    assert rules.is_over(mirrored) == rules.is_over(position)
+    assert rules.legal_columns(mirrored) == sorted(6 - column for column in rules.legal_columns(position))
+    for column in rules.legal_columns(position):
+        assert rules.mirror(rules.play(position, column)) == rules.play(mirrored, 6 - column)
+
+
+def test_the_mirror_of_a_drawn_board_reads_right_to_left():
+    left = rules.parse_board("""
+        . . . . . . .
+        . . . . . . .
+        . . . . . . .
+        O . . . . . .
+        X O . . . . .
+        X X O . . X .
+    """)
+    right = rules.parse_board("""
+        . . . . . . .
+        . . . . . . .
+        . . . . . . .
+        . . . . . . O
+        . . . . . O X
+        . X . . O X X
+    """)
+    assert rules.mirror(left) == right
+
+
+@given(st.lists(positions, min_size=1, max_size=8))
+def test_a_board_and_its_mirror_share_one_canonical_board(batch: list[Position]):
+    current = np.array([position.current for position in batch], np.uint64)
+    mask = np.array([position.mask for position in batch], np.uint64)
+    first = rules.canonicalise(current, mask)
+    second = rules.canonicalise(rules.mirror_bits(current), rules.mirror_bits(mask))
+    for index, position in enumerate(batch):
+        mirrored = rules.mirror(position)
+        pair = {(position.current, position.mask), (mirrored.current, mirrored.mask)}
+        canonical = (int(first[0][index]), int(first[1][index]))
+        assert canonical == (int(second[0][index]), int(second[1][index])) == min(pair)
+        assert first[2][index] == (canonical != (position.current, position.mask))
+
+
+def test_the_worked_example_of_the_bit_layout():
+    position = rules.from_moves("445")
+    assert position == Position(0x00400000, 0x10600000)
+    assert rules.draw(position).splitlines()[-2:] == [". . . O . . .", ". . . X X . ."]
+
+
+@given(positions)
+def test_a_drawing_reads_back_as_the_same_position(position: Position):
+    assert rules.parse_board(rules.draw(position)) == position
+
+
+@given(st.integers(0, 2**32))
+def test_a_move_string_and_a_list_of_columns_lead_to_the_same_position(seed: int):
+    game = random_game(seed)
+    columns = [((after.mask ^ before.mask).bit_length() - 1) // 7 for before, after in pairwise(game)]
+    assert rules.from_moves(columns) == rules.from_moves("".join(str(column + 1) for column in columns)) == game[-1]
+
+
+@pytest.mark.parametrize(
+    ("moves", "complaint"),
+    [
+        ("48", "move 2 is '8', not a column from 1 to 7"),
+        ("40", "move 2 is '0', not a column from 1 to 7"),
+        ("4x", "move 2 is 'x', not a column from 1 to 7"),
+        ([3, 7], "move 2 is '8', not a column from 1 to 7"),
+        ([-1], "move 1 is '0', not a column from 1 to 7"),
+        ([11], "move 1 is '12', not a column from 1 to 7"),
+        ("4444444", "move 7 falls into column 4, which is full"),
+        ("41414142", "move 8 comes after the end of the game"),
+    ],
+)
+def test_a_bad_move_is_named(moves: str | list[int], complaint: str):
+    with pytest.raises(ValueError, match=complaint):
+        rules.from_moves(moves)
+
+
+@pytest.mark.parametrize(
+    ("drawing", "complaint"),
+    [
+        ("", "a board is 6 lines"),
+        ("\n".join([". . . . . . ."] * 5), "a board is 6 lines"),
+        ("\n".join([". . . . . ."] * 6), "a board is 6 lines"),
+        ("\n".join([". . . . . . ."] * 5 + [". . . A . . ."]), "a board is 6 lines"),
+        ("\n".join([". . . . . . ."] * 5 + [". . . O . . ."]), "the stone counts do not fit"),
+        ("\n".join([". . . . . . ."] * 4 + [". . . X . . .", ". . . . . . ."]), "floats"),
+    ],
+)
+def test_a_drawing_of_no_position_is_refused(drawing: str, complaint: str):
+    with pytest.raises(ValueError, match=complaint):
+        rules.parse_board(drawing)
+
+
+@given(games)
+def test_nothing_is_wrong_with_the_positions_of_a_game(game: list[Position]):
+    assert [rules.problem_with(position) for position in game] == [None] * len(game)
+
+
+@pytest.mark.parametrize(
+    ("position", "problem"),
+    [
+        (Position(0, 1 << 6), "stones outside the 42 cells"),
+        (Position(0, 1 << 49), "stones outside the 42 cells"),
+        (Position(0, -1), "stones outside the 42 cells"),
+        (Position(2, 1), "stones of the side to move on empty cells"),
+        (Position(0, 0b10), "a stone floats above an empty cell"),
+        (Position(0b101, 0b101), "a stone floats above an empty cell"),
+        (Position(0b1, 0b1), "the stone counts do not fit alternating moves"),
+        (Position(0, 0b11), "the stone counts do not fit alternating moves"),
+        (Position(0b1111, 0b1111 | 0b1111 << 21), "the side to move already has four in a line"),
+    ],
+)
+def test_each_way_to_be_wrong_is_named(position: Position, problem: str):
+    assert rules.problem_with(position) == problem
+
+
+def test_two_lines_are_explained_by_one_last_stone_where_they_cross():
+    position = rules.parse_board("""
+        . . . . . . .
+        . . . . . . .
+        X . . . . . .
+        O X . . . . .
+        O O X . . . .
+        X X X X O O O
+    """)
+    assert rules.is_won(position)
+
+
+def test_two_lines_apart_from_each_other_are_refused():
+    with pytest.raises(ValueError, match="no single last stone explains the lines of four"):
+        rules.parse_board("""
+            . . . . . . .
+            . . . . . . .
+            X . . . . . X
+            X . . . . . X
+            X O O . O . X
+            X O O . O O X
+        """)
+
+
+def test_a_line_of_four_buried_under_later_stones_is_refused():
+    with pytest.raises(ValueError, match="no single last stone explains the lines of four"):
+        rules.parse_board("""
+            . . . . . . .
+            . . . . . . .
+            . . . . . . .
+            . . . . . . .
+            O O O X . . .
+            X X X X . O .
+        """)
+
+
+def test_a_second_line_of_the_side_that_has_lost_is_refused():
+    with pytest.raises(ValueError, match="the side to move already has four in a line"):
+        rules.parse_board("""
+            . . . . . . .
+            . . . . . . .
+            . . . . . . .
+            . . . . . . .
+            O O O O . . .
+            X X X X X . .
+        """)
