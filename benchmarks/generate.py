@@ -63,16 +63,15 @@ def main() -> None:
     for workers, savings in cases:
         found = runs[workers, savings]
         middle = {name: statistics.median(run[name] for run in found) for name in found[0]}
+        executed, nominal = middle["executed_sims_per_s"] / 1e6, middle["nominal_sims_per_s"] / 1e6
         print(
             f"{savings:9}{workers:<8}{middle['games_per_hour']:>10,.0f}{middle['rows_per_hour']:>13,.0f}"
-            f"{middle['executed_sims_per_s'] / 1e6:>14.2f}{middle['nominal_sims_per_s'] / 1e6:>13.2f}{middle['wall_s']:>8.1f}"
+            f"{executed:>14.2f}{nominal:>13.2f}{middle['wall_s']:>8.1f}"
         )
         suffix = str(workers) if savings == "off" else f"{workers}_exact"
         figures |= {f"{name}_{suffix}": value for name, value in middle.items()}
-    pairs = [
-        two["nominal_sims_per_s"] / one["nominal_sims_per_s"]
-        for one, two in zip(runs[1, "off"], runs[2, "off"], strict=True)
-    ]
+    alone, together = runs[1, "off"], runs[2, "off"]
+    pairs = [b["nominal_sims_per_s"] / a["nominal_sims_per_s"] for a, b in zip(alone, together, strict=True)]
     figures["second_worker"] = statistics.median(pairs)
     figures["peak_worker_mb"] = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
     print(

@@ -22,7 +22,6 @@ from distill.data import schema, tables
 from distill.game.encoding import ENCODING_VERSION
 from distill.nets.recipe import Recipe
 
-GAMES = Path("data/games")
 CONFIG, RUN, METRICS = "config.json", "run.json", "metrics.json"
 OWN_FILES = (CONFIG, RUN, METRICS, "checkpoint.npz", "best.keras", "last.keras", "history.csv", "curves.png", "events")
 """What a run leaves in its folder beside the exported model, which stays until another takes its place."""
@@ -45,7 +44,7 @@ class TrainConfig(Recipe):
     """Train a network on finished games."""
 
     arch: nets.Arch = cli.setting("cnn", "the network")
-    data: tuple[Path, ...] = cli.setting((GAMES,), "folders of finished games, each another run")
+    data: tuple[Path, ...] = cli.setting((Path("data/games"),), "folders of finished games, each another run")
     prepared: Path = cli.setting(Path("data/prepared"), "folder of prepared tables, made where missing or stale")
     validation_fraction: float = cli.setting(0.15, "expected share of the games kept for validation")
     exclude: tuple[str, ...] = cli.setting(("benchmark",), "boards kept out of training, as for prepare")
@@ -76,6 +75,7 @@ def run(config: TrainConfig) -> str:
         metrics = json.loads((out / METRICS).read_text(encoding="utf-8"))
         return f"{_result(out, metrics)} (finished before, nothing to do; --restart begins anew)"
 
+    source, rows = _validation_rows(config)  # before the long part: what is wrong with them shows now
     nets.start_backend()
     from distill.nets import agreement, publish, saved, training
 
@@ -85,7 +85,6 @@ def run(config: TrainConfig) -> str:
     state = training.fit(core, learned, tables.load(prepared.folder, tables.VALIDATION), config, out)
 
     best = saved.load_core(out / saved.BEST)
-    source, rows = _validation_rows(config)
     metrics = {
         "arch": config.arch,
         "parameters": best.count_params(),
@@ -105,11 +104,6 @@ def run(config: TrainConfig) -> str:
 
 
 def _prepare(config: TrainConfig) -> tables.Prepared:
-    if config.data == (GAMES,) and not GAMES.exists():
-        raise schema.DataError(
-            f"{GAMES}: no games yet; make some with: python -m distill.generate --games 5000, "
-            "or train on the shipped ones: --data data/reference"
-        )
     return tables.prepare(
         config.data,
         config.prepared,
@@ -157,9 +151,9 @@ def _clear(out: Path) -> None:
 
 
 def _validation_rows(config: TrainConfig) -> tuple[str, tables.RawRows]:
-    """The rows on which agreement is measured and where they are from: the shipped set, or the run's own games."""
+    """The rows on which agreement is measured and where they are from: the shipped set, or else the run's own games."""
     reference = provenance.shipped("data/reference")
-    if reference is not None and (reference / "validation").is_dir():
+    if reference is not None and (reference / "validation" / schema.MANIFEST).is_file():
         return "data/reference/validation", tables.raw_rows([reference / "validation"], None, 0)
     own = tables.raw_rows(config.data, tables.VALIDATION, config.validation_fraction)
     return "validation games of the training data", own

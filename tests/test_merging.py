@@ -27,7 +27,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from distill import provenance
-from distill.data import games, merging, schema
+from distill.data import games, merging, parts, schema
 from distill.data.schema import PREPARED_ROW, ROW, TRAINING, VALIDATION, DataError
 from distill.game import rules
 from distill.game.rules import Position
@@ -267,7 +267,7 @@ def test_the_bytes_depend_on_inputs_and_settings_alone(tmp_path: Path, monkeypat
     first = prepare(one, tmp_path / "out", folders=[one, two], threads=2)
     assert pq.read_metadata(first.folder / "training.parquet").num_row_groups > 2
     monkeypatch.setattr(games, "BATCH_ROWS", 64)
-    monkeypatch.setattr(merging, "SPILL_ROWS", 300)
+    monkeypatch.setattr(parts, "SPILL_ROWS", 300)
     monkeypatch.setattr(merging, "QUERY_ROWS", 300)
     again = prepare(one, tmp_path / "again", folders=[two, one], threads=1, memory_gib=0.1)
     assert again.folder.name == first.folder.name

@@ -20,7 +20,7 @@ not: it holds every board of the first plies, so leaving it out would strip the 
 training, and `agreement_unseen` would be `agreement_all` under another name. Naming it is possible.
 
 More rows than memory: the rows are laid down on disk by split and number of stones, between which
-nothing merges, and DuckDB groups one such part at a time within its memory limit.
+nothing merges (`distill.data.parts`), and DuckDB groups a few parts at a time within its memory limit.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ import hashlib
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,17 +43,12 @@ from numpy.typing import NDArray
 
 from distill import provenance
 from distill.cli import Progress
-from distill.data import games, schema
+from distill.data import games, parts, schema
 from distill.data.games import Columns
-from distill.data.schema import PREPARED_ROW, TRAINING, VALIDATION, DataError
+from distill.data.schema import PREPARED_ROW, TRAINING, VALIDATION
 from distill.game import rules
 
 FILES = {TRAINING: "training.parquet", VALIDATION: "validation.parquet"}
-SHIPPED_BOARDS = {"benchmark": "data/benchmark", "reference": "data/reference"}
-"""Words that `exclude` understands beside paths."""
-
-SPILL_ROWS = 1 << 20
-"""Rows gathered before they are laid down by split and stones: 60 MB, and row groups worth reading."""
 
 QUERY_ROWS = 1 << 20
 """Rows grouped by one query, as long as no single part has more."""
@@ -61,16 +56,7 @@ QUERY_ROWS = 1 << 20
 GROUP_ROWS = 1 << 17
 """Rows in each row group of a table."""
 
-VALUE_UNIT = 2.0**-32
-"""Values are summed as whole multiples of this, so that a mean does not depend on the order of its rows."""
-
-_VISITS = [f"visits_{column}" for column in range(rules.COLUMNS)]
 _VOTES = [f"rows_{column}" for column in range(rules.COLUMNS)]
-_SPILLED = pa.schema(
-    [("current", pa.uint64()), ("mask", pa.uint64()), ("label", pa.int8())]
-    + [(name, pa.int32()) for name in _VISITS]
-    + [("value", pa.int64()), ("outcome", pa.int8())]
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,16 +83,16 @@ def prepare(
     Args:
       folders: finished games, each folder another run.
       validation_fraction: expected share of games in validation.
-      exclude: boards left out of training: words of SHIPPED_BOARDS (ignored where the set is not
-        shipped), Parquet files with columns `current` and `mask`, or folders of such files.
-      memory_gib: what DuckDB may use before it spills; the rest of the process needs about 0.3 GiB.
+      exclude: boards left out of training: words of `parts.SHIPPED_BOARDS` (ignored where the set is
+        not shipped), Parquet files with columns `current` and `mask`, or folders of such files.
+      memory_gib: what DuckDB may use before it spills; the rest of the process needs about 0.5 GiB.
       restart: prepare again even where the result exists.
 
     The tables' bytes depend on the inputs and settings alone. An interrupted run leaves nothing but a hidden
     folder, which the next one removes. Raises DataError for inputs that cannot be used, naming the file.
     """
     runs = games.open_runs(folders)
-    excluded = {name: keys for name in exclude if (keys := _excluded_keys(name)) is not None}
+    excluded = {name: keys for name in exclude if (keys := parts.excluded_keys(name)) is not None}
     identity = {
         "schema_version": schema.SCHEMA_VERSION,
         "validation_fraction": validation_fraction,
@@ -132,7 +118,7 @@ def prepare(
         try:
             (partial / "spill").mkdir(parents=True)
             metadata = {"schema_version": schema.SCHEMA_VERSION, "kind": "tables", "prepared": folder.name}
-            counts = _spill(runs, partial / "spill", validation_fraction, excluded)
+            counts = parts.lay_down(runs, partial / "spill", validation_fraction, excluded)
             counts |= _merge(partial / "spill", partial, metadata, memory_gib, threads)
             shutil.rmtree(partial / "spill")
             manifest = metadata | {
@@ -151,147 +137,6 @@ def prepare(
     return Prepared(folder=folder, manifest=manifest, reused=False)
 
 
-# ---------------------------------------------------------------------------------------------- rows to parts
-
-
-def board_keys(current: NDArray[np.uint64], mask: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """uint64 (B,): one number a canonical board, the same for a board and its mirror.
-
-    current + mask tells positions apart: a column of k stones adds its pattern, below 2^k, to 2^k - 1, so
-    columns of different heights have disjoint sums, and no sum leaves its seven bits. (Known from
-    Pascal Pons' solver.)
-    """
-    current, mask, _ = rules.canonicalise(np.asarray(current, np.uint64), np.asarray(mask, np.uint64))
-    return current + mask
-
-
-def _excluded_keys(name: str) -> NDArray[np.uint64] | None:
-    """The sorted keys of a set of boards, or None for a shipped set that is not there."""
-    place = provenance.shipped(SHIPPED_BOARDS[name]) if name in SHIPPED_BOARDS else Path(name)
-    if place is None:
-        return None
-    files = [place] if place.is_file() else sorted(place.rglob("*.parquet"))
-    if not files:
-        if name in SHIPPED_BOARDS:
-            return None
-        raise DataError(f"--exclude {name}: no Parquet file there")
-    keys = []
-    for file in files:
-        try:
-            table = pq.read_table(file, columns=["current", "mask"], page_checksum_verification=True)
-            current, mask = (table[column].cast(pa.uint64()).to_numpy() for column in ("current", "mask"))
-        except (OSError, KeyError, pa.ArrowException) as error:
-            raise DataError(f"{file}: no columns current and mask can be read ({str(error).splitlines()[0]})") from None
-        keys.append(board_keys(current, mask))
-    return np.unique(np.concatenate(keys))
-
-
-def _spill(
-    runs: Sequence[games.Run], folder: Path, validation_fraction: float, excluded: dict[str, NDArray[np.uint64]]
-) -> dict[str, Any]:
-    """Lay the rows down in `folder` as `<split>-<stones>.parquet`, canonical; return what was counted."""
-    split_rows = np.zeros(2, np.int64)
-    hits = {name: np.zeros(len(keys), np.int64) for name, keys in excluded.items()}
-    writers: dict[str, pq.ParquetWriter] = {}
-    with ExitStack() as files:
-        for rows in _gathered(_canonical_rows(runs, validation_fraction), SPILL_ROWS):
-            kept = _not_excluded(rows, excluded, hits)
-            split_rows += np.bincount(rows["split"][kept], minlength=2)
-            for part, table in _parts({name: values[kept] for name, values in rows.items()}):
-                if part not in writers:
-                    writers[part] = files.enter_context(
-                        pq.ParquetWriter(folder / f"{part}.parquet", _SPILLED, compression="lz4", use_dictionary=False)
-                    )
-                writers[part].write_table(table)
-    of_runs = [games.count_games(run, validation_fraction) for run in runs]
-    split_games = [sum(counts[split] for counts in of_runs) for split in (TRAINING, VALIDATION)]
-    if not split_rows[TRAINING]:
-        left_out = sum(int(found.sum()) for found in hits.values())
-        raise DataError(
-            f"no training rows: {split_games[TRAINING]} games fell to training, {split_games[VALIDATION]} to "
-            f"validation, {left_out} rows are excluded; generate more games"
-        )
-    return {
-        "rows_read": sum(run.rows for run in runs),
-        "games": _by_split(split_games),
-        "rows": _by_split(split_rows),
-        "excluded": {
-            name: {"boards": len(keys), "boards_found": int((hits[name] > 0).sum()), "rows": int(hits[name].sum())}
-            for name, keys in excluded.items()
-        },
-    }
-
-
-def _canonical_rows(runs: Sequence[games.Run], validation_fraction: float) -> Iterator[Columns]:
-    """All rows of the runs on their canonical boards, with their split, a piece at a time."""
-    columns = ("game_id", "current", "mask", "label", "visits", "value", "outcome")
-    with Progress(sum(run.rows for run in runs), "rows") as progress:
-        for run in runs:
-            for shard in run.shards:
-                for rows in games.read(shard, columns):
-                    split = games.in_validation(run.name, rows["game_id"], validation_fraction).astype(np.int8)
-                    yield _canonical(rows) | {"split": split}
-                    progress.advance(len(split), "made canonical")
-
-
-def _gathered(pieces: Iterable[Columns], size: int) -> Iterator[Columns]:
-    """The pieces joined until they have at least `size` rows; the last may have fewer."""
-    waiting: list[Columns] = []
-    for piece in pieces:
-        waiting.append(piece)
-        if sum(len(each["split"]) for each in waiting) >= size:
-            yield _joined(waiting)
-            waiting = []
-    if waiting:
-        yield _joined(waiting)
-
-
-def _joined(pieces: Sequence[Columns]) -> Columns:
-    return {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
-
-
-def _canonical(rows: Columns) -> Columns:
-    """The rows seen on their canonical boards."""
-    current, mask, mirrored = rules.canonicalise(rows["current"], rows["mask"])
-    return {
-        "current": current,
-        "mask": mask,
-        "label": np.where(mirrored, rules.COLUMNS - 1 - rows["label"], rows["label"]).astype(np.int8),
-        "visits": np.where(mirrored[:, None], rows["visits"][:, ::-1], rows["visits"]),
-        "value": np.rint(rows["value"].astype(np.float64) / VALUE_UNIT).astype(np.int64),
-        "outcome": rows["outcome"],
-    }
-
-
-def _not_excluded(
-    rows: Columns, excluded: dict[str, NDArray[np.uint64]], hits: dict[str, NDArray[np.int64]]
-) -> NDArray[np.bool_]:
-    """bool (B,): rows that stay; `hits` counts, per set and board, the training rows that do not."""
-    kept = np.ones(len(rows["label"]), np.bool_)
-    keys = rows["current"] + rows["mask"]
-    for name, boards in excluded.items():
-        places = np.minimum(np.searchsorted(boards, keys), max(len(boards) - 1, 0))
-        found = (boards[places] == keys) & (rows["split"] == TRAINING) if len(boards) else ~kept
-        hits[name] += np.bincount(places[found], minlength=len(boards))
-        kept &= ~found
-    return kept
-
-
-def _parts(rows: Columns) -> Iterator[tuple[str, pa.Table]]:
-    """The rows of each split and number of stones, with the part's name."""
-    part = rows["split"].astype(np.uint8) * np.uint8(64) + np.bitwise_count(rows["mask"])
-    order = np.argsort(part, kind="stable")
-    names, starts = np.unique(part[order], return_index=True)
-    visits = rows["visits"].T
-    arrays = {**rows, **dict(zip(_VISITS, visits, strict=True))}
-    for name, places in zip(names, np.split(order, starts[1:]), strict=True):
-        table = pa.table([arrays[field.name][places] for field in _SPILLED], schema=_SPILLED)
-        yield f"{name // 64}-{name % 64:02d}", table
-
-
-# ------------------------------------------------------------------------------------------- parts to tables
-
-
 def _merge(spill: Path, out: Path, metadata: dict[str, Any], memory_gib: float, threads: int) -> dict[str, Any]:
     """Group every part by board and write both tables, sorted by (stones, current, mask); return the counts."""
     work = list(_work(spill))
@@ -303,8 +148,8 @@ def _merge(spill: Path, out: Path, metadata: dict[str, Any], memory_gib: float, 
         database.execute("SET temp_directory = ?", [str(spill / "duckdb")])
 
         def tables_of(split: int) -> Iterator[pa.Table]:
-            for parts, rows in ((parts, rows) for of, parts, rows in work if of == split):
-                for batch in _grouped(database, parts, _training_parts(parts) if split == VALIDATION else []):
+            for files, rows in ((files, rows) for of, files, rows in work if of == split):
+                for batch in _grouped(database, files, _training_parts(files) if split == VALIDATION else []):
                     group = {name: batch[name].to_numpy(zero_copy_only=False) for name in batch.schema.names}
                     seen = group["seen"]
                     stones = np.bitwise_count(group["mask"][seen])
@@ -321,8 +166,8 @@ def _merge(spill: Path, out: Path, metadata: dict[str, Any], memory_gib: float, 
                 for table in _row_groups(tables_of(split)):
                     writer.write_table(table)
     return {
-        "boards": _by_split(boards),
-        "self_mirror_boards": _by_split(self_mirror),
+        "boards": parts.by_split(boards),
+        "self_mirror_boards": parts.by_split(self_mirror),
         "removed_from_validation": {"boards": _by_ply(removed_boards), "rows": _by_ply(removed_rows)},
     }
 
@@ -342,30 +187,30 @@ def _row_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
 def _work(spill: Path) -> Iterator[tuple[int, list[Path], int]]:
     """Split, parts and rows of each query: neighbouring parts together while they are small."""
     for split in FILES:
-        parts: list[Path] = []
+        files: list[Path] = []
         rows = 0
         for path in sorted(spill.glob(f"{split}-??.parquet")):
             size = pq.read_metadata(path).num_rows
-            if parts and rows + size > QUERY_ROWS:
-                yield split, parts, rows
-                parts, rows = [], 0
-            parts.append(path)
+            if files and rows + size > QUERY_ROWS:
+                yield split, files, rows
+                files, rows = [], 0
+            files.append(path)
             rows += size
-        if parts:
-            yield split, parts, rows
+        if files:
+            yield split, files, rows
 
 
-def _training_parts(parts: Sequence[Path]) -> list[Path]:
+def _training_parts(files: Sequence[Path]) -> list[Path]:
     """The training rows with as many stones as these validation rows."""
-    candidates = (path.with_name(f"{TRAINING}{path.name.removeprefix(str(VALIDATION))}") for path in parts)
+    candidates = (path.with_name(f"{TRAINING}{path.name.removeprefix(str(VALIDATION))}") for path in files)
     return [path for path in candidates if path.exists()]
 
 
 def _grouped(
-    database: duckdb.DuckDBPyConnection, parts: Sequence[Path], seen_in: Sequence[Path]
+    database: duckdb.DuckDBPyConnection, files: Sequence[Path], seen_in: Sequence[Path]
 ) -> pa.RecordBatchReader:
-    """One row a board of the parts, ordered: sums, rows per label, and whether `seen_in` has the board."""
-    sums = [f"sum({name})::BIGINT AS {name}" for name in (*_VISITS, "value", "outcome")]
+    """One row a board of some parts, ordered: sums, rows per label, and whether `seen_in` has the board."""
+    sums = [f"sum({name})::BIGINT AS {name}" for name in (*parts.VISITS, "value", "outcome")]
     votes = [f"count(*) FILTER (label = {column}) AS {name}" for column, name in enumerate(_VOTES)]
     others = (
         "SELECT 1 FROM read_parquet($others) AS other WHERE other.current = board.current AND other.mask = board.mask"
@@ -374,11 +219,11 @@ def _grouped(
         SELECT *, {f"EXISTS ({others})" if seen_in else "false"} AS seen
         FROM (
             SELECT current, mask, count(*) AS count, {", ".join(sums + votes)}
-            FROM read_parquet($parts) GROUP BY current, mask
+            FROM read_parquet($files) GROUP BY current, mask
         ) AS board
         ORDER BY bit_count(mask), current, mask
     """
-    parameters = {"parts": [str(path) for path in parts]}
+    parameters = {"files": [str(path) for path in files]}
     if seen_in:
         parameters["others"] = [str(path) for path in seen_in]
     return database.sql(query, params=parameters).to_arrow_reader(GROUP_ROWS)
@@ -388,7 +233,7 @@ def _merged(group: Columns, split: int) -> tuple[pa.Table, NDArray[np.bool_]]:
     """Prepared rows of grouped boards, and which of them are their own mirror."""
     current, mask, count = group["current"], group["mask"], group["count"]
     own_mirror = (rules.mirror_bits(mask) == mask) & (rules.mirror_bits(current) == current)
-    visits, votes = (np.stack([group[name] for name in names], axis=1) for names in (_VISITS, _VOTES))
+    visits, votes = (np.stack([group[name] for name in names], axis=1) for names in (parts.VISITS, _VOTES))
     visits[own_mirror] += visits[own_mirror][:, ::-1]
     votes[own_mirror] += votes[own_mirror][:, ::-1]
     columns = [
@@ -396,7 +241,7 @@ def _merged(group: Columns, split: int) -> tuple[pa.Table, NDArray[np.bool_]]:
         mask,
         pa.FixedSizeListArray.from_arrays(pa.array(visits.ravel()), rules.COLUMNS),
         majority(votes, visits),
-        (group["value"] * VALUE_UNIT / count).astype(np.float32),
+        (group["value"] * parts.VALUE_UNIT / count).astype(np.float32),
         (group["outcome"] / count).astype(np.float32),
         count.astype(np.int32),
         np.full(len(count), split, np.int8),
@@ -411,10 +256,6 @@ def majority(votes: NDArray[np.int64], visits: NDArray[np.int64]) -> NDArray[np.
     leading = np.where(votes == votes.max(axis=1, keepdims=True), visits, -1)
     best: NDArray[np.int8] = order[leading.argmax(axis=1)].astype(np.int8)
     return best
-
-
-def _by_split(counts: Sequence[int] | NDArray[np.int64]) -> dict[str, int]:
-    return {"training": int(counts[TRAINING]), "validation": int(counts[VALIDATION])}
 
 
 def _by_ply(counts: NDArray[np.int64]) -> dict[str, int]:

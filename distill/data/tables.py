@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from distill.data import schema
 from distill.data.games import RawRows, raw_rows
-from distill.data.merging import FILES, Prepared, board_keys, prepare
+from distill.data.merging import FILES, Prepared, prepare
+from distill.data.parts import board_keys
 from distill.data.schema import PREPARED_ROW, TRAINING, VALIDATION, DataError
 from distill.game import encoding, rules
 

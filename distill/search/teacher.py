@@ -30,7 +30,7 @@ from distill.search.tree import TOTAL, UNVISITED, WIDTH, Forest
 SEARCH_VERSION = 1
 """Raised whenever the same settings and seed give other searches."""
 
-LANES = 48
+LANES = 32
 """Searches in flight: enough to fill the vectors and hide memory latency, small enough for the caches."""
 
 CHECK_EVERY = 250
