@@ -134,10 +134,10 @@ def ask_again(
     from distill.search.teacher import SearchSettings
 
     identity = read_manifest(folder).get("identity", {})
+    if "simulations" not in identity:
+        raise DataError(f"{folder}: its manifest names no simulations, so its teacher cannot be asked again")
     names = [field.name for field in dataclasses.fields(SearchSettings)]
-    if missing := [name for name in names if name not in identity]:
-        raise DataError(f"{folder}: its manifest has no {missing[0]}, so its teacher cannot be asked again")
-    settings = SearchSettings(**{name: identity[name] for name in names})
+    settings = SearchSettings(**{name: identity[name] for name in names if name in identity})
     teacher = SearchPlayer(name="teacher", settings=settings, workers=workers)
     first, second = (teacher.play(current, mask, seeds_for(seed, 1 + k, np.arange(len(mask)))).moves for k in range(2))
     return first, second

@@ -202,7 +202,6 @@ def _plan(model: keras.Model, training: tables.Examples, recipe: Recipe) -> int:
     for _ in range(TIMED_STEPS):
         train_step(model, batch, recipe, 1.0)
     seconds = (time.monotonic() - began) / TIMED_STEPS
-    model.reset_metrics()
     checkpoint.restore(model, before)
     return max(1, min(steps, int(recipe.minutes * 60 * SHARE_OF_MINUTES / seconds)))
 
@@ -213,19 +212,19 @@ def _train_epoch(
     """One pass, or what is left of the planned steps; returns the mean loss over it."""
     scale = 1 / float(weights(training.count, recipe).mean())
     batches = tables.batches(training, recipe.batch_size, seed=recipe.seed, epoch=state.epoch, mirror=recipe.mirror)
-    model.reset_metrics()
-    loss = math.nan
+    total, first = 0.0, state.step
     for batch in itertools.islice(batches, state.planned_steps - state.step):
         model.optimizer.learning_rate = learning_rate(recipe, state)
         loss = train_step(model, batch, recipe, scale)
         _require_number(loss, recipe, state)
         state.step += 1
-        progress.advance(len(batch.boards), f"epoch {state.epoch + 1} loss {loss:.4f}")
-    return loss
+        total += loss
+        progress.advance(len(batch.boards), f"epoch {state.epoch + 1} loss {total / (state.step - first):.4f}")
+    return total / (state.step - first)
 
 
 def train_step(model: keras.Model, batch: tables.Batch, recipe: Recipe, scale: float) -> float:
-    """One step; returns the mean loss since the metrics were reset."""
+    """One step; returns the batch's loss before it."""
     wanted = targets(batch, recipe, heads.has_value(model))
     weight = weights(batch.count, recipe) * np.float32(scale)
     logs = model.train_on_batch(batch.boards, wanted, dict.fromkeys(wanted, weight), return_dict=True)

@@ -1,0 +1,148 @@
+"""Where the time of a simulation goes, and what each choice in the kernel is worth, on one core.
+
+    python benchmarks/kernel.py
+
+Variants replace one part of `distill.search` and compile it anew; every round runs them all, and each
+is compared with the kernel as it is, paired by round:
+
+    playouts alone     the leaves of a search played out, without a tree
+    scalar choice      the best child found by a loop over the columns, as Numba compiles it
+    drop every N       finished playouts dropped after every N plies instead of four
+    lanes N            other numbers of trees in flight
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+
+from distill.game.rules import from_moves
+from distill.search import rollout, teacher, tree
+from distill.search.compiled import SLOTS
+
+POSITIONS = {"empty": "", "stones16": "4444532322676656"}
+SIMULATIONS = 10_000
+
+Timed = Callable[[str], float]
+"""Moves of a position in, nanoseconds a simulation out."""
+
+
+def fresh(function: Any) -> Any:
+    """The function compiled anew, with whatever its module holds now."""
+    return numba.njit(nogil=True, error_model="numpy")(function.py_func)
+
+
+@numba.njit(inline="always", error_model="numpy")
+def scalar_choice(rows: Any, base: Any, weights: Any, weight_base: Any, order: Any, order_base: Any, bonus: Any) -> Any:
+    best, best_score = 0, np.float32(-np.inf)
+    for slot in range(7):
+        n = rows[base + slot]
+        if n == 0:
+            score = order[order_base + slot]
+        else:
+            r = np.float32(1.0) / np.sqrt(np.float32(n))
+            score = (np.float32(rows[base + SLOTS + slot]) * r + bonus * weights[weight_base + slot]) * r
+        if score > best_score:
+            best, best_score = slot, score
+    return best
+
+
+def searching(advance: Any, lanes: int = teacher.LANES) -> Timed:
+    forest = tree.new_forest(lanes, SIMULATIONS, 1.0)
+    live = np.arange(lanes)
+
+    def run(moves: str) -> float:
+        position, random = from_moves(moves), np.random.default_rng(1)
+        for lane in range(lanes):
+            key = random.integers(2**63, dtype=np.uint64)
+            tree.plant(forest, lane, np.uint64(position.current), np.uint64(position.mask), key)
+            forest.order[lane * SLOTS : lane * SLOTS + 7] = tree.UNVISITED + random.permutation(7)
+            forest.weights[(lane + 1) * SLOTS : (lane + 1) * SLOTS + 7] = 0.75 + 1.75 * random.dirichlet(np.ones(7))
+        began = time.perf_counter()
+        advance(forest, live, lanes, SIMULATIONS, True, False)
+        return (time.perf_counter() - began) / (lanes * SIMULATIONS) * 1e9
+
+    return run
+
+
+def playing_out(advance: Any, playouts: Any) -> Timed:
+    """The leaves of the last steps of a search, over and over."""
+    lanes, repeats = teacher.LANES, 2000
+    forest = tree.new_forest(lanes, SIMULATIONS, 1.0)
+    live = np.arange(lanes)
+    scratch = rollout.new_lanes(lanes)
+
+    @numba.njit(nogil=True)
+    def again(own: Any, other: Any, scratch: Any, repeats: int) -> None:
+        for repeat in range(repeats):
+            for lane in range(len(own)):
+                scratch.own[lane], scratch.other[lane] = own[lane], other[lane]
+                scratch.random[lane] = rollout.playout_seed(np.uint64(lane), repeat)
+            playouts(scratch, len(own), True)
+
+    def run(moves: str) -> float:
+        position = from_moves(moves)
+        for lane in range(lanes):
+            current, mask = np.uint64(position.current), np.uint64(position.mask)
+            tree.plant(forest, lane, current, mask, np.uint64(lane))
+            forest.order[lane * SLOTS : lane * SLOTS + 7] = tree.UNVISITED + np.arange(7)
+        advance(forest, live, lanes, 1000, True, False)
+        own, other = forest.leaf_current.copy(), forest.leaf_current ^ forest.leaf_mask
+        again(own, other, scratch, 1)
+        began = time.perf_counter()
+        again(own, other, scratch, repeats)
+        return (time.perf_counter() - began) / (lanes * repeats) * 1e9
+
+    return run
+
+
+def variants() -> dict[str, Timed]:
+    found = {"the kernel": searching(tree.advance), "playouts alone": playing_out(tree.advance, rollout.playouts)}
+    vector_choice = tree.best_ucb1
+    tree.best_ucb1 = scalar_choice
+    found["scalar choice"] = searching(fresh(tree.advance))
+    found["scalar choice"](POSITIONS["empty"])  # compiles
+    tree.best_ucb1 = vector_choice
+    usual_plies, usual_playouts = rollout.PLIES_BETWEEN_DROPS, rollout.playouts
+    for plies in (1, 2, 8):
+        rollout.PLIES_BETWEEN_DROPS = plies
+        tree.playouts = fresh(usual_playouts)
+        found[f"drop every {plies}"] = searching(fresh(tree.advance))
+        found[f"drop every {plies}"](POSITIONS["empty"])
+    rollout.PLIES_BETWEEN_DROPS, tree.playouts = usual_plies, usual_playouts
+    return found | {f"lanes {lanes}": searching(tree.advance, lanes) for lanes in (1, 4, 8, 16, 64, 128)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--rounds", type=int, default=5)
+    arguments = parser.parse_args()
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    teacher.warm_up()
+    contestants = variants()
+    times: dict[tuple[str, str], list[float]] = {}
+    for _ in range(arguments.rounds):
+        for place, moves in POSITIONS.items():
+            for name, run in contestants.items():
+                times.setdefault((place, name), []).append(run(moves))
+    figures: dict[str, float] = {}
+    print(f"{'position':10}{'variant':18}{'ns a simulation (min - max)':>30}{'against the kernel':>20}")
+    for (place, name), values in times.items():
+        ratio = statistics.median(v / k for v, k in zip(values, times[place, "the kernel"], strict=True))
+        figures[f"{place}: {name}"] = round(statistics.median(values), 1)
+        spread = f"{statistics.median(values):.0f} ({min(values):.0f} - {max(values):.0f})"
+        print(f"{place:10}{name:18}{spread:>30}{ratio:>19.2f}x")
+    print(json.dumps(figures))
+
+
+if __name__ == "__main__":
+    main()
