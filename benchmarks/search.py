@@ -2,7 +2,7 @@
 
     pip install -e ".[bench]"
     python benchmarks/search.py                       # this processor
-    NUMBA_CPU_NAME=haswell python benchmarks/search.py   # AVX2 forced
+    NUMBA_CPU_NAME=haswell NUMBA_CPU_FEATURES=+avx2,+bmi,+bmi2,+popcnt,+lzcnt python benchmarks/search.py   # AVX2
 
 Every round runs all contestants on all positions, so a slow spell of a shared machine hits all
 alike; printed are the median over the rounds and the spread. OpenSpiel plays random playouts (it has

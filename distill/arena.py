@@ -85,7 +85,8 @@ def _tournament(config: ArenaConfig, players: list[roster.Player]) -> tuple[dict
         games = play_games(players, pairings, config.seed, progress.advance)
     points = pair_points(games, pairings, len(players))
     ratings = elo_with_intervals(points, config.seed)
-    scores = [share(np.nanmean(points[:, index], axis=1) / 2) for index in range(len(players))]
+    trials = 2 * (len(players) - 1)  # games of a player from one opening
+    scores = [share(np.nanmean(points[:, index], axis=1) / 2, trials) for index in range(len(players))]
     order = sorted(range(len(players)), key=lambda index: -ratings[index].mean)
     rows = [_standing(players[index].name, index, games, pairings, scores[index], ratings[index]) for index in order]
     print(_standings_table(rows))

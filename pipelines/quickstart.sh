@@ -15,12 +15,14 @@ model=models/quickstart
 set_up solver
 SECONDS=0
 
-say "1/4  the teacher plays $games games"
+say "1/5  the teacher plays $games games"
 "$python" -m distill.generate --games "$games" --out "$data"
-say "2/4  the CNN learns from them, $minutes minutes"
+say "2/5  the CNN learns from them, $minutes minutes"
 "$python" -m distill.train --arch cnn --data "$data" --out "$model" --minutes "$minutes"
-say '3/4  export, for apps that have TensorFlow but not this project'
+say '3/5  export, for apps that have TensorFlow but not this project'
 "$python" -m distill.export "$model"
-say '4/4  the network without search against a random player and a search of 100 simulations'
+say '4/5  the network without search against a random player and a search of 100 simulations'
 "$python" -m distill.arena "$model" random uct:100 --games "$arena_games"
+say '5/5  every move of the network and of both rivals against perfect play'
+"$python" -m distill.evaluate "$model" random uct:100 --out "$model/evaluation"
 say "done in $((SECONDS / 60)) min $((SECONDS % 60)) s, without the downloads; agreement: $model/metrics.json"

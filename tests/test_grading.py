@@ -135,9 +135,9 @@ def test_the_grade_does_not_depend_on_what_else_is_asked(boards: GradedBoards) -
 def test_a_player_that_prefers_the_left_is_caught(boards: GradedBoards) -> None:
     graded = grade(Leftmost(), boards, seed=0)
     mirror = grading.mirror_consistency(boards, graded)
-    assert mirror["mirrored_moves"] == 0
+    assert mirror["mirrored_moves"] < 0.02, "but for boards with a single legal column"
     assert mirror["largest_policy_difference"] == 1
-    assert mirror["mean_policy_difference"] == 1
+    assert mirror["mean_policy_difference"] == pytest.approx(1 - mirror["mirrored_moves"])
     confusion = grading.confusion(boards, graded)
     assert confusion.sum() == 2 * (np.isin(boards.set, GENERAL) & _one_best(boards)).sum()
     assert confusion[:, 0].sum() > 0.8 * confusion.sum(), "column 1 as shown, in both orientations"

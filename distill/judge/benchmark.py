@@ -147,19 +147,16 @@ def choose(
 ) -> GradedBoards:
     """Fill the strata one after another with boards that belong, first come first served; no board is taken twice.
 
-    Every set begins at another place of the boards, which are in random order: from the same place it would meet only
-    what the sets before it passed over. The boards must be unlike each other up to mirror. The result is sorted by set,
-    half and ply. Raises UserError where a stratum finds too few.
+    All strata read the boards from the start, so a later one meets what the earlier ones left: where `midgame` has
+    taken every board of 10 to 16 stones, common sets are filled with other boards. The boards must be unlike each other
+    up to mirror. The result is sorted by set, half and ply. Raises UserError where a stratum finds too few.
     """
-    sets_wanted = list(dict.fromkeys(stratum.name for stratum in strata))
     scores = np.zeros((len(mask), 7), np.int8)
     scored, free = np.zeros(len(mask), np.bool_), np.ones(len(mask), np.bool_)
     taken: dict[str, list[NDArray[np.int64]]] = {}
     for stratum in strata:
         missing = _wanted(stratum, share)
-        begin = len(mask) * sets_wanted.index(stratum.name) // len(sets_wanted)
         candidates = np.flatnonzero(free & stratum.seen(current, mask))
-        candidates = np.roll(candidates, -np.searchsorted(candidates, begin))
         while missing and len(candidates):
             chunk, candidates = np.split(candidates, [min(CHUNK, 4 * missing)])
             new = chunk[~scored[chunk]]

@@ -64,7 +64,7 @@ def plot_by_ply(path: Path, players: Mapping[str, Mapping[int, Mapping[str, Any]
         axis.set_ylabel(f"{metric}, %")
         axis.grid(color=GRID)
         axis.set_ylim(None, 101)
-    axes[0].legend(fontsize=8, ncols=2)
+    figure.legend(*axes[0].get_legend_handles_labels(), fontsize=8, loc="outside lower center", ncols=4)
     axes[0].set_title("Moves by stones on the board (bands: 95 %)")
     axes[-1].set_xlabel("stones on the board")
     _save(figure, path)
@@ -93,7 +93,7 @@ def plot_by_set(
         axis.set_xlabel(f"{metric}, %")
         axis.set_xlim(0, 102)
         axis.grid(color=GRID)
-    axes[0].legend(fontsize=8, loc="lower left")
+    figure.legend(*axes[0].get_legend_handles_labels(), fontsize=8, loc="outside lower center", ncols=4)
     figure.suptitle("Moves by set (bars: 95 %)")
     _save(figure, path)
 

@@ -1,7 +1,7 @@
-"""Our own shape: every column keeps its place until the read-out, and a mirrored board gives mirrored logits, exactly.
+"""Our own shape: columns stay apart until the read-out, and a mirrored board gives mirrored logits; 182,855 parameters.
 
 Features come in pairs, a detector and its mirror image, so the last axis holds 2·F channels: F detectors,
-then the same F looking the other way. Three rules keep the symmetry, for any weights and before any training:
+then the same F looking the other way. Three rules keep the symmetry for any weights, up to the rounding of sums:
 
 - a convolution stores the kernels of its first F outputs; the other F are those kernels flipped left to
   right, with the halves of their inputs swapped (a group convolution over the reflection);
@@ -26,8 +26,8 @@ from distill.game.rules import COLUMNS, ROWS
 from distill.nets import heads
 
 FEATURES = 32
-BLOCKS = 4
-HIDDEN = 64
+BLOCKS = 3
+HIDDEN = 128
 
 
 @keras.saving.register_keras_serializable(package="distill")
