@@ -47,9 +47,10 @@ def main() -> None:
     parser.add_argument("--simulations", type=int, default=10_000)
     parser.add_argument("--votes", type=int, default=3)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--savings", nargs="+", choices=("off", "exact"), default=("off", "exact"))
     arguments = parser.parse_args()
 
-    cases = [(workers, savings) for savings in ("off", "exact") for workers in (1, 2)]
+    cases = [(workers, savings) for savings in arguments.savings for workers in (1, 2)]
     runs: dict[tuple[int, str], list[dict[str, float]]] = {case: [] for case in cases}
     for _ in range(arguments.rounds):
         for case in cases:
@@ -70,7 +71,7 @@ def main() -> None:
         )
         suffix = str(workers) if savings == "off" else f"{workers}_exact"
         figures |= {f"{name}_{suffix}": value for name, value in middle.items()}
-    alone, together = runs[1, "off"], runs[2, "off"]
+    alone, together = runs[1, arguments.savings[0]], runs[2, arguments.savings[0]]
     pairs = [b["nominal_sims_per_s"] / a["nominal_sims_per_s"] for a, b in zip(alone, together, strict=True)]
     figures["second_worker"] = statistics.median(pairs)
     figures["peak_worker_mb"] = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024

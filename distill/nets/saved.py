@@ -59,7 +59,8 @@ def load_core(path: Path) -> keras.Model:
     except Exception as error:  # whatever is wrong with the file, Keras raises many types
         raise UserError(f"{path}: not a readable Keras model ({_first_line(error)})") from None
     shapes = [tuple(tensor.shape)[1:] for tensor in core.inputs]
-    outputs = sorted(core.output) if isinstance(core.output, dict) else []
+    output = getattr(core, "output", None)  # absent from some kinds of model
+    outputs = sorted(output) if isinstance(output, dict) else []
     if shapes not in ([(ROWS, COLUMNS, 2)], [(ROWS, COLUMNS, 3)], [(CELLS,)]) or "logits" not in outputs:
         raise UserError(f"{path}: not a network of distill (inputs {shapes}, outputs {outputs})")
     return core
