@@ -375,6 +375,15 @@ def test_an_exclusion_that_cannot_be_read_is_named(tmp_path: Path, content: Any)
     assert not (tmp_path / "out").exists()
 
 
+def test_games_that_are_all_excluded_are_too_few(tmp_path: Path) -> None:
+    table = make_games(2, seed=1)
+    write_games(tmp_path / "games", table)
+    boards = list(zip(table["current"].to_pylist(), table["mask"].to_pylist(), strict=True))
+    file = write_boards(tmp_path / "all.parquet", boards)
+    with pytest.raises(DataError, match=r"no training rows: 2 games fell to training, 0 to validation, .* excluded"):
+        prepare(tmp_path / "games", tmp_path / "out", validation_fraction=1e-9, exclude=(str(file),))
+
+
 def test_games_that_all_land_in_validation_are_too_few(tmp_path: Path) -> None:
     write_games(tmp_path / "games", make_games(2, seed=1))
     with pytest.raises(DataError, match="no training rows: 0 games fell to training, 2 to validation"):

@@ -167,6 +167,8 @@ def _not_excluded(
 
 def _parts(rows: Columns) -> Iterator[tuple[str, pa.Table]]:
     """The rows of each split and number of stones, with the part's name."""
+    if not len(rows["mask"]):
+        return
     part = rows["split"].astype(np.uint8) * np.uint8(64) + np.bitwise_count(rows["mask"])
     order = np.argsort(part, kind="stable")
     names, starts = np.unique(part[order], return_index=True)

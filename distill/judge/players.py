@@ -5,6 +5,7 @@ A player is named by one word:
     random                 any legal column
     punisher               wins if it can, blocks if it must, else random
     uct:N                  one search of N simulations without root noise
+    mcts-solver:N          the same, with proven wins and losses backed up
     teacher:N              the labels' search: three votes of N simulations with root noise
     solver                 at random among the moves with the best exact score
     FOLDER[@policy]        the model in a folder: the column with the highest probability, one forward pass
@@ -36,7 +37,14 @@ if TYPE_CHECKING:
 Boards = NDArray[np.uint64]
 Predict = Callable[[NDArray[np.int8]], Mapping[str, NDArray[Any]]]
 
-NAMES = "random, punisher, solver, uct:N, teacher:N, or a model folder, with @policy or @value after it"
+NAMES = "random, punisher, solver, uct:N, mcts-solver:N, teacher:N, or a model folder, with @policy or @value after it"
+SEARCHES: Mapping[str, Mapping[str, Any]] = {
+    "uct": {"votes": 1, "noise_fraction": 0.0},
+    "mcts-solver": {"votes": 1, "noise_fraction": 0.0, "mcts_solver": True},
+    "teacher": {},
+}
+"""Players that search, and what sets each apart from the default settings."""
+
 MODES = ("policy", "value")
 
 
@@ -70,7 +78,7 @@ class Player(Protocol):
 def check(word: str) -> None:
     """Raise ValueError unless the word names a player; nothing is loaded."""
     name, _, number = word.partition(":")
-    if name in ("uct", "teacher"):
+    if name in SEARCHES:
         if not number.isdecimal() or int(number) < 1:
             raise ValueError(f"player {word!r}: {name}:N needs a whole number of simulations from 1")
     elif word not in ("random", "punisher", "solver"):
@@ -93,12 +101,10 @@ def make(word: str, workers: int = 1) -> Player:
     if word == "solver":
         return SolverPlayer(workers=workers)
     name, _, number = word.partition(":")
-    if name in ("uct", "teacher"):
+    if name in SEARCHES:
         from distill.search.teacher import SearchSettings
 
-        settings = SearchSettings(simulations=int(number))
-        if name == "uct":
-            settings = SearchSettings(simulations=int(number), votes=1, noise_fraction=0.0)
+        settings = SearchSettings(simulations=int(number), **SEARCHES[name])
         return SearchPlayer(name=word, settings=settings, workers=workers)
     folder, _, mode = word.partition("@")
     from distill.nets import saved
