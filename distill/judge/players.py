@@ -107,6 +107,9 @@ def make(word: str, workers: int = 1) -> Player:
         settings = SearchSettings(simulations=int(number), **SEARCHES[name])
         return SearchPlayer(name=word, settings=settings, workers=workers)
     folder, _, mode = word.partition("@")
+    from distill import nets
+
+    nets.start_backend()
     from distill.nets import saved
 
     return NetworkPlayer(

@@ -7,11 +7,12 @@ inlines from. Where no folder can be written, functions compile anew in each pro
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -26,20 +27,26 @@ SLOTS = 8
 """Child slots of a node: seven columns, and one that is never legal, so that a node fills a vector."""
 
 
+def _cache_parents() -> Iterator[Path]:
+    """Where compiled code may lie, best place first."""
+    if chosen := os.environ.get("NUMBA_CACHE_DIR"):
+        yield Path(chosen)
+    yield Path(__file__).parent / "__pycache__"
+    if user := os.environ.get("XDG_CACHE_HOME"):
+        yield Path(user) / "distill"
+    with contextlib.suppress(RuntimeError):  # no home directory
+        yield Path.home() / ".cache" / "distill"
+
+
 def _cache_folder() -> str | None:
-    here = Path(__file__).parent
-    sources = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(here.glob("*.py")))).hexdigest()[:16]
-    user = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    for parent in (os.environ.get("NUMBA_CACHE_DIR"), here / "__pycache__", Path(user) / "distill"):
-        if not parent:
-            continue
-        folder = Path(parent) / f"compiled-{sources}"
-        try:
+    files = sorted(Path(__file__).parent.glob("*.py"))
+    sources = hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:16]
+    for parent in _cache_parents():
+        folder = parent / f"compiled-{sources}"
+        with contextlib.suppress(OSError):
             folder.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryFile(dir=folder):
                 return str(folder)
-        except OSError:
-            continue
     print("distill: no folder for compiled code can be written; compiling takes seconds each time", file=sys.stderr)
     return None
 

@@ -1,0 +1,72 @@
+"""The compiled operations themselves, and where compiled code is kept.
+
+Properties: the vector choice equals the formula in NumPy's float32, ties to the lowest slot, unvisited
+children first; bits are counted; the first writable folder keeps the cache, and without one all still works.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numba
+import numpy as np
+import pytest
+
+from distill.search import compiled
+from distill.search.compiled import SLOTS, best_ucb1, popcount
+
+
+@numba.njit
+def choose(rows: np.ndarray, weights: np.ndarray, order: np.ndarray, bonus: np.float32) -> int:
+    return best_ucb1(rows, 0, weights, 0, order, 0, bonus)
+
+
+def scores(rows: np.ndarray, weights: np.ndarray, order: np.ndarray, bonus: np.float32) -> np.ndarray:
+    """float32 (8,), the formula of the docstring."""
+    n, total = rows[:SLOTS].astype(np.float32), rows[SLOTS : 2 * SLOTS].astype(np.float32)
+    r = np.float32(1) / np.sqrt(np.maximum(n, np.float32(1)))
+    return np.where(n == 0, order, (total * r + bonus * weights) * r)
+
+
+def test_the_vector_choice_is_the_formulas() -> None:
+    random = np.random.default_rng(0)
+    for _ in range(2000):
+        visits = random.integers(0, 3000, SLOTS) * (random.random(SLOTS) < 0.9)
+        rows = np.zeros(4 * SLOTS, np.int32)
+        rows[:SLOTS] = visits
+        rows[SLOTS : 2 * SLOTS] = random.integers(-visits, visits + 1)
+        weights = random.uniform(0.5, 2.5, SLOTS).astype(np.float32)
+        order = (4096 + random.permutation(SLOTS)).astype(np.float32)
+        bonus = np.float32(random.uniform(0, 4))
+        assert choose(rows, weights, order, bonus) == scores(rows, weights, order, bonus).argmax()
+
+
+def test_of_equal_children_the_lowest_is_chosen() -> None:
+    rows = np.zeros(4 * SLOTS, np.int32)
+    rows[:SLOTS] = 5
+    rows[[SLOTS + 2, SLOTS + 6]] = 3
+    ones = np.ones(SLOTS, np.float32)
+    assert choose(rows, ones, ones, np.float32(1)) == 2
+
+
+def test_bits_are_counted() -> None:
+    count = numba.njit(lambda word: popcount(word))
+    for word in (0, 1, 0x10600000, 2**64 - 1):
+        assert count(np.uint64(word)) == word.bit_count()
+
+
+def test_the_first_writable_folder_keeps_the_compiled_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(compiled, "_cache_parents", lambda: iter([tmp_path / "file", tmp_path / "folder"]))
+    folder = compiled._cache_folder()
+    assert folder is not None
+    assert Path(folder).parent == tmp_path / "folder"
+
+
+def test_without_a_writable_folder_a_line_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(compiled, "_cache_parents", lambda: iter([tmp_path / "file"]))
+    assert compiled._cache_folder() is None
+    assert "compiling takes seconds each time" in capsys.readouterr().err
