@@ -6,8 +6,9 @@ unset CDPATH
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 source pipelines/setup.sh
 
-games=300               # 10,000 simulations x 3 votes a move, the defaults of `generate`
-minutes=2               # of training, at most
+games=600               # 10,000 simulations x 3 votes a move, the defaults of `generate`
+minutes=3               # of training, at most
+epochs=36               # few games need more passes than the default, and smaller batches, to make as many steps
 arena_games=100         # against each rival
 data=data/quickstart    # beside the defaults of the commands, never in their way
 model=models/quickstart
@@ -18,7 +19,8 @@ SECONDS=0
 say "1/5  the teacher plays $games games"
 "$python" -m distill.generate --games "$games" --out "$data"
 say "2/5  the CNN learns from them, $minutes minutes"
-"$python" -m distill.train --arch cnn --data "$data" --out "$model" --minutes "$minutes"
+"$python" -m distill.train --arch cnn --data "$data" --out "$model" \
+  --epochs "$epochs" --batch-size 128 --minutes "$minutes"
 say '3/5  export, for apps that have TensorFlow but not this project'
 "$python" -m distill.export "$model"
 say '4/5  the network without search against a random player and a search of 100 simulations'

@@ -21,7 +21,7 @@ def build(value_head: bool = False) -> keras.Model:
     for stage in range(1, STAGES + 1):
         # The batch norm that follows has its own offset, so the convolution needs no bias.
         x = layers.SeparableConv2D(FILTERS, KERNEL, padding="same", use_bias=False, name=f"conv{stage}")(x)
-        x = layers.BatchNormalization(name=f"norm{stage}")(x)
+        x = layers.BatchNormalization(momentum=heads.NORM_MOMENTUM, name=f"norm{stage}")(x)
         x = layers.ReLU(name=f"relu{stage}")(x)
     features = layers.GlobalAveragePooling2D(name="pool")(x)
 

@@ -102,5 +102,5 @@ def _conv_norm(
     _, height, width, channels = x.shape
     # Both orientations of a detector share one normalisation: side by side they are F channels twice as wide.
     x = layers.Reshape((height, 2 * width, channels // 2), name=f"{name}_pairs")(x)
-    x = layers.BatchNormalization(name=f"{name}_norm")(x)
+    x = layers.BatchNormalization(momentum=heads.NORM_MOMENTUM, name=f"{name}_norm")(x)
     return layers.Reshape((height, width, channels), name=f"{name}_features")(x)
