@@ -190,12 +190,15 @@ def by_ply(boards: GradedBoards, graded: Graded) -> dict[int, dict[str, Any]]:
 
 def confusion(boards: GradedBoards, graded: Graded) -> NDArray[np.int64]:
     """int64 (7, 7), moves by best column (row) and column played, on GENERAL boards with one best column."""
+    from sklearn.metrics import confusion_matrix
+
     best = boards.scores == best_scores(boards.scores)[:, None]
     rows = np.flatnonzero(np.isin(boards.set, GENERAL) & (best.sum(1) == 1))
     right = best[rows].argmax(1)
-    table = np.zeros((7, 7), np.int64)
-    np.add.at(table, (right, graded.moves[0, rows]), 1)
-    np.add.at(table, (6 - right, 6 - graded.moves[1, rows]), 1)  # in the orientation it was shown
+    # Mirrored boards count in the orientation they were shown in.
+    shown = np.concatenate([right, 6 - right])
+    played = np.concatenate([graded.moves[0, rows], 6 - graded.moves[1, rows]])
+    table: NDArray[np.int64] = confusion_matrix(shown, played, labels=range(7))
     return table
 
 
