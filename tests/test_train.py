@@ -211,6 +211,19 @@ def test_an_interrupted_run_ends_with_the_weights_of_an_uninterrupted_one(moment
     assert same(*best)
 
 
+def test_arithmetic_in_bfloat16_leaves_a_network_of_float32(splits, tmp_path):
+    recipe = dataclasses.replace(TINY, precision="bfloat16", epochs=1)
+    variables, state = fitted(tmp_path / "bfloat16", splits, recipe, "column")
+    plain_recipe = dataclasses.replace(recipe, precision="float32")
+    plain, plain_state = fitted(tmp_path / "float32", splits, plain_recipe, "column")
+    assert {v.dtype for v in variables} == {np.dtype("float32")}
+    assert not same(variables, plain), "the steps were calculated otherwise"
+    assert state.best_loss == pytest.approx(plain_state.best_loss, abs=0.05), "8 bits of mantissa, few steps"
+    best = saved.load_core(tmp_path / "bfloat16" / saved.BEST)
+    assert {layer.compute_dtype for layer in best.layers if layer.weights} == {"float32"}
+    assert same([keras.ops.convert_to_numpy(v) for v in best.variables], variables)
+
+
 def test_a_checkpoint_holds_the_random_state_of_dropout(splits):
     training.make_repeatable(1)
     model = training.compiled(nets.build("transformer"), TINY)

@@ -1,9 +1,9 @@
 """Makes the shipped benchmark: boards of mixed play, sorted into sets, every move scored exactly.
 
-    python -m distill.judge.benchmark --out data/benchmark
+    python -m distill.judge.benchmark --out data/benchmark --network models/column
 
-In: nothing but the seed. Out: `boards.parquet`, as `data/benchmark.py` reads it. Needs the solver package and
-some minutes of one core. `strata.py` says what the sets are.
+In: the seed and a trained network. Out: `boards.parquet`, as `data/benchmark.py` reads it. Needs the solver package
+and some minutes of one core. `strata.py` says what the sets are.
 
 Mixed play means that either side of a game is drawn from STYLES, and that a game begins with 0 to 8
 random stones; so boards are neither all absurd nor all expert. Every board is kept in its canonical
@@ -42,6 +42,9 @@ STYLES: tuple[tuple[str, float], ...] = (
 )
 """Players, and the share of their moves that is replaced by a random one."""
 
+CARELESS_NETWORK = (0.0, 0.1)
+"""The shares for the network, which plays the same game again and again unless the opening or a slip differs."""
+
 LONGEST_OPENING = 8
 
 CHUNK = 512
@@ -53,6 +56,7 @@ class Config:
     """Make the graded benchmark boards."""
 
     out: Path = field(metadata={"help": "folder to write to; the shipped one is data/benchmark"})
+    network: Path | None = cli.setting(None, "folder of a model that plays, too; none: no network in the play")
     games: int = cli.setting(80_000, "games of mixed play the boards are taken from")
     share: float = cli.setting(1.0, "share of every set's size, for a quick trial")
     workers: int = cli.setting(cli.cores(), "processes for searches and the solver; the boards do not depend on it")
@@ -70,13 +74,15 @@ PRESETS = {"smoke": {"games": 300, "share": 0.004}}
 def run(config: Config) -> str:
     """Play, choose, score, write."""
     Solver()  # says at once that the package is missing
+    network = () if config.network is None else tuple((str(config.network), share) for share in CARELESS_NETWORK)
+    styles = STYLES + network
     with cli.Progress(config.games, "games") as progress:
-        current, mask = mixed_play(config.games, config.seed, config.workers, progress.advance)
+        current, mask = mixed_play(config.games, config.seed, config.workers, progress.advance, styles)
     strata = all_strata()
     wanted = sum(_wanted(stratum, config.share) for stratum in strata)
     with cli.Progress(wanted, "boards") as progress:
         boards = choose(current, mask, strata, config.share, config.workers, progress.advance)
-    settings = {"styles": STYLES, "seed": config.seed, "games": config.games, "share": config.share}
+    settings = {"styles": styles, "seed": config.seed, "games": config.games, "share": config.share}
     metadata = {"schema_version": SCHEMA_VERSION, "kind": "benchmark", "settings": settings}
     write_table(config.out / FILE, to_table(boards), metadata)
     for name, count in Counter(boards.set.tolist()).items():
@@ -106,14 +112,18 @@ class Careless:
 
 
 def mixed_play(
-    games: int, seed: int, workers: int = 1, advance: Callable[[int], None] | None = None
+    games: int,
+    seed: int,
+    workers: int = 1,
+    advance: Callable[[int], None] | None = None,
+    styles: Sequence[tuple[str, float]] = STYLES,
 ) -> tuple[Boards, Boards]:
     """Canonical boards of so many games, each board once, in random order: current and mask, uint64 (B,)."""
     rng = np.random.default_rng(seed)
-    players = [Careless(player=make(word, workers), share=share) for word, share in STYLES]
+    players = [Careless(player=make(word, workers), share=share) for word, share in styles]
     pairings = [
         Pairing(first=int(first), second=int(second), opening=_random_opening(rng))
-        for first, second in rng.integers(0, len(STYLES), (games, 2))
+        for first, second in rng.integers(0, len(styles), (games, 2))
     ]
     current, mask, _ = canonicalise(*bitboards(play_games(players, pairings, seed, advance).states))
     unlike = np.unique(np.stack([current, mask], 1), axis=0)
@@ -147,16 +157,17 @@ def choose(
 ) -> GradedBoards:
     """Fill the strata one after another with boards that belong, first come first served; no board is taken twice.
 
-    All strata read the boards from the start, so a later one meets what the earlier ones left: where `midgame` has
-    taken every board of 10 to 16 stones, common sets are filled with other boards. The boards must be unlike each other
-    up to mirror. The result is sorted by set, half and ply. Raises UserError where a stratum finds too few.
+    Each stratum begins to read at its own place among the boards, evenly spread, and goes round: read from one place,
+    `midgame` would leave the later ones no board of 10 to 16 stones. The boards must be unlike each other up to mirror
+    and in random order. The result is sorted by set, half and ply. Raises UserError where a stratum finds too few.
     """
     scores = np.zeros((len(mask), 7), np.int8)
     scored, free = np.zeros(len(mask), np.bool_), np.ones(len(mask), np.bool_)
     taken: dict[str, list[NDArray[np.int64]]] = {}
-    for stratum in strata:
+    for number, stratum in enumerate(strata):
         missing = _wanted(stratum, share)
         candidates = np.flatnonzero(free & stratum.seen(current, mask))
+        candidates = np.roll(candidates, -int(np.searchsorted(candidates, len(mask) * number // len(strata))))
         while missing and len(candidates):
             chunk, candidates = np.split(candidates, [min(CHUNK, 4 * missing)])
             new = chunk[~scored[chunk]]

@@ -21,17 +21,25 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # before TensorFlow starts: 
 
 Arch = Literal["cnn", "transformer", "column", "mk4", "resnet"]
 ARCHS: tuple[Arch, ...] = get_args(Arch)
+Precision = Literal["float32", "bfloat16"]
 
 
-def build(arch: Arch, value_head: bool = False) -> keras.Model:
+def build(arch: Arch, value_head: bool = False, precision: Precision = "float32") -> keras.Model:
     """A fresh network of this shape; `resnet` has a value head in any case.
 
-    Initial weights are drawn from Keras' global seed (`keras.utils.set_random_seed`). Raises ValueError for an unknown
-    arch.
+    Weights are float32 whatever the `precision` of the arithmetic, and are drawn from Keras' global seed
+    (`keras.utils.set_random_seed`). Raises ValueError for an unknown arch.
     """
     if arch not in ARCHS:
         raise ValueError(f"arch {arch!r} is none of {', '.join(ARCHS)}")
-    network: keras.Model = importlib.import_module(f"distill.nets.{arch}").build(value_head)
+    from keras import config
+
+    before = config.dtype_policy()
+    config.set_dtype_policy("mixed_bfloat16" if precision == "bfloat16" else "float32")
+    try:
+        network: keras.Model = importlib.import_module(f"distill.nets.{arch}").build(value_head)
+    finally:
+        config.set_dtype_policy(before)
     return network
 
 

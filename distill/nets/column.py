@@ -1,16 +1,19 @@
-"""Our own shape: columns stay apart until the read-out, and a mirrored board gives mirrored logits; 182,855 parameters.
+"""Our own shape: columns stay apart until the read-out, and a mirrored board gives mirrored logits; 182,087 parameters.
 
 Features come in pairs, a detector and its mirror image, so the last axis holds 2·F channels: F detectors,
 then the same F looking the other way. Three rules keep the symmetry for any weights, up to the rounding of sums:
 
 - a convolution stores the kernels of its first F outputs; the other F are those kernels flipped left to
   right, with the halves of their inputs swapped (a group convolution over the reflection);
-- a batch norm is shared by a detector and its mirror image;
+- a bias is shared by a detector and its mirror image;
 - the read-out sees the board and its mirror image (a flip of columns and a swap of halves, no second pass through the
   trunk) with the same weights, and the two answers are added, the second one flipped back.
 
 So half the weights do the work of a plain network as wide, nothing is left to learn about the mirror,
 and left and right are told apart inside, which kernels forced to be symmetric could not.
+
+There is no normalisation: a residual block begins as the identity (its second kernel is zero), which trains as well
+for three blocks and, on a CPU, in two thirds of the time.
 
 Dimensions: B batch, H = 6, W = 7, F features of one orientation.
 """
@@ -32,36 +35,44 @@ HIDDEN = 128
 
 @keras.saving.register_keras_serializable(package="distill")
 class MirrorConv(layers.Layer):
-    """Convolution (B, H, W, C) → (B, H', W, 2F) that commutes with the mirror; no bias.
+    """Convolution (B, H, W, C) → (B, H', W, 2F), with bias, that commutes with the mirror.
 
     Args:
       features: F.
       kernel_size: height and width.
       padding: "same" or "valid".
       paired: whether the input has two halves that swap when the board is mirrored; planes have none.
+      initializer: of the kernel.
     """
 
     def __init__(
-        self, features: int, kernel_size: tuple[int, int], padding: str = "same", paired: bool = True, **options: Any
+        self,
+        features: int,
+        kernel_size: tuple[int, int],
+        padding: str = "same",
+        paired: bool = True,
+        initializer: str = "he_normal",
+        **options: Any,
     ) -> None:
         super().__init__(**options)
         self.features, self.kernel_size = features, tuple(kernel_size)
-        self.padding, self.paired = padding, paired
+        self.padding, self.paired, self.initializer = padding, paired, initializer
 
     def build(self, shape: Any) -> None:
         self.kernel = self.add_weight(
-            name="kernel", shape=(*self.kernel_size, shape[-1], self.features), initializer="he_normal"
+            name="kernel", shape=(*self.kernel_size, shape[-1], self.features), initializer=self.initializer
         )
+        self.bias = self.add_weight(name="bias", shape=(self.features,), initializer="zeros")
 
     def call(self, x: Any) -> Any:
         mirrored = ops.flip(self.kernel, axis=1)
         if self.paired:
             mirrored = swap_halves(mirrored, axis=2)
         kernel = ops.concatenate([self.kernel, mirrored], axis=-1)
-        return ops.conv(x, kernel, padding=self.padding)
+        return ops.conv(x, kernel, padding=self.padding) + ops.concatenate([self.bias, self.bias], axis=-1)
 
     def get_config(self) -> dict[str, Any]:
-        own = {name: getattr(self, name) for name in ("features", "kernel_size", "padding", "paired")}
+        own = {name: getattr(self, name) for name in ("features", "kernel_size", "padding", "paired", "initializer")}
         return {**super().get_config(), **own}
 
 
@@ -74,13 +85,14 @@ def swap_halves(x: Any, axis: int = -1) -> Any:
 def build(value_head: bool = False) -> keras.Model:
     """planes (B, 6, 7, 2) → logits (B, 7) and, where asked for, value (B,)."""
     planes = heads.planes_input()
-    x = _conv_norm(planes, "stem", paired=False)
+    x = MirrorConv(FEATURES, (3, 3), paired=False, name="stem")(planes)
     x = layers.ReLU(name="stem_relu")(x)
     for number in range(1, BLOCKS + 1):
-        y = layers.ReLU(name=f"block{number}_relu1")(_conv_norm(x, f"block{number}_conv1"))
-        y = _conv_norm(y, f"block{number}_conv2")
-        x = layers.ReLU(name=f"block{number}_relu2")(layers.Add(name=f"block{number}_add")([x, y]))
-    x = _conv_norm(x, "columns", kernel_size=(ROWS, 1), padding="valid")  # (B, 1, W, 2F)
+        name = f"block{number}"
+        y = layers.ReLU(name=f"{name}_relu1")(MirrorConv(FEATURES, (3, 3), name=f"{name}_conv1")(x))
+        y = MirrorConv(FEATURES, (3, 3), initializer="zeros", name=f"{name}_conv2")(y)
+        x = layers.ReLU(name=f"{name}_relu2")(layers.Add(name=f"{name}_add")([x, y]))
+    x = MirrorConv(FEATURES, (ROWS, 1), padding="valid", name="columns")(x)  # (B, 1, W, 2F)
     x = layers.ReLU(name="columns_relu")(x)
 
     flatten = layers.Flatten(name="flatten")
@@ -93,14 +105,3 @@ def build(value_head: bool = False) -> keras.Model:
     # The sum is the same for a board and its mirror image, as its value must be.
     value = heads.value_head(layers.Add(name="value_seen")([seen, seen_mirrored])) if value_head else None
     return heads.network("column", planes, logits, value)
-
-
-def _conv_norm(
-    x: Any, name: str, kernel_size: tuple[int, int] = (3, 3), padding: str = "same", paired: bool = True
-) -> Any:
-    x = MirrorConv(FEATURES, kernel_size, padding, paired, name=name)(x)
-    _, height, width, channels = x.shape
-    # Both orientations of a detector share one normalisation: side by side they are F channels twice as wide.
-    x = layers.Reshape((height, 2 * width, channels // 2), name=f"{name}_pairs")(x)
-    x = layers.BatchNormalization(momentum=heads.NORM_MOMENTUM, name=f"{name}_norm")(x)
-    return layers.Reshape((height, width, channels), name=f"{name}_features")(x)

@@ -36,6 +36,11 @@ class Recipe:
     schedule: Literal["cosine", "plateau"] = cli.setting(
         "cosine", "learning rate: down to zero over all steps, or halved when validation stalls, with early stopping"
     )
+    precision: Literal["float32", "bfloat16"] = cli.setting(
+        "float32",
+        "arithmetic of the training steps; bfloat16 is faster where the processor has it; weights, validation and "
+        "what is saved are float32",
+    )
     mirror: bool = cli.setting(True, "mirror each board at random, anew each epoch")
     seed: int = cli.setting(0, "of initial weights, order, mirroring and dropout")
 

@@ -24,7 +24,7 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
-from distill import cli
+from distill import cli, nets
 from distill.data import tables
 from distill.data.schema import DataError
 from distill.nets import checkpoint, heads, history, saved
@@ -149,7 +149,7 @@ def fit(
     """
     if not len(validation):
         raise DataError("no validation board that training does not hold as well: generate more games")
-    model = compiled(core, recipe)
+    model, judged = compiled(_trained(core, recipe), recipe), heads.played(core)
     state = _resume(model, folder) or State(planned_steps=_plan(model, training, recipe))
     boards_a_step = min(recipe.batch_size, len(training))
     with cli.Progress(state.planned_steps * boards_a_step, "boards", done=state.step * boards_a_step) as progress:
@@ -157,7 +157,8 @@ def fit(
             began = time.monotonic()
             rate = learning_rate(recipe, state)
             loss = _train_epoch(model, training, recipe, state, progress)
-            measured = evaluate(model, validation, recipe)
+            core.set_weights(model.get_weights())
+            measured = evaluate(judged, validation, recipe)
             _require_number(measured["loss"], recipe, state)
             state.epoch += 1
             state.history.append(
@@ -173,6 +174,15 @@ def fit(
             history.write(folder, state.history)
             checkpoint.save(folder, model, dataclasses.asdict(state))  # last: with it the epoch counts as finished
     return state
+
+
+def _trained(core: keras.Model, recipe: Recipe) -> keras.Model:
+    """The network the steps go to: `core` itself, or one of the same shape and weights that calculates otherwise."""
+    if recipe.precision == "float32":
+        return core
+    trained = nets.build(core.name, heads.has_value(core), recipe.precision)
+    trained.set_weights(core.get_weights())
+    return trained
 
 
 def save_network(core: keras.Model, path: Path) -> None:
