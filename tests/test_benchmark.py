@@ -363,6 +363,34 @@ def test_boards_are_taken_once_and_in_the_numbers_asked_for(
         maker.choose(*pool, [Stratum(name="lost", size=100_000, seen=late, graded=lost)])
 
 
+def test_each_set_begins_to_read_at_its_own_place(pool: tuple[NDArray[np.uint64], NDArray[np.uint64]]) -> None:
+    """So that a first, large set does not leave the others without the kinds of boards it takes."""
+    pytest.importorskip("bitbully", reason="the solver is an optional extra")
+
+    def late(current: NDArray[np.uint64], mask: NDArray[np.uint64]) -> NDArray[np.bool_]:
+        return np.asarray(np.bitwise_count(mask) >= 20)
+
+    def any_board(current: NDArray[np.uint64], mask: NDArray[np.uint64], scores: NDArray[np.int8]) -> NDArray[np.bool_]:
+        return np.ones(len(mask), np.bool_)
+
+    boards = maker.choose(*pool, [Stratum(name=name, size=20, seen=late, graded=any_board) for name in ("one", "two")])
+    place = {pair: index for index, pair in enumerate(zip(pool[0].tolist(), pool[1].tolist(), strict=True))}
+    candidates = np.flatnonzero(late(*pool))
+    half = np.searchsorted(candidates, len(pool[0]) // 2)
+    for name, first in (("one", 0), ("two", half)):
+        taken = boards[boards.set == name]
+        found = sorted(place[pair] for pair in zip(taken.current.tolist(), taken.mask.tolist(), strict=True))
+        assert found == candidates[first : first + 20].tolist()
+
+
+def test_a_network_joins_the_play_where_one_is_named() -> None:
+    styles = (("random", 0.0), ("punisher", 0.0))
+    one_more = maker.mixed_play(games=20, seed=4, styles=(*styles, ("uct:5", 0.0)))
+    assert one_more[0].tolist() != maker.mixed_play(games=20, seed=4, styles=styles)[0].tolist()
+    arguments = ["--out", "nowhere", "--network", "no/such/folder", "--games", "10", "--workers", "1"]
+    assert maker.main(arguments) == 2
+
+
 def test_the_file_holds_what_was_made(tmp_path: Path, shipped: GradedBoards) -> None:
     some = shipped[np.arange(0, len(shipped), 1000)]
     schema.write_table(tmp_path / benchmark.FILE, benchmark.to_table(some), {"schema_version": schema.SCHEMA_VERSION})

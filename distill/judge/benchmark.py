@@ -66,6 +66,7 @@ class Config:
         cli.check(self.games >= 1, "games", self.games, "at least 1")
         cli.check(0 < self.share <= 1, "share", self.share, "above 0 and at most 1")
         cli.check(self.workers >= 1, "workers", self.workers, "at least 1")
+        cli.check(self.network is None or self.network.is_dir(), "network", self.network, "a folder that is there")
 
 
 PRESETS = {"smoke": {"games": 300, "share": 0.004}}

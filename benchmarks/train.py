@@ -1,0 +1,105 @@
+"""How fast networks train, and what their input costs.
+
+    python benchmarks/train.py                                       # every arch, both precisions
+    python benchmarks/train.py --archs column --batch-size 1024
+
+The table holds random boards: the cost of a batch does not depend on what is on them. In every round each contestant
+makes `--steps` steps with batches from `tables.batches` and the same with batches kept in memory; medians over the
+rounds are compared. `input` is the time to make a batch without training on it, as a share of the step: a busy machine
+disturbs it less than the difference between two whole steps.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import statistics
+import time
+from collections.abc import Iterable
+
+import numpy as np
+
+from distill import nets
+from distill.data import tables
+from distill.nets.recipe import Recipe
+
+PRECISIONS: tuple[nets.Precision, ...] = ("float32", "bfloat16")
+
+
+def random_table(rows: int) -> tables.Examples:
+    """Rows like those of 5,000 games in size and type; boards of random stones in columns of random height."""
+    rng = np.random.default_rng(0)
+    heights = rng.integers(0, 6, (rows, 7), dtype=np.uint64)
+    shifts = np.arange(7, dtype=np.uint64) * np.uint64(7)
+    mask = (((np.uint64(1) << heights) - np.uint64(1)) << shifts).sum(axis=1, dtype=np.uint64)
+    return tables.Examples(
+        current=mask & rng.integers(0, 2**49, rows, dtype=np.uint64),
+        mask=mask,
+        visits=rng.integers(0, 10_000, (rows, 7)),
+        label=rng.integers(0, 7, rows).astype(np.int8),
+        value=rng.uniform(-1, 1, rows).astype(np.float32),
+        outcome=rng.integers(-1, 2, rows).astype(np.float32),
+        count=rng.integers(1, 9, rows).astype(np.int32),
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--archs", nargs="+", choices=nets.ARCHS, default=nets.ARCHS)
+    parser.add_argument("--batch-size", type=int, default=256)
+    parser.add_argument("--rows", type=int, default=110_000)
+    parser.add_argument("--steps", type=int, default=10)
+    parser.add_argument("--rounds", type=int, default=5)
+    arguments = parser.parse_args()
+
+    nets.start_backend()
+    from distill.nets import training
+
+    table = random_table(arguments.rows)
+    recipe = Recipe(count_weights="root", batch_size=arguments.batch_size)
+    models = {
+        (arch, precision): training.compiled(nets.build(arch, precision=precision), recipe)
+        for arch in arguments.archs
+        for precision in PRECISIONS
+    }
+
+    def fed() -> Iterable[tables.Batch]:
+        return itertools.islice(tables.batches(table, recipe.batch_size, seed=0, epoch=0), arguments.steps)
+
+    def seconds_a_step(batches: Iterable[tables.Batch], model: object | None) -> float:
+        began = time.perf_counter()
+        for batch in batches:
+            if model is not None:
+                training.train_step(model, batch, recipe, 1.0)
+        return (time.perf_counter() - began) / arguments.steps
+
+    kept = list(fed())
+    for model in models.values():
+        seconds_a_step(kept[:2], model)  # compiles
+    pipeline: dict[tuple[str, str], list[float]] = {name: [] for name in models}
+    memory: dict[tuple[str, str], list[float]] = {name: [] for name in models}
+    alone = []
+    for _ in range(arguments.rounds):
+        alone.append(seconds_a_step(fed(), None))
+        for name, model in models.items():
+            memory[name].append(seconds_a_step(kept, model))
+            pipeline[name].append(seconds_a_step(fed(), model))
+
+    print(f"batch {recipe.batch_size}, {arguments.rows:,} rows, median of {arguments.rounds} rounds")
+    print(f"{'arch':12} {'precision':9} {'boards/s':>9} {'from memory':>12} {'input':>7} {'against float32':>16}")
+    figures: dict[str, float] = {}
+    for (arch, precision), times in pipeline.items():
+        step, step_from_memory = statistics.median(times), statistics.median(memory[arch, precision])
+        gain = statistics.median(a / b for a, b in zip(pipeline[arch, "float32"], times, strict=True))
+        share = statistics.median(alone) / step
+        speed, speed_from_memory = recipe.batch_size / step, recipe.batch_size / step_from_memory
+        print(f"{arch:12} {precision:9} {speed:9,.0f} {speed_from_memory:12,.0f} {share:7.1%} {gain:15.2f}x")
+        figures[f"{arch}_{precision}_boards_per_s"] = round(speed)
+        figures[f"{arch}_{precision}_input_share"] = round(share, 4)
+        figures[f"{arch}_{precision}_gain"] = round(gain, 3)
+    print(json.dumps(figures))
+
+
+if __name__ == "__main__":
+    main()
