@@ -6,11 +6,13 @@
 * A search player's policy is its share of visits, and several processes give the moves of one.
 * `solver` plays each of the best moves and no other.
 * A network plays its policy; by value it wins at once, and gives the opponent the worst position it can reach.
+* A search guided by a network wins, blocks and reports its visits, without chance.
 * What can be seen on a board: wins by direction, lines in a row, traps.
 """
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +20,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from distill import nets
 from distill.cli import UserError
 from distill.game.rules import EMPTY, Position, parse_board
 from distill.judge import players, tactics
 from distill.judge.players import NetworkPlayer, SearchPlayer, check, make, seeds_for
+from distill.search.puct import PuctSettings
 
 FULL_CENTRE = """
     . . . O . . .
@@ -87,7 +91,7 @@ def repeated(position: Position, count: int) -> tuple[NDArray[np.uint64], NDArra
         ("teacher:many", "teacher:N needs"),
         ("nobody", "unknown and no such folder"),
         ("randm", "unknown and no such folder"),
-        (".@puct:100", "unknown mode 'puct:100'"),
+        (".@mcts:100", "unknown mode 'mcts:100'"),
     ],
 )
 def test_a_wrong_word_is_refused_with_what_there_is(word: str, problem: str) -> None:
@@ -299,3 +303,46 @@ def test_a_trap_needs_two_wins_at_once() -> None:
     """)
     assert np.flatnonzero(tactics.traps(*bits(two))[0]).tolist() == [2, 5]
     assert not tactics.traps(*bits(EMPTY)).any()
+
+
+def _seeing_nothing(current: NDArray[Any], mask: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    return np.zeros((len(current), 7), np.float32), np.zeros(len(current), np.float32)
+
+
+@pytest.mark.parametrize("root", ["puct", "gumbel"])
+def test_a_guided_search_wins_blocks_and_reports_shares_of_visits(root: Any):
+    settings = PuctSettings(simulations=30, root=root)
+    player = players.GuidedPlayer(name="guided", predict=_seeing_nothing, settings=settings)
+    for direction, drawing in WINS.items():
+        choices = player.play(*repeated(parse_board(drawing), 2))
+        assert choices.moves.tolist() == [WINNING_COLUMN[direction]] * 2
+        assert choices.value is not None
+        assert choices.value.tolist() == [1.0, 1.0]
+        assert choices.policy is not None
+        assert choices.policy.sum(1) == pytest.approx([1, 1])
+    empty = player.play(*repeated(EMPTY, 3))
+    assert len(set(empty.moves.tolist())) == 1  # its seed has no say: it plays in earnest
+
+
+@pytest.mark.parametrize(
+    ("mode", "message"),
+    [
+        ("puct", "puct:N needs a whole number from 1 to 16,384"),
+        ("puct:0", "puct:N needs a whole number"),
+        ("gumbel:20000", "gumbel:N needs a whole number"),
+        ("mcts:10", "unknown mode 'mcts:10'; modes are policy, value, sample, puct:N, gumbel:N"),
+    ],
+)
+def test_a_wrong_search_of_a_network_is_refused(mode: str, message: str, tmp_path: Path):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        check(f"{tmp_path}@{mode}")
+
+
+def test_a_saved_network_guides_a_search(tmp_path: Path):
+    nets.build("column", True).save(tmp_path / "best.keras")
+    player = make(f"{tmp_path}@gumbel:4")
+    assert player.name == f"{tmp_path}@gumbel:4"
+    assert player.play(*repeated(parse_board(WINS["vertical"]), 1)).moves.tolist() == [0]
+    nets.build("column", False).save(tmp_path / "best.keras")
+    with pytest.raises(UserError, match="no value head"):
+        make(f"{tmp_path}@puct:4")

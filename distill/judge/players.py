@@ -10,6 +10,9 @@ A player is named by one word:
     solver                 at random among the moves with the best exact score
     FOLDER[@policy]        the model in a folder: the column with the highest probability, one forward pass
     FOLDER@value           its value head alone: the best of the positions one move on, no tree
+    FOLDER@sample          the model's column drawn by its probabilities, as REINFORCE trains it
+    FOLDER@puct:N          a search of N simulations guided by the model (`search/puct.py`), without noise
+    FOLDER@gumbel:N        the same with a Gumbel root, for few simulations, its draws silent
 
 Every random draw is a function of the seed that comes with the position, so a player's move does not
 depend on what else is in the batch.
@@ -32,12 +35,19 @@ from distill.game.rules import COLUMNS, COLUMNS_FROM_CENTRE, FULL_BOARD, Positio
 from distill.judge.tactics import landing, wins
 
 if TYPE_CHECKING:
+    import keras
+
+    from distill.search.puct import PuctSettings
     from distill.search.teacher import SearchSettings
 
 Boards = NDArray[np.uint64]
 Predict = Callable[[NDArray[np.int8]], Mapping[str, NDArray[Any]]]
+Evaluate = Callable[[Boards, Boards], tuple[NDArray[np.float32], NDArray[np.float32]]]
 
-NAMES = "random, punisher, solver, uct:N, mcts-solver:N, teacher:N, or a model folder, with @policy or @value after it"
+NAMES = (
+    "random, punisher, solver, uct:N, mcts-solver:N, teacher:N, or a model folder, with @policy, @value, @sample, "
+    "@puct:N or @gumbel:N after it"
+)
 SEARCHES: Mapping[str, Mapping[str, Any]] = {
     "uct": {"votes": 1, "noise_fraction": 0.0},
     "mcts-solver": {"votes": 1, "noise_fraction": 0.0, "mcts_solver": True},
@@ -45,7 +55,10 @@ SEARCHES: Mapping[str, Mapping[str, Any]] = {
 }
 """Players that search, and what sets each apart from the default settings."""
 
-MODES = ("policy", "value")
+MODES = ("policy", "value", "sample")
+MOST_SIMULATIONS = 16_384
+SEARCHING_MODES = ("puct", "gumbel")
+"""Modes of a network, and those that take a number of simulations."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,8 +98,13 @@ def check(word: str) -> None:
         folder, _, mode = word.partition("@")
         if not Path(folder).exists():
             raise ValueError(f"player {word!r} is unknown and no such folder; players are {NAMES}")
-        if mode and mode not in MODES:
-            raise ValueError(f"player {word!r}: unknown mode {mode!r}; modes are {', '.join(MODES)}")
+        search, _, number = mode.partition(":")
+        if search in SEARCHING_MODES:
+            if not number.isdecimal() or not 1 <= int(number) <= MOST_SIMULATIONS:
+                raise ValueError(f"player {word!r}: {search}:N needs a whole number from 1 to {MOST_SIMULATIONS:,}")
+        elif mode and mode not in MODES:
+            modes = ", ".join([*MODES, *(f"{search}:N" for search in SEARCHING_MODES)])
+            raise ValueError(f"player {word!r}: unknown mode {mode!r}; modes are {modes}")
 
 
 def make(word: str, workers: int = 1) -> Player:
@@ -112,9 +130,20 @@ def make(word: str, workers: int = 1) -> Player:
     nets.start_backend()
     from distill.nets import saved
 
-    return NetworkPlayer(
-        name=word.replace("/@", "@").rstrip("/"), predict=saved.load(Path(folder)), mode=mode or "policy"
-    )
+    shown = word.replace("/@", "@").rstrip("/")
+    search, _, number = mode.partition(":")
+    if search in SEARCHING_MODES:
+        return guided(shown, saved.load_core(saved.network_file(Path(folder))), search, int(number))
+    return NetworkPlayer(name=shown, predict=saved.load(Path(folder)), mode=mode or "policy")
+
+
+def guided(name: str, core: keras.Model, root: str, simulations: int) -> GuidedPlayer:
+    """A search by a network in memory, `root` one of SEARCHING_MODES. Raises UserError where it has no value head."""
+    from distill.nets.evaluator import Evaluator
+    from distill.search.puct import PuctSettings
+
+    settings = PuctSettings(simulations=simulations, root="gumbel" if root == "gumbel" else "puct")
+    return GuidedPlayer(name=name, predict=Evaluator(core), settings=settings)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,6 +215,30 @@ class SearchPlayer:
         )
 
 
+@dataclass(frozen=True, kw_only=True)
+class GuidedPlayer:
+    """A tree search guided by a network, without chance; its policy is the share of root visits."""
+
+    name: str
+    predict: Evaluate = field(repr=False)
+    settings: PuctSettings
+
+    def play(self, current: Boards, mask: Boards, seeds: Boards) -> Choices:
+        from distill.search.puct import quiet, search
+
+        lanes = max(1, min(len(current), _LANES))
+        record = search(current, mask, quiet(self.settings), self.predict, seeds.tolist(), lanes)
+        visits = record.visits[:, 0].astype(np.float64)
+        return Choices(
+            moves=record.label[:, 0].astype(np.int64),
+            policy=visits / visits.sum(1, keepdims=True),
+            value=record.value[:, 0],
+        )
+
+
+_LANES = 512
+"""Searches side by side, and so the network's batch."""
+
 _WORTH_PROCESSES = 20_000_000
 """Simulations from which sharing a batch pays: some seconds of one core, against starting workers once."""
 
@@ -194,8 +247,8 @@ _WORTH_PROCESSES = 20_000_000
 class NetworkPlayer:
     """A saved network, `predict` as `nets.saved.load` returns it.
 
-    Mode `policy` plays the likeliest column. Mode `value` looks one move ahead: it plays the move to the position that
-    the value head likes least for the opponent, a win counts 1 and a full board 0.
+    Mode `policy` plays the likeliest column and `sample` one drawn by the policy. Mode `value` looks one move ahead: it
+    plays the move to the position that the value head likes least for the opponent, a win counts 1 and a full board 0.
     """
 
     name: str
@@ -210,10 +263,13 @@ class NetworkPlayer:
         if self.mode == "value":
             return self._play_by_value(current, mask)
         answer = self.predict(boards(current, mask))
+        policy = answer["policy"].astype(np.float64)
+        if not (policy.sum(1) > 0.5).all():  # nor is a sum that is not a number
+            raise UserError(f"{self.name}: its policy does not sum to 1")
         value = answer.get("value")
         return Choices(
-            moves=answer["move"].astype(np.int64),
-            policy=answer["policy"].astype(np.float64),
+            moves=draw_by(policy, seeds) if self.mode == "sample" else answer["move"].astype(np.int64),
+            policy=policy,
             value=None if value is None else value.astype(np.float64),
         )
 
@@ -232,9 +288,20 @@ class NetworkPlayer:
 
 def draw_column(allowed: NDArray[np.bool_], seeds: Boards) -> NDArray[np.int64]:
     """int64 (B,), for each row a column drawn evenly among those allowed, bool (B, 7), by its seed, uint64 (B,)."""
-    share = (mix(seeds) >> np.uint64(11)).astype(np.float64) * 2.0**-53
-    number = np.floor(share * allowed.sum(1)).astype(np.int64)
+    number = np.floor(_fraction(seeds) * allowed.sum(1)).astype(np.int64)
     return np.argmax(allowed.cumsum(1) > number[:, None], 1)
+
+
+def draw_by(policy: NDArray[np.float64], seeds: Boards) -> NDArray[np.int64]:
+    """int64 (B,), for each row a column drawn by its probabilities, (B, 7), with its seed, uint64 (B,)."""
+    reached = policy.cumsum(1)
+    return np.argmax(reached > _fraction(seeds)[:, None] * reached[:, -1:], 1)
+
+
+def _fraction(seeds: Boards) -> NDArray[np.float64]:
+    """float64 (B,), in [0, 1), even for unlike seeds."""
+    fraction: NDArray[np.float64] = (mix(seeds) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    return fraction
 
 
 def mix(numbers: ArrayLike) -> Boards:

@@ -31,8 +31,10 @@ class Recipe:
     )
     batch_size: int = cli.setting(256, "boards a step")
     lr: float = cli.setting(2e-3, "learning rate at its highest")
-    optimizer: Literal["adamw", "adam"] = cli.setting("adamw", "adam has no weight decay")
-    weight_decay: float = cli.setting(0.01, "share of a weight that adamw takes off a step, times the learning rate")
+    optimizer: Literal["adamw", "adam", "sgd"] = cli.setting(
+        "adamw", "adam has no weight decay; sgd has momentum 0.9 and gradients clipped to length 1"
+    )
+    weight_decay: float = cli.setting(0.01, "share of a weight taken off a step, times the learning rate")
     schedule: Literal["cosine", "plateau"] = cli.setting(
         "cosine", "learning rate: down to zero over all steps, or halved when validation stalls, with early stopping"
     )

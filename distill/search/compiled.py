@@ -63,7 +63,25 @@ def jit(function: Function) -> Function:
         compiled: Any = numba.njit(cache=_FOLDER is not None, nogil=True, error_model="numpy")(function)
     finally:
         config.CACHE_DIR = previous
+    if _FOLDER is not None:
+        _mend(compiled._cache)
     return cast(Function, compiled)
+
+
+def _mend(cache: Any) -> None:
+    """Let damaged files of a function's cache mean that it is compiled anew; Numba itself would stop there."""
+    load = cache.load_overload
+
+    def load_or_forget(signature: Any, context: Any) -> Any:
+        try:
+            return load(signature, context)
+        except Exception as error:  # whatever unpickling garbage raises
+            print(f"distill: compiled code in {cache.cache_path} is damaged ({error!r}); made anew", file=sys.stderr)
+            with contextlib.suppress(OSError):
+                cache.flush()
+            return None
+
+    cache.load_overload = load_or_forget
 
 
 def inline(function: Function) -> Function:

@@ -1,12 +1,15 @@
 """The compiled search tree: select, expand, backup, for many searches in lock step.
 
+The scoring rule is a parameter: `descent(best)` gives the descent by a rule. The teacher's UCB1 with playouts is here;
+`puct.py` walks and backs up the same rows by rules of its own, with leaves valued by a network.
+
 A forest holds one tree a lane. A node is one row of 32 int32, aligned to two cache lines:
 
     0-7    n       visits of each child; column 7 does not exist
     8-15   total   summed returns of each child, for the side to move at the node
     16-23  child   row of the child's own node: 0 none yet, or a code below 0: the game ends there,
                    or (MCTS-Solver) the move is proven to win or to lose
-    24-31  unused
+    24-31  own     float32 bits: the prior of each column and the network's value; unused by the teacher
 
 A child's statistics stand in its parent's row, so a child needs a row of its own only from its
 second visit on: 10,000 simulations from the empty board fill about 2,800 rows. A full column is
@@ -88,7 +91,7 @@ def new_forest(lanes: int, simulations: int, exploration: float) -> Forest:
 
 
 @inline
-def _clear_row(rows: Any, base: Any, mask: Any) -> None:
+def clear_row(rows: Any, base: Any, mask: Any) -> None:
     """An unvisited node at a position with these stones."""
     for column in range(WIDTH):
         rows[base + column] = 0
@@ -105,49 +108,66 @@ def plant(forest: Forest, lane: int, current: Any, mask: Any, key: Any) -> None:
     forest.current[lane], forest.mask[lane], forest.key[lane] = current, mask, key
     forest.simulations[lane] = 0
     forest.used[lane] = 1
-    _clear_row(forest.rows, lane * capacity * WIDTH, mask)
+    clear_row(forest.rows, lane * capacity * WIDTH, mask)
+
+
+def descent(best: Any) -> Any:
+    """The function `descend(forest, live, count)` for a scoring rule.
+
+    `best(forest, base, level, lane)` is the column that a simulation of this lane takes in the node whose row begins at
+    `base`, `level` plies below the root; `forest.visits[lane]` tells how often the node was entered.
+    """
+
+    @inline
+    def descend(forest: Any, live: Any, count: Any) -> None:
+        """Select a leaf in every live tree, expanding on the way; visits are counted on the way down."""
+        rows, capacity, lanes = forest.rows, len(forest.bonus), len(forest.node)
+        for j in range(count):
+            lane = live[j]
+            forest.descending[j] = lane
+            forest.node[lane] = 0
+            forest.visits[lane] = forest.simulations[lane]
+            forest.leaf_current[lane], forest.leaf_mask[lane] = forest.current[lane], forest.mask[lane]
+        level = 0
+        while count > 0:
+            still = 0
+            for j in range(count):
+                lane = forest.descending[j]
+                base = (lane * capacity + forest.node[lane]) * WIDTH
+                column = best(forest, base, level, lane)
+                slot = base + column
+                visits, child = rows[slot], np.int64(rows[slot + CHILD])
+                rows[slot] = visits + 1
+                forest.path[level * lanes + lane] = slot
+                forest.depth[lane] = level + 1
+                mask = forest.leaf_mask[lane]
+                forest.leaf_current[lane] ^= mask
+                mask |= mask + (ONE << U(BITS_PER_COLUMN * column))
+                forest.leaf_mask[lane] = mask
+                inner = (visits > 0) & (child >= 0)
+                if inner & (child == 0):
+                    child = forest.used[lane]
+                    forest.used[lane] = child + 1
+                    rows[slot + CHILD] = child
+                    clear_row(rows, (lane * capacity + child) * WIDTH, mask)
+                forest.node[lane] = child
+                forest.visits[lane] = visits
+                forest.descending[still] = lane
+                still += np.int64(inner)
+            count = still
+            level += 1
+
+    return descend
 
 
 @inline
-def _descend(forest: Any, live: Any, count: Any) -> None:
-    """Select a leaf in every live tree, expanding on the way; visits are counted on the way down."""
-    rows, capacity, lanes = forest.rows, len(forest.bonus), len(forest.node)
-    for j in range(count):
-        lane = live[j]
-        forest.descending[j] = lane
-        forest.node[lane] = 0
-        forest.visits[lane] = forest.simulations[lane]
-        forest.leaf_current[lane], forest.leaf_mask[lane] = forest.current[lane], forest.mask[lane]
-    level = 0
-    while count > 0:
-        still = 0
-        for j in range(count):
-            lane = forest.descending[j]
-            base = (lane * capacity + forest.node[lane]) * WIDTH
-            weights = (lane + 1) * SLOTS if level == 0 else 0
-            bonus = forest.bonus[forest.visits[lane]]
-            column = best_ucb1(rows, base, forest.weights, weights, forest.order, lane * SLOTS, bonus)
-            slot = base + column
-            visits, child = rows[slot], np.int64(rows[slot + CHILD])
-            rows[slot] = visits + 1
-            forest.path[level * lanes + lane] = slot
-            forest.depth[lane] = level + 1
-            mask = forest.leaf_mask[lane]
-            forest.leaf_current[lane] ^= mask
-            mask |= mask + (ONE << U(BITS_PER_COLUMN * column))
-            forest.leaf_mask[lane] = mask
-            inner = (visits > 0) & (child >= 0)
-            if inner & (child == 0):
-                child = forest.used[lane]
-                forest.used[lane] = child + 1
-                rows[slot + CHILD] = child
-                _clear_row(rows, (lane * capacity + child) * WIDTH, mask)
-            forest.node[lane] = child
-            forest.visits[lane] = visits
-            forest.descending[still] = lane
-            still += np.int64(inner)
-        count = still
-        level += 1
+def _best_by_ucb1(forest: Any, base: Any, level: Any, lane: Any) -> Any:
+    weights = (lane + 1) * SLOTS if level == 0 else 0
+    bonus = forest.bonus[forest.visits[lane]]
+    return best_ucb1(forest.rows, base, forest.weights, weights, forest.order, lane * SLOTS, bonus)
+
+
+_descend = descent(_best_by_ucb1)
 
 
 @inline
@@ -178,33 +198,40 @@ def _backup(forest: Any, live: Any, count: Any, proving: Any) -> None:
             rows[leaf + CHILD] = TERMINAL
         elif rows[leaf + CHILD] < 0:
             value = -1 if rows[leaf + CHILD] == PROVEN_WIN else 1
-        for level in range(last, -1, -1):
-            value = -value
-            rows[forest.path[level * lanes + lane] + TOTAL] += value
-        forest.simulations[lane] += 1
+        add_along_path(forest, lane, value)
         if proving and won:
-            _prove(forest, lane, last)
+            rows[leaf + TOTAL] = PROVEN
+            carry_loss(forest, lane, last - 1)
 
 
 @inline
-def _prove(forest: Any, lane: Any, level: Any) -> None:
-    """Carry a win at this level of the path towards the root (MCTS-Solver, Winands et al. 2008).
+def add_along_path(forest: Any, lane: Any, value: Any) -> None:
+    """Back up a value, for the side to move at the leaf, along the lane's path: one simulation is done."""
+    lanes = len(forest.node)
+    for level in range(forest.depth[lane] - 1, -1, -1):
+        value = -value
+        forest.rows[forest.path[level * lanes + lane] + TOTAL] += value
+    forest.simulations[lane] += 1
 
-    A node with a winning move is lost for the move that led to it; a node all of whose moves are
-    lost makes the move that led to it a win.
+
+@inline
+def carry_loss(forest: Any, lane: Any, level: Any) -> None:
+    """Mark the move at this level of the path as lost, and carry that to the root (MCTS-Solver, Winands et al. 2008).
+
+    A node all of whose moves are lost makes the move that led to it a win, and a node with a winning move makes the
+    move that led to it a loss.
     """
     rows, lanes = forest.rows, len(forest.node)
-    rows[forest.path[level * lanes + lane] + TOTAL] = PROVEN
-    while level > 0:
-        into = forest.path[(level - 1) * lanes + lane]
+    while level >= 0:
+        into = forest.path[level * lanes + lane]
         rows[into + CHILD], rows[into + TOTAL] = PROVEN_LOSS, -PROVEN
         base = into - into % SLOTS
         lost = True
         for column in range(SLOTS):
             lost &= rows[base + TOTAL + column] < -PROVEN // 2
-        if level == 1 or not lost:
+        if level == 0 or not lost:
             break
-        won = forest.path[(level - 2) * lanes + lane]
+        won = forest.path[(level - 1) * lanes + lane]
         rows[won + CHILD], rows[won + TOTAL] = PROVEN_WIN, PROVEN
         level -= 2
 

@@ -1,0 +1,50 @@
+"""Whether a challenger takes the champion's place: games from distinct openings, written down as they end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from distill.data.schema import write_atomically
+from distill.judge.match import openings, paired, play_games
+from distill.judge.players import Player, seeds_for
+
+BLOCK = 40
+"""Games played side by side and then written down: what a killed arena plays again."""
+
+
+def meet(
+    challenger: Player,
+    champion: Player,
+    *,
+    games: int,
+    plies: int,
+    seed: int,
+    path: Path,
+    advance: Callable[[int], None] | None = None,
+) -> dict[str, Any]:
+    """Play `games` games, two from each of games / 2 random openings of so many plies, going on from `path`.
+
+    Returns the challenger's `score`, wins and half the draws, and the number of `distinct_games`. The file holds the
+    finished games' results for the challenger and their moves; it is replaced after each block.
+    """
+    pairings = paired(0, 1, openings(games // 2, plies, seed % 2**32))
+    results: list[float] = []
+    lines: list[str] = []
+    if path.is_file():
+        stored = json.loads(path.read_text(encoding="utf-8"))
+        results, lines = stored["results"], stored["lines"]
+        if advance:
+            advance(len(results))
+    while len(results) < games:
+        block = pairings[len(results) : len(results) + BLOCK]
+        played = play_games([challenger, champion], block, int(seeds_for(seed, len(results))[0]), advance)
+        sides = np.array([1 if pairing.first == 0 else -1 for pairing in block])
+        results += (played.results * sides).tolist()
+        lines += ["".join(str(column + 1) for column in line) for line in played.lines]
+        write_atomically(path, (json.dumps({"results": results, "lines": lines}, indent=1) + "\n").encode())
+    return {"score": float((np.array(results) + 1).mean() / 2), "distinct_games": len(set(lines))}

@@ -1,0 +1,118 @@
+"""A network as a search asks it: positions in, logits and values out, as fast as this machine does it.
+
+`Evaluator(core)` is the `predict(current, mask) → (logits, value)` of `search/puct.py`. It calls graphs of a few fixed
+batch sizes, so nothing is traced twice, and a position's answer does not depend on how many others were asked with
+it beyond the size they were padded to. The logits are raw: the search masks full columns itself.
+
+With precision bfloat16 the trunk computes in it; weights and read-out stay float32. That takes half the time on a
+processor that has it. On the column net logits then differ by up to 0.04 and values by up to 0.015.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import numpy as np
+from numpy.typing import NDArray
+
+from distill import nets
+from distill.cli import UserError
+from distill.game.encoding import boards
+from distill.game.rules import COLUMNS, ROWS
+from distill.nets import heads
+
+BATCH = 512
+"""Boards a call at most: speed is flat from 256 on."""
+
+STEP = 64
+"""Batches are padded to 8, 16, 32 boards or to a multiple of this, for which a graph is traced once each."""
+
+Bitboards = NDArray[np.uint64]
+Answers = tuple[NDArray[np.float32], NDArray[np.float32]]
+
+
+class Evaluator:
+    """A network's copy to be asked by a search.
+
+    Args:
+      core: the network, with a value head; its weights are copied. Raises UserError for one without.
+      batch: boards a call at most.
+      precision: of the trunk's arithmetic.
+    """
+
+    def __init__(self, core: keras.Model, batch: int = BATCH, precision: nets.Precision = "float32") -> None:
+        if not heads.has_value(core):
+            raise UserError(f"{core.name}: this network has no value head, which a search needs")
+        self.network = _copy(core, precision)
+        self.batch = batch
+        self._graphs: dict[int, Callable[[Any], Any]] = {}
+
+    def take_weights(self, core: keras.Model) -> None:
+        """Answer like this network, of the same shape, from now on."""
+        self.network.set_weights(core.get_weights())
+
+    def __call__(self, current: Bitboards, mask: Bitboards) -> Answers:
+        """Logits float32 (B, 7) and values float32 (B,) in [−1, 1] of positions, uint64 (B,) each; any B."""
+        asked = boards(current, mask)
+        logits, value = np.empty((len(asked), COLUMNS), np.float32), np.empty(len(asked), np.float32)
+        for start in range(0, len(asked), self.batch):
+            piece = asked[start : start + self.batch]
+            size = padded_size(len(piece))
+            if size not in self._graphs:
+                self._graphs[size] = _graph(self.network, size)
+            padded = np.zeros((size, ROWS, COLUMNS), np.int8)
+            padded[: len(piece)] = piece
+            answer = self._graphs[size](padded)
+            logits[start : start + self.batch] = keras.ops.convert_to_numpy(answer["logits"])[: len(piece)]
+            value[start : start + self.batch] = keras.ops.convert_to_numpy(answer["value"])[: len(piece)]
+        return logits, value
+
+
+def padded_size(number: int) -> int:
+    """Boards of the graph that answers so many."""
+    if number > STEP // 2:
+        return -(-number // STEP) * STEP
+    return max(8, 1 << (number - 1).bit_length())
+
+
+def _copy(core: keras.Model, precision: nets.Precision) -> keras.Model:
+    """A copy, of which, for bfloat16, layers on images and sequences (outputs of rank 3 and more) compute in it."""
+
+    def copied(layer: Any) -> Any:
+        config = layer.get_config()
+        is_layer = isinstance(layer, keras.Layer) and not isinstance(layer, keras.layers.InputLayer)
+        if is_layer:  # bare operations take the type they are given
+            config["dtype"] = "mixed_bfloat16" if precision == "bfloat16" and len(layer.output.shape) > 2 else "float32"
+        return layer.__class__.from_config(config)
+
+    network = keras.models.clone_model(core, clone_function=copied)
+    network.set_weights(core.get_weights())
+    return network
+
+
+def _graph(network: keras.Model, size: int) -> Callable[[Any], Any]:
+    """The network on boards int8 (size, 6, 7)."""
+
+    def outputs(board: Any) -> Any:
+        return network(heads.encode(network, board), training=False)
+
+    if keras.backend.backend() != "tensorflow":
+        return outputs
+    import tensorflow as tf
+
+    traced: Callable[[Any], Any] = tf.function(
+        outputs, input_signature=[tf.TensorSpec((size, ROWS, COLUMNS), tf.int8)]
+    ).get_concrete_function()
+    return lambda board: traced(tf.constant(board))
+
+
+def weights_hash(core: keras.Model) -> str:
+    """BLAKE2b-128 over a network's weights, in hex: one name for equal networks."""
+    digest = hashlib.blake2b(core.name.encode(), digest_size=16)
+    for weight in core.get_weights():
+        digest.update(f"{weight.shape}{weight.dtype}".encode())
+        digest.update(np.ascontiguousarray(weight).tobytes())
+    return digest.hexdigest()

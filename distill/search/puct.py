@@ -1,0 +1,301 @@
+"""Search guided by a network, many games in lock step: PUCT (SOURCES.md D and E), and Gumbel search.
+
+The network comes in as a function `predict(current, mask) → (logits, value)` on batches of positions; this room does
+not know what is behind it. `play` plays whole games from given openings, `search` looks at single positions. Every game
+holds one leaf at a time, all leaves are valued together, and everything in between runs compiled (`grove.py`).
+
+    predict = lambda current, mask: (np.zeros((len(current), 7), np.float32), np.zeros(len(current), np.float32))
+    record = play(current, mask, PuctSettings(simulations=100), predict, seed=1)
+
+Dimensions: B batch, G games, S positions a game, A = 7 columns. Values are in [−1, 1] for the side to move.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from distill.cli import check, setting
+from distill.game.rules import BITS_PER_COLUMN, CELLS, COLUMN_0, COLUMNS, FULL_BOARD, has_four, legal_mask
+from distill.search import grove as compiled
+from distill.search.grove import MOST_VISITS, Grove, Record, Rules
+from distill.search.teacher import generator
+
+PUCT_VERSION = 1
+"""Raised whenever the same settings, seed and answers give other searches."""
+
+LANES = 256
+"""Games in flight, and so the largest batch the network sees."""
+
+CACHE = 18
+"""2^18 answers are kept for positions met again: 10 MB."""
+
+ROOM_FOR_REUSE = 4
+"""A tree holds this many searches' visits before a reused one is given up."""
+
+Bitboards: TypeAlias = NDArray[np.uint64]
+Predict: TypeAlias = Callable[[Bitboards, Bitboards], tuple[NDArray[np.float32], NDArray[np.float32]]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PuctSettings:
+    """What a search guided by a network does; all that its result depends on, beside position, seed and answers."""
+
+    simulations: int = setting(100, "simulations of each search")
+    root: Literal["puct", "gumbel"] = setting(
+        "puct", "how the root spends them: by score and noise, or Gumbel draws with sequential halving"
+    )
+    rule: Literal["constant", "growing", "printed"] = setting(
+        "constant",
+        "exploration: c · P · sqrt(N) / (1 + n), the same with c(N) = c + ln((N + 19653) / 19652), or the printed term "
+        "c(N) · sqrt(ln N / n), which has no prior",
+    )
+    exploration: float = setting(1.5, "constant c of the rule")
+    first_play: float | None = setting(
+        0.25,
+        "unvisited columns count as the node's own value less this · sqrt(visited prior); none: as 0",
+    )
+    noise_fraction: float = setting(
+        0.25, "share of the root's priors that is Dirichlet noise; 0 also silences a Gumbel root's draws"
+    )
+    dirichlet_alpha: float = setting(0.3, "concentration of that noise")
+    sampling_plies: int = setting(10, "positions with fewer stones play by chance, later ones the best column")
+    temperature: float = setting(1.0, "of that chance: visits^(1 / temperature); Gumbel roots draw by themselves")
+    reuse: bool = setting(False, "keep the subtree of the move played (root puct)")
+    mcts_solver: bool = setting(True, "back up proven wins and losses, and see them one move ahead")
+    considered: int = setting(7, "columns that a Gumbel root considers at first")
+    c_visit: float = setting(50.0, "Gumbel: values weigh (c_visit + most visits) · c_scale against logits")
+    c_scale: float = setting(0.3, "Gumbel: see c_visit; values are taken on [0, 1]")
+
+    def __post_init__(self) -> None:
+        check(
+            1 <= self.simulations <= MOST_VISITS // 2,
+            "simulations",
+            self.simulations,
+            f"from 1 to {MOST_VISITS // 2:,}",
+        )
+        check(0 <= self.exploration <= 100, "exploration", self.exploration, "from 0 to 100")
+        check(
+            self.first_play is None or 0 <= self.first_play <= 10,
+            "first_play",
+            self.first_play,
+            "from 0 to 10, or none",
+        )
+        check(0 <= self.noise_fraction <= 1, "noise_fraction", self.noise_fraction, "from 0 to 1")
+        check(0 < self.dirichlet_alpha <= 1e6, "dirichlet_alpha", self.dirichlet_alpha, "above 0, at most 1e6")
+        check(0 <= self.sampling_plies <= CELLS, "sampling_plies", self.sampling_plies, f"from 0 to {CELLS}")
+        check(0.01 <= self.temperature <= 100, "temperature", self.temperature, "from 0.01 to 100")
+        check(2 <= self.considered <= COLUMNS, "considered", self.considered, f"from 2 to {COLUMNS}")
+        check(self.c_visit >= 0, "c_visit", self.c_visit, "0 or more")
+        check(self.c_scale > 0, "c_scale", self.c_scale, "above 0")
+        check(
+            not (self.reuse and self.root == "gumbel"), "reuse", self.reuse, "off with --root gumbel, which halves anew"
+        )
+
+
+def quiet(settings: PuctSettings) -> PuctSettings:
+    """The same search without chance: no noise, no sampled moves. For play in earnest."""
+    return replace(settings, noise_fraction=0.0, sampling_plies=0)
+
+
+def exploration_factors(settings: PuctSettings, most: int) -> NDArray[np.float64]:
+    """(most,): what multiplies P / (1 + n), or 1 / sqrt(n) for the printed term, in a node entered N times."""
+    entered = np.maximum(np.arange(most, dtype=np.float64), 1.0)
+    c = np.full(most, settings.exploration)
+    if settings.rule != "constant":
+        c += np.log((entered + 19652 + 1) / 19652)
+    return c * np.sqrt(np.log(entered) if settings.rule == "printed" else entered)
+
+
+def halving_schedule(simulations: int, considered: int) -> list[int]:
+    """For each simulation the visits that the columns whose turn it is have (sequential halving, Karnin et al. 2013).
+
+    All considered columns get equally many visits, then the better half of them, and so on down to two.
+    """
+    if considered <= 1:
+        return list(range(simulations))
+    rounds = math.ceil(math.log2(considered))
+    turns: list[int] = []
+    visits, number = [0] * considered, considered
+    while len(turns) < simulations:
+        for _ in range(max(1, simulations // (rounds * number))):
+            turns += visits[:number]
+            visits[:number] = [count + 1 for count in visits[:number]]
+        number = max(2, number // 2)
+    return turns[:simulations]
+
+
+def _rules(settings: PuctSettings) -> Rules:
+    gumbel = settings.root == "gumbel"
+    schedule = np.zeros((COLUMNS + 1, settings.simulations), np.int32)
+    for number in range(1, COLUMNS + 1):
+        schedule[number] = halving_schedule(settings.simulations, number)
+    return Rules(
+        simulations=settings.simulations,
+        printed=settings.rule == "printed",
+        from_parent=settings.first_play is not None,
+        reduction=float(settings.first_play or 0.0),
+        noise=float(settings.noise_fraction),
+        sampling_plies=settings.sampling_plies,
+        temperature=float(settings.temperature),
+        reuse=settings.reuse,
+        solver=settings.mcts_solver,
+        gumbel=gumbel,
+        considered=settings.considered,
+        c_visit=float(settings.c_visit),
+        c_scale=float(settings.c_scale),
+        schedule=schedule,
+    )
+
+
+def plant(settings: PuctSettings, lanes: int, steps: int, cache: int = CACHE) -> Grove:
+    """Room for `lanes` games of at most `steps` searched positions each."""
+    room = min(MOST_VISITS, settings.simulations * (ROOM_FOR_REUSE if settings.reuse else 1) + 3)
+    return compiled.new_grove(lanes, steps, _rules(settings), exploration_factors(settings, room), cache)
+
+
+def empty_record(current: Bitboards, mask: Bitboards, steps: int) -> Record:
+    """The record of games that are still to be played from (current, mask), uint64 (G,)."""
+    games = len(current)
+    record = Record(
+        current=np.zeros((games, steps), np.uint64),
+        mask=np.zeros((games, steps), np.uint64),
+        label=np.full((games, steps), -1, np.int8),
+        move=np.full((games, steps), -1, np.int8),
+        visits=np.zeros((games, steps, COLUMNS), np.int32),
+        simulations=np.zeros((games, steps), np.int32),
+        value=np.zeros((games, steps)),
+        length=np.zeros(games, np.int64),
+        result=np.zeros(games, np.int8),
+    )
+    record.current[:, 0], record.mask[:, 0] = current, mask
+    return record
+
+
+def play(
+    current: Bitboards,
+    mask: Bitboards,
+    settings: PuctSettings,
+    predict: Predict,
+    *,
+    seed: int = 0,
+    games: Sequence[int] | None = None,
+    seeds: Sequence[int] | None = None,
+    lanes: int = LANES,
+    steps: int = CELLS,
+    ended: Callable[[Record, NDArray[np.int64]], None] | None = None,
+) -> Record:
+    """Play G games on from the positions (current, mask), uint64 (G,), none of them over.
+
+    All chance in game i is drawn from (seed, games[i]), by default games 0, 1, ..., or from (seeds[i], 0) where seeds
+    are given; `lanes` has no influence as long as the answers for a position do not depend on the others in its batch.
+    A game ends by the rules or after `steps` positions. `ended(record, indices)` is told which games
+    have just ended. Games begin in their order.
+    """
+    number = len(current)
+    record = empty_record(current, mask, steps)
+    grove = plant(settings, max(1, min(lanes, number)), steps)
+    streams = [(each, 0) for each in seeds] if seeds is not None else [(seed, each) for each in games or range(number)]
+    live = np.arange(len(grove.game))
+    leaves = np.zeros(len(live), np.int64)
+    begun = 0
+    while len(live):
+        for lane in live[grove.game[live] < 0][: number - begun]:
+            _seat(grove, record, int(lane), begun, streams[begun], settings)
+            begun += 1
+        live = live[grove.game[live] >= 0]
+        playing = grove.game[live]
+        waiting = compiled.gather(grove, record, live, leaves)
+        over = playing[grove.game[live] < 0]
+        if ended is not None and len(over):
+            ended(record, over)
+        if waiting:
+            lanes_waiting = leaves[:waiting]
+            logits, value = predict(grove.leaf_current[lanes_waiting], grove.leaf_mask[lanes_waiting])
+            compiled.absorb(grove, lanes_waiting, logits, value)
+    return record
+
+
+def _seat(grove: Grove, record: Record, lane: int, game: int, stream: tuple[int, int], settings: PuctSettings) -> None:
+    """Begin a game on an idle lane, with its draws."""
+    steps = record.label.shape[1]
+    grove.game[lane], grove.step[lane], grove.planted[lane] = game, 0, False
+    grove.current[lane], grove.mask[lane] = record.current[game, 0], record.mask[game, 0]
+    grove.simulations[lane], grove.carried[lane] = 0, 0
+    random = generator(*stream, 1)
+    if settings.root == "gumbel":
+        grove.gumbel[lane] = random.gumbel(size=(steps, COLUMNS)) if settings.noise_fraction else 0.0
+    elif settings.noise_fraction:
+        grove.gamma[lane] = random.standard_gamma(settings.dirichlet_alpha, (steps, COLUMNS))
+    grove.uniform[lane] = random.random((steps, 2))
+
+
+def search(
+    current: Bitboards,
+    mask: Bitboards,
+    settings: PuctSettings,
+    predict: Predict,
+    seeds: Sequence[int],
+    lanes: int = LANES,
+) -> Record:
+    """Search B positions that are not over, side by side: a record of one position a game, all at `[:, 0]`.
+
+    Each position's chance comes from its own seed, so it does not depend on the others asked for.
+    """
+    return play(current, mask, settings, predict, seeds=seeds, lanes=lanes, steps=1)
+
+
+def by_playouts(predict: Predict, seed: int = 0) -> Predict:
+    """The same priors, but values from one playout of each leaf whose moves are drawn from the policy (SOURCES.md E).
+
+    A playout's draws are a function of (seed, position), so a leaf's value is too. The whole batch is played out
+    together, one call of the network a ply.
+    """
+
+    def predict_and_play_out(current: Bitboards, mask: Bitboards) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        logits, _ = predict(current, mask)
+        value = np.zeros(len(current), np.float32)
+        live, own, stones, policy, sign = np.arange(len(current)), current, mask, logits, np.float32(1)
+        random = mix(current + mask, seed)
+        while len(live):
+            column = _drawn(policy, stones, random)
+            cell = landing_cell(stones, column)
+            won = has_four(own | cell)
+            value[live[won]] = sign
+            going = ~won & (stones | cell != np.uint64(FULL_BOARD))
+            live, own, stones = live[going], (own ^ stones)[going], (stones | cell)[going]
+            sign, random = -sign, mix(random[going], 1)
+            if len(live):
+                policy, _ = predict(own, stones)
+        return logits, value
+
+    return predict_and_play_out
+
+
+def mix(words: Bitboards, salt: int) -> Bitboards:
+    """SplitMix64's output function of each word and a salt."""
+    z = words + np.uint64((salt + 1) * 0x9E3779B97F4A7C15 % 2**64)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    mixed: Bitboards = z ^ (z >> np.uint64(31))
+    return mixed
+
+
+def landing_cell(mask: Bitboards, column: NDArray[np.int64]) -> Bitboards:
+    """uint64 (B,): the cell where a stone in each board's column, int64 (B,), comes to lie."""
+    shift = (BITS_PER_COLUMN * column).astype(np.uint64)
+    return (mask + (np.uint64(1) << shift)) & (np.uint64(COLUMN_0) << shift)
+
+
+def _drawn(logits: NDArray[np.float32], mask: Bitboards, random: Bitboards) -> NDArray[np.int64]:
+    """A column for each board, drawn from the softmax of its logits over legal columns."""
+    allowed = legal_mask(mask)
+    masked = np.where(allowed, logits.astype(np.float64), -np.inf)
+    below = np.exp(masked - masked.max(1, keepdims=True)).cumsum(1)
+    share = (random >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    return (below > share[:, None] * below[:, -1:]).argmax(1)

@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# Expert iteration: a distilled network's own search labels new games and the network learns from them, again and
+# again.
+# Makes .venv where it is missing. Started again, it goes on where it was stopped.
+#
+#   pipelines/improve_distilled.sh MODEL            # a trained network with a value head (train --value-target blend)
+#   pipelines/improve_distilled.sh MODEL small      # two small iterations: minutes
+set -euo pipefail
+unset CDPATH
+cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
+source pipelines/setup.sh
+
+[ "$#" -gt 0 ] || fail 'name the folder of a trained network with a value head (train --value-target blend)'
+start=$1
+shift
+model=models/improved
+small=()
+if [ "${1:-}" = small ]; then
+  shift
+  model=models/improved-small
+  small=(--simulations 16 --games 100 --arena-games 20 --iterations 2 --train-boards 4096)
+fi
+
+set_up solver
+
+say 'self-play, training and arena, again and again'
+"$python" -m distill.selfplay --preset improve --init "$start" --out "$model" "${small[@]}" "$@"
+say 'before and after: every move against perfect play, without search'
+"$python" -m distill.evaluate "$start" "$model" --out "$model/evaluation"

@@ -1,0 +1,418 @@
+"""Search guided by a network. Properties:
+
+- the compiled search does what its slow twin does, for every rule, root, first-play value, with and without noise,
+  proofs and reuse, over whole games: the same visits, labels, moves, values;
+- visits sum to the simulations; a reused tree's visits are not counted again; full columns get none;
+- a win in one is played and proven, a threat is blocked, a double threat is seen as lost, without asking the network;
+- with a network that answers a mirrored board by the mirrored answer, a mirrored board gets the mirrored visits;
+- the number of lanes and the cache change nothing; every game depends on its own seed alone;
+- positions where the game ends are exact: a full tree of a late position has the game's value;
+- noise and temperature do what they say: none in the quiet search, more of it spreads the visits;
+- halving gives the columns left equally many visits; with few simulations the best of the considered gets the most;
+- a playout by the network's moves ends with the game's result, and forced games have forced values;
+- wrong settings are refused by name.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import puct_twin
+import pytest
+from twin import Board
+
+from distill.game import rules
+from distill.game.rules import Position, from_moves, mirror, parse_board
+from distill.search import puct
+from distill.search.puct import PuctSettings, by_playouts, halving_schedule, play, quiet, search
+from distill.search.teacher import generator
+
+COLUMNS = 7
+
+
+def hashed(word: int) -> float:
+    """A number in [0, 1) that looks random, a function of the word."""
+    word = (word ^ (word >> 31)) * 0x9E3779B97F4A7C15 % 2**64
+    word = (word ^ (word >> 29)) * 0xBF58476D1CE4E5B9 % 2**64
+    return (word ^ (word >> 32)) % 2**53 / 2**53
+
+
+def one_answer(current: int, mask: int) -> tuple[list[float], float]:
+    """Some network: any logits and value, a function of the position."""
+    word = current * 3 + mask * 5
+    return [3 * hashed(word + 1000 * column) for column in range(COLUMNS)], 1.6 * hashed(word + 1) - 0.8
+
+
+def predict(current: Any, mask: Any) -> tuple[Any, Any]:
+    answers = [one_answer(*pair) for pair in zip(current.tolist(), mask.tolist(), strict=True)]
+    return np.array([logits for logits, _ in answers], np.float32), np.array(
+        [value for _, value in answers], np.float32
+    )
+
+
+def uniform(current: Any, mask: Any) -> tuple[Any, Any]:
+    """A network that knows nothing."""
+    return np.zeros((len(current), COLUMNS), np.float32), np.zeros(len(current), np.float32)
+
+
+def refuse(current: Any, mask: Any) -> tuple[Any, Any]:
+    raise AssertionError("the network was asked")
+
+
+def bits(*positions: Position) -> tuple[Any, Any]:
+    return (
+        np.array([position.current for position in positions], np.uint64),
+        np.array([position.mask for position in positions], np.uint64),
+    )
+
+
+def look(settings: PuctSettings, *positions: Position, network: Any = uniform, seed: int = 5) -> Any:
+    """The record of one search of each position."""
+    return search(*bits(*positions), settings, network, seeds=range(seed, seed + len(positions)))
+
+
+STARTS = [from_moves(moves) for moves in ("", "4", "44442", "123", "443526", "33334444")]
+TWIN_STARTS = [from_moves(moves) for moves in ("444444333", "1234567712345", "22334")]
+
+KINDS = {
+    "constant": {},
+    "first play as 0": {"first_play": None},
+    "growing": {"rule": "growing", "exploration": 2.5},
+    "printed": {"rule": "printed", "exploration": 0.5},
+    "no proofs": {"mcts_solver": False},
+    "quiet": {"noise_fraction": 0.0, "sampling_plies": 0},
+    "cool": {"temperature": 0.5, "sampling_plies": 42},
+    "reuse": {"reuse": True},
+    "reuse without proofs": {"reuse": True, "mcts_solver": False, "sampling_plies": 0},
+    "gumbel": {"root": "gumbel"},
+    "gumbel of four": {"root": "gumbel", "considered": 4, "c_scale": 0.1, "sampling_plies": 42},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_compiled_search_plays_the_games_of_its_twin(kind: str):
+    settings = PuctSettings(simulations=18, **KINDS[kind])
+    record = play(*bits(*TWIN_STARTS), settings, predict, seed=3, lanes=2)
+    room = len(puct.plant(settings, 1, 1, cache=1).bonus)
+    for game, start in enumerate(TWIN_STARTS):
+        draws = _draws(settings, 3, game)
+        twin = puct_twin.play(Board.from_bits(start.current, start.mask), settings, one_answer, draws, room)
+        assert record.length[game] == len(twin)
+        for step, found in enumerate(twin):
+            assert record.visits[game, step].tolist() == found["visits"], (game, step)
+            assert record.label[game, step] == found["label"]
+            assert record.move[game, step] == found["move"]
+            assert record.value[game, step] == pytest.approx(found["value"], abs=1e-9)
+
+
+def _draws(settings: PuctSettings, seed: int, game: int) -> puct_twin.Draws:
+    """The chance of one game in the order in which the search draws it."""
+    random = generator(seed, game, 1)
+    gamma = gumbel = np.zeros((42, COLUMNS))
+    if settings.root == "gumbel":
+        gumbel = random.gumbel(size=(42, COLUMNS))
+    elif settings.noise_fraction:
+        gamma = random.standard_gamma(settings.dirichlet_alpha, (42, COLUMNS))
+    return puct_twin.Draws(gamma, gumbel, random.random((42, 2)))
+
+
+@pytest.mark.parametrize("reuse", [False, True])
+def test_visits_are_those_of_this_position_alone_and_none_on_full_columns(reuse: bool):
+    record = play(*bits(*STARTS), PuctSettings(simulations=30, reuse=reuse), predict, seed=1)
+    for game in range(len(STARTS)):
+        made = slice(0, record.length[game])
+        assert (record.visits[game, made].sum(1) == 30).all()
+        assert (record.simulations[game, made] == 30).all()
+        assert (record.visits[game, made] >= 0).all()
+        full = ~rules.legal_mask(record.mask[game, made])
+        assert (record.visits[game, made][full] == 0).all()
+        moves = record.move[game, made]
+        assert not full[np.arange(len(moves)), moves].any()
+
+
+def test_a_reused_tree_saves_evaluations():
+    def asked(reuse: bool) -> int:
+        count = 0
+
+        def counting(current: Any, mask: Any) -> Any:
+            nonlocal count
+            count += len(current)
+            return uniform(current, mask)
+
+        settings = PuctSettings(simulations=60, reuse=reuse, noise_fraction=0.0, sampling_plies=0)
+        record = play(*bits(STARTS[0]), settings, counting, lanes=1)
+        return count / int(record.simulations.sum())
+
+    assert asked(True) <= 1
+    # Without reuse the cache answers what the tree before has seen, so evaluations are no more than simulations.
+    assert asked(False) <= 1
+
+
+WIN = """
+    . . . . . . .
+    . . . . . . .
+    . . . . . . .
+    . . . . . . .
+    O O . . . . .
+    X X X . . . O
+"""
+LOST = """
+    . . . . . . .
+    . . . . . . .
+    . . . . . . .
+    . . . . . . .
+    . . O O . . .
+    . . X X X . .
+"""
+BLOCK = """
+    . . . . . . .
+    . . . . . . .
+    . . . . . . .
+    . . . . . . .
+    X . . . . . .
+    X O O O . . X
+"""
+
+
+@pytest.mark.parametrize("root", ["puct", "gumbel"])
+def test_a_win_in_one_is_proven_and_played(root: Any):
+    record = look(PuctSettings(simulations=8, root=root), parse_board(WIN))
+    assert record.label[0, 0] == record.move[0, 0] == 3
+    assert record.value[0, 0] == 1.0
+    assert record.visits[0, 0].argmax() == 3
+
+
+@pytest.mark.parametrize("root", ["puct", "gumbel"])
+def test_a_win_at_once_comes_before_a_win_by_force(root: Any):
+    position = parse_board("""
+        . . . . . . .
+        . . . . . . .
+        . . . . . . .
+        . . . . . . .
+        O . O . . . .
+        X . X X . . O
+    """)  # column 5 makes two threats at once, column 2 wins
+    record = look(PuctSettings(simulations=40, root=root), position)
+    assert record.label[0, 0] == 1
+    assert record.visits[0, 0].argmax() == 1
+
+
+@pytest.mark.parametrize("root", ["puct", "gumbel"])
+@pytest.mark.parametrize("solver", [True, False])
+def test_a_threat_is_blocked_by_a_search_that_knows_nothing(root: Any, solver: bool):
+    settings = PuctSettings(simulations=150, root=root, mcts_solver=solver, noise_fraction=0.0)
+    record = look(settings, parse_board(BLOCK))
+    assert record.label[0, 0] == 4
+    if solver and root == "puct":
+        assert record.visits[0, 0].tolist() == [0, 0, 0, 0, 150, 0, 0]
+
+
+def test_a_double_threat_is_lost_without_a_simulation_below_it():
+    record = look(PuctSettings(simulations=14), parse_board(LOST))
+    assert record.value[0, 0] == -1.0
+    assert record.visits[0, 0].sum() == 14
+
+
+def test_the_network_is_not_asked_where_the_game_is_decided():
+    asked: list[int] = []
+
+    def counting(current: Any, mask: Any) -> Any:
+        asked.append(len(current))
+        return uniform(current, mask)
+
+    look(PuctSettings(simulations=50), parse_board(LOST), parse_board(WIN), network=counting)
+    assert sum(asked) == 2  # the two roots
+
+
+@pytest.mark.parametrize("root", ["puct", "gumbel"])
+def test_a_mirrored_board_gets_the_mirrored_visits(root: Any):
+    def mirrored_too(current: Any, mask: Any) -> Any:
+        """The mean of some network's answers to both orientations, so that it commutes with the mirror."""
+        logits, value = predict(current, mask)
+        other_logits, other_value = predict(rules.mirror_bits(current), rules.mirror_bits(mask))
+        return (logits + other_logits[:, ::-1]) / 2, (value + other_value) / 2
+
+    positions = [position for position in STARTS if mirror(position) != position]
+    settings = quiet(PuctSettings(simulations=60, root=root))
+    straight = look(settings, *positions, network=mirrored_too)
+    turned = look(settings, *map(mirror, positions), network=mirrored_too)
+    assert straight.value[:, 0] == pytest.approx(turned.value[:, 0], abs=1e-6)
+    gaps = np.abs(straight.visits[:, 0] - turned.visits[:, 0, ::-1]) / straight.visits[:, 0].sum(1, keepdims=True)
+    assert gaps.max() <= (0 if root == "puct" else 0.001)  # a Gumbel root's policy is rounded by chance
+
+
+def test_lanes_and_neighbours_change_nothing():
+    settings = PuctSettings(simulations=20)
+    together = play(*bits(*STARTS), settings, predict, seed=9, lanes=6)
+    few = play(*bits(*STARTS), settings, predict, seed=9, lanes=2)
+    alone = play(*bits(STARTS[3]), settings, predict, seed=9, games=[3])
+    for one, other in zip(together, few, strict=True):
+        assert np.array_equal(one, other)
+    assert np.array_equal(together.visits[3], alone.visits[0])
+    assert not np.array_equal(together.move, play(*bits(*STARTS), settings, predict, seed=10).move)
+
+
+def test_one_search_depends_on_its_own_seed_alone():
+    settings = PuctSettings(simulations=20)
+    both = search(*bits(STARTS[1], STARTS[4]), settings, predict, seeds=[7, 8])
+    one = search(*bits(STARTS[4]), settings, predict, seeds=[8])
+    assert np.array_equal(both.visits[1], one.visits[0])
+
+
+def test_finished_games_are_reported_once_each():
+    told: list[int] = []
+    record = play(
+        *bits(*STARTS, *STARTS),
+        PuctSettings(simulations=4),
+        uniform,
+        lanes=3,
+        ended=lambda record, games: told.extend(games.tolist()),
+    )
+    assert sorted(told) == list(range(12))
+    assert (record.length > 0).all()
+
+
+def _worth(position: Position) -> int:
+    """1, 0, -1 for the side to move under perfect play, by trying everything."""
+    if rules.is_won(position):
+        return -1
+    columns = rules.legal_columns(position)
+    return max((-_worth(rules.play(position, column)) for column in columns), default=0)
+
+
+def _positions(stones: int, count: int) -> list[Position]:
+    """Random positions of so many stones that are not over."""
+    rng, found = np.random.default_rng(2), list[Position]()
+    while len(found) < count:
+        position = rules.EMPTY
+        while position.ply < stones and not rules.is_over(position):
+            columns = rules.legal_columns(position)
+            position = rules.play(position, columns[rng.integers(len(columns))])
+        if not rules.is_over(position):
+            found.append(position)
+    return found
+
+
+def test_late_positions_are_decided_exactly_whatever_the_network_says():
+    positions = _positions(33, 30)
+    record = look(quiet(PuctSettings(simulations=4000)), *positions, network=predict)
+    worth = [_worth(position) for position in positions]
+    assert {-1, 1} <= set(worth)
+    for place, position in enumerate(positions):
+        if worth[place]:
+            assert record.value[place, 0] == worth[place], rules.draw(position)
+        after = rules.play(position, int(record.label[place, 0]))
+        assert -_worth(after) == worth[place], rules.draw(position)
+
+
+def test_noise_spreads_the_visits_and_quiet_searches_have_none():
+    settings = PuctSettings(simulations=200, noise_fraction=1.0, dirichlet_alpha=0.1)
+    empty = [rules.EMPTY] * 8
+    noisy = look(settings, *empty).visits[:, 0]
+    calm = look(quiet(settings), *empty).visits[:, 0]
+    assert len({tuple(visits) for visits in noisy.tolist()}) == 8
+    assert len({tuple(visits) for visits in calm.tolist()}) == 1
+
+
+def test_moves_are_drawn_by_visits_in_the_first_plies_alone():
+    starts = [rules.EMPTY] * 40
+    settings = PuctSettings(simulations=30, noise_fraction=0.0, sampling_plies=3)
+    record = play(*bits(*starts), settings, uniform, steps=8)
+    assert len(set(record.move[:, 0].tolist())) > 3
+    assert (record.move[:, 3:] == record.label[:, 3:]).all()
+
+
+def test_the_search_prefers_what_the_network_prefers():
+    def likes_column_2(current: Any, mask: Any) -> Any:
+        logits, value = uniform(current, mask)
+        logits[:, 2] = 4.0
+        return logits, value
+
+    record = look(quiet(PuctSettings(simulations=50)), rules.EMPTY, network=likes_column_2)
+    assert record.label[0, 0] == 2
+
+
+@pytest.mark.parametrize(("simulations", "considered"), [(16, 4), (32, 7), (7, 7), (5, 7), (100, 7), (3, 1)])
+def test_halving_gives_those_left_equally_many_visits(simulations: int, considered: int):
+    turns = halving_schedule(simulations, considered)
+    assert len(turns) == simulations
+    visits = [0] * considered
+    for turn in turns:  # the schedule never asks for a column that no column could be
+        visits[visits.index(turn)] += 1
+    assert sum(visits) == simulations
+    if simulations >= 2 * considered and considered > 1:
+        assert sorted(visits)[-2] >= sorted(visits)[-1] - 1  # two finalists
+    assert min(visits) >= (1 if simulations >= considered else 0)
+
+
+def test_a_gumbel_root_of_few_simulations_improves_on_the_policy():
+    """The value of a lost reply is seen in one visit a column, and the policy recorded turns away from it."""
+    position = parse_board(BLOCK)
+
+    def wants_column_6(current: Any, mask: Any) -> Any:
+        logits, value = uniform(current, mask)
+        logits[:, 6] = 5.0
+        return logits, value
+
+    settings = PuctSettings(simulations=7, root="gumbel", noise_fraction=0.0, c_scale=1.0)
+    record = look(settings, position, network=wants_column_6)
+    assert record.label[0, 0] == 4
+    assert record.visits[0, 0, 4] > 990
+    assert record.visits[0, 0].sum() == 1000
+
+
+def test_a_playout_by_the_network_ends_with_the_result_of_the_game():
+    def plays_to_the_right(current: Any, mask: Any) -> Any:
+        logits, value = uniform(current, mask)
+        return logits + 80 * np.arange(COLUMNS, dtype=np.float32), value
+
+    def result(position: Position) -> int:
+        """For the side to move, when both always play the last column that is open."""
+        if rules.is_won(position):
+            return -1
+        columns = rules.legal_columns(position)
+        return -result(rules.play(position, columns[-1])) if columns else 0
+
+    positions = _positions(12, 20) + _positions(33, 10)
+    logits, value = by_playouts(plays_to_the_right, seed=1)(*bits(*positions))
+    assert value.tolist() == [result(position) for position in positions]
+    assert set(value.tolist()) >= {-1.0, 1.0}
+    assert logits[0].tolist() == [0, 80, 160, 240, 320, 400, 480]
+
+
+def test_a_playout_depends_on_the_position_and_the_seed_alone():
+    positions = _positions(8, 30)
+    together = by_playouts(uniform, seed=1)(*bits(*positions))[1]
+    alone = [by_playouts(uniform, seed=1)(*bits(position))[1][0] for position in positions]
+    assert together.tolist() == alone
+    assert together.tolist() != by_playouts(uniform, seed=2)(*bits(*positions))[1].tolist()
+
+
+def test_playouts_value_the_leaves_of_a_search():
+    settings = quiet(PuctSettings(simulations=100))
+    record = look(settings, parse_board(BLOCK), network=by_playouts(uniform))
+    assert record.label[0, 0] == 4
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"simulations": 0}, "--simulations 0 must be from 1"),
+        ({"simulations": 20_000}, "--simulations 20000 must be from 1 to 16,384"),
+        ({"exploration": -1.0}, "--exploration -1.0 must be from 0 to 100"),
+        ({"first_play": -0.5}, "--first-play -0.5 must be from 0 to 10, or none"),
+        ({"noise_fraction": 1.5}, "--noise-fraction 1.5"),
+        ({"dirichlet_alpha": 0.0}, "--dirichlet-alpha 0.0"),
+        ({"sampling_plies": 43}, "--sampling-plies 43 must be from 0 to 42"),
+        ({"temperature": 0.0}, "--temperature 0.0"),
+        ({"considered": 8}, "--considered 8 must be from 2 to 7"),
+        ({"c_visit": -1.0}, "--c-visit -1.0"),
+        ({"c_scale": 0.0}, "--c-scale 0.0"),
+        ({"reuse": True, "root": "gumbel"}, "--reuse True must be off with --root gumbel"),
+    ],
+)
+def test_wrong_settings_are_refused_by_name(wrong: dict[str, Any], message: str):
+    with pytest.raises(ValueError, match=message):
+        dataclasses.replace(PuctSettings(), **wrong)
