@@ -1,0 +1,87 @@
+"""A web page on which people play the trained networks, searches and the solver, and a JSON API for them.
+
+    python -m distill.serve
+
+In: the exported models in `models/` and `models/reference/`, looked for again whenever the page is loaded. Out: the
+page and the API on 127.0.0.1, which is this machine alone; /docs describes the API.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from distill import cli, provenance
+
+HOST = "127.0.0.1"
+CONNECTIONS = 512
+"""Open at a time, beyond which new ones get 503."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServeConfig:
+    """Serve the page and the JSON API on this machine."""
+
+    models: Path = cli.setting(Path("models"), "folder of the models to play")
+    port: int = cli.setting(8765, "of 127.0.0.1; 0 takes any free one")
+    max_simulations: int = cli.setting(100_000, "largest search that may be asked for")
+    workers: int = cli.setting(cli.cores(), "searches that run at a time")
+
+    def __post_init__(self) -> None:
+        cli.check(0 <= self.port <= 65535, "port", self.port, "from 0 to 65535")
+        cli.check(1 <= self.max_simulations <= 1_000_000, "max_simulations", self.max_simulations, "up to 1,000,000")
+        cli.check(self.workers >= 1, "workers", self.workers, "at least 1")
+
+
+def run(config: ServeConfig) -> str:
+    """Serve until interrupted."""
+    try:
+        import uvicorn
+
+        from distill.web.api import application
+    except ModuleNotFoundError as error:
+        if error.name and error.name.startswith("distill"):
+            raise
+        raise cli.UserError('serve needs the web packages: python -m pip install "distill[serve]"') from None
+    from distill.web.roster import Roster
+
+    folders = [config.models]
+    if (shipped := provenance.shipped("models/reference")) and shipped.resolve().parent != config.models.resolve():
+        folders.append(shipped.parent)
+    roster = Roster(folders, config.max_simulations, config.workers)
+    catalogue = roster.catalogue()
+    with _listen(config.port) as listener:
+        networks = [card.name for card in catalogue.players if card.kind == "network"]
+        cli.say(f"networks: {', '.join(networks) or f'none in {config.models} yet'}")
+        for notice in catalogue.notices:
+            cli.say(notice)
+        url = f"http://{HOST}:{listener.getsockname()[1]}/"
+        cli.say(f"play at {url} · API at {url}docs · Ctrl-C stops")
+        settings = uvicorn.Config(
+            application(roster), log_level="warning", access_log=False, limit_concurrency=CONNECTIONS
+        )
+        uvicorn.Server(settings).run(sockets=[listener])
+    return "stopped"
+
+
+def _listen(port: int) -> socket.socket:
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((HOST, port))
+        listener.listen()  # so that whoever reads the address below may connect at once
+    except OSError as error:
+        listener.close()
+        raise cli.UserError(f"--port {port} cannot be used ({error.strerror}); another may be free") from None
+    return listener
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; the return value is the exit code."""
+    return cli.main("serve", ServeConfig, run, arguments=arguments)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,157 @@
+"""The web application: the JSON API, the static page, and what guards them.
+
+`application(roster)` is an ASGI app. Every refusal is JSON `{"error": one line}`: 404 an unknown player, 413 a body
+over the limit, 422 a bad request, 503 too much waiting (with Retry-After). /docs describes the API without any CDN.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import mimetypes
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import FileResponse, JSONResponse
+from fastapi.staticfiles import StaticFiles
+from starlette.exceptions import HTTPException
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+
+import distill
+from distill.web.messages import Catalogue, Move, Opinion, Problem, Request, RequestError, next_position
+from distill.web.roster import Roster
+
+PAGE = Path(__file__).parent / "page"
+BODY_LIMIT = 4096
+"""Bytes; the largest board with every field given is below 700."""
+HOSTS = ["127.0.0.1", "localhost"]
+"""Names this server answers to: a web site that points its own name at 127.0.0.1 gets nothing."""
+HEADERS = {
+    b"content-security-policy": b"default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'",
+    b"x-content-type-options": b"nosniff",
+    b"referrer-policy": b"no-referrer",
+    b"cache-control": b"no-cache",  # revalidate: an upgraded page shows at once
+}
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Message, Receive, Send], Awaitable[None]]
+
+
+def application(roster: Roster) -> FastAPI:
+    """The app for a roster, which is closed when the app stops."""
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        warming = asyncio.create_task(roster.warm_up())
+        yield
+        warming.cancel()
+        roster.close()
+
+    app = FastAPI(
+        title="distill",
+        summary="Connect 4 players answer positions.",
+        version=distill.__version__,
+        lifespan=lifespan,
+        docs_url=None,  # FastAPI's own come from a CDN; ours is page/docs.html
+        redoc_url=None,
+    )
+    refusals: dict[int | str, dict[str, Any]] = {
+        400: {"model": Problem, "description": "not JSON"},
+        404: {"model": Problem, "description": "no such player"},
+        413: {"model": Problem, "description": f"a body over {BODY_LIMIT} bytes"},
+        422: {"model": Problem, "description": "a bad position or too many simulations"},
+        503: {"model": Problem, "description": "too many requests wait; see Retry-After"},
+    }
+
+    @app.get("/api/players")
+    async def list_players() -> Catalogue:
+        """Who can be asked, and the limits."""
+        return roster.catalogue()
+
+    @app.post("/api/move", responses=refusals)
+    async def move(request: Request) -> Move:
+        """A player's move in a position, and what it leads to."""
+        position = request.position()
+        opinion = await roster.ask(request.player, position, request.seed)
+        return next_position(request, position, opinion.column)
+
+    @app.post("/api/analysis", responses=refusals)
+    async def analysis(request: Request) -> Opinion:
+        """What a player thinks of each column: a network's policy, a search's visits, the solver's scores."""
+        return await roster.ask(request.player, request.position(), request.seed)
+
+    @app.get("/docs", include_in_schema=False)
+    async def docs() -> FileResponse:
+        return FileResponse(PAGE / "docs.html")
+
+    @app.exception_handler(RequestError)
+    async def refuse(_: Any, error: RequestError) -> JSONResponse:
+        headers = {} if error.retry_after is None else {"Retry-After": str(error.retry_after)}
+        return JSONResponse({"error": error.message}, error.status, headers)
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(_: Any, error: RequestValidationError) -> JSONResponse:
+        return JSONResponse({"error": _first_problem(error)}, 422)
+
+    @app.exception_handler(HTTPException)
+    async def other(_: Any, error: HTTPException) -> JSONResponse:
+        return JSONResponse({"error": str(error.detail)}, error.status_code, error.headers)
+
+    mimetypes.add_type("text/javascript", ".js")  # some systems' tables say otherwise, and browsers insist
+    app.mount("/", StaticFiles(directory=PAGE, html=True))
+    app.add_middleware(Guard)
+    app.add_middleware(TrustedHostMiddleware, allowed_hosts=HOSTS)
+    return app
+
+
+def _first_problem(error: RequestValidationError) -> str:
+    """The first of the problems, in one line, with the field it is about."""
+    problem = error.errors()[0]
+    field = ".".join(str(part) for part in problem["loc"] if part != "body")
+    return " ".join(f"{field}: {problem['msg']}".removeprefix(": ").split())
+
+
+class Guard:
+    """Around the app: refuses bodies over the limit before anything reads them, and adds the headers."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", []), *HEADERS.items()]
+            await send(message)
+
+        body = await _read(receive)
+        if body is None:
+            refusal = JSONResponse({"error": f"the body is over {BODY_LIMIT} bytes"}, 413, {"Connection": "close"})
+            await refusal(scope, receive, send_with_headers)
+            return
+        waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+        async def replay() -> Message:
+            return waiting.pop() if waiting else await receive()
+
+        await self._app(scope, replay, send_with_headers)
+
+
+async def _read(receive: Receive) -> bytes | None:
+    """The whole body, or None where it is over the limit; what is over is not kept."""
+    body, more = b"", True
+    while more:
+        message = await receive()
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
+        if len(body) > BODY_LIMIT:
+            return None
+    return body

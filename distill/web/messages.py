@@ -1,0 +1,130 @@
+"""What the JSON API takes and gives, and a request turned into a position.
+
+Columns are 0–6 in fields and 1–7 in move strings, as everywhere in the project; boards are as the SavedModel takes
+them: six rows, row 0 on top, +1 side to move, −1 opponent, 0 empty. Values and scores are for the side to move.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from distill.game import encoding, rules
+from distill.game.rules import Position
+
+Cell = Literal[-1, 0, 1]
+Row = Annotated[list[Cell], Field(min_length=rules.COLUMNS, max_length=rules.COLUMNS)]
+Board = Annotated[list[Row], Field(min_length=rules.ROWS, max_length=rules.ROWS)]
+
+
+class RequestError(Exception):
+    """A request that cannot be answered; becomes a reply with this status and one line."""
+
+    def __init__(self, status: int, message: str, retry_after: int | None = None) -> None:
+        super().__init__(message)
+        self.status, self.message, self.retry_after = status, message, retry_after
+
+
+class Request(BaseModel):
+    """A position, as moves from the empty board or as a board, and the player who is asked about it."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"examples": [{"player": "uct:1000", "moves": "4453"}]},
+    )
+
+    player: str = Field(min_length=1, max_length=80, description="a name out of /api/players, such as uct:1000")
+    moves: str | None = Field(
+        None, max_length=rules.CELLS, pattern="^[1-7]*$", description="columns 1-7 from the empty board"
+    )
+    board: Board | None = Field(None, description="instead of moves: six rows, row 0 on top, +1 the side to move")
+    seed: int | None = Field(None, ge=0, lt=2**63, description="of chance; the same seed gives the same answer")
+
+    def position(self) -> Position:
+        """The position that is asked about. Raises RequestError (422) for an impossible or a final one."""
+        if (self.moves is None) == (self.board is None):
+            raise RequestError(422, "give moves or a board, and not both")
+        position = _from_board(self.board) if self.board is not None else _from_moves(self.moves or "")
+        if rules.is_over(position):
+            reason = "four in a line" if rules.is_won(position) else "the board is full"
+            raise RequestError(422, f"the game is over: {reason}")
+        return position
+
+
+class Move(BaseModel):
+    """A player's move and what it leads to."""
+
+    player: str
+    column: int = Field(ge=0, lt=rules.COLUMNS, description="the column played, 0-6")
+    row: int = Field(ge=0, lt=rules.ROWS, description="the row the stone falls to, 0 on top")
+    board: Board = Field(description="the next position, seen from the side that is to move there")
+    outcome: Literal["open", "won", "drawn"] = Field(description="won: by this move")
+    moves: str | None = Field(description="the move string with this move; null where a board was given")
+
+
+class Opinion(BaseModel):
+    """What a player thinks of each column; null where it has no such opinion."""
+
+    player: str
+    column: int = Field(ge=0, lt=rules.COLUMNS, description="the column it would play, 0-6")
+    policy: list[float] | None = Field(
+        min_length=7, max_length=7, description="share of each column: a network's policy, a search's visits"
+    )
+    value: float | None = Field(ge=-1, le=1, description="expected outcome for the side to move")
+    scores: list[int | None] | None = Field(
+        min_length=7, max_length=7, description="the solver's exact scores; null in place of a full column"
+    )
+
+
+class Card(BaseModel):
+    """A player that can be asked."""
+
+    name: str = Field(description="what requests call it; N stands for a number of simulations")
+    kind: Literal["network", "search", "solver", "simple"]
+    title: str
+    note: str
+
+
+class Catalogue(BaseModel):
+    """Who can be asked, and the limits."""
+
+    players: list[Card]
+    max_simulations: int = Field(description="the largest N")
+    notices: list[str] = Field(description="licences that a user must be told of")
+
+
+class Problem(BaseModel):
+    """Why a request was refused, in one line."""
+
+    error: str
+
+
+def next_position(request: Request, position: Position, column: int) -> Move:
+    """The reply to a request for a move, once the column is chosen."""
+    after = rules.play(position, column)
+    stone = (after.mask ^ position.mask).bit_length() - 1 - column * rules.BITS_PER_COLUMN
+    return Move(
+        player=request.player,
+        column=column,
+        row=rules.ROWS - 1 - stone,
+        board=encoding.boards([after.current], [after.mask])[0].tolist(),
+        outcome="won" if rules.is_won(after) else "drawn" if rules.is_over(after) else "open",
+        moves=None if request.moves is None else f"{request.moves}{column + 1}",
+    )
+
+
+def _from_moves(moves: str) -> Position:
+    try:
+        return rules.from_moves(moves)
+    except ValueError as error:
+        raise RequestError(422, f"moves: {error}") from None
+
+
+def _from_board(board: list[list[Cell]]) -> Position:
+    current, mask = encoding.bitboards(np.array([board], np.int8))
+    position = Position(int(current[0]), int(mask[0]))
+    if problem := rules.problem_with(position):
+        raise RequestError(422, f"board: {problem}")
+    return position

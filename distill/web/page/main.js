@@ -1,0 +1,386 @@
+/**
+ * The page: ties game, board, engine and opinions together. The engine is the module that <html data-engine> names.
+ */
+
+import { Board } from "./board.js";
+import { Game, PERSON } from "./game.js";
+import { Opinions, Strip, capital } from "./opinions.js";
+import { ROWS } from "./rules.js";
+
+const STRENGTHS = [100, 1000, 10_000, 100_000];
+const PACE = { answer: 350, watch: 700, replay: 600 }; // ms between one move and the next
+const STRIPS = ["network", "search", "solver"];
+const UNITS = { network: "policy, %", search: "visits, %", solver: "score" };
+
+const $ = (id) => document.getElementById(id);
+const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+const engine = await import(document.documentElement.dataset.engine).catch((error) => {
+  $("status").textContent = `The players cannot be loaded. ${error.message}`;
+  throw error;
+});
+const game = new Game();
+const opinions = new Opinions(engine);
+const board = new Board($("board"), drop);
+const strips = Object.fromEntries(STRIPS.map((kind) => [kind, new Strip($(`${kind}-strip`), kind)]));
+const titles = new Map([[PERSON, "Person"]]);
+let thinking = null; // AbortController of the move being asked for
+let problem = ""; // what went wrong last, until the next change
+let replaying = 0; // the timer of a running replay
+
+/* ---- who plays ---- */
+
+function fillSelects(catalogue) {
+  const of = (kind) => catalogue.players.filter((player) => player.kind === kind);
+  const networks = of("network");
+  const searches = of("search").flatMap(({ name, title }) =>
+    STRENGTHS.filter((number) => number <= catalogue.max_simulations).map((number) => ({
+      name: name.replace("N", number),
+      title: `${title}, ${number.toLocaleString("en")} simulations`,
+    })),
+  );
+  const groups = { Networks: networks, Searches: searches, Others: [...of("solver"), ...of("simple")] };
+  for (const { name, title } of Object.values(groups).flat()) titles.set(name, title);
+  for (const side of [0, 1]) {
+    const select = $(`player-${side}`);
+    select.replaceChildren(new Option("Person", PERSON), ...Object.entries(groups).filter(([, all]) => all.length)
+      .map(([label, all]) => {
+        const group = document.createElement("optgroup");
+        group.label = label;
+        group.append(...all.map(({ name, title, note }) => Object.assign(new Option(title, name), { title: note ?? "" })));
+        return group;
+      }));
+    select.addEventListener("change", () => game.seat(side, select.value));
+  }
+  $("network-who").append(...networks.map(({ name, title }) => new Option(title, name)));
+  $("search-who").append(...searches.map(({ name, title }) => new Option(title.replace("Search, ", ""), name)));
+  $("search-who").value = searches.some(({ name }) => name === "uct:10000") ? "uct:10000" : searches[0]?.name;
+  for (const [kind, all] of [["network", networks], ["search", searches], ["solver", of("solver")]]) {
+    if (all.length) continue;
+    $(`${kind}-on`).checked = false;
+    $(`${kind}-on`).disabled = true;
+  }
+  if (!of("solver").length) $("solver-note").textContent = "not installed";
+  $("notices").textContent = catalogue.notices.join(" ");
+  $("api-link").hidden = !engine.isServed;
+  const rival = networks.find(({ name }) => name.endsWith("column")) ?? networks[0] ?? searches[1] ?? searches[0];
+  game.players = [PERSON, rival?.name ?? PERSON];
+  if (rival?.kind === "network") $("network-who").value = rival.name;
+}
+
+/* ---- playing ---- */
+
+/** Whether a person may drop a stone: in turn, for a player that is paused, and to try another way from further back. */
+const mayDrop = (position) => game.players[position.side] === PERSON || game.isPaused || !game.isAtEnd;
+
+/** A person presses a column. */
+function drop(column) {
+  const position = game.position;
+  if (position.isOver) return say("The game is over. N starts a new one.");
+  if (!mayDrop(position)) return say(`Not yet: ${capital(game.colour(position.side))}, ${nameOf(position.side)}, is thinking.`);
+  if (position.heights[column] === ROWS) {
+    board.refuse(column);
+    return say(`Column ${column + 1} is full. Please choose another one.`);
+  }
+  game.play(column);
+}
+
+/** Ask the engine for a move where it is its turn; whatever changes meanwhile makes the answer void. */
+async function letEngineMove() {
+  thinking?.abort();
+  thinking = null;
+  const position = game.position;
+  const player = game.players[position.side];
+  if (player === PERSON || position.isOver || !game.isAtEnd || game.isPaused || replaying) return;
+  const asked = new AbortController();
+  thinking = asked;
+  show();
+  try {
+    const pace = pause(game.isWatched ? PACE.watch : PACE.answer);
+    const column = await engine.choose(player, game.shown, asked.signal);
+    await pace;
+    if (asked.signal.aborted) return;
+    thinking = null;
+    game.play(column);
+  } catch (error) {
+    if (asked.signal.aborted) return;
+    thinking = null;
+    game.pause(true);
+    say(error.message);
+  }
+}
+
+function toggleReplay() {
+  if (replaying) return stopReplay();
+  if (game.isAtEnd) game.goTo(0);
+  const step = () => {
+    if (game.isAtEnd) return stopReplay();
+    game.goTo(game.cursor + 1);
+    replaying = setTimeout(step, PACE.replay);
+  };
+  replaying = setTimeout(step, PACE.replay / 2);
+  show();
+}
+
+function stopReplay() {
+  clearTimeout(replaying);
+  replaying = 0;
+  show();
+}
+
+/* ---- showing ---- */
+
+const nameOf = (side) => titles.get(game.players[side]) ?? game.players[side];
+
+function statusLine(position) {
+  if (problem) return problem;
+  const colour = (side) => capital(game.colour(side));
+  if (position.winner !== null) return `${colour(position.winner)} wins with four in a row.`;
+  if (position.isOver) return "A draw: the board is full.";
+  if (!game.isAtEnd) return `Move ${game.cursor} of ${game.moves.length}.`;
+  const played = position.ply ? `${colour(1 - position.side)} played column ${game.shown.at(-1)}. ` : "";
+  if (game.players[position.side] === PERSON) return `${played}${colour(position.side)}, it is your turn.`;
+  if (game.isPaused) return `${played}Paused: ${colour(position.side)} is to move.`;
+  return `${played}${colour(position.side)}, ${nameOf(position.side)}, is thinking.`;
+}
+
+/** A line for the person, until something changes. */
+function say(line) {
+  problem = line;
+  show();
+}
+
+function show(why) {
+  const position = game.position;
+  board.show(position, {
+    colour: (side) => game.colour(side),
+    isOpen: mayDrop(position),
+    isThinking: thinking !== null,
+    isAnimated: why === "move" || why === "step",
+  });
+  const status = statusLine(position);
+  if ($("status").textContent !== status) $("status").textContent = status;
+  $("status").dataset.colour = game.colour(position.winner ?? position.side);
+  $("status").classList.toggle("is-won", position.winner !== null);
+  for (const side of [0, 1]) {
+    const colour = game.colour(side);
+    $(`chip-${side}`).className = `chip ${colour}`;
+    $(`seat-name-${side}`).textContent = capital(colour);
+    $(`player-${side}`).value = game.players[side];
+    $(`player-${side}`).closest(".seat").classList.toggle("to-move", !position.isOver && position.side === side);
+  }
+  const isEnginesTurn = game.players[position.side] !== PERSON && !position.isOver;
+  $("pause").hidden = !game.isWatched && !(game.isPaused && isEnginesTurn);
+  $("pause").textContent = game.isPaused ? (game.isWatched && !game.cursor ? "Watch" : "Go on") : "Pause";
+  $("back").disabled = $("first").disabled = $("take-back").disabled = game.cursor === 0;
+  $("forward").disabled = $("last").disabled = game.isAtEnd;
+  $("replay").disabled = !game.moves;
+  $("replay").setAttribute("aria-pressed", String(Boolean(replaying)));
+  showMoves();
+  if (document.activeElement !== $("game-text")) $("game-text").value = game.moves;
+}
+
+function showMoves() {
+  const chips = [...game.moves].map((column, index) => {
+    const item = document.createElement("li");
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = column;
+    const colour = game.colour(index % 2);
+    const grade = gradeOf(index);
+    button.className = `chip ${colour}`;
+    button.dataset.grade = grade;
+    button.setAttribute("aria-label", `Move ${index + 1}: ${colour}, column ${column}${grade && `, ${grade}`}`);
+    if (index + 1 === game.cursor) button.setAttribute("aria-current", "step");
+    if (index >= game.cursor) button.classList.add("later");
+    button.addEventListener("click", () => game.goTo(index + 1));
+    item.append(button);
+    return item;
+  });
+  $("moves").replaceChildren(...chips);
+}
+
+/** What the solver says of a move that was played, where it has been asked: "best", "mistake" or "". */
+function gradeOf(index) {
+  const scores = $("solver-on").checked && opinions.known("solver", game.moves.slice(0, index))?.scores;
+  if (!scores) return "";
+  const best = Math.max(...scores.filter((score) => score !== null));
+  const score = scores[Number(game.moves[index]) - 1];
+  if (score === best) return "best move";
+  return Math.sign(score) === Math.sign(best) ? "" : "mistake";
+}
+
+async function showOpinions() {
+  const moves = game.shown;
+  const position = game.position;
+  const players = { network: $("network-who").value, search: $("search-who").value, solver: "solver" };
+  await Promise.all(STRIPS.map(async (kind) => {
+    const isOn = $(`${kind}-on`).checked;
+    strips[kind].root.hidden = !isOn;
+    if (!isOn) return;
+    const title = `${kind === "solver" ? "Solver" : titles.get(players[kind])} · ${UNITS[kind]}`;
+    if (position.isOver) return strips[kind].clear(title, "the game is over");
+    const stillWanted = () => game.shown === moves && $(`${kind}-on`).checked &&
+      (kind === "solver" || $(`${kind}-who`).value === players[kind]);
+    try {
+      if (!opinions.known(players[kind], moves)) strips[kind].wait(title);
+      const opinion = await opinions.ask(players[kind], moves);
+      if (stillWanted()) strips[kind].show(title, opinion, game.colour(position.side), position.ply);
+      if (kind === "solver") showMoves();
+    } catch (error) {
+      if (stillWanted()) strips[kind].clear(title, error.message);
+    }
+  }));
+}
+
+/* ---- sharing ---- */
+
+function writeLink() {
+  const place = game.moves ? `#${game.moves}` : location.pathname + location.search;
+  if (location.hash.slice(1) !== game.moves) history.replaceState(null, "", place);
+}
+
+function readLink() {
+  const moves = location.hash.slice(1);
+  if (moves === game.moves) return;
+  try {
+    game.load(moves);
+  } catch (error) {
+    say(`The link holds no game. ${error.message}`);
+  }
+}
+
+function loadText() {
+  const text = $("game-text").value.replace(/\s/g, "");
+  try {
+    if (text !== game.moves) game.load(text);
+    $("share-note").textContent = "";
+  } catch (error) {
+    $("share-note").textContent = error.message;
+  }
+}
+
+async function copyLink() {
+  try {
+    await navigator.clipboard.writeText(location.href);
+    $("share-note").textContent = "The link to this game is copied.";
+  } catch {
+    $("share-note").textContent = `The link: ${location.href}`;
+  }
+}
+
+/* ---- remembering what was chosen ---- */
+
+const CHOICES = ["player-0", "player-1", "network-who", "search-who"];
+
+function remember() {
+  const store = Object.fromEntries([
+    ...CHOICES.map((id) => [id, $(id).value]),
+    ...STRIPS.map((kind) => [`${kind}-on`, $(`${kind}-on`).checked]),
+    ["flipped", game.isFlipped],
+    ["theme", document.documentElement.dataset.theme ?? ""],
+  ]);
+  try {
+    localStorage.setItem("distill", JSON.stringify(store));
+  } catch { /* private windows may refuse; the page works without */ }
+}
+
+function recall() {
+  let store = {};
+  try {
+    store = JSON.parse(localStorage.getItem("distill") ?? "{}");
+  } catch { /* as above */ }
+  for (const id of ["network-who", "search-who"]) {
+    if ([...$(id).options].some((option) => option.value === store[id])) $(id).value = store[id];
+  }
+  for (const kind of STRIPS) {
+    if (!$(`${kind}-on`).disabled && `${kind}-on` in store) $(`${kind}-on`).checked = store[`${kind}-on`];
+  }
+  for (const side of [0, 1]) if (titles.has(store[`player-${side}`])) game.players[side] = store[`player-${side}`];
+  game.isPaused = game.isWatched;
+  game.isFlipped = Boolean(store.flipped);
+  if (store.theme) document.documentElement.dataset.theme = store.theme;
+}
+
+/* ---- controls ---- */
+
+const COMMANDS = {
+  u: () => game.takeBack(),
+  n: () => game.load(""),
+  s: () => game.switchSides(),
+  f: () => game.flipColours(),
+  p: () => game.pause(!game.isPaused),
+  ",": () => game.goTo(game.cursor - 1),
+  ".": () => game.goTo(game.cursor + 1),
+  o: toggleOpinions,
+  "?": () => $("keys").showModal(),
+};
+
+function toggleOpinions() {
+  const switches = STRIPS.map((kind) => $(`${kind}-on`)).filter((input) => !input.disabled);
+  const isOn = !switches.some((input) => input.checked);
+  for (const input of switches) input.checked = isOn;
+  showOpinions();
+  remember();
+}
+
+function connectControls() {
+  const clicks = {
+    switch: "s", flip: "f", pause: "p", back: ",", forward: ".", "take-back": "u", new: "n", "keys-button": "?",
+  };
+  for (const [id, key] of Object.entries(clicks)) $(id).addEventListener("click", () => act(key));
+  $("first").addEventListener("click", () => game.goTo(0));
+  $("last").addEventListener("click", () => game.goTo(game.moves.length));
+  $("replay").addEventListener("click", toggleReplay);
+  $("copy").addEventListener("click", copyLink);
+  $("share").addEventListener("submit", (event) => (event.preventDefault(), loadText()));
+  $("game-text").addEventListener("change", loadText);
+  $("theme-button").addEventListener("click", switchTheme);
+  for (const id of ["network-on", "search-on", "solver-on", "network-who", "search-who"]) {
+    $(id).addEventListener("change", () => (showOpinions(), showMoves(), remember()));
+  }
+  addEventListener("hashchange", readLink);
+  addEventListener("keydown", (event) => {
+    if (event.altKey || event.ctrlKey || event.metaKey || event.target.closest("input:not([type=checkbox]), select, dialog")) return;
+    if ("1234567".includes(event.key)) drop(Number(event.key) - 1);
+    else if (event.key === "ArrowLeft" || event.key === "ArrowRight") board.focus(event.key === "ArrowLeft" ? 2 : 4);
+    else if (event.key.toLowerCase() in COMMANDS) act(event.key.toLowerCase());
+    else return;
+    event.preventDefault();
+  });
+}
+
+function act(key) {
+  if (replaying) stopReplay();
+  COMMANDS[key]();
+}
+
+function switchTheme() {
+  const { dataset } = document.documentElement;
+  const isDark = (dataset.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
+  dataset.theme = isDark ? "light" : "dark";
+  remember();
+}
+
+game.addEventListener("change", ({ detail }) => {
+  problem = "";
+  if (replaying && detail.why !== "step") stopReplay();
+  writeLink();
+  show(detail.why);
+  showOpinions();
+  letEngineMove();
+  remember();
+});
+
+connectControls();
+try {
+  fillSelects(await engine.players());
+  recall();
+  readLink();
+} catch (error) {
+  problem = error.message;
+}
+show();
+showOpinions();
+letEngineMove();
+document.documentElement.dataset.ready = "";

@@ -1,0 +1,40 @@
+/**
+ * Players behind the JSON API of `python -m distill.serve`. An engine has three functions, here and in `network.js`:
+ * players(), choose(player, moves) → column and opinion(player, moves) → {column, policy, value, scores}.
+ */
+
+export const isServed = true;
+
+const TRIES = 4;
+
+export const players = () => ask("api/players");
+
+export const choose = async (player, moves, signal) => (await post("api/move", player, moves, signal)).column;
+
+export const opinion = (player, moves, signal) => post("api/analysis", player, moves, signal);
+
+function post(path, player, moves, signal) {
+  const body = JSON.stringify({ player, moves });
+  return ask(path, { method: "POST", headers: { "Content-Type": "application/json" }, body, signal });
+}
+
+/** The reply's JSON. Waits and asks again while the server is busy; throws an Error with the server's own line. */
+async function ask(path, options = {}) {
+  for (let attempt = 1; ; attempt += 1) {
+    let reply;
+    try {
+      reply = await fetch(path, options);
+    } catch (error) {
+      if (error.name === "AbortError") throw error;
+      throw new Error("The server does not answer. Is it still running?");
+    }
+    if (reply.ok) return reply.json();
+    if (reply.status === 503 && attempt < TRIES) {
+      const seconds = Number(reply.headers.get("Retry-After")) || 1;
+      await new Promise((resolve) => setTimeout(resolve, seconds * 1000));
+      continue;
+    }
+    const { error } = await reply.json().catch(() => ({}));
+    throw new Error(error ?? `The server replied ${reply.status}.`);
+  }
+}

@@ -1,0 +1,125 @@
+"""Bounded work behind the API: a queue with an end before each executor, and network requests answered in batches.
+
+The event loop only waits here. Searches run in threads (compiled code lets go of the interpreter lock), the solver in
+a process of its own (it does not), and each network answers all the boards that came in while it was busy at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context, parent_process
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Result = TypeVar("Result")
+Outputs = Mapping[str, NDArray[Any]]
+Predict = Callable[[NDArray[np.int8]], Outputs]
+
+
+class BusyError(Exception):
+    """The queue is full; the caller may try again in a moment."""
+
+
+class Queue:
+    """An executor that refuses work when `limit` calls wait or run."""
+
+    def __init__(self, start: Callable[[], Executor], limit: int) -> None:
+        self._start, self._executor, self._limit, self._inside = start, start(), limit, 0
+
+    async def run(self, function: Callable[..., Result], *arguments: Any) -> Result:
+        """The function's result, computed by the executor. Raises BusyError."""
+        if self._inside >= self._limit:
+            raise BusyError
+        self._inside += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._executor, function, *arguments)
+        except BrokenProcessPool:  # the process was killed: the next call finds a new one
+            self.close()
+            self._executor = self._start()
+            raise BusyError from None
+        finally:
+            self._inside -= 1
+
+    def close(self) -> None:
+        """Let go of what waits; what runs is not waited for."""
+        self._executor.shutdown(wait=False, cancel_futures=True)
+
+
+def threads(workers: int, limit: int, name: str) -> Queue:
+    """A queue before threads."""
+    return Queue(lambda: ThreadPoolExecutor(workers, thread_name_prefix=name), limit)
+
+
+def process(limit: int) -> Queue:
+    """A queue before one process, started with its first call."""
+    return Queue(lambda: ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=_attend_parent), limit)
+
+
+def _attend_parent() -> None:
+    """Leave Ctrl-C to the parent, and do not outlive it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        parent.join()
+        os._exit(0)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+class Batcher:
+    """One network for many callers: boards that arrive while it computes are answered together.
+
+    Args:
+      load: gives `predict(boards)`; called once, in the queue's thread, with the first batch.
+      queue: where the network computes, one batch at a time.
+      limit: boards that may wait; size: boards a batch.
+    """
+
+    def __init__(self, load: Callable[[], Predict], queue: Queue, limit: int = 256, size: int = 64) -> None:
+        self._load, self._queue, self._limit, self._size = load, queue, limit, size
+        self._predict: Predict | None = None
+        self._waiting: deque[tuple[NDArray[np.int8], asyncio.Future[dict[str, Any]]]] = deque()
+        self._task: asyncio.Task[None] | None = None
+
+    async def ask(self, board: NDArray[np.int8]) -> dict[str, Any]:
+        """The network's outputs on one board (6, 7), by name. Raises BusyError, and what `load` raises."""
+        if len(self._waiting) >= self._limit:
+            raise BusyError
+        future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        self._waiting.append((board, future))
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._drain())
+        return await future
+
+    async def _drain(self) -> None:
+        while self._waiting:
+            batch = [self._waiting.popleft() for _ in range(min(self._size, len(self._waiting)))]
+            try:
+                answers = await self._queue.run(self._answer, np.stack([board for board, _ in batch]))
+            except Exception as error:
+                for _, future in batch:
+                    if not future.done():
+                        future.set_exception(error)
+                continue
+            for index, (_, future) in enumerate(batch):
+                if not future.done():  # its caller may have gone
+                    future.set_result({name: array[index] for name, array in answers.items()})
+
+    def _answer(self, boards: NDArray[np.int8]) -> Outputs:
+        if self._predict is None:
+            self._predict = self._load()
+        # Few batch sizes: TensorFlow prepares for each new one, which takes longer than the batch, and keeps that.
+        padded = np.zeros((1 << (len(boards) - 1).bit_length(), *boards.shape[1:]), np.int8)
+        padded[: len(boards)] = boards
+        return self._predict(padded)
