@@ -96,7 +96,7 @@ def run(config: TrainConfig) -> str:
         "validation_rows_from": source,
     } | agreement.measure(saved.predict_with(best), rows, learned)
     if publish.possible():
-        publish.publish(best, out, cli.as_json(config) | {k: v for k, v in metrics.items() if k != "by_ply"})
+        publish.publish(best, out, publish.facts_of_run(out) | metrics)
     else:
         print(f"no SavedModel from this backend; KERAS_BACKEND=tensorflow python -m distill.export {out} writes it")
     schema.write_atomically(out / METRICS, (json.dumps(metrics, indent=1) + "\n").encode())

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
+from pathlib import Path
 
 import hypothesis
+import pytest
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("MPLBACKEND", "Agg")
@@ -12,3 +15,26 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 # Derandomised: a run can be repeated. No deadline: tests are not timed. No database: nothing is left behind.
 hypothesis.settings.register_profile("suite", derandomize=True, deadline=None, database=None)
 hypothesis.settings.load_profile("suite")
+
+
+@pytest.fixture(scope="session")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run's folder after `python -m distill.export` with all formats, where an older export and a killed one were.
+
+    The network is an untrained `column`, with a value head and weights that are like none of the initial ones.
+    """
+    import keras
+
+    from distill import export, nets
+    from distill.nets import saved
+    from tests.test_nets import with_random_weights
+
+    folder = tmp_path_factory.mktemp("run")
+    keras.utils.set_random_seed(4)
+    with_random_weights(nets.build("column", value_head=True)).save(folder / saved.BEST)
+    (folder / "config.json").write_text(json.dumps({"arch": "column", "target": "visits", "minutes": None}))
+    (folder / ".saved_model.killed").mkdir()
+    (folder / "saved_model").mkdir()
+    (folder / "saved_model" / "older").touch()
+    assert export.main([str(folder), "--formats", "onnx,savedmodel,litert"]) == 0
+    return folder

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import keras
+import numpy as np
 from keras import layers, ops
 
 from distill.game import encoding
@@ -17,6 +18,8 @@ from distill.game.rules import CELLS, COLUMNS, COLUMNS_FROM_CENTRE, ROWS
 FULL_COLUMN_LOGIT = -1e9
 """Stands in place of a full column's logit: its softmax is exactly 0, and nothing becomes infinite."""
 
+RANK_FROM_CENTRE = np.array([COLUMNS - COLUMNS_FROM_CENTRE.index(column) for column in range(COLUMNS)], np.int32)
+"""int32 (A,): 7 for the centre, then less the later it comes in the order that breaks ties."""
 
 NORM_MOMENTUM = 0.9
 """Of batch norms' moving statistics. At Keras' 0.99 they still hold 3 % of their initial variance of 1 after 350 steps,
@@ -67,7 +70,7 @@ def legal_mask(boards: Any) -> Any:
 def played(core: keras.Model) -> keras.Model:
     """The network as it is trained and played: boards → {"logits": masked[, "value"]}; shares the core's weights."""
     boards = keras.Input((ROWS, COLUMNS), dtype="int8", name="board")
-    outputs = dict(core(encode(core, boards)))
+    outputs = {name: ops.cast(output, "float32") for name, output in core(encode(core, boards)).items()}
     outputs["logits"] = ops.where(legal_mask(boards), outputs["logits"], FULL_COLUMN_LOGIT)
     return keras.Model(boards, outputs, name=f"{core.name}_played")
 
@@ -88,5 +91,6 @@ def served(core: keras.Model) -> keras.Model:
 
 def preferred(logits: Any) -> Any:
     """int32 (B,): the column of the largest of (B, A) logits, ties to the centre and then the lower column."""
-    order = ops.convert_to_tensor(COLUMNS_FROM_CENTRE, dtype="int32")
-    return ops.take(order, ops.argmax(ops.take(logits, order, axis=-1), axis=-1))
+    is_best = ops.equal(logits, ops.max(logits, axis=-1, keepdims=True))
+    # Of integers: Keras' argmax of floats looks at their bits, and neither that nor a gather reaches ONNX whole.
+    return ops.argmax(ops.cast(is_best, "int32") * RANK_FROM_CENTRE, axis=-1)

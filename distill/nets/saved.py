@@ -53,11 +53,14 @@ def network_file(path: Path) -> Path:
 
 
 def load_core(path: Path) -> keras.Model:
-    """The network (raw logits) in a `.keras` file; raises UserError for a damaged file or another kind of model."""
+    """The network (raw logits) in a `.keras` file, read in Keras' safe mode: no code out of the file is run.
+
+    Raises UserError for a damaged file, one that holds code, or another kind of model.
+    """
     try:
-        core = keras.models.load_model(path, compile=False)  # safe mode: no code out of the file is run
+        core = keras.models.load_model(path, compile=False, safe_mode=True)
     except Exception as error:  # whatever is wrong with the file, Keras raises many types
-        raise UserError(f"{path}: not a readable Keras model ({_first_line(error)})") from None
+        raise UserError(f"{path}: not a readable Keras model ({first_line(error)})") from None
     shapes = [tuple(tensor.shape)[1:] for tensor in core.inputs]
     output = getattr(core, "output", None)  # absent from some kinds of model
     outputs = sorted(output) if isinstance(output, dict) else []
@@ -77,7 +80,7 @@ def predict_with(core: keras.Model) -> Predict:
         import tensorflow as tf
 
         # Not model.predict: it builds a tf.data pipeline whose autotuning stalls for seconds (FACTS.md).
-        outputs = tf.function(outputs, input_signature=[_board_signature()])
+        outputs = tf.function(outputs, input_signature=[board_signature()])
     return _on_arrays(outputs)
 
 
@@ -86,8 +89,11 @@ def write(core: keras.Model, folder: Path) -> None:
     model = heads.served(core)
     archive = keras.export.ExportArchive()
     archive.track(model)
-    archive.add_endpoint("serve", lambda board: model(board, training=False), input_signature=[_board_signature()])
-    archive.write_out(str(folder), verbose=False)
+    archive.add_endpoint("serve", lambda board: model(board, training=False), input_signature=[board_signature()])
+    try:
+        archive.write_out(str(folder), verbose=False)
+    except Exception as error:  # a full disk is TensorFlow's OutOfRangeError, and others in other versions
+        raise UserError(f"{folder}: the SavedModel cannot be written ({first_line(error)})") from None
 
 
 def _load_saved_model(folder: Path) -> Predict:
@@ -98,7 +104,7 @@ def _load_saved_model(folder: Path) -> Predict:
         signature = loaded.signatures[SIGNATURE]
         names, outputs = set(signature.structured_input_signature[1]), set(signature.structured_outputs)
     except Exception as error:  # as above
-        raise UserError(f"{folder}: not a readable SavedModel ({_first_line(error)})") from None
+        raise UserError(f"{folder}: not a readable SavedModel ({first_line(error)})") from None
     if names != {"board"} or not {"logits", "policy", "move"} <= outputs:
         raise UserError(f"{folder}: not a model of distill (arguments {sorted(names)}, outputs {sorted(outputs)})")
 
@@ -128,11 +134,13 @@ def _on_arrays(outputs: Callable[[Any], Any]) -> Predict:
     return predict
 
 
-def _board_signature() -> Any:
+def board_signature() -> Any:
+    """What every exported model takes: int8 (B, 6, 7), any B, by the name `board`."""
     import tensorflow as tf
 
     return tf.TensorSpec((None, ROWS, COLUMNS), tf.int8, name="board")
 
 
-def _first_line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
+    """What is wrong, short enough for a message: the first line of a library's text, or else the error's type."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]

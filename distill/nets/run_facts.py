@@ -1,0 +1,73 @@
+"""What the files around a network say of it, for its card: settings, result, training games, grades."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+GRADES = "grades"
+"""The fact that holds what `distill.evaluate` found: `players` named, and the shares of `exact` and `class`."""
+TEACHER = "training games"
+"""The fact that says how the games were made that the network learned from."""
+
+
+def facts_of_run(folder: Path) -> dict[str, Any]:
+    """The facts by name; empty where the folder is not that of a run.
+
+    Settings and result come from `config.json` and `metrics.json`. What made the training games, and grades, are added
+    where the files that say so lie where `train` and `evaluate` put them and are sure to belong to this network.
+    """
+    facts: dict[str, Any] = {}
+    for name in ("config.json", "metrics.json"):
+        facts |= _read(folder / name)
+    if teacher := " · ".join(_training_games(folder, facts)):
+        facts[TEACHER] = teacher
+    if grades := _grades(folder):
+        facts[GRADES] = grades
+    return facts
+
+
+def _training_games(folder: Path, facts: dict[str, Any]) -> Iterator[str]:
+    """A line for each run of games: the prepared data names the runs, and the manifest of each its settings."""
+    prepared_hash = _read(folder / "run.json").get("identity", {}).get("prepared data")
+    prepared, data = facts.get("prepared"), facts.get("data")
+    if not (isinstance(prepared_hash, str) and isinstance(prepared, str) and isinstance(data, list)):
+        return
+    inputs = {
+        entry["run"]: entry for entry in _read(Path(prepared) / prepared_hash / "manifest.json").get("inputs", [])
+    }
+    for games in data:
+        manifest = _read(Path(games) / "manifest.json")
+        made, entry = manifest.get("identity", {}), inputs.get(manifest.get("run"))
+        if entry and {"simulations", "votes", "rollout", "seed"} <= set(made):
+            searches = f"{made['votes']} searches" if made["votes"] > 1 else "one search"
+            yield (
+                f"{entry['games']:,} games, {entry['rows']:,} positions, each labelled by {searches} of "
+                f"{made['simulations']:,} simulations with {made['rollout']} playouts (`distill.generate --seed "
+                f"{made['seed']}`)"
+            )
+
+
+def _grades(folder: Path) -> dict[str, Any]:
+    """The grades of this folder's network in a report in it or beside it, unless the network is newer."""
+    network = folder / "best.keras"
+    for report in (folder / "evaluation" / "metrics.json", folder.parent / "evaluation" / "metrics.json"):
+        if not report.is_file() or (network.is_file() and network.stat().st_mtime > report.stat().st_mtime):
+            continue
+        found = _read(report)
+        for name, player in found.get("players", {}).items():
+            midgame = player.get("sets", {}).get("midgame", {})
+            if Path(name).resolve() == folder.resolve() and {"exact", "class"} <= set(midgame):
+                return {"player": name, "half": found.get("benchmark", {}).get("half"), **midgame}
+    return {}
+
+
+def _read(file: Path) -> dict[str, Any]:
+    """A JSON object; empty where there is none."""
+    try:
+        stored = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return stored if isinstance(stored, dict) else {}

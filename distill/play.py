@@ -1,0 +1,262 @@
+"""A game in the terminal, against a network or any other player.
+
+    python -m distill.play                            # the shipped network, or the newest one in models/
+    python -m distill.play uct:1000 --first machine   # any player of judge/players.py
+    python -m distill.play models/cnn --moves 4453    # goes on with a game
+
+In: columns 1-7 and a few letters, one a line (`?` lists them). Out: the board after every move, in colours where the
+terminal has them, and at the end the game as a move string, which `--moves` reads.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from distill import cli, provenance
+from distill.data.benchmark import FULL_COLUMN
+from distill.game import rules
+from distill.judge import players as roster
+
+HELP = "1-7 plays that column · h hint · b take back · s switch sides · n new game · q quit"
+NAMES = "XO"
+YELLOW, RED, DIM, MARKED, RESET = "\x1b[1;33m", "\x1b[1;31m", "\x1b[2m", "\x1b[7m", "\x1b[0m"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlayConfig:
+    """Play a game in the terminal."""
+
+    player: tuple[str, ...] = cli.setting(
+        (), f"the machine: {roster.NAMES}; left out: the shipped network or the newest", positional=True
+    )
+    first: Literal["human", "machine"] = cli.setting("human", "who has the first stone, X")
+    moves: str = cli.setting("", "a game to go on with, as columns from 1 to 7, such as 4453")
+    seed: int = cli.setting(0, "of the machine's random draws")
+
+    def __post_init__(self) -> None:
+        if len(self.player) > 1:
+            raise ValueError(f"one machine, not {len(self.player)}: {' '.join(self.player)}")
+        for word in self.player:
+            roster.check(word)
+        cli.check(self.seed >= 0, "seed", self.seed, "0 or more")
+        try:
+            rules.from_moves(self.moves)
+        except ValueError as error:
+            raise ValueError(f"--moves {self.moves}: {error}") from None
+
+
+@dataclass(kw_only=True)
+class Game:
+    """Where a game stands.
+
+    Attributes:
+      columns: the moves so far, 0-6.
+      human: the person's side, 0 for the first stone (X) or 1.
+    """
+
+    columns: list[int] = field(default_factory=list)
+    human: int = 0
+
+    @property
+    def position(self) -> rules.Position:
+        """The position after the moves."""
+        return rules.from_moves(self.columns)
+
+    @property
+    def moves(self) -> str:
+        """The moves as people write them, columns 1-7."""
+        return "".join(str(column + 1) for column in self.columns)
+
+    def humans_turn(self) -> bool:
+        """Whether the person is to move, game over or not."""
+        return len(self.columns) % 2 == self.human
+
+    def take_back(self) -> bool:
+        """Undo the person's last move and what came after it; False where there is none."""
+        own = [ply for ply in range(len(self.columns)) if ply % 2 == self.human]
+        if own:
+            del self.columns[own[-1] :]
+        return bool(own)
+
+    def result(self) -> str:
+        """How the game stands, for the person."""
+        if rules.is_won(self.position):
+            return "the machine wins" if self.humans_turn() else "you win"
+        return "a draw" if rules.is_over(self.position) else "not finished"
+
+
+def run(config: PlayConfig) -> str:
+    """Play until the person has had enough; returns the line with the result and the moves."""
+    player = roster.make(config.player[0] if config.player else default_player())
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(errors="replace")  # a stray byte is a typing error, not the end of the game
+    game = Game(columns=[int(text) - 1 for text in config.moves], human=int(config.first == "machine"))
+    print(f"You are {NAMES[game.human]}, {_short(player)} is {NAMES[1 - game.human]}. {HELP}")
+    try:
+        _play(game, player, config.seed)
+    except cli.Interrupted:
+        print(f"\n{_moves_so_far(game)}")
+        raise
+    return f"{game.result()} · {_moves_so_far(game)}"
+
+
+def _moves_so_far(game: Game) -> str:
+    return f"game {game.moves}" if game.columns else "no move"
+
+
+def _short(player: roster.Player) -> str:
+    """A player's name without the folders around it."""
+    return Path(player.name).name
+
+
+def default_player() -> str:
+    """The shipped network, or else the newest in `models/`. Raises UserError where there is neither."""
+    if shipped := provenance.shipped("models/reference/column"):
+        return str(shipped)
+    exported = Path("models").glob("*/saved_model/1/saved_model.pb")
+    newest = max(exported, key=lambda file: file.stat().st_mtime, default=None)
+    if newest is None:
+        raise cli.UserError("no network yet; python -m distill.train --arch cnn makes one, or name a player: uct:1000")
+    return str(newest.parents[2])
+
+
+def _play(game: Game, player: roster.Player, seed: int) -> None:
+    """Moves and commands in turn, until `q` or the end of the input."""
+    on_screen = None
+    while True:
+        over = rules.is_over(game.position)
+        if on_screen != game.moves:
+            on_screen = game.moves
+            print(board_text(game.columns, in_colour()))
+            if over:
+                print(game.result())
+        if not over and not game.humans_turn():
+            print(_machine_moves(game, player, seed))
+            continue
+        word = _ask("b takes back, n begins a new game, q quits: " if over else f"{NAMES[game.human]} to move: ")
+        if word in ("q", "quit", None):
+            return
+        if complaint := _obey(word, game, player, seed):
+            print(complaint)
+
+
+def _machine_moves(game: Game, player: roster.Player, seed: int) -> str:
+    """Play the machine's move; returns what it says about it."""
+    choice = _think(game, player, seed)
+    column = int(choice.moves[0])
+    game.columns.append(column)
+    value = "" if choice.value is None else f", expects {choice.value[0]:+.2f} from -1 to 1"
+    return f"{_short(player)} plays {column + 1}{value}"
+
+
+def _think(game: Game, player: roster.Player, seed: int) -> roster.Choices:
+    position = game.position
+    current, mask = (np.array([bits], np.uint64) for bits in (position.current, position.mask))
+    return player.play(current, mask, roster.seeds_for(seed, position.ply))
+
+
+def _obey(word: str, game: Game, player: roster.Player, seed: int) -> str:
+    """Do what the person typed; returns what is to be said about it, often nothing."""
+    over = rules.is_over(game.position)
+    if word in set("1234567") and not over:
+        if not rules.is_legal(game.position, int(word) - 1):
+            return f"column {word} is full"
+        game.columns.append(int(word) - 1)
+        return ""
+    if word in ("h", "hint") and not over:
+        return _hint(game, player, seed)
+    if word in ("b", "back"):
+        return "" if game.take_back() else "you have no move to take back"
+    if word in ("s", "switch") and not over:
+        game.human = 1 - game.human
+        return f"you are {NAMES[game.human]} now"
+    if word in ("n", "new"):
+        game.columns.clear()
+        return ""
+    if word in ("?", "help", ""):
+        return HELP
+    return f"{word[:20]!r} is none of: {HELP}" if not over else "the game is over"
+
+
+def _hint(game: Game, player: roster.Player, seed: int) -> str:
+    """What the machine and, where it is installed, the solver think of each column."""
+    rows = [("column", [str(column + 1) for column in range(rules.COLUMNS)], "")]
+    policy = _think(game, player, seed).policy
+    if policy is not None:
+        rows.append(("policy", [f"{share:.0%}" for share in policy[0]], _short(player)))
+    try:
+        from distill.judge.solver import Solver
+
+        scores = Solver().scores(game.position)
+        texts = ["full" if score == FULL_COLUMN else f"{score:+d}" for score in scores]
+        rows.append(("score", texts, "perfect play: + wins, - loses, larger is sooner or later"))
+    except cli.UserError as missing:
+        rows.append(("score", [], str(missing)))
+    return "\n".join(f"{name:7}" + "".join(f"{text:>5}" for text in texts) + f"   {note}" for name, texts, note in rows)
+
+
+def _ask(prompt: str) -> str | None:
+    """A line from the person, without blanks and in small letters; None at the end of the input."""
+    try:
+        line = input(prompt)
+    except EOFError:
+        print()
+        return None
+    if not sys.stdin.isatty():
+        print(line)  # nobody has typed it there
+    return line.strip().lower()
+
+
+def in_colour() -> bool:
+    """Whether the output is a terminal that shows colours, and nobody asked for none (no-color.org)."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def board_text(columns: Sequence[int], colours: bool) -> str:
+    """The board after these moves (0-6), six lines and the column numbers.
+
+    The last stone is marked <X>, and the line that wins [X]; with colours, both are shown in reverse.
+    """
+    position = rules.from_moves(columns)
+    last = position.mask ^ rules.from_moves(columns[:-1]).mask
+    line = _stones_in_line(position.opponent)
+    rows = []
+    for row, letters in enumerate(rules.draw(position).splitlines()):
+        cells = []
+        for column, letter in enumerate(letters.split()):
+            bit = 1 << (rules.BITS_PER_COLUMN * column + rules.ROWS - 1 - row)
+            plain = f"[{letter}]" if bit & line else f"<{letter}>" if bit & last else f" {letter} "
+            cells.append(_coloured(letter, bool(bit & (line | last))) if colours else plain)
+        rows.append("".join(cells))
+    return "\n".join(["", *rows, "".join(f" {column + 1} " for column in range(rules.COLUMNS)), ""])
+
+
+def _coloured(letter: str, marked: bool) -> str:
+    style = {"X": YELLOW, "O": RED, ".": DIM}[letter]
+    return f"{style}{MARKED if marked else ''} {letter} {RESET}"
+
+
+def _stones_in_line(stones: int) -> int:
+    """Those of the stones that stand in a line of four."""
+    found = 0
+    for shift in rules.LINE_SHIFTS:
+        first = stones & stones >> shift & stones >> 2 * shift & stones >> 3 * shift
+        found |= first | first << shift | first << 2 * shift | first << 3 * shift
+    return found
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; the return value is the exit code."""
+    return cli.main("play", PlayConfig, run, arguments=arguments)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,24 @@
+"""A Connect 4 network without TensorFlow: pip install onnxruntime
+
+python -m distill.export models/cnn --formats onnx
+python onnx_client.py models/cnn/saved_model
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+
+folder = Path(sys.argv[1])
+examples = json.loads((folder / "examples.json").read_text())
+boards = np.array([example["board"] for example in examples], np.int8)  # row 0 on top, +1 to move, -1 opponent, 0 empty
+
+session = onnxruntime.InferenceSession(folder / "model.onnx", providers=["CPUExecutionProvider"])
+names = [output.name for output in session.get_outputs()]
+answer = dict(zip(names, session.run(names, {"board": boards}), strict=True))
+
+difference = np.abs(answer["policy"] - [example["policy"] for example in examples]).max()
+print(f"the first board is empty: column {answer['move'][0] + 1} of 7")
+print(f"{len(boards)} boards answered as examples.json says" if difference < 1e-5 else f"differs by {difference}")

@@ -1,0 +1,23 @@
+"""A Connect 4 network in any Python program: pip install tensorflow
+
+python savedmodel_client.py models/cnn/saved_model
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+
+folder = Path(sys.argv[1])
+examples = json.loads((folder / "examples.json").read_text())
+boards = np.array([example["board"] for example in examples], np.int8)  # row 0 on top, +1 to move, -1 opponent, 0 empty
+
+model = tf.saved_model.load(str(folder / "1"))  # keep it: its weights live as long as this object
+tensors = model.signatures["serving_default"](board=tf.constant(boards))
+answer = {name: tensor.numpy() for name, tensor in tensors.items()}
+
+difference = np.abs(answer["policy"] - [example["policy"] for example in examples]).max()
+print(f"the first board is empty: column {answer['move'][0] + 1} of 7")
+print(f"{len(boards)} boards answered as examples.json says" if difference < 1e-5 else f"differs by {difference}")

@@ -1,0 +1,196 @@
+"""The network for other runtimes. Properties:
+
+- ONNX and LiteRT give the SavedModel's outputs, by the same names and types, for any number of boards, full columns
+  and the full board among them, within 1e-5, in a process without TensorFlow, Keras and this project;
+- every network can be converted, and only plain operations of ONNX are in the file (browsers run it);
+- a converter that reports success and leaves a file that is invalid, cannot be loaded or answers otherwise is found
+  out: the old file stays, and nothing else is left;
+- a missing extra is one line with the command that installs it, before anything is written;
+- moves may differ where the two logits are equal up to rounding, and only there: each fits the logits beside it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import warnings
+
+import keras
+import numpy as np
+import pytest
+
+from distill import nets
+from distill.cli import UserError
+from distill.nets import comparison, formats, heads, saved
+from tests.test_nets import answering, with_random_weights
+
+onnx = pytest.importorskip("onnx", reason="the extra onnx is not installed")
+onnxruntime = pytest.importorskip("onnxruntime", reason="the extra onnx is not installed")
+interpreter = pytest.importorskip("ai_edge_litert.interpreter", reason="the extra litert is not installed")
+
+
+@pytest.fixture(scope="module")
+def core():
+    keras.utils.set_random_seed(4)
+    return with_random_weights(nets.build("cnn", value_head=True))
+
+
+@pytest.fixture(scope="module")
+def expected(core):
+    return saved.predict_with(core)(comparison.check_boards())
+
+
+@pytest.fixture(scope="module")
+def files(core, expected, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("formats")
+    for name, wanted in formats.FORMATS.items():
+        difference = formats.write(name, core, folder / wanted.file, expected)
+        assert 0 < difference < comparison.TOLERANCE
+    return folder
+
+
+def onnx_answer(file, boards):
+    session = onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
+    names = [output.name for output in session.get_outputs()]
+    return dict(zip(names, session.run(names, {"board": boards}), strict=True))
+
+
+def litert_answer(file, boards):
+    runner = interpreter.Interpreter(model_path=str(file)).get_signature_runner("serving_default")
+    return {name: array.copy() for name, array in runner(board=boards).items()}
+
+
+@pytest.mark.parametrize(("file", "answer"), [("model.onnx", onnx_answer), ("model.tflite", litert_answer)])
+@pytest.mark.parametrize("number", [1, 3, 256])
+def test_a_file_answers_any_number_of_boards_as_the_network(files, expected, file, answer, number):
+    boards = comparison.check_boards()[-number:]
+    found = answer(files / file, boards)
+    assert set(found) == {"logits", "policy", "move", "value"}
+    for name, array in found.items():
+        assert array.dtype == (np.int32 if name == "move" else np.float32)
+        np.testing.assert_allclose(array, expected[name][-number:], rtol=0, atol=1e-5)
+    full = boards[:, 0] != 0
+    assert (found["logits"][full] == np.float32(heads.FULL_COLUMN_LOGIT)).all()
+    assert (found["policy"][full] == 0).all()
+    assert found["move"][-1] == -1
+
+
+def test_nothing_but_the_files_is_left(files):
+    assert sorted(file.name for file in files.iterdir()) == ["model.onnx", "model.tflite"]
+
+
+def test_the_onnx_file_says_what_it_takes_and_has_plain_operations_only(files):
+    model = onnx.load(files / "model.onnx")
+    (board,) = model.graph.input
+    shape = board.type.tensor_type.shape.dim
+    assert (board.name, board.type.tensor_type.elem_type) == ("board", onnx.TensorProto.INT8)
+    assert (shape[0].dim_param, shape[1].dim_value, shape[2].dim_value) == ("batch", 6, 7)
+    assert [(entry.domain, entry.version) for entry in model.opset_import if entry.domain in ("", "ai.onnx")] == [
+        ("", formats.ONNX_OPSET)
+    ]
+    assert {node.domain for node in model.graph.node} <= {"", "ai.onnx"}
+    assert not {node.op_type for node in model.graph.node} & {"If", "Loop", "Scan"}
+
+
+def test_ties_go_to_the_centre_and_then_the_lower_column_in_every_format(tmp_path):
+    """Also between 0 and -0, which some runtimes tell apart."""
+    model, board = answering([-1.0, 0.0, -0.0, -1.0, 0.0, -1.0, 0.0]), np.zeros((2, 6, 7), np.int8)
+    for format, answer in (("onnx", onnx_answer), ("litert", litert_answer)):
+        file = tmp_path / formats.FORMATS[format].file
+        options = {"opset_version": formats.ONNX_OPSET} if format == "onnx" else {}
+        with warnings.catch_warnings(action="ignore"):
+            model.export(file, format=format, input_signature=[saved.board_signature()], verbose=False, **options)
+        assert answer(file, board)["move"].tolist() == [2, 2]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arch", nets.ARCHS)
+@pytest.mark.parametrize("name", formats.FORMATS)
+def test_every_network_can_be_converted(tmp_path, arch, name):
+    keras.utils.set_random_seed(1)
+    core = nets.build(arch, value_head=True)
+    assert formats.write(name, core, tmp_path / "model") <= comparison.TOLERANCE
+
+
+def converting_to(monkeypatch, name, convert):
+    fields = {**vars(formats.FORMATS[name]), "convert": convert}
+    monkeypatch.setattr(formats, "FORMATS", {**formats.FORMATS, name: formats.Format(**fields)})
+
+
+def refused(tmp_path, core, expected, name="onnx") -> str:
+    """The complaint of a refused writing, which leaves what was there and nothing else."""
+    file = tmp_path / "model"
+    file.write_text("old")
+    with pytest.raises(UserError) as error:
+        formats.write(name, core, file, expected)
+    assert file.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [file]
+    return str(error.value)
+
+
+@pytest.mark.parametrize("name", formats.FORMATS)
+def test_a_file_that_cannot_be_loaded_is_refused(tmp_path, core, expected, monkeypatch, name):
+    converting_to(monkeypatch, name, lambda _core, file: file.write_bytes(b"not a model"))
+    assert "the written file does not work without the project" in refused(tmp_path, core, expected, name)
+
+
+def test_a_file_of_another_network_is_refused(tmp_path, core, expected, monkeypatch, files):
+    converting_to(monkeypatch, "onnx", lambda _core, file: file.write_bytes((files / "model.onnx").read_bytes()))
+    other = {**expected, "policy": expected["policy"] + np.float32(2e-5)}
+    assert "ONNX: the written file differs from the network by" in refused(tmp_path, core, other)
+
+
+def test_a_file_for_one_board_alone_is_refused(tmp_path, core, expected, monkeypatch, files):
+    def convert(_core, file):
+        model = onnx.load(files / "model.onnx")
+        model.graph.input[0].type.tensor_type.shape.dim[0].dim_value = 1
+        onnx.save(model, file)
+
+    converting_to(monkeypatch, "onnx", convert)
+    assert "does not work" in refused(tmp_path, core, expected)
+
+
+def test_an_invalid_file_of_a_converter_that_reports_success_is_refused(tmp_path, core, expected, monkeypatch, files):
+    """What tf2onnx does with an operation it does not know: it says nothing and writes it under its own name."""
+
+    def export(_model, file, **_options):
+        model = onnx.load(files / "model.onnx")
+        model.graph.node[0].op_type = "BitwiseBitcast"
+        onnx.save(model, file)
+
+    monkeypatch.setattr(keras.Model, "export", export)
+    assert "ONNX: the file is not valid" in refused(tmp_path, core, expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "module", "line"),
+    [
+        ("onnx", "tf2onnx", 'the format onnx needs tf2onnx; to install it: pip install "distill[onnx]"'),
+        ("onnx", "onnxruntime", 'the format onnx needs onnxruntime; to install it: pip install "distill[onnx]"'),
+        (
+            "litert",
+            "ai_edge_litert",
+            'the format litert needs ai_edge_litert; to install it: pip install "distill[litert]"',
+        ),
+    ],
+)
+def test_a_missing_extra_is_one_line_with_the_command_that_installs_it(
+    tmp_path, core, expected, monkeypatch, name, module, line
+):
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda wanted: None if wanted == module else find(wanted))
+    assert refused(tmp_path, core, expected, name) == line
+
+
+def test_moves_may_differ_by_rounding_and_only_so():
+    logits = np.array([[0, 3, 2, 0, 0, 0, 0], [0, 3, 3, 0, 0, 0, 0], [-1e9] * 7])
+    expected = {"logits": logits, "move": np.array([1, 2, -1])}
+    rounded = logits.copy()
+    rounded[1, 1] += 4e-6
+
+    def difference(logits: np.ndarray, *moves: int) -> float:
+        return comparison.largest_difference(expected, {"logits": logits, "move": np.array(moves)})
+
+    assert difference(logits, 1, 2, -1) == 0
+    assert difference(rounded, 1, 1, -1) == pytest.approx(4e-6)
+    for wrong in ((rounded, 1, 2, -1), (logits, 1, 1, -1), (logits, 2, 2, -1), (logits, 1, 2, 3), (logits, -1, 2, -1)):
+        assert difference(*wrong) >= 1
