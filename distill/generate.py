@@ -3,26 +3,29 @@
     python -m distill.generate --games 5000
 
 writes shards of rows (`distill/data/schema.py`) and, last, a manifest to `data/games/`. Started again it
-goes on where it was stopped; more `--games` extend a finished run.
+goes on where it was stopped; more `--games` extend a finished run. `--cluster` has the workers of a Dask cluster
+play, `--shard-index` and `--num-shards` make one part of a run (docs/scaling.md).
 """
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from distill import cli
 from distill.cli import check, setting
-from distill.data import schema, shards
+from distill.data import mapping, schema, shards
+from distill.data.places import Folder, Place, place_of
+from distill.data.schema import DataError, Shard
 from distill.data.shards import RunSettings
 from distill.search import teacher
 
 PRESETS = {
-    "smoke": {"games": 12, "simulations": 100, "shard_games": 4, "out": Path("data/smoke-games")},
-    "cheap": {"simulations": 1000, "votes": 1, "shard_games": 2000, "out": Path("data/cheap-games")},
+    "smoke": {"games": 12, "simulations": 100, "shard_games": 4, "out": "data/smoke-games"},
+    "cheap": {"simulations": 1000, "votes": 1, "shard_games": 2000, "out": "data/cheap-games"},
 }
 
 
@@ -32,63 +35,115 @@ class GenerateConfig(RunSettings):
 
     games: int = setting(5000, "games in the finished run")
     workers: int | None = setting(None, "processes; none: one a core")
-    out: Path = setting(Path("data/games"), "folder of the shards and the manifest")
+    out: str = setting("data/games", "folder of the shards and the manifest, or a URL such as s3://bucket/games")
     restart: bool = setting(False, "delete what the folder holds of a run and begin anew")
+    cluster: str | None = setting(None, "address of a Dask scheduler whose workers play, such as tcp://head:8786")
+    shard_index: int | None = setting(None, "make only the part of this number, from 0, of a run cut into --num-shards")
+    num_shards: int = setting(1, "parts, each made by a command of its own, such as a job of a SLURM array")
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check(1 <= self.games <= 10**9, "games", self.games, "from 1 to 1,000,000,000")
         check(self.workers is None or 1 <= self.workers <= 1024, "workers", self.workers, "from 1 to 1024, or none")
+        check(self.out.strip() != "", "out", "(nothing)", "a folder or a URL")
+        check(1 <= self.num_shards <= 10**6, "num_shards", self.num_shards, "from 1 to 1,000,000")
+        part = self.shard_index
+        if part is None:
+            check(self.num_shards == 1, "num_shards", self.num_shards, "given together with --shard-index")
+        else:
+            check(0 <= part < self.num_shards, "shard_index", part, f"below --num-shards, which is {self.num_shards}")
+            check(not self.restart, "restart", "with --shard-index", "left out: it would delete what other parts made")
 
 
 def run(config: GenerateConfig) -> str:
-    """Make what is missing of the run, then its manifest."""
-    folder = config.out
-    if folder.exists() and not folder.is_dir():
-        raise cli.UserError(f"{folder}: is a file; --out names a folder")
-    with shards.locked(folder):
+    """Make what is missing of the run, or of one part of it, then the manifest once nothing is missing."""
+    place = place_of(config.out)
+    if isinstance(place, Folder) and place.path.exists() and not place.path.is_dir():
+        raise cli.UserError(f"{place}: is a file; --out names a folder")
+    is_part = config.shard_index is not None
+    with shards.locked(place, shared=is_part):
         if config.restart:
-            shards.delete(folder)
-        games = max(config.games, _finished_games(config, folder))
-        todo = shards.plan(config, games, folder)
+            shards.delete(place)
+        games = max(config.games, _finished_games(config, place))
+        indices = range(shards.shard_count(games, config.shard_games))[config.shard_index :: config.num_shards]
+        todo = shards.plan(config, games, place, indices if is_part else None)
         for line in todo.damaged:
             cli.say(f"made again: {line}")
-        if not todo.todo and (folder / schema.MANIFEST).exists():
-            manifest = schema.read_manifest(folder)
-            return f"finished before: {manifest['games']:,} games, {manifest['rows']:,} rows in {folder}"
-        (folder / schema.MANIFEST).unlink(missing_ok=True)
-        stored = json.dumps(cli.as_json(config), indent=1) + "\n"
-        schema.write_atomically(folder / "config.json", stored.encode())
-        teacher.warm_up()
-        made, seconds = _make(config, games, todo, folder)
-        manifest = shards.finish(config, [*todo.done, *made], folder)
+        if not todo.todo and (manifest := _manifest(config, place)):
+            return f"finished before: {manifest['games']:,} games, {manifest['rows']:,} rows in {place}"
+        place.delete(schema.MANIFEST)
+        again = dataclasses.replace(config, restart=False, cluster=None, shard_index=None, num_shards=1)
+        place.write("config.json", (json.dumps(cli.as_json(again), indent=1) + "\n").encode())
+        made, seconds = _make(config, games, todo, place)
+        done = [*todo.done, *made]
+        if is_part:
+            done, missing = _with_other_parts(config, games, place)
+            if missing:
+                return (
+                    f"part {config.shard_index} of {config.num_shards} is made: {len(indices):,} shards in {place} "
+                    f"({cli.duration(seconds)}); {missing:,} shards of other parts are missing, the last part to end "
+                    "writes the manifest"
+                )
+        manifest = shards.finish(config, done, place, tidy=not is_part)
     executed = sum(shard.simulations for shard in made)
     nominal = sum(shard.rows for shard in made) * config.simulations * config.votes
     speed = f"{executed / seconds / 1e6:.2f} M simulations/s"
     if config.savings != "off":
         speed += f" ({nominal / seconds / 1e6:.2f} M/s nominal)"
-    return f"{manifest['games']:,} games, {manifest['rows']:,} rows in {folder} ({cli.duration(seconds)}, {speed})"
+    return f"{manifest['games']:,} games, {manifest['rows']:,} rows in {place} ({cli.duration(seconds)}, {speed})"
 
 
-def _finished_games(config: GenerateConfig, folder: Path) -> int:
-    """Games of the finished run that the folder holds: fewer `--games` never take any away."""
-    if not (folder / schema.MANIFEST).exists():
-        return 0
-    manifest = schema.read_manifest(folder)
-    same = manifest.get("identity") == shards.identity(config)
-    return int(manifest["games"]) if same else 0
+def _manifest(config: GenerateConfig, place: Place) -> dict[str, object] | None:
+    """The manifest of this run; None where there is none, or one that cannot be read or is of another run."""
+    try:
+        content = place.read(schema.MANIFEST)
+    except FileNotFoundError:
+        return None
+    try:
+        manifest = schema.parse_manifest(f"{place}/{schema.MANIFEST}", content)
+    except DataError as error:
+        cli.say(f"made again: {error}")
+        return None
+    return manifest if manifest.get("identity") == shards.identity(config) else None
 
 
-def _make(config: GenerateConfig, games: int, todo: shards.Plan, folder: Path) -> tuple[list[shards.Shard], float]:
+def _finished_games(config: GenerateConfig, place: Place) -> int:
+    """Games of the finished run that lies there: fewer `--games` never take any away."""
+    manifest = _manifest(config, place)
+    return int(str(manifest["games"])) if manifest else 0
+
+
+def _with_other_parts(config: GenerateConfig, games: int, place: Place) -> tuple[list[Shard], int]:
+    """All shards of the run and how many it lacks; they are read only once none is missing."""
+    names = place.names()
+    wanted = range(shards.shard_count(games, config.shard_games))
+    if missing := sum(shards.shard_name(index) not in names for index in wanted):
+        return [], missing
+    whole = shards.plan(config, games, place)
+    return whole.done, len(whole.todo)
+
+
+def _make(config: GenerateConfig, games: int, todo: shards.Plan, place: Place) -> tuple[list[Shard], float]:
     began = time.monotonic()
-    made: list[shards.Shard] = []
-    before = sum(shard.games for shard in todo.done)
-    with cli.Progress(games, "games", done=before) as progress:
-        for shard in shards.make_locally(config, todo.todo, folder, config.workers or cli.cores()):
+    made: list[Shard] = []
+    of_part = sum(shard.games for shard in todo.done) + sum(task.games for task in todo.todo)
+    with cli.Progress(of_part, "games", done=sum(shard.games for shard in todo.done)) as progress:
+        for shard in _mapped(config, todo, place):
             made.append(shard)
             rate = sum(each.simulations for each in made) / (time.monotonic() - began)
             progress.advance(shard.games, f"{rate / 1e6:.2f} M simulations/s")
     return made, time.monotonic() - began
+
+
+def _mapped(config: GenerateConfig, todo: shards.Plan, place: Place) -> Iterator[Shard]:
+    """The shards still to be made, by the cluster or by processes of this machine."""
+    settings = shards.settings_of(config)
+    if not todo.todo:
+        return iter(())
+    if config.cluster:
+        return mapping.make_on_cluster(settings, todo.todo, place, config.cluster)
+    teacher.warm_up()
+    return mapping.make_locally(settings, todo.todo, place, config.workers or cli.cores())
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

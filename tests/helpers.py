@@ -68,24 +68,26 @@ def write_games(
     """A finished folder of games, as `generate` leaves it; returns the manifest."""
     identity = dict(identity or {"settings": {}, "search_version": 0, "seed": 0})
     run = hashlib.sha256(schema.canonical_json(identity).encode()).hexdigest()
-    metadata = {"schema_version": schema.SCHEMA_VERSION, "identity": identity, "run": run}
+    about = {"schema_version": schema.SCHEMA_VERSION, "kind": "games", "identity": identity, "run": run}
     games = table["game_id"].to_numpy()
     count = int(games.max()) + 1 if len(games) else 0
     shards = []
     for index, first in enumerate(range(0, count, shard_games)):
         part = table.filter(pa.array((games >= first) & (games < first + shard_games)))
         path = folder / f"shard-{index:05d}.parquet"
-        schema.write_table(path, part, metadata)
+        own = {"index": index, "first_game": first, "games": min(shard_games, count - first)}
+        schema.write_table(path, part, about | own)
         shards.append(
             {
                 "name": path.name,
-                "first_game": first,
-                "games": min(shard_games, count - first),
+                "first_game": own["first_game"],
+                "games": own["games"],
                 "rows": len(part),
+                "simulations": int(np.sum(part["simulations"].to_numpy())),
                 "sha256": schema.file_hash(path),
                 "content_hash": schema.content_hash(part),
             }
         )
-    manifest = metadata | {"games": count, "rows": len(table), "shards": shards}
+    manifest = about | {"games": count, "rows": len(table), "shards": shards}
     schema.write_manifest(folder, manifest)
     return manifest

@@ -1,6 +1,6 @@
 """The arrows of the project: who may import whom, read from the source, also through others.
 
-* A room imports rooms to its left only (game, search, data, nets, judge); the side modules import none.
+* A room imports rooms to its left only (game, search, data, nets, judge, web); the side modules import none.
 * The networks need `game/` alone; what trains them also reads `data/`.
 * Teacher and judge never meet: `generate`, `prepare` and `train` do not reach `judge/`.
 * Only `selfplay` and `reinforce` import other commands, and no room imports one.
@@ -24,10 +24,10 @@ import pytest
 import distill
 
 PACKAGE = Path(distill.__file__).parent
-ROOMS = ("game", "search", "data", "nets", "judge")
+ROOMS = ("game", "search", "data", "nets", "judge", "web")
 SIDE = {"cli", "provenance"}
 LOOPS = {"selfplay", "reinforce"}
-TRAINING = {"nets.training", "nets.history", "nets.checkpoint", "nets.agreement"}
+TRAINING = {"nets.training", "nets.history", "nets.checkpoint", "nets.run_folder", "nets.agreement", "nets.trainee"}
 """Training reads tables of `data/`, to the left of it; the networks and their saved form know the game alone."""
 COMPUTED = {"__main__", "nets"}
 """`__main__` imports the stage it is asked for; `nets.build` one of the networks beside it."""

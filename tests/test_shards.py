@@ -19,9 +19,9 @@ import pyarrow as pa
 import pytest
 
 from distill import generate
-from distill.data import schema, shards
-from distill.data.schema import DataError, matrix
-from distill.data.shards import RunSettings, Shard
+from distill.data import mapping, schema, shards
+from distill.data.schema import DataError, Shard, matrix
+from distill.data.shards import RunSettings
 from distill.game import rules
 from distill.game.rules import Position
 
@@ -257,14 +257,14 @@ RUN = RunSettings(simulations=60, shard_games=4)
 
 def test_a_killed_worker_costs_only_its_shard(reference: Path, tmp_path: Path) -> None:
     todo = shards.plan(RUN, 10, tmp_path).todo
-    made = list(shards.make_locally(RUN, todo, tmp_path, 2, die_once))
+    made = list(mapping.make_locally(RUN, todo, tmp_path, 2, die_once))
     assert {shard.name: shard.sha256 for shard in made} == hashes(reference)
 
 
 def test_a_shard_that_always_kills_is_reported_and_the_rest_is_made(reference: Path, tmp_path: Path) -> None:
     todo = shards.plan(RUN, 10, tmp_path).todo
     with pytest.raises(DataError, match=r"shard-00001\.parquet died 2 times"):
-        list(shards.make_locally(RUN, todo, tmp_path, 2, die_always))
+        list(mapping.make_locally(RUN, todo, tmp_path, 2, die_always))
     expected = hashes(reference)
     del expected["shard-00001.parquet"]
     assert hashes(tmp_path) == expected

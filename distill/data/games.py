@@ -10,6 +10,7 @@ checksums do not, and it costs about a second per gigabyte.
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,16 +34,15 @@ Columns = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shard:
-    """One file of a run: games `first_game` to `first_game + games - 1`."""
+class Shard(schema.Shard):
+    """A shard and the folder it lies in."""
 
-    path: Path
-    run: str
-    first_game: int
-    games: int
-    rows: int
-    sha256: str
-    content_hash: str
+    folder: Path
+
+    @property
+    def path(self) -> Path:
+        """The file. Raises DataError for a link that leads out of the folder."""
+        return schema.file_inside(self.folder, self.name)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,14 +90,8 @@ def open_run(folder: Path) -> Run:
     try:
         run = str(manifest["run"])
         int(run[:16], 16)
-        shards = tuple(
-            Shard(
-                path=folder / entry["name"],
-                run=run,
-                **{key: entry[key] for key in ("first_game", "games", "rows", "sha256", "content_hash")},
-            )
-            for entry in manifest["shards"]
-        )
+        entries = (schema.shard_of(entry) for entry in manifest["shards"])
+        shards = tuple(Shard(folder=folder, **dataclasses.asdict(entry)) for entry in entries)
         return Run(folder=folder, name=run, games=manifest["games"], rows=manifest["rows"], shards=shards)
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(f"{folder / schema.MANIFEST}: not the manifest of a run of games ({error})") from None
@@ -139,10 +133,12 @@ def verify(runs: Iterable[Run]) -> None:
     for path, expected in ((shard.path, shard.sha256) for run in runs for shard in run.shards):
         if not path.is_file():
             raise DataError(f"{path}: missing, though the manifest names it; start generate again to make it anew")
-        schema.check_schema(path, schema.read_metadata(path))
+        with schema.opened(path) as file:
+            schema.check_schema(path, schema.metadata_of(path, file), file)
         if schema.file_hash(path) != expected:
             raise DataError(
-                f"{path}: not the file the manifest describes (damaged or replaced); delete it and start generate again"
+                f"{path}: not the file the manifest describes (damaged or replaced); "
+                "start generate again to make it anew"
             )
 
 
@@ -151,14 +147,15 @@ def read(shard: Shard, columns: Sequence[str]) -> Iterator[Columns]:
 
     Raises DataError for values no run can hold.
     """
+    path = shard.path
     expected = pa.schema([ROW.field(name) for name in columns])
-    with pq.ParquetFile(shard.path) as file:
+    with pq.ParquetFile(path) as file:
         for batch in file.iter_batches(BATCH_ROWS, columns=list(columns)):
             try:
                 table = pa.Table.from_batches([batch]).select(expected.names).cast(expected)
                 rows = {name: _array(table[name]) for name in columns}
             except pa.ArrowException as error:
-                raise DataError(f"{shard.path}: {str(error).splitlines()[0]}") from None
+                raise DataError(f"{path}: {str(error).splitlines()[0]}") from None
             yield _checked(shard, rows)
 
 

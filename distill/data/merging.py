@@ -45,6 +45,7 @@ from distill import provenance
 from distill.cli import Progress
 from distill.data import games, parts, schema
 from distill.data.games import Columns
+from distill.data.majority import majority
 from distill.data.schema import PREPARED_ROW, TRAINING, VALIDATION
 from distill.game import rules
 
@@ -247,15 +248,6 @@ def _merged(group: Columns, split: int) -> tuple[pa.Table, NDArray[np.bool_]]:
         np.full(len(count), split, np.int8),
     ]
     return pa.table(columns, schema=PREPARED_ROW), own_mirror
-
-
-def majority(votes: NDArray[np.int64], visits: NDArray[np.int64]) -> NDArray[np.int8]:
-    """int8 (B,): the column with most votes, then most visits, then nearest the centre, then the lower; both (B, 7)."""
-    order = np.array(rules.COLUMNS_FROM_CENTRE)
-    votes, visits = votes[:, order], visits[:, order]
-    leading = np.where(votes == votes.max(axis=1, keepdims=True), visits, -1)
-    best: NDArray[np.int8] = order[leading.argmax(axis=1)].astype(np.int8)
-    return best
 
 
 def _by_ply(counts: NDArray[np.int64]) -> dict[str, int]:

@@ -11,7 +11,9 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -57,9 +59,63 @@ TRAINING, VALIDATION = 0, 1
 
 MANIFEST = "manifest.json"
 
+# A file may come from anywhere, so what it declares is compared with the most a run can hold (100,000 games
+# a shard, 100 votes a row) before memory is taken for it.
+SHARD_ROWS = 100_000 * 42
+VOTES = 100
+SHARD_BYTES = 1 << 30
+MANIFEST_BYTES = 1 << 28
+_ROW_BYTES = 400
+"""A raw row with 100 votes takes 164 bytes and the levels of its lists."""
+_FOOTER_STRING, _FOOTER_ENTRIES = 1 << 24, 1 << 20
+"""Bytes of a text and entries of a list in a Parquet footer."""
+
 
 class DataError(UserError):
     """Data on disk that cannot be used; the message is one line that names the file and what to do."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shard:
+    """What a manifest says of one shard, a file beside it: games `first_game` to `first_game + games - 1`."""
+
+    name: str
+    first_game: int
+    games: int
+    rows: int
+    simulations: int
+    sha256: str
+    content_hash: str
+
+
+def shard_of(entry: Mapping[str, Any]) -> Shard:
+    """A manifest's entry of a shard. Raises KeyError, TypeError or ValueError for what is none.
+
+    The name is a plain file name: a manifest from elsewhere must not reach outside its folder.
+    """
+    first_game, games, rows = (int(entry[key]) for key in ("first_game", "games", "rows"))
+    if first_game < 0 or not 0 <= games <= SHARD_ROWS or not 0 <= rows <= SHARD_ROWS:
+        raise ValueError(f"a shard of {games} games and {rows} rows from game {first_game} on")
+    name = entry["name"]
+    if not isinstance(name, str) or Path(name).name != name or name.startswith(".") or not name.isprintable():
+        raise ValueError(f"the name {name!r} is no plain file name")
+    return Shard(
+        name=name,
+        first_game=first_game,
+        games=games,
+        rows=rows,
+        simulations=int(entry.get("simulations", 0)),
+        sha256=str(entry["sha256"]),
+        content_hash=str(entry["content_hash"]),
+    )
+
+
+def file_inside(folder: Path, name: str) -> Path:
+    """The file of this name in a folder. Raises DataError for a link that leads out of it."""
+    path = folder / name
+    if path.is_symlink() and path.resolve().parent != folder.resolve():
+        raise DataError(f"{path}: a link that leads out of the folder; put the file itself in its place")
+    return path
 
 
 def canonical_json(value: Any) -> str:
@@ -92,46 +148,84 @@ def table_writer(sink: Any, schema: pa.Schema, metadata: Mapping[str, Any]) -> p
 
 def write_table(path: Path, table: pa.Table, metadata: Mapping[str, Any]) -> None:
     """Write one Parquet file atomically, with page checksums and `metadata` under the key "distill"."""
+    write_atomically(path, table_bytes(table, metadata))
+
+
+def table_bytes(table: pa.Table, metadata: Mapping[str, Any]) -> bytes:
+    """The bytes of such a file."""
     sink = pa.BufferOutputStream()
     with table_writer(sink, table.schema, metadata) as writer:
         writer.write_table(table)
-    write_atomically(path, sink.getvalue().to_pybytes())
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
+
+
+@contextmanager
+def opened(path: Path | str, content: bytes | None = None) -> Iterator[pq.ParquetFile]:
+    """A Parquet file, its pages verified as they are read; `content` are its bytes where it is not on a disk.
+
+    Raises DataError for what Arrow cannot read, here and inside the `with` block.
+    """
+    source = path if content is None else pa.BufferReader(content)
+    unreadable = (OSError, pa.ArrowException, OverflowError, MemoryError, ValueError, KeyError)  # found by fuzzing
+    try:
+        file = pq.ParquetFile(
+            source,
+            page_checksum_verification=True,
+            thrift_string_size_limit=_FOOTER_STRING,
+            thrift_container_size_limit=_FOOTER_ENTRIES,
+        )
+    except unreadable as error:
+        raise DataError(f"{path}: not a readable Parquet file ({_first_line(error)})") from None
+    try:
+        with file:
+            yield file
+    except unreadable as error:
+        raise DataError(f"{path}: damaged ({_first_line(error)})") from None
+
+
+def metadata_of(path: Path | str, file: pq.ParquetFile) -> dict[str, Any]:
+    """The "distill" metadata of an open file. Raises DataError where there is none."""
+    stored = (file.schema_arrow.metadata or {}).get(b"distill")
+    if stored is None:
+        raise DataError(f"{path}: not written by distill (no metadata)")
+    try:
+        metadata = json.loads(stored)
+    except (ValueError, RecursionError):
+        metadata = None
+    if not isinstance(metadata, dict):
+        raise DataError(f"{path}: not written by distill (its metadata are no JSON object)")
+    return metadata
 
 
 def read_metadata(path: Path) -> dict[str, Any]:
     """The "distill" metadata of a Parquet file. Raises DataError where there is none."""
-    try:
-        stored = (pq.read_schema(path).metadata or {}).get(b"distill")
-    except (OSError, pa.ArrowException) as error:
-        raise DataError(f"{path}: not a readable Parquet file ({_first_line(error)})") from None
-    if stored is None:
-        raise DataError(f"{path}: not written by distill (no metadata)")
-    metadata: dict[str, Any] = json.loads(stored)
-    return metadata
+    with opened(path) as file:
+        return metadata_of(path, file)
 
 
-def read_table(path: Path, schema: pa.Schema = ROW) -> tuple[pa.Table, dict[str, Any]]:
-    """A table and its metadata, checksums and schema verified.
+def read_table(
+    path: Path | str, schema: pa.Schema = ROW, content: bytes | None = None
+) -> tuple[pa.Table, dict[str, Any]]:
+    """A table and its metadata, checksums and schema verified; `content` are the bytes of a file on no disk.
 
     Raises DataError for a file that is truncated, damaged, foreign, of another schema version or
     without a column.
     """
-    metadata = read_metadata(path)
-    check_schema(path, metadata, schema)
-    try:
-        table = pq.read_table(path, page_checksum_verification=True)
-    except (OSError, pa.ArrowException) as error:
-        raise DataError(f"{path}: damaged ({_first_line(error)})") from None
-    return table.select(schema.names).cast(schema), metadata
+    with opened(path, content) as file:
+        metadata = metadata_of(path, file)
+        check_schema(path, metadata, file, schema)
+        table = file.read().select(schema.names)
+        return table.cast(schema), metadata
 
 
-def check_schema(path: Path, metadata: Mapping[str, Any], schema: pa.Schema = ROW) -> None:
-    """Raise DataError unless a file has this schema version and every column of `schema`, in its type."""
+def check_schema(path: Path | str, metadata: Mapping[str, Any], file: pq.ParquetFile, schema: pa.Schema = ROW) -> None:
+    """Raise DataError unless a file has this schema version and every column of `schema`, in its type and size."""
     version = metadata.get("schema_version")
     if version != SCHEMA_VERSION:
         advice = "update distill" if isinstance(version, int) and version > SCHEMA_VERSION else "generate it again"
         raise DataError(f"{path}: schema version {version}, this distill reads {SCHEMA_VERSION}; {advice}")
-    found = pq.read_schema(path)
+    found = file.schema_arrow
     for field in schema:
         if field.name not in found.names:
             raise DataError(f"{path}: column {field.name!r} is missing")
@@ -139,6 +233,22 @@ def check_schema(path: Path, metadata: Mapping[str, Any], schema: pa.Schema = RO
             raise DataError(
                 f"{path}: column {field.name!r} has type {found.field(field.name).type}, expected {field.type}"
             )
+    if schema is ROW:
+        _check_size(path, file.metadata)
+
+
+def _check_size(path: Path | str, footer: pq.FileMetaData) -> None:
+    """Raise DataError where a shard declares more than any run can hold."""
+    groups = [footer.row_group(index) for index in range(footer.num_row_groups)]
+    rows = sum(group.num_rows for group in groups)
+    if footer.num_rows > SHARD_ROWS or rows != footer.num_rows:
+        raise DataError(f"{path}: declares {footer.num_rows:,} rows, a shard holds {SHARD_ROWS:,} at most")
+    for group in groups:
+        chunks = [group.column(index) for index in range(group.num_columns)]
+        values = max((chunk.num_values for chunk in chunks), default=0)
+        size = sum(max(chunk.total_uncompressed_size, chunk.total_compressed_size) for chunk in chunks)
+        if group.num_rows < 0 or values > VOTES * group.num_rows or size > 10_000 + _ROW_BYTES * group.num_rows:
+            raise DataError(f"{path}: declares {size:,} bytes for {group.num_rows:,} rows, more than they can take")
 
 
 def _same_type(found: pa.DataType, expected: pa.DataType) -> bool:
@@ -182,17 +292,32 @@ def file_hash(path: Path) -> str:
 
 def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
     """Declare a folder complete."""
-    write_atomically(folder / MANIFEST, (json.dumps(manifest, indent=1) + "\n").encode())
+    write_atomically(folder / MANIFEST, manifest_bytes(manifest))
+
+
+def manifest_bytes(manifest: Mapping[str, Any]) -> bytes:
+    """A manifest as a file."""
+    return (json.dumps(manifest, indent=1) + "\n").encode()
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
     """The manifest of a complete folder. Raises DataError where it is missing or cannot be read."""
-    path = folder / MANIFEST
+    path = file_inside(folder, MANIFEST)
     try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
+        if path.stat().st_size > MANIFEST_BYTES:
+            raise DataError(f"{path}: {path.stat().st_size:,} bytes, more than any manifest has")
+        return parse_manifest(path, path.read_bytes())
     except FileNotFoundError:
         raise DataError(f"{folder}: no {MANIFEST}, so the run that writes it is not finished; start it again") from None
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({_first_line(error)})") from None
+
+
+def parse_manifest(path: Path | str, content: bytes) -> dict[str, Any]:
+    """The manifest in a file's bytes. Raises DataError where it is none of this schema version."""
+    try:
+        manifest = json.loads(content)
+    except (ValueError, RecursionError) as error:
         raise DataError(f"{path}: cannot be read ({_first_line(error)})") from None
     if not isinstance(manifest, dict) or manifest.get("schema_version") != SCHEMA_VERSION:
         version = manifest.get("schema_version") if isinstance(manifest, dict) else None

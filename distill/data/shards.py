@@ -1,9 +1,9 @@
-"""One shard of games as a pure function, and mapping it over a pool of processes.
+"""One shard of games as a pure function, and what a run of shards needs around it: plan, lock, manifest.
 
 `make_shard(settings, index, ...)` plays games [index * S, (index + 1) * S) and writes one Parquet
 file; the same settings and index give the same bytes anywhere. A run is that function mapped over
-its indices: whatever is missing or damaged is made, whatever is valid is kept, and the manifest
-comes last.
+its indices (`data/mapping.py`): whatever is missing or damaged is made, whatever is valid is kept, and the
+manifest comes last.
 """
 
 from __future__ import annotations
@@ -11,16 +11,11 @@ from __future__ import annotations
 import dataclasses
 import fcntl
 import hashlib
-import os
-import signal
-import threading
-import time
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -28,14 +23,13 @@ from numpy.typing import NDArray
 
 from distill import provenance
 from distill.cli import as_json, check, setting
-from distill.data import schema
-from distill.data.schema import DataError
+from distill.data import inspection, schema
+from distill.data.inspection import is_shard
+from distill.data.places import Folder, Place, place_of
+from distill.data.schema import DataError, Shard
 from distill.game.rules import CELLS, EMPTY, Position, is_over, legal_columns, play
 from distill.search import teacher
 from distill.search.teacher import SearchSettings
-
-KILLS_ALLOWED = 2
-"""A shard whose worker dies this often is given up and reported."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,17 +49,9 @@ class RunSettings(SearchSettings):
         check(1 <= self.shard_games <= 100_000, "shard_games", self.shard_games, "from 1 to 100,000")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Shard:
-    """What a manifest says of one shard file."""
-
-    name: str
-    first_game: int
-    games: int
-    rows: int
-    simulations: int
-    sha256: str
-    content_hash: str
+def settings_of(config: RunSettings) -> RunSettings:
+    """The settings alone of a config that may have more to it, such as a command's."""
+    return RunSettings(**{field.name: getattr(config, field.name) for field in dataclasses.fields(RunSettings)})
 
 
 def identity(settings: RunSettings) -> dict[str, Any]:
@@ -85,7 +71,19 @@ def shard_name(index: int) -> str:
     return f"shard-{index:05d}.parquet"
 
 
-def opening(settings: RunSettings, game: int) -> Position:
+class Openings(Protocol):
+    """What random openings depend on, beside the game."""
+
+    @property
+    def opening_moves(self) -> tuple[int, ...]:
+        """Fewest and most moves."""
+
+    @property
+    def seed(self) -> int:
+        """Of the run."""
+
+
+def opening(settings: Openings, game: int) -> Position:
     """The position a game's random opening leads to; an opening that ends the game is redrawn."""
     fewest, most = settings.opening_moves
     random = teacher.generator(settings.seed, game, 0)
@@ -127,6 +125,11 @@ def play_games(settings: RunSettings, first: int, count: int, lanes: int = teach
         "move": label,
         "outcome": record.result[game] * (1 - 2 * (plies_to_end % 2)),
     }
+    return as_table(columns)
+
+
+def as_table(columns: Mapping[str, NDArray[Any]]) -> pa.Table:
+    """A table in `schema.ROW` of arrays (B,) or (B, width) by name, each cast to its column's type."""
     return pa.table([_column(columns[field.name], field.type) for field in schema.ROW], schema=schema.ROW)
 
 
@@ -145,8 +148,8 @@ def _column(values: NDArray[Any], kind: pa.DataType) -> pa.Array:
     return pa.Array.from_buffers(kind, len(typed), [None, pa.py_buffer(typed)])
 
 
-def make_shard(settings: RunSettings, index: int, count: int, folder: Path) -> Shard:
-    """Play the first `count` games of shard `index` and write them to `folder`, atomically."""
+def make_shard(settings: RunSettings, index: int, count: int, folder: Path | Place) -> Shard:
+    """Play the first `count` games of shard `index` and write them to their place, whole or not at all."""
     first = index * settings.shard_games
     table = play_games(settings, first, count)
     run = identity(settings)
@@ -160,21 +163,14 @@ def make_shard(settings: RunSettings, index: int, count: int, folder: Path) -> S
         "games": count,
         "versions": provenance.versions("numba", "numpy", "pyarrow"),
     }
-    path = folder / shard_name(index)
-    schema.write_table(path, table, metadata)
-    return _describe(path, table, metadata)
+    content = schema.table_bytes(table, metadata)
+    place_of(folder).write(shard_name(index), content)
+    return inspection.describe(shard_name(index), table, metadata, hashlib.sha256(content).hexdigest())
 
 
-def _describe(path: Path, table: pa.Table, metadata: Mapping[str, Any]) -> Shard:
-    return Shard(
-        name=path.name,
-        first_game=metadata["first_game"],
-        games=metadata["games"],
-        rows=len(table),
-        simulations=int(schema.numbers(table["simulations"].combine_chunks()).sum(dtype=np.int64)),
-        sha256=schema.file_hash(path),
-        content_hash=schema.content_hash(table),
-    )
+def describe(path: Path, table: pa.Table, metadata: Mapping[str, Any]) -> Shard:
+    """What a manifest says of a shard that lies at `path`."""
+    return inspection.describe(path.name, table, metadata, schema.file_hash(path))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,82 +190,121 @@ class Plan:
     damaged: list[str]
 
 
-def plan(settings: RunSettings, games: int, folder: Path) -> Plan:
-    """Look through a folder; every shard found is read with its checksums.
+def plan(settings: RunSettings, games: int, folder: Path | Place, indices: Iterable[int] | None = None) -> Plan:
+    """Look through a run's place; every shard found is read with its checksums, and every row of it checked.
 
-    Raises DataError where the folder holds a run with other settings (naming the differences) or
-    files that are not a run's.
+    `indices` are the shards to look at; None means all of the run. Raises DataError where the place holds a run with
+    other settings (naming the differences) or files that are not a run's.
     """
-    _refuse_foreign(settings, folder)
+    return look_through(identity(settings), settings.shard_games, games, folder, indices)
+
+
+def look_through(
+    run: Mapping[str, Any], shard_games: int, games: int, folder: Path | Place, indices: Iterable[int] | None = None
+) -> Plan:
+    """What a place holds and lacks of the run with this identity; raises as `plan` does."""
+    place = place_of(folder)
+    names = place.names()
+    visible = [name for name in names if not name.startswith(".")]
+    if visible and not any(name in (schema.MANIFEST, "config.json") or is_shard(name) for name in visible):
+        raise DataError(f"{place}: holds files that are no games ({visible[0]}, ...); choose another --out")
+    listed = _listed(place) if schema.MANIFEST in names else {}
     done: list[Shard] = []
     todo: list[Task] = []
     damaged: list[str] = []
-    for index in range(-(-games // settings.shard_games)):
-        count = min(settings.shard_games, games - index * settings.shard_games)
-        path = folder / shard_name(index)
-        try:
-            table, metadata = schema.read_table(path) if path.exists() else (None, {})
-        except DataError as error:
-            damaged.append(str(error))
-            table = None
-        if table is not None and metadata.get("index") == index and metadata["games"] == count:
-            done.append(_describe(path, table, metadata))
-        else:
-            todo.append(Task(index=index, games=count))
+    ours = range(shard_count(games, shard_games)) if indices is None else indices
+    for index in ours:
+        name, count = shard_name(index), min(shard_games, games - index * shard_games)
+        if name in names:
+            found = inspection.inspect_shard(place, name, listed.get(name))
+            _refuse_foreign(run, place, found.metadata)
+            if found.violations:
+                more = f" and {len(found.violations) - 1} more violations" if len(found.violations) > 1 else ""
+                damaged.append(f"{place}/{found.violations[0]}{more}")
+            elif found.shard and (found.shard.first_game, found.shard.games) == (index * shard_games, count):
+                done.append(found.shard)
+                continue
+        todo.append(Task(index=index, games=count))
+    if indices is None:
+        for name in filter(is_shard, sorted({*names} - {shard_name(index) for index in ours})):
+            _refuse_foreign(run, place, inspection.inspect_shard(place, name).metadata)
     return Plan(done=done, todo=todo, damaged=damaged)
 
 
-def _refuse_foreign(settings: RunSettings, folder: Path) -> None:
-    if not folder.exists():
+def shard_count(games: int, shard_games: int) -> int:
+    """Shards of a run of so many games."""
+    return -(-games // shard_games)
+
+
+def _listed(place: Place) -> dict[str, Shard]:
+    """The shards in a manifest; none where it cannot be read, as it is written anew then."""
+    content = place.read(schema.MANIFEST)
+    try:
+        manifest = schema.parse_manifest(f"{place}/{schema.MANIFEST}", content)
+        return {entry["name"]: schema.shard_of(entry) for entry in manifest["shards"]}
+    except (DataError, KeyError, TypeError, ValueError):
+        return {}
+
+
+def _refuse_foreign(ours: Mapping[str, Any], place: Place, metadata: Mapping[str, Any] | None) -> None:
+    """Raise DataError where a shard's metadata are those of another run; a damaged shard has none and is made again."""
+    theirs = (metadata or {}).get("identity")
+    if not isinstance(theirs, dict):
         return
-    names = [path.name for path in folder.iterdir() if not path.name.startswith(".")]
-    shards = sorted(folder.glob("shard-*.parquet"))
-    if names and not shards and not {schema.MANIFEST, "config.json"} & set(names):
-        raise DataError(f"{folder}: holds files that are no games ({sorted(names)[0]}, ...); choose another --out")
-    ours = identity(settings)
-    for path in shards:
-        try:
-            theirs = schema.read_metadata(path).get("identity", {})
-        except DataError:
-            continue  # damaged: made again
-        differences = [
-            f"{name} {theirs.get(name)} there, {ours.get(name)} here"
-            for name in sorted({*ours, *theirs})
-            if ours.get(name) != theirs.get(name)
-        ]
-        if differences:
-            raise DataError(
-                f"{folder}: holds a run with other settings ({'; '.join(differences)}); "
-                "choose another --out, or --restart to delete it"
-            )
+    differences = [
+        f"{name} {theirs.get(name)} there, {ours.get(name)} here"
+        for name in sorted({*ours, *theirs})
+        if ours.get(name) != theirs.get(name)
+    ]
+    if differences:
+        raise DataError(
+            f"{place}: holds a run with other settings ({'; '.join(differences)}); "
+            "choose another --out, or --restart to delete it"
+        )
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Hold a folder for one writer; the lock goes with the process, however it ends."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".lock").open("w") as file:
+def locked(folder: Path | Place, shared: bool = False) -> Iterator[None]:
+    """Hold a folder for one writer, or for several that share it; the lock goes with the process, however it ends.
+
+    A place that is no folder has no lock: of two writers with the same settings each writes the same bytes.
+    """
+    place = place_of(folder)
+    if not isinstance(place, Folder):
+        yield
+        return
+    place.path.mkdir(parents=True, exist_ok=True)
+    with (place.path / ".lock").open("w") as file:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise DataError(
-                f"{folder}: another process is writing here; wait for it, or choose another --out"
-            ) from None
+            fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise DataError(f"{place}: another process is writing here; wait for it, or choose another --out") from None
         yield
 
 
-def delete(folder: Path) -> None:
-    """Remove a run's files, and nothing else, from a folder."""
-    (folder / schema.MANIFEST).unlink(missing_ok=True)
-    for path in [*folder.glob("shard-*.parquet"), *folder.glob(".shard-*")]:
-        path.unlink()
+def delete(folder: Path | Place) -> None:
+    """Remove a run's files, and nothing else, from its place."""
+    place = place_of(folder)
+    place.delete(schema.MANIFEST)  # first: what is half deleted is not complete
+    for name in place.names():
+        if is_shard(name) or name.startswith(".shard-"):
+            place.delete(name)
 
 
-def finish(settings: RunSettings, shards: list[Shard], folder: Path) -> dict[str, Any]:
-    """Declare a run complete: its manifest, written after all its shards."""
-    for leftover in folder.glob(".shard-*"):
-        leftover.unlink()
-    run = identity(settings)
+def finish(settings: RunSettings, shards: list[Shard], folder: Path | Place, tidy: bool = True) -> dict[str, Any]:
+    """Declare a run complete: its manifest, written after all its shards.
+
+    `tidy` removes what killed processes left behind; leave it off while others may be writing.
+    """
+    place = place_of(folder)
+    for name in place.names() if tidy else []:
+        if name.startswith(".shard-"):
+            place.delete(name)
+    return declare(identity(settings), shards, place)
+
+
+def declare(run: Mapping[str, Any], shards: list[Shard], folder: Path | Place) -> dict[str, Any]:
+    """Write and return the manifest of a run with this identity."""
     ordered = sorted(shards, key=lambda shard: shard.first_game)
     manifest = {
         "schema_version": schema.SCHEMA_VERSION,
@@ -283,66 +318,5 @@ def finish(settings: RunSettings, shards: list[Shard], folder: Path) -> dict[str
         "simulations": sum(shard.simulations for shard in ordered),
         "shards": [dataclasses.asdict(shard) for shard in ordered],
     }
-    schema.write_manifest(folder, manifest)
+    place_of(folder).write(schema.MANIFEST, schema.manifest_bytes(manifest))
     return manifest
-
-
-Work = Callable[[RunSettings, int, int, Path], Shard]
-
-
-def make_locally(
-    settings: RunSettings, tasks: list[Task], folder: Path, workers: int, work: Work = make_shard
-) -> Iterator[Shard]:
-    """Make shards in `workers` processes, yielding each as it is finished, in any order.
-
-    Each worker is a pool of one, so that a death is known to belong to its shard. That shard is
-    tried again; after two deaths DataError names it, once all others are made.
-    """
-    from joblib.externals.loky import ProcessPoolExecutor
-    from joblib.externals.loky.process_executor import BrokenProcessPool
-
-    def new_pool() -> Any:
-        return ProcessPoolExecutor(max_workers=1, initializer=_start_worker, initargs=(os.getpid(),))
-
-    waiting, kills, given_up = list(reversed(tasks)), dict.fromkeys(tasks, 0), list[Task]()
-    idle = [new_pool() for _ in range(min(workers, len(tasks)))]
-    busy: dict[Future[Shard], tuple[Task, Any]] = {}
-    try:
-        while waiting or busy:
-            while waiting and idle:
-                task, pool = waiting.pop(), idle.pop()
-                busy[pool.submit(work, settings, task.index, task.games, folder)] = (task, pool)
-            finished, _ = wait(busy, return_when=FIRST_COMPLETED)
-            for future in finished:
-                task, pool = busy.pop(future)
-                try:
-                    shard = future.result()
-                except BrokenProcessPool:
-                    kills[task] += 1
-                    (waiting if kills[task] < KILLS_ALLOWED else given_up).append(task)
-                    pool.shutdown(wait=False, kill_workers=True)
-                    pool = new_pool()
-                else:
-                    yield shard
-                idle.append(pool)
-    finally:
-        for pool in [*idle, *(pool for _, pool in busy.values())]:
-            pool.shutdown(wait=False, kill_workers=True)
-    if given_up:
-        names = ", ".join(shard_name(task.index) for task in given_up)
-        raise DataError(
-            f"{folder}: the worker making {names} died {KILLS_ALLOWED} times (out of memory?); "
-            "the other shards are finished; start the command again to retry"
-        )
-
-
-def _start_worker(parent: int) -> None:
-    """Ctrl-C is the parent's to handle, and a worker does not outlive it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(0.5)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()

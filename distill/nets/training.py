@@ -100,11 +100,14 @@ def learning_rate(recipe: Recipe, state: State) -> float:
 def compiled(core: keras.Model, recipe: Recipe) -> keras.Model:
     """The network with mask, loss and optimizer, ready for `train_on_batch`."""
     model = heads.played(core)
-    if recipe.optimizer == "adamw":
-        optimizer = keras.optimizers.AdamW(recipe.lr, weight_decay=recipe.weight_decay)
+    decay = recipe.weight_decay
+    optimizer = {
+        "adamw": lambda: keras.optimizers.AdamW(recipe.lr, weight_decay=decay),
+        "adam": lambda: keras.optimizers.Adam(recipe.lr),
+        "sgd": lambda: keras.optimizers.SGD(recipe.lr, momentum=0.9, weight_decay=decay, global_clipnorm=1.0),
+    }[recipe.optimizer]()
+    if recipe.optimizer != "adam":
         optimizer.exclude_from_weight_decay(var_names=["bias", "gamma", "beta"])
-    else:
-        optimizer = keras.optimizers.Adam(recipe.lr)
     losses: dict[str, Any] = {"logits": keras.losses.CategoricalCrossentropy(from_logits=True)}
     if heads.has_value(core):
         losses["value"] = keras.losses.MeanSquaredError()
