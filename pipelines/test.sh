@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# All that CI checks: lint, format, types, tests. Makes .venv where it is missing. Arguments go to pytest.
+# All that CI checks: lint, format, types, tests. Makes .venv and installs Chromium where they are missing. Arguments
+# go to pytest.
 #
 # Every check runs even when one before it has failed; the exit code is 0 only if all passed.
 set -euo pipefail
@@ -8,6 +9,7 @@ cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 source pipelines/setup.sh
 
 set_up dev,solver
+set_up_browser
 
 failed=0
 say 'ruff check'
