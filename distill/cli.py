@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import io
 import json
 import os
 import shlex
@@ -73,6 +74,10 @@ def parse(
     parser.add_argument("--config", type=Path, metavar="FILE", help="a JSON file of values, as stored beside outputs")
     for field in dataclasses.fields(config_class):  # type: ignore[arg-type]
         _add_flag(parser, field, hints[field.name])
+    for word in arguments or ():
+        if not word.isprintable() and any("\udc80" <= character <= "\udcff" for character in word):
+            shown = word.encode("ascii", "replace").decode()
+            parser.error(f"{shown} cannot be read in this locale; set LC_ALL=C.UTF-8, or PYTHONUTF8=1")
     given = vars(parser.parse_args(arguments))
     values: dict[str, Any] = dict((presets or {}).get(given.pop("preset", None) or "", {}))
     if path := given.pop("config", None):
@@ -213,6 +218,7 @@ def main(
 ) -> int:
     """Parse, run and report one command; the return value is the exit code."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
+    _print_whatever_the_locale()
     try:
         config = parse(config_class, arguments, presets, prog=f"distill {stage}")
     except SystemExit as stop:
@@ -235,6 +241,13 @@ def main(
         for number, handler in previous.items():
             signal.signal(number, handler)
     return 0
+
+
+def _print_whatever_the_locale() -> None:
+    """An ASCII-only locale shows `?` in place of other characters, instead of ending the command."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 def _interrupt(number: int, _frame: Any) -> NoReturn:
