@@ -86,7 +86,7 @@ def main() -> None:
     parser.add_argument("--model", type=Path, help="folder or .keras file; none: a fresh column net")
     parser.add_argument("--precision", choices=("float32", "bfloat16"), default="float32")
     parser.add_argument("--games", type=int, default=512)
-    parser.add_argument("--lanes", type=int, default=256)
+    parser.add_argument("--lanes", type=int, default=512)
     parser.add_argument("--simulations", type=int, nargs="+", default=(100, 600))
     parser.add_argument("--root", choices=("puct", "gumbel"), default="puct")
     parser.add_argument("--seconds", type=float, default=8, help="given to each measurement of the peak")

@@ -72,8 +72,11 @@ def run(config: TrainConfig) -> str:
         _clear(out)
     _claim(out, config, prepared)
     if (out / METRICS).is_file():
-        metrics = json.loads((out / METRICS).read_text(encoding="utf-8"))
-        return f"{_result(out, metrics)} (finished before, nothing to do; --restart begins anew)"
+        try:
+            result = _result(out, json.loads((out / METRICS).read_text(encoding="utf-8")))
+        except (ValueError, KeyError, TypeError):
+            raise cli.UserError(f"{out / METRICS}: cannot be read; --restart begins anew") from None
+        return f"{result} (finished before, nothing to do; --restart begins anew)"
 
     source, rows = _validation_rows(config)  # before the long part: what is wrong with them shows now
     nets.start_backend()

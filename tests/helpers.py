@@ -91,3 +91,9 @@ def write_games(
     manifest = about | {"games": count, "rows": len(table), "shards": shards}
     schema.write_manifest(folder, manifest)
     return manifest
+
+
+def same_manifest(one: Path, other: Path) -> bool:
+    """Whether two folders declare the same run; the commit may have changed in between."""
+    first, second = schema.read_manifest(one), schema.read_manifest(other)
+    return first | {"commit": None} == second | {"commit": None}

