@@ -25,4 +25,6 @@ say '3/4  that network plays, with a search of 50 simulations a move'
 say '4/4  the network that ships learns from those games'
 "$python" -m distill.train --arch column --data data/games-puct --value-target blend \
   --precision "$precision" --epochs 13 --out "$out"
-"$python" -m distill.evaluate "$out" uct:1000 teacher:10000 uct:100000 --out "$out/evaluation"
+"$python" -m distill.evaluate "$out" "$out@value" uct:100 uct:1000 teacher:10000 --out "$out/evaluation"
+say 'the card again, now with the grades'
+"$python" -m distill.export "$out"
