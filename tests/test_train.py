@@ -317,7 +317,8 @@ def test_the_metrics_are_counted_on_the_rows_they_name(run_folder):
     assert 0 < metrics["rows_unseen"] <= metrics["rows_all"]
     hits = sum(ply["agreement_all"] * ply["rows_all"] for ply in metrics["by_ply"].values())
     assert metrics["agreement_all"] == pytest.approx(hits / metrics["rows_all"])
-    assert f"| agreement_all | {metrics['agreement_all']} |" in (run_folder / "saved_model" / "README.md").read_text()
+    card = (run_folder / "saved_model" / "README.md").read_text()
+    assert f"{metrics['agreement_all']:.1%} agrees with the teacher's label" in card
 
 
 def test_agreement_is_measured_on_the_shipped_rows_once_they_are_complete(games, tmp_path, monkeypatch):

@@ -230,7 +230,7 @@ def asked(page, server: str, player: str, moves: str) -> dict:
 
 def test_the_networks_policy_and_value_are_shown(page, server):
     start(page, FULL_LEFT)
-    reply = asked(page, server, "cnn", FULL_LEFT)
+    reply = asked(page, server, page.input_value("#network-who"), FULL_LEFT)
     percents = [round(100 * share) for share in reply["policy"]]
     shown = cells_of(page, "network")
     assert [0 if text == "<1" else int(text) for text in shown] == percents
