@@ -121,29 +121,31 @@ def make_on_cluster(
     except (OSError, ValueError) as error:
         line = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise UserError(f"--cluster {address}: no scheduler answers there ({line})") from None
-    waiting, given_up = list(reversed(tasks)), list[Task]()
-    busy: dict[Any, Task] = {}
+    suspects, busy = list(tasks), dict[Any, Task]()
     try:
         threads = _threads(client, address)
-        while waiting or busy:
-            while waiting and len(busy) < TASKS_A_THREAD * threads:
-                task = waiting.pop()
-                busy[client.submit(work, settings, task.index, task.games, place, pure=False)] = task
-            for future in _finished(client, address, list(busy)):
-                task = busy.pop(future)
-                try:
-                    shard = future.result()
-                except KilledWorker:
-                    given_up.append(task)
-                    continue
-                _require_there(place, shard)
-                yield shard
+        # Dask blames every shard that waited on a worker that died: those it gives up are tried once more, each alone.
+        for in_hand in (TASKS_A_THREAD * threads, 1):
+            waiting, suspects = list(reversed(suspects)), []
+            while waiting or busy:
+                while waiting and len(busy) < in_hand:
+                    task = waiting.pop()
+                    busy[client.submit(work, settings, task.index, task.games, place, pure=False)] = task
+                for future in _finished(client, address, list(busy)):
+                    task = busy.pop(future)
+                    try:
+                        shard = future.result()
+                    except KilledWorker:
+                        suspects.append(task)
+                        continue
+                    _require_there(place, shard)
+                    yield shard
     finally:
         if client.status == "running":
             client.cancel(list(busy), force=True)
         client.close(timeout=5)
-    if given_up:
-        raise _killers(folder, given_up, "died again and again (out of memory?)")
+    if suspects:
+        raise _killers(folder, suspects, "died again and again (out of memory?)")
 
 
 def _finished(client: Any, address: str, futures: list[Any]) -> list[Any]:
