@@ -19,10 +19,10 @@ from typing import Any
 
 from distill import cli, nets, provenance
 from distill.data import schema, tables
-from distill.game.encoding import ENCODING_VERSION
+from distill.nets import run_folder
 from distill.nets.recipe import Recipe
+from distill.nets.run_folder import CONFIG, METRICS, RUN
 
-CONFIG, RUN, METRICS = "config.json", "run.json", "metrics.json"
 OWN_FILES = (CONFIG, RUN, METRICS, "checkpoint.npz", "best.keras", "last.keras", "history.csv", "curves.png", "events")
 """What a run leaves in its folder beside the exported model, which stays until another takes its place."""
 
@@ -102,7 +102,7 @@ def run(config: TrainConfig) -> str:
         publish.publish(best, out, publish.facts_of_run(out) | metrics)
     else:
         print(f"no SavedModel from this backend; KERAS_BACKEND=tensorflow python -m distill.export {out} writes it")
-    schema.write_atomically(out / METRICS, (json.dumps(metrics, indent=1) + "\n").encode())
+    run_folder.write_json(out / METRICS, metrics)
     return _result(out, metrics)
 
 
@@ -120,31 +120,7 @@ def _claim(out: Path, config: TrainConfig, prepared: tables.Prepared) -> None:
     """Write the run's settings into its folder, or check that they are the ones found there. Raises UserError."""
     settings = cli.as_json(dataclasses.replace(config, restart=False))
     identity = {name: value for name, value in settings.items() if name not in ("out", "data", "prepared", "restart")}
-    identity["prepared data"] = prepared.manifest["prepared"]
-    if (out / RUN).is_file():
-        try:
-            stored = json.loads((out / RUN).read_text(encoding="utf-8"))["identity"]
-        except (ValueError, KeyError, TypeError):
-            raise cli.UserError(f"{out / RUN}: cannot be read; --restart begins anew") from None
-        if difference := _difference(stored, identity):
-            raise cli.UserError(
-                f"{out} holds a run with other settings ({difference}); name another --out, or --restart begins anew"
-            )
-        return
-    about = {
-        "identity": identity,
-        "versions": provenance.versions("keras", "numpy", "tensorflow"),
-        "commit": provenance.commit(),
-        "schema_version": schema.SCHEMA_VERSION,
-        "encoding_version": ENCODING_VERSION,
-    }
-    schema.write_atomically(out / CONFIG, (json.dumps(settings, indent=1) + "\n").encode())
-    schema.write_atomically(out / RUN, (json.dumps(about, indent=1) + "\n").encode())
-
-
-def _difference(stored: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    names = sorted({*stored, *now})
-    return ", ".join(f"{n}: {stored.get(n)} → {now.get(n)}" for n in names if stored.get(n) != now.get(n))
+    run_folder.claim(out, settings, identity | {"prepared data": prepared.manifest["prepared"]})
 
 
 def _clear(out: Path) -> None:

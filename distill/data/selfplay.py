@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from distill import provenance
-from distill.cli import as_json, check, setting
+from distill.cli import as_json, setting
 from distill.data import schema, shards
 from distill.data.schema import Shard
 from distill.search import puct
@@ -39,11 +39,7 @@ class SelfPlaySettings(PuctSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        opening = " ".join(map(str, self.opening_moves))
-        valid = len(self.opening_moves) == 2 and 0 <= self.opening_moves[0] <= self.opening_moves[-1] <= 20
-        check(valid, "opening_moves", opening, "two numbers, fewest and most, from 0 to 20")
-        check(0 <= self.seed < 2**64, "seed", self.seed, "from 0 to 2^64 - 1")
-        check(1 <= self.shard_games <= 100_000, "shard_games", self.shard_games, "from 1 to 100,000")
+        shards.check_games(self)
 
 
 def identity(settings: SelfPlaySettings, network: str) -> dict[str, Any]:

@@ -42,11 +42,16 @@ class RunSettings(SearchSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        opening = " ".join(map(str, self.opening_moves))
-        valid = len(self.opening_moves) == 2 and 0 <= self.opening_moves[0] <= self.opening_moves[-1] <= 20
-        check(valid, "opening_moves", opening, "two numbers, fewest and most, from 0 to 20")
-        check(0 <= self.seed < 2**64, "seed", self.seed, "from 0 to 2^64 - 1")
-        check(1 <= self.shard_games <= 100_000, "shard_games", self.shard_games, "from 1 to 100,000")
+        check_games(self)
+
+
+def check_games(settings: Any) -> None:
+    """Raise ValueError unless a run's `opening_moves`, `seed` and `shard_games` can be, whatever its search."""
+    moves = settings.opening_moves
+    valid = len(moves) == 2 and 0 <= moves[0] <= moves[-1] <= 20
+    check(valid, "opening_moves", " ".join(map(str, moves)), "two numbers, fewest and most, from 0 to 20")
+    check(0 <= settings.seed < 2**64, "seed", settings.seed, "from 0 to 2^64 - 1")
+    check(1 <= settings.shard_games <= 100_000, "shard_games", settings.shard_games, "from 1 to 100,000")
 
 
 def settings_of(config: RunSettings) -> RunSettings:

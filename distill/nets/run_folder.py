@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from distill import cli, provenance
-from distill.data.schema import write_atomically
+from distill.data.schema import SCHEMA_VERSION, write_atomically
 from distill.game.encoding import ENCODING_VERSION
 
 CONFIG, RUN, METRICS = "config.json", "run.json", "metrics.json"
@@ -42,6 +42,7 @@ def claim(out: Path, settings: Mapping[str, Any], identity: Mapping[str, Any]) -
         "identity": dict(identity),
         "versions": provenance.versions("keras", "numpy", "tensorflow"),
         "commit": provenance.commit(),
+        "schema_version": SCHEMA_VERSION,
         "encoding_version": ENCODING_VERSION,
     }
     write_json(out / CONFIG, settings)
