@@ -38,3 +38,26 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "saved_model" / "older").touch()
     assert export.main([str(folder), "--formats", "onnx,savedmodel,litert"]) == 0
     return folder
+
+
+@pytest.fixture
+def small_networks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands build the tiny network in place of the one they are asked for."""
+    from selfplay_helpers import tiny
+
+    from distill import nets
+
+    monkeypatch.setattr(nets, "build", lambda arch, value_head=False, precision="float32": tiny(value_head))
+
+
+@pytest.fixture(scope="session")
+def three_runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Folders of three small runs of self-play games."""
+    import dataclasses
+
+    from selfplay_helpers import SETTINGS, play_into
+
+    folders = [tmp_path_factory.mktemp("games") / str(seed) for seed in range(3)]
+    for seed, folder in enumerate(folders):
+        play_into(folder, 8, dataclasses.replace(SETTINGS, seed=seed, opening_moves=(0, 1)))
+    return folders

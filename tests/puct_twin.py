@@ -1,4 +1,4 @@
-"""The slow twin of `search/puct.py` and `search/grove.py`: the same searches in plain Python, on lists instead of bits.
+"""The slow twin of `search/puct.py`: the same searches in plain Python, on lists instead of bits.
 
 It shares no code with `distill.search`. For the same draws and the same answers of a network it must grow the same
 tree: the same visits, labels and moves.

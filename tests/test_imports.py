@@ -1,6 +1,6 @@
 """The arrows of the project: who may import whom, read from the source, also through others.
 
-* A room imports rooms to its left only (game, search, data, nets, judge, web); the side modules import none.
+* A room imports rooms to its left only (game, search, data, nets, judge, web, loop); the side modules import none.
 * The networks need `game/` alone; what trains them also reads `data/`.
 * Teacher and judge never meet: `generate`, `prepare` and `train` do not reach `judge/`.
 * Only `selfplay` and `reinforce` import other commands, and no room imports one.
@@ -24,7 +24,7 @@ import pytest
 import distill
 
 PACKAGE = Path(distill.__file__).parent
-ROOMS = ("game", "search", "data", "nets", "judge", "web")
+ROOMS = ("game", "search", "data", "nets", "judge", "web", "loop")
 SIDE = {"cli", "provenance"}
 LOOPS = {"selfplay", "reinforce"}
 TRAINING = {"nets.training", "nets.history", "nets.checkpoint", "nets.run_folder", "nets.agreement", "nets.trainee"}

@@ -8,8 +8,6 @@
 - the number of lanes and the cache change nothing; every game depends on its own seed alone;
 - positions where the game ends are exact: a full tree of a late position has the game's value;
 - noise and temperature do what they say: none in the quiet search, more of it spreads the visits;
-- halving gives the columns left equally many visits; with few simulations the best of the considered gets the most;
-- a playout by the network's moves ends with the game's result, and forced games have forced values;
 - wrong settings are refused by name.
 """
 
@@ -21,59 +19,16 @@ from typing import Any
 import numpy as np
 import puct_twin
 import pytest
+from puct_helpers import BLOCK, LOST, STARTS, WIN, bits, look, one_answer, predict, random_positions, uniform
 from twin import Board
 
 from distill.game import rules
 from distill.game.rules import Position, from_moves, mirror, parse_board
 from distill.search import puct
-from distill.search.puct import PuctSettings, by_playouts, halving_schedule, play, quiet, search
+from distill.search.puct import PuctSettings, play, quiet, search
 from distill.search.teacher import generator
 
 COLUMNS = 7
-
-
-def hashed(word: int) -> float:
-    """A number in [0, 1) that looks random, a function of the word."""
-    word = (word ^ (word >> 31)) * 0x9E3779B97F4A7C15 % 2**64
-    word = (word ^ (word >> 29)) * 0xBF58476D1CE4E5B9 % 2**64
-    return (word ^ (word >> 32)) % 2**53 / 2**53
-
-
-def one_answer(current: int, mask: int) -> tuple[list[float], float]:
-    """Some network: any logits and value, a function of the position."""
-    word = current * 3 + mask * 5
-    return [3 * hashed(word + 1000 * column) for column in range(COLUMNS)], 1.6 * hashed(word + 1) - 0.8
-
-
-def predict(current: Any, mask: Any) -> tuple[Any, Any]:
-    answers = [one_answer(*pair) for pair in zip(current.tolist(), mask.tolist(), strict=True)]
-    return np.array([logits for logits, _ in answers], np.float32), np.array(
-        [value for _, value in answers], np.float32
-    )
-
-
-def uniform(current: Any, mask: Any) -> tuple[Any, Any]:
-    """A network that knows nothing."""
-    return np.zeros((len(current), COLUMNS), np.float32), np.zeros(len(current), np.float32)
-
-
-def refuse(current: Any, mask: Any) -> tuple[Any, Any]:
-    raise AssertionError("the network was asked")
-
-
-def bits(*positions: Position) -> tuple[Any, Any]:
-    return (
-        np.array([position.current for position in positions], np.uint64),
-        np.array([position.mask for position in positions], np.uint64),
-    )
-
-
-def look(settings: PuctSettings, *positions: Position, network: Any = uniform, seed: int = 5) -> Any:
-    """The record of one search of each position."""
-    return search(*bits(*positions), settings, network, seeds=range(seed, seed + len(positions)))
-
-
-STARTS = [from_moves(moves) for moves in ("", "4", "44442", "123", "443526", "33334444")]
 TWIN_STARTS = [from_moves(moves) for moves in ("444444333", "1234567712345", "22334")]
 
 KINDS = {
@@ -148,32 +103,6 @@ def test_a_reused_tree_saves_evaluations():
     assert asked(True) <= 1
     # Without reuse the cache answers what the tree before has seen, so evaluations are no more than simulations.
     assert asked(False) <= 1
-
-
-WIN = """
-    . . . . . . .
-    . . . . . . .
-    . . . . . . .
-    . . . . . . .
-    O O . . . . .
-    X X X . . . O
-"""
-LOST = """
-    . . . . . . .
-    . . . . . . .
-    . . . . . . .
-    . . . . . . .
-    . . O O . . .
-    . . X X X . .
-"""
-BLOCK = """
-    . . . . . . .
-    . . . . . . .
-    . . . . . . .
-    . . . . . . .
-    X . . . . . .
-    X O O O . . X
-"""
 
 
 @pytest.mark.parametrize("root", ["puct", "gumbel"])
@@ -282,21 +211,8 @@ def _worth(position: Position) -> int:
     return max((-_worth(rules.play(position, column)) for column in columns), default=0)
 
 
-def _positions(stones: int, count: int) -> list[Position]:
-    """Random positions of so many stones that are not over."""
-    rng, found = np.random.default_rng(2), list[Position]()
-    while len(found) < count:
-        position = rules.EMPTY
-        while position.ply < stones and not rules.is_over(position):
-            columns = rules.legal_columns(position)
-            position = rules.play(position, columns[rng.integers(len(columns))])
-        if not rules.is_over(position):
-            found.append(position)
-    return found
-
-
-def test_late_positions_are_decided_exactly_whatever_the_network_says():
-    positions = _positions(33, 30)
+def test_laterandom_positions_are_decided_exactly_whatever_the_network_says():
+    positions = random_positions(33, 30)
     record = look(quiet(PuctSettings(simulations=4000)), *positions, network=predict)
     worth = [_worth(position) for position in positions]
     assert {-1, 1} <= set(worth)
@@ -332,68 +248,6 @@ def test_the_search_prefers_what_the_network_prefers():
 
     record = look(quiet(PuctSettings(simulations=50)), rules.EMPTY, network=likes_column_2)
     assert record.label[0, 0] == 2
-
-
-@pytest.mark.parametrize(("simulations", "considered"), [(16, 4), (32, 7), (7, 7), (5, 7), (100, 7), (3, 1)])
-def test_halving_gives_those_left_equally_many_visits(simulations: int, considered: int):
-    turns = halving_schedule(simulations, considered)
-    assert len(turns) == simulations
-    visits = [0] * considered
-    for turn in turns:  # the schedule never asks for a column that no column could be
-        visits[visits.index(turn)] += 1
-    assert sum(visits) == simulations
-    if simulations >= 2 * considered and considered > 1:
-        assert sorted(visits)[-2] >= sorted(visits)[-1] - 1  # two finalists
-    assert min(visits) >= (1 if simulations >= considered else 0)
-
-
-def test_a_gumbel_root_of_few_simulations_improves_on_the_policy():
-    """The value of a lost reply is seen in one visit a column, and the policy recorded turns away from it."""
-    position = parse_board(BLOCK)
-
-    def wants_column_6(current: Any, mask: Any) -> Any:
-        logits, value = uniform(current, mask)
-        logits[:, 6] = 5.0
-        return logits, value
-
-    settings = PuctSettings(simulations=7, root="gumbel", noise_fraction=0.0, c_scale=1.0)
-    record = look(settings, position, network=wants_column_6)
-    assert record.label[0, 0] == 4
-    assert record.visits[0, 0, 4] > 990
-    assert record.visits[0, 0].sum() == 1000
-
-
-def test_a_playout_by_the_network_ends_with_the_result_of_the_game():
-    def plays_to_the_right(current: Any, mask: Any) -> Any:
-        logits, value = uniform(current, mask)
-        return logits + 80 * np.arange(COLUMNS, dtype=np.float32), value
-
-    def result(position: Position) -> int:
-        """For the side to move, when both always play the last column that is open."""
-        if rules.is_won(position):
-            return -1
-        columns = rules.legal_columns(position)
-        return -result(rules.play(position, columns[-1])) if columns else 0
-
-    positions = _positions(12, 20) + _positions(33, 10)
-    logits, value = by_playouts(plays_to_the_right, seed=1)(*bits(*positions))
-    assert value.tolist() == [result(position) for position in positions]
-    assert set(value.tolist()) >= {-1.0, 1.0}
-    assert logits[0].tolist() == [0, 80, 160, 240, 320, 400, 480]
-
-
-def test_a_playout_depends_on_the_position_and_the_seed_alone():
-    positions = _positions(8, 30)
-    together = by_playouts(uniform, seed=1)(*bits(*positions))[1]
-    alone = [by_playouts(uniform, seed=1)(*bits(position))[1][0] for position in positions]
-    assert together.tolist() == alone
-    assert together.tolist() != by_playouts(uniform, seed=2)(*bits(*positions))[1].tolist()
-
-
-def test_playouts_value_the_leaves_of_a_search():
-    settings = quiet(PuctSettings(simulations=100))
-    record = look(settings, parse_board(BLOCK), network=by_playouts(uniform))
-    assert record.label[0, 0] == 4
 
 
 @pytest.mark.parametrize(

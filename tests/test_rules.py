@@ -171,6 +171,14 @@ def test_legal_mask_agrees_with_legal_columns(position: Position):
 
 
 @given(positions)
+def test_a_stone_lands_where_playing_puts_it_and_nowhere_in_a_full_column(position: Position):
+    (cells,) = rules.landing(np.array([position.mask], np.uint64)).tolist()
+    for column in range(rules.COLUMNS):
+        legal = rules.is_legal(position, column)
+        assert cells[column] == (rules.play(position, column).mask ^ position.mask if legal else 0)
+
+
+@given(positions)
 def test_the_mirror_commutes_with_playing(position: Position):
     mirrored = rules.mirror(position)
     assert rules.mirror(mirrored) == position

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from distill import provenance
 from distill.data import schema
 from distill.data.schema import ROW, TRAINING, VALIDATION, DataError
+from distill.game.mixing import GOLDEN, mix
 
 BATCH_ROWS = 1 << 17
 """Rows decoded at a time: about 10 MB of arrays."""
@@ -120,12 +121,8 @@ def in_validation(run: str, game_ids: NDArray[np.integer[Any]], fraction: float)
     So a game keeps its split when the run is extended, when other runs are added, and on any machine,
     and the validation games of a smaller fraction are among those of a larger one.
     """
-    state = np.atleast_1d(game_ids).astype(np.uint64) + np.uint64(1)
-    state = state * np.uint64(0x9E3779B97F4A7C15) + np.uint64(int(run[:16], 16))
-    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    state = (state ^ (state >> np.uint64(31))) >> np.uint64(11)
-    return state.astype(np.float64) / 2.0**53 < fraction
+    state = game_ids.astype(np.uint64) * np.uint64(GOLDEN) + np.uint64(int(run[:16], 16))
+    return (mix(state) >> np.uint64(11)).astype(np.float64) / 2.0**53 < fraction
 
 
 def verify(runs: Iterable[Run]) -> None:

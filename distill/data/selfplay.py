@@ -23,6 +23,7 @@ from distill.data import schema, shards
 from distill.data.schema import Shard
 from distill.search import puct
 from distill.search.grove import Record
+from distill.search.policy_playout import by_playouts
 from distill.search.puct import Predict, PuctSettings
 
 
@@ -96,7 +97,7 @@ def make(
                 np.array([start.current for start in starts], np.uint64),
                 np.array([start.mask for start in starts], np.uint64),
                 settings,
-                puct.by_playouts(predict, settings.seed) if settings.leaves == "playout" else predict,
+                by_playouts(predict, settings.seed) if settings.leaves == "playout" else predict,
                 seed=settings.seed,
                 games=numbers.tolist(),
                 lanes=lanes,

@@ -155,6 +155,14 @@ def legal_mask(mask: NDArray[np.uint64]) -> NDArray[np.bool_]:
     return playable
 
 
+def landing(mask: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """uint64 (B, 7), the cell a stone in each column falls on, as a bit; 0 for a full column; `mask` is (B,)."""
+    columns = np.array([column_bits(column) for column in range(COLUMNS)], np.uint64)
+    bottoms = np.array([1 << (BITS_PER_COLUMN * column) for column in range(COLUMNS)], np.uint64)
+    cells: NDArray[np.uint64] = (np.asarray(mask, np.uint64)[:, None] + bottoms) & columns
+    return cells
+
+
 def problem_with(position: Position) -> str | None:
     """Why two integers are no position that a game can pass through, or None.
 

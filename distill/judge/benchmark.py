@@ -24,9 +24,10 @@ from distill import cli
 from distill.data.benchmark import FILE, GradedBoards, to_table
 from distill.data.schema import SCHEMA_VERSION, write_table
 from distill.game.encoding import bitboards
+from distill.game.mixing import mix
 from distill.game.rules import EMPTY, canonicalise, is_over, legal_columns, play
 from distill.judge.match import Opening, Pairing, play_games
-from distill.judge.players import Choices, Player, RandomPlayer, make, mix
+from distill.judge.players import Choices, Player, RandomPlayer, make
 from distill.judge.solver import Solver, moves_to_end, score_boards
 from distill.judge.strata import Stratum, all_strata, best_scores
 from distill.judge.tactics import Boards

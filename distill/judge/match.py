@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distill.game.encoding import boards
-from distill.game.rules import CELLS, EMPTY, FULL_BOARD, Position, has_four, is_over, mirror, play
+from distill.game.rules import CELLS, EMPTY, FULL_BOARD, Position, has_four, is_over, landing, mirror, play
 from distill.judge.players import Player, seeds_for
-from distill.judge.tactics import landing, wins
+from distill.judge.tactics import wins
 
 Opening = tuple[int, ...]
 

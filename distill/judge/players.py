@@ -31,8 +31,9 @@ from numpy.typing import ArrayLike, NDArray
 from distill.cli import UserError
 from distill.data.benchmark import FULL_COLUMN
 from distill.game.encoding import boards
-from distill.game.rules import COLUMNS, COLUMNS_FROM_CENTRE, FULL_BOARD, Position, has_four, legal_mask
-from distill.judge.tactics import landing, wins
+from distill.game.mixing import mix
+from distill.game.rules import COLUMNS, COLUMNS_FROM_CENTRE, FULL_BOARD, Position, has_four, landing, legal_mask
+from distill.judge.tactics import wins
 
 if TYPE_CHECKING:
     import keras
@@ -302,15 +303,6 @@ def _fraction(seeds: Boards) -> NDArray[np.float64]:
     """float64 (B,), in [0, 1), even for unlike seeds."""
     fraction: NDArray[np.float64] = (mix(seeds) >> np.uint64(11)).astype(np.float64) * 2.0**-53
     return fraction
-
-
-def mix(numbers: ArrayLike) -> Boards:
-    """SplitMix64's output function: unlike numbers give unrelated ones, uint64 of the same shape."""
-    z = np.atleast_1d(np.asarray(numbers, np.uint64)) + np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    mixed: Boards = z ^ (z >> np.uint64(31))
-    return mixed
 
 
 def seeds_for(seed: int, *numbers: ArrayLike) -> Boards:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.game.rules import BITS_PER_COLUMN, BOTTOM_ROW, COLUMNS, LINE_SHIFTS, column_bits
+from distill.game.rules import BITS_PER_COLUMN, BOTTOM_ROW, COLUMNS, FULL_BOARD, LINE_SHIFTS, column_bits, landing
 
 Boards = NDArray[np.uint64]
 Columns = NDArray[np.bool_]
@@ -17,12 +17,6 @@ DIRECTIONS: dict[str, int] = dict(zip(("vertical", "falling", "horizontal", "ris
 """Bit distance between neighbours on a line of each direction, as seen by the reader: rising goes up to the right."""
 
 _COLUMN_BITS = np.array([column_bits(column) for column in range(COLUMNS)], np.uint64)
-_BOTTOMS = np.array([1 << (BITS_PER_COLUMN * column) for column in range(COLUMNS)], np.uint64)
-
-
-def landing(mask: Boards) -> Boards:
-    """uint64 (B, 7), the cell a stone in each column falls on, as a bit; 0 for a full column."""
-    return (mask[:, None] + _BOTTOMS) & _COLUMN_BITS
 
 
 def lines(stones: Boards, direction: str) -> NDArray[np.bool_]:
@@ -48,8 +42,7 @@ def wins(stones: Boards, mask: Boards) -> Columns:
 
 def playable(mask: Boards) -> Boards:
     """uint64 (B,), the cells a stone may fall on."""
-    full = np.uint64(sum(int(bits) for bits in _COLUMN_BITS))
-    return (mask + np.uint64(BOTTOM_ROW)) & full
+    return (mask + np.uint64(BOTTOM_ROW)) & np.uint64(FULL_BOARD)
 
 
 def horizontal(stones: Boards, mask: Boards, pattern: str) -> Boards:

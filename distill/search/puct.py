@@ -2,7 +2,7 @@
 
 The network comes in as a function `predict(current, mask) → (logits, value)` on batches of positions; this room does
 not know what is behind it. `play` plays whole games from given openings, `search` looks at single positions. Every game
-holds one leaf at a time, all leaves are valued together, and everything in between runs compiled (`grove.py`).
+holds one leaf at a time, all leaves are valued together, and everything in between runs compiled (`walk.py`).
 
     predict = lambda current, mask: (np.zeros((len(current), 7), np.float32), np.zeros(len(current), np.float32))
     record = play(current, mask, PuctSettings(simulations=100), predict, seed=1)
@@ -12,7 +12,6 @@ Dimensions: B batch, G games, S positions a game, A = 7 columns. Values are in [
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
@@ -21,9 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distill.cli import check, setting
-from distill.game.rules import BITS_PER_COLUMN, CELLS, COLUMN_0, COLUMNS, FULL_BOARD, has_four, legal_mask
-from distill.search import grove as compiled
-from distill.search.grove import MOST_VISITS, Grove, Record, Rules
+from distill.game.rules import CELLS, COLUMNS
+from distill.search import walk
+from distill.search.grove import MOST_VISITS, Grove, Record, Rules, new_grove
+from distill.search.gumbel import halving_schedule
 from distill.search.teacher import generator
 
 PUCT_VERSION = 1
@@ -112,24 +112,6 @@ def exploration_factors(settings: PuctSettings, most: int) -> NDArray[np.float64
     return c * np.sqrt(np.log(entered) if settings.rule == "printed" else entered)
 
 
-def halving_schedule(simulations: int, considered: int) -> list[int]:
-    """For each simulation the visits that the columns whose turn it is have (sequential halving, Karnin et al. 2013).
-
-    All considered columns get equally many visits, then the better half of them, and so on down to two.
-    """
-    if considered <= 1:
-        return list(range(simulations))
-    rounds = math.ceil(math.log2(considered))
-    turns: list[int] = []
-    visits, number = [0] * considered, considered
-    while len(turns) < simulations:
-        for _ in range(max(1, simulations // (rounds * number))):
-            turns += visits[:number]
-            visits[:number] = [count + 1 for count in visits[:number]]
-        number = max(2, number // 2)
-    return turns[:simulations]
-
-
 def _rules(settings: PuctSettings) -> Rules:
     gumbel = settings.root == "gumbel"
     schedule = np.zeros((COLUMNS + 1, settings.simulations), np.int32)
@@ -156,7 +138,7 @@ def _rules(settings: PuctSettings) -> Rules:
 def plant(settings: PuctSettings, lanes: int, steps: int, cache: int = CACHE) -> Grove:
     """Room for `lanes` games of at most `steps` searched positions each."""
     room = min(MOST_VISITS, settings.simulations * (ROOM_FOR_REUSE if settings.reuse else 1) + 3)
-    return compiled.new_grove(lanes, steps, _rules(settings), exploration_factors(settings, room), cache)
+    return new_grove(lanes, steps, _rules(settings), exploration_factors(settings, room), cache)
 
 
 def empty_record(current: Bitboards, mask: Bitboards, steps: int) -> Record:
@@ -210,14 +192,14 @@ def play(
             begun += 1
         live = live[grove.game[live] >= 0]
         playing = grove.game[live]
-        waiting = compiled.gather(grove, record, live, leaves)
+        waiting = walk.gather(grove, record, live, leaves)
         over = playing[grove.game[live] < 0]
         if ended is not None and len(over):
             ended(record, over)
         if waiting:
             lanes_waiting = leaves[:waiting]
             logits, value = predict(grove.leaf_current[lanes_waiting], grove.leaf_mask[lanes_waiting])
-            compiled.absorb(grove, lanes_waiting, logits, value)
+            walk.absorb(grove, lanes_waiting, logits, value)
     return record
 
 
@@ -248,54 +230,3 @@ def search(
     Each position's chance comes from its own seed, so it does not depend on the others asked for.
     """
     return play(current, mask, settings, predict, seeds=seeds, lanes=lanes, steps=1)
-
-
-def by_playouts(predict: Predict, seed: int = 0) -> Predict:
-    """The same priors, but values from one playout of each leaf whose moves are drawn from the policy (SOURCES.md E).
-
-    A playout's draws are a function of (seed, position), so a leaf's value is too. The whole batch is played out
-    together, one call of the network a ply.
-    """
-
-    def predict_and_play_out(current: Bitboards, mask: Bitboards) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        logits, _ = predict(current, mask)
-        value = np.zeros(len(current), np.float32)
-        live, own, stones, policy, sign = np.arange(len(current)), current, mask, logits, np.float32(1)
-        random = mix(current + mask, seed)
-        while len(live):
-            column = _drawn(policy, stones, random)
-            cell = landing_cell(stones, column)
-            won = has_four(own | cell)
-            value[live[won]] = sign
-            going = ~won & (stones | cell != np.uint64(FULL_BOARD))
-            live, own, stones = live[going], (own ^ stones)[going], (stones | cell)[going]
-            sign, random = -sign, mix(random[going], 1)
-            if len(live):
-                policy, _ = predict(own, stones)
-        return logits, value
-
-    return predict_and_play_out
-
-
-def mix(words: Bitboards, salt: int) -> Bitboards:
-    """SplitMix64's output function of each word and a salt."""
-    z = words + np.uint64((salt + 1) * 0x9E3779B97F4A7C15 % 2**64)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    mixed: Bitboards = z ^ (z >> np.uint64(31))
-    return mixed
-
-
-def landing_cell(mask: Bitboards, column: NDArray[np.int64]) -> Bitboards:
-    """uint64 (B,): the cell where a stone in each board's column, int64 (B,), comes to lie."""
-    shift = (BITS_PER_COLUMN * column).astype(np.uint64)
-    return (mask + (np.uint64(1) << shift)) & (np.uint64(COLUMN_0) << shift)
-
-
-def _drawn(logits: NDArray[np.float32], mask: Bitboards, random: Bitboards) -> NDArray[np.int64]:
-    """A column for each board, drawn from the softmax of its logits over legal columns."""
-    allowed = legal_mask(mask)
-    masked = np.where(allowed, logits.astype(np.float64), -np.inf)
-    below = np.exp(masked - masked.max(1, keepdims=True)).cumsum(1)
-    share = (random >> np.uint64(11)).astype(np.float64) * 2.0**-53
-    return (below > share[:, None] * below[:, -1:]).argmax(1)

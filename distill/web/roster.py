@@ -21,6 +21,7 @@ import numpy as np
 from distill.cli import UserError
 from distill.data.benchmark import FULL_COLUMN
 from distill.game import encoding
+from distill.game.mixing import mix
 from distill.game.rules import EMPTY, Position
 from distill.judge import players
 from distill.judge.solver import Solver
@@ -128,7 +129,7 @@ class Roster:
         allowed = np.array([scores]) == best
         return Opinion(
             player="solver",
-            column=int(players.draw_column(allowed, players.mix(seed))[0]),
+            column=int(players.draw_column(allowed, mix(seed))[0]),
             policy=None,
             value=float(np.sign(best)),
             scores=[None if score == FULL_COLUMN else score for score in scores],
@@ -198,7 +199,7 @@ def _load(model: Path) -> work.Predict:
 
 def _play(word: str, position: Position, seed: int) -> Opinion:
     current, mask = np.array([position.current], np.uint64), np.array([position.mask], np.uint64)
-    choice = players.make(word).play(current, mask, players.mix(seed))
+    choice = players.make(word).play(current, mask, mix(seed))
     return Opinion(
         player=word,
         column=int(choice.moves[0]),

@@ -1,0 +1,91 @@
+"""The files of a self-play run: which is what, what has been finished, what a resumed run will still ask for.
+
+    initial.keras  best.keras  config.json  run.json  metrics.json  history.csv  curves.png
+    iterations/0001/    games/  checkpoint.npz  candidate.keras  arena.json  metrics.json
+
+An iteration is finished where it has its metrics, which are written last.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from distill import cli
+from distill.loop.settings import SelfPlayConfig
+from distill.search import puct
+
+CONFIG, METRICS, BEST, CANDIDATE = "config.json", "metrics.json", "best.keras", "candidate.keras"
+INITIAL, ARENA, GAMES = "initial.keras", "arena.json", "games"
+OWN_FILES = (CONFIG, METRICS, BEST, INITIAL, "run.json", "iterations", "history.csv", "curves.png", "events")
+FREE = ("init", "out", "restart", "iterations", "minutes", "lanes", "games_only")
+"""Settings that may change when a run goes on."""
+
+PANELS = {
+    "loss": ["training_loss", "policy_loss", "value_error"],
+    "arena score of the trainee": ["score"],
+    "judge, without search": ["exact", "class", "blocked"],
+}
+
+Metrics = dict[str, Any]
+"""Of one iteration, as its `metrics.json` holds them."""
+
+
+def claim(out: Path, config: SelfPlayConfig) -> None:
+    """Write the run's settings into its folder, or check that they are the ones found there. Raises UserError."""
+    from distill.nets import run_folder
+
+    if config.restart:
+        for path in (out / name for name in OWN_FILES):
+            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+    settings = cli.as_json(dataclasses.replace(config, restart=False))
+    identity = {name: value for name, value in settings.items() if name not in FREE}
+    run_folder.claim(out, settings, identity | {"puct_version": puct.PUCT_VERSION})
+
+
+def iteration_folder(out: Path, iteration: int) -> Path:
+    """Where an iteration, counted from 1, has its files."""
+    return out / "iterations" / f"{iteration:04d}"
+
+
+def finished_iterations(out: Path) -> list[Metrics]:
+    """The metrics of the finished iterations, in order."""
+    found: list[Metrics] = []
+    while (path := iteration_folder(out, len(found) + 1) / METRICS).is_file():
+        found.append(json.loads(path.read_text(encoding="utf-8")))
+    return found
+
+
+def champion_file(out: Path, finished: Sequence[Metrics]) -> Path:
+    """The network that was accepted last, or the initial one."""
+    accepted = [each["iteration"] for each in finished if each["accepted"]]
+    return iteration_folder(out, accepted[-1]) / CANDIDATE if accepted else out / INITIAL
+
+
+def discard(out: Path, finished: Sequence[Metrics]) -> None:
+    """Delete what no resumed run will ask for: candidates that no longer play, checkpoints but the last."""
+    kept = champion_file(out, finished)
+    for number in range(1, len(finished) + 1):
+        network = iteration_folder(out, number) / CANDIDATE
+        if network != kept:
+            network.unlink(missing_ok=True)
+        if number < len(finished):
+            (iteration_folder(out, number) / "checkpoint.npz").unlink(missing_ok=True)
+
+
+def report(out: Path, finished: Sequence[Metrics]) -> None:
+    """Draw the curves over all iterations and write the latest metrics."""
+    from distill.nets import history, run_folder
+
+    rows = [
+        {name: math.nan if value is None else float(value) for name, value in each.items() if name != "seconds"}
+        for each in finished
+    ]
+    panels = {title: [name for name in names if name in rows[-1]] for title, names in PANELS.items()}
+    history.write(out, rows, {title: names for title, names in panels.items() if names}, "iteration")
+    run_folder.write_json(out / METRICS, {"iterations": len(finished), **finished[-1]})

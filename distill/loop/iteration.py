@@ -1,0 +1,218 @@
+"""One iteration of self-play: the champion plays, the trainee learns, the arena decides, the judge looks on.
+
+Each step finds what a killed process has left of it and goes on from there: shards, the trainee's checkpoint, blocks of
+arena games. The metrics are written last.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from distill import cli, nets
+from distill.data import benchmark, parts, replay, selfplay
+from distill.judge import gate, grading
+from distill.judge.players import GuidedPlayer, NetworkPlayer, seeds_for
+from distill.loop import files
+from distill.loop.files import Metrics
+from distill.loop.settings import SelfPlayConfig
+
+if TYPE_CHECKING:
+    import keras
+
+    from distill.nets.evaluator import Evaluator
+    from distill.nets.trainee import Trainee
+
+SELF_PLAY, SAMPLE, TRAINING, OPENINGS = range(4)
+"""What a seed of an iteration is for."""
+
+BLOCKED_SETS = ("block-vertical", "block-horizontal", "block-rising", "block-falling")
+"""Sets of the benchmark where one column alone keeps the class: the block of a threat."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loop:
+    """What the iterations of one process share. Champion and candidate are asked through evaluators of their own."""
+
+    config: SelfPlayConfig
+    out: Path
+    champion: keras.Model
+    candidate: keras.Model
+    champion_plays: Evaluator
+    candidate_plays: Evaluator
+    trainee: Trainee
+    judge: NetworkPlayer
+    boards: benchmark.GradedBoards
+    excluded: NDArray[np.uint64]
+
+    def seed(self, iteration: int, purpose: int) -> int:
+        """Of one purpose in one iteration."""
+        return int(seeds_for(self.config.seed, iteration, purpose)[0])
+
+
+def evaluator(config: SelfPlayConfig, core: keras.Model) -> Evaluator:
+    """A network's copy as self-play asks it."""
+    from distill.nets.evaluator import BATCH, Evaluator
+
+    return Evaluator(core, min(config.lanes, BATCH), config.precision)
+
+
+def play(config: SelfPlayConfig, core: keras.Model, plays: Evaluator, folder: Path) -> dict[str, Any]:
+    """The games of a network, in a folder of their own; returns their manifest."""
+    from distill.nets.evaluator import weights_hash
+
+    rows = 0
+    with cli.Progress(config.games, "games") as progress:
+
+        def advance(games: int, more: int) -> None:
+            nonlocal rows
+            rows += more
+            progress.advance(games, f"{rows:,} rows")
+
+        name = f"{weights_hash(core)}-{config.precision}"
+        return selfplay.make(config, name, plays, config.games, folder, lanes=config.lanes, advance=advance)
+
+
+def given_network(config: SelfPlayConfig) -> keras.Model:
+    """The network to begin with. Raises UserError for one that cannot be trained and searched with."""
+    nets.start_backend()
+    from distill.nets import heads, saved, training
+
+    training.make_repeatable(config.seed)
+    if config.init is None:
+        return nets.build(config.arch, True)
+    core = saved.load_core(saved.network_file(config.init))
+    if not heads.has_value(core):
+        raise cli.UserError(f"{config.init}: this network has no value head; train one with --value-target blend")
+    return core
+
+
+def start(config: SelfPlayConfig, out: Path, finished: Sequence[Metrics], given: keras.Model | None) -> Loop:
+    """Load the networks as the finished iterations left them, or begin with the one given."""
+    nets.start_backend()
+    from distill.nets import saved, trainee, training
+
+    if given is not None:
+        training.save_network(given, out / files.INITIAL)
+    champion, candidate = saved.load_core(files.champion_file(out, finished)), saved.load_core(out / files.INITIAL)
+    learner = trainee.begin(candidate, config.recipe())
+    if finished:
+        trainee.resume(learner, files.iteration_folder(out, len(finished)))
+    training.save_network(champion, out / files.BEST)
+    sets = ("midgame", *BLOCKED_SETS)
+    excluded = parts.excluded_keys("benchmark")
+    return Loop(
+        config=config,
+        out=out,
+        champion=champion,
+        candidate=candidate,
+        champion_plays=evaluator(config, champion),
+        candidate_plays=evaluator(config, candidate),
+        trainee=learner,
+        judge=NetworkPlayer(name="candidate", predict=saved.predict_with(candidate)),
+        boards=grading.sample(benchmark.read(half="dev", sets=sets), config.judge_boards, 0),
+        excluded=np.zeros(0, np.uint64) if excluded is None else excluded,
+    )
+
+
+def iterate(loop: Loop, finished: Sequence[Metrics]) -> Metrics:
+    """One iteration, or what a killed process has left of it; returns its metrics, written last."""
+    from distill.nets import run_folder
+
+    config, number = loop.config, len(finished) + 1
+    folder, clock, seconds = files.iteration_folder(loop.out, number), time.monotonic(), dict[str, float]()
+
+    def took(what: str) -> None:
+        nonlocal clock
+        seconds[what], clock = round(time.monotonic() - clock, 1), time.monotonic()
+
+    noise = min(1.0, 2 * config.noise_fraction) if number <= config.extra_noise else config.noise_fraction
+    settings = dataclasses.replace(config, seed=loop.seed(number, SELF_PLAY), noise_fraction=noise)
+    manifest = play(settings, loop.champion, loop.champion_plays, folder / files.GAMES)
+    took("self_play")
+    learned = _train(loop, number)
+    took("training")
+    arena: dict[str, Any] = _arena(loop, number) if config.gate is not None else {"score": None, "distinct_games": None}
+    accepted = config.gate is None or arena["score"] >= config.gate
+    took("arena")
+    metrics = {
+        "iteration": number,
+        "games": manifest["games"],
+        "rows": manifest["rows"],
+        "learning_rate": config.rate(number),
+        **learned,
+        **arena,
+        "accepted": accepted,
+        **_judged(loop),
+    }
+    took("judge")
+    metrics["seconds"] = seconds
+    run_folder.write_json(folder / files.METRICS, metrics)
+    return metrics
+
+
+def _train(loop: Loop, number: int) -> dict[str, Any]:
+    """Let the trainee learn from the latest games, unless it has; the candidate becomes what it is now."""
+    from distill.nets import trainee, training
+
+    config, folder = loop.config, files.iteration_folder(loop.out, number)
+    state = trainee.saved_state(folder)
+    if state is None:
+        folders = [files.iteration_folder(loop.out, each) / files.GAMES for each in range(1, number + 1)]
+        table = replay.table(replay.latest(folders, config.replay_rows, config.replay_games), loop.excluded)
+        drawn = replay.sample(table, config.train_boards, loop.seed(number, SAMPLE))
+        learned = trainee.learn(loop.trainee, drawn, config.rate(number), loop.seed(number, TRAINING))
+        state = {"replay_boards": len(table), **learned}
+        trainee.save(loop.trainee, folder, state)
+    else:
+        trainee.resume(loop.trainee, folder)
+    loop.candidate.set_weights(loop.trainee.core.get_weights())
+    loop.candidate_plays.take_weights(loop.candidate)
+    training.save_network(loop.candidate, folder / files.CANDIDATE)
+    return state
+
+
+def _arena(loop: Loop, number: int) -> dict[str, Any]:
+    """The candidate against the champion, both with the search of self-play but without chance."""
+    config = loop.config
+    players = [
+        GuidedPlayer(name="candidate", predict=loop.candidate_plays, settings=config),
+        GuidedPlayer(name="champion", predict=loop.champion_plays, settings=config),
+    ]
+    with cli.Progress(config.arena_games, "arena games") as progress:
+        return gate.meet(
+            players[0],
+            players[1],
+            games=config.arena_games,
+            plies=config.arena_plies,
+            seed=loop.seed(number, OPENINGS),
+            path=files.iteration_folder(loop.out, number) / files.ARENA,
+            advance=progress.advance,
+        )
+
+
+def _judged(loop: Loop) -> dict[str, float]:
+    """What the judge says of the candidate without search: on `midgame`, and the share of forced blocks it plays."""
+    graded = grading.grade(loop.judge, loop.boards, 0)
+    by_set = grading.by_set(loop.boards, graded)
+    midgame = by_set.get("midgame", {})
+    blocked = [by_set[name]["class"].mean for name in BLOCKED_SETS if name in by_set]
+    return {metric: midgame[metric].mean for metric in grading.METRICS if metric in midgame} | (
+        {"blocked": float(np.mean(blocked))} if blocked else {}
+    )
+
+
+def take_over(loop: Loop) -> None:
+    """The candidate, accepted, plays from now on."""
+    from distill.nets import training
+
+    loop.champion.set_weights(loop.candidate.get_weights())
+    loop.champion_plays.take_weights(loop.champion)
+    training.save_network(loop.champion, loop.out / files.BEST)

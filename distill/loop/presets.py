@@ -1,0 +1,79 @@
+"""Named settings of self-play.
+
+d, e1, e2: SOURCES.md, where they give a number. improve: from a network that plays well already.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "gumbel": {},
+    "improve": {"simulations": 64, "opening_moves": (0, 8), "lr": 3e-4, "games": 1000},
+    "d": {
+        "arch": "resnet",
+        "root": "puct",
+        "simulations": 600,
+        "first_play": None,
+        "mcts_solver": False,
+        "sampling_plies": 10,
+        "opening_moves": (0, 0),
+        "count_weights": "count",
+        "value_target": "outcome",
+        "replay_rows": 200_000,
+        "train_boards": None,
+    },
+    "e1": {
+        "arch": "resnet",
+        "root": "puct",
+        "rule": "growing",
+        "exploration": 2.5,
+        "first_play": None,
+        "mcts_solver": False,
+        "simulations": 200,
+        "games": 4,
+        "shard_games": 4,
+        "iterations": 1080,
+        "sampling_plies": 12,
+        "dirichlet_alpha": 0.4,
+        "noise_fraction": 0.2,
+        "opening_moves": (0, 0),
+        "optimizer": "sgd",
+        "lr": 0.2,
+        "weight_decay": 1e-4,
+        "epochs": 3,
+        "batch_size": 32,
+        "train_boards": 256,
+        "replay_rows": None,
+        "replay_games": 16,
+        "count_weights": "count",
+        "value_target": "outcome",
+        "gate": None,
+    },
+    "smoke": {
+        "iterations": 2,
+        "games": 6,
+        "shard_games": 3,
+        "simulations": 8,
+        "arena_games": 4,
+        "train_boards": 64,
+        "batch_size": 16,
+        "judge_boards": 20,
+        "opening_moves": (1, 2),
+        "lanes": 8,
+    },
+}
+PRESETS["e2"] = PRESETS["e1"] | {
+    "simulations": 110,
+    "games": 16,
+    "shard_games": 16,
+    "iterations": 2000,
+    "sampling_plies": 10,
+    "dirichlet_alpha": 0.3,
+    "noise_fraction": 0.25,
+    "extra_noise": 100,
+    "epochs": 20,
+    "train_boards": 480,
+    "replay_games": 48,
+    "lr_drops": ("50:2e-2", "150:2e-3", "250:2e-4"),
+}

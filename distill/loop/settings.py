@@ -1,0 +1,98 @@
+"""The settings of self-play: what the games depend on, how the network learns from them, and when it takes over."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from distill import cli, nets
+from distill.data.selfplay import SelfPlaySettings
+from distill.judge import match
+from distill.nets.recipe import Recipe
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelfPlayConfig(SelfPlaySettings):
+    """Let a network play against itself and learn from it."""
+
+    simulations: int = cli.setting(32, "simulations of each search")
+    root: Literal["puct", "gumbel"] = cli.setting(
+        "gumbel", "how the root spends them: by score and noise, or Gumbel draws with sequential halving"
+    )
+    arch: nets.Arch = cli.setting("column", "the network, where it starts from nothing")
+    init: Path | None = cli.setting(None, "the network to start from: a run's folder or a .keras file; none: nothing")
+    iterations: int = cli.setting(10_000, "rounds of self-play, training and arena")
+    games: int = cli.setting(400, "games of an iteration, or with --games-only in all")
+    games_only: bool = cli.setting(False, "play with --init as it is, and train nothing")
+    minutes: float | None = cli.setting(None, "begin no iteration later than so many minutes after the start")
+    lanes: int = cli.setting(512, "games side by side, and so the network's batch; no influence on the games")
+    precision: nets.Precision = cli.setting("float32", "arithmetic of the network, in self-play and training")
+    extra_noise: int = cli.setting(0, "first iterations, in which the root's noise is doubled")
+    replay_rows: int | None = cli.setting(200_000, "latest rows kept to learn from; none: no limit")
+    replay_games: int | None = cli.setting(None, "latest games kept to learn from; none: no limit")
+    train_boards: int | None = cli.setting(40_960, "boards drawn from these an iteration; none: all")
+    epochs: int = cli.setting(1, "passes over the boards drawn")
+    batch_size: int = cli.setting(256, "boards a step")
+    optimizer: Literal["adamw", "adam", "sgd"] = cli.setting("adamw", "as for train")
+    lr: float = cli.setting(1e-3, "learning rate")
+    lr_drops: tuple[str, ...] = cli.setting((), "ITERATION:RATE, the learning rate from that iteration on")
+    weight_decay: float = cli.setting(0.01, "share of a weight taken off a step, times the learning rate")
+    value_target: Literal["value", "outcome", "blend"] = cli.setting(
+        "blend", "what the value head learns, as for train"
+    )
+    value_weight: float = cli.setting(1.0, "weight of the value's squared error beside the policy's cross-entropy")
+    count_weights: Literal["equal", "root", "count"] = cli.setting(
+        "root", "weight of a board met n times, as for train"
+    )
+    mirror: bool = cli.setting(True, "mirror each board at random")
+    gate: float | None = cli.setting(0.55, "score at which the trainee takes the champion's place; none: always")
+    arena_games: int = cli.setting(100, "games of the arena, from both sides of distinct openings")
+    arena_plies: int = cli.setting(4, "random stones of these openings")
+    judge_boards: int = cli.setting(1000, "benchmark boards of each set graded an iteration, dev half")
+    out: Path | None = cli.setting(None, "folder of the run; none: models/selfplay, or data/selfplay with --games-only")
+    restart: bool = cli.setting(False, "begin anew, in place of what the folder holds")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("iterations", "games", "lanes", "judge_boards"):
+            cli.check(getattr(self, name) >= 1, name, getattr(self, name), "at least 1")
+        for name in ("replay_rows", "replay_games", "train_boards"):
+            value = getattr(self, name)
+            cli.check(value is None or value >= 1, name, value, "at least 1, or none")
+        cli.check(self.extra_noise >= 0, "extra_noise", self.extra_noise, "0 or more")
+        cli.check(self.gate is None or 0 < self.gate < 1, "gate", self.gate, "between 0 and 1, or none")
+        even = self.arena_games >= 2 and self.arena_games % 2 == 0
+        cli.check(even, "arena_games", self.arena_games, "an even number from 2")
+        cli.check(0 <= self.arena_plies <= 20, "arena_plies", self.arena_plies, "from 0 to 20")
+        if self.gate is not None and not self.games_only:
+            match.openings(self.arena_games // 2, self.arena_plies, 0)
+        if self.games_only and self.init is None:
+            raise ValueError("--games-only needs --init, the network that plays")
+        self.recipe()
+        self.rates()
+
+    def recipe(self) -> Recipe:
+        """How the trainee learns."""
+        shared = {field.name for field in dataclasses.fields(Recipe)} & {
+            field.name for field in dataclasses.fields(self)
+        }
+        return Recipe(**{name: getattr(self, name) for name in shared - {"minutes"}})
+
+    def rates(self) -> dict[int, float]:
+        """Learning rates by the iteration from which they hold. Raises ValueError for a drop that is none."""
+        found = {1: self.lr}
+        for drop in self.lr_drops:
+            first, _, rate = drop.partition(":")
+            try:
+                found[int(first)] = float(rate)
+            except ValueError:
+                raise ValueError(f"--lr-drops {drop} must be ITERATION:RATE, such as 50:2e-2") from None
+        cli.check(min(found.values()) > 0, "lr_drops", " ".join(self.lr_drops), "positive rates")
+        return found
+
+    def rate(self, iteration: int) -> float:
+        """The learning rate of an iteration, counted from 1."""
+        rates = self.rates()
+        return rates[max(first for first in rates if first <= iteration)]

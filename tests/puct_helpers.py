@@ -1,0 +1,90 @@
+"""Networks made of arithmetic, and boards to ask them about, for tests of the guided search."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from distill.game import rules
+from distill.game.rules import COLUMNS, Position, from_moves
+from distill.search.puct import PuctSettings, search
+
+
+def hashed(word: int) -> float:
+    """A number in [0, 1) that looks random, a function of the word."""
+    word = (word ^ (word >> 31)) * 0x9E3779B97F4A7C15 % 2**64
+    word = (word ^ (word >> 29)) * 0xBF58476D1CE4E5B9 % 2**64
+    return (word ^ (word >> 32)) % 2**53 / 2**53
+
+
+def one_answer(current: int, mask: int) -> tuple[list[float], float]:
+    """Some network: any logits and value, a function of the position."""
+    word = current * 3 + mask * 5
+    return [3 * hashed(word + 1000 * column) for column in range(COLUMNS)], 1.6 * hashed(word + 1) - 0.8
+
+
+def predict(current: Any, mask: Any) -> tuple[Any, Any]:
+    answers = [one_answer(*pair) for pair in zip(current.tolist(), mask.tolist(), strict=True)]
+    return np.array([logits for logits, _ in answers], np.float32), np.array(
+        [value for _, value in answers], np.float32
+    )
+
+
+def uniform(current: Any, mask: Any) -> tuple[Any, Any]:
+    """A network that knows nothing."""
+    return np.zeros((len(current), COLUMNS), np.float32), np.zeros(len(current), np.float32)
+
+
+def bits(*positions: Position) -> tuple[Any, Any]:
+    return (
+        np.array([position.current for position in positions], np.uint64),
+        np.array([position.mask for position in positions], np.uint64),
+    )
+
+
+def look(settings: PuctSettings, *positions: Position, network: Any = uniform, seed: int = 5) -> Any:
+    """The record of one search of each position."""
+    return search(*bits(*positions), settings, network, seeds=range(seed, seed + len(positions)))
+
+
+STARTS = [from_moves(moves) for moves in ("", "4", "44442", "123", "443526", "33334444")]
+
+
+def random_positions(stones: int, count: int) -> list[Position]:
+    """Random positions of so many stones that are not over."""
+    rng, found = np.random.default_rng(2), list[Position]()
+    while len(found) < count:
+        position = rules.EMPTY
+        while position.ply < stones and not rules.is_over(position):
+            columns = rules.legal_columns(position)
+            position = rules.play(position, columns[rng.integers(len(columns))])
+        if not rules.is_over(position):
+            found.append(position)
+    return found
+
+
+WIN = """
+    . . . . . . .
+    . . . . . . .
+    . . . . . . .
+    . . . . . . .
+    O O . . . . .
+    X X X . . . O
+"""
+LOST = """
+    . . . . . . .
+    . . . . . . .
+    . . . . . . .
+    . . . . . . .
+    . . O O . . .
+    . . X X X . .
+"""
+BLOCK = """
+    . . . . . . .
+    . . . . . . .
+    . . . . . . .
+    . . . . . . .
+    X . . . . . .
+    X O O O . . X
+"""

@@ -1,0 +1,38 @@
+"""A network of a millisecond and games of its kind, for tests of self-play."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import keras
+from puct_helpers import predict as any_network
+
+from distill.data import schema, validation
+from distill.data.selfplay import SelfPlaySettings, make
+from distill.nets import heads
+
+SETTINGS = SelfPlaySettings(simulations=6, shard_games=4, opening_moves=(0, 3), sampling_plies=6, seed=2)
+
+
+def tiny(value_head: bool = True, precision: Any = "float32") -> keras.Model:
+    """A network of one hidden layer: runs in a millisecond, and is built like the real ones."""
+    planes = heads.planes_input()
+    x = keras.layers.Conv2D(4, 3, padding="same", activation="relu", name="conv")(planes)
+    features = keras.layers.Flatten(name="flatten")(x)
+    logits = keras.layers.Dense(7, name="logits")(features)
+    return heads.network("column", planes, logits, heads.value_head(features, width=8) if value_head else None)
+
+
+def read(folder: Path) -> Any:
+    """All rows of a folder of games, and the laws of its shards are obeyed."""
+    found = []
+    for path in sorted(folder.glob("shard-*.parquet")):
+        table, metadata = schema.read_table(path)
+        assert list(validation.faults(table, validation.law_of(metadata))) == []
+        found += table.to_pylist()
+    return found
+
+
+def play_into(folder: Path, number: int = 10, settings: SelfPlaySettings = SETTINGS, **more: Any) -> dict[str, Any]:
+    return make(settings, "some network", any_network, number, folder, lanes=more.pop("lanes", 3), **more)
