@@ -14,6 +14,7 @@ STAGES = (
     "generate",
     "prepare",
     "validate",
+    "describe",
     "train",
     "evaluate",
     "arena",
@@ -22,6 +23,7 @@ STAGES = (
     "play",
     "selfplay",
     "reinforce",
+    "study",
 )
 """The order in which a newcomer meets them."""
 

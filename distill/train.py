@@ -26,6 +26,9 @@ from distill.nets.run_folder import CONFIG, METRICS, RUN
 OWN_FILES = (CONFIG, RUN, METRICS, "checkpoint.npz", "best.keras", "last.keras", "history.csv", "curves.png", "events")
 """What a run leaves in its folder beside the exported model, which stays until another takes its place."""
 
+PLACES = ("out", "data", "prepared", "export", "restart")
+"""Settings that say where things lie and what is written; the weights do not depend on them."""
+
 PRESETS: dict[str, dict[str, Any]] = {
     "published": {
         "target": "vote",
@@ -43,12 +46,15 @@ PRESETS: dict[str, dict[str, Any]] = {
 class TrainConfig(Recipe):
     """Train a network on finished games."""
 
-    arch: nets.Arch = cli.setting("cnn", "the network")
+    arch: nets.AnyArch = cli.setting("cnn", "the network")
     data: tuple[Path, ...] = cli.setting((Path("data/games"),), "folders of finished games, each another run")
     prepared: Path = cli.setting(Path("data/prepared"), "folder of prepared tables, made where missing or stale")
     validation_fraction: float = cli.setting(0.15, "expected share of the games kept for validation")
     exclude: tuple[str, ...] = cli.setting(("benchmark",), "boards kept out of training, as for prepare")
     out: Path | None = cli.setting(None, "folder of the run; none: models/<arch>")
+    export: bool = cli.setting(
+        True, "write the SavedModel and the card; without them only distill can load the network"
+    )
     restart: bool = cli.setting(False, "begin anew, in place of what the folder holds")
 
     def __post_init__(self) -> None:
@@ -98,7 +104,9 @@ def run(config: TrainConfig) -> str:
         "validation_loss": state.best_loss,
         "validation_rows_from": source,
     } | agreement.measure(saved.predict_with(best), rows, learned)
-    if publish.possible():
+    if not config.export:
+        print(f"no SavedModel was asked for; python -m distill.export {out} writes it")
+    elif publish.possible():
         publish.publish(best, out, publish.facts_of_run(out) | metrics)
     else:
         print(f"no SavedModel from this backend; KERAS_BACKEND=tensorflow python -m distill.export {out} writes it")
@@ -119,7 +127,7 @@ def _prepare(config: TrainConfig) -> tables.Prepared:
 def _claim(out: Path, config: TrainConfig, prepared: tables.Prepared) -> None:
     """Write the run's settings into its folder, or check that they are the ones found there. Raises UserError."""
     settings = cli.as_json(dataclasses.replace(config, restart=False))
-    identity = {name: value for name, value in settings.items() if name not in ("out", "data", "prepared", "restart")}
+    identity = {name: value for name, value in settings.items() if name not in PLACES}
     run_folder.claim(out, settings, identity | {"prepared data": prepared.manifest["prepared"]})
 
 

@@ -89,6 +89,8 @@ def test_the_policy_target_is_the_share_of_visits_or_the_vote():
     assert visits["logits"].tolist() == [[0, 0, 0.25, 0.75, 0, 0, 0], [0.5, 0, 0, 0, 0, 0, 0.5]]
     vote = training.targets(a_batch(), Recipe(target="vote"), with_value=False)
     assert vote["logits"].tolist() == [[0, 0, 1, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0, 1]]
+    blend = training.targets(a_batch(), Recipe(target="blend"), with_value=False)
+    assert blend["logits"].tolist() == [[0, 0, 0.625, 0.375, 0, 0, 0], [0.25, 0, 0, 0, 0, 0, 0.75]]
 
 
 @pytest.mark.parametrize(
@@ -257,6 +259,13 @@ def test_few_minutes_plan_few_steps_and_leave_the_weights_alone(splits):
     assert same(before, checkpoint.snapshot(model))
 
 
+def test_steps_rule_in_place_of_epochs_down_to_the_last_one(splits, tmp_path):
+    _, state = fitted(tmp_path, splits, dataclasses.replace(TINY, epochs=1, steps=30), arch="column")
+    a_pass = len(splits[0]) // TINY.batch_size
+    assert state.step == state.planned_steps == 30
+    assert state.epoch == -(-30 // a_pass) > 1, "more passes than epochs says, the last one cut short"
+
+
 def test_a_run_of_few_minutes_ends_where_it_was_planned(splits, tmp_path):
     _, state = fitted(tmp_path, splits, dataclasses.replace(TINY, minutes=1e-6), arch="column")
     assert (state.step, state.epoch) == (1, 1)
@@ -380,6 +389,8 @@ def test_a_killed_run_goes_on_and_restart_begins_anew(games, tmp_path, monkeypat
         (["--batch-size", "-3"], "--batch-size -3 must be positive"),
         (["--lr", "fast"], "--lr"),
         (["--minutes", "0"], "--minutes 0.0 must be positive"),
+        (["--steps", "0"], "--steps 0 must be positive"),
+        (["--steps", "9", "--minutes", "1"], "--steps 9 must be left out with --minutes"),
         (["--validation-fraction", "1"], "--validation-fraction 1.0 must be between 0 and 1"),
         (["--arch", "resnet", "--value-target", "none"], "resnet, which always has a value head"),
     ],

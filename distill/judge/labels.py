@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,9 @@ from distill.judge.intervals import Estimate, share
 from distill.judge.players import Boards, SearchPlayer, seeds_for
 from distill.judge.solver import score_boards
 from distill.judge.strata import is_decisive
+
+if TYPE_CHECKING:
+    from distill.search.teacher import SearchSettings
 
 BANDS = ((1, 8), (9, 16), (17, 24), (25, 32), (33, 41))
 """Plies counted together where there are too few rows for one ply."""
@@ -39,7 +42,7 @@ class LabelQuality:
       by_ply: the same for every ply.
       boards, seconds: unlike boards scored, up to mirror, and the wall time it took.
       agreement: share of rows on which two fresh searches with the run's settings give the same label (on a board that
-        is its own mirror, a column and its mirror are the same); None where it was not asked for.
+        is its own mirror, a column and its mirror are the same); None where it was not asked for, or cannot be.
       agreement_by_band: the same by BANDS.
       stored_agreement: the same between the stored label and the first fresh one.
     """
@@ -93,8 +96,8 @@ def grade_labels(
     again = slice(0, agreement_rows)
     same = stored = None
     bands: dict[str, Estimate] = {}
-    if agreement_rows:
-        first, second = ask_again(folder, current[again], mask[again], seed, workers)
+    if agreement_rows and (teacher := teacher_of(folder)):
+        first, second = ask_again(teacher, current[again], mask[again], seed, workers)
         agree = same_answer(current[again], mask[again], first, second)
         same = share(agree, trials=1)
         stored = share(same_answer(current[again], mask[again], label[again], first), trials=1)
@@ -127,17 +130,26 @@ def score_once(
     return np.where(mirrored[:, None], scores[:, ::-1], scores), len(unlike)
 
 
-def ask_again(
-    folder: Path, current: Boards, mask: Boards, seed: int, workers: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Two fresh labels a row, int64 (B,) each, by searches with the run's own settings and unlike seeds."""
+def teacher_of(folder: Path) -> SearchSettings | None:
+    """The settings of the search that labelled a run; None where a network's own search did, which needs the network.
+
+    Raises DataError for a manifest that names no settings.
+    """
     from distill.search.teacher import SearchSettings
 
     identity = read_manifest(folder).get("identity", {})
+    if "network" in identity:
+        return None
     if "simulations" not in identity:
         raise DataError(f"{folder}: its manifest names no simulations, so its teacher cannot be asked again")
     names = [field.name for field in dataclasses.fields(SearchSettings)]
-    settings = SearchSettings(**{name: identity[name] for name in names if name in identity})
+    return SearchSettings(**{name: identity[name] for name in names if name in identity})
+
+
+def ask_again(
+    settings: SearchSettings, current: Boards, mask: Boards, seed: int, workers: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Two fresh labels a row, int64 (B,) each, by searches with these settings and unlike seeds."""
     teacher = SearchPlayer(name="teacher", settings=settings, workers=workers)
     first, second = (teacher.play(current, mask, seeds_for(seed, 1 + k, np.arange(len(mask)))).moves for k in range(2))
     return first, second

@@ -28,7 +28,7 @@ FIRST, SECOND, BOARD = "#d62728", "#f2c12e", "#2b5fa8"
 COLUMN_NAMES = [str(number) for number in range(1, 8)]
 
 
-def _new(rows: int, columns: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
+def new_figure(rows: int, columns: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -38,7 +38,7 @@ def _new(rows: int, columns: int, width: float, height: float) -> tuple[Figure, 
     return figure, axes
 
 
-def _save(figure: Figure, path: Path) -> None:
+def save_figure(figure: Figure, path: Path) -> None:
     picture = io.BytesIO()
     figure.savefig(picture, format="png", dpi=110, metadata={"Software": None})
     write_atomically(path, picture.getvalue())
@@ -53,7 +53,7 @@ def _colours(count: int) -> list[Any]:
 def plot_by_ply(path: Path, players: Mapping[str, Mapping[int, Mapping[str, Any]]]) -> None:
     """Lines of exact, class and decisive over plies, one colour a player, with 95 % bands."""
     metrics = ("exact", "class", "decisive")
-    figure, axes = _new(3, 1, 9, 10)
+    figure, axes = new_figure(3, 1, 9, 10)
     for axis, metric in zip(axes, metrics, strict=True):
         for (name, plies), colour in zip(players.items(), _colours(len(players)), strict=True):
             shown = [ply for ply in plies if plies[ply][metric].units]
@@ -67,7 +67,7 @@ def plot_by_ply(path: Path, players: Mapping[str, Mapping[int, Mapping[str, Any]
     figure.legend(*axes[0].get_legend_handles_labels(), fontsize=8, loc="outside lower center", ncols=4)
     axes[0].set_title("Moves by stones on the board (bands: 95 %)")
     axes[-1].set_xlabel("stones on the board")
-    _save(figure, path)
+    save_figure(figure, path)
 
 
 def plot_by_set(
@@ -77,7 +77,7 @@ def plot_by_set(
 ) -> None:
     """Exact and class for every set, one colour a player, bars of 95 %; a tick marks uniform random."""
     names = list(uniform)
-    figure, axes = _new(1, 2, 11, 2 + 0.42 * len(names))
+    figure, axes = new_figure(1, 2, 11, 2 + 0.42 * len(names))
     places = np.arange(len(names), dtype=float)
     for axis, metric in zip(axes, ("exact", "class"), strict=True):
         expected = [100 * uniform[name][metric] for name in names]
@@ -95,14 +95,14 @@ def plot_by_set(
         axis.grid(color=GRID)
     figure.legend(*axes[0].get_legend_handles_labels(), fontsize=8, loc="outside lower center", ncols=4)
     figure.suptitle("Moves by set (bars: 95 %)")
-    _save(figure, path)
+    save_figure(figure, path)
 
 
 def plot_confusion(path: Path, boards: GradedBoards, players: Sequence[Graded]) -> None:
     """For each player, where the one best column is (row) and which was played, in percent of the row."""
     across = min(3, len(players))
     down = -(-len(players) // across)
-    figure, axes = _new(down, across, 4.2 * across, 4.3 * down)
+    figure, axes = new_figure(down, across, 4.2 * across, 4.3 * down)
     for axis, graded in zip(axes, players, strict=False):
         table = confusion(boards, graded)
         percent = 100 * table / np.maximum(table.sum(1, keepdims=True), 1)
@@ -119,12 +119,12 @@ def plot_confusion(path: Path, boards: GradedBoards, players: Sequence[Graded]) 
     for axis in axes[len(players) :]:
         axis.set_axis_off()
     figure.suptitle("Columns confused, % of each row")
-    _save(figure, path)
+    save_figure(figure, path)
 
 
 def plot_calibration(path: Path, policy: Mapping[str, Calibration], value: Mapping[str, Calibration]) -> None:
     """Probability of the move against how often it is exactly best, and value against the outcome of perfect play."""
-    figure, axes = _new(1, 2, 10, 4.6)
+    figure, axes = new_figure(1, 2, 10, 4.6)
     names = list(dict.fromkeys([*policy, *value]))
     colours = dict(zip(names, _colours(len(names)), strict=True))
     for axis, found, low, labels in (
@@ -141,13 +141,13 @@ def plot_calibration(path: Path, policy: Mapping[str, Calibration], value: Mappi
         if found:
             axis.legend(fontsize=8)
     figure.suptitle("Calibration")
-    _save(figure, path)
+    save_figure(figure, path)
 
 
 def plot_mistakes(path: Path, boards: GradedBoards, graded: Graded) -> None:
     """The most costly moves of a player: red began, a ring marks the move played, a cross the best ones."""
     rows = worst(boards, graded)
-    figure, axes = _new(2, 3, 10, 7.6)
+    figure, axes = new_figure(2, 3, 10, 7.6)
     for axis, row in zip(axes, rows, strict=False):
         scores, move = boards.scores[row], int(graded.moves[0, row])
         best = scores == scores.max()
@@ -162,7 +162,7 @@ def plot_mistakes(path: Path, boards: GradedBoards, graded: Graded) -> None:
     for axis in axes[len(rows) :]:
         axis.set_axis_off()
     figure.suptitle(f"{graded.name}: worst mistakes" if rows else f"{graded.name}: no mistake on these sets")
-    _save(figure, path)
+    save_figure(figure, path)
 
 
 def _outcome(score: int) -> str:

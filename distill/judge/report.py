@@ -152,13 +152,7 @@ def mistakes(boards: GradedBoards, graded: Graded, count: int = 3) -> str:
 def label_tables(name: str, quality: LabelQuality) -> str:
     """Label quality and the teacher's agreement with itself."""
     parts = [
-        table(
-            ["labels", "graded", "of", "exact", "class", "decisive"],
-            [
-                [name, f"{quality.rows:,}", f"{quality.of:,}"]
-                + [percent(estimate) for estimate in (quality.exact, quality.keeps, quality.decisive)]
-            ],
-        ),
+        label_summary(name, quality),
         f"{quality.boards:,} unlike boards scored in {quality.seconds:.1f} s, "
         f"{quality.boards / quality.seconds:,.0f} boards/s",
         table(
@@ -168,12 +162,25 @@ def label_tables(name: str, quality: LabelQuality) -> str:
                 for ply, row in quality.by_ply.items()
             ],
         ),
+        self_agreement(quality),
     ]
-    if quality.agreement is not None and quality.stored_agreement is not None:
-        rows = [[band, str(estimate.units), percent(estimate)] for band, estimate in quality.agreement_by_band.items()]
-        rows.append(["all", str(quality.agreement.units), percent(quality.agreement)])
-        parts += [
-            table(["stones", "rows", "two fresh labels agree"], rows),
-            f"The stored label agrees with a fresh one on {percent(quality.stored_agreement)} %.",
-        ]
-    return "\n\n".join(parts)
+    return "\n\n".join(filter(None, parts))
+
+
+def label_summary(name: str, quality: LabelQuality) -> str:
+    """The quality of all graded labels, one row."""
+    shares = [percent(estimate) for estimate in (quality.exact, quality.keeps, quality.decisive)]
+    header = ["labels", "graded", "of", "exact", "class", "decisive"]
+    return table(header, [[name, f"{quality.rows:,}", f"{quality.of:,}", *shares]])
+
+
+def self_agreement(quality: LabelQuality) -> str:
+    """How often the teacher gives the same label twice; empty where it was not asked."""
+    if quality.agreement is None or quality.stored_agreement is None:
+        return ""
+    rows = [[band, str(estimate.units), percent(estimate)] for band, estimate in quality.agreement_by_band.items()]
+    rows.append(["all", str(quality.agreement.units), percent(quality.agreement)])
+    return (
+        f"{table(['stones', 'rows', 'two fresh labels agree'], rows)}\n\n"
+        f"The stored label agrees with a fresh one on {percent(quality.stored_agreement)} %."
+    )

@@ -21,23 +21,33 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # before TensorFlow starts: 
 
 Arch = Literal["cnn", "transformer", "column", "mk4", "resnet"]
 ARCHS: tuple[Arch, ...] = get_args(Arch)
+StudyShape = Literal[
+    "column-pooled", "column-shared", "column-threats", "column-deep", "column-wide", "flat", "transformer-columns"
+]  # fmt: skip
+"""Shapes that only the study of shapes trains: `distill/nets/study_shapes.py`."""
+STUDY_SHAPES: tuple[StudyShape, ...] = get_args(StudyShape)
+AnyArch = Literal[Arch, StudyShape]
 Precision = Literal["float32", "bfloat16"]
 
 
-def build(arch: Arch, value_head: bool = False, precision: Precision = "float32") -> keras.Model:
+def build(arch: AnyArch, value_head: bool = False, precision: Precision = "float32") -> keras.Model:
     """A fresh network of this shape; `resnet` has a value head in any case.
 
     Weights are float32 whatever the `precision` of the arithmetic, and are drawn from Keras' global seed
     (`keras.utils.set_random_seed`). Raises ValueError for an unknown arch.
     """
-    if arch not in ARCHS:
-        raise ValueError(f"arch {arch!r} is none of {', '.join(ARCHS)}")
+    if arch not in (*ARCHS, *STUDY_SHAPES):
+        raise ValueError(f"arch {arch!r} is none of {', '.join((*ARCHS, *STUDY_SHAPES))}")
     from keras import config
 
     before = config.dtype_policy()
     config.set_dtype_policy("mixed_bfloat16" if precision == "bfloat16" else "float32")
     try:
-        network: keras.Model = importlib.import_module(f"distill.nets.{arch}").build(value_head)
+        if arch in STUDY_SHAPES:
+            study_shapes = importlib.import_module("distill.nets.study_shapes")
+            network: keras.Model = study_shapes.build(arch, value_head)
+        else:
+            network = importlib.import_module(f"distill.nets.{arch}").build(value_head)
     finally:
         config.set_dtype_policy(before)
     return network

@@ -23,6 +23,7 @@ from __future__ import annotations
 from typing import Any
 
 import keras
+import numpy as np
 from keras import layers, ops
 
 from distill.game.rules import COLUMNS, ROWS
@@ -36,6 +37,8 @@ HIDDEN = 128
 @keras.saving.register_keras_serializable(package="distill")
 class MirrorConv(layers.Layer):
     """Convolution (B, H, W, C) → (B, H', W, 2F), with bias, that commutes with the mirror.
+
+    The kernel is kept as a matrix (height · width · C, F), the form in which the optimizer Muon takes weights.
 
     Args:
       features: F.
@@ -59,17 +62,23 @@ class MirrorConv(layers.Layer):
         self.padding, self.paired, self.initializer = padding, paired, initializer
 
     def build(self, shape: Any) -> None:
+        height, width = self.kernel_size
         self.kernel = self.add_weight(
-            name="kernel", shape=(*self.kernel_size, shape[-1], self.features), initializer=self.initializer
+            name="kernel", shape=(height * width * shape[-1], self.features), initializer=self.initializer
         )
         self.bias = self.add_weight(name="bias", shape=(self.features,), initializer="zeros")
 
     def call(self, x: Any) -> Any:
-        mirrored = ops.flip(self.kernel, axis=1)
+        own = ops.reshape(self.kernel, (*self.kernel_size, x.shape[-1], self.features))
+        mirrored = ops.flip(own, axis=1)
         if self.paired:
             mirrored = swap_halves(mirrored, axis=2)
-        kernel = ops.concatenate([self.kernel, mirrored], axis=-1)
+        kernel = ops.concatenate([own, mirrored], axis=-1)
         return ops.conv(x, kernel, padding=self.padding) + ops.concatenate([self.bias, self.bias], axis=-1)
+
+    def load_own_variables(self, store: Any) -> None:
+        self.kernel.assign(np.reshape(store["0"], self.kernel.shape))  # files before 2026-11-21 have it with four axes
+        self.bias.assign(store["1"])
 
     def get_config(self) -> dict[str, Any]:
         own = {name: getattr(self, name) for name in ("features", "kernel_size", "padding", "paired", "initializer")}

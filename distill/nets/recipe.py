@@ -12,8 +12,9 @@ from distill import cli
 class Recipe:
     """What the weights of a run depend on, beside the network and the data."""
 
-    target: Literal["visits", "vote"] = cli.setting(
-        "visits", "what the policy learns: the searches' visit shares, or one column, the majority vote"
+    target: Literal["visits", "vote", "blend"] = cli.setting(
+        "visits",
+        "what the policy learns: the searches' visit shares, or one column, the majority vote, or half of each",
     )
     value_target: Literal["auto", "none", "value", "outcome", "blend"] = cli.setting(
         "auto",
@@ -26,13 +27,16 @@ class Recipe:
         "equal", "weight of a board met n times in training games: 1, the root of n, or n; scaled to a mean of 1"
     )
     epochs: int = cli.setting(14, "passes over the training boards")
+    steps: int | None = cli.setting(None, "steps of the run, in place of --epochs; none: as many as the epochs have")
     minutes: float | None = cli.setting(
         None, "minutes the run may take: where the speed measured at its start is too low, fewer steps are planned"
     )
     batch_size: int = cli.setting(256, "boards a step")
     lr: float = cli.setting(2e-3, "learning rate at its highest")
-    optimizer: Literal["adamw", "adam", "sgd"] = cli.setting(
-        "adamw", "adam has no weight decay; sgd has momentum 0.9 and gradients clipped to length 1"
+    optimizer: Literal["adamw", "muon", "adam", "sgd"] = cli.setting(
+        "adamw",
+        "muon takes matrices, all but those that give outputs, and leaves the rest to adamw; adam has no weight decay; "
+        "sgd has momentum 0.9 and gradients clipped to length 1",
     )
     weight_decay: float = cli.setting(0.01, "share of a weight taken off a step, times the learning rate")
     schedule: Literal["cosine", "plateau"] = cli.setting(
@@ -53,3 +57,6 @@ class Recipe:
             cli.check(getattr(self, name) >= 0, name, getattr(self, name), "0 or more")
         cli.check(0 <= self.value_blend <= 1, "value_blend", self.value_blend, "from 0 to 1")
         cli.check(self.minutes is None or self.minutes > 0, "minutes", self.minutes, "positive")
+        cli.check(self.steps is None or self.steps > 0, "steps", self.steps, "positive")
+        either = self.steps is None or self.minutes is None
+        cli.check(either, "steps", self.steps, "left out with --minutes, which plans the steps itself")

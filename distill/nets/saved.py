@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from distill.cli import UserError
 from distill.game.rules import CELLS, COLUMNS, ROWS
-from distill.nets import column, heads, transformer  # noqa: F401  their layers register themselves for loading
+from distill.nets import column, heads, study_shapes, transformer  # noqa: F401  their layers register themselves for loading
 
 Outputs: TypeAlias = dict[str, NDArray[Any]]
 Predict: TypeAlias = Callable[[ArrayLike], Outputs]

@@ -40,6 +40,8 @@ TIMED_STEPS = 10
 SHARE_OF_MINUTES = 0.85
 """Share of `minutes` planned for training steps; validation, saving and export need the rest."""
 EVALUATION_BATCH = 1024
+OUTPUT_LAYERS = ["logits", "read_out", "value_unit"]
+"""Layers whose outputs are logits or the value: Muon, which makes all directions of a matrix alike, is not for them."""
 
 
 @dataclass(kw_only=True)
@@ -73,10 +75,12 @@ def make_repeatable(seed: int) -> None:
 
 def targets(batch: tables.Batch, recipe: Recipe, with_value: bool) -> dict[str, NDArray[np.float32]]:
     """What the outputs should be: "logits" as probabilities (B, A), and "value" (B,) where there is that head."""
+    vote = np.eye(7, dtype=np.float32)[batch.label]
     if recipe.target == "vote":
-        policy = np.eye(7, dtype=np.float32)[batch.label]
+        policy = vote
     else:
-        policy = batch.visits / batch.visits.sum(axis=1, keepdims=True)
+        visits = batch.visits / batch.visits.sum(axis=1, keepdims=True)
+        policy = visits if recipe.target == "visits" else (visits + vote) / 2
     if not with_value:
         return {"logits": policy}
     share = {"value": 1.0, "outcome": 0.0}.get(recipe.value_target, recipe.value_blend)
@@ -103,6 +107,9 @@ def compiled(core: keras.Model, recipe: Recipe) -> keras.Model:
     decay = recipe.weight_decay
     optimizer = {
         "adamw": lambda: keras.optimizers.AdamW(recipe.lr, weight_decay=decay),
+        "muon": lambda: keras.optimizers.Muon(
+            recipe.lr, weight_decay=decay, adam_weight_decay=decay, exclude_layers=OUTPUT_LAYERS
+        ),
         "adam": lambda: keras.optimizers.Adam(recipe.lr),
         "sgd": lambda: keras.optimizers.SGD(recipe.lr, momentum=0.9, weight_decay=decay, global_clipnorm=1.0),
     }[recipe.optimizer]()
@@ -204,7 +211,9 @@ def _resume(model: keras.Model, folder: Path) -> State | None:
 
 
 def _plan(model: keras.Model, training: tables.Examples, recipe: Recipe) -> int:
-    """Steps the run will take: all epochs, or as many as fit into `minutes` at the speed measured now."""
+    """Steps the run will take: as asked for, or all epochs, or what fits into `minutes` at the speed measured now."""
+    if recipe.steps is not None:
+        return recipe.steps
     steps = recipe.epochs * max(1, len(training) // recipe.batch_size)
     if recipe.minutes is None:
         return steps

@@ -52,7 +52,7 @@ def build(value_head: bool = False) -> keras.Model:
     tokens = heads.tokens_input()
     x = BoardEmbedding(FEATURES, name="embedding")(tokens)
     for number in range(1, LAYERS + 1):
-        x = _encoder_layer(x, f"layer{number}")
+        x = encoder_layer(x, f"layer{number}")
     features = x[:, 0, :]
 
     logits = layers.Dense(7, name="logits")(features)
@@ -61,7 +61,7 @@ def build(value_head: bool = False) -> keras.Model:
     return heads.network("transformer", tokens, logits, value)
 
 
-def _encoder_layer(x: Any, name: str) -> Any:
+def encoder_layer(x: Any, name: str) -> Any:
     """x + attention(norm(x)), then x + feed-forward(norm(x)); (B, 1 + T, D) in and out."""
     y = layers.LayerNormalization(name=f"{name}_attention_norm")(x)
     y = layers.MultiHeadAttention(ATTENTION_HEADS, FEATURES // ATTENTION_HEADS, name=f"{name}_attention")(y, y)

@@ -1,0 +1,104 @@
+"""Write the data card of finished games: how made, counts, redundancy, label quality, hashes.
+
+    python -m distill.describe data/games                                 # data/games/README.md
+    python -m distill.describe data/games --out docs/data/games.md
+
+In: a folder that `generate`, or `selfplay --games-only`, finished. Out: a Markdown page with two plots beside it.
+Rows are counted in `data/census.py`; a sample of labels is graded by the exact solver, and the teacher asked again
+(`judge/labels.py`). Without the solver, an optional package, the card is written all the same and says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from distill import cli
+from distill.data import census, games, schema
+from distill.data.schema import DataError
+from distill.judge import data_card, labels, solver
+from distill.judge.labels import LabelQuality
+
+
+@dataclass(frozen=True, kw_only=True)
+class DescribeConfig:
+    """Write the data card of finished games."""
+
+    folders: tuple[Path, ...] = cli.setting((), "folders of finished games", positional=True)
+    out: Path | None = cli.setting(None, "the card, a Markdown file; none: README.md in the folder of games")
+    use: str = cli.setting("", "a sentence for the card on what the games are for")
+    label_rows: int | None = cli.setting(2000, "labels graded by the solver; 0 grades none, none grades all")
+    agreement_rows: int = cli.setting(1000, "labels of these that the teacher is asked for again, twice")
+    workers: int = cli.setting(cli.cores(), "processes for searches and the solver")
+    seed: int = cli.setting(0, "of the sample and the searches")
+
+    def __post_init__(self) -> None:
+        if not self.folders:
+            raise ValueError("name a folder of games")
+        cli.check(self.out is None or len(self.folders) == 1, "out", self.out, "left out where several are given")
+        cli.check(self.out is None or self.out.suffix == ".md", "out", self.out, "a Markdown file, such as games.md")
+        cli.check(self.label_rows is None or self.label_rows >= 0, "label_rows", self.label_rows, "0 or more, or none")
+        cli.check(self.agreement_rows >= 0, "agreement_rows", self.agreement_rows, "0 or more")
+        cli.check(self.workers >= 1, "workers", self.workers, "at least 1")
+        cli.check(self.seed >= 0, "seed", self.seed, "0 or more")
+
+
+PRESETS: dict[str, dict[str, Any]] = {"smoke": {"label_rows": 50, "agreement_rows": 10}}
+
+
+def run(config: DescribeConfig) -> str:
+    """Write the card of each folder; returns a line for each."""
+    return "\n".join(_describe(config, folder) for folder in config.folders)
+
+
+def _describe(config: DescribeConfig, folder: Path) -> str:
+    found = games.open_run(folder)
+    manifest = schema.read_manifest(folder)
+    if not isinstance(manifest.get("identity"), dict):
+        raise DataError(f"{folder / schema.MANIFEST}: names no settings of the run")
+    counted = census.count(found, threads=config.workers)
+    quality, ungraded = _grade(config, folder, counted.rows)
+    page = config.out or folder / "README.md"
+    command = _command(config, folder)
+    data_card.write(page, found, manifest, counted, quality, ungraded=ungraded, use=config.use, command=command)
+    graded = "labels not graded"
+    if quality:
+        graded = f"labels {quality.exact.mean:.1%} exact, {quality.keeps.mean:.1%} class"
+    return f"{page}: {counted.games:,} games, {counted.rows:,} rows, {counted.boards:,} unlike boards; {graded}"
+
+
+def _grade(config: DescribeConfig, folder: Path, rows: int) -> tuple[LabelQuality | None, str]:
+    """The quality of the labels, or None and the line that says why they were not graded."""
+    if config.label_rows == 0:
+        return None, "Not graded (`--label-rows 0`)."
+    try:
+        solver.Solver()
+    except cli.UserError:
+        line = f"Not graded: the solver is not installed (`{solver.INSTALL}`)."
+        cli.say(f"{folder}: {line}")
+        return None, line
+    with cli.Progress(min(config.label_rows or rows, rows), "boards") as progress:
+        quality = labels.grade_labels(
+            folder, config.label_rows, config.agreement_rows, config.seed, config.workers, progress.advance
+        )
+    return quality, ""
+
+
+def _command(config: DescribeConfig, folder: Path) -> list[str]:
+    """The words of the line that writes this card again; workers have no influence on it."""
+    words = ["python", "-m", "distill.describe", str(folder)]
+    words += ["--out", str(config.out)] if config.out else []
+    words += ["--use", config.use] if config.use else []
+    rows = "none" if config.label_rows is None else str(config.label_rows)
+    return [*words, "--label-rows", rows, "--agreement-rows", str(config.agreement_rows), "--seed", str(config.seed)]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; the return value is the exit code."""
+    return cli.main("describe", DescribeConfig, run, PRESETS, arguments)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,277 @@
+"""The data card: how a run of games was made, what is in it, what it is worth, how to make it again, on one page."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import textwrap
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from distill import provenance
+from distill.data import census, schema
+from distill.data.census import Census
+from distill.data.games import Run
+from distill.game import rules
+from distill.judge import plots, report
+from distill.judge.data_plots import plot_rows
+from distill.judge.labels import LabelQuality
+
+LISTED_SHARDS = 32
+"""Runs of at most so many shards name the hash of each."""
+
+_NO_FLAGS = {"search_version", "puct_version", "network"}
+"""Entries of a run's identity that no flag sets."""
+
+
+def write(
+    page: Path,
+    run: Run,
+    manifest: Mapping[str, Any],
+    counted: Census,
+    quality: LabelQuality | None,
+    *,
+    ungraded: str,
+    use: str,
+    command: Sequence[str],
+) -> None:
+    """Write the card and, beside it, its pictures, which begin with its name.
+
+    Args:
+      manifest: of the run, its settings under `identity`.
+      quality: what the labels are worth; None where they were not graded, which `ungraded` then explains.
+      use: a sentence on what the data are for; may be empty.
+      command: the words of the line that writes this card.
+    """
+    made = manifest["identity"]
+    pictures = {title: page.with_name(f"{page.stem}-{title}.png") for title in ("rows", "labels")}
+    plot_rows(pictures["rows"], counted)
+    if quality:
+        plots.plot_by_ply(pictures["labels"], {str(run.folder): quality.by_ply})
+    else:
+        pictures.pop("labels").unlink(missing_ok=True)  # of an older card
+    sections = [
+        f"# Games `{run.folder.resolve().name}`",
+        _filled(f"{counted.games:,} games, {counted.rows:,} labelled positions; {_player(made)}. {use}".strip()),
+        "## How they were made",
+        _recipe(run, manifest),
+        "## What is in them",
+        _contents(counted),
+        "## Redundancy",
+        _redundancy(counted),
+        f"![rows by stones]({pictures['rows'].name})",
+        "## Label quality",
+        *(_quality(run, quality, "network" in made, pictures["labels"]) if quality else [ungraded]),
+        "## By stones on the board",
+        _by_ply(counted, quality),
+        "## Use and limits",
+        _limits(counted, made),
+        "## The same bytes",
+        _hashes(run, made),
+        f"Written at commit {provenance.commit() or 'unknown'} by\n\n{_shown(command)}",
+    ]
+    schema.write_atomically(page, ("\n\n".join(filter(None, sections)) + "\n").encode())
+
+
+def _player(made: Mapping[str, Any]) -> str:
+    """Who chose the moves and labels, in words."""
+    simulations = f"{made.get('simulations', 0):,} simulations"
+    if "network" in made:
+        return f"a network's own search of {simulations} ({made.get('root')} root) played both sides and labelled"
+    votes = made.get("votes", 1)
+    searches = f"the majority of {votes} searches of {simulations} each" if votes > 1 else f"a search of {simulations}"
+    return f"{searches} ({made.get('rollout')} playouts, no network) chose every label, which was played"
+
+
+def rebuild_command(folder: Path, manifest: Mapping[str, Any]) -> list[str]:
+    """The words of the command that makes the run, every setting given, so that no default can change it."""
+    made = manifest["identity"]
+    words = ["python", "-m", "distill.generate"]
+    if "network" in made:
+        words = ["python", "-m", "distill.selfplay", "--games-only", "--init", _network(folder)]
+        words += ["--precision", made["network"].partition("-")[2] or "float32"]
+    for name, value in made.items():
+        if name in _NO_FLAGS:
+            continue
+        flag = name.replace("_", "-")
+        if isinstance(value, bool):
+            words.append(f"--{flag}" if value else f"--no-{flag}")
+        else:
+            values = value if isinstance(value, list) else [value]
+            words += [f"--{flag}", *("none" if each is None else str(each) for each in values)]
+    return [*words, "--games", str(manifest["games"]), "--out", str(folder)]
+
+
+def _network(folder: Path) -> str:
+    """The network that played, as its run was told; a word in its place where that was not stored."""
+    try:
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        return str(config["init"] or "NETWORK")
+    except (OSError, ValueError, KeyError, TypeError):
+        return "NETWORK"
+
+
+def _recipe(run: Run, manifest: Mapping[str, Any]) -> str:
+    made = manifest["identity"]
+    versions = manifest.get("versions", {})
+    facts = {
+        "run": run.name,
+        "version of the search": made.get("puct_version", made.get("search_version")),
+        "weights of the network, hash": made.get("network"),
+        "made at commit": manifest.get("commit"),
+        "with": ", ".join(f"{name} {version}" for name, version in versions.items()) or None,
+    }
+    told = [[name, str(fact)] for name, fact in facts.items() if fact is not None]
+    return f"{_shown(rebuild_command(run.folder, manifest))}\n\n{_pairs(told)}"
+
+
+def _shown(words: Sequence[str]) -> str:
+    """A command as a block of code, cut into lines before flags."""
+    lines = ["   "]
+    flags: list[list[str]] = []
+    for word in words:
+        if word.startswith("--") or not flags:
+            flags.append([])
+        flags[-1].append(word)
+    for flag in map(shlex.join, flags):
+        if len(lines[-1]) + len(flag) > 112:
+            lines.append("     ")
+        lines[-1] += f" {flag}"
+    return " \\\n".join(lines)
+
+
+def _pairs(rows: list[list[str]]) -> str:
+    return "\n".join(["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows)])
+
+
+def _contents(counted: Census) -> str:
+    games, rows = counted.games, counted.rows
+    first = {1: "wins", 0: "draws", -1: "losses"}
+    lengths = counted.lengths
+    told = [
+        ["games, rows", f"{games:,}, {rows:,}: {rows / games:.1f} a game"],
+        ["simulations", f"{counted.simulations:,}"],
+        ["files", f"{counted.shards:,}, {counted.bytes / 1e6:.1f} MB"],
+        [
+            "results of the first player",
+            ", ".join(f"{counted.results[r]:,} {word} ({counted.results[r] / games:.1%})" for r, word in first.items()),
+        ],
+        [
+            "stones at the end",
+            f"{min(lengths)} to {max(lengths)}, mean {sum(n * count for n, count in lengths.items()) / games:.1f}, "
+            f"quartiles {', '.join(str(_quantile(lengths, share)) for share in (0.25, 0.5, 0.75))}",
+        ],
+        ["labels, column 1 to 7", ", ".join(f"{count / rows:.1%}" for count in counted.labels)],
+        ["moves other than the label", f"{counted.off_label:,} ({counted.off_label / rows:.1%})"],
+    ]
+    openings = report.table(
+        ["random moves before the first label", *map(str, counted.openings)],
+        [["games", *(f"{count:,}" for count in counted.openings.values())]],
+    )
+    return f"{_pairs(told)}\n\n{openings}"
+
+
+def _quantile(counts: Mapping[int, int], share: float) -> int:
+    """The smallest value that at least `share` of all are not above; `counts` is in ascending order."""
+    left = share * sum(counts.values())
+    for value, count in counts.items():
+        left -= count
+        if left <= 0:
+            return value
+    raise ValueError("nothing was counted")
+
+
+def _redundancy(counted: Census) -> str:
+    summary = (
+        f"Up to mirror {counted.boards:,} unlike boards, {counted.rows / counted.boards:.2f} rows a board; "
+        f"{counted.repeated / counted.rows:.1%} of the rows are on a board that another row has too. The games have "
+        f"{counted.endings:,} unlike last positions. The most frequent boards:"
+    )
+    drawn = [
+        f"{number:,} rows ({number / counted.rows:.2%}):\n\n{textwrap.indent(rules.draw(position), '    ')}"
+        for position, number in counted.frequent
+    ]
+    return "\n\n".join([_filled(summary), *drawn])
+
+
+def _quality(run: Run, quality: LabelQuality, by_network: bool, picture: Path) -> list[str]:
+    why = "The teacher was not asked again."
+    if by_network:
+        why = "The labels come from a network's own search, which its settings alone cannot ask again."
+    return [
+        _filled(
+            f"{quality.rows:,} rows drawn at random were graded by exact scores. *exact*: the label keeps the best "
+            "score; *class*: it keeps win, draw or loss; *decisive*: class, over boards where moves differ in class. "
+            "In percent, with half the width of the 95 % interval."
+        ),
+        report.label_summary(run.folder.resolve().name, quality),
+        report.self_agreement(quality) or why,
+        f"![labels by stones]({picture.name})",
+    ]
+
+
+def _by_ply(counted: Census, quality: LabelQuality | None) -> str:
+    header = ["stones", "rows", "boards", "repeated, %"]
+    if quality:
+        header += ["graded", "exact", "class", "decisive"]
+    lines = []
+    for ply, found in counted.plies.items():
+        line = [str(ply), f"{found.rows:,}", f"{found.boards:,}", f"{100 * found.repeated / found.rows:.1f}"]
+        if quality:
+            graded = quality.by_ply.get(ply)
+            shares = [report.percent(graded[name]) if graded else "–" for name in ("exact", "class", "decisive")]
+            line += [f"{graded['rows']:,}" if graded else "0", *shares]
+        lines.append(line)
+    return report.table(header, lines)
+
+
+def _limits(counted: Census, made: Mapping[str, Any]) -> str:
+    told = [
+        "`prepare` and `train` read them: equal boards are merged, a game is in one split as a whole, and the "
+        "benchmark's boards are kept out of training.",
+        "A label is a search's opinion, not the best move. No exact solver took part.",
+        "Boards come as often as they were met, in the orientation that was played. Rows of one game are not "
+        "independent of each other.",
+        f"The first {min(counted.openings)} to {max(counted.openings)} moves of a game are random and not labelled, so "
+        "few rows have so few stones, and these and later boards are stranger than those of sensible play.",
+    ]
+    if "network" in made:
+        told.append(
+            "The network that played also judged the leaves of its search: what it does not see, its labels do not "
+            "show."
+        )
+        if not made.get("noise_fraction"):
+            told.append(
+                f"From {made.get('sampling_plies')} stones on nothing is left to chance, so games that meet there go "
+                "on alike, and their rows are repeated to the end."
+            )
+    if made.get("savings") == "exact":
+        told.append("Searches ended when their label was decided: labels are those of whole searches, visits are not.")
+    return "\n".join(_filled(line, "- ") for line in told)
+
+
+def _hashes(run: Run, made: Mapping[str, Any]) -> str:
+    if "network" in made:
+        text = (
+            "Every game depends on the network, the settings, the seed and its own number alone. The command writes "
+            "these bytes with these weights and versions, on a processor that rounds the network's arithmetic alike; "
+            "elsewhere single moves may differ, and the games after them."
+        )
+    else:
+        text = (
+            "Every game depends on the settings, the seed and its own number alone. The command writes these bytes "
+            "with the versions above, on any number of workers; with other versions compare the second line."
+        )
+    told = [
+        ["`LC_ALL=C sha256sum shard-*.parquet \\| sha256sum`", f"`{census.bytes_digest(run)}`"],
+        ["the same over the rows' values (`content_hash` in `manifest.json`)", f"`{census.rows_digest(run)}`"],
+    ]
+    parts = [_filled(text), _pairs(told)]
+    if len(run.shards) <= LISTED_SHARDS:
+        parts.append("\n".join(f"    {shard.sha256}  {shard.name}" for shard in run.shards))
+    return "\n\n".join(parts)
+
+
+def _filled(text: str, bullet: str = "") -> str:
+    return textwrap.fill(text, 118, initial_indent=bullet, subsequent_indent=" " * len(bullet), break_on_hyphens=False)

@@ -1,0 +1,180 @@
+"""The verdict on a study: many runs that differ from one another by one thing, on the same boards.
+
+In: the grades of every run and of some players to measure them by. Out: a table as CSV and Markdown, and pictures.
+
+A difference is paired: board by board, with the interval of `intervals.difference` over boards. That interval knows how
+many boards there are and not that training has chance of its own; a run that changes nothing but the seed shows that.
+Where a run was trained with several seeds, a board's grade is the mean over them.
+
+Dimensions: B boards, two orientations each.
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from distill.data.benchmark import GradedBoards
+from distill.data.schema import write_atomically
+from distill.judge import grading
+from distill.judge.intervals import Estimate, difference, share
+from distill.judge.players import Player
+from distill.judge.report import percent, table
+
+SHOWN = {"exact": "exactly best", "class": "right class"}
+"""The metrics of a study, and how they are called in it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grades:
+    """How right the moves on B boards are: float64 (2, B) each, as stored and mirrored, in [0, 1]."""
+
+    exact: NDArray[np.float64]
+    keeps: NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """One run of the study.
+
+    Attributes:
+      name, change, confounded: from the recipe: what is changed, and what changes with it against our will.
+      against: the run it is compared with; None for the baseline.
+      facts: numbers by name that training left, of the first seed.
+      shares: metric → share on the main set.
+      gaps: metric → paired difference from `against`; empty where that run is not there.
+      by_seed: share exactly best of each seed.
+      tactics: mean share exactly best over the sets that are picked for what stands on them.
+    """
+
+    name: str
+    change: str
+    confounded: str
+    against: str | None
+    facts: Mapping[str, Any]
+    shares: Mapping[str, Estimate]
+    gaps: Mapping[str, Estimate]
+    by_seed: tuple[float, ...]
+    tactics: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """A player that the runs are measured by: a line across the learning curve."""
+
+    name: str
+    shares: Mapping[str, Estimate]
+
+
+def grade(player: Callable[[], Player], boards: GradedBoards, seed: int, file: Path, key: str) -> Grades:
+    """The player's grades: those in `file` where it holds the same `key`, or else fresh ones, left there."""
+    if (kept := _read(file, key)) is not None:
+        return kept
+    graded = grading.grade(player(), boards, seed)
+    content = io.BytesIO()
+    np.savez_compressed(content, key=key, exact=graded.exact, keeps=graded.keeps)
+    write_atomically(file, content.getvalue())
+    return Grades(exact=graded.exact.astype(np.float64), keeps=graded.keeps.astype(np.float64))
+
+
+def _read(file: Path, key: str) -> Grades | None:
+    try:
+        with np.load(file, allow_pickle=False) as stored:
+            if str(stored["key"]) == key:
+                return Grades(exact=stored["exact"].astype(np.float64), keeps=stored["keeps"].astype(np.float64))
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        pass  # none, or damaged: graded again
+    return None
+
+
+def mean(grades: Sequence[Grades]) -> Grades:
+    """Board by board, over seeds."""
+    return Grades(
+        exact=np.mean([each.exact for each in grades], axis=0), keeps=np.mean([each.keeps for each in grades], axis=0)
+    )
+
+
+def shares(boards: GradedBoards, grades: Grades) -> dict[str, Estimate]:
+    """Each metric of SHOWN on the main set, which is the first."""
+    units = grading.set_units(boards, grades.exact, grades.keeps, boards.sets[0])
+    return {metric: share(units[metric]) for metric in SHOWN}
+
+
+def gaps(boards: GradedBoards, one: Grades, other: Grades) -> dict[str, Estimate]:
+    """How much better `one` is than `other` on the main set, paired."""
+    ours, theirs = (grading.set_units(boards, each.exact, each.keeps, boards.sets[0]) for each in (one, other))
+    return {metric: difference(ours[metric], theirs[metric]) for metric in SHOWN}
+
+
+def tactics(boards: GradedBoards, grades: Grades) -> float:
+    """Mean share exactly best over the sets that are picked for what stands on them; NaN where there are none."""
+    picked = [name for name in boards.sets if name not in grading.GENERAL]
+    found = [float(grading.units(boards, grades.exact, name).mean()) for name in picked]
+    return float(np.mean(found)) if found else float("nan")
+
+
+# Tables ---------------------------------------------------------------------------------------------------------------
+
+
+def csv(results: Sequence[Result]) -> str:
+    """One row a run, shares as fractions, an interval as two columns."""
+    return pd.DataFrame([_row(result) for result in results]).to_csv(index=False, float_format="%.5f")
+
+
+def _row(result: Result) -> dict[str, Any]:
+    row: dict[str, Any] = {"run": result.name, "change": result.change, **result.facts}
+    for metric in SHOWN:
+        row |= _columns(metric, result.shares[metric])
+    row |= {"tactics_exact": result.tactics, "against": result.against}
+    for metric in SHOWN:
+        row |= _columns(f"{metric}_difference", result.gaps.get(metric))
+    return row | {"exact_by_seed": " ".join(f"{share:.5f}" for share in result.by_seed)}
+
+
+def _columns(name: str, estimate: Estimate | None) -> dict[str, float | None]:
+    found = (None, None, None) if estimate is None else (estimate.mean, estimate.low, estimate.high)
+    return dict(zip((name, f"{name}_low", f"{name}_high"), found, strict=True))
+
+
+def markdown(results: Sequence[Result], lines: Sequence[Line]) -> str:
+    """The table of the page: shares in percent, differences in points, a star where the interval leaves out 0."""
+    header = ["run", "parameters", "boards", "epochs", *SHOWN.values(), "tactics"]
+    header += [f"{name}, difference" for name in SHOWN.values()] + ["from"]
+    rows = []
+    for result in results:
+        numbers = [_number(result.facts.get(name)) for name in ("parameters", "training_boards", "epochs")]
+        cells = [percent(result.shares[metric]) for metric in SHOWN] + [_percent(result.tactics)]
+        cells += [_points(result.gaps.get(metric)) for metric in SHOWN] + [result.against or "–"]
+        rows.append([result.name, *numbers, *cells])
+    for line in lines:
+        rows.append([line.name, *"–––", *(percent(line.shares[metric]) for metric in SHOWN), *"––––"])
+    return table(header, rows)
+
+
+def seeds(results: Sequence[Result]) -> str:
+    """Share exactly best of each seed; empty where every run has one."""
+    several = [result for result in results if len(result.by_seed) > 1]
+    rows = [[result.name, " · ".join(_percent(share) for share in result.by_seed)] for result in several]
+    return table(["run", "exactly best, seed by seed"], rows) if rows else ""
+
+
+def _number(value: Any) -> str:
+    return "–" if value is None else f"{value:,}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f}" if np.isfinite(share) else "–"
+
+
+def _points(gap: Estimate | None) -> str:
+    if gap is None:
+        return "–"
+    return f"{100 * gap.mean:+.1f} ±{50 * (gap.high - gap.low):.1f}" + (" *" if gap.low > 0 or gap.high < 0 else "")

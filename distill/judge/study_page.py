@@ -1,0 +1,65 @@
+"""The page of a study, and beside it its table and its pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from distill.data.schema import write_atomically
+from distill.judge import study, study_plots
+from distill.judge.study import Line, Result
+from distill.judge.study_recipe import Recipe, Run
+
+LEGEND = """\
+In percent, and differences in points, with half the width of the 95 % interval; * where it leaves out 0, which one
+comparison in twenty does by chance. Differences are paired, board by board: their interval covers the choice of boards
+and not the chance in training. *boards* are those learned from, merged; *epochs* the passes over them; *tactics* the
+mean of exactly best over the sets that are picked for what stands on them."""
+
+
+def write(
+    page: Path, recipe: Recipe, tier: str, graded_on: str, results: Sequence[Result], lines: Sequence[Line]
+) -> None:
+    """Write the page of one tier, its table (CSV) and those pictures for which there are runs enough.
+
+    Args:
+      page: the Markdown file; what lies beside it begins with its name.
+      graded_on: which boards, in words.
+      lines: the players that the runs are measured by.
+    """
+    by_name = {result.name: result for result in results}
+    curve = [by_name[name] for name in recipe.learning_curve if name in by_name]
+    targets = [by_name[name] for name in recipe.targets if name in by_name]
+    pictures: list[str] = []
+
+    def picture(title: str, worth_it: bool, draw: Callable[[Path], None]) -> None:
+        if worth_it:
+            file = page.with_name(f"{page.stem}-{title.replace(' ', '-')}.png")
+            draw(file)
+            pictures.append(f"![{title}]({file.name})")
+
+    compared = any(result.gaps for result in results)
+    picture("differences", compared, lambda file: study_plots.differences(file, results))
+    picture("learning curve", len(curve) > 1, lambda file: study_plots.learning_curve(file, curve, lines))
+    picture("targets", len(targets) > 1, lambda file: study_plots.bars(file, "What the policy learns", targets))
+
+    sections = [
+        f"# {recipe.title}",
+        recipe.about.strip(),
+        f"Every run: `train {recipe.tier[tier].train}`. Graded on {graded_on}. {LEGEND}",
+        study.markdown(results, lines),
+        study.seeds(results),
+        *pictures,
+        "## What each run changes",
+        "\n".join(_changed(name, settings, name in by_name) for name, settings in recipe.runs.items()),
+        f"All figures: [`{page.stem}.csv`]({page.stem}.csv). `python -m distill.study --tier {tier}` made this page.",
+    ]
+    write_atomically(page.with_suffix(".csv"), study.csv(results).encode())
+    write_atomically(page, ("\n\n".join(filter(None, sections)) + "\n").encode())
+
+
+def _changed(name: str, settings: Run, is_there: bool) -> str:
+    title = f"**{name}**" if is_there else f"**{name}** (not run in this tier)"
+    flags = f", `{settings.train}`" if settings.train else ""
+    confounded = f" *Confounded:* {settings.confounded}" if settings.confounded else ""
+    return f"- {title}: {settings.change}{flags}; data `{settings.data}`.{confounded}"

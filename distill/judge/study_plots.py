@@ -1,0 +1,90 @@
+"""Pictures of a study: a learning curve, bars, and the differences of all runs from what they are compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from distill.judge.intervals import Estimate
+from distill.judge.plots import BOARD, FIRST, GRID, INK, new_figure, save_figure
+from distill.judge.study import SHOWN, Line, Result
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+COLOURS = {"exact": FIRST, "class": BOARD}
+
+
+def learning_curve(path: Path, results: Sequence[Result], lines: Sequence[Line]) -> None:
+    """Shares over games, which are each result's fact `games`; a dotted line for every player."""
+    results = sorted(results, key=lambda result: result.facts["games"])
+    games = [result.facts["games"] for result in results]
+    figure, axes = new_figure(1, 2, 10, 4.4)
+    for axis, (metric, title) in zip(axes, SHOWN.items(), strict=True):
+        found = [result.shares[metric] for result in results]
+        _with_bars(axis, games, found, COLOURS[metric])
+        for number, line in enumerate(lines):
+            level = 100 * line.shares[metric].mean
+            axis.axhline(level, color=INK, linewidth=1, linestyle=":")
+            place, side = ((0.01, "left"), (0.99, "right"))[number % 2]  # so that near levels stay readable
+            axis.annotate(
+                line.name, (place, level), xycoords=("axes fraction", "data"), fontsize=8, ha=side, va="bottom"
+            )
+        axis.set_xscale("log")
+        axis.set_xticks(games, [f"{number:,}" for number in games])
+        axis.minorticks_off()
+        axis.set(xlabel="games", ylabel=f"{title}, %")
+        axis.grid(color=GRID)
+    figure.suptitle("More games, as many steps (bars: 95 %)")
+    save_figure(figure, path)
+
+
+def _with_bars(axis: Axes, places: Sequence[float], found: Sequence[Estimate], colour: str) -> None:
+    means = np.array([100 * each.mean for each in found])
+    errors = [means - [100 * each.low for each in found], [100 * each.high for each in found] - means]
+    axis.errorbar(places, means, yerr=errors, color=colour, marker="o", markersize=5, capsize=3)
+
+
+def bars(path: Path, title: str, results: Sequence[Result]) -> None:
+    """A bar a run for both shares, from well below the lowest, so that differences can be seen."""
+    figure, axes = new_figure(1, 2, 10, 4.4)
+    places = np.arange(len(results))
+    for axis, (metric, name) in zip(axes, SHOWN.items(), strict=True):
+        found = [result.shares[metric] for result in results]
+        means = np.array([100 * each.mean for each in found])
+        errors = [means - [100 * each.low for each in found], [100 * each.high for each in found] - means]
+        axis.bar(places, means, yerr=errors, capsize=3, width=0.6, color=COLOURS[metric])
+        for place, value, above in zip(places, means, errors[1], strict=True):
+            axis.annotate(f"{value:.1f}", (place, value + above), ha="center", va="bottom", fontsize=9)
+        lowest, highest = float((means - errors[0]).min()), float((means + errors[1]).max())
+        span = max(highest - lowest, 1.0)
+        axis.set_ylim(max(0.0, lowest - span), highest + 0.3 * span)  # 100 is no bound: a label stands above the bar
+        axis.set_xticks(places, [result.name for result in results], rotation=15, ha="right")
+        axis.set_ylabel(f"{name}, %")
+        axis.grid(color=GRID, axis="y")
+        axis.set_axisbelow(True)
+    figure.suptitle(f"{title} (bars: 95 %; the axis does not begin at 0)")
+    save_figure(figure, path)
+
+
+def differences(path: Path, results: Sequence[Result]) -> None:
+    """Every paired difference with its interval, the best change on top."""
+    shown = sorted((result for result in results if result.gaps), key=lambda result: -result.gaps["exact"].mean)
+    figure, axes = new_figure(1, 2, 11, 1.4 + 0.34 * len(shown))
+    places = np.arange(len(shown))
+    for axis, (metric, name) in zip(axes, SHOWN.items(), strict=True):
+        gaps = [result.gaps[metric] for result in shown]
+        means = np.array([100 * gap.mean for gap in gaps])
+        errors = [means - [100 * gap.low for gap in gaps], [100 * gap.high for gap in gaps] - means]
+        axis.axvline(0, color=INK, linewidth=1)
+        axis.errorbar(means, places, xerr=errors, fmt="o", markersize=5, capsize=3, color=COLOURS[metric])
+        axis.set_yticks(places, [f"{result.name} − {result.against}" for result in shown] if metric == "exact" else [])
+        axis.set_ylim(len(shown) - 0.5, -0.5)
+        axis.set_xlabel(f"{name}, points")
+        axis.grid(color=GRID)
+        axis.set_axisbelow(True)
+    figure.suptitle("One change at a time, on the same boards (bars: 95 %, paired)")
+    save_figure(figure, path)

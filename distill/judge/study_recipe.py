@@ -1,0 +1,82 @@
+"""What a study compares: data sets, runs and tiers, as a TOML file names them (`pipelines/study.toml`)."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from distill import cli
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataSet:
+    """Games to learn from: `generate` flags that make them, or None where other commands do; `folder` where they lie.
+
+    `shards_of` names a data set of the same settings, whose shards are taken over before the missing ones are made.
+    """
+
+    folder: str = ""
+    games: int = 0
+    generate: str | None = None
+    shards_of: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """One run: the data set it learns from, its `train` flags beside the tier's, and the run it is compared with."""
+
+    change: str
+    data: str
+    train: str = ""
+    against: str = ""
+    confounded: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tier:
+    """Flags of every run, its seeds, and which runs there are; none names all."""
+
+    train: str
+    seeds: tuple[int, ...] = (0,)
+    runs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """A study: data sets, runs and tiers by name; players to measure them by; runs drawn as curve and as bars."""
+
+    title: str
+    about: str
+    data: Mapping[str, DataSet]
+    runs: Mapping[str, Run]
+    tier: Mapping[str, Tier]
+    players: tuple[str, ...] = ()
+    learning_curve: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
+
+
+def read(path: Path) -> Recipe:
+    """The recipe in a file. Raises UserError naming the file and what is wrong."""
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        for part, kind in (("data", DataSet), ("runs", Run), ("tier", Tier)):
+            content[part] = {name: kind(**_tuples(fields)) for name, fields in content[part].items()}
+        recipe = Recipe(**_tuples(content))
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise cli.UserError(f"{path}: not a recipe ({type(error).__name__}: {error})") from None
+    known = set(recipe.runs)
+    asked = {*recipe.learning_curve, *recipe.targets, *(run.against for run in recipe.runs.values() if run.against)}
+    asked |= {name for tier in recipe.tier.values() for name in tier.runs}
+    if unknown := sorted(asked - known):
+        raise cli.UserError(f"{path}: no run {', '.join(unknown)}; there are {', '.join(recipe.runs)}")
+    of_runs = {run.data for run in recipe.runs.values()} | {data.shards_of for data in recipe.data.values()} - {""}
+    if unknown := sorted(of_runs - set(recipe.data)):
+        raise cli.UserError(f"{path}: no data {', '.join(unknown)}; there are {', '.join(recipe.data)}")
+    return recipe
+
+
+def _tuples(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}

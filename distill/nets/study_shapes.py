@@ -1,0 +1,181 @@
+"""Shapes for the study (`pipelines/study.toml`): each is a published or our own network with one thing changed.
+
+    name                  changed                                                                parameters
+    column-threats        `column`, which is also told where a stone would complete four            182,663
+    column-deep           `column` with a fourth block, and a read-out half as wide                 189,831
+    column-pooled         `column`, whose read-out sees the mean over the columns, and is wider     182,111
+    column-shared         `column`, whose read-out is one small network asked about each column     182,057
+    column-wide           `column`, twice as wide                                                   724,615
+    flat                  a residual network with nothing tied to the mirror (FACTS.md)             189,319
+    transformer-columns   `transformer` with seven column tokens in place of CLS                    137,281
+
+All but the last two answer a mirrored board with mirrored logits, for any weights.
+
+Dimensions: B batch, H = 6, W = 7, F features of one orientation, D features of a token.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import keras
+import numpy as np
+from keras import layers, ops
+
+from distill.game.rules import CELLS, COLUMNS, ROWS
+from distill.nets import heads, transformer
+from distill.nets.column import BLOCKS, FEATURES, HIDDEN, MirrorConv, swap_halves
+
+POOLED_HIDDEN = 811
+SHARED_HIDDEN = 884
+"""Widths of hidden layers that make up for a read-out that sees fewer features, so that sizes are equal."""
+
+
+def build(shape: str, value_head: bool = False) -> keras.Model:
+    """planes (B, 6, 7, C) or tokens (B, 42) → logits (B, 7) and, where asked for, value (B,)."""
+    if shape == "flat":
+        return _flat(value_head)
+    if shape == "transformer-columns":
+        return _transformer_columns(value_head)
+    planes = heads.planes_input()
+    features = FEATURES * (2 if shape == "column-wide" else 1)
+    seen = planes
+    if shape == "column-threats":
+        seen = layers.Concatenate(name="planes_and_threats")([planes, Threats(name="threats")(planes)])
+    x = _trunk(seen, features, BLOCKS + (shape == "column-deep"))
+    hidden = HIDDEN // 2 if shape == "column-deep" else HIDDEN * features // FEATURES
+    read_out = {"column-pooled": _pooled, "column-shared": _shared}.get(shape, partial(_kept_apart, hidden))
+    logits, seen = read_out(x)
+    value = heads.value_head(seen) if value_head else None
+    return heads.network(shape, planes, logits, value)
+
+
+def _trunk(x: Any, features: int, blocks: int) -> Any:
+    """The trunk of `column`: planes → one vector a column (B, 1, W, 2F)."""
+    x = layers.ReLU(name="stem_relu")(MirrorConv(features, (3, 3), paired=False, name="stem")(x))
+    for number in range(1, blocks + 1):
+        name = f"block{number}"
+        y = layers.ReLU(name=f"{name}_relu1")(MirrorConv(features, (3, 3), name=f"{name}_conv1")(x))
+        y = MirrorConv(features, (3, 3), initializer="zeros", name=f"{name}_conv2")(y)
+        x = layers.ReLU(name=f"{name}_relu2")(layers.Add(name=f"{name}_add")([x, y]))
+    x = MirrorConv(features, (ROWS, 1), padding="valid", name="columns")(x)
+    return layers.ReLU(name="columns_relu")(x)
+
+
+def _kept_apart(width: int, x: Any) -> tuple[Any, Any]:
+    """As in `column`: all columns side by side."""
+    flatten = layers.Flatten(name="flatten")
+    hidden = layers.Dense(width, activation="relu", name="hidden")
+    return _twice(hidden, flatten(x), flatten(_mirrored(x)))
+
+
+def _pooled(x: Any) -> tuple[Any, Any]:
+    """The mean over the columns: which is which can be told only from what the trunk wrote into the features."""
+    pool = layers.GlobalAveragePooling2D(name="pool")
+    hidden = layers.Dense(POOLED_HIDDEN, activation="relu", name="hidden")
+    return _twice(hidden, pool(x), pool(_mirrored(x)))
+
+
+def _shared(x: Any) -> tuple[Any, Any]:
+    """One network for all columns, which sees the column's own features alone; its logit is one number."""
+    hidden = layers.Dense(SHARED_HIDDEN, activation="relu", name="hidden")
+    seen, seen_mirrored = hidden(x), hidden(swap_halves(x))
+    read_out = layers.Dense(1, name="read_out")
+    logits = layers.Add(name="logits_by_column")([read_out(seen), read_out(seen_mirrored)])
+    pool = layers.GlobalAveragePooling2D(name="value_pool")
+    return layers.Reshape((COLUMNS,), name="logits")(logits), pool(layers.Add(name="value_seen")([seen, seen_mirrored]))
+
+
+def _twice(hidden: Any, features: Any, mirrored: Any) -> tuple[Any, Any]:
+    """Logits (B, W) and what a value head reads, (B, hidden): a board and its mirror image share the weights."""
+    read_out = layers.Dense(COLUMNS, name="read_out")
+    seen, seen_mirrored = hidden(features), hidden(mirrored)
+    logits = layers.Add(name="logits")([read_out(seen), ops.flip(read_out(seen_mirrored), axis=1)])
+    return logits, layers.Add(name="value_seen")([seen, seen_mirrored])
+
+
+def _mirrored(x: Any) -> Any:
+    return swap_halves(ops.flip(x, axis=2))
+
+
+@keras.saving.register_keras_serializable(package="distill")
+class Threats(layers.Layer):
+    """planes (B, 6, 7, 2) → (B, 6, 7, 2): 1 on an empty cell where a stone of that side would complete four.
+
+    A convolution with fixed kernels, one for each line that a missing stone can complete; no weights. Its sums are of
+    three ones at most, so every precision gives the same planes.
+    """
+
+    def call(self, planes: Any) -> Any:
+        stones = ops.conv(planes, ops.cast(line_kernels(), planes.dtype), padding="same")
+        complete = ops.relu(ops.reshape(stones, (-1, ROWS, COLUMNS, 2, stones.shape[-1] // 2)) - 2)
+        return ops.max(complete, axis=-1) * (1 - ops.sum(planes, axis=-1, keepdims=True))
+
+
+def line_kernels() -> np.ndarray:
+    """float32 (7, 7, 2, 26): for each side and each of 13 lines of four through the middle cell, its other three cells.
+
+    Of the vertical lines only the one that ends there: stones below a cell are what can make it complete one.
+    """
+    lines = [[(down, 0) for down in (1, 2, 3)]]
+    for down, right in ((0, 1), (1, 1), (-1, 1)):
+        for start in range(-3, 1):
+            lines.append([(down * step, right * step) for step in range(start, start + 4) if step])
+    kernels = np.zeros((7, 7, 2, 2, len(lines)), np.float32)
+    for number, line in enumerate(lines):
+        for down, right in line:
+            for side in range(2):
+                kernels[3 + down, 3 + right, side, side, number] = 1
+    return kernels.reshape(7, 7, 2, -1)
+
+
+def _flat(value_head: bool) -> keras.Model:
+    planes = heads.planes_input()
+    x = layers.ReLU(name="stem_relu")(_normed(planes, (3, 3), "same", "stem"))
+    for number in (1, 2):
+        name = f"block{number}"
+        y = layers.ReLU(name=f"{name}_relu1")(_normed(x, (3, 3), "same", f"{name}_conv1"))
+        y = _normed(y, (3, 3), "same", f"{name}_conv2")
+        x = layers.ReLU(name=f"{name}_relu2")(layers.Add(name=f"{name}_add")([x, y]))
+    x = layers.ReLU(name="columns_relu")(_normed(x, (ROWS, 1), "valid", "columns"))
+    hidden = layers.Dense(32, activation="relu", name="hidden")(layers.Flatten(name="flatten")(x))
+    value = heads.value_head(hidden) if value_head else None
+    return heads.network("flat", planes, layers.Dense(COLUMNS, name="logits")(hidden), value)
+
+
+def _normed(x: Any, kernel: tuple[int, int], padding: str, name: str) -> Any:
+    x = layers.Conv2D(64, kernel, padding=padding, use_bias=False, name=name)(x)
+    return layers.BatchNormalization(momentum=heads.NORM_MOMENTUM, name=f"{name}_norm")(x)
+
+
+@keras.saving.register_keras_serializable(package="distill")
+class ColumnsEmbedding(layers.Layer):
+    """tokens int32 (B, 42) → float32 (B, 7 + 42, D): a learned token a column, then the cells at their positions."""
+
+    def build(self, _shape: Any) -> None:
+        size = transformer.FEATURES
+
+        def weight(name: str, rows: int) -> Any:
+            start = keras.initializers.RandomNormal(stddev=0.02)
+            return self.add_weight(name=name, shape=(rows, size), initializer=start)
+
+        self.cells, self.positions = weight("cells", transformer.TOKENS), weight("positions", CELLS)
+        self.columns = weight("columns", COLUMNS)
+
+    def call(self, tokens: Any) -> Any:
+        one_hot = ops.one_hot(tokens, transformer.TOKENS, dtype=self.compute_dtype)
+        cells = ops.matmul(one_hot, self.cells) + self.positions
+        columns = ops.broadcast_to(self.columns, (ops.shape(tokens)[0], COLUMNS, transformer.FEATURES))
+        return ops.concatenate([columns, cells], axis=1)
+
+
+def _transformer_columns(value_head: bool) -> keras.Model:
+    tokens = heads.tokens_input()
+    x = ColumnsEmbedding(name="embedding")(tokens)
+    for number in range(1, transformer.LAYERS + 1):
+        x = transformer.encoder_layer(x, f"layer{number}")
+    columns = x[:, :COLUMNS, :]
+    logits = layers.Reshape((COLUMNS,), name="logits")(layers.Dense(1, name="read_out")(columns))
+    value = heads.value_head(layers.GlobalAveragePooling1D(name="value_pool")(columns)) if value_head else None
+    return heads.network("transformer-columns", tokens, logits, value)

@@ -1,0 +1,257 @@
+"""Find out what matters: many short runs that each change one thing, graded on the same boards.
+
+    python -m distill.study                          # data, runs and report of pipelines/study.toml
+    python -m distill.study --do data                # the games alone
+    python -m distill.study --do train --runs vote   # one run
+    python -m distill.study --do report              # grades what is finished, writes table, pictures and page
+
+In: a recipe (TOML: data sets as flags of `generate`, runs as flags of `train`). Out: games in `--data`, a folder a run
+in `--out`, and beside `--page` the table and the pictures. What is finished is kept, what was interrupted goes on; a
+run without its games is left out with a line that says so.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import shlex
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from distill import cli
+from distill.data import benchmark, games, schema
+from distill.data.schema import MANIFEST, write_atomically
+from distill.judge import grading, players, study, study_page, study_recipe
+from distill.judge.study_recipe import Recipe, Tier
+
+Step = Literal["data", "train", "report"]
+STEPS: tuple[Step, ...] = get_args(Step)
+METRICS, NETWORK, RECORD = "metrics.json", "best.keras", "study.json"
+"""What `train` leaves last, what is graded, and what this command notes of a finished run."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyConfig:
+    """Train many runs that each change one thing, and compare them."""
+
+    recipe: Path = cli.setting(Path("pipelines/study.toml"), "what is compared with what")
+    do: tuple[str, ...] = cli.setting(STEPS, "steps to take: data, train, report")
+    runs: tuple[str, ...] = cli.setting((), "runs of the recipe, by name; none: all of the tier")
+    tier: int = cli.setting(1, "tier of the recipe: how long its runs are, and with how many seeds")
+    half: Literal["dev", "test"] = cli.setting("dev", "half of the benchmark: dev for choices, test for headlines")
+    boards: int | None = cli.setting(None, "boards of each set at most; none takes all")
+    data: Path = cli.setting(Path("data/study"), "folder of the games that the recipe asks for")
+    out: Path = cli.setting(Path("models/study"), "folder of the runs")
+    page: Path = cli.setting(Path("docs/study.md"), "the page; table and pictures lie beside it")
+    workers: int = cli.setting(cli.cores(), "processes for the searches that runs are measured by")
+
+    def __post_init__(self) -> None:
+        unknown = [step for step in self.do if step not in STEPS]
+        cli.check(not unknown and len(self.do) > 0, "do", " ".join(self.do), f"some of {', '.join(STEPS)}")
+        cli.check(self.boards is None or self.boards >= 1, "boards", self.boards, "at least 1")
+        cli.check(self.workers >= 1, "workers", self.workers, "at least 1")
+
+
+# The steps ------------------------------------------------------------------------------------------------------------
+
+
+def run(config: StudyConfig) -> str:
+    """Take the steps asked for; returns the line that says where the result is."""
+    recipe = study_recipe.read(config.recipe)
+    tier = recipe.tier.get(str(config.tier))
+    if tier is None:
+        raise cli.UserError(f"{config.recipe}: no tier {config.tier}; there are {', '.join(recipe.tier)}")
+    if unknown := [name for name in config.runs if name not in recipe.runs]:
+        raise cli.UserError(f"{config.recipe}: no run {', '.join(unknown)}; there are {', '.join(recipe.runs)}")
+    names = config.runs or tier.runs or tuple(recipe.runs)
+    ended: dict[str, Ending] = {}
+    if "data" in config.do:
+        _make_data(config, recipe, {recipe.runs[name].data for name in names})
+    if "train" in config.do:
+        for name in names:
+            for seed in tier.seeds:
+                ended[f"{name} (seed {seed})"] = _train(config, recipe, tier, name, seed)
+    last = (
+        _report(config, recipe, tier) if "report" in config.do else f"{' and '.join(config.do)} of {config.recipe} done"
+    )
+    if failed := [name for name, ending in ended.items() if ending == "failed"]:
+        raise cli.UserError(f"{last}; failed, as said above: {', '.join(failed)}")
+    left_out = [name for name, ending in ended.items() if ending == "left out"]
+    return last + (f"; left out: {', '.join(left_out)}" if left_out else "")
+
+
+def _folder(config: StudyConfig, recipe: Recipe, data: str) -> Path:
+    return Path(recipe.data[data].folder) if recipe.data[data].folder else config.data / data
+
+
+def _make_data(config: StudyConfig, recipe: Recipe, wanted: set[str]) -> None:
+    wanted = wanted | {recipe.data[name].shards_of for name in wanted} - {""}
+    for name, data in recipe.data.items():  # in the recipe's order: shards are taken over from earlier ones
+        folder = _folder(config, recipe, name)
+        if name not in wanted or data.generate is None:
+            continue
+        if data.shards_of:
+            _take_over_shards(_folder(config, recipe, data.shards_of), folder, data.games)
+        flags = [*shlex.split(data.generate), "--games", str(data.games), "--out", str(folder)]
+        if _command("generate", flags):
+            raise cli.UserError(f"the games of {name} were not made, as said above")
+
+
+def _take_over_shards(source: Path, folder: Path, count: int) -> None:
+    """Copy the shards of finished games that a run of `count` games has too, byte for byte; `generate` checks them."""
+    if not (source / MANIFEST).is_file():
+        return
+    for shard in games.open_run(source).shards:
+        if shard.first_game + shard.games <= count and not (folder / shard.name).exists():
+            write_atomically(folder / shard.name, shard.path.read_bytes())
+
+
+Ending = Literal["done", "left out", "failed"]
+
+
+def _train(config: StudyConfig, recipe: Recipe, tier: Tier, name: str, seed: int) -> Ending:
+    """Train a run to its end, or go on with it; left out where its games are missing or another process is at it."""
+    settings, out = recipe.runs[name], _run_folder(config, name, seed)
+    folder = _folder(config, recipe, settings.data)
+    if not (folder / MANIFEST).is_file():
+        cli.say(f"{name} left out: {folder} holds no finished games")
+        return "left out"
+    flags = ["--seed", str(seed), *shlex.split(tier.train), *shlex.split(settings.train)]
+    flags += ["--data", str(folder), "--out", str(out)]
+    if (out / METRICS).is_file() and _json(out / RECORD).get("train") == flags:
+        return "done"
+    out.mkdir(parents=True, exist_ok=True)
+    with (out / ".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            cli.say(f"{name} left out: another process trains in {out}")
+            return "left out"
+        # The lock goes to the trainer as well, which outlives this process where only this one is killed.
+        if _command("train", flags, lock.fileno()):
+            return "failed"
+    games_of_run = games.open_run(folder)
+    record = {"train": flags, "games": games_of_run.games, "rows": games_of_run.rows}
+    write_atomically(out / RECORD, (json.dumps(record, indent=1) + "\n").encode())
+    return "done"
+
+
+def _run_folder(config: StudyConfig, name: str, seed: int) -> Path:
+    return config.out / f"tier{config.tier}" / f"{name}-seed{seed}"
+
+
+def _command(stage: str, flags: Sequence[str], *kept_open: int) -> int:
+    """Run another command to its end and return its exit code; interrupted, so is it."""
+    cli.say(f"$ {shlex.join(['python', '-m', f'distill.{stage}', *flags])}")
+    # A session of its own: Ctrl-C reaches this process alone, which hands it on below, once.
+    child = subprocess.Popen(
+        [sys.executable, "-m", f"distill.{stage}", *flags], pass_fds=kept_open, start_new_session=True
+    )
+    try:
+        return child.wait()
+    except BaseException:
+        child.terminate()
+        child.wait()
+        raise
+
+
+def _json(path: Path) -> dict[str, Any]:
+    """A JSON object; empty where there is none."""
+    try:
+        stored = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return stored if isinstance(stored, dict) else {}
+
+
+# The report -----------------------------------------------------------------------------------------------------------
+
+
+def _report(config: StudyConfig, recipe: Recipe, tier: Tier) -> str:
+    boards = benchmark.read(half=config.half)
+    if config.boards:
+        boards = grading.sample(boards, config.boards, 0)
+    names = tier.runs or tuple(recipe.runs)
+    finished = {
+        name: seeds
+        for name in names
+        if (seeds := [s for s in tier.seeds if (_run_folder(config, name, s) / METRICS).is_file()])
+    }
+    if not finished:
+        raise cli.UserError(f"{config.out}: no finished run of tier {config.tier} to report on")
+    grades: dict[str, dict[int, study.Grades]] = {}
+    for name, seeds in finished.items():
+        cli.say(f"grading {name}")
+        grades[name] = {seed: _grades_of_run(config, boards, _run_folder(config, name, seed)) for seed in seeds}
+    results = [_result(config, recipe, boards, name, grades) for name in finished]
+    lines = [_line(config, boards, word) for word in recipe.players]
+    page = config.page if config.tier == 1 else config.page.with_stem(f"{config.page.stem}-tier{config.tier}")
+    main = boards.sets[0]
+    graded_on = f"{int((boards.set == main).sum()):,} boards of the set {main}, {config.half} half, mirrored as well"
+    study_page.write(page, recipe, str(config.tier), graded_on, results, lines)
+    print(f"{study.markdown(results, lines)}\n")
+    best = max(results, key=lambda result: result.shares["exact"].mean)
+    exact = 100 * best.shares["exact"].mean
+    return f"{page}: {len(results)} of {len(names)} runs, {best.name} is best with {exact:.1f} % exact on {main}"
+
+
+def _grades_of_run(config: StudyConfig, boards: benchmark.GradedBoards, folder: Path) -> study.Grades:
+    key = f"{schema.file_hash(folder / NETWORK)} {_digest(boards)}"
+    return study.grade(lambda: players.make(str(folder)), boards, 0, folder / "grades.npz", key)
+
+
+def _line(config: StudyConfig, boards: benchmark.GradedBoards, word: str) -> study.Line:
+    file = config.out / "players" / f"{word.replace(':', '-')}.npz"
+    grades = study.grade(lambda: players.make(word, config.workers), boards, 0, file, f"{word} {_digest(boards)}")
+    return study.Line(name=word, shares=study.shares(boards, grades))
+
+
+def _digest(boards: benchmark.GradedBoards) -> str:
+    return hashlib.sha256(
+        b"".join(boards.__dict__[name].tobytes() for name in ("current", "mask", "scores"))
+    ).hexdigest()
+
+
+def _result(
+    config: StudyConfig,
+    recipe: Recipe,
+    boards: benchmark.GradedBoards,
+    name: str,
+    grades: Mapping[str, Mapping[int, study.Grades]],
+) -> study.Result:
+    settings, own = recipe.runs[name], grades[name]
+    other = grades.get(settings.against, {})
+    common = sorted(set(own) & set(other))
+    folder = _run_folder(config, name, min(own))
+    trained, record = _json(folder / METRICS), _json(folder / RECORD)
+    facts = {key: record.get(key) for key in ("games", "rows")}
+    facts |= {key: trained.get(key) for key in ("parameters", "training_boards", "epochs", "best_epoch", "steps")}
+    facts |= {"agreement_all": trained.get("agreement_all")}
+    mean = study.mean(list(own.values()))
+    return study.Result(
+        name=name,
+        change=settings.change,
+        confounded=settings.confounded,
+        against=settings.against or None,
+        facts=facts,
+        shares=study.shares(boards, mean),
+        gaps=study.gaps(boards, study.mean([own[s] for s in common]), study.mean([other[s] for s in common]))
+        if common
+        else {},
+        by_seed=tuple(study.shares(boards, each)["exact"].mean for each in own.values()),
+        tactics=study.tactics(boards, mean),
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; the return value is the exit code."""
+    return cli.main("study", StudyConfig, run, None, arguments)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
