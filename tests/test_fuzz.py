@@ -6,14 +6,18 @@
 - a move string and a drawn board: a position a game can pass through, which prints back, or ValueError
 - a table of any rows comes back from the disk as it was, with its hash
 
-Short here; `pytest -m slow tests/test_fuzz.py` goes on for minutes, from other seeds each hour.
+Short here; `pytest -m slow tests/test_fuzz.py -s` goes on for 5 minutes (DISTILL_FUZZ_SECONDS), from other seeds each
+hour (DISTILL_FUZZ_SEED), and compares the two parsers with a slow twin of the rules.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import random
 import time
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +26,7 @@ import pytest
 from helpers import make_games
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from twin import Board
 
 from distill.data import inspection, schema
 from distill.data.places import place_of
@@ -80,14 +85,22 @@ def test_a_damaged_shard_is_read_right_or_refused_by_name(tmp_path: Path) -> Non
     assert sum(read) < len(read) / 2
 
 
-@pytest.mark.slow
-def test_many_damaged_shards_are_read_right_or_refused_by_name(tmp_path: Path) -> None:
-    seed, until, count = int(time.time() // 3600), time.monotonic() + 240, 0
+def long_run(share: float) -> Iterator[random.Random]:
+    """The same dice again and again, for a share of the time of a long run; its seed is printed."""
+    seed = int(os.environ.get("DISTILL_FUZZ_SEED", time.time() // 3600))
+    until = time.monotonic() + share * float(os.environ.get("DISTILL_FUZZ_SECONDS", 300))
+    print(f"\nDISTILL_FUZZ_SEED={seed}")
     dice = random.Random(seed)
     while time.monotonic() < until:
-        read_or_refuse(damaged(dice), tmp_path)
-        count += 1
-    print(f"seed {seed}: {count:,} damaged shards")
+        yield dice
+
+
+@pytest.mark.slow
+def test_many_damaged_shards_are_read_right_or_refused_by_name(tmp_path: Path) -> None:
+    found = Counter("read" if read_or_refuse(damaged(dice), tmp_path) else "refused" for dice in long_run(0.6))
+    print(f"{found.total():,} damaged shards: {dict(found)}")
+    assert found["read"]
+    assert found["refused"]
 
 
 NUMBERS = st.one_of(st.integers(-3, 12), st.sampled_from([-(2**7), 2**7 - 1]))
@@ -198,3 +211,73 @@ def test_random_games_are_true_whatever_the_seed(seed: int, games: int) -> None:
     table = make_games(games, seed=seed)
     assert list(validation.faults(table, validation.Law(first_game=0, games=games))) == []
     assert np.unique(table["game_id"].to_numpy()).tolist() == list(range(games))
+
+
+def played_by_the_twin(moves: str) -> Board | None:
+    """The board after a move string, by plain lists; None where it is no game."""
+    board = Board([[] for _ in range(7)], 0)
+    for text in moves:
+        column = "1234567".find(text)
+        if column < 0 or column not in board.legal() or board.has_four(1 - board.side):
+            return None
+        board.play(column)
+    return board
+
+
+def mutated(text: str, alphabet: str, dice: random.Random) -> str:
+    """The text with up to three characters replaced, left out, doubled or put in."""
+    letters = list(text)
+    for _ in range(dice.choice([0, 1, 1, 2, 3])):
+        place = dice.randrange(len(letters) + 1)
+        wound = dice.choice([[], [dice.choice(alphabet)], letters[place : place + 1] * 2])
+        letters[place : place + dice.randrange(2)] = wound
+    return "".join(letters)
+
+
+def random_game(dice: random.Random) -> str:
+    """Moves into columns that are open, up to a random ply or the end of the game."""
+    board, moves = Board([[] for _ in range(7)], 0), ""
+    for _ in range(dice.randrange(43)):
+        if not (legal := board.legal()) or board.has_four(1 - board.side):
+            break
+        column = dice.choice(legal)
+        board.play(column)
+        moves += str(column + 1)
+    return moves
+
+
+@pytest.mark.slow
+def test_many_move_strings_and_drawings_are_what_a_slow_twin_says() -> None:
+    """Games and their drawings, most of them with a few characters wrong.
+
+    A game must be accepted where the twin can play it, and there alone. A drawing that is accepted prints back, and
+    one of a position that was played must be accepted.
+    """
+    found: Counter[str] = Counter()
+    for dice in long_run(0.4):
+        game = random_game(dice)
+        moves = mutated(game, "1234567089xX .\u0661\u00b2\n", dice)
+        expected = played_by_the_twin(moves)
+        try:
+            position = rules.from_moves(moves)
+        except ValueError:
+            assert expected is None, moves
+            found["moves refused"] += 1
+        else:
+            assert expected is not None, moves
+            assert Board.from_bits(position.current, position.mask).columns == expected.columns, moves
+            found["moves accepted"] += 1
+
+        whole = rules.draw(rules.from_moves(game))
+        assert rules.parse_board(whole) == rules.from_moves(game), game
+        drawing = mutated(whole, "XO. \nxo0\u041e\u00a0", dice)
+        try:
+            position = rules.parse_board(drawing)
+        except ValueError:
+            found["drawings refused"] += 1
+        else:
+            assert rules.problem_with(position) is None, drawing
+            assert "".join(rules.draw(position).split()) == "".join(drawing.split()), drawing
+            found["drawings accepted"] += 1
+    print(", ".join(f"{number:,} {what}" for what, number in sorted(found.items())))
+    assert len(found) == 4

@@ -136,7 +136,8 @@ def inspect_shard(place: Place, name: str, expected: Shard | None = None, run: s
             tables = []
             for index in range(len(groups)):
                 try:
-                    tables.append(file.read_row_group(index).select(schema.ROW.names).cast(schema.ROW))
+                    found = file.read_row_group(index, use_threads=False)
+                    tables.append(found.select(schema.ROW.names).cast(schema.ROW))
                 except (OSError, pa.ArrowException) as error:
                     wrong(f"damaged in {', '.join(_damaged(file, index)) or 'its pages'} ({_line(error)})", index)
         law = validation.law_of(metadata)
@@ -181,7 +182,7 @@ def _damaged(file: pq.ParquetFile, group: int) -> Iterator[str]:
     """The columns of a row group that cannot be read."""
     for name in schema.ROW.names:
         try:
-            file.read_row_group(group, columns=[name])
+            file.read_row_group(group, columns=[name], use_threads=False)
         except (OSError, pa.ArrowException):
             yield name
 

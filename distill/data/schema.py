@@ -164,6 +164,9 @@ def table_bytes(table: pa.Table, metadata: Mapping[str, Any]) -> bytes:
 def opened(path: Path | str, content: bytes | None = None) -> Iterator[pq.ParquetFile]:
     """A Parquet file, its pages verified as they are read; `content` are its bytes where it is not on a disk.
 
+    Read `content` with use_threads=False: a thread of Arrow's that lets go of Python's bytes when the interpreter has
+    begun to end kills the process with SIGABRT (apache/arrow#49942).
+
     Raises DataError for what Arrow cannot read, here and inside the `with` block.
     """
     source = path if content is None else pa.BufferReader(content)
@@ -215,7 +218,7 @@ def read_table(
     with opened(path, content) as file:
         metadata = metadata_of(path, file)
         check_schema(path, metadata, file, schema)
-        table = file.read().select(schema.names)
+        table = file.read(use_threads=False).select(schema.names)
         return table.cast(schema), metadata
 
 

@@ -35,7 +35,7 @@ class SelfPlayConfig(SelfPlaySettings):
     train_boards: int | None = cli.setting(40_960, "boards drawn from these an iteration; none: all")
     epochs: int = cli.setting(1, "passes over the boards drawn")
     batch_size: int = cli.setting(256, "boards a step")
-    optimizer: Literal["adamw", "adam", "sgd"] = cli.setting("adamw", "as for train")
+    optimizer: Literal["adamw", "muon", "adam", "sgd"] = cli.setting("adamw", "as for train")
     lr: float = cli.setting(1e-3, "learning rate")
     lr_drops: tuple[str, ...] = cli.setting((), "ITERATION:RATE, the learning rate from that iteration on")
     weight_decay: float = cli.setting(0.01, "share of a weight taken off a step, times the learning rate")
