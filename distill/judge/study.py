@@ -87,7 +87,7 @@ def grade(player: Callable[[], Player], boards: GradedBoards, seed: int, file: P
 
 def _read(file: Path, key: str) -> Grades | None:
     try:
-        with np.load(file, allow_pickle=False) as stored:
+        with np.load(file) as stored:
             if str(stored["key"]) == key:
                 return Grades(exact=stored["exact"].astype(np.float64), keeps=stored["keeps"].astype(np.float64))
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
