@@ -453,6 +453,7 @@ def test_a_run_begins_from_the_network_it_is_given(run, tmp_path, monkeypatch):
     assert json.loads((out / "config.json").read_text())["init"] == str(tmp_path / "other.keras")
 
 
+@pytest.mark.slow
 def test_a_killed_process_goes_on_to_the_weights_of_an_uninterrupted_run(run, tmp_path, monkeypatch):
     monkeypatch.setattr(publish, "publish", lambda *_: 0.0)
     out = tmp_path / "cut"

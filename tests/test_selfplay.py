@@ -146,6 +146,7 @@ def test_games_only_plays_with_the_network_as_it_is(
     assert len({row["game_id"] for row in read(tmp_path / "games")}) == 9
 
 
+@pytest.mark.slow
 def test_a_killed_loop_goes_on_in_every_phase(tmp_path: Path):
     """kill -9 of real processes in self-play, in training and in the arena; then the same games and metrics."""
     keep = [*SMOKE, "--arena-games", "44", "--games", "12", "--iterations", "1"]
