@@ -1,17 +1,19 @@
 """How fast networks train, and what their input costs.
 
-    python benchmarks/train.py                                       # every arch, both precisions
+    python benchmarks/train.py                                       # every arch, in every form
     python benchmarks/train.py --archs column --batch-size 1024
 
-The table holds random boards: the cost of a batch does not depend on what is on them. In every round each contestant
-makes `--steps` steps with batches from `tables.batches` and the same with batches kept in memory; medians over the
-rounds are compared. `input` is the time to make a batch without training on it, as a share of the step: a busy machine
-disturbs it less than the difference between two whole steps.
+`layers` are a network's own, as Keras computes them; `matrices` are `nets/matrix_form.py`, which training uses where
+there is one. The table holds random boards: the cost of a batch does not depend on what is on them. In every round each
+contestant makes `--steps` steps with batches from `tables.batches` and the same with batches kept in memory; medians
+over the rounds are compared. `input` is the time to make a batch without training on it, as a share of the step: a busy
+machine disturbs it less than the difference between two whole steps.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import itertools
 import json
 import statistics
@@ -23,8 +25,6 @@ import numpy as np
 from distill import nets
 from distill.data import tables
 from distill.nets.recipe import Recipe
-
-PRECISIONS: tuple[nets.Precision, ...] = ("float32", "bfloat16")
 
 
 def random_table(rows: int) -> tables.Examples:
@@ -54,15 +54,19 @@ def main() -> None:
     arguments = parser.parse_args()
 
     nets.start_backend()
-    from distill.nets import training
+    from distill.nets import matrix_form, training
 
     table = random_table(arguments.rows)
     recipe = Recipe(count_weights="root", batch_size=arguments.batch_size)
-    models = {
-        (arch, precision): training.compiled(nets.build(arch, precision=precision), recipe)
-        for arch in arguments.archs
-        for precision in PRECISIONS
-    }
+    models = {}
+    for arch in arguments.archs:
+        core = nets.build(arch)
+        models[arch, "layers, float32"] = training.compiled(core, recipe)
+        if arch in matrix_form.FORMS:
+            models[arch, "matrices, float32"] = training.compiled(training.trained_form(core, recipe), recipe)
+        form = f"{'matrices' if arch in matrix_form.FORMS else 'layers'}, bfloat16"
+        coarse = dataclasses.replace(recipe, precision="bfloat16")
+        models[arch, form] = training.compiled(training.trained_form(core, coarse), recipe)
 
     def fed() -> Iterable[tables.Batch]:
         return itertools.islice(tables.batches(table, recipe.batch_size, seed=0, epoch=0), arguments.steps)
@@ -87,17 +91,18 @@ def main() -> None:
             pipeline[name].append(seconds_a_step(fed(), model))
 
     print(f"batch {recipe.batch_size}, {arguments.rows:,} rows, median of {arguments.rounds} rounds")
-    print(f"{'arch':12} {'precision':9} {'boards/s':>9} {'from memory':>12} {'input':>7} {'against float32':>16}")
+    print(f"{'arch':12} {'form':18} {'boards/s':>9} {'from memory':>12} {'input':>7} {'against layers':>16}")
     figures: dict[str, float] = {}
-    for (arch, precision), times in pipeline.items():
-        step, step_from_memory = statistics.median(times), statistics.median(memory[arch, precision])
-        gain = statistics.median(a / b for a, b in zip(pipeline[arch, "float32"], times, strict=True))
+    for (arch, form), times in pipeline.items():
+        step, step_from_memory = statistics.median(times), statistics.median(memory[arch, form])
+        gain = statistics.median(a / b for a, b in zip(pipeline[arch, "layers, float32"], times, strict=True))
         share = statistics.median(alone) / step
         speed, speed_from_memory = recipe.batch_size / step, recipe.batch_size / step_from_memory
-        print(f"{arch:12} {precision:9} {speed:9,.0f} {speed_from_memory:12,.0f} {share:7.1%} {gain:15.2f}x")
-        figures[f"{arch}_{precision}_boards_per_s"] = round(speed)
-        figures[f"{arch}_{precision}_input_share"] = round(share, 4)
-        figures[f"{arch}_{precision}_gain"] = round(gain, 3)
+        print(f"{arch:12} {form:18} {speed:9,.0f} {speed_from_memory:12,.0f} {share:7.1%} {gain:15.2f}x")
+        name = f"{arch}_{form}".replace(", ", "_")
+        figures[f"{name}_boards_per_s"] = round(speed)
+        figures[f"{name}_input_share"] = round(share, 4)
+        figures[f"{name}_gain"] = round(gain, 3)
     print(json.dumps(figures))
 
 

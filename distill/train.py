@@ -64,6 +64,9 @@ class TrainConfig(Recipe):
         forbidden = self.arch == "resnet" and self.value_target == "none"
         cli.check(not forbidden, "value_target", "none", "another one for resnet, which always has a value head")
 
+        fixed = self.dropout is not None and self.arch not in ("cnn", "transformer")
+        cli.check(not fixed, "dropout", self.dropout, f"left out for {self.arch}, which has none that can be set")
+
     @property
     def value_head(self) -> bool:
         """Whether the network gets a value head."""

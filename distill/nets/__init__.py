@@ -9,9 +9,11 @@ The logits are raw; `heads.played` puts the encoding before a network and the le
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal, get_args
 
 if TYPE_CHECKING:
@@ -38,19 +40,26 @@ def build(arch: AnyArch, value_head: bool = False, precision: Precision = "float
     """
     if arch not in (*ARCHS, *STUDY_SHAPES):
         raise ValueError(f"arch {arch!r} is none of {', '.join((*ARCHS, *STUDY_SHAPES))}")
-    from keras import config
-
-    before = config.dtype_policy()
-    config.set_dtype_policy("mixed_bfloat16" if precision == "bfloat16" else "float32")
-    try:
+    with arithmetic(precision):
         if arch in STUDY_SHAPES:
             study_shapes = importlib.import_module("distill.nets.study_shapes")
             network: keras.Model = study_shapes.build(arch, value_head)
         else:
             network = importlib.import_module(f"distill.nets.{arch}").build(value_head)
+    return network
+
+
+@contextlib.contextmanager
+def arithmetic(precision: Precision) -> Iterator[None]:
+    """Layers made inside calculate so; their weights are float32 in any case."""
+    from keras import config
+
+    before = config.dtype_policy()
+    config.set_dtype_policy("mixed_bfloat16" if precision == "bfloat16" else "float32")
+    try:
+        yield
     finally:
         config.set_dtype_policy(before)
-    return network
 
 
 def start_backend() -> None:

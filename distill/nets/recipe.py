@@ -47,6 +47,9 @@ class Recipe:
         "arithmetic of the training steps; bfloat16 is faster where the processor has it; weights, validation and "
         "what is saved are float32",
     )
+    dropout: float | None = cli.setting(
+        None, "share of features dropped in a training step, of cnn and transformer; none: their own, 0.1"
+    )
     mirror: bool = cli.setting(True, "mirror each board at random, anew each epoch")
     seed: int = cli.setting(0, "of initial weights, order, mirroring and dropout")
 
@@ -58,5 +61,6 @@ class Recipe:
         cli.check(0 <= self.value_blend <= 1, "value_blend", self.value_blend, "from 0 to 1")
         cli.check(self.minutes is None or self.minutes > 0, "minutes", self.minutes, "positive")
         cli.check(self.steps is None or self.steps > 0, "steps", self.steps, "positive")
+        cli.check(self.dropout is None or 0 <= self.dropout < 1, "dropout", self.dropout, "at least 0 and below 1")
         either = self.steps is None or self.minutes is None
         cli.check(either, "steps", self.steps, "left out with --minutes, which plans the steps itself")

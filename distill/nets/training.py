@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from distill import cli, nets
 from distill.data import tables
 from distill.data.schema import DataError
-from distill.nets import checkpoint, heads, history, saved
+from distill.nets import checkpoint, heads, history, matrix_form, saved
 from distill.nets.recipe import Recipe
 
 WARM_UP = 0.05
@@ -159,7 +159,8 @@ def fit(
     """
     if not len(validation):
         raise DataError("no validation board that training does not hold as well: generate more games")
-    model, judged = compiled(_trained(core, recipe), recipe), heads.played(core)
+    trained = trained_form(core, recipe)
+    model, judged = compiled(trained, recipe), heads.played(core)
     state = _resume(model, folder) or State(planned_steps=_plan(model, training, recipe))
     boards_a_step = min(recipe.batch_size, len(training))
     with cli.Progress(state.planned_steps * boards_a_step, "boards", done=state.step * boards_a_step) as progress:
@@ -167,7 +168,7 @@ def fit(
             began = time.monotonic()
             rate = learning_rate(recipe, state)
             loss = _train_epoch(model, training, recipe, state, progress)
-            core.set_weights(model.get_weights())
+            matrix_form.copy_weights(trained, core)
             measured = evaluate(judged, validation, recipe)
             _require_number(measured["loss"], recipe, state)
             state.epoch += 1
@@ -186,12 +187,15 @@ def fit(
     return state
 
 
-def _trained(core: keras.Model, recipe: Recipe) -> keras.Model:
-    """The network the steps go to: `core` itself, or one of the same shape and weights that calculates otherwise."""
-    if recipe.precision == "float32":
+def trained_form(core: keras.Model, recipe: Recipe) -> keras.Model:
+    """The network the steps go to: `core` itself, or one of the same function and weights that calculates otherwise."""
+    if core.name in matrix_form.FORMS:
+        trained = matrix_form.build(core.name, heads.has_value(core), recipe.precision, recipe.dropout)
+    elif recipe.precision == "float32":
         return core
-    trained = nets.build(core.name, heads.has_value(core), recipe.precision)
-    trained.set_weights(core.get_weights())
+    else:
+        trained = nets.build(core.name, heads.has_value(core), recipe.precision)
+    matrix_form.copy_weights(core, trained)
     return trained
 
 
