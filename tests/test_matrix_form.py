@@ -12,7 +12,7 @@ from __future__ import annotations
 import keras
 import numpy as np
 import pytest
-from test_nets import arrays, played_boards, with_random_weights
+from network_helpers import arrays, played_boards, with_random_weights
 
 from distill import nets
 from distill.nets import heads, matrix_form, training

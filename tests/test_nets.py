@@ -15,9 +15,10 @@ from __future__ import annotations
 import keras
 import numpy as np
 import pytest
+from network_helpers import arrays, boards_of, played_boards, with_random_weights
 
 from distill import nets
-from distill.game import encoding, rules
+from distill.game import encoding
 from distill.nets import heads
 
 PARAMETERS = {"column": 182_087, "cnn": 192_505, "transformer": 137_351, "mk4": 323_527, "resnet": 470_216}
@@ -31,34 +32,6 @@ RIGHT_COLUMN_FULL = """
     . . . O . . X
     . . X X O . O
 """
-
-
-def boards_of(*drawings: str) -> np.ndarray:
-    positions = [rules.parse_board(drawing) for drawing in drawings]
-    return encoding.boards([p.current for p in positions], [p.mask for p in positions])
-
-
-def played_boards(number: int) -> np.ndarray:
-    """int8 (number, 6, 7) from random play."""
-    rng = np.random.default_rng(5)
-    positions, position = [], rules.EMPTY
-    while len(positions) < number:
-        positions.append(position)
-        position = rules.play(position, int(rng.choice(rules.legal_columns(position))))
-        position = rules.EMPTY if rules.is_over(position) else position
-    return encoding.boards([p.current for p in positions], [p.mask for p in positions])
-
-
-def with_random_weights(core: keras.Model, seed: int = 3) -> keras.Model:
-    """Also biases, scales and statistics away from their initial zeros and ones, as after training."""
-    rng = np.random.default_rng(seed)
-    shifts = [np.abs(rng.normal(0, 0.1, w.shape)) if w.ndim == 1 else np.zeros(w.shape) for w in core.get_weights()]
-    core.set_weights([w + shift.astype("float32") for w, shift in zip(core.get_weights(), shifts, strict=True)])
-    return core
-
-
-def arrays(outputs: dict) -> dict[str, np.ndarray]:
-    return {name: keras.ops.convert_to_numpy(tensor) for name, tensor in outputs.items()}
 
 
 class Fixed(keras.layers.Layer):

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from network_helpers import arrays, played_boards, with_random_weights
 
 from distill import nets
 from distill.game import encoding, rules
 from distill.nets import heads, saved, study_shapes
-from tests.test_nets import arrays, played_boards, with_random_weights
 
 PARAMETERS = {"flat": 189_319, "transformer-columns": 137_281}
 MIRRORED = ("column-pooled", "column-shared", "column-threats", "column-deep", "column-wide")

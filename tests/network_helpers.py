@@ -1,0 +1,79 @@
+"""Networks and boards for the tests of networks."""
+
+from __future__ import annotations
+
+import keras
+import numpy as np
+
+from distill.game import encoding, rules
+from distill.nets import heads, saved
+
+WIN_ON_THE_RIGHT = """
+    . . . . . . .
+    . . . . . . .
+    . . . . . . .
+    . . . . . . X
+    . . . . . . X
+    O O O . . . X
+"""
+WIN_IN_THE_MIDDLE = """
+    . . . . . . .
+    . . . . . . .
+    . . . . . . .
+    . . . . . . .
+    O . . . . . O
+    X X X . . . O
+"""
+LEFT_COLUMN_FULL = """
+    O . . . . . .
+    X . . . . . .
+    O . . . . . .
+    X . . . . . .
+    O . . . . . .
+    X . . . . . .
+"""
+
+
+def boards_of(*drawings: str) -> np.ndarray:
+    positions = [rules.parse_board(drawing) for drawing in drawings]
+    return encoding.boards([p.current for p in positions], [p.mask for p in positions])
+
+
+def played_boards(number: int) -> np.ndarray:
+    """int8 (number, 6, 7) from random play."""
+    rng = np.random.default_rng(5)
+    positions, position = [], rules.EMPTY
+    while len(positions) < number:
+        positions.append(position)
+        position = rules.play(position, int(rng.choice(rules.legal_columns(position))))
+        position = rules.EMPTY if rules.is_over(position) else position
+    return encoding.boards([p.current for p in positions], [p.mask for p in positions])
+
+
+def with_random_weights(core: keras.Model, seed: int = 3) -> keras.Model:
+    """Also biases, scales and statistics away from their initial zeros and ones, as after training."""
+    rng = np.random.default_rng(seed)
+    shifts = [np.abs(rng.normal(0, 0.1, w.shape)) if w.ndim == 1 else np.zeros(w.shape) for w in core.get_weights()]
+    core.set_weights([w + shift.astype("float32") for w, shift in zip(core.get_weights(), shifts, strict=True)])
+    return core
+
+
+def arrays(outputs: dict) -> dict[str, np.ndarray]:
+    return {name: keras.ops.convert_to_numpy(tensor) for name, tensor in outputs.items()}
+
+
+def tiny_network(value_head: bool = False, hidden: int = 32) -> keras.Model:
+    """One hidden layer on the planes: runs in a millisecond."""
+    planes = heads.planes_input()
+    features = keras.layers.Flatten()(planes)
+    features = keras.layers.Dense(hidden, activation="tanh")(features)
+    value = heads.value_head(features, width=8) if value_head else None
+    return heads.network("tiny", planes, keras.layers.Dense(7, name="logits")(features), value)
+
+
+def policy_of(core: keras.Model, boards: np.ndarray) -> np.ndarray:
+    return saved.predict_with(core)(boards)["policy"]
+
+
+def same(first, second) -> bool:
+    return all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
