@@ -87,24 +87,6 @@ def test_visits_are_those_of_this_position_alone_and_none_on_full_columns(reuse:
         assert not full[np.arange(len(moves)), moves].any()
 
 
-def test_a_reused_tree_saves_evaluations():
-    def asked(reuse: bool) -> int:
-        count = 0
-
-        def counting(current: Any, mask: Any) -> Any:
-            nonlocal count
-            count += len(current)
-            return uniform(current, mask)
-
-        settings = PuctSettings(simulations=60, reuse=reuse, noise_fraction=0.0, sampling_plies=0)
-        record = play(*bits(STARTS[0]), settings, counting, lanes=1)
-        return count / int(record.simulations.sum())
-
-    assert asked(True) <= 1
-    # Without reuse the cache answers what the tree before has seen, so evaluations are no more than simulations.
-    assert asked(False) <= 1
-
-
 @pytest.mark.parametrize("root", ["puct", "gumbel"])
 def test_a_win_in_one_is_proven_and_played(root: Any):
     record = look(PuctSettings(simulations=8, root=root), parse_board(WIN))

@@ -23,7 +23,6 @@ from __future__ import annotations
 from typing import Any
 
 import keras
-import numpy as np
 from keras import layers, ops
 
 from distill.game.rules import COLUMNS, ROWS
@@ -75,10 +74,6 @@ class MirrorConv(layers.Layer):
             mirrored = swap_halves(mirrored, axis=2)
         kernel = ops.concatenate([own, mirrored], axis=-1)
         return ops.conv(x, kernel, padding=self.padding) + ops.concatenate([self.bias, self.bias], axis=-1)
-
-    def load_own_variables(self, store: Any) -> None:
-        self.kernel.assign(np.reshape(store["0"], self.kernel.shape))  # files before 2026-11-21 have it with four axes
-        self.bias.assign(store["1"])
 
     def get_config(self) -> dict[str, Any]:
         own = {name: getattr(self, name) for name in ("features", "kernel_size", "padding", "paired", "initializer")}
