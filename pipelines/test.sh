@@ -20,5 +20,5 @@ say 'mypy'
 "$python" -m mypy || failed=1
 [ "$failed" = 0 ] || say 'a check above has failed; the tests run all the same'
 say 'pytest'
-"$python" -m pytest "$@" || failed=$?
+"$python" -m pytest -n 2 --dist loadfile "$@" || failed=$? # two processes, a file of tests stays in one
 exit "$failed"
