@@ -20,7 +20,7 @@ from distill.game import encoding, rules
 from distill.nets import heads, saved, study_shapes
 
 PARAMETERS = {"flat": 189_319, "transformer-columns": 137_281}
-MIRRORED = ("column-pooled", "column-shared", "column-threats", "column-deep", "column-wide")
+MIRRORED = ("column-pooled", "column-shared", "column-threats", "column-looped", "column-deep", "column-wide")
 TRUNK = ("stem", "block1_conv1", "block1_conv2", "block3_conv2", "columns")
 
 
@@ -42,6 +42,14 @@ def test_another_read_out_leaves_the_size_and_the_trunk(shape):
     assert core.count_params() == pytest.approx(column.count_params(), rel=0.01)
     for name in TRUNK:
         assert [w.shape for w in core.get_layer(name).weights] == [w.shape for w in column.get_layer(name).weights]
+
+
+def test_a_looped_trunk_has_the_weights_of_column_and_says_something_else():
+    looped, column = with_random_weights(nets.build("column-looped")), nets.build("column")
+    column.set_weights(looped.get_weights())
+    boards = played_boards(8)
+    answers = [arrays(heads.played(core)(boards))["logits"] for core in (looped, column)]
+    assert np.abs(answers[0] - answers[1]).max() > 1e-3
 
 
 @pytest.mark.parametrize("shape", nets.STUDY_SHAPES)

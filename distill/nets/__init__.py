@@ -24,7 +24,8 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # before TensorFlow starts: 
 Arch = Literal["cnn", "transformer", "column", "mk4", "resnet"]
 ARCHS: tuple[Arch, ...] = get_args(Arch)
 StudyShape = Literal[
-    "column-pooled", "column-shared", "column-threats", "column-deep", "column-wide", "flat", "transformer-columns"
+    "column-pooled", "column-shared", "column-threats", "column-looped", "column-deep", "column-wide",
+    "flat", "transformer-columns",
 ]  # fmt: skip
 """Shapes that only the study of shapes trains: `distill/nets/study_shapes.py`."""
 STUDY_SHAPES: tuple[StudyShape, ...] = get_args(StudyShape)

@@ -2,6 +2,7 @@
 
     name                  changed                                                                parameters
     column-threats        `column`, which is also told where a stone would complete four            182,663
+    column-looped         `column`, whose three blocks are gone through twice with the same weights    182,087
     column-deep           `column` with a fourth block, and a read-out half as wide                 189,831
     column-pooled         `column`, whose read-out sees the mean over the columns, and is wider     182,111
     column-shared         `column`, whose read-out is one small network asked about each column     182,057
@@ -43,7 +44,7 @@ def build(shape: str, value_head: bool = False) -> keras.Model:
     seen = planes
     if shape == "column-threats":
         seen = layers.Concatenate(name="planes_and_threats")([planes, Threats(name="threats")(planes)])
-    x = _trunk(seen, features, BLOCKS + (shape == "column-deep"))
+    x = _trunk(seen, features, BLOCKS + (shape == "column-deep"), passes=1 + (shape == "column-looped"))
     hidden = HIDDEN // 2 if shape == "column-deep" else HIDDEN * features // FEATURES
     read_out = {"column-pooled": _pooled, "column-shared": _shared}.get(shape, partial(_kept_apart, hidden))
     logits, seen = read_out(x)
@@ -51,14 +52,18 @@ def build(shape: str, value_head: bool = False) -> keras.Model:
     return heads.network(shape, planes, logits, value)
 
 
-def _trunk(x: Any, features: int, blocks: int) -> Any:
-    """The trunk of `column`: planes → one vector a column (B, 1, W, 2F)."""
+def _trunk(x: Any, features: int, blocks: int, passes: int) -> Any:
+    """The trunk of `column`: planes → one vector a column (B, 1, W, 2F); its blocks, in turn, so many times."""
     x = layers.ReLU(name="stem_relu")(MirrorConv(features, (3, 3), paired=False, name="stem")(x))
-    for number in range(1, blocks + 1):
-        name = f"block{number}"
-        y = layers.ReLU(name=f"{name}_relu1")(MirrorConv(features, (3, 3), name=f"{name}_conv1")(x))
-        y = MirrorConv(features, (3, 3), initializer="zeros", name=f"{name}_conv2")(y)
-        x = layers.ReLU(name=f"{name}_relu2")(layers.Add(name=f"{name}_add")([x, y]))
+    convolutions = [
+        (
+            MirrorConv(features, (3, 3), name=f"block{number}_conv1"),
+            MirrorConv(features, (3, 3), initializer="zeros", name=f"block{number}_conv2"),
+        )
+        for number in range(1, blocks + 1)
+    ]
+    for first, second in convolutions * passes:
+        x = ops.relu(x + second(ops.relu(first(x))))
     x = MirrorConv(features, (ROWS, 1), padding="valid", name="columns")(x)
     return layers.ReLU(name="columns_relu")(x)
 
