@@ -53,7 +53,7 @@ class ExportConfig:
 def run(config: ExportConfig) -> str:
     """Export each network; returns the line that says where they are."""
     nets.start_backend()
-    from distill.nets import publish, run_facts, saved
+    from distill.nets import publish, run_facts, run_folder, saved
 
     if config.web:
         from distill.nets.static_page import write_static_page
@@ -62,7 +62,7 @@ def run(config: ExportConfig) -> str:
         return f"{config.web}: a static page; any file server shows it: python -m http.server --directory {config.web}"
     lines = []
     for model in config.models:
-        network = saved.network_file(model)
+        network = run_folder.network_file(model)
         folder = config.out or network.parent
         facts = run_facts.facts_of_run(network.parent)
         differences = publish.publish(saved.load_core(network), folder, facts, config.others)

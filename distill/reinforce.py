@@ -36,6 +36,7 @@ from distill.game.rules import CELLS
 from distill.judge import players as roster
 from distill.judge.intervals import share
 from distill.judge.match import Games, Pairing, play_games
+from distill.nets import run_folder
 
 if TYPE_CHECKING:
     import keras
@@ -132,7 +133,7 @@ class State:
 def run(config: ReinforceConfig) -> str:
     """Train one network; returns the line that says where it is and how often it beats the punisher."""
     nets.start_backend()
-    from distill.nets import publish, run_folder, saved, training
+    from distill.nets import publish, saved, training
 
     training.make_repeatable(config.seed)
     core = _network(config)
@@ -166,26 +167,24 @@ def _network(config: ReinforceConfig) -> keras.Model:
 
     if config.init is None:
         return nets.build(config.arch or "mk4", value_head=config.baseline == "value")
-    core = saved.load_core(saved.network_file(config.init))
+    core = saved.load_core(run_folder.network_file(config.init))
     if config.baseline == "value" and not heads.has_value(core):
         raise cli.UserError(f"{config.init}: no value head, which --baseline value needs; take mean or none")
     return core
 
 
 def _identity(config: ReinforceConfig, core: keras.Model) -> dict[str, Any]:
-    from distill.nets import saved
-
     settings = cli.as_json(config)
     identity = {name: value for name, value in settings.items() if name not in ("out", "init", "restart")}
     identity["arch"] = core.name
-    identity["init"] = schema.file_hash(saved.network_file(config.init)) if config.init else None
+    identity["init"] = schema.file_hash(run_folder.network_file(config.init)) if config.init else None
     return identity
 
 
 def _clear(out: Path) -> None:
-    from distill.nets import checkpoint, history, run_folder, saved
+    from distill.nets import checkpoint, history
 
-    own = (run_folder.CONFIG, run_folder.RUN, run_folder.METRICS, checkpoint.FILE, saved.BEST, *history.FILES)
+    own = (run_folder.CONFIG, run_folder.RUN, run_folder.METRICS, checkpoint.FILE, run_folder.BEST, *history.FILES)
     for name in own:
         path = out / name
         shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
@@ -337,9 +336,9 @@ def _note(state: State) -> str:
 
 
 def _save(out: Path, model: Learner, state: State) -> None:
-    from distill.nets import checkpoint, history, saved, training
+    from distill.nets import checkpoint, history, training
 
-    training.save_network(model.core, out / saved.BEST)
+    training.save_network(model.core, out / run_folder.BEST)
     history.write(out, state.curve, PANELS, over="games")
     checkpoint.save(out, model, dataclasses.asdict(state))  # last: with it these steps count as done
 

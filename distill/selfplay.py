@@ -61,7 +61,7 @@ def _only_play(config: SelfPlayConfig) -> str:
     out = config.out or Path("data/selfplay")
     if config.restart and out.is_dir():
         shards.delete(out)
-    core = saved.load_core(saved.network_file(config.init or Path()))
+    core = saved.load_core(run_folder.network_file(config.init or Path()))
     run_folder.write_json(out / files.CONFIG, cli.as_json(config))
     manifest = iteration.play(config, core, iteration.evaluator(config, core), out)
     return f"{out}: {manifest['games']:,} games, {manifest['rows']:,} rows"

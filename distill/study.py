@@ -28,11 +28,12 @@ from distill.data import benchmark, games, schema
 from distill.data.schema import MANIFEST, write_atomically
 from distill.judge import grading, players, study, study_page, study_recipe
 from distill.judge.study_recipe import Recipe, Tier
+from distill.nets.run_folder import BEST, METRICS
 
 Step = Literal["data", "train", "report"]
 STEPS: tuple[Step, ...] = get_args(Step)
-METRICS, NETWORK, RECORD = "metrics.json", "best.keras", "study.json"
-"""What `train` leaves last, what is graded, and what this command notes of a finished run."""
+RECORD = "study.json"
+"""What this command notes of a finished run, in the run's folder."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,7 +202,7 @@ def _report(config: StudyConfig, recipe: Recipe, tier: Tier) -> str:
 
 
 def _grades_of_run(config: StudyConfig, boards: benchmark.GradedBoards, folder: Path) -> study.Grades:
-    key = f"{schema.file_hash(folder / NETWORK)} {_digest(boards)}"
+    key = f"{schema.file_hash(folder / BEST)} {_digest(boards)}"
     return study.grade(lambda: players.make(str(folder)), boards, 0, folder / "grades.npz", key)
 
 

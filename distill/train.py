@@ -15,7 +15,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from distill import cli, nets, provenance
 from distill.data import schema, tables
@@ -23,10 +23,13 @@ from distill.nets import run_folder
 from distill.nets.recipe import Recipe
 from distill.nets.run_folder import CONFIG, METRICS, RUN
 
+if TYPE_CHECKING:
+    import keras
+
 OWN_FILES = (CONFIG, RUN, METRICS, "checkpoint.npz", "best.keras", "last.keras", "history.csv", "curves.png", "events")
 """What a run leaves in its folder beside the exported model, which stays until another takes its place."""
 
-PLACES = ("out", "data", "prepared", "export", "restart")
+PLACES = ("init", "out", "data", "prepared", "export", "restart")
 """Settings that say where things lie and what is written; the weights do not depend on them."""
 
 PRESETS: dict[str, dict[str, Any]] = {
@@ -47,6 +50,9 @@ class TrainConfig(Recipe):
     """Train a network on finished games."""
 
     arch: nets.AnyArch = cli.setting("cnn", "the network")
+    init: Path | None = cli.setting(
+        None, "the network to begin from, same arch and heads: a run's folder or a .keras file; none: nothing"
+    )
     data: tuple[Path, ...] = cli.setting((Path("data/games"),), "folders of finished games, each another run")
     prepared: Path = cli.setting(Path("data/prepared"), "folder of prepared tables, made where missing or stale")
     validation_fraction: float = cli.setting(0.15, "expected share of the games kept for validation")
@@ -76,6 +82,7 @@ class TrainConfig(Recipe):
 def run(config: TrainConfig) -> str:
     """Train one network; returns the line that says where it is and how often it agrees with the teacher."""
     out = config.out or Path("models") / config.arch
+    given = _given_network(config)  # before anything is written
     prepared = _prepare(config)
     if config.restart:
         _clear(out)
@@ -93,10 +100,12 @@ def run(config: TrainConfig) -> str:
 
     training.make_repeatable(config.seed)
     core = nets.build(config.arch, config.value_head)
+    if given is not None:
+        core.set_weights(given.get_weights())
     learned = tables.load(prepared.folder, tables.TRAINING)
     state = training.fit(core, learned, tables.load(prepared.folder, tables.VALIDATION), config, out)
 
-    best = saved.load_core(out / saved.BEST)
+    best = saved.load_core(out / run_folder.BEST)
     metrics = {
         "arch": config.arch,
         "parameters": best.count_params(),
@@ -131,7 +140,24 @@ def _claim(out: Path, config: TrainConfig, prepared: tables.Prepared) -> None:
     """Write the run's settings into its folder, or check that they are the ones found there. Raises UserError."""
     settings = cli.as_json(dataclasses.replace(config, restart=False))
     identity = {name: value for name, value in settings.items() if name not in PLACES}
-    run_folder.claim(out, settings, identity | {"prepared data": prepared.manifest["prepared"]})
+    identity["prepared data"] = prepared.manifest["prepared"]
+    identity["init"] = schema.file_hash(run_folder.network_file(config.init)) if config.init else None
+    run_folder.claim(out, settings, identity)
+
+
+def _given_network(config: TrainConfig) -> keras.Model | None:
+    """The network of --init, None without. Raises UserError where it is another kind than the one that is to learn."""
+    if config.init is None:
+        return None
+    file = run_folder.network_file(config.init)
+    nets.start_backend()
+    from distill.nets import heads, saved
+
+    given = saved.load_core(file)
+    if (given.name, heads.has_value(given)) != (config.arch, config.value_head):
+        kind = f"a {given.name} {'with' if heads.has_value(given) else 'without'} a value head"
+        raise cli.UserError(f"{config.init}: {kind}; --arch and --value-target must ask for the same")
+    return given
 
 
 def _clear(out: Path) -> None:

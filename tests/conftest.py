@@ -24,14 +24,14 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     The network is an untrained `column`, with a value head and weights that are like none of the initial ones.
     """
     import keras
+    from network_helpers import with_random_weights
 
     from distill import export, nets
-    from distill.nets import saved
-    from tests.test_nets import with_random_weights
+    from distill.nets import run_folder
 
     folder = tmp_path_factory.mktemp("run")
     keras.utils.set_random_seed(4)
-    with_random_weights(nets.build("column", value_head=True)).save(folder / saved.BEST)
+    with_random_weights(nets.build("column", value_head=True)).save(folder / run_folder.BEST)
     (folder / "config.json").write_text(json.dumps({"arch": "column", "target": "visits", "minutes": None}))
     (folder / ".saved_model.killed").mkdir()
     (folder / "saved_model").mkdir()

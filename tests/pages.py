@@ -16,9 +16,9 @@ from typing import Any
 
 import keras
 import pytest
+from network_helpers import with_random_weights
 
 from distill import nets
-from tests.test_nets import with_random_weights
 
 FLAGS = (
     "--no-sandbox",  # tests run as root in containers

@@ -25,12 +25,12 @@ import sys
 import keras
 import numpy as np
 import pytest
+from network_helpers import with_random_weights
 
 from distill import export, nets
 from distill.cli import UserError
 from distill.game import encoding, rules
 from distill.nets import comparison, formats, publish, run_facts, saved, warmup, weaknesses
-from tests.test_nets import with_random_weights
 
 
 @pytest.fixture(scope="module")

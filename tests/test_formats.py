@@ -17,11 +17,11 @@ import warnings
 import keras
 import numpy as np
 import pytest
+from network_helpers import answering, with_random_weights
 
 from distill import nets
 from distill.cli import UserError
 from distill.nets import comparison, formats, heads, saved
-from tests.test_nets import answering, with_random_weights
 
 onnx = pytest.importorskip("onnx", reason="the extra onnx is not installed")
 onnxruntime = pytest.importorskip("onnxruntime", reason="the extra onnx is not installed")

@@ -214,7 +214,7 @@ def trained(folder: Path) -> str:
 @pytest.mark.slow
 def test_train_survives_20_strikes(tmp_path: Path) -> None:
     """Preparation is part of it: the first start makes the tables."""
-    from distill.nets import saved
+    from distill.nets import run_folder, saved
 
     write_games(tmp_path / "games", make_games(60, seed=1))
     train = ["-m", "distill.train", "--preset", "smoke", "--arch", "column", "--epochs", "8", "--exclude"]
@@ -226,10 +226,10 @@ def test_train_survives_20_strikes(tmp_path: Path) -> None:
         stages={"starting", "has a checkpoint"},
     )
     whole, *runs = survive(trial, tmp_path, 20)
-    expected = saved.load_core(whole / "net" / saved.LAST).get_weights()
+    expected = saved.load_core(whole / "net" / run_folder.LAST).get_weights()
     for folder in runs:
         net = folder / "net"
-        found = saved.load_core(net / saved.LAST).get_weights()
+        found = saved.load_core(net / run_folder.LAST).get_weights()
         assert all((one == other).all() for one, other in zip(expected, found, strict=True))
         assert (net / "saved_model" / "1" / "saved_model.pb").is_file()
         assert (net / "metrics.json").is_file()

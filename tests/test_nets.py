@@ -15,7 +15,7 @@ from __future__ import annotations
 import keras
 import numpy as np
 import pytest
-from network_helpers import arrays, boards_of, played_boards, with_random_weights
+from network_helpers import answering, arrays, boards_of, played_boards, with_random_weights
 
 from distill import nets
 from distill.game import encoding
@@ -32,23 +32,6 @@ RIGHT_COLUMN_FULL = """
     . . . O . . X
     . . X X O . O
 """
-
-
-class Fixed(keras.layers.Layer):
-    """The same logits for every board."""
-
-    def __init__(self, logits: list[float]) -> None:
-        super().__init__()
-        self.logits = logits
-
-    def call(self, planes):
-        return keras.ops.zeros((keras.ops.shape(planes)[0], 1)) + keras.ops.convert_to_tensor(self.logits, "float32")
-
-
-def answering(logits: list[float]) -> keras.Model:
-    """A network whose raw logits are these on every board, served."""
-    planes = heads.planes_input()
-    return heads.served(heads.network("fixed", planes, Fixed(logits)(planes), None))
 
 
 @pytest.mark.parametrize(("arch", "count"), PARAMETERS.items())

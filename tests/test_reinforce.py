@@ -254,7 +254,7 @@ def test_a_run_leaves_every_file_it_promises(run):
     board = np.zeros((6, 7), np.int8)
     served = saved.load(run)(board)
     assert set(served) == {"logits", "policy", "move", "value"}
-    expected = saved.predict_with(saved.load_core(run / saved.BEST))(board)
+    expected = saved.predict_with(saved.load_core(run / run_folder.BEST))(board)
     np.testing.assert_allclose(served["policy"], expected["policy"], atol=1e-5)
 
 
@@ -285,11 +285,11 @@ def test_a_run_begins_from_the_network_it_is_given(run, tmp_path, monkeypatch):
     out = tmp_path / "more"
     given = ["--init", str(run), "--preset", "smoke", "--measure-games", "4", "--final-games", "4"]
     assert reinforce.main([*given, "--lr", "1e-9", "--entropy", "0", "0", "--out", str(out)]) == 0
-    begun, ended = (saved.load_core(folder / saved.BEST).get_weights() for folder in (run, out))
+    begun, ended = (saved.load_core(folder / run_folder.BEST).get_weights() for folder in (run, out))
     for before, after in zip(begun, ended, strict=True):
         np.testing.assert_allclose(before, after, atol=1e-7)
     # A restart from other weights: the curve begins anew.
-    (tmp_path / "other.keras").write_bytes((out / saved.BEST).read_bytes())
+    (tmp_path / "other.keras").write_bytes((out / run_folder.BEST).read_bytes())
     training.save_network(nets.build("column"), tmp_path / "other.keras")
     again = ["--init", str(tmp_path / "other.keras"), "--preset", "smoke", "--out", str(out), "--baseline", "mean"]
     assert reinforce.main(again) == 1

@@ -22,7 +22,7 @@ import pytest
 
 from distill.cli import UserError
 from distill.game import rules
-from distill.nets import publish, saved, static_page
+from distill.nets import publish, run_folder, saved, static_page
 from tests import pages
 
 BOARDS = 256
@@ -37,7 +37,7 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 def model(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("runs") / "tiny"
     folder.mkdir()
-    pages.small_network().save(folder / saved.BEST)
+    pages.small_network().save(folder / run_folder.BEST)
     return folder
 
 

@@ -17,7 +17,7 @@ from network_helpers import arrays, played_boards, with_random_weights
 
 from distill import nets
 from distill.game import encoding, rules
-from distill.nets import heads, saved, study_shapes
+from distill.nets import heads, run_folder, saved, study_shapes
 
 PARAMETERS = {"flat": 189_319, "transformer-columns": 137_281}
 MIRRORED = ("column-pooled", "column-shared", "column-threats", "column-looped", "column-deep", "column-wide")
@@ -84,10 +84,10 @@ def test_the_flat_shape_is_tied_to_nothing():
 @pytest.mark.parametrize("shape", ["column-shared", "transformer-columns"])
 def test_a_saved_shape_comes_back_and_calculates_in_bfloat16_with_the_same_weights(shape, tmp_path):
     core = with_random_weights(nets.build(shape))
-    core.save(tmp_path / saved.BEST)
+    core.save(tmp_path / run_folder.BEST)
     boards = played_boards(4)
     expected = arrays(heads.played(core)(boards))["logits"]
-    again = arrays(heads.played(saved.load_core(tmp_path / saved.BEST))(boards))["logits"]
+    again = arrays(heads.played(saved.load_core(tmp_path / run_folder.BEST))(boards))["logits"]
     np.testing.assert_array_equal(again, expected)
     coarse = nets.build(shape, precision="bfloat16")
     coarse.set_weights(core.get_weights())

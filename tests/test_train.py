@@ -31,6 +31,7 @@ from distill.data import tables
 from distill.game import rules
 from distill.nets import checkpoint, publish, saved, training
 from distill.nets.recipe import Recipe
+from distill.nets.run_folder import BEST, LAST
 from tests.helpers import make_games, write_games
 
 TINY = Recipe(epochs=2, batch_size=32, seed=7)
@@ -208,7 +209,7 @@ def test_an_interrupted_run_ends_with_the_weights_of_an_uninterrupted_one(moment
     assert same(expected, resumed)
     losses = [[epoch["validation_loss"] for epoch in run.history] for run in (state, resumed_state)]
     assert losses[0] == losses[1]
-    best = [saved.load_core(tmp_path / run / saved.BEST).get_weights() for run in ("whole", "cut")]
+    best = [saved.load_core(tmp_path / run / BEST).get_weights() for run in ("whole", "cut")]
     assert same(*best)
 
 
@@ -220,7 +221,7 @@ def test_arithmetic_in_bfloat16_leaves_a_network_of_float32(splits, tmp_path):
     assert {v.dtype for v in variables} == {np.dtype("float32")}
     assert not same(variables, plain), "the steps were calculated otherwise"
     assert state.best_loss == pytest.approx(plain_state.best_loss, abs=0.05), "8 bits of mantissa, few steps"
-    best = saved.load_core(tmp_path / "bfloat16" / saved.BEST)
+    best = saved.load_core(tmp_path / "bfloat16" / BEST)
     assert {layer.compute_dtype for layer in best.layers if layer.weights} == {"float32"}
     assert same([keras.ops.convert_to_numpy(v) for v in best.variables], variables)
 
@@ -374,10 +375,37 @@ def test_a_killed_run_goes_on_and_restart_begins_anew(games, tmp_path, monkeypat
     process.wait()
     assert not (cut / "metrics.json").exists()
     assert train.main(arguments(games, cut, *more)) == 0
-    expected, resumed = (saved.load_core(folder / saved.LAST).get_weights() for folder in (whole, cut))
+    expected, resumed = (saved.load_core(folder / LAST).get_weights() for folder in (whole, cut))
     assert same(expected, resumed)
     assert train.main(arguments(games, cut, *more, "--lr", "0.01", "--epochs", "1", "--restart")) == 0
-    assert not same(expected, saved.load_core(cut / saved.LAST).get_weights())
+    assert not same(expected, saved.load_core(cut / LAST).get_weights())
+
+
+def test_a_run_goes_on_from_a_given_network(run_folder, games, tmp_path, capsys):
+    given = saved.load_core(run_folder / BEST).get_weights()
+    more = ("--steps", "1", "--no-export", "--init", str(run_folder))
+    assert train.main(arguments(games, tmp_path / "same", *more, "--lr", "1e-12")) == 0
+    begun = saved.load_core(tmp_path / "same" / LAST).get_weights()
+    assert all(np.allclose(a, b, atol=1e-8) for a, b in zip(given, begun, strict=True))
+    assert train.main(arguments(games, tmp_path / "same", *more[:-2], "--lr", "1e-12")) == 1
+    assert "init: " in capsys.readouterr().err
+    assert not same(given, nets.build("column", True).get_weights())
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--arch", "cnn"], "a column with a value head; --arch and --value-target must ask for the same"),
+        (["--value-target", "none"], "a column with a value head; --arch and --value-target must ask for the same"),
+        (["--init", "nowhere"], "nowhere: no such .keras file"),
+    ],
+)
+def test_another_kind_of_network_to_begin_with_is_refused(flags, message, run_folder, games, tmp_path, capsys):
+    assert train.main(arguments(games, tmp_path / "net", "--init", str(run_folder), *flags)) == 1
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "net").exists()
 
 
 @pytest.mark.parametrize(
@@ -391,6 +419,8 @@ def test_a_killed_run_goes_on_and_restart_begins_anew(games, tmp_path, monkeypat
         (["--steps", "0"], "--steps 0 must be positive"),
         (["--steps", "9", "--minutes", "1"], "--steps 9 must be left out with --minutes"),
         (["--validation-fraction", "1"], "--validation-fraction 1.0 must be between 0 and 1"),
+        (["--dropout", "1"], "--dropout 1.0 must be at least 0 and below 1"),
+        (["--arch", "column", "--dropout", "0.1"], "--dropout 0.1 must be left out for column"),
         (["--arch", "resnet", "--value-target", "none"], "resnet, which always has a value head"),
     ],
 )

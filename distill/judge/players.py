@@ -129,12 +129,12 @@ def make(word: str, workers: int = 1) -> Player:
     from distill import nets
 
     nets.start_backend()
-    from distill.nets import saved
+    from distill.nets import run_folder, saved
 
     shown = word.replace("/@", "@").rstrip("/")
     search, _, number = mode.partition(":")
     if search in SEARCHING_MODES:
-        return guided(shown, saved.load_core(saved.network_file(Path(folder))), search, int(number))
+        return guided(shown, saved.load_core(run_folder.network_file(Path(folder))), search, int(number))
     return NetworkPlayer(name=shown, predict=saved.load(Path(folder)), mode=mode or "policy")
 
 

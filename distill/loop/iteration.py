@@ -83,12 +83,12 @@ def play(config: SelfPlayConfig, core: keras.Model, plays: Evaluator, folder: Pa
 def given_network(config: SelfPlayConfig) -> keras.Model:
     """The network to begin with. Raises UserError for one that cannot be trained and searched with."""
     nets.start_backend()
-    from distill.nets import heads, saved, training
+    from distill.nets import heads, run_folder, saved, training
 
     training.make_repeatable(config.seed)
     if config.init is None:
         return nets.build(config.arch, True)
-    core = saved.load_core(saved.network_file(config.init))
+    core = saved.load_core(run_folder.network_file(config.init))
     if not heads.has_value(core):
         raise cli.UserError(f"{config.init}: this network has no value head; train one with --value-target blend")
     return core

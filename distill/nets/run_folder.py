@@ -1,4 +1,4 @@
-"""Whose folder this is: the settings a run stores before it starts, and must meet again when it is resumed."""
+"""The folder of a run: its files, and the settings it stores before it starts and must meet again when resumed."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from distill.game.encoding import ENCODING_VERSION
 
 CONFIG, RUN, METRICS = "config.json", "run.json", "metrics.json"
 """The settings as `--config` reads them; what the run is; its result, written last: with it the run is finished."""
+BEST, LAST = "best.keras", "last.keras"
+"""The network with the smallest loss on validation boards, and the latest one."""
 
 
 def claim(out: Path, settings: Mapping[str, Any], identity: Mapping[str, Any]) -> None:
@@ -47,6 +49,14 @@ def claim(out: Path, settings: Mapping[str, Any], identity: Mapping[str, Any]) -
     }
     write_json(out / CONFIG, settings)
     write_json(out / RUN, about)
+
+
+def network_file(path: Path) -> Path:
+    """The `.keras` file that a path means: itself, or the best network of a run's folder. Raises UserError."""
+    file = path / BEST if path.is_dir() else path
+    if file.suffix != ".keras" or not file.is_file():
+        raise cli.UserError(f"{path}: {'no model in this folder' if path.is_dir() else 'no such .keras file'}")
+    return file
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:

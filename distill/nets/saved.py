@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from distill.cli import UserError
 from distill.game.rules import CELLS, COLUMNS, ROWS
-from distill.nets import column, heads, study_shapes, transformer  # noqa: F401  their layers register themselves for loading
+from distill.nets import column, heads, run_folder, study_shapes, transformer  # noqa: F401  their layers register themselves for loading
 
 Outputs: TypeAlias = dict[str, NDArray[Any]]
 Predict: TypeAlias = Callable[[ArrayLike], Outputs]
@@ -25,10 +25,6 @@ Predict: TypeAlias = Callable[[ArrayLike], Outputs]
 SIGNATURE = "serving_default"
 CHUNK = 4096
 """Boards handed to the graph at once: bounds the memory of attention, and is past the size where more is faster."""
-
-
-BEST, LAST = "best.keras", "last.keras"
-"""The networks in the folder of a training run."""
 
 
 def load(path: Path) -> Predict:
@@ -41,15 +37,7 @@ def load(path: Path) -> Predict:
     for folder in (path, path / "1", path / "saved_model" / "1"):
         if (folder / "saved_model.pb").is_file():
             return _load_saved_model(folder)
-    return predict_with(load_core(network_file(path)))
-
-
-def network_file(path: Path) -> Path:
-    """The `.keras` file that a path means: itself, or the best network of a run's folder. Raises UserError."""
-    file = path / BEST if path.is_dir() else path
-    if file.suffix != ".keras" or not file.is_file():
-        raise UserError(f"{path}: {'no model in this folder' if path.is_dir() else 'no such .keras file'}")
-    return file
+    return predict_with(load_core(run_folder.network_file(path)))
 
 
 def load_core(path: Path) -> keras.Model:

@@ -25,7 +25,7 @@ import keras
 import distill
 from distill import cli, provenance
 from distill.cli import UserError
-from distill.nets import formats, saved
+from distill.nets import formats, run_folder, saved
 
 RUNTIME = "onnxruntime-web"
 VERSION = "1.30.0"
@@ -51,7 +51,7 @@ def write_static_page(model: Path, out: Path) -> None:
     that ONNX does not give back within 1e-5, and where ONNX Runtime Web cannot be had.
     """
     formats.check_installed("onnx")
-    network = saved.network_file(model)
+    network = run_folder.network_file(model)
     if out.exists() and not (out / MARKER).is_file() and (not out.is_dir() or any(out.iterdir())):
         raise UserError(f"{out}: there is something else here already; --web takes a new folder or an older page")
     core = saved.load_core(network)

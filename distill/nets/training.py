@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from distill import cli, nets
 from distill.data import tables
 from distill.data.schema import DataError
-from distill.nets import checkpoint, heads, history, matrix_form, saved
+from distill.nets import checkpoint, heads, history, matrix_form, run_folder
 from distill.nets.recipe import Recipe
 
 WARM_UP = 0.05
@@ -179,9 +179,9 @@ def fit(
             )
             if measured["loss"] < state.best_loss:
                 state.best_loss, state.best_epoch = measured["loss"], state.epoch
-                save_network(core, folder / saved.BEST)
+                save_network(core, folder / run_folder.BEST)
             _follow_plateau(recipe, state)
-            save_network(core, folder / saved.LAST)
+            save_network(core, folder / run_folder.LAST)
             history.write(folder, state.history)
             checkpoint.save(folder, model, dataclasses.asdict(state))  # last: with it the epoch counts as finished
     return state
