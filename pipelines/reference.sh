@@ -1,14 +1,18 @@
 #!/usr/bin/env bash
-# The shipped column network, from nothing: games of the teacher, a network that learns from them, then two rounds of games
-# of the latest network's own search and a network that learns from those. About four hours on 2 cores; started again, it
-# goes on where it was.
+# The shipped networks, from nothing. The column network: games of the teacher, a network that learns from them, then two
+# rounds of games of the latest network's own search and a network that learns from those; about four hours on 2 cores. The
+# published shapes: 20,000 games at the published settings, which ship, and one training each; about an hour.
+#
+#   pipelines/reference.sh                    # all of them; started again, it goes on where it was
+#   pipelines/reference.sh cnn transformer    # those alone
+#   OUT=models/anew pipelines/reference.sh    # beside the ones that ship, which are finished and would stay as they are
 set -euo pipefail
 unset CDPATH
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 source pipelines/setup.sh
 
 precision=bfloat16 # float32 on a processor without it: twice the time
-out=models/reference/column
+reference=${OUT:-models/reference}
 
 set_up solver
 
@@ -23,20 +27,45 @@ learn() {
   "$python" -m distill.train --arch column --value-target blend --precision "$precision" "$@"
 }
 
-say '1/6  the teacher plays: one search of 10,000 simulations a move, long random openings'
-"$python" -m distill.generate --simulations 10000 --votes 1 --opening-moves 1 14 --games 36000 --shard-games 500 \
-  --seed 1 --out data/games-wide
-"$python" -m distill.generate --games 5000
-say '2/6  a first network learns from its games'
-learn --data data/games-wide data/games --epochs 10 --out models/teacher-column
-say '3/6  that network plays, with a search of 50 simulations a move'
-play models/teacher-column 40000 11 data/games-puct
-say '4/6  the second network learns from those games'
-learn --data data/games-puct --epochs 13 --out models/round1-column
-say '5/6  the second network plays'
-play models/round1-column 60000 21 data/games-puct2
-say '6/6  the network that ships learns from the games of both'
-learn --data data/games-puct data/games-puct2 --validation-fraction 0.05 --epochs 9 --out "$out"
-"$python" -m distill.evaluate "$out" "$out@value" uct:100 uct:1000 teacher:10000 uct:100000 --out "$out/evaluation"
-say 'the card again, now with the grades'
-"$python" -m distill.export "$out"
+column() {
+  say '1/6  the teacher plays: one search of 10,000 simulations a move, long random openings'
+  "$python" -m distill.generate --simulations 10000 --votes 1 --opening-moves 1 14 --games 36000 --shard-games 500 \
+    --seed 1 --out data/games-wide
+  "$python" -m distill.generate --games 5000
+  say '2/6  a first network learns from its games'
+  learn --data data/games-wide data/games --epochs 10 --out models/teacher-column
+  say '3/6  that network plays, with a search of 50 simulations a move'
+  play models/teacher-column 40000 11 data/games-puct
+  say '4/6  the second network learns from those games'
+  learn --data data/games-puct --epochs 13 --out models/round1-column
+  say '5/6  the second network plays'
+  play models/round1-column 60000 21 data/games-puct2
+  say '6/6  the network that ships learns from the games of both'
+  learn --data data/games-puct data/games-puct2 --validation-fraction 0.05 --epochs 9 --out "$reference/column"
+  "$python" -m distill.evaluate "$reference/column" "$reference/column@value" uct:100 uct:1000 teacher:10000 uct:100000 \
+    --out "$reference/column/evaluation"
+  say 'the card again, now with the grades'
+  "$python" -m distill.export "$reference/column"
+}
+
+# A published shape, from 20,000 games of the teacher: shape, then flags of train.
+published() {
+  local arch=$1
+  shift
+  say "$arch: learns from 20,000 games of the teacher"
+  "$python" -m distill.generate --games 20000 --out data/reference/games-20000 # ships: nothing to do in a clone
+  "$python" -m distill.train --arch "$arch" --data data/reference/games-20000 --precision "$precision" --optimizer muon \
+    --out "$reference/$arch" "$@"
+  "$python" -m distill.evaluate "$reference/$arch" --out "$reference/$arch/evaluation"
+  "$python" -m distill.export "$reference/$arch" # the card again, now with the grades
+}
+
+[ $# -gt 0 ] || set -- column cnn transformer
+for arch; do
+  case $arch in
+    column) column ;;
+    cnn) published cnn --steps 8000 --lr 4e-3 ;;
+    transformer) published transformer --steps 10500 --lr 6e-3 --dropout 0 ;;
+    *) fail "$arch: no network that ships; there are column, cnn and transformer" ;;
+  esac
+done
