@@ -19,6 +19,7 @@ from network_helpers import played_boards, with_random_weights
 from distill import nets
 from distill.cli import UserError
 from distill.nets import saved
+from distill.nets.run_folder import BEST
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +31,7 @@ def core():
 @pytest.fixture(scope="module")
 def run_folder(core, tmp_path_factory):
     folder = tmp_path_factory.mktemp("run")
-    core.save(folder / run_folder.BEST)
+    core.save(folder / BEST)
     saved.write(core, folder / "saved_model" / "1")
     return folder
 
@@ -75,7 +76,7 @@ def test_a_saved_model_of_a_network_without_value_has_no_value(tmp_path):
 
 
 def test_a_run_without_saved_model_means_its_best_network(core, tmp_path):
-    core.save(tmp_path / run_folder.BEST)
+    core.save(tmp_path / BEST)
     assert saved.load(tmp_path)(played_boards(1))["move"].shape == (1,)
 
 
@@ -106,7 +107,7 @@ def test_a_damaged_keras_file_is_one_line(tmp_path, content):
 
 
 def test_a_truncated_keras_file_is_one_line(run_folder, tmp_path):
-    (tmp_path / "cut.keras").write_bytes((run_folder / run_folder.BEST).read_bytes()[:20_000])
+    (tmp_path / "cut.keras").write_bytes((run_folder / BEST).read_bytes()[:20_000])
     with pytest.raises(UserError, match=r"cut\.keras: not a readable Keras model"):
         saved.load(tmp_path / "cut.keras")
 
