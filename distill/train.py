@@ -21,12 +21,12 @@ from distill import cli, nets, provenance
 from distill.data import schema, tables
 from distill.nets import run_folder
 from distill.nets.recipe import Recipe
-from distill.nets.run_folder import CONFIG, METRICS, RUN
+from distill.nets.run_folder import BEST, CONFIG, LAST, METRICS, RUN
 
 if TYPE_CHECKING:
     import keras
 
-OWN_FILES = (CONFIG, RUN, METRICS, "checkpoint.npz", "best.keras", "last.keras", "history.csv", "curves.png", "events")
+OWN_FILES = (CONFIG, RUN, METRICS, "checkpoint.npz", BEST, LAST, "history.csv", "curves.png", "events")
 """What a run leaves in its folder beside the exported model, which stays until another takes its place."""
 
 PLACES = ("init", "out", "data", "prepared", "export", "restart")
@@ -69,7 +69,6 @@ class TrainConfig(Recipe):
         cli.check(len(self.data) > 0, "data", "", "at least one folder")
         forbidden = self.arch == "resnet" and self.value_target == "none"
         cli.check(not forbidden, "value_target", "none", "another one for resnet, which always has a value head")
-
         fixed = self.dropout is not None and self.arch not in ("cnn", "transformer")
         cli.check(not fixed, "dropout", self.dropout, f"left out for {self.arch}, which has none that can be set")
 
@@ -105,7 +104,7 @@ def run(config: TrainConfig) -> str:
     learned = tables.load(prepared.folder, tables.TRAINING)
     state = training.fit(core, learned, tables.load(prepared.folder, tables.VALIDATION), config, out)
 
-    best = saved.load_core(out / run_folder.BEST)
+    best = saved.load_core(out / BEST)
     metrics = {
         "arch": config.arch,
         "parameters": best.count_params(),
