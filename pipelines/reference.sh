@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The shipped networks, from nothing. The column network: games of the teacher, a network that learns from them, then two
-# rounds of games of the latest network's own search and a network that learns from those; about four hours on 2 cores. The
+# The shipped networks, from nothing. The column network: games of the teacher, a network that learns from them, then three
+# rounds of games of the latest network's own search and a network that learns from those; about five hours on 2 cores. The
 # published shapes: 20,000 games at the published settings, which ship, and one training each; about an hour.
 #
 #   pipelines/reference.sh                    # all of them; started again, it goes on where it was
@@ -16,10 +16,13 @@ reference=${OUT:-models/reference}
 
 set_up solver
 
-# Games that a network's own search plays and labels: from a network, so many, with a seed, into a folder.
+# Games that a network's own search plays and labels: from a network, so many, with a seed, into a folder, further flags.
 play() {
-  "$python" -m distill.selfplay --games-only --init "$1" --games "$2" --root puct --simulations 50 --exploration 1.0 \
-    --noise-fraction 0 --sampling-plies 16 --opening-moves 1 14 --precision "$precision" --lanes 512 --seed "$3" --out "$4"
+  local network=$1 games=$2 seed=$3 folder=$4
+  shift 4
+  "$python" -m distill.selfplay --games-only --init "$network" --games "$games" --root puct --simulations 50 \
+    --exploration 1.0 --noise-fraction 0 --sampling-plies 16 --opening-moves 1 14 --precision "$precision" --lanes 512 \
+    --seed "$seed" --out "$folder" "$@"
 }
 
 # A column network with a value head, from folders of games.
@@ -28,21 +31,35 @@ learn() {
 }
 
 column() {
-  say '1/6  the teacher plays: one search of 10,000 simulations a move, long random openings'
+  say '1/10  the teacher plays: one search of 10,000 simulations a move, long random openings'
   "$python" -m distill.generate --simulations 10000 --votes 1 --opening-moves 1 14 --games 36000 --shard-games 500 \
     --seed 1 --out data/games-wide
   "$python" -m distill.generate --games 5000
-  say '2/6  a first network learns from its games'
+  say '2/10  a first network learns from its games'
   learn --data data/games-wide data/games --epochs 10 --out models/teacher-column
-  say '3/6  that network plays, with a search of 50 simulations a move'
+  say '3/10  that network plays, with a search of 50 simulations a move'
   play models/teacher-column 40000 11 data/games-puct
-  say '4/6  the second network learns from those games'
+  say '4/10  the second network learns from those games'
   learn --data data/games-puct --epochs 13 --out models/round1-column
-  say '5/6  the second network plays'
+  say '5/10  the second network plays'
   play models/round1-column 60000 21 data/games-puct2
-  say '6/6  the network that ships learns from the games of both'
-  learn --data data/games-puct data/games-puct2 --validation-fraction 0.05 --epochs 9 --out "$reference/column"
-  "$python" -m distill.evaluate "$reference/column" "$reference/column@value" uct:100 uct:1000 teacher:10000 uct:100000 \
+  say '6/10  the third network learns from the games of both'
+  learn --data data/games-puct data/games-puct2 --validation-fraction 0.05 --epochs 9 --out models/round2-column
+  say '7/10  the third network plays: wide, from near the empty board, and deeper along its own best lines'
+  play models/round2-column 60000 31 data/games-puct3
+  play models/round2-column 10000 32 data/games-empty3 --simulations 100 --opening-moves 0 3
+  play models/round2-column 10000 33 data/games-lines3 --simulations 200 --opening-moves 0 2 --sampling-plies 8
+  say '8/10  the fourth network goes on from the third, with these games'
+  learn --data data/games-puct3 data/games-empty3 data/games-lines3 --validation-fraction 0.05 --init models/round2-column \
+    --value-weight 0.25 --optimizer muon --lr 3e-3 --steps 30000 --out models/round3-column --no-export
+  say '9/10  the fourth network plays from the empty board, with noise: replies its predecessors never tried'
+  play models/round3-column 6000 34 data/games-lines4 --simulations 200 --opening-moves 0 0 --sampling-plies 14 \
+    --noise-fraction 0.25 --dirichlet-alpha 1.0
+  say '10/10  the network that ships: a short training more, in which boards met often weigh more'
+  learn --data data/games-puct3 data/games-empty3 data/games-lines3 data/games-lines4 --validation-fraction 0.05 \
+    --init models/round3-column --value-weight 0.25 --count-weights root --optimizer muon --lr 1e-3 --steps 4000 \
+    --out "$reference/column"
+  "$python" -m distill.evaluate "$reference/column" "$reference/column@value" uct:1000 --no-latency \
     --out "$reference/column/evaluation"
   say 'the card again, now with the grades'
   "$python" -m distill.export "$reference/column"

@@ -41,7 +41,8 @@ def write(
     compared = any(result.gaps for result in results)
     picture("differences", compared, lambda file: study_plots.differences(file, results))
     picture("learning curve", len(curve) > 1, lambda file: study_plots.learning_curve(file, curve, lines))
-    picture("targets", len(targets) > 1, lambda file: study_plots.bars(file, "What the policy learns", targets))
+    learned = "What the policy learns; the baseline: visit shares"
+    picture("targets", len(targets) > 1, lambda file: study_plots.bars(file, learned, targets))
 
     sections = [
         f"# {recipe.title}",
