@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The shipped networks, from nothing. The column network: games of the teacher, a network that learns from them, then three
-# rounds of games of the latest network's own search and a network that learns from those; about five hours on 2 cores. The
+# rounds of games of the latest network's own search and a network that learns from those; about six hours on 2 cores. The
 # published shapes: 20,000 games at the published settings, which ship, and one training each; about an hour.
 #
 #   pipelines/reference.sh                    # all of them; started again, it goes on where it was
