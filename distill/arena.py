@@ -1,17 +1,19 @@
 """Players meet over distinct paired openings: points, Elo and a cross table.
 
     python -m distill.arena models/cnn random uct:100 --games 200
-    python -m distill.arena models/cnn uct:1000 --solver-games 100
+    python -m distill.arena models/cnn uct:1000 --opening-plies 0 --solver-games 100
 
 In: players by name (`judge/players.py`). Out: the tables, and `arena.json` where `--out` names a folder. Every pair
-plays `--games` games: each opening twice, once from either side. With `--solver-games` every player also has the
-first stone against the solver from the empty board, where perfect play wins; the solver's replies are drawn among
-the best.
+plays `--games` games: each opening twice, once from either side. Random openings leave some games decided, so that even
+perfect play does not win them all; from the empty board (`--opening-plies 0`) games differ by the players' chance
+alone. With `--solver-games` every player also has the first stone against the solver from the empty board, where
+perfect play wins; the solver's replies are drawn among the best, and the moves that give wins away are printed.
 """
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
@@ -23,9 +25,13 @@ from numpy.typing import NDArray
 
 from distill import cli
 from distill.data.schema import write_atomically
+from distill.game.encoding import bitboards
 from distill.judge import players as roster
 from distill.judge.intervals import Estimate, elo_with_intervals, share
 from distill.judge.match import Games, Pairing, openings, pair_points, paired, play_games
+
+MOST_LINES = 5
+"""Moves by which wins are given away that are printed; `arena.json` has them all."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +40,9 @@ class ArenaConfig:
 
     players: tuple[str, ...] = cli.setting((), f"who meets: {roster.NAMES}", positional=True)
     games: int = cli.setting(200, "games a pair, half of them from either side")
-    opening_plies: int = cli.setting(6, "random stones before the players take over")
+    opening_plies: int = cli.setting(
+        6, "random stones before the players take over; 0: the empty board, where players without chance repeat a game"
+    )
     solver_games: int = cli.setting(0, "games of each player, with the first stone, against the solver")
     workers: int = cli.setting(cli.cores(), "processes for searches and the solver")
     seed: int = cli.setting(0, "of openings, searches and random moves")
@@ -56,6 +64,8 @@ class ArenaConfig:
 
     def openings(self) -> list[tuple[int, ...]]:
         """The openings every pair plays. Raises ValueError where so many plies have too few."""
+        if self.opening_plies == 0:
+            return [()] * (self.games // 2)
         return openings(self.games // 2, self.opening_plies, self.seed)
 
 
@@ -91,7 +101,10 @@ def _tournament(config: ArenaConfig, players: list[roster.Player]) -> tuple[dict
     rows = [_standing(players[index].name, index, games, pairings, scores[index], ratings[index]) for index in order]
     print(_standings_table(rows))
     print(_cross_table([players[index].name for index in order], points[:, order][:, :, order]))
-    print(f"{len(pairings)} games, {games.distinct} of them distinct, from {len(starts)} openings")
+    origin = f"{len(starts)} openings" if config.opening_plies else "the empty board"
+    print(f"{len(pairings)} games, {games.distinct} of them distinct, from {origin}")
+    if 10 * games.distinct < 9 * len(pairings):
+        print("many games are the same: the intervals, which take them for independent, are too narrow")
     best = rows[0]
     report = {
         "standings": rows,
@@ -99,7 +112,7 @@ def _tournament(config: ArenaConfig, players: list[roster.Player]) -> tuple[dict
         "points": np.where(np.isnan(points), 0, points).sum(0).tolist(),
         "games": len(pairings),
         "distinct_games": games.distinct,
-        "openings": len(starts),
+        "openings": len(set(starts)),
     }
     return report, f"{best['player']} is first with {_percent(scores[order[0]])} of the points"
 
@@ -161,14 +174,35 @@ def _against_solver(config: ArenaConfig, players: list[roster.Player]) -> tuple[
                 "distinct_games": games.distinct,
                 "won": asdict(won),
                 "drawn": float((games.results == 0).mean()),
+                "given_away": _given_away(games, config.workers),
             }
         )
         print(
             f"{player.name}, first stone against the solver: won {_percent(won)}, drawn {rows[-1]['drawn']:.1%} "
             f"of {len(pairings)} games, {games.distinct} of them distinct"
         )
+        for line, count in list(rows[-1]["given_away"].items())[:MOST_LINES]:
+            print(f"  the win is given away by the last move of {line} in {count}")
     best = max(rows, key=lambda row: row["won"]["mean"])
     return rows, f"{best['player']} wins {best['won']['mean']:.1%} of its games against the solver"
+
+
+def _given_away(games: Games, workers: int) -> dict[str, int]:
+    """How often the first player lets go of a won game, by the line of columns, 1 to 7, that ends with that move."""
+    from distill.judge.solver import score_boards
+
+    current, mask = bitboards(games.states)
+    ply = np.bitwise_count(mask).astype(np.int64)
+    chosen = np.flatnonzero((ply % 2 == 0) & (games.results[games.game] <= 0))
+    if not len(chosen):
+        return {}
+    met, where = np.unique(np.stack([current[chosen], mask[chosen]], 1), axis=0, return_inverse=True)
+    scores = score_boards(met[:, 0], met[:, 1], workers)[where.reshape(-1), games.moves[chosen]]
+    let_go: dict[int, int] = {}  # states stand in the order of plies
+    for state in chosen[scores <= 0].tolist():
+        let_go.setdefault(int(games.game[state]), int(ply[state]))
+    lines = ("".join(str(column + 1) for column in games.lines[game][: last + 1]) for game, last in let_go.items())
+    return dict(Counter(lines).most_common())
 
 
 def _percent(estimate: Estimate, unit: str = " %") -> str:

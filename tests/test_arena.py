@@ -23,6 +23,7 @@ from distill.game.rules import EMPTY, Position, from_moves, has_four, is_over, l
 from distill.judge.intervals import difference, elo, elo_with_intervals, share
 from distill.judge.match import Pairing, openings, pair_points, paired, play_games
 from distill.judge.players import Boards, Choices, make
+from distill.judge.solver import Solver
 
 
 class Fixed:
@@ -211,10 +212,38 @@ def test_deterministic_players_repeat_their_games_and_the_count_says_so(tmp_path
     assert games.distinct == 1
 
 
-def test_the_command_plays_the_solver_from_the_empty_board(capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_games_may_begin_at_the_empty_board(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["random", "punisher", "uct:50", "--games", "10", "--opening-plies", "0", "--workers", "1"]
+    assert arena.main([*words, "--out", str(tmp_path)]) == 0
+    report = json.loads((tmp_path / "arena.json").read_text())["tournament"]
+    assert (report["games"], report["openings"]) == (30, 1)
+    assert (np.array(report["points"]) + np.array(report["points"]).T == 10 - 10 * np.eye(3)).all()
+    assert "of them distinct, from the empty board" in capsys.readouterr().out
+
+
+def test_repeated_games_are_owned_up_to(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(arena.roster, "make", lambda word, workers: Fixed("1212121"))
+    assert arena.main(["random", "punisher", "--games", "4", "--opening-plies", "0"]) == 0
+    printed = capsys.readouterr().out
+    assert "4 games, 1 of them distinct" in printed
+    assert "many games are the same" in printed
+
+
+def test_the_command_plays_the_solver_from_the_empty_board(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("bitbully", reason="the solver is an optional extra")
-    assert arena.main(["random", "--solver-games", "2", "--workers", "1"]) == 0
-    assert "won 0.0 %" in capsys.readouterr().out
+    words = ["random", "--solver-games", "3", "--workers", "1", "--out", str(tmp_path)]
+    assert arena.main(words) == 0
+    printed = capsys.readouterr().out
+    assert "won 0.0 %" in printed
+    given_away = json.loads((tmp_path / "arena.json").read_text())["against_solver"][0]["given_away"]
+    assert sum(given_away.values()) == 3, "each game that was not won was let go of at one move"
+    solver = Solver()
+    for line, count in given_away.items():
+        columns = [int(column) - 1 for column in line]
+        assert max(solver.scores(from_moves(columns[:-1]))) > 0
+        after = from_moves(columns)
+        assert is_over(after) or max(solver.scores(after)) >= 0
+        assert f"the win is given away by the last move of {line} in {count}" in printed
 
 
 @pytest.mark.parametrize(

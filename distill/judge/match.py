@@ -168,7 +168,7 @@ def pair_points(games: Games, pairings: Sequence[Pairing], players: int) -> NDAr
 
     `pairings` are `paired` lists, one after another, over the same U openings in the same order.
     """
-    count = len(dict.fromkeys(pairing.opening for pairing in pairings))
+    count = len(pairings) // len({(pairing.first, pairing.second) for pairing in pairings})
     points = np.full((count, players, players), np.nan)
     for index, (pairing, result) in enumerate(zip(pairings, games.results, strict=True)):
         cell = points[index // 2 % count]
