@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# The shipped networks, from nothing. The column network: games of the teacher, a network that learns from them, then three
-# rounds of games of the latest network's own search and a network that learns from those; about six hours on 2 cores. The
-# published shapes: 20,000 games at the published settings, which ship, and one training each; about an hour.
+# The shipped networks, from nothing. The column network: games of the teacher, a network that learns from them, three rounds
+# of games of the latest network's own search and a network that learns from those, then twenty short rounds from the empty
+# board; about six and a half hours on 2 cores. The published shapes: 20,000 games at the published settings, which ship,
+# and one training each; about an hour.
 #
 #   pipelines/reference.sh                    # all of them; started again, it goes on where it was
 #   pipelines/reference.sh cnn transformer    # those alone
