@@ -2,7 +2,7 @@
 # Design D of SOURCES.md: AlphaZero on the residual network without batch norm, 600 simulations, gate at 55 %.
 # Makes .venv where it is missing. Started again, it goes on where it was stopped.
 #
-#   pipelines/alphazero_d.sh              # as published; with --precision bfloat16 an iteration takes 10 to 13 minutes of one core
+#   pipelines/alphazero_d.sh              # as published; --precision bfloat16 takes 10 to 13 minutes of a core an iteration
 #   pipelines/alphazero_d.sh small        # the same recipe with fewer games and simulations: minutes
 set -euo pipefail
 unset CDPATH
