@@ -13,7 +13,6 @@ perfect play wins; the solver's replies are drawn among the best, and the moves 
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
@@ -25,10 +24,9 @@ from numpy.typing import NDArray
 
 from distill import cli
 from distill.data.schema import write_atomically
-from distill.game.encoding import bitboards
 from distill.judge import players as roster
 from distill.judge.intervals import Estimate, elo_with_intervals, share
-from distill.judge.match import Games, Pairing, openings, pair_points, paired, play_games
+from distill.judge.match import Games, Pairing, given_away, openings, pair_points, paired, play_games
 
 MOST_LINES = 5
 """Moves by which wins are given away that are printed; `arena.json` has them all."""
@@ -174,7 +172,7 @@ def _against_solver(config: ArenaConfig, players: list[roster.Player]) -> tuple[
                 "distinct_games": games.distinct,
                 "won": asdict(won),
                 "drawn": float((games.results == 0).mean()),
-                "given_away": _given_away(games, config.workers),
+                "given_away": given_away(games, config.workers),
             }
         )
         print(
@@ -185,24 +183,6 @@ def _against_solver(config: ArenaConfig, players: list[roster.Player]) -> tuple[
             print(f"  the win is given away by the last move of {line} in {count}")
     best = max(rows, key=lambda row: row["won"]["mean"])
     return rows, f"{best['player']} wins {best['won']['mean']:.1%} of its games against the solver"
-
-
-def _given_away(games: Games, workers: int) -> dict[str, int]:
-    """How often the first player lets go of a won game, by the line of columns, 1 to 7, that ends with that move."""
-    from distill.judge.solver import score_boards
-
-    current, mask = bitboards(games.states)
-    ply = np.bitwise_count(mask).astype(np.int64)
-    chosen = np.flatnonzero((ply % 2 == 0) & (games.results[games.game] <= 0))
-    if not len(chosen):
-        return {}
-    met, where = np.unique(np.stack([current[chosen], mask[chosen]], 1), axis=0, return_inverse=True)
-    scores = score_boards(met[:, 0], met[:, 1], workers)[where.reshape(-1), games.moves[chosen]]
-    let_go: dict[int, int] = {}  # states stand in the order of plies
-    for state in chosen[scores <= 0].tolist():
-        let_go.setdefault(int(games.game[state]), int(ply[state]))
-    lines = ("".join(str(column + 1) for column in games.lines[game][: last + 1]) for game, last in let_go.items())
-    return dict(Counter(lines).most_common())
 
 
 def _percent(estimate: Estimate, unit: str = " %") -> str:

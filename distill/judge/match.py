@@ -7,13 +7,14 @@ states from the side to move, the moves played in them, and the final result for
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.game.encoding import boards
+from distill.game.encoding import bitboards, boards
 from distill.game.rules import CELLS, EMPTY, FULL_BOARD, Position, has_four, is_over, landing, mirror, play
 from distill.judge.players import Player, seeds_for
 from distill.judge.tactics import wins
@@ -176,3 +177,24 @@ def pair_points(games: Games, pairings: Sequence[Pairing], players: int) -> NDAr
         for row, column, score in ((pairing.first, pairing.second, won), (pairing.second, pairing.first, 1 - won)):
             cell[row, column] = score + np.nan_to_num(cell[row, column])
     return points
+
+
+def given_away(games: Games, workers: int) -> dict[str, int]:
+    """How often the first player lets go of a won game, by the line of columns, 1 to 7, that ends with that move.
+
+    Of games from the empty board, which the first player can win. Raises UserError where the solver is not installed.
+    """
+    from distill.judge.solver import score_boards
+
+    current, mask = bitboards(games.states)
+    ply = np.bitwise_count(mask).astype(np.int64)
+    chosen = np.flatnonzero((ply % 2 == 0) & (games.results[games.game] <= 0))
+    if not len(chosen):
+        return {}
+    met, where = np.unique(np.stack([current[chosen], mask[chosen]], 1), axis=0, return_inverse=True)
+    scores = score_boards(met[:, 0], met[:, 1], workers)[where.reshape(-1), games.moves[chosen]]
+    let_go: dict[int, int] = {}  # states stand in the order of plies
+    for state in chosen[scores <= 0].tolist():
+        let_go.setdefault(int(games.game[state]), int(ply[state]))
+    lines = ("".join(str(column + 1) for column in games.lines[game][: last + 1]) for game, last in let_go.items())
+    return dict(Counter(lines).most_common())
