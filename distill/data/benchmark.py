@@ -1,8 +1,8 @@
 """The graded boards shipped in `data/benchmark/`: every legal move's exact score, read without a solver.
 
-One Parquet file, one row a board. Boards are unlike each other, up to mirror, over all sets; one
+Two Parquet files, one row a board. Boards are unlike each other, up to mirror, over all sets; one
 orientation is stored. `data/benchmark/README.md` says what the sets are and how they were made,
-`judge/benchmark.py` makes them, `judge/solver.py` defines the score.
+`judge/benchmark.py` and `judge/foreign.py` make them, `judge/solver.py` defines the score.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ FULL_COLUMN = -128
 Half = Literal["dev", "test"]
 HALVES: tuple[Half, ...] = get_args(Half)
 
-FILE = "boards.parquet"
+FILES = ("boards.parquet", "foreign.parquet")
+"""Boards of mixed play, a network's among it, and boards of games in which no player of this project took part."""
 
 GRADED_BOARD = pa.schema(
     [
@@ -71,15 +72,24 @@ class GradedBoards:
         return list(dict.fromkeys(self.set.tolist()))
 
 
-def read(folder: Path | None = None, half: Half | None = None, sets: Sequence[str] | None = None) -> GradedBoards:
+def read(
+    folder: Path | None = None,
+    half: Half | None = None,
+    sets: Sequence[str] | None = None,
+    files: Sequence[str] = FILES,
+) -> GradedBoards:
     """The graded boards of a folder, by default the shipped one, or one half or some sets of them.
 
-    Raises DataError for a folder without them, a damaged file, or a set that is not there.
+    Of `files` those that are there are read. Raises DataError for a folder without any, a damaged file, or a set that
+    is not there.
     """
-    path = (folder or shipped("data/benchmark") or Path("data/benchmark")) / FILE
-    if not path.is_file():
-        raise DataError(f"{path}: no such file; to make it: python -m distill.judge.benchmark --out {path.parent}")
-    table, _ = read_table(path, GRADED_BOARD)
+    place = folder or shipped("data/benchmark") or Path("data/benchmark")
+    found = [place / name for name in files if (place / name).is_file()]
+    if not found:
+        raise DataError(
+            f"{place / files[0]}: no such file; to make it: python -m distill.judge.benchmark --out {place}"
+        )
+    table = pa.concat_tables([read_table(path, GRADED_BOARD)[0] for path in found])
     columns: dict[str, NDArray[Any]] = {
         name: table[name].to_numpy() for name in ("current", "mask", "ply", "moves_to_end")
     }
@@ -87,7 +97,7 @@ def read(folder: Path | None = None, half: Half | None = None, sets: Sequence[st
         columns[name] = np.array(table[name].to_pylist(), np.str_)
     boards = GradedBoards(scores=matrix(table["scores"]), **columns)
     if unknown := sorted(set(sets or ()) - set(boards.sets)):
-        raise DataError(f"{path}: no set {', '.join(unknown)}; there are {', '.join(boards.sets)}")
+        raise DataError(f"{place}: no set {', '.join(unknown)}; there are {', '.join(boards.sets)}")
     chosen = np.ones(len(boards), np.bool_)
     if half is not None:
         chosen &= boards.half == half

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distill import cli
-from distill.data.benchmark import FILE, GradedBoards, to_table
+from distill.data.benchmark import FILES, GradedBoards, to_table
 from distill.data.schema import SCHEMA_VERSION, write_table
 from distill.game.encoding import bitboards
 from distill.game.mixing import mix
@@ -86,11 +86,11 @@ def run(config: Config) -> str:
         boards = choose(current, mask, strata, config.share, config.workers, progress.advance)
     settings = {"styles": styles, "seed": config.seed, "games": config.games, "share": config.share}
     metadata = {"schema_version": SCHEMA_VERSION, "kind": "benchmark", "settings": settings}
-    write_table(config.out / FILE, to_table(boards), metadata)
+    write_table(config.out / FILES[0], to_table(boards), metadata)
     for name, count in Counter(boards.set.tolist()).items():
         plies = boards.ply[boards.set == name]
         print(f"{name:18} {count:6} boards of {plies.min():2} to {plies.max():2} stones")
-    return f"{len(boards)} graded boards, of {len(mask)} that play reached · {config.out / FILE}"
+    return f"{len(boards)} graded boards, of {len(mask)} that play reached · {config.out / FILES[0]}"
 
 
 # Where boards come from -----------------------------------------------------------------------------------------------
@@ -124,7 +124,7 @@ def mixed_play(
     rng = np.random.default_rng(seed)
     players = [Careless(player=make(word, workers), share=share) for word, share in styles]
     pairings = [
-        Pairing(first=int(first), second=int(second), opening=_random_opening(rng))
+        Pairing(first=int(first), second=int(second), opening=random_opening(rng))
         for first, second in rng.integers(0, len(styles), (games, 2))
     ]
     current, mask, _ = canonicalise(*bitboards(play_games(players, pairings, seed, advance).states))
@@ -133,7 +133,7 @@ def mixed_play(
     return np.ascontiguousarray(current), np.ascontiguousarray(mask)
 
 
-def _random_opening(rng: np.random.Generator) -> Opening:
+def random_opening(rng: np.random.Generator) -> Opening:
     """0 to 8 random moves that leave the game open."""
     plies, position = int(rng.integers(LONGEST_OPENING + 1)), EMPTY
     moves: list[int] = []

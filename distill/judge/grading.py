@@ -30,7 +30,12 @@ from distill.judge.strata import MIRROR_SET, best_scores, is_decisive, keeps_cla
 
 METRICS = ("exact", "class", "decisive")
 
-GENERAL = ("midgame", "begin-easy", "begin-medium", "begin-hard", "middle-easy", "middle-medium", "end-easy")
+HEADLINES = ("midgame", "foreign")
+"""Boards of 10 to 16 stones, of mixed play and of games in which no player of this project took part."""
+
+GENERAL = (
+    *HEADLINES, "foreign-all", "begin-easy", "begin-medium", "begin-hard", "middle-easy", "middle-medium", "end-easy"
+)  # fmt: skip
 """Sets drawn from play by stage and length alone; the others are picked for what stands on them."""
 
 BINS = 10

@@ -47,6 +47,14 @@ def all_strata() -> list[Stratum]:
     return [*_midgame(), *_by_stage(), *_tactical()]
 
 
+def foreign_strata() -> list[Stratum]:
+    """The sets of `judge/foreign.py`: boards like those of `midgame`, and boards of 8 to 41 stones as play has them."""
+    return [
+        *_midgame("foreign", 5_000),
+        Stratum(name="foreign-all", size=5_000, seen=_of_plies(8, 41), graded=_any),
+    ]
+
+
 # What the scores say --------------------------------------------------------------------------------------------------
 
 
@@ -70,12 +78,11 @@ def is_decisive(scores: Scores) -> Rows:
 # The sets -------------------------------------------------------------------------------------------------------------
 
 
-def _midgame() -> list[Stratum]:
-    """10,000 boards of 10 to 16 stones, as many of each."""
-    plies = range(10, 17)
+def _midgame(name: str = "midgame", size: int = 10_000) -> list[Stratum]:
+    """Boards of 10 to 16 stones, as many of each."""
     return [
-        Stratum(name="midgame", size=10_000 // 7 + (ply - 10 < 10_000 % 7), seen=_of_plies(ply, ply), graded=_any)
-        for ply in plies
+        Stratum(name=name, size=size // 7 + (ply - 10 < size % 7), seen=_of_plies(ply, ply), graded=_any)
+        for ply in range(10, 17)
     ]
 
 
