@@ -53,7 +53,7 @@ class Config:
     """Make the graded boards of games in which no player of this project took part."""
 
     out: Path = field(metadata={"help": "folder to write to; the shipped one is data/benchmark"})
-    games: int = cli.setting(8_000, "games the boards are taken from")
+    games: int = cli.setting(3_000, "games the boards are taken from")
     share: float = cli.setting(1.0, "share of every set's size, for a quick trial")
     workers: int = cli.setting(cli.cores(), "processes for games and the solver; the boards do not depend on it")
     seed: int = cli.setting(20_262, "of the games and of the choice among their boards")
@@ -131,9 +131,9 @@ def _play(game: int, seed: int) -> list[tuple[int, int]]:
 
 def _draw(word: str, position: Position, rng: np.random.Generator) -> int:
     """The column of `random` or `punisher`."""
-    bits = (np.array([stones], np.uint64) for stones in (position.current, position.mask))
+    current, mask = np.array([[position.current], [position.mask]], np.uint64)
     player = RandomPlayer(name=word, tactical=word == "punisher")
-    return int(player.play(*bits, rng.integers(2**63, size=1).astype(np.uint64)).moves[0])
+    return int(player.play(current, mask, rng.integers(2**63, size=1).astype(np.uint64)).moves[0])
 
 
 def _search(word: str, seed: int) -> Any:
