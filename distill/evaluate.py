@@ -35,6 +35,7 @@ class EvaluateConfig:
 
     players: tuple[str, ...] = cli.setting((), f"{roster.NAMES}; or a folder of games", positional=True)
     half: Literal["test", "dev"] = cli.setting("test", "half of the benchmark: dev for choices, test for headlines")
+    sets: tuple[str, ...] = cli.setting((), "sets of the benchmark, such as midgame foreign; nothing takes all")
     boards: int | None = cli.setting(None, "boards of each set at most; none takes all")
     benchmark: Path | None = cli.setting(None, "folder of graded boards; none takes the shipped ones")
     label_rows: int | None = cli.setting(2000, "labels graded in each data folder; none grades all")
@@ -87,7 +88,7 @@ def run(config: EvaluateConfig) -> str:
 
 
 def _grade_players(config: EvaluateConfig, names: Sequence[str], metrics: dict[str, Any], page: list[str]) -> str:
-    boards = benchmark.read(config.benchmark, half=config.half)
+    boards = benchmark.read(config.benchmark, half=config.half, sets=config.sets or None)
     if config.boards:
         boards = grading.sample(boards, config.boards, config.seed)
     uniform = grading.uniform_by_set(boards)
@@ -106,7 +107,7 @@ def _grade_players(config: EvaluateConfig, names: Sequence[str], metrics: dict[s
     metrics["players"] = {one.name: one for one in verdicts}
     metrics["paired_differences"] = pairs
 
-    main = boards.sets[0]
+    main = report.headline_sets(boards.sets)
     headline = report.headline(verdicts, uniform)
     print(f"{headline}\n\n{report.by_set(verdicts, uniform, 'class')}\n")
     page += [f"Benchmark: {len(boards):,} boards of the {config.half} half.", report.LEGEND, headline]
@@ -115,7 +116,7 @@ def _grade_players(config: EvaluateConfig, names: Sequence[str], metrics: dict[s
         page += [f"## {title}", report.by_set(verdicts, uniform, metric)]
     page += ["## Blunders by ply", report.by_ply(verdicts)]
     if pairs:
-        page += ["## On the same boards, paired", report.differences(pairs, main)]
+        page += ["## On the same boards, paired", *(report.differences(pairs, name) for name in main)]
     page += ["## The answers themselves", report.answers(verdicts), report.empty_board(verdicts)]
     page += ["![calibration](calibration.png)", "![confusion](confusion.png)"]
 
@@ -131,9 +132,9 @@ def _grade_players(config: EvaluateConfig, names: Sequence[str], metrics: dict[s
         plots.plot_mistakes(config.out / f"mistakes_{number}.png", boards, graded)
         page += [f"## Worst mistakes of {graded.name}", f"![mistakes](mistakes_{number}.png)"]
         page.append(report.mistakes(boards, graded))
-    best = max(verdicts, key=lambda one: one.sets[main]["exact"].mean)
-    exact, keeps = (report.percent(best.sets[main][metric]) for metric in ("exact", "class"))
-    return f"{best.name} is best on {main}: {exact} % exact, {keeps} % class"
+    best = max(verdicts, key=lambda one: one.sets[main[0]]["exact"].mean)
+    exact, keeps = (report.percent(best.sets[main[0]][metric]) for metric in ("exact", "class"))
+    return f"{best.name} is best on {main[0]}: {exact} % exact, {keeps} % class"
 
 
 def _grade_labels(config: EvaluateConfig, folder: Path, metrics: dict[str, Any], page: list[str]) -> str:

@@ -27,7 +27,7 @@ class PrepareConfig:
     validation_fraction: float = cli.setting(0.15, "expected share of the games kept for validation, from 0 to below 1")
     exclude: tuple[str, ...] = cli.setting(
         ("benchmark",),
-        "boards kept out of training: Parquet files with current and mask, folders of them, "
+        "boards kept out of the tables: Parquet files with current and mask, folders of them, "
         "or the shipped sets benchmark and reference; nothing after the flag excludes nothing",
     )
     memory_gib: float = cli.setting(1.0, "GiB that grouping may use before it spills to disk")
@@ -73,8 +73,8 @@ def report(counts: dict[str, Any]) -> str:
     lines = [f"{'':22}{'training':>14}{'validation':>14}"]
     for name, key in (("games", "games"), ("rows", "rows"), ("boards", "boards"), ("own mirror", "self_mirror_boards")):
         lines.append(f"{name:22}{counts[key]['training']:>14,}{counts[key]['validation']:>14,}")
-    rows, boards = counts["rows"]["training"], counts["boards"]["training"]
-    lines.append(f"redundancy: {rows / boards:.3f} training rows a board, {1 - boards / rows:.1%} merged away")
+    all_rows, boards = counts["rows"]["training"], counts["boards"]["training"]
+    lines.append(f"redundancy: {all_rows / boards:.3f} training rows a board, {1 - boards / all_rows:.1%} merged away")
     removed = counts["removed_from_validation"]
     by_ply = ", ".join(f"{ply}: {number:,}" for ply, number in removed["boards"].items())
     lines.append(
@@ -82,8 +82,8 @@ def report(counts: dict[str, Any]) -> str:
         f"{sum(removed['rows'].values()):,} rows" + (f" (boards by ply {by_ply})" if by_ply else "")
     )
     for name, found in counts["excluded"].items():
-        boards_found = f"{found['boards_found']:,} of {found['boards']:,} boards"
-        lines.append(f"excluded by {name}: {found['rows']:,} training rows on {boards_found}")
+        rows = " and ".join(f"{number:,} {split} rows" for split, number in found["rows"].items())
+        lines.append(f"excluded by {name}: {rows} on {found['boards_found']:,} of {found['boards']:,} boards")
     return "\n".join(lines)
 
 

@@ -56,7 +56,7 @@ class TrainConfig(Recipe):
     data: tuple[Path, ...] = cli.setting((Path("data/games"),), "folders of finished games, each another run")
     prepared: Path = cli.setting(Path("data/prepared"), "folder of prepared tables, made where missing or stale")
     validation_fraction: float = cli.setting(0.15, "expected share of the games kept for validation")
-    exclude: tuple[str, ...] = cli.setting(("benchmark",), "boards kept out of training, as for prepare")
+    exclude: tuple[str, ...] = cli.setting(("benchmark",), "boards kept out of the tables, as for prepare")
     out: Path | None = cli.setting(None, "folder of the run; none: models/<arch>")
     export: bool = cli.setting(
         True, "write the SavedModel and the card; without them only distill can load the network"

@@ -31,8 +31,9 @@ from distill.data.benchmark import FULL_COLUMN, GradedBoards
 from distill.data.schema import DataError
 from distill.game.rules import Position, canonicalise, is_over, legal_mask, mirror_bits, parse_board, problem_with
 from distill.judge import benchmark as maker
+from distill.judge import foreign, grading
 from distill.judge.solver import moves_to_end
-from distill.judge.strata import Stratum, all_strata, best_scores, is_decisive, keeps_class, outcome
+from distill.judge.strata import Stratum, all_strata, best_scores, foreign_strata, is_decisive, keeps_class, outcome
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +43,7 @@ def shipped() -> GradedBoards:
 
 def sizes() -> dict[str, int]:
     wanted: dict[str, int] = {}
-    for stratum in all_strata():
+    for stratum in [*all_strata(), *foreign_strata()]:
         wanted[stratum.name] = wanted.get(stratum.name, 0) + stratum.size
     return wanted
 
@@ -50,7 +51,7 @@ def sizes() -> dict[str, int]:
 def test_every_set_has_its_size_and_two_like_halves(shipped: GradedBoards) -> None:
     wanted = sizes()
     assert wanted["midgame"] == 10_000
-    assert [size for name, size in wanted.items() if name != "midgame"] == [1000] * 6 + [500] * 13
+    assert [size for name, size in wanted.items() if name != "midgame"] == [1000] * 6 + [500] * 13 + [5000] * 2
     for name, size in wanted.items():
         halves = [shipped.ply[(shipped.set == name) & (shipped.half == half)] for half in benchmark.HALVES]
         assert [len(half) for half in halves] == [size // 2] * 2
@@ -60,8 +61,9 @@ def test_every_set_has_its_size_and_two_like_halves(shipped: GradedBoards) -> No
     assert len(shipped) == sum(wanted.values())
 
 
-def test_the_midgame_has_as_many_boards_of_each_ply(shipped: GradedBoards) -> None:
-    plies, counts = np.unique(shipped.ply[shipped.set == "midgame"], return_counts=True)
+@pytest.mark.parametrize("name", grading.HEADLINES)
+def test_a_headline_set_has_as_many_boards_of_each_ply(shipped: GradedBoards, name: str) -> None:
+    plies, counts = np.unique(shipped.ply[shipped.set == name], return_counts=True)
     assert plies.tolist() == list(range(10, 17))
     assert counts.max() - counts.min() <= 1
 
@@ -84,7 +86,7 @@ def test_every_board_belongs_to_its_set(shipped: GradedBoards) -> None:
     for name in shipped.sets:
         boards = shipped[shipped.set == name]
         belongs = np.zeros(len(boards), np.bool_)
-        for stratum in (stratum for stratum in all_strata() if stratum.name == name):
+        for stratum in (one for one in [*all_strata(), *foreign_strata()] if one.name == name):
             seen = stratum.seen(boards.current, boards.mask)
             belongs |= seen & stratum.graded(boards.current, boards.mask, boards.scores)
         assert belongs.all(), name
@@ -231,7 +233,7 @@ EXAMPLES: dict[str, tuple[str, bool]] = {
 
 
 def stratum_of(name: str) -> Stratum:
-    return next(stratum for stratum in all_strata() if stratum.name == name)
+    return next(one for one in [*all_strata(), *foreign_strata()] if one.name == name)
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
@@ -289,13 +291,13 @@ def _missing(folder: Path) -> None:
 
 
 def _cut(folder: Path) -> None:
-    content = (provenance.ROOT / "data/benchmark" / benchmark.FILE).read_bytes()
-    (folder / benchmark.FILE).write_bytes(content[: len(content) // 2])
+    content = (provenance.ROOT / "data/benchmark" / benchmark.FILES[0]).read_bytes()
+    (folder / benchmark.FILES[0]).write_bytes(content[: len(content) // 2])
 
 
 def _foreign(folder: Path) -> None:
     table = pa.table({"current": pa.array([0], pa.uint64())})
-    schema.write_table(folder / benchmark.FILE, table, {"schema_version": schema.SCHEMA_VERSION})
+    schema.write_table(folder / benchmark.FILES[0], table, {"schema_version": schema.SCHEMA_VERSION})
 
 
 @pytest.mark.parametrize(
@@ -306,7 +308,7 @@ def test_an_unusable_file_is_named_in_one_line(tmp_path: Path, spoil: Callable[[
     spoil(tmp_path)
     with pytest.raises(DataError, match=problem) as caught:
         benchmark.read(tmp_path)
-    assert str(tmp_path / benchmark.FILE) in str(caught.value)
+    assert str(tmp_path / benchmark.FILES[0]) in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
@@ -391,9 +393,27 @@ def test_a_network_joins_the_play_where_one_is_named() -> None:
     assert maker.main(arguments) == 2
 
 
+def test_no_player_of_this_project_chose_a_foreign_board(tmp_path: Path) -> None:
+    _, metadata = schema.read_table(provenance.ROOT / "data/benchmark" / benchmark.FILES[1], benchmark.GRADED_BOARD)
+    config = foreign.Config(out=tmp_path)
+    made = {"styles": [list(style) for style in foreign.STYLES], "exploration": foreign.EXPLORATION, "share": 1.0}
+    assert metadata["settings"] == made | {"games": config.games, "seed": config.seed}
+    assert {word.partition(":")[0] for word, _ in foreign.STYLES} == {"random", "punisher", "openspiel"}
+
+
+def test_a_foreign_game_depends_on_its_number_alone() -> None:
+    pytest.importorskip("pyspiel", reason="OpenSpiel is an optional extra")
+    together, apart = foreign.play_games(range(4), 7), [foreign.play_games([game], 7) for game in range(4)]
+    assert (together == np.concatenate(apart)).all()
+    assert all(problem_with(Position(*bits)) is None for bits in together.tolist())
+    assert (together[0] != foreign.play_games([0], 8)[0]).any() or len(apart[0]) != len(foreign.play_games([0], 8))
+
+
 def test_the_file_holds_what_was_made(tmp_path: Path, shipped: GradedBoards) -> None:
     some = shipped[np.arange(0, len(shipped), 1000)]
-    schema.write_table(tmp_path / benchmark.FILE, benchmark.to_table(some), {"schema_version": schema.SCHEMA_VERSION})
+    schema.write_table(
+        tmp_path / benchmark.FILES[0], benchmark.to_table(some), {"schema_version": schema.SCHEMA_VERSION}
+    )
     read = benchmark.read(tmp_path)
     for name, values in vars(some).items():
         assert (vars(read)[name] == values).all(), name

@@ -53,7 +53,8 @@ def test_players_are_graded_without_a_solver(
     printed = capsys.readouterr().out
     assert "uct:100 is best on midgame" in printed.splitlines()[-1]
     assert list(metrics["players"]) == ["random", "uct:100"]
-    assert len(metrics["uniform_random"]) == len(metrics["benchmark"]["sets"]) == 20
+    assert len(metrics["uniform_random"]) == len(metrics["benchmark"]["sets"]) == 22
+    assert "foreign class" in printed.splitlines()[0]
     assert metrics["paired_differences"]["random − uct:100"]["midgame"]["exact"]["units"] == 6
     uct = metrics["players"]["uct:100"]
     assert sum(uct["empty_policy"]) == pytest.approx(1)
@@ -71,6 +72,12 @@ def test_equal_seeds_give_equal_metrics_of_the_half_asked_for(tmp_path: Path) ->
     assert one["players"] == other["players"]
     boards = grading.sample(benchmark.read(half="dev"), 6, seed=0)
     assert one["uniform_random"]["midgame"] == grading.uniform_by_set(boards)["midgame"]
+
+
+def test_the_sets_that_are_asked_for_are_graded_and_no_other(tmp_path: Path) -> None:
+    metrics = run(["random", *QUICK, "--sets", "foreign", "zugzwang"], tmp_path)
+    assert metrics["benchmark"]["sets"] == ["zugzwang", "foreign"]
+    assert evaluate.main(["random", *QUICK, "--sets", "opening", "--out", str(tmp_path)]) == 1
 
 
 def test_latency_is_measured_at_both_batch_sizes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -155,7 +155,7 @@ def run_folder(folder, games="run of the games"):
     settings = {"arch": "cnn", "data": [str(data)], "prepared": str(prepared)}
     made = {"simulations": 10_000, "votes": 3, "rollout": "heuristic", "seed": 0}
     share = {"mean": 0.5, "low": 0.4, "high": 0.6, "units": 5000}
-    sets = {"midgame": {"exact": share, "class": {**share, "mean": 0.55}}}
+    sets = {name: {"exact": share, "class": {**share, "mean": 0.55}} for name in ("midgame", "foreign", "trap-set")}
     player = {"benchmark": {"half": "test"}, "players": {"uct:1": {}, str(folder): {"sets": sets}}}
     for file, content in {
         folder / "config.json": settings,
@@ -172,12 +172,12 @@ def run_folder(folder, games="run of the games"):
 def test_the_card_tells_the_games_and_the_grades_of_this_very_network(core, tmp_path):
     facts = run_facts.facts_of_run(run_folder(tmp_path))
     assert "5,000 games, 143,002 positions, each labelled by 3 searches of 10,000" in facts[run_facts.TEACHER]
-    assert facts[run_facts.GRADES]["exact"]["mean"] == 0.5
+    assert list(facts[run_facts.GRADES]["sets"]) == ["midgame", "foreign"]
     nothing = weaknesses.Tally()
     found = weaknesses.Weaknesses(wins=nothing, blocks=nothing, mirrored=nothing)
     text = publish.card.write(core, facts, [], found)
     assert "- 52.9% agrees with the teacher's label" in text
-    assert "- 50.0% (40.0% to 60.0%) of its moves are best" in text
+    assert text.count("50.0% (40.0% to 60.0%) of its moves are best, 55.0%") == 2
     assert f"python -m distill.evaluate {tmp_path}" in text
     assert "unseen" not in text
 

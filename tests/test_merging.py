@@ -73,7 +73,7 @@ def oracle(folder: Path, fraction: float, excluded: set[Board]) -> dict[int, dic
         for row in schema.read_table(shard.path)[0].to_pylist():
             split = int(games.in_validation(run.name, np.array([row["game_id"]]), fraction)[0])
             board = (row["current"], row["mask"])
-            if split == VALIDATION or canonical(board) not in excluded:
+            if canonical(board) not in excluded:
                 if canonical(board) != board:
                     row |= {"label": 6 - row["label"], "visits": row["visits"][::-1]}
                 groups[split, canonical(board)].append(row)
@@ -234,7 +234,9 @@ def test_every_row_is_accounted_for(tmp_path: Path) -> None:
     assert counts["rows_read"] == len(table)
     assert counts["rows"]["training"] == rows[TRAINING]
     assert counts["rows"]["validation"] == rows[VALIDATION] + sum(removed["rows"].values())
-    assert counts["excluded"][str(file)]["rows"] == len(table) - sum(counts["rows"].values()) > 0
+    left_out = counts["excluded"][str(file)]["rows"]
+    assert sum(left_out.values()) == len(table) - sum(counts["rows"].values())
+    assert min(left_out.values()) > 0, "early boards are met in both splits"
     assert counts["games"]["training"] + counts["games"]["validation"] == 300
     assert counts["boards"] == {"training": len(found[TRAINING]), "validation": len(found[VALIDATION])}
     assert not found[TRAINING].keys() & found[VALIDATION].keys()
@@ -244,7 +246,7 @@ def test_every_row_is_accounted_for(tmp_path: Path) -> None:
     of_validation = games.in_validation(run.name, table["game_id"].to_numpy(), FRACTION)
     validation = {canonical(board) for board, v in zip(zip_boards(table), of_validation, strict=True) if v}
     excluded = set(map(canonical, early))
-    gone = [b for b in validation if b in everything[TRAINING] and b not in excluded]
+    gone = [b for b in validation - excluded if b in everything[TRAINING]]
     by_ply = {str(ply): sum(b[1].bit_count() == ply for b in gone) for ply in sorted({b[1].bit_count() for b in gone})}
     assert removed["boards"] == by_ply
     own = {split: sum(rules.mirror(Position(*b)) == Position(*b) for b in boards) for split, boards in found.items()}
@@ -328,24 +330,30 @@ def test_of_two_that_prepare_at_once_the_second_waits_and_reuses(tmp_path: Path)
     assert tables_of(both[0]) == tables_of(both[1])
 
 
-def test_excluded_boards_leave_training_in_either_orientation_and_stay_in_validation(tmp_path: Path) -> None:
+def test_excluded_boards_leave_both_tables_in_either_orientation(tmp_path: Path) -> None:
     write_games(tmp_path / "games", make_games(100, seed=5))
     plain = tables_of(prepare(tmp_path / "games", tmp_path / "out"))
-    shared = sorted(plain[TRAINING])[:20]
-    mirrors = [rules.mirror(Position(*board)) for board in shared[10:]]
+    chosen = [board for split in (TRAINING, VALIDATION) for board in sorted(plain[split])[:20]]
+    mirrors = [rules.mirror(Position(*board)) for board in chosen[10:]]
     sets = tmp_path / "sets"
     sets.mkdir()
-    write_boards(sets / "a.parquet", shared[:10])
+    write_boards(sets / "a.parquet", chosen[:10])
     write_boards(sets / "b.parquet", [(m.current, m.mask) for m in mirrors] + [(0, 0)])
     prepared = prepare(tmp_path / "games", tmp_path / "excluded", exclude=[str(sets)])
     found = tables_of(prepared)
-    assert found[TRAINING].keys() == plain[TRAINING].keys() - set(shared)
-    assert found[VALIDATION].keys() >= plain[VALIDATION].keys()
-    assert prepared.manifest["counts"]["excluded"][str(sets)] == {
-        "boards": 21,
-        "boards_found": 20,
-        "rows": sum(plain[TRAINING][board]["count"] for board in shared),
-    }
+    assert {split: found[split].keys() for split in found} == {s: plain[s].keys() - set(chosen) for s in plain}
+    counts = prepared.manifest["counts"]["excluded"][str(sets)]
+    assert (counts["boards"], counts["boards_found"]) == (41, 40)
+    assert counts["rows"]["training"] == sum(plain[TRAINING][board]["count"] for board in chosen[:20])
+
+
+def test_boards_that_should_be_excluded_and_are_not_here_are_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_games(tmp_path / "games", make_games(50, seed=6))
+    monkeypatch.setattr(provenance, "shipped", lambda name: None)
+    prepare(tmp_path / "games", tmp_path / "out", exclude=["benchmark"])
+    assert "data/benchmark are not here" in capsys.readouterr().err
 
 
 def test_the_shipped_benchmark_is_excluded_by_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,8 @@ hash covers the inputs, the settings, the excluded boards and the schema: stale 
 
 How a row travels:
 
-1. Its game decides the split (`games.in_validation`). Training rows on an excluded board are left out.
+1. Its game decides the split (`games.in_validation`). Rows on an excluded board are left out of both: what grades a
+   network must not have chosen the epoch that is kept either.
 2. The board becomes canonical: of it and its mirror the smaller. Where that is the mirror, the visits
    are flipped and the label is 6 - label.
 3. Rows of one canonical board merge, inside a split only. Visits are summed, value and outcome
@@ -15,9 +16,9 @@ How a row travels:
    visits are added to their flip, each row counts for both columns, and the lower of the two is kept.
 4. A validation board that the training table holds too leaves validation.
 
-The shipped benchmark is excluded from training unless told otherwise. The reference validation set is
+The shipped benchmark is excluded unless told otherwise. The reference validation set is
 not: it holds every board of the first plies, so leaving it out would strip the openings from
-training, and `agreement_unseen` would be `agreement_all` under another name. Naming it is possible.
+the tables, and `agreement_unseen` would be `agreement_all` under another name. Naming it is possible.
 
 More rows than memory: the rows are laid down on disk by split and number of stones, between which
 nothing merges (`distill.data.parts`), and DuckDB groups a few parts at a time within its memory limit.
@@ -48,6 +49,9 @@ from distill.data.games import Columns
 from distill.data.majority import majority
 from distill.data.schema import PREPARED_ROW, TRAINING, VALIDATION
 from distill.game import rules
+
+PREPARATION_VERSION = 2
+"""Raised when the same games and settings make other tables. 2: excluded boards leave validation as well."""
 
 FILES = {TRAINING: "training.parquet", VALIDATION: "validation.parquet"}
 
@@ -84,8 +88,8 @@ def prepare(
     Args:
       folders: finished games, each folder another run.
       validation_fraction: expected share of games in validation.
-      exclude: boards left out of training: words of `parts.SHIPPED_BOARDS` (ignored where the set is
-        not shipped), Parquet files with columns `current` and `mask`, or folders of such files.
+      exclude: boards left out of both tables: words of `parts.SHIPPED_BOARDS` (where the set is not shipped,
+        that is said), Parquet files with columns `current` and `mask`, or folders of such files.
       memory_gib: what DuckDB may use before it spills; the rest of the process needs about 0.5 GiB.
       restart: prepare again even where the result exists.
 
@@ -96,6 +100,7 @@ def prepare(
     excluded = {name: keys for name in exclude if (keys := parts.excluded_keys(name)) is not None}
     identity = {
         "schema_version": schema.SCHEMA_VERSION,
+        "preparation_version": PREPARATION_VERSION,
         "validation_fraction": validation_fraction,
         "runs": {run.name: _digest([shard.content_hash for shard in run.shards]) for run in runs},
         "excluded": _digest(sorted({int(key) for keys in excluded.values() for key in keys})),

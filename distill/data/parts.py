@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from distill import provenance
-from distill.cli import Progress
+from distill.cli import Progress, say
 from distill.data import games
 from distill.data.games import Columns
 from distill.data.schema import TRAINING, VALIDATION, DataError
@@ -54,13 +54,12 @@ def board_keys(current: NDArray[np.uint64], mask: NDArray[np.uint64]) -> NDArray
 
 
 def excluded_keys(name: str) -> NDArray[np.uint64] | None:
-    """The sorted keys of a set of boards, or None for a shipped set that is not there."""
+    """The sorted keys of a set of boards, or None, which is said, for a shipped set that is not there."""
     place = provenance.shipped(SHIPPED_BOARDS[name]) if name in SHIPPED_BOARDS else Path(name)
-    if place is None:
-        return None
-    files = [place] if place.is_file() else sorted(place.rglob("*.parquet"))
+    files = [] if place is None else [place] if place.is_file() else sorted(place.rglob("*.parquet"))
     if not files:
         if name in SHIPPED_BOARDS:
+            say(f"the shipped boards {SHIPPED_BOARDS[name]} are not here: none of them is kept out of the tables")
             return None
         raise DataError(f"--exclude {name}: no Parquet file there")
     keys = []
@@ -79,7 +78,7 @@ def lay_down(
 ) -> dict[str, Any]:
     """Lay the rows down in `folder` as `<split>-<stones>.parquet`, canonical; return what was counted."""
     split_rows = np.zeros(2, np.int64)
-    hits = {name: np.zeros(len(keys), np.int64) for name, keys in excluded.items()}
+    hits = {name: np.zeros((2, len(keys)), np.int64) for name, keys in excluded.items()}
     writers: dict[str, pq.ParquetWriter] = {}
     with ExitStack() as files:
         for rows in _gathered(_canonical_rows(runs, validation_fraction), SPILL_ROWS):
@@ -104,7 +103,11 @@ def lay_down(
         "games": by_split(split_games),
         "rows": by_split(split_rows),
         "excluded": {
-            name: {"boards": len(keys), "boards_found": int((hits[name] > 0).sum()), "rows": int(hits[name].sum())}
+            name: {
+                "boards": len(keys),
+                "boards_found": int(hits[name].any(axis=0).sum()),
+                "rows": by_split(hits[name].sum(axis=1)),
+            }
             for name, keys in excluded.items()
         },
     }
@@ -154,13 +157,13 @@ def _canonical(rows: Columns) -> Columns:
 def _not_excluded(
     rows: Columns, excluded: dict[str, NDArray[np.uint64]], hits: dict[str, NDArray[np.int64]]
 ) -> NDArray[np.bool_]:
-    """bool (B,): rows that stay; `hits` counts, per set and board, the training rows that do not."""
+    """bool (B,): rows that stay; `hits`, (2, boards) a set, counts by split and board the rows that do not."""
     kept = np.ones(len(rows["label"]), np.bool_)
     keys = rows["current"] + rows["mask"]
     for name, boards in excluded.items():
         places = np.minimum(np.searchsorted(boards, keys), max(len(boards) - 1, 0))
-        found = (boards[places] == keys) & (rows["split"] == TRAINING) if len(boards) else ~kept
-        hits[name] += np.bincount(places[found], minlength=len(boards))
+        found = boards[places] == keys if len(boards) else ~kept
+        np.add.at(hits[name], (rows["split"][found], places[found]), 1)
         kept &= ~found
     return kept
 

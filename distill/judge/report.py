@@ -8,7 +8,7 @@ import numpy as np
 
 from distill.data.benchmark import GradedBoards
 from distill.game.rules import Position, draw
-from distill.judge.grading import GENERAL, METRICS, Graded, worst
+from distill.judge.grading import GENERAL, HEADLINES, METRICS, Graded, worst
 from distill.judge.intervals import Estimate
 from distill.judge.labels import LabelQuality
 from distill.judge.verdict import Verdict
@@ -51,12 +51,13 @@ def percent(estimate: Estimate) -> str:
 
 
 def headline(verdicts: Sequence[Verdict], uniform: Mapping[str, Mapping[str, float]]) -> str:
-    """One row a player: the midgame set, the mean over the tactical sets, symmetry and speed."""
+    """One row a player: the headline sets, the mean over the tactical sets, symmetry and speed."""
     names = list(uniform)
-    main = "midgame" if "midgame" in names else names[0]
+    main = headline_sets(names)
     tactical = [name for name in names if name not in GENERAL]
     batches = list(verdicts[0].latency_ms)
-    header = ["player", *(f"{main} {metric}" for metric in METRICS), "tactics exact", "mirrored moves", "opens in"]
+    header = ["player", *(f"{name} {metric}" for name in main for metric in METRICS)]
+    header += ["tactics exact", "mirrored moves", "opens in"]
     header += [f"ms a board at {batch}" for batch in batches]
 
     def mean(values: Sequence[float]) -> str:
@@ -65,7 +66,7 @@ def headline(verdicts: Sequence[Verdict], uniform: Mapping[str, Mapping[str, flo
     rows = [
         [
             verdict.name,
-            *(percent(verdict.sets[main][metric]) for metric in METRICS),
+            *(percent(verdict.sets[name][metric]) for name in main for metric in METRICS),
             mean([verdict.sets[name]["exact"].mean for name in tactical]),
             f"{100 * verdict.mirror['mirrored_moves']:.1f}",
             str(verdict.empty_move + 1),
@@ -73,9 +74,14 @@ def headline(verdicts: Sequence[Verdict], uniform: Mapping[str, Mapping[str, flo
         ]
         for verdict in verdicts
     ]
-    expected = [f"{100 * uniform[main][metric]:.1f}" for metric in METRICS]
+    expected = [f"{100 * uniform[name][metric]:.1f}" for name in main for metric in METRICS]
     rows.append([UNIFORM, *expected, mean([uniform[name]["exact"] for name in tactical]), *["–"] * (2 + len(batches))])
     return table(header, rows)
+
+
+def headline_sets(names: Sequence[str]) -> list[str]:
+    """Those of `grading.HEADLINES` among these sets, or else the first."""
+    return [name for name in HEADLINES if name in names] or list(names[:1])
 
 
 def by_set(verdicts: Sequence[Verdict], uniform: Mapping[str, Mapping[str, float]], metric: str) -> str:

@@ -21,6 +21,11 @@ _RESULTS = {
     "agreement_unseen": "the same, on boards that no training game met",
 }
 
+_BOARDS = {
+    "midgame": "boards with 10-16 stones from mixed play, a network's among it (`midgame`)",
+    "foreign": "boards with 10-16 stones from games in which no player of this project took part (`foreign`)",
+}
+
 
 @dataclass(frozen=True, kw_only=True)
 class File:
@@ -118,10 +123,13 @@ def _cell(value: Any) -> str:
 def _figures(facts: Mapping[str, Any]) -> str:
     lines = [f"- {facts[name]:.1%} {text} (`distill.train`)" for name, text in _RESULTS.items() if facts.get(name)]
     if grades := facts.get(GRADES):
-        command = f"(`python -m distill.evaluate {grades['player']}`, boards with 10-16 stones, {grades['half']} half)"
-        for name, text in {"exact": "of its moves are best", "class": "keep the win, draw or loss"}.items():
-            share = grades[name]
-            lines.append(f"- {share['mean']:.1%} ({share['low']:.1%} to {share['high']:.1%}) {text} {command}")
+        lines.append(f"- by `python -m distill.evaluate {grades['player']}`, {grades['half']} half:")
+        for name, graded in grades["sets"].items():
+            exact, keeps = (
+                f"{share['mean']:.1%} ({share['low']:.1%} to {share['high']:.1%})"
+                for share in (graded["exact"], graded["class"])
+            )
+            lines.append(f"  - {_BOARDS[name]}: {exact} of its moves are best, {keeps} keep the win, draw or loss")
     text = "\n".join(lines) or "None recorded beside the network; `python -m distill.evaluate` measures them."
     return f"## Figures\n\n{text}"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 GRADES = "grades"
-"""The fact that holds what `distill.evaluate` found: `players` named, and the shares of `exact` and `class`."""
+"""The fact that holds what `distill.evaluate` found: `player`, `half`, and by headline set the share of each metric."""
 TEACHER = "training games"
 """The fact that says how the games were made that the network learned from."""
 
@@ -58,9 +58,10 @@ def _grades(folder: Path) -> dict[str, Any]:
             continue
         found = _read(report)
         for name, player in found.get("players", {}).items():
-            midgame = player.get("sets", {}).get("midgame", {})
-            if Path(name).resolve() == folder.resolve() and {"exact", "class"} <= set(midgame):
-                return {"player": name, "half": found.get("benchmark", {}).get("half"), **midgame}
+            graded = {each: player.get("sets", {}).get(each, {}) for each in ("midgame", "foreign")}
+            graded = {each: metrics for each, metrics in graded.items() if {"exact", "class"} <= set(metrics)}
+            if Path(name).resolve() == folder.resolve() and graded:
+                return {"player": name, "half": found.get("benchmark", {}).get("half"), "sets": graded}
     return {}
 
 
