@@ -5,7 +5,7 @@
 
 In: a folder that `generate`, or `selfplay --games-only`, finished. Out: a Markdown page with two plots beside it.
 Rows are counted in `data/census.py`; a sample of labels is graded by the exact solver (`judge/labels.py`), and the
-teacher is asked again (`judge/agreement.py`). Without the solver, an optional package, the card says so.
+teacher is asked again (`judge/repeats.py`). Without the solver, an optional package, the card says so.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from typing import Any
 from distill import cli
 from distill.data import census, games, schema
 from distill.data.schema import DataError
-from distill.judge import agreement, data_card, labels, solver
-from distill.judge.agreement import Repeats
+from distill.judge import data_card, labels, repeats, solver
 from distill.judge.labels import LabelQuality
+from distill.judge.repeats import Repeats
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,14 +98,14 @@ def _grade(config: DescribeConfig, folder: Path, rows: int) -> tuple[LabelQualit
 
 def _ask_again(config: DescribeConfig, folder: Path) -> tuple[Repeats | None, str]:
     """How often the teacher repeats itself, or None and the line that says why it was not asked."""
-    teacher = agreement.teacher_of(folder)
+    teacher = repeats.teacher_of(folder)
     if teacher is None:
         return None, "The labels come from a network's own search, which its settings alone cannot ask again."
     if not config.agreement_rows:
         return None, "The teacher was not asked again."
     rows, _ = labels.sample(folder, config.agreement_rows, config.seed)
-    with cli.Progress(len(rows) * agreement.LABELS, "labels") as progress:
-        return agreement.ask_again(rows, teacher, config.seed, config.workers, progress.advance), ""
+    with cli.Progress(len(rows) * repeats.LABELS, "labels") as progress:
+        return repeats.ask_again(rows, teacher, config.seed, config.workers, progress.advance), ""
 
 
 def _command(config: DescribeConfig, folder: Path) -> list[str]:

@@ -6,7 +6,7 @@
 
 In: players by name (`judge/players.py`) and folders of finished games; the shipped benchmark boards. Out, in
 `--out`: `metrics.json`, `report.md` and its pictures; on the screen, a table. Metrics are defined in `judge/grading.py`
-and `judge/agreement.py`. Players need no solver; data folders do.
+and `judge/repeats.py`. Players need no solver; data folders do.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import numpy as np
 from distill import cli, provenance
 from distill.data import benchmark, games
 from distill.data.schema import MANIFEST, read_manifest, write_atomically
-from distill.judge import agreement, grading, labels, plots, report, verdict
+from distill.judge import grading, labels, plots, repeats, report, verdict
 from distill.judge import players as roster
 from distill.judge.intervals import share
 from distill.judge.players import NetworkPlayer, Player
@@ -157,19 +157,19 @@ def _compare_labels(
 ) -> None:
     """How often the teacher gives its labels again, and how often the networks, which answer at once, give them."""
     again = None
-    if config.agreement_rows and (teacher := agreement.teacher_of(folder)):
+    if config.agreement_rows and (teacher := repeats.teacher_of(folder)):
         asked, _ = labels.sample(folder, config.agreement_rows, config.seed)
-        with cli.Progress(len(asked) * agreement.LABELS, "labels") as progress:
-            again = agreement.ask_again(asked, teacher, config.seed, config.workers, progress.advance)
+        with cli.Progress(len(asked) * repeats.LABELS, "labels") as progress:
+            again = repeats.ask_again(asked, teacher, config.seed, config.workers, progress.advance)
     rows = games.raw_rows([folder], None, 0.0)
-    early = agreement.is_early(rows)
+    early = repeats.is_early(rows)
     students = {}
     for player in players:
         if isinstance(player, NetworkPlayer) and player.mode == "policy":
-            same = agreement.agrees(player, rows, config.seed)
-            students[player.name] = agreement.by_band(same, rows.ply, 1) | {agreement.EARLY: share(same[early], 1)}
+            same = repeats.agrees(player, rows, config.seed)
+            students[player.name] = repeats.by_band(same, rows.ply, 1) | {repeats.EARLY: share(same[early], 1)}
     metrics.setdefault("agreement", {})[str(folder)] = {"teacher": again, "players": students}
-    parts = [report.repeats(again)] if again else []
+    parts = [report.label_repeats(again)] if again else []
     parts += [report.students(students)] if students else []
     if parts:
         print("\n\n".join(parts) + "\n")

@@ -15,9 +15,9 @@ from distill.data.census import Census
 from distill.data.games import Run
 from distill.game import rules
 from distill.judge import plots, report
-from distill.judge.agreement import Repeats
 from distill.judge.data_plots import plot_rows
 from distill.judge.labels import LabelQuality
+from distill.judge.repeats import Repeats
 
 LISTED_SHARDS = 32
 """Runs of at most so many shards name the hash of each."""
@@ -223,7 +223,7 @@ def _repeats(again: Repeats) -> list[str]:
             "that is its own mirror a column and its mirror are one answer. In percent, with half the width of the "
             "95 % interval."
         ),
-        report.repeats(again),
+        report.label_repeats(again),
     ]
 
 

@@ -8,10 +8,10 @@ import numpy as np
 
 from distill.data.benchmark import GradedBoards
 from distill.game.rules import Position, draw
-from distill.judge.agreement import Repeats
 from distill.judge.grading import GENERAL, METRICS, Graded, worst
 from distill.judge.intervals import Estimate
 from distill.judge.labels import LabelQuality
+from distill.judge.repeats import Repeats
 from distill.judge.verdict import Verdict
 
 UNIFORM = "uniform random, exactly"
@@ -174,7 +174,7 @@ def label_summary(name: str, quality: LabelQuality) -> str:
     return table(header, [[name, f"{quality.rows:,}", f"{quality.of:,}", *shares]])
 
 
-def repeats(found: Repeats) -> str:
+def label_repeats(found: Repeats) -> str:
     """How often the teacher gives the same label again, and the most a student can agree with it."""
     rows = [
         [band, f"{two.units:,}", percent(two), percent(found.ceiling[band]), percent(found.stored[band])]

@@ -1,4 +1,4 @@
-"""Agreement: how often the teacher gives a label again, the most that a student can reach, and what players reach.
+"""How often the teacher gives a label again, the most that a student can agree with it, and how much players do.
 
 In: rows of a folder of games. Out: shares of rows with 95 % intervals, all together and by stones on the board. A row
 is a position as it was met, so a board that was met often counts often.
