@@ -217,11 +217,11 @@ def _repeats(again: Repeats) -> list[str]:
     return [
         _filled(
             f"Rows drawn at random were put to the teacher {again.labels} times more, each time with draws of its own. "
-            "*two fresh labels agree*: the share of equal pairs among these labels. *ceiling*: how often the commonest "
-            f"of {again.labels - 1} is the other one, so what a student reaches that always says the commonest; of "
-            "equally common ones that with most visits, then nearest the centre, then the lower column. On a board "
-            "that is its own mirror a column and its mirror are one answer. In percent, with half the width of the "
-            "95 % interval."
+            "*two fresh labels agree*: the share of equal pairs among these labels; *stored and fresh agree*: the same "
+            f"with the label that is stored. *ceiling*: how often the commonest of {again.labels - 1} is the other "
+            "one, so what a student reaches that always says the commonest; of equally common ones that with most "
+            "visits, then nearest the centre, then the lower column. On a board that is its own mirror a column and "
+            "its mirror are one answer. In percent, with half the width of the 95 % interval."
         ),
         report.label_repeats(again),
     ]
