@@ -4,8 +4,8 @@
     python -m distill.describe data/games --out docs/data/games.md
 
 In: a folder that `generate`, or `selfplay --games-only`, finished. Out: a Markdown page with two plots beside it.
-Rows are counted in `data/census.py`; a sample of labels is graded by the exact solver, and the teacher asked again
-(`judge/labels.py`). Without the solver, an optional package, the card is written all the same and says so.
+Rows are counted in `data/census.py`; a sample of labels is graded by the exact solver (`judge/labels.py`), and the
+teacher is asked again (`judge/repeats.py`). Without the solver, an optional package, the card says so.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from typing import Any
 from distill import cli
 from distill.data import census, games, schema
 from distill.data.schema import DataError
-from distill.judge import data_card, labels, solver
+from distill.judge import data_card, labels, repeats, solver
 from distill.judge.labels import LabelQuality
+from distill.judge.repeats import Repeats
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +31,7 @@ class DescribeConfig:
     out: Path | None = cli.setting(None, "the card, a Markdown file; none: README.md in the folder of games")
     use: str = cli.setting("", "a sentence for the card on what the games are for")
     label_rows: int | None = cli.setting(2000, "labels graded by the solver; 0 grades none, none grades all")
-    agreement_rows: int = cli.setting(1000, "labels of these that the teacher is asked for again, twice")
+    agreement_rows: int = cli.setting(1000, "rows for which the teacher is asked again, nine times")
     workers: int = cli.setting(cli.cores(), "processes for searches and the solver")
     seed: int = cli.setting(0, "of the sample and the searches")
 
@@ -60,9 +61,20 @@ def _describe(config: DescribeConfig, folder: Path) -> str:
         raise DataError(f"{folder / schema.MANIFEST}: names no settings of the run")
     counted = census.count(found, threads=config.workers)
     quality, ungraded = _grade(config, folder, counted.rows)
+    again, unasked = _ask_again(config, folder)
     page = config.out or folder / "README.md"
-    command = _command(config, folder)
-    data_card.write(page, found, manifest, counted, quality, ungraded=ungraded, use=config.use, command=command)
+    data_card.write(
+        page,
+        found,
+        manifest,
+        counted,
+        quality,
+        again,
+        ungraded=ungraded,
+        unasked=unasked,
+        use=config.use,
+        command=_command(config, folder),
+    )
     graded = "labels not graded"
     if quality:
         graded = f"labels {quality.exact.mean:.1%} exact, {quality.keeps.mean:.1%} class"
@@ -80,10 +92,20 @@ def _grade(config: DescribeConfig, folder: Path, rows: int) -> tuple[LabelQualit
         cli.say(f"{folder}: {line}")
         return None, line
     with cli.Progress(min(config.label_rows or rows, rows), "boards") as progress:
-        quality = labels.grade_labels(
-            folder, config.label_rows, config.agreement_rows, config.seed, config.workers, progress.advance
-        )
+        quality = labels.grade_labels(folder, config.label_rows, config.seed, config.workers, progress.advance)
     return quality, ""
+
+
+def _ask_again(config: DescribeConfig, folder: Path) -> tuple[Repeats | None, str]:
+    """How often the teacher repeats itself, or None and the line that says why it was not asked."""
+    teacher = repeats.teacher_of(folder)
+    if teacher is None:
+        return None, "The labels come from a network's own search, which its settings alone cannot ask again."
+    if not config.agreement_rows:
+        return None, "The teacher was not asked again."
+    rows, _ = labels.sample(folder, config.agreement_rows, config.seed)
+    with cli.Progress(len(rows) * repeats.LABELS, "labels") as progress:
+        return repeats.ask_again(rows, teacher, config.seed, config.workers, progress.advance), ""
 
 
 def _command(config: DescribeConfig, folder: Path) -> list[str]:

@@ -2,10 +2,11 @@
 
     python -m distill.evaluate models/cnn random uct:100
     python -m distill.evaluate data/games
+    python -m distill.evaluate models/cnn data/reference/validation     # also how often their moves are the same
 
 In: players by name (`judge/players.py`) and folders of finished games; the shipped benchmark boards. Out, in
 `--out`: `metrics.json`, `report.md` and its pictures; on the screen, a table. Metrics are defined in `judge/grading.py`
-and `judge/labels.py`. Players need no solver; data folders do.
+and `judge/repeats.py`. Players need no solver; data folders do.
 """
 
 from __future__ import annotations
@@ -23,10 +24,12 @@ from typing import Any, Literal
 import numpy as np
 
 from distill import cli, provenance
-from distill.data import benchmark
+from distill.data import benchmark, games
 from distill.data.schema import MANIFEST, read_manifest, write_atomically
-from distill.judge import grading, labels, plots, report, verdict
+from distill.judge import grading, labels, plots, repeats, report, verdict
 from distill.judge import players as roster
+from distill.judge.intervals import share
+from distill.judge.players import NetworkPlayer, Player
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +42,7 @@ class EvaluateConfig:
     boards: int | None = cli.setting(None, "boards of each set at most; none takes all")
     benchmark: Path | None = cli.setting(None, "folder of graded boards; none takes the shipped ones")
     label_rows: int | None = cli.setting(2000, "labels graded in each data folder; none grades all")
-    agreement_rows: int = cli.setting(1000, "labels of these that the teacher is asked for again, twice")
+    agreement_rows: int = cli.setting(1000, "rows of each for which the teacher is asked again, nine times")
     latency: bool = cli.setting(True, "measure the time a move takes")
     workers: int = cli.setting(cli.cores(), "processes for searches and the solver")
     seed: int = cli.setting(0, "of samples, searches and random moves")
@@ -76,25 +79,25 @@ def run(config: EvaluateConfig) -> str:
     metrics: dict[str, Any] = {"config": cli.as_json(config), "commit": provenance.commit()}
     page, last = ["# How right every move is"], []
     folders = [word for word in config.players if _is_data(word)]
-    names = [word for word in config.players if word not in folders]
-    if names:
-        last.append(_grade_players(config, names, metrics, page))
+    players = [roster.make(word, config.workers) for word in config.players if word not in folders]
+    if players:
+        last.append(_grade_players(config, players, metrics, page))
     for word in folders:
         last.append(_grade_labels(config, Path(word), metrics, page))
+        _compare_labels(config, Path(word), players, metrics, page)
     metrics["seconds"] = round(time.monotonic() - began, 1)
     write_atomically(config.out / "metrics.json", (json.dumps(plain(metrics), indent=1) + "\n").encode())
     write_atomically(config.out / "report.md", ("\n\n".join(page) + "\n").encode())
     return f"{' · '.join(last)} · {config.out / 'report.md'}"
 
 
-def _grade_players(config: EvaluateConfig, names: Sequence[str], metrics: dict[str, Any], page: list[str]) -> str:
+def _grade_players(config: EvaluateConfig, players: Sequence[Player], metrics: dict[str, Any], page: list[str]) -> str:
     boards = benchmark.read(config.benchmark, half=config.half, sets=config.sets or None)
     if config.boards:
         boards = grading.sample(boards, config.boards, config.seed)
     uniform = grading.uniform_by_set(boards)
     everybody, verdicts = [], []
-    for word in names:
-        player = roster.make(word, config.workers)
+    for player in players:
         with cli.Progress(2 * len(boards), "moves") as progress:
             graded = grading.grade(player, boards, config.seed, progress.advance)
         everybody.append(graded)
@@ -140,9 +143,7 @@ def _grade_players(config: EvaluateConfig, names: Sequence[str], metrics: dict[s
 def _grade_labels(config: EvaluateConfig, folder: Path, metrics: dict[str, Any], page: list[str]) -> str:
     rows = config.label_rows or int(read_manifest(folder)["rows"])
     with cli.Progress(rows, "boards") as progress:
-        quality = labels.grade_labels(
-            folder, config.label_rows, config.agreement_rows, config.seed, config.workers, progress.advance
-        )
+        quality = labels.grade_labels(folder, config.label_rows, config.seed, config.workers, progress.advance)
     metrics.setdefault("labels", {})[str(folder)] = quality
     text = report.label_tables(str(folder), quality)
     print(f"{text}\n")
@@ -150,6 +151,30 @@ def _grade_labels(config: EvaluateConfig, folder: Path, metrics: dict[str, Any],
     plots.plot_by_ply(config.out / picture, {str(folder): quality.by_ply})
     page += [f"## Labels of {folder}", text, f"![labels by ply]({picture})"]
     return f"labels of {folder}: {report.percent(quality.exact)} % exact, {report.percent(quality.keeps)} % class"
+
+
+def _compare_labels(
+    config: EvaluateConfig, folder: Path, players: Sequence[Player], metrics: dict[str, Any], page: list[str]
+) -> None:
+    """How often the teacher gives its labels again, and how often the networks, which answer at once, give them."""
+    again = None
+    if config.agreement_rows and (teacher := repeats.teacher_of(folder)):
+        asked, _ = labels.sample(folder, config.agreement_rows, config.seed)
+        with cli.Progress(len(asked) * repeats.LABELS, "labels") as progress:
+            again = repeats.ask_again(asked, teacher, config.seed, config.workers, progress.advance)
+    rows = games.raw_rows([folder], None, 0.0)
+    early = repeats.is_early(rows)
+    students = {}
+    for player in players:
+        if isinstance(player, NetworkPlayer) and player.mode == "policy":
+            same = repeats.agrees(player, rows, config.seed)
+            students[player.name] = repeats.by_band(same, rows.ply, 1) | {repeats.EARLY: share(same[early], 1)}
+    metrics.setdefault("agreement", {})[str(folder)] = {"teacher": again, "players": students}
+    parts = [report.label_repeats(again)] if again else []
+    parts += [report.students(students)] if students else []
+    if parts:
+        print("\n\n".join(parts) + "\n")
+        page += [f"## Agreement with the labels of {folder}", *parts]
 
 
 def plain(value: Any) -> Any:

@@ -33,6 +33,7 @@ SYMMETRIC = """
 def rows_of(*labelled: tuple[str, int]) -> tables.RawRows:
     positions = [rules.parse_board(drawing) for drawing, _ in labelled]
     return tables.RawRows(
+        game=np.zeros(len(positions), np.int64),
         current=np.array([p.current for p in positions], np.uint64),
         mask=np.array([p.mask for p in positions], np.uint64),
         label=np.array([label for _, label in labelled], np.int8),

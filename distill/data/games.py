@@ -61,9 +61,11 @@ class Run:
 class RawRows:
     """Labelled positions in the orientation they were played in, one entry a row.
 
-    current, mask: uint64 (N,).  label: int8 (N,), the majority vote.  ply: int8 (N,), stones on the board.
+    game: int64 (N,), its number in its run.  current, mask: uint64 (N,).  label: int8 (N,), the majority vote.
+    ply: int8 (N,), stones on the board.
     """
 
+    game: NDArray[np.int64]
     current: NDArray[np.uint64]
     mask: NDArray[np.uint64]
     label: NDArray[np.int8]
@@ -71,6 +73,10 @@ class RawRows:
 
     def __len__(self) -> int:
         return len(self.label)
+
+    def take(self, rows: NDArray[np.integer[Any]] | NDArray[np.bool_]) -> RawRows:
+        """Some of the rows, by number or by a mask."""
+        return RawRows(**{name: values[rows] for name, values in vars(self).items()})
 
 
 def open_run(folder: Path) -> Run:
@@ -170,12 +176,12 @@ def raw_rows(folders: Sequence[Path], split: int | None, validation_fraction: fl
     for run in runs:
         for shard in run.shards:
             for rows in read(shard, ("game_id", "current", "mask", "label", "ply")):
-                games = rows.pop("game_id")
                 if split is not None:
-                    chosen = in_validation(run.name, games, validation_fraction) == (split == VALIDATION)
+                    chosen = in_validation(run.name, rows["game_id"], validation_fraction) == (split == VALIDATION)
                     rows = {name: values[chosen] for name, values in rows.items()}
                 parts.append(rows)
-    return RawRows(**{name: _concatenate(parts, name) for name in ("current", "mask", "label", "ply")})
+    columns = {name: _concatenate(parts, name) for name in ("game_id", "current", "mask", "label", "ply")}
+    return RawRows(game=columns.pop("game_id"), **columns)
 
 
 def count_games(run: Run, validation_fraction: float) -> dict[int, int]:

@@ -17,6 +17,7 @@ from distill.game import rules
 from distill.judge import plots, report
 from distill.judge.data_plots import plot_rows
 from distill.judge.labels import LabelQuality
+from distill.judge.repeats import Repeats
 
 LISTED_SHARDS = 32
 """Runs of at most so many shards name the hash of each."""
@@ -31,8 +32,10 @@ def write(
     manifest: Mapping[str, Any],
     counted: Census,
     quality: LabelQuality | None,
+    again: Repeats | None,
     *,
     ungraded: str,
+    unasked: str,
     use: str,
     command: Sequence[str],
 ) -> None:
@@ -41,6 +44,7 @@ def write(
     Args:
       manifest: of the run, its settings under `identity`.
       quality: what the labels are worth; None where they were not graded, which `ungraded` then explains.
+      again: how often the teacher repeats itself; None where it was not asked, which `unasked` then explains.
       use: a sentence on what the data are for; may be empty.
       command: the words of the line that writes this card.
     """
@@ -62,7 +66,9 @@ def write(
         _redundancy(counted),
         f"![rows by stones]({pictures['rows'].name})",
         "## Label quality",
-        *(_quality(run, quality, "network" in made, pictures["labels"]) if quality else [ungraded]),
+        *(_quality(run, quality, pictures["labels"]) if quality else [ungraded]),
+        "## The teacher asked again",
+        *(_repeats(again) if again else [unasked]),
         "## By stones on the board",
         _by_ply(counted, quality),
         "## Use and limits",
@@ -195,10 +201,7 @@ def _redundancy(counted: Census) -> str:
     return "\n\n".join([_filled(summary), *drawn])
 
 
-def _quality(run: Run, quality: LabelQuality, by_network: bool, picture: Path) -> list[str]:
-    why = "The teacher was not asked again."
-    if by_network:
-        why = "The labels come from a network's own search, which its settings alone cannot ask again."
+def _quality(run: Run, quality: LabelQuality, picture: Path) -> list[str]:
     return [
         _filled(
             f"{quality.rows:,} rows drawn at random were graded by exact scores. *exact*: the label keeps the best "
@@ -206,8 +209,21 @@ def _quality(run: Run, quality: LabelQuality, by_network: bool, picture: Path) -
             "In percent, with half the width of the 95 % interval."
         ),
         report.label_summary(run.folder.resolve().name, quality),
-        report.self_agreement(quality) or why,
         f"![labels by stones]({picture.name})",
+    ]
+
+
+def _repeats(again: Repeats) -> list[str]:
+    return [
+        _filled(
+            f"Rows drawn at random were put to the teacher {again.labels} times more, each time with draws of its own. "
+            "*two fresh labels agree*: the share of equal pairs among these labels; *stored and fresh agree*: the same "
+            f"with the label that is stored. *ceiling*: how often the commonest of {again.labels - 1} is the other "
+            "one, so what a student reaches that always says the commonest; of equally common ones that with most "
+            "visits, then nearest the centre, then the lower column. On a board that is its own mirror a column and "
+            "its mirror are one answer. In percent, with half the width of the 95 % interval."
+        ),
+        report.label_repeats(again),
     ]
 
 

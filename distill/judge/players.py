@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     import keras
 
     from distill.search.puct import PuctSettings
-    from distill.search.teacher import SearchSettings
+    from distill.search.teacher import SearchResult, SearchSettings
 
 Boards = NDArray[np.uint64]
 Predict = Callable[[NDArray[np.int8]], Mapping[str, NDArray[Any]]]
@@ -194,26 +194,29 @@ class SearchPlayer:
     workers: int = 1
 
     def play(self, current: Boards, mask: Boards, seeds: Boards) -> Choices:
-        from distill.search.teacher import search
-
-        positions = [Position(*bits) for bits in zip(current.tolist(), mask.tolist(), strict=True)]
-        numbers = [int(seed) for seed in seeds]
-        work = len(positions) * self.settings.simulations * self.settings.votes
-        if self.workers > 1 and work >= _WORTH_PROCESSES:
-            from joblib import Parallel, delayed
-
-            size = -(-len(positions) // (4 * self.workers))  # several parts a worker: searches end at different times
-            parts = range(0, len(positions), size)
-            tasks = (delayed(search)(positions[p : p + size], self.settings, numbers[p : p + size]) for p in parts)
-            results = [result for part in Parallel(n_jobs=self.workers)(tasks) for result in part]
-        else:
-            results = search(positions, self.settings, numbers)
+        results = self.search(current, mask, seeds)
         visits = np.array([result.visits for result in results], np.float64).reshape(-1, COLUMNS)
         return Choices(
             moves=np.array([result.label for result in results], np.int64),
             policy=visits / visits.sum(1, keepdims=True),
             value=np.array([result.value for result in results], np.float64),
         )
+
+    def search(self, current: Boards, mask: Boards, seeds: Boards) -> list[SearchResult]:
+        """What the search of each position found; bitboards and seeds are uint64 (B,)."""
+        from distill.search.teacher import search
+
+        positions = [Position(*bits) for bits in zip(current.tolist(), mask.tolist(), strict=True)]
+        numbers = [int(seed) for seed in seeds]
+        work = len(positions) * self.settings.simulations * self.settings.votes
+        if self.workers <= 1 or work < _WORTH_PROCESSES:
+            return search(positions, self.settings, numbers)
+        from joblib import Parallel, delayed
+
+        size = -(-len(positions) // (4 * self.workers))  # several parts a worker: searches end at different times
+        parts = range(0, len(positions), size)
+        tasks = (delayed(search)(positions[p : p + size], self.settings, numbers[p : p + size]) for p in parts)
+        return [result for part in Parallel(n_jobs=self.workers)(tasks) for result in part]
 
 
 @dataclass(frozen=True, kw_only=True)

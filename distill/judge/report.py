@@ -11,6 +11,7 @@ from distill.game.rules import Position, draw
 from distill.judge.grading import GENERAL, HEADLINES, METRICS, Graded, worst
 from distill.judge.intervals import Estimate
 from distill.judge.labels import LabelQuality
+from distill.judge.repeats import Repeats
 from distill.judge.verdict import Verdict
 
 UNIFORM = "uniform random, exactly"
@@ -156,7 +157,7 @@ def mistakes(boards: GradedBoards, graded: Graded, count: int = 3) -> str:
 
 
 def label_tables(name: str, quality: LabelQuality) -> str:
-    """Label quality and the teacher's agreement with itself."""
+    """Label quality, also by stones on the board."""
     parts = [
         label_summary(name, quality),
         f"{quality.boards:,} unlike boards scored in {quality.seconds:.1f} s, "
@@ -168,9 +169,8 @@ def label_tables(name: str, quality: LabelQuality) -> str:
                 for ply, row in quality.by_ply.items()
             ],
         ),
-        self_agreement(quality),
     ]
-    return "\n\n".join(filter(None, parts))
+    return "\n\n".join(parts)
 
 
 def label_summary(name: str, quality: LabelQuality) -> str:
@@ -180,13 +180,17 @@ def label_summary(name: str, quality: LabelQuality) -> str:
     return table(header, [[name, f"{quality.rows:,}", f"{quality.of:,}", *shares]])
 
 
-def self_agreement(quality: LabelQuality) -> str:
-    """How often the teacher gives the same label twice; empty where it was not asked."""
-    if quality.agreement is None or quality.stored_agreement is None:
-        return ""
-    rows = [[band, str(estimate.units), percent(estimate)] for band, estimate in quality.agreement_by_band.items()]
-    rows.append(["all", str(quality.agreement.units), percent(quality.agreement)])
-    return (
-        f"{table(['stones', 'rows', 'two fresh labels agree'], rows)}\n\n"
-        f"The stored label agrees with a fresh one on {percent(quality.stored_agreement)} %."
-    )
+def label_repeats(found: Repeats) -> str:
+    """How often the teacher gives the same label again, and the most a student can agree with it."""
+    rows = [
+        [band, f"{two.units:,}", percent(two), percent(found.ceiling[band]), percent(found.stored[band])]
+        for band, two in found.pairs.items()
+    ]
+    return table(["stones", "rows", "two fresh labels agree", "ceiling", "stored and fresh agree"], rows)
+
+
+def students(shares: Mapping[str, Mapping[str, Estimate]]) -> str:
+    """How often players give a folder's labels: one column a player, by stones on the board."""
+    bands = next(iter(shares.values()))
+    rows = [[band, f"{bands[band].units:,}", *(percent(one[band]) for one in shares.values())] for band in bands]
+    return table(["stones", "rows", *shares], rows)
