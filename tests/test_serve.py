@@ -10,6 +10,7 @@
 - a model that is trained again while the server runs is loaded again; names never reach outside the models' folder;
 - the solver's process comes back after it was killed;
 - fuzzed requests over the schema: no 5xx, and every reply is as the schema says;
+- a connection is served with TCP_NODELAY, or every reply on a kept one would wait for the client's acknowledgement;
 - page and API load nothing from elsewhere; the solver's licence is named where it is installed;
 - a taken port, a wrong flag and missing packages are told in one line.
 """
@@ -17,17 +18,21 @@
 from __future__ import annotations
 
 import asyncio
+import http.client
 import os
 import socket
 import sys
 import threading
+from contextlib import closing
 from pathlib import Path
+from queue import Queue
 
 import httpx2
 import hypothesis
 import numpy as np
 import pytest
 import schemathesis
+import uvicorn
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from schemathesis import GenerationMode
@@ -425,6 +430,35 @@ FUZZ_CHECKS = (
 )
 KNOWN = [None, "small", "uct:5", "punisher", "random"]
 """Who is asked instead of a made-up name; None keeps that."""
+
+
+def test_a_connection_is_served_without_waiting_for_acknowledgements(tmp_path, monkeypatch):
+    started: Queue[uvicorn.Server] = Queue()
+
+    class Server(uvicorn.Server):
+        async def startup(self, sockets=None):
+            await super().startup(sockets)
+            started.put(self)
+
+    async def nothing(_):
+        pass
+
+    monkeypatch.setattr(uvicorn, "Server", Server)
+    monkeypatch.setattr(Roster, "warm_up", nothing)  # seconds of work for nobody
+    serving = threading.Thread(target=serve.run, args=[serve.ServeConfig(models=tmp_path, port=0)])
+    serving.start()
+    server = started.get(timeout=60)
+    try:
+        port = server.servers[0].sockets[0].getsockname()[1]
+        with closing(http.client.HTTPConnection(serve.HOST, port, timeout=60)) as client:
+            client.request("GET", "/api/players")
+            assert client.getresponse().read().startswith(b'{"players"')
+            (connection,) = server.server_state.connections
+            accepted = connection.transport.get_extra_info("socket")
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) != 0
+    finally:
+        server.should_exit = True
+        serving.join()
 
 
 def test_a_taken_port_is_told_in_one_line(models, capsys):
