@@ -32,9 +32,8 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from distill.game import rules
 
@@ -198,7 +197,7 @@ def report(what: str, times: Times) -> dict[str, Any]:
 def serving(code: str, models: str) -> Iterator[tuple[str, int]]:
     """A server in a process of its own: its address and process id."""
     command = [sys.executable, "-c", code, "--port", "0", "--models", models]
-    server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ROOT)
+    server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     assert server.stderr is not None
     try:
         yield next(found[1] for line in server.stderr if (found := re.search(r"play at (\S+)", line))), server.pid
