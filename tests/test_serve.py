@@ -2,6 +2,7 @@
 
 - a position given as moves and as a board gets the same answer, in columns 0-6, for the side to move;
 - a network answers what its SavedModel says, a search its shares of visits, the solver exact scores;
+- networks are introduced with their shape and number of parameters, every shipped one too;
 - the reply to a move says where the stone fell and whether it won, drew or neither;
 - floating stones, wrong counts, games that are won or over, unknown players, too many simulations, bodies over the
   limit, foreign hosts and anything that is no such request: 4xx with one line;
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 import asyncio
 import http.client
+import json
 import os
 import socket
 import sys
@@ -38,7 +40,7 @@ from hypothesis import strategies as st
 from schemathesis import GenerationMode
 from starlette.testclient import TestClient
 
-from distill import serve
+from distill import provenance, serve
 from distill.game import encoding, rules
 from distill.nets import saved
 from distill.web import api, roster, work
@@ -251,6 +253,16 @@ def test_the_catalogue_lists_models_searches_and_the_solver_with_its_licence(cli
     assert "AGPL" in catalogue["notices"][0]
 
 
+def test_every_shipped_network_is_introduced_with_its_parameters():
+    shipped = provenance.shipped("models/reference")
+    found = {card.name: card.note for card in Roster([shipped.parent], 1000, 1).catalogue().players}
+    results = sorted(shipped.glob("*/metrics.json"))
+    assert len(results) >= 3
+    for file in results:
+        told = json.loads(file.read_text())
+        assert found[f"reference/{file.parent.name}"] == f"{told['arch']}, {told['parameters']:,} parameters"
+
+
 def test_without_the_solver_nobody_is_told_of_it(models, monkeypatch):
     monkeypatch.setattr(roster.importlib.util, "find_spec", lambda name: None)
     client = TestClient(api.application(Roster([models], 1000, 1)), base_url=URL)
@@ -432,7 +444,7 @@ KNOWN = [None, "small", "uct:5", "punisher", "random"]
 """Who is asked instead of a made-up name; None keeps that."""
 
 
-def test_a_connection_is_served_without_waiting_for_acknowledgements(tmp_path, monkeypatch):
+def test_a_connection_is_served_without_waiting_for_acknowledgements(monkeypatch):
     started: Queue[uvicorn.Server] = Queue()
 
     class Server(uvicorn.Server):
@@ -445,7 +457,7 @@ def test_a_connection_is_served_without_waiting_for_acknowledgements(tmp_path, m
 
     monkeypatch.setattr(uvicorn, "Server", Server)
     monkeypatch.setattr(Roster, "warm_up", nothing)  # seconds of work for nobody
-    serving = threading.Thread(target=serve.run, args=[serve.ServeConfig(models=tmp_path, port=0)])
+    serving = threading.Thread(target=serve.run, args=[serve.ServeConfig(port=0)])
     serving.start()
     server = started.get(timeout=60)
     try:
