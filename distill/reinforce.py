@@ -4,9 +4,10 @@
     python -m distill.reinforce --init models/column --steps 100 --games 128 --lr 1e-4 --entropy 0.01 0.01
 
 The learner plays batches of games, all in lock step, against a checkpoint of itself, half of them from either side;
-each batch gives one step of policy gradient (`nets/policy_gradient.py`). The checkpoint becomes what the learner is as
-soon as the learner's score over the latest `--gate-games` training games against it reaches `--gate`; these games cost
-nothing extra, and none played before the checkpoint was last replaced is counted.
+each batch gives one step of policy gradient (`nets/policy_gradient.py`). After every `--gate-games` training games the
+learner's score in them decides, by `--gate-rule`, whether the checkpoint becomes what the learner is. These games cost
+nothing extra. Each is counted once: a learner as good as its checkpoint, tested after every batch, would soon pass by
+chance. It goes on learning within a window, so the score is that of the learner as it was on the way, not at its end.
 
 Both draw their moves from their policies, in training and in every measurement that does not say "greedy". Every
 `--measure-every` steps the learner meets `punisher` and `random` from the empty board: logged, never used to choose.
@@ -34,6 +35,7 @@ from distill import cli, nets
 from distill.data import schema
 from distill.game.rules import CELLS
 from distill.judge import players as roster
+from distill.judge.gate import GateRule, judged
 from distill.judge.intervals import share
 from distill.judge.match import Games, Pairing, play_games
 from distill.nets import run_folder
@@ -59,6 +61,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "lr": (1e-3, 1e-4, 1e-5),
         "entropy": (0.05, 0.03),
         "gate": 0.52,
+        "gate_rule": "mean",
         "baseline": "none",
         "discount": 1.0,
     },
@@ -91,8 +94,11 @@ class ReinforceConfig:
     )
     value_weight: float = cli.setting(0.5, "weight of the value's squared error, where the network has a value head")
     discount: float = cli.setting(1.0, "what a return is multiplied by for every ply between the move and the end")
-    gate: float = cli.setting(0.52, "score against the checkpoint at which the learner takes its place")
-    gate_games: int = cli.setting(2048, "latest training games over which that score is taken")
+    gate: float = cli.setting(0.52, "score against the checkpoint above which the learner takes its place")
+    gate_games: int = cli.setting(2048, "training games, in whole batches, after which that is decided, by them alone")
+    gate_rule: GateRule = cli.setting(
+        "lower", "what must be above the gate: the lower bound of the score's 95 % interval, or the score, its mean"
+    )
     measure_every: int = cli.setting(25, "steps between measurements; a killed run goes on from the last one")
     measure_games: int = cli.setting(400, "games against each rival in a measurement")
     final_games: int = cli.setting(4000, "games against each rival at the end")
@@ -124,8 +130,8 @@ class State:
 
     step: int = 0
     replaced: int = 0
-    scores: list[float] = field(default_factory=list)
-    """The learner's score in each batch since the checkpoint was replaced, as many as the gate looks at."""
+    window: list[float] = field(default_factory=list)
+    """The learner's points in each game since the gate last decided: 1, ½, 0."""
     curve: list[dict[str, float]] = field(default_factory=list)
     seconds: float = 0.0
 
@@ -239,14 +245,15 @@ def _step(model: Learner, players: Sequence[roster.Player], config: ReinforceCon
     target = policy_gradient.targets(games.moves[own], returns, config.baseline, entropy_weight)
     measured = policy_gradient.step(model, games.states[own], target, rate)
     state.step += 1
-    score = float(points(games, pairings).mean())
-    state.scores = [*state.scores, score][-batches_in_gate(config) :]
-    if passes_gate(state.scores, config):
+    scored = points(games, pairings).tolist()
+    state.window, passed = judged(
+        state.window, scored, games=config.gate_games, gate=config.gate, rule=config.gate_rule
+    )
+    if passed:
         model.replace_opponent()
         state.replaced += 1
-        state.scores = []
     plies = len(games.moves) / config.games
-    return measured | {"score": score, "plies": plies}
+    return measured | {"score": float(np.mean(scored)), "plies": plies}
 
 
 def _player(name: str, predict: roster.Predict, mode: Mode = "sample") -> roster.NetworkPlayer:
@@ -285,16 +292,6 @@ def points(games: Games, pairings: Sequence[Pairing]) -> NDArray[np.floating[Any
     return (results(games, pairings) + 1) / 2
 
 
-def batches_in_gate(config: ReinforceConfig) -> int:
-    """How many batches hold the games that the gate looks at."""
-    return -(-config.gate_games // config.games)
-
-
-def passes_gate(scores: Sequence[float], config: ReinforceConfig) -> bool:
-    """Whether the learner's mean score over as many batches as the gate looks at has reached it."""
-    return len(scores) >= batches_in_gate(config) and float(np.mean(scores)) >= config.gate
-
-
 def _measure(predict: roster.Predict, config: ReinforceConfig, state: State, latest: dict[str, float]) -> None:
     """Add a row to the curve: the means of the latest steps, and how the learner does against its rivals."""
     row: dict[str, float] = {"step": state.step, "games": state.step * config.games, "seconds": round(state.seconds, 1)}
@@ -329,7 +326,7 @@ def _seed(config: ReinforceConfig, purpose: int, number: int) -> int:
 
 def _note(state: State) -> str:
     last = state.curve[-1]
-    score = f"{np.mean(state.scores):.1%}" if state.scores else "new"
+    score = f"{np.mean(state.window):.1%}" if state.window else "new"
     return (
         f"checkpoint {state.replaced}: {score} · punisher {last['punisher_won']:.1%} · random {last['random_won']:.1%}"
     )

@@ -6,7 +6,7 @@
 - an export takes the place of an older one, also after one that was killed;
 - examples hold what the model answers, the sums fit the files, every other format asked for among them;
 - the card says what the model is, how to load it, what it was trained on, how well it plays where that is recorded
-  for this very network, and what it overlooks; its Python lines run;
+  for this very network, and what it overlooks; its Python lines run; the page reads it;
 - the warm-up requests are what TensorFlow Serving reads, and the signature answers them;
 - a `.keras` file that holds code is refused;
 - a missing model, or a missing extra, exits with 1 and one line; a wrong value with 2.
@@ -31,6 +31,7 @@ from distill import export, nets
 from distill.cli import UserError
 from distill.game import encoding, rules
 from distill.nets import comparison, formats, publish, run_facts, saved, warmup, weaknesses
+from distill.web.roster import Roster
 
 
 @pytest.fixture(scope="module")
@@ -79,6 +80,11 @@ def test_the_card_says_what_the_model_is(exported):
         assert line in card
     assert "minutes" not in card  # a setting that was not used
     assert max(map(len, card.splitlines())) <= 120
+
+
+def test_the_page_introduces_a_model_by_its_card(exported, core):
+    found = {card.name: card.note for card in Roster([exported.parent], 1000, 1).catalogue().players}
+    assert found[exported.name] == f"column, {core.count_params():,} parameters"
 
 
 def test_the_lines_of_the_card_run_where_it_lies(exported):

@@ -2,12 +2,13 @@
 
 - moves are drawn as often as the policy says, by the seed alone, never in a full column;
 - the learner's moves are those of its seat, with the result of the game for the side that made them;
-- schedules pass through their numbers; the checkpoint is replaced at its score over enough games, none of them
-  against an older one;
+- schedules pass through their numbers; the checkpoint is replaced where a window of games against it alone shows the
+  learner above the gate (`test_gate.py`);
 - a small network finds wins in one, and learns from games alone to beat random play;
 - a run killed at any point ends with the weights, the opponent and the curve of an uninterrupted one;
 - the command leaves what it promises, starts from a given network, says when it is finished, refuses other settings
-  with the difference, and names what is wrong with flags and folders in one line.
+  with the difference, a run under the older rule of the gate too, and names what is wrong with flags and folders in
+  one line.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -109,27 +111,19 @@ def test_the_published_learning_rates_and_entropy_weights_are_passed_through():
     assert policy_gradient.linear(*config.entropy, 0.0) == 0.05
     assert policy_gradient.linear(*config.entropy, 0.5) == pytest.approx(0.04)
     assert policy_gradient.linear(*config.entropy, 1.0) == pytest.approx(0.03)
-    assert (config.arch, config.gate, config.baseline) == ("mk4", 0.52, "none")
+    assert (config.arch, config.gate, config.gate_rule, config.baseline) == ("mk4", 0.52, "mean", "none")
 
 
-def test_the_gate_opens_at_its_score_over_enough_games():
-    config = ReinforceConfig(games=100, gate_games=250, gate=0.52)
-    assert reinforce.batches_in_gate(config) == 3
-    assert not reinforce.passes_gate([0.9, 0.9], config), "two batches are too few games"
-    assert reinforce.passes_gate([0.50, 0.53, 0.53], config)
-    assert not reinforce.passes_gate([0.50, 0.53, 0.52], config)
-
-
-def test_the_checkpoint_is_replaced_and_its_old_games_forgotten(tmp_path, monkeypatch):
-    scores = iter([0.0, 1.0, 1.0, 0.5])
+def test_the_checkpoint_is_replaced_at_the_end_of_a_window_that_shows_the_learner_above_it(tmp_path, monkeypatch):
+    batches = iter([[0.0] * 6, [1.0] * 6, [1.0] * 6, [1.0] * 6, [0.5] * 6])
     copies = []
-    monkeypatch.setattr(reinforce, "points", lambda *_: np.array([next(scores)]))
+    monkeypatch.setattr(reinforce, "points", lambda *_: np.array(next(batches)))
     monkeypatch.setattr(policy_gradient.Learner, "replace_opponent", lambda _: copies.append(1))
-    config = dataclasses.replace(TINY, gate_games=12)  # two batches
+    config = dataclasses.replace(TINY, gate_games=12, steps=5)  # windows of two batches
     state = trained(tmp_path, config)[1]
-    # 0 and 1 make 50 %; then 1 and 1 pass, and the last score is the first against the new checkpoint.
+    # 0 and 1 make 50 %; the second 1 and the third are a window of their own, though a running mean had passed before.
     assert state.replaced == 1
-    assert state.scores == [0.5]
+    assert state.window == [0.5] * 6
     assert len(copies) == 2, "when the learner is made, and once later"
 
 
@@ -186,7 +180,7 @@ def without_seconds(curve):
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory):
     """A run of the tiny network that replaces its checkpoint, and is not interrupted."""
-    config = dataclasses.replace(TINY, gate=0.2, lr=(1e-2, 1e-3))
+    config = dataclasses.replace(TINY, gate=0.05, gate_games=18, lr=(1e-2, 1e-3))  # a window ends inside an interval
     arrays, state = trained(tmp_path_factory.mktemp("whole"), config)
     assert state.replaced > 0
     return config, arrays, state
@@ -215,7 +209,8 @@ def test_an_interrupted_run_ends_with_the_weights_of_an_uninterrupted_one(
     resumed, state_after = trained(tmp_path, config)
     assert same(expected, resumed)
     assert without_seconds(state.curve) == without_seconds(state_after.curve)
-    assert (state.scores, state.replaced) == (state_after.scores, state_after.replaced)
+    assert (state.window, state.replaced) == (state_after.window, state_after.replaced)
+    assert len(state.window) == 6, "the last game of an open window counts, before and after"
 
 
 # The command
@@ -272,6 +267,18 @@ def test_other_settings_in_the_same_folder_are_refused_with_the_difference(run, 
     assert "gate: 0.52 → 0.6" in error
     assert error.count("\n") == 1
     assert (run / "metrics.json").read_bytes() == before
+
+
+def test_a_run_begun_under_the_running_mean_is_not_gone_on_with(run, tmp_path, capsys):
+    out = shutil.copytree(run, tmp_path / "older")
+    about = json.loads((out / "run.json").read_text())
+    del about["identity"]["gate_rule"]  # as it was before there was a choice
+    (out / "run.json").write_text(json.dumps(about))
+    (out / "metrics.json").unlink()
+    assert reinforce.main([*SMOKE, "--out", str(out)]) == 1
+    error = capsys.readouterr().err
+    assert "gate_rule: None → lower" in error
+    assert error.count("\n") == 1
 
 
 def test_a_run_folder_that_cannot_be_read_is_named(tmp_path):

@@ -2,6 +2,7 @@
 
 - a position given as moves and as a board gets the same answer, in columns 0-6, for the side to move;
 - a network answers what its SavedModel says, a search its shares of visits, the solver exact scores;
+- networks are introduced with their shape and number of parameters, every shipped one too;
 - the reply to a move says where the stone fell and whether it won, drew or neither;
 - floating stones, wrong counts, games that are won or over, unknown players, too many simulations, bodies over the
   limit, foreign hosts and anything that is no such request: 4xx with one line;
@@ -10,6 +11,7 @@
 - a model that is trained again while the server runs is loaded again; names never reach outside the models' folder;
 - the solver's process comes back after it was killed;
 - fuzzed requests over the schema: no 5xx, and every reply is as the schema says;
+- a connection is served with TCP_NODELAY, or every reply on a kept one would wait for the client's acknowledgement;
 - page and API load nothing from elsewhere; the solver's licence is named where it is installed;
 - a taken port, a wrong flag and missing packages are told in one line.
 """
@@ -17,23 +19,28 @@
 from __future__ import annotations
 
 import asyncio
+import http.client
+import json
 import os
 import socket
 import sys
 import threading
+from contextlib import closing
 from pathlib import Path
+from queue import Queue
 
 import httpx2
 import hypothesis
 import numpy as np
 import pytest
 import schemathesis
+import uvicorn
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from schemathesis import GenerationMode
 from starlette.testclient import TestClient
 
-from distill import serve
+from distill import provenance, serve
 from distill.game import encoding, rules
 from distill.nets import saved
 from distill.web import api, roster, work
@@ -246,6 +253,16 @@ def test_the_catalogue_lists_models_searches_and_the_solver_with_its_licence(cli
     assert "AGPL" in catalogue["notices"][0]
 
 
+def test_every_shipped_network_is_introduced_with_its_parameters():
+    shipped = provenance.shipped("models/reference")
+    found = {card.name: card.note for card in Roster([shipped.parent], 1000, 1).catalogue().players}
+    results = sorted(shipped.glob("*/metrics.json"))
+    assert len(results) >= 3
+    for file in results:
+        told = json.loads(file.read_text())
+        assert found[f"reference/{file.parent.name}"] == f"{told['arch']}, {told['parameters']:,} parameters"
+
+
 def test_without_the_solver_nobody_is_told_of_it(models, monkeypatch):
     monkeypatch.setattr(roster.importlib.util, "find_spec", lambda name: None)
     client = TestClient(api.application(Roster([models], 1000, 1)), base_url=URL)
@@ -425,6 +442,35 @@ FUZZ_CHECKS = (
 )
 KNOWN = [None, "small", "uct:5", "punisher", "random"]
 """Who is asked instead of a made-up name; None keeps that."""
+
+
+def test_a_connection_is_served_without_waiting_for_acknowledgements(monkeypatch):
+    started: Queue[uvicorn.Server] = Queue()
+
+    class Server(uvicorn.Server):
+        async def startup(self, sockets=None):
+            await super().startup(sockets)
+            started.put(self)
+
+    async def nothing(_):
+        pass
+
+    monkeypatch.setattr(uvicorn, "Server", Server)
+    monkeypatch.setattr(Roster, "warm_up", nothing)  # seconds of work for nobody
+    serving = threading.Thread(target=serve.run, args=[serve.ServeConfig(port=0)])
+    serving.start()
+    server = started.get(timeout=60)
+    try:
+        port = server.servers[0].sockets[0].getsockname()[1]
+        with closing(http.client.HTTPConnection(serve.HOST, port, timeout=60)) as client:
+            client.request("GET", "/api/players")
+            assert client.getresponse().read().startswith(b'{"players"')
+            (connection,) = server.server_state.connections
+            accepted = connection.transport.get_extra_info("socket")
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) != 0
+    finally:
+        server.should_exit = True
+        serving.join()
 
 
 def test_a_taken_port_is_told_in_one_line(models, capsys):

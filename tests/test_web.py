@@ -9,6 +9,7 @@
 - two players are watched, paused and go on; a player who fails is told of and can be asked again;
 - nothing runs out of a phone's width, touch plays, light and dark differ, and text has enough contrast in both;
 - a screen reader finds names for every control, columns that say what they hold, and each move told in a live region;
+- every shipped network is offered with its number of parameters;
 - the console stays silent everywhere (`pages.open_page` fails otherwise), and nothing is asked of any other host.
 """
 
@@ -21,6 +22,7 @@ from pathlib import Path
 
 import pytest
 
+from distill import provenance
 from distill.game import rules
 from distill.game.encoding import boards
 from distill.nets import saved
@@ -411,6 +413,14 @@ def test_choices_are_kept_for_the_next_visit(page, server):
     assert page.input_value("#player-0") == "cnn"
     assert page.input_value("#player-1") == "punisher"
     assert page.inner_text("#seat-name-0") == "Yellow"
+
+
+def test_the_parameters_of_every_shipped_network_are_shown(page):
+    for file in provenance.shipped("models/reference").glob("*/metrics.json"):
+        told = json.loads(file.read_text())
+        for select in ("player-0", "player-1", "network-who"):
+            option = page.locator(f"#{select} option[value='reference/{file.parent.name}']")
+            assert option.get_attribute("title") == f"{told['arch']}, {told['parameters']:,} parameters"
 
 
 def test_nothing_is_asked_of_any_other_host(page, server):

@@ -1,20 +1,49 @@
-"""Whether a challenger takes the champion's place: games from distinct openings, written down as they end."""
+"""Whether a challenger takes the champion's place.
+
+`meet`: games from distinct openings, written down as they end. `judged`: games that are played anyway, a window of them
+at a time.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from distill.data.schema import write_atomically
+from distill.judge.intervals import share
 from distill.judge.match import openings, paired, play_games
 from distill.judge.players import Player, seeds_for
 
 BLOCK = 40
 """Games played side by side and then written down: what a killed arena plays again."""
+
+GateRule = Literal["lower", "mean"]
+"""What must be above the gate: the lower bound of the score's 95 % interval, or the score itself."""
+
+
+def judged(
+    window: Sequence[float], points: Sequence[float], *, games: int, gate: float, rule: GateRule
+) -> tuple[list[float], bool]:
+    """The window after a batch of games, and whether it shows the challenger above the gate.
+
+    Windows are disjoint: each is judged once, when it holds enough games, and the next begins empty. Judged after every
+    batch, a running window would pass a challenger no better than the champion sooner or later, by chance.
+
+    Args:
+      window: the challenger's points in the games since the last window was judged, 1, ½ or 0 each.
+      points: the same of the batch, in which the champion was the one of the window.
+      games: a window has at least; batches are not split.
+      gate: "lower" passes with a lower bound above it, "mean" with a score that reaches it.
+    """
+    whole = [*window, *points]
+    if len(whole) < games:
+        return whole, False
+    score = share(whole)
+    return [], score.low > gate if rule == "lower" else score.mean >= gate
 
 
 def meet(

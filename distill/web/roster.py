@@ -7,7 +7,6 @@ folder's name, and only a folder that the roster found itself is ever opened.
 from __future__ import annotations
 
 import importlib.util
-import json
 import random
 import re
 from collections.abc import Sequence
@@ -173,19 +172,13 @@ def _weights(model: Path) -> Path:
 
 
 def _describe(model: Path) -> str:
-    """What the model's card and config say of it, in a few words."""
+    """What the head of a model's card says of it, in a few words; the card is the one file that goes where it goes."""
     try:
-        arch = json.loads((model.parent / "config.json").read_text(encoding="utf-8"))["arch"]
-    except (OSError, ValueError, KeyError, TypeError):
-        arch = None
-    try:
-        count = re.search(r"\| parameters \| ([\d,]+) \|", (model / "README.md").read_text(encoding="utf-8"))
+        card = (model / "README.md").read_text(encoding="utf-8")
     except (OSError, ValueError):
-        count = None
-    known = [str(arch)] if arch else []
-    return ", ".join(
-        [*known, f"{int(count[1].replace(',', '')):,} parameters" if count else "a network without search"]
-    )
+        card = ""
+    found = re.search(r"^# Connect 4 network `(.+)`\n[^|#]*?^([\d,]+) parameters\. ", card, re.MULTILINE)
+    return f"{found[1]}, {found[2]} parameters" if found else "a network without search"
 
 
 def _load(model: Path) -> work.Predict:

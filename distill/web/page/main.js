@@ -39,6 +39,7 @@ function fillSelects(catalogue) {
       title: `${title}, ${number.toLocaleString("en")} simulations`,
     })),
   );
+  const option = ({ name, title, note }) => Object.assign(new Option(title, name), { title: note ?? "" });
   const groups = { Networks: networks, Searches: searches, Others: [...of("solver"), ...of("simple")] };
   for (const { name, title } of Object.values(groups).flat()) titles.set(name, title);
   for (const side of [0, 1]) {
@@ -47,12 +48,12 @@ function fillSelects(catalogue) {
       .map(([label, all]) => {
         const group = document.createElement("optgroup");
         group.label = label;
-        group.append(...all.map(({ name, title, note }) => Object.assign(new Option(title, name), { title: note ?? "" })));
+        group.append(...all.map(option));
         return group;
       }));
     select.addEventListener("change", () => game.seat(side, select.value));
   }
-  $("network-who").append(...networks.map(({ name, title }) => new Option(title, name)));
+  $("network-who").append(...networks.map(option));
   $("search-who").append(...searches.map(({ name, title }) => new Option(title.replace("Search, ", ""), name)));
   $("search-who").value = searches.some(({ name }) => name === "uct:10000") ? "uct:10000" : searches[0]?.name;
   for (const [kind, all] of [["network", networks], ["search", searches], ["solver", of("solver")]]) {
