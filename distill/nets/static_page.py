@@ -148,5 +148,7 @@ def _add_licences(folder: Path) -> None:
 
 def _own_licence() -> Path:
     """A checkout has it at its top, an installed package among its metadata."""
-    installed = (file for file in importlib.metadata.files("distill") or () if file.name == "LICENSE")
-    return next((Path(str(file.locate())) for file in installed), provenance.ROOT / "LICENSE")
+    if top := provenance.checkout():
+        return top / "LICENSE"
+    files = importlib.metadata.files(provenance.DISTRIBUTION) or ()
+    return next(Path(str(file.locate())) for file in files if file.name == "LICENSE")
