@@ -33,7 +33,7 @@ from hypothesis import strategies as st
 from schemathesis import GenerationMode
 from starlette.testclient import TestClient
 
-from distill import serve
+from distill import provenance, serve
 from distill.game import encoding, rules
 from distill.nets import saved
 from distill.web import api, roster, work
@@ -88,6 +88,11 @@ def test_moves_and_a_board_get_the_same_answer(client, player):
     by_moves = ask(client, player=player, moves="44532", seed=3).json()
     by_board = ask(client, player=player, board=board_of("44532"), seed=3).json()
     assert by_moves == by_board
+
+
+def test_the_name_of_a_network_that_ships_may_be_short(client):
+    short, whole = (ask(client, player=name, moves="44").json() for name in ("shipped", "reference/shipped"))
+    assert short | {"player": whole["player"]} == whole
 
 
 def test_a_network_answers_what_its_saved_model_says(client, models):
@@ -445,4 +450,15 @@ def test_a_wrong_flag_exits_with_2(flags):
 def test_missing_packages_are_told_with_the_line_that_installs_them(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     assert serve.main([]) == 1
-    assert 'pip install "distill[serve]"' in capsys.readouterr().err
+    assert f"serve needs the web packages: {provenance.install_line('serve')}\n" in capsys.readouterr().err
+
+
+def test_a_folder_that_is_named_must_hold_a_network(tmp_path, capsys):
+    assert serve.main(["--models", str(tmp_path / "nope")]) == 1
+    assert f"--models {tmp_path / 'nope'}: no such folder" in capsys.readouterr().err
+    (tmp_path / "net").mkdir()
+    (tmp_path / "net" / "best.keras").touch()
+    assert serve.main(["--models", str(tmp_path)]) == 1
+    error = capsys.readouterr().err
+    assert f"--models {tmp_path}: no NAME/saved_model/1/saved_model.pb in it" in error
+    assert error.count("\n") == 1
