@@ -56,6 +56,14 @@ def shipped(name: str) -> Path | None:
     return folder if folder.is_dir() else None
 
 
+def licence() -> Path:
+    """The file with this project's licence: at a checkout's top, among an installed package's metadata."""
+    if top := checkout():
+        return top / "LICENSE"
+    files = importlib.metadata.files(DISTRIBUTION) or ()
+    return next(Path(str(file.locate())) for file in files if file.name == "LICENSE")
+
+
 def install_line(extra: str) -> str:
     """The command that installs what an extra of pyproject.toml needs.
 

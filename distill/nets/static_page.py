@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import importlib.metadata
 import importlib.util
 import json
 import os
@@ -143,12 +142,4 @@ def _add_licences(folder: Path) -> None:
     package = Path(spec.submodule_search_locations[0])
     for source, name in (("LICENSE", "onnxruntime-web.txt"), ("ThirdPartyNotices.txt", "onnxruntime-web-notices.txt")):
         shutil.copyfile(package / source, folder / name)
-    shutil.copyfile(_own_licence(), folder / "distill.txt")
-
-
-def _own_licence() -> Path:
-    """A checkout has it at its top, an installed package among its metadata."""
-    if top := provenance.checkout():
-        return top / "LICENSE"
-    files = importlib.metadata.files(provenance.DISTRIBUTION) or ()
-    return next(Path(str(file.locate())) for file in files if file.name == "LICENSE")
+    shutil.copyfile(provenance.licence(), folder / "distill.txt")
