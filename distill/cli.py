@@ -203,6 +203,12 @@ def as_json(config: Any) -> dict[str, Any]:
     return {field.name: plain(getattr(config, field.name)) for field in dataclasses.fields(config)}
 
 
+def shortened(word: object) -> str:
+    """What a user wrote, as much of it as a message has room for."""
+    text = str(word)
+    return text if len(text) <= 80 else f"{text[:80]}…"
+
+
 def check(condition: bool, name: str, value: Any, requirement: str) -> None:
     """Raise ValueError naming the flag, its value and what it must be, unless `condition` holds."""
     if not condition:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from distill import cli
+from distill import cli, provenance
 from distill.data import census, games, schema
 from distill.data.schema import DataError
 from distill.judge import data_card, labels, repeats, solver
@@ -88,7 +88,7 @@ def _grade(config: DescribeConfig, folder: Path, rows: int) -> tuple[LabelQualit
     try:
         solver.Solver()
     except cli.UserError:
-        line = f"Not graded: the solver is not installed (`{solver.INSTALL}`)."
+        line = f"Not graded: the solver is not installed (`{provenance.install_line('solver')}`)."
         cli.say(f"{folder}: {line}")
         return None, line
     with cli.Progress(min(config.label_rows or rows, rows), "boards") as progress:

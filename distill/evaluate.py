@@ -14,6 +14,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -67,6 +68,8 @@ PRESETS: dict[str, dict[str, Any]] = {"smoke": {"boards": 20, "label_rows": 50, 
 
 def _is_data(word: str) -> bool:
     """Whether a word names a folder of games; models have a manifest of their own kind or none."""
+    if not os.path.isdir(word):  # unlike Path's, False for a word that is too long to be a path
+        return False
     folder = Path(word)
     return any(folder.glob("shard-*.parquet")) or (
         (folder / MANIFEST).is_file() and read_manifest(folder).get("kind") == "games"

@@ -4,9 +4,10 @@
     python -m distill.export models/cnn --formats savedmodel,litert,onnx
     python -m distill.export models/cnn --web site
 
-In: `.keras` files, or folders of training runs (their best network). Out: `saved_model/` beside each, or in
-`--out`, with the model in `1/`, other formats beside it, examples, card and checksums, each file after a check in a
-clean process (`nets/publish.py`). With `--web` instead a static folder that any file host can serve.
+In: `.keras` files, folders of training runs (their best network), or names of networks (`nets/run_folder.py`). Out:
+`saved_model/` beside each, or in `--out`, with the model in `1/`, other formats beside it, examples, card and
+checksums, each file after a check in a clean process (`nets/publish.py`). With `--web` instead a static folder that
+any file host can serve.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from distill import cli, nets
+from distill import cli, nets, provenance
+from distill.nets import run_folder
 
 FORMATS = ("savedmodel", "litert", "onnx")
 
@@ -25,7 +27,7 @@ class ExportConfig:
     """Write trained networks for other programs."""
 
     models: tuple[Path, ...] = cli.setting(
-        (), "the networks: .keras files or folders of training runs", positional=True
+        (), "the networks: .keras files, folders of training runs, or names of networks", positional=True
     )
     formats: str = cli.setting(
         "savedmodel", f"with commas between them: {', '.join(FORMATS)}; the SavedModel is written in any case"
@@ -52,8 +54,12 @@ class ExportConfig:
 
 def run(config: ExportConfig) -> str:
     """Export each network; returns the line that says where they are."""
+    networks = [run_folder.network_file(model) for model in config.models]
+    for model, network in zip(config.models, networks, strict=True):
+        if config.out is None and config.web is None and _ships(model, network):
+            raise cli.UserError(f"{model} ships with distill and stays as it is; --out says where its export goes")
     nets.start_backend()
-    from distill.nets import publish, run_facts, run_folder, saved
+    from distill.nets import publish, run_facts, saved
 
     if config.web:
         from distill.nets.static_page import write_static_page
@@ -61,8 +67,7 @@ def run(config: ExportConfig) -> str:
         write_static_page(config.models[0], config.web)
         return f"{config.web}: a static page; any file server shows it: python -m http.server --directory {config.web}"
     lines = []
-    for model in config.models:
-        network = run_folder.network_file(model)
+    for network in networks:
         folder = config.out or network.parent
         facts = run_facts.facts_of_run(network.parent)
         differences = publish.publish(saved.load_core(network), folder, facts, config.others)
@@ -71,6 +76,12 @@ def run(config: ExportConfig) -> str:
             f"{folder / publish.PLACE}: {', '.join(differences)}; largest difference from the network {worst:.1e}"
         )
     return "\n".join(lines)
+
+
+def _ships(model: Path, network: Path) -> bool:
+    """Whether a name, not a path, means a network that came with the package."""
+    shipped = provenance.shipped("models/reference")
+    return shipped is not None and not model.exists() and network.resolve().is_relative_to(shipped.resolve())
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import importlib.metadata
+import json
 import platform
 import subprocess
-import sysconfig
+import tomllib
 from pathlib import Path
 
 import distill
 
 ROOT = Path(distill.__file__).resolve().parents[1]
+DISTRIBUTION = "connect4-distill"
+"""What pip calls this package."""
 
 
 def versions(*packages: str) -> dict[str, str]:
@@ -39,12 +42,38 @@ def _git(*arguments: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
 
 
+def checkout() -> Path | None:
+    """The top of the checkout that this package runs from; None for an installed one."""
+    return ROOT if (ROOT / "pyproject.toml").is_file() else None
+
+
 def shipped(name: str) -> Path | None:
     """A shipped folder such as "data/benchmark", "data/reference" or "models/reference"; None where it is absent.
 
-    A checkout has them at its top; an installed package has them under `share/distill` of its environment.
+    A checkout has them at its top, an installed package in its folder `shipped`.
     """
-    checkout = ROOT if (ROOT / "pyproject.toml").is_file() else None
-    installed = Path(sysconfig.get_path("data")) / "share" / "distill"
-    places = (place / name for place in (checkout, installed) if place is not None)
-    return next((place for place in places if place.is_dir()), None)
+    folder = (checkout() or ROOT / "distill" / "shipped") / name
+    return folder if folder.is_dir() else None
+
+
+def licence() -> Path:
+    """The file with this project's licence: at a checkout's top, among an installed package's metadata."""
+    if top := checkout():
+        return top / "LICENSE"
+    files = importlib.metadata.files(DISTRIBUTION) or ()
+    return next(Path(str(file.locate())) for file in files if file.name == "LICENSE")
+
+
+def install_line(extra: str) -> str:
+    """The command that installs what an extra of pyproject.toml needs.
+
+    It names those packages and not this one, so that it is right for a checkout and for an installed package, wherever
+    that came from: no package index has it.
+    """
+    if top := checkout():  # which may run without being installed
+        project = tomllib.loads((top / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        packages = project["optional-dependencies"][extra]
+    else:
+        wanted = (text.replace("'", '"').partition(";") for text in importlib.metadata.requires(DISTRIBUTION) or ())
+        packages = [name.strip() for name, _, marker in wanted if marker.strip() == f'extra == "{extra}"']
+    return f"python -m pip install {' '.join(json.dumps(name) for name in packages)}"

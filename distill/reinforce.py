@@ -82,7 +82,7 @@ class ReinforceConfig:
     """Train a network on games against itself alone."""
 
     arch: nets.Arch | None = cli.setting(None, "the network to begin with from nothing; none: mk4, or that of --init")
-    init: Path | None = cli.setting(None, "the network to begin from: the folder of a run or a .keras file")
+    init: Path | None = cli.setting(None, "the network to begin from: the folder of a run, a .keras file or a name")
     steps: int = cli.setting(2000, "batches of games, each followed by one step of the gradient")
     games: int = cli.setting(256, "games of a batch, half of them from either side")
     lr: tuple[float, ...] = cli.setting((1e-3, 1e-4, 1e-5), "learning rates, each for an equal share of the steps")

@@ -2,7 +2,7 @@
 
     python -m distill.serve
 
-In: the exported models in `models/` and `models/reference/`, looked for again whenever the page is loaded. Out: the
+In: the exported networks in `models/` and those that ship, looked for again whenever the page is loaded. Out: the
 page and the API on 127.0.0.1, which is this machine alone; /docs describes the API.
 """
 
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from distill import cli, provenance
+from distill.nets import run_folder
 
 HOST = "127.0.0.1"
 CONNECTIONS = 512
@@ -24,7 +25,7 @@ CONNECTIONS = 512
 class ServeConfig:
     """Serve the page and the JSON API on this machine."""
 
-    models: Path = cli.setting(Path("models"), "folder of the models to play")
+    models: Path | None = cli.setting(None, "folder of the networks to play, beside those that ship; none: models")
     port: int = cli.setting(8765, "of 127.0.0.1; 0 takes any free one")
     max_simulations: int = cli.setting(100_000, "largest search that may be asked for")
     workers: int = cli.setting(cli.cores(), "searches that run at a time")
@@ -44,17 +45,18 @@ def run(config: ServeConfig) -> str:
     except ModuleNotFoundError as error:
         if error.name and error.name.startswith("distill"):
             raise
-        raise cli.UserError('serve needs the web packages: python -m pip install "distill[serve]"') from None
+        raise cli.UserError(f"serve needs the web packages: {provenance.install_line('serve')}") from None
     from distill.web.roster import Roster
 
-    folders = [config.models]
-    if (shipped := provenance.shipped("models/reference")) and shipped.resolve().parent != config.models.resolve():
-        folders.append(shipped.parent)
+    if config.models and not run_folder.networks([config.models], (run_folder.EXPORTED,)):
+        wanted = f"no NAME/{run_folder.EXPORTED} in it" if config.models.is_dir() else "no such folder"
+        raise cli.UserError(f"--models {config.models}: {wanted}; python -m distill.export writes it")
+    folders = run_folder.places(config.models)
     roster = Roster(folders, config.max_simulations, config.workers)
     catalogue = roster.catalogue()
     with _listen(config.port) as listener:
         networks = [card.name for card in catalogue.players if card.kind == "network"]
-        cli.say(f"networks: {', '.join(networks) or f'none in {config.models} yet'}")
+        cli.say(f"networks: {', '.join(networks) or f'none in {folders[0]} yet'}")
         for notice in catalogue.notices:
             cli.say(notice)
         url = f"http://{HOST}:{listener.getsockname()[1]}/"

@@ -51,7 +51,7 @@ class TrainConfig(Recipe):
 
     arch: nets.AnyArch = cli.setting("cnn", "the network")
     init: Path | None = cli.setting(
-        None, "the network to begin from, same arch and heads: a run's folder or a .keras file; none: nothing"
+        None, "the network to begin from, same arch and heads: a run's folder, a .keras file or a name; none: nothing"
     )
     data: tuple[Path, ...] = cli.setting((Path("data/games"),), "folders of finished games, each another run")
     prepared: Path = cli.setting(Path("data/prepared"), "folder of prepared tables, made where missing or stale")

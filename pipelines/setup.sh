@@ -82,7 +82,7 @@ text = [pathlib.Path(name).read_text() for name in ("pyproject.toml", "requireme
 print(hashlib.sha256("\0".join([*text, *sys.argv[1:], str(pathlib.Path.cwd()), sys.version]).encode()).hexdigest())
 ' "$extras")
   if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
-    say "installing distill[$extras]: minutes the first time, the packages are large"
+    say "installing distill with $extras: minutes the first time, the packages are large"
     "$python" -m pip install --disable-pip-version-check --constraint requirements.lock --editable ".[$extras]" \
       >.venv/install.log 2>&1 || {
       tail -n 15 .venv/install.log >&2

@@ -25,7 +25,7 @@ from typing import Any
 import pytest
 from helpers import same_manifest
 
-from distill import generate, validate
+from distill import generate, provenance, validate
 from distill.cli import UserError
 from distill.data import mapping, schema, shards
 from distill.data.places import Folder, Place, Remote, place_of
@@ -195,7 +195,8 @@ def test_a_missing_extra_is_named(
     monkeypatch.setitem(sys.modules, module, None)
     out = str(tmp_path) if flags else "s3://bucket/games"
     assert generate.main([*SMALL, *flags, "--out", out]) == 1
-    assert "pip install 'distill[" in one_line(capsys)
+    extra = "cluster" if flags else "remote"
+    assert f"the extra {extra}: {provenance.install_line(extra)}" in one_line(capsys)
 
 
 # Parts

@@ -27,7 +27,7 @@ import numpy as np
 import pytest
 from network_helpers import with_random_weights
 
-from distill import export, nets
+from distill import export, nets, provenance
 from distill.cli import UserError
 from distill.game import encoding, rules
 from distill.nets import comparison, formats, publish, run_facts, saved, warmup, weaknesses
@@ -251,7 +251,7 @@ def test_a_missing_extra_is_one_line_and_exit_1_before_anything_is_written(expor
     card = (exported / "saved_model" / "README.md").stat()
     assert export.main([str(exported), "--formats", "savedmodel,onnx"]) == 1
     error = capsys.readouterr().err
-    assert error == 'distill export: the format onnx needs onnx; to install it: pip install "distill[onnx]"\n'
+    assert error == (f"distill export: the format onnx needs onnx; to install it: {provenance.install_line('onnx')}\n")
     assert (exported / "saved_model" / "README.md").stat() == card
 
 
@@ -309,10 +309,22 @@ def test_an_output_that_is_missing_or_not_a_number_is_no_agreement():
     assert not publish.largest_difference(one, one | {"policy": one["policy"] * np.nan}) <= publish.TOLERANCE
 
 
+def test_a_network_that_ships_is_found_by_its_name_and_never_exported_into(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert export.main(["column"]) == 1
+    error = capsys.readouterr().err
+    assert error == "distill export: column ships with distill and stays as it is; --out says where its export goes\n"
+    assert export.main(["reference/mk4", "--out", "here"]) == 1
+    assert "no such path, and no network of that name; networks by name are reference/cnn" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+    assert export.main(["column", "--out", "here"]) == 0
+    assert (tmp_path / "here" / "saved_model" / "1" / "saved_model.pb").is_file()
+
+
 def test_a_missing_model_is_one_line_and_exit_1(tmp_path, capsys):
     assert export.main([str(tmp_path / "none.keras")]) == 1
     error = capsys.readouterr().err
-    assert "none.keras: no such .keras file" in error
+    assert "none.keras: no such path, and no network of that name" in error
     assert error.count("\n") == 1
 
 

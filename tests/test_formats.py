@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 from network_helpers import answering, with_random_weights
 
-from distill import nets
+from distill import nets, provenance
 from distill.cli import UserError
 from distill.nets import comparison, formats, heads, saved
 
@@ -162,22 +162,14 @@ def test_an_invalid_file_of_a_converter_that_reports_success_is_refused(tmp_path
 
 
 @pytest.mark.parametrize(
-    ("name", "module", "line"),
-    [
-        ("onnx", "tf2onnx", 'the format onnx needs tf2onnx; to install it: pip install "distill[onnx]"'),
-        ("onnx", "onnxruntime", 'the format onnx needs onnxruntime; to install it: pip install "distill[onnx]"'),
-        (
-            "litert",
-            "ai_edge_litert",
-            'the format litert needs ai_edge_litert; to install it: pip install "distill[litert]"',
-        ),
-    ],
+    ("name", "module"), [("onnx", "tf2onnx"), ("onnx", "onnxruntime"), ("litert", "ai_edge_litert")]
 )
 def test_a_missing_extra_is_one_line_with_the_command_that_installs_it(
-    tmp_path, core, expected, monkeypatch, name, module, line
+    tmp_path, core, expected, monkeypatch, name, module
 ):
     find = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda wanted: None if wanted == module else find(wanted))
+    line = f"the format {name} needs {module}; to install it: {provenance.install_line(name)}"
     assert refused(tmp_path, core, expected, name) == line
 
 

@@ -89,15 +89,31 @@ def repeated(position: Position, count: int) -> tuple[NDArray[np.uint64], NDArra
         ("uct", "uct:N needs"),
         ("uct:0", "uct:N needs"),
         ("teacher:many", "teacher:N needs"),
-        ("nobody", "unknown and no such folder"),
-        ("randm", "unknown and no such folder"),
+        *(
+            (f"{name}:{wrong}", f"{name}:N needs a whole number of simulations from 1 to 10,000,000")
+            for name in ("uct", "mcts-solver", "teacher")
+            for wrong in ("10000001", "99999999999", "9" * 5000, "\u0661\u0662", "\u00b2", "1e3", "-1", " 1", "+1")
+        ),
+        ("column@puct:" + "9" * 5000, "puct:N needs a whole number of simulations from 1 to 16,384"),
+        ("nobody", "unknown and no such path; networks by name are reference/cnn"),
+        ("randm", "unknown and no such path"),
+        ("x" * 5000, "unknown and no such path"),
         (".@mcts:100", "unknown mode 'mcts:100'"),
     ],
 )
 def test_a_wrong_word_is_refused_with_what_there_is(word: str, problem: str) -> None:
     with pytest.raises(ValueError, match=problem) as caught:
         check(word)
-    assert repr(word) in str(caught.value)
+    assert repr(word)[1:80].removesuffix("'") in str(caught.value)
+    assert len(str(caught.value)) < 600
+
+
+def test_a_network_that_ships_plays_by_its_name_in_every_mode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for word in ("column", "reference/column@value", "column@sample", "column@gumbel:2"):
+        player = make(word)
+        assert player.name == word
+        assert player.play(*repeated(parse_board(WINS["vertical"]), 1)).moves.tolist() == [0]
 
 
 def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
@@ -327,7 +343,7 @@ def test_a_guided_search_wins_blocks_and_reports_shares_of_visits(root: Any):
 @pytest.mark.parametrize(
     ("mode", "message"),
     [
-        ("puct", "puct:N needs a whole number from 1 to 16,384"),
+        ("puct", "puct:N needs a whole number of simulations from 1 to 16,384"),
         ("puct:0", "puct:N needs a whole number"),
         ("gumbel:20000", "gumbel:N needs a whole number"),
         ("mcts:10", "unknown mode 'mcts:10'; modes are policy, value, sample, puct:N, gumbel:N"),

@@ -113,5 +113,5 @@ def test_a_missing_folder_names_the_command_that_makes_games_and_the_shipped_one
     assert prepare.main(["--data", "nowhere"]) == 1
     assert capsys.readouterr().err == (
         "distill prepare: nowhere: no such folder; make games with: python -m distill.generate --out nowhere, "
-        "or take the shipped ones: --data data/reference/validation\n"
+        "or take the shipped ones: --data data/reference/games-20000\n"
     )

@@ -3,7 +3,8 @@
 * The versions are those of the packages that are installed.
 * The commit is the checkout's, with "+" exactly while a tracked file differs, and None where this is no checkout,
   also inside somebody else's.
-* Shipped folders are found in a checkout, then in the environment of an installed package.
+* Shipped folders are found in a checkout, or in an installed package.
+* The line that installs an extra names its packages, the same in a checkout and installed, and no message has another.
 """
 
 from __future__ import annotations
@@ -83,17 +84,28 @@ def test_a_repository_without_a_commit_has_none(checkout: Path):
     assert provenance.commit() is None
 
 
-def test_a_shipped_folder_is_found_in_the_checkout_before_the_environment(
+def test_a_shipped_folder_is_found_in_a_checkout_and_in_an_installed_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    root, environment = tmp_path / "root", tmp_path / "environment"
-    installed = environment / "share" / "distill" / "data" / "benchmark"
-    installed.mkdir(parents=True)
-    monkeypatch.setattr(provenance, "ROOT", root)
-    monkeypatch.setattr(provenance.sysconfig, "get_path", lambda name: {"data": str(environment)}[name])
-    assert provenance.shipped("data/benchmark") == installed
-    assert provenance.shipped("data/reference") is None
-    (root / "data" / "benchmark").mkdir(parents=True)
+    monkeypatch.setattr(provenance, "ROOT", tmp_path)
+    installed = tmp_path / "distill" / "shipped" / "data" / "benchmark"
+    for folder in (installed, tmp_path / "data" / "benchmark"):
+        folder.mkdir(parents=True)
     assert provenance.shipped("data/benchmark") == installed  # a folder of that name beside a package is no checkout
-    (root / "pyproject.toml").touch()
-    assert provenance.shipped("data/benchmark") == root / "data" / "benchmark"
+    assert provenance.shipped("data/reference") is None
+    (tmp_path / "pyproject.toml").touch()
+    assert provenance.shipped("data/benchmark") == tmp_path / "data" / "benchmark"
+
+
+def test_the_line_that_installs_an_extra_names_its_packages():
+    assert provenance.install_line("solver") == 'python -m pip install "bitbully>=0.0.70"'
+    assert provenance.install_line("serve") == 'python -m pip install "fastapi>=0.115" "uvicorn>=0.34"'
+    with pytest.raises(KeyError):
+        provenance.install_line("no-such-extra")
+
+
+def test_no_message_installs_by_another_line():
+    package = Path(distill.__file__).parent
+    sources = [file for file in package.rglob("*") if file.suffix in (".py", ".js", ".html", ".md")]
+    assert len(sources) > 50
+    assert [file.name for file in sources if "pip install" in file.read_text(encoding="utf-8")] == ["provenance.py"]

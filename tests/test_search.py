@@ -150,6 +150,18 @@ def test_savings_leave_every_label_and_cost_less() -> None:
         assert all(one == other for one, other in zip(a.votes, b.votes, strict=True) if other != -1)
 
 
+def test_searches_too_large_to_stand_side_by_side_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    side_by_side, forests = [], tree.new_forest
+    monkeypatch.setattr(tree, "new_forest", lambda lanes, *rest: side_by_side.append(lanes) or forests(lanes, *rest))
+    settings = SearchSettings(simulations=40)
+    results = []
+    for nodes in (teacher.MOST_NODES, 120, 1):
+        monkeypatch.setattr(teacher, "MOST_NODES", nodes)
+        results.append([result.visits.tolist() for result in teacher.search([rules.EMPTY] * 9, settings, 1)])
+    assert side_by_side == [9, 3, 1]
+    assert results[0] == results[1] == results[2]
+
+
 @pytest.mark.parametrize("savings", ["off", "exact"])
 def test_lanes_in_flight_change_nothing(savings: str) -> None:
     settings = SearchSettings(simulations=300, savings=savings)

@@ -97,6 +97,11 @@ def test_moves_and_a_board_get_the_same_answer(client, player):
     assert by_moves == by_board
 
 
+def test_the_name_of_a_network_that_ships_may_be_short(client):
+    short, whole = (ask(client, player=name, moves="44").json() for name in ("shipped", "reference/shipped"))
+    assert short | {"player": whole["player"]} == whole
+
+
 def test_a_network_answers_what_its_saved_model_says(client, models):
     reply = ask(client, player="small", moves=FULL_LEFT).json()
     expected = saved.load(models / "small")(np.array(board_of(FULL_LEFT), np.int8))
@@ -491,4 +496,15 @@ def test_a_wrong_flag_exits_with_2(flags):
 def test_missing_packages_are_told_with_the_line_that_installs_them(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     assert serve.main([]) == 1
-    assert 'pip install "distill[serve]"' in capsys.readouterr().err
+    assert f"serve needs the web packages: {provenance.install_line('serve')}\n" in capsys.readouterr().err
+
+
+def test_a_folder_that_is_named_must_hold_a_network(tmp_path, capsys):
+    assert serve.main(["--models", str(tmp_path / "nope")]) == 1
+    assert f"--models {tmp_path / 'nope'}: no such folder" in capsys.readouterr().err
+    (tmp_path / "net").mkdir()
+    (tmp_path / "net" / "best.keras").touch()
+    assert serve.main(["--models", str(tmp_path)]) == 1
+    error = capsys.readouterr().err
+    assert f"--models {tmp_path}: no NAME/saved_model/1/saved_model.pb in it" in error
+    assert error.count("\n") == 1

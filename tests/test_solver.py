@@ -15,6 +15,7 @@ import sys
 import numpy as np
 import pytest
 
+from distill import provenance
 from distill.cli import UserError
 from distill.data.benchmark import FULL_COLUMN
 from distill.game.rules import (
@@ -28,7 +29,6 @@ from distill.game.rules import (
     parse_board,
     play,
 )
-from distill.judge import solver
 from distill.judge.solver import Solver, moves_to_end, score_boards
 
 pytest.importorskip("bitbully", reason="the solver is an optional extra")
@@ -127,5 +127,5 @@ def test_a_missing_package_is_named_with_the_command_that_installs_it(monkeypatc
     monkeypatch.setitem(sys.modules, "bitbully", None)
     with pytest.raises(UserError) as caught:
         Solver()
-    assert solver.INSTALL in str(caught.value)
+    assert provenance.install_line("solver") in str(caught.value)
     assert "\n" not in str(caught.value)

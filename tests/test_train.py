@@ -397,7 +397,10 @@ def test_a_run_goes_on_from_a_given_network(run_folder, games, tmp_path, capsys)
     [
         (["--arch", "cnn"], "a column with a value head; --arch and --value-target must ask for the same"),
         (["--value-target", "none"], "a column with a value head; --arch and --value-target must ask for the same"),
-        (["--init", "nowhere"], "nowhere: no such .keras file"),
+        (
+            ["--init", "nowhere"],
+            "nowhere: no such path, and no network of that name; networks by name are ",
+        ),
     ],
 )
 def test_another_kind_of_network_to_begin_with_is_refused(flags, message, run_folder, games, tmp_path, capsys):

@@ -85,7 +85,7 @@ def open_run(folder: Path) -> Run:
     Raises DataError for a folder that is missing, empty, foreign or not finished.
     """
     make = f"make games with: python -m distill.generate --out {folder}"
-    if reference := provenance.shipped("data/reference/validation"):
+    if reference := provenance.shipped("data/reference/games-20000"):
         here = Path.cwd()
         place = reference.relative_to(here) if reference.is_relative_to(here) else reference
         make += f", or take the shipped ones: --data {place}"

@@ -110,7 +110,7 @@ def make_on_cluster(
         import distributed
         from distributed.scheduler import KilledWorker
     except ImportError:
-        raise UserError("--cluster needs the extra cluster: pip install 'distill[cluster]'") from None
+        raise UserError(f"--cluster needs the extra cluster: {provenance.install_line('cluster')}") from None
 
     place = place_of(folder)
     if isinstance(place, Folder):

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from distill.cli import UserError
 from distill.data import schema
 from distill.data.schema import DataError
+from distill.provenance import install_line
 
 
 class Place(Protocol):
@@ -120,7 +121,7 @@ class Remote:
         try:
             import fsspec
         except ImportError:
-            raise UserError(f"{self.url}: URLs need the extra remote: pip install 'distill[remote]'") from None
+            raise UserError(f"{self.url}: URLs need the extra remote: {install_line('remote')}") from None
         try:
             storage, root = fsspec.url_to_fs(self.url)
             yield storage, root

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from distill import cli
+from distill import cli, provenance
 from distill.data import benchmark
 from distill.data.parts import board_keys
 from distill.data.schema import SCHEMA_VERSION, write_table
@@ -151,7 +151,7 @@ def _openspiel() -> Any:
     try:
         import pyspiel
     except ImportError:
-        raise cli.UserError("this needs OpenSpiel: python -m pip install open-spiel") from None
+        raise cli.UserError(f"this needs OpenSpiel: {provenance.install_line('bench')}") from None
     return pyspiel
 
 

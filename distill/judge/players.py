@@ -8,11 +8,14 @@ A player is named by one word:
     mcts-solver:N          the same, with proven wins and losses backed up
     teacher:N              the labels' search: three votes of N simulations with root noise
     solver                 at random among the moves with the best exact score
-    FOLDER[@policy]        the model in a folder: the column with the highest probability, one forward pass
-    FOLDER@value           its value head alone: the best of the positions one move on, no tree
-    FOLDER@sample          the model's column drawn by its probabilities, as REINFORCE trains it
-    FOLDER@puct:N          a search of N simulations guided by the model (`search/puct.py`), without noise
-    FOLDER@gumbel:N        the same with a Gumbel root, for few simulations, its draws silent
+    NETWORK[@policy]       a trained network: the column with the highest probability, one forward pass
+    NETWORK@value          its value head alone: the best of the positions one move on, no tree
+    NETWORK@sample         the network's column drawn by its probabilities, as REINFORCE trains it
+    NETWORK@puct:N         a search of N simulations guided by the network (`search/puct.py`), without noise
+    NETWORK@gumbel:N       the same with a Gumbel root, for few simulations, its draws silent
+
+NETWORK is the folder of a run or of a SavedModel, a `.keras` file, or the name of a network in `models/` or of one that
+ships, such as `column` (`nets/run_folder.py`).
 
 Every random draw is a function of the seed that comes with the position, so a player's move does not
 depend on what else is in the batch.
@@ -20,20 +23,22 @@ depend on what else is in the batch.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from distill import cli, nets
 from distill.cli import UserError
 from distill.data.benchmark import FULL_COLUMN
 from distill.game.encoding import boards
 from distill.game.mixing import mix
 from distill.game.rules import COLUMNS, COLUMNS_FROM_CENTRE, FULL_BOARD, Position, has_four, landing, legal_mask
 from distill.judge.tactics import wins
+from distill.nets import run_folder
 
 if TYPE_CHECKING:
     import keras
@@ -46,8 +51,8 @@ Predict = Callable[[NDArray[np.int8]], Mapping[str, NDArray[Any]]]
 Evaluate = Callable[[Boards, Boards], tuple[NDArray[np.float32], NDArray[np.float32]]]
 
 NAMES = (
-    "random, punisher, solver, uct:N, mcts-solver:N, teacher:N, or a model folder, with @policy, @value, @sample, "
-    "@puct:N or @gumbel:N after it"
+    "random, punisher, solver, uct:N, mcts-solver:N, teacher:N, or a network's folder or name, with @policy, @value, "
+    "@sample, @puct:N or @gumbel:N after it"
 )
 SEARCHES: Mapping[str, Mapping[str, Any]] = {
     "uct": {"votes": 1, "noise_fraction": 0.0},
@@ -57,7 +62,7 @@ SEARCHES: Mapping[str, Mapping[str, Any]] = {
 """Players that search, and what sets each apart from the default settings."""
 
 MODES = ("policy", "value", "sample")
-MOST_SIMULATIONS = 16_384
+MOST_GUIDED = 16_384
 SEARCHING_MODES = ("puct", "gumbel")
 """Modes of a network, and those that take a number of simulations."""
 
@@ -91,21 +96,27 @@ class Player(Protocol):
 
 def check(word: str) -> None:
     """Raise ValueError unless the word names a player; nothing is loaded."""
+    shown = repr(cli.shortened(word))
     name, _, number = word.partition(":")
     if name in SEARCHES:
-        if not number.isdecimal() or int(number) < 1:
-            raise ValueError(f"player {word!r}: {name}:N needs a whole number of simulations from 1")
+        from distill.search.teacher import MOST_SIMULATIONS
+
+        _check_simulations(shown, name, number, MOST_SIMULATIONS)
     elif word not in ("random", "punisher", "solver"):
-        folder, _, mode = word.partition("@")
-        if not Path(folder).exists():
-            raise ValueError(f"player {word!r} is unknown and no such folder; players are {NAMES}")
+        network, _, mode = word.partition("@")
+        if run_folder.find(network) is None:
+            raise ValueError(f"player {shown} is unknown and no such path; {run_folder.names()}; players are {NAMES}")
         search, _, number = mode.partition(":")
         if search in SEARCHING_MODES:
-            if not number.isdecimal() or not 1 <= int(number) <= MOST_SIMULATIONS:
-                raise ValueError(f"player {word!r}: {search}:N needs a whole number from 1 to {MOST_SIMULATIONS:,}")
+            _check_simulations(shown, search, number, MOST_GUIDED)
         elif mode and mode not in MODES:
             modes = ", ".join([*MODES, *(f"{search}:N" for search in SEARCHING_MODES)])
-            raise ValueError(f"player {word!r}: unknown mode {mode!r}; modes are {modes}")
+            raise ValueError(f"player {shown}: unknown mode {cli.shortened(mode)!r}; modes are {modes}")
+
+
+def _check_simulations(player: str, search: str, number: str, most: int) -> None:
+    if not re.fullmatch("[0-9]{1,9}", number) or not 1 <= int(number) <= most:
+        raise ValueError(f"player {player}: {search}:N needs a whole number of simulations from 1 to {most:,}")
 
 
 def make(word: str, workers: int = 1) -> Player:
@@ -125,17 +136,17 @@ def make(word: str, workers: int = 1) -> Player:
 
         settings = SearchSettings(simulations=int(number), **SEARCHES[name])
         return SearchPlayer(name=word, settings=settings, workers=workers)
-    folder, _, mode = word.partition("@")
-    from distill import nets
-
+    network, _, mode = word.partition("@")
+    folder = run_folder.find(network)
+    assert folder is not None  # checked above
     nets.start_backend()
-    from distill.nets import run_folder, saved
+    from distill.nets import saved
 
     shown = word.replace("/@", "@").rstrip("/")
     search, _, number = mode.partition(":")
     if search in SEARCHING_MODES:
-        return guided(shown, saved.load_core(run_folder.network_file(Path(folder))), search, int(number))
-    return NetworkPlayer(name=shown, predict=saved.load(Path(folder)), mode=mode or "policy")
+        return guided(shown, saved.load_core(run_folder.network_file(folder)), search, int(number))
+    return NetworkPlayer(name=shown, predict=saved.load(folder), mode=mode or "policy")
 
 
 def guided(name: str, core: keras.Model, root: str, simulations: int) -> GuidedPlayer:

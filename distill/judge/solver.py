@@ -26,11 +26,10 @@ from numpy.typing import ArrayLike, NDArray
 from distill.cli import UserError
 from distill.data.benchmark import FULL_COLUMN
 from distill.game.rules import CELLS, COLUMNS, ROWS, Position
+from distill.provenance import install_line
 
 HIGHEST = 22
 """The score of a win is this less the winner's stones at the end."""
-
-INSTALL = 'python -m pip install "bitbully>=0.0.70"'
 
 
 class Solver:
@@ -44,7 +43,7 @@ class Solver:
             import bitbully
         except ImportError:
             raise UserError(
-                f"this needs the solver, an optional package under the AGPL; to install it: {INSTALL}"
+                f"this needs the solver, an optional package under the AGPL; to install it: {install_line('solver')}"
             ) from None
         self._new_board: Callable[[Any], Any] = bitbully.Board
         self._agent = bitbully.BitBully()

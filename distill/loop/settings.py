@@ -22,7 +22,9 @@ class SelfPlayConfig(SelfPlaySettings):
         "gumbel", "how the root spends them: by score and noise, or Gumbel draws with sequential halving"
     )
     arch: nets.Arch = cli.setting("column", "the network, where it starts from nothing")
-    init: Path | None = cli.setting(None, "the network to start from: a run's folder or a .keras file; none: nothing")
+    init: Path | None = cli.setting(
+        None, "the network to start from: a run's folder, a .keras file or a name; none: nothing"
+    )
     iterations: int = cli.setting(10_000, "rounds of self-play, training and arena")
     games: int = cli.setting(400, "games of an iteration, or with --games-only in all")
     games_only: bool = cli.setting(False, "play with --init as it is, and train nothing")

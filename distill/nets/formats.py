@@ -20,6 +20,7 @@ from pathlib import Path
 
 import keras
 
+from distill import provenance
 from distill.cli import UserError
 from distill.nets import comparison, heads, saved
 
@@ -89,7 +90,7 @@ def check_installed(name: str) -> None:
     wanted = FORMATS[name]
     if missing := [module for module in wanted.modules if importlib.util.find_spec(module) is None]:
         raise UserError(
-            f'the format {name} needs {", ".join(missing)}; to install it: pip install "distill[{wanted.extra}]"'
+            f"the format {name} needs {', '.join(missing)}; to install it: {provenance.install_line(wanted.extra)}"
         )
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,10 @@ CONFIG, RUN, METRICS = "config.json", "run.json", "metrics.json"
 """The settings as `--config` reads them; what the run is; its result, written last: with it the run is finished."""
 BEST, LAST = "best.keras", "last.keras"
 """The network with the smallest loss on validation boards, and the latest one."""
+EXPORTED = "saved_model/1/saved_model.pb"
+"""The exported network in a run's folder."""
+REFERENCE = "reference"
+"""The folder in `models/` of the networks that ship."""
 
 
 def claim(out: Path, settings: Mapping[str, Any], identity: Mapping[str, Any]) -> None:
@@ -51,8 +56,47 @@ def claim(out: Path, settings: Mapping[str, Any], identity: Mapping[str, Any]) -
     write_json(out / RUN, about)
 
 
-def network_file(path: Path) -> Path:
-    """The `.keras` file that a path means: itself, or the best network of a run's folder. Raises UserError."""
+def places(models: Path | None = None) -> list[Path]:
+    """Folders in which networks are looked for by name: `models`, none: the working directory's, and what ships."""
+    shipped = provenance.shipped(f"models/{REFERENCE}")
+    return [models or Path("models"), *([shipped.parent] if shipped else [])]
+
+
+def networks(folders: Sequence[Path], holding: Sequence[str] = (BEST, EXPORTED)) -> dict[str, Path]:
+    """Name → folder of every network below these folders that holds one of the named files.
+
+    A name is the path below the folder, such as `cnn` or `reference/column`; of equal names the first is taken.
+    """
+    found: dict[str, Path] = {}
+    for top in folders:
+        for folder in (*sorted(top.glob("*")), *sorted(top.glob(f"{REFERENCE}/*"))):
+            if any((folder / file).is_file() for file in holding):
+                found.setdefault(folder.relative_to(top).as_posix(), folder)
+    return found
+
+
+def called(name: str, known: Mapping[str, Path]) -> Path | None:
+    """The folder that a name means among `networks`; the name of one that ships need not begin with `reference/`."""
+    return known.get(name) or known.get(f"{REFERENCE}/{name}")
+
+
+def find(word: str | Path) -> Path | None:
+    """What a user's word for a network means: a path where it is one, else the network of that name; None: neither."""
+    if os.path.exists(word):  # unlike Path's, False for a word that is too long to be a path
+        return Path(word)
+    return called(str(word).rstrip("/"), networks(places()))
+
+
+def names() -> str:
+    """The networks that have a name here, for a message."""
+    return f"networks by name are {', '.join(networks(places())) or 'none'}"
+
+
+def network_file(word: str | Path) -> Path:
+    """The `.keras` file that a user's word means: itself, or the best network of a run's folder. Raises UserError."""
+    path = find(word)
+    if path is None:
+        raise cli.UserError(f"{cli.shortened(word)}: no such path, and no network of that name; {names()}")
     file = path / BEST if path.is_dir() else path
     if file.suffix != ".keras" or not file.is_file():
         raise cli.UserError(f"{path}: {'no model in this folder' if path.is_dir() else 'no such .keras file'}")

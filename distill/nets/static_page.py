@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import importlib.metadata
 import importlib.util
 import json
 import os
@@ -143,10 +142,4 @@ def _add_licences(folder: Path) -> None:
     package = Path(spec.submodule_search_locations[0])
     for source, name in (("LICENSE", "onnxruntime-web.txt"), ("ThirdPartyNotices.txt", "onnxruntime-web-notices.txt")):
         shutil.copyfile(package / source, folder / name)
-    shutil.copyfile(_own_licence(), folder / "distill.txt")
-
-
-def _own_licence() -> Path:
-    """A checkout has it at its top, an installed package among its metadata."""
-    installed = (file for file in importlib.metadata.files("distill") or () if file.name == "LICENSE")
-    return next((Path(str(file.locate())) for file in installed), provenance.ROOT / "LICENSE")
+    shutil.copyfile(provenance.licence(), folder / "distill.txt")

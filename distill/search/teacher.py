@@ -33,6 +33,12 @@ SEARCH_VERSION = 1
 LANES = 32
 """Searches in flight: enough to fill the vectors and hide memory latency, small enough for the caches."""
 
+MOST_SIMULATIONS = 10_000_000
+"""Of one search."""
+
+MOST_NODES = 2**25
+"""Nodes that all searches in flight may have room for: 4 GiB of addresses, of which they fill about a quarter."""
+
 CHECK_EVERY = 250
 """Simulations between two looks at whether a search is already decided (`savings` "exact")."""
 
@@ -55,7 +61,8 @@ class SearchSettings:
     )
 
     def __post_init__(self) -> None:
-        check(1 <= self.simulations <= 10_000_000, "simulations", self.simulations, "from 1 to 10,000,000")
+        most = f"from 1 to {MOST_SIMULATIONS:,}"
+        check(1 <= self.simulations <= MOST_SIMULATIONS, "simulations", self.simulations, most)
         check(1 <= self.votes <= 100, "votes", self.votes, "from 1 to 100")
         check(self.votes * self.simulations < 2**31, "votes", self.votes, "fewer than 2^31 / simulations")
         check(0 <= self.exploration <= 100, "exploration", self.exploration, "from 0 to 100")
@@ -151,7 +158,8 @@ def play(
         result=np.zeros(games, np.int8),
     )
     record.current[:, 0], record.mask[:, 0] = current, mask
-    forest = tree.new_forest(max(1, min(lanes, games)), settings.simulations, settings.exploration)
+    lanes = max(1, min(lanes, games, MOST_NODES // settings.simulations))
+    forest = tree.new_forest(lanes, settings.simulations, settings.exploration)
     _play(
         forest,
         draws,

@@ -24,6 +24,7 @@ from distill.game.mixing import mix
 from distill.game.rules import EMPTY, Position
 from distill.judge import players
 from distill.judge.solver import Solver
+from distill.nets import run_folder
 from distill.web import work
 from distill.web.messages import Card, Catalogue, Opinion, RequestError
 
@@ -66,13 +67,9 @@ class Roster:
         self._loaded: dict[tuple[Path, int], work.Batcher] = {}
 
     def models(self) -> dict[str, Path]:
-        """Name → folder of every exported model there is now; of equal names the first folder's."""
-        found: dict[str, Path] = {}
-        for folder in self.folders:
-            for model in (*sorted(folder.glob("*/saved_model")), *sorted(folder.glob("reference/*/saved_model"))):
-                if _weights(model).is_file():
-                    found.setdefault(model.parent.relative_to(folder).as_posix(), model)
-        return found
+        """Name → `saved_model` folder of every exported model there is now; of equal names the first folder's."""
+        found = run_folder.networks(self.folders, (run_folder.EXPORTED,))
+        return {name: folder / "saved_model" for name, folder in found.items()}
 
     def catalogue(self) -> Catalogue:
         """Everybody who can be asked now."""
@@ -151,10 +148,10 @@ class Roster:
 
     def _model(self, word: str) -> Path | None:
         """The folder of a model that was found; folders are searched again only where it is new, or gone."""
-        model = self._found.get(word)
+        model = run_folder.called(word, self._found)
         if model is None or not _weights(model).is_file():
             self._found = self.models()
-            model = self._found.get(word)
+            model = run_folder.called(word, self._found)
         return model
 
     def _batcher(self, model: Path) -> work.Batcher:

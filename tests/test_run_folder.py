@@ -1,0 +1,62 @@
+"""How a user names a network. Properties:
+
+- a word that is a path is that path, whatever else has the name;
+- else a name is looked for in `models/` of the working directory, then among the networks that ship, which need not say
+  `reference/`; a slash at its end, as shells complete it, changes nothing;
+- a folder counts where it holds a network, exported or not;
+- a name cannot lead out of these folders, and one that nobody has is refused with the names there are.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from distill import provenance
+from distill.cli import UserError
+from distill.nets import run_folder
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory with `models/`, besides the networks that ship."""
+    for file in ("mine/best.keras", "exported/saved_model/1/saved_model.pb", "evaluation/report.md"):
+        (tmp_path / "models" / file).parent.mkdir(parents=True)
+        (tmp_path / "models" / file).touch()
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_name_is_looked_for_here_and_then_among_what_ships(here: Path) -> None:
+    reference = provenance.shipped("models/reference")
+    assert reference is not None
+    assert run_folder.find("mine") == Path("models/mine")
+    assert run_folder.find("exported/") == Path("models/exported")
+    for name in ("column", "reference/column", "column/", "reference/column/"):
+        assert run_folder.find(name) == reference / "column"
+    (here / "models" / "column").mkdir()
+    assert run_folder.find("column") == reference / "column"  # nothing is in the one here
+    (here / "models" / "column" / "best.keras").touch()
+    assert run_folder.find("column") == Path("models/column")
+    assert run_folder.find("reference/column") == reference / "column"
+
+
+def test_a_path_goes_before_a_name(here: Path) -> None:
+    (here / "column").mkdir()
+    assert run_folder.find("column") == Path("column")
+    with pytest.raises(UserError, match=r"^column: no model in this folder$"):
+        run_folder.network_file("column")
+    assert run_folder.find(str(here / "models" / "mine")) == here / "models" / "mine"
+
+
+@pytest.mark.parametrize(
+    "word", ["nobody", "evaluation", "", ".hidden", "reference/mine", "../column", "x" * 5000, "a\0b"]
+)
+def test_a_name_that_nobody_has_is_refused_with_those_there_are(word: str, here: Path) -> None:
+    assert run_folder.find(word) is None
+    with pytest.raises(UserError) as caught:
+        run_folder.network_file(word)
+    names = "exported, mine, reference/cnn, reference/column, reference/transformer"
+    assert str(caught.value).endswith(f"no such path, and no network of that name; networks by name are {names}")
+    assert len(str(caught.value)) < 300
