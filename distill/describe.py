@@ -54,13 +54,14 @@ def run(config: DescribeConfig) -> str:
 
 
 def _describe(config: DescribeConfig, folder: Path) -> str:
+    page = config.out or folder / "README.md"
+    data_card.require(page)
     found = games.open_run(folder)
     manifest = schema.read_manifest(folder)
     if not isinstance(manifest.get("identity"), dict):
         raise DataError(f"{folder / schema.MANIFEST}: names no settings of the run")
     counted = census.count(found, threads=config.workers)
     quality, ungraded = _grade(config, folder, counted.rows)
-    page = config.out or folder / "README.md"
     command = _command(config, folder)
     data_card.write(page, found, manifest, counted, quality, ungraded=ungraded, use=config.use, command=command)
     graded = "labels not graded"
