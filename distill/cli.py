@@ -39,6 +39,15 @@ class Interrupted(BaseException):
         self.code = 128 + number
 
 
+_had_its_effect: set[str] = set()
+"""Flags that the line which resumes leaves out; of this process's command, of which there is one at a time."""
+
+
+def had_its_effect(flag: str) -> None:
+    """Say that a flag has done what it does once: who goes on after an interruption must not do it again."""
+    _had_its_effect.add(flag)
+
+
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         print(f"{self.prog}: {message} (--help lists the flags)", file=sys.stderr)
@@ -225,6 +234,7 @@ def main(
     """Parse, run and report one command; the return value is the exit code."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     _print_whatever_the_locale()
+    _had_its_effect.clear()
     try:
         config = parse(config_class, arguments, presets, prog=f"distill {stage}")
     except SystemExit as stop:
@@ -240,7 +250,8 @@ def main(
         print(f"distill {stage}: {where}{error.strerror or error}", file=sys.stderr)
         return 1
     except Interrupted as stop:
-        command = shlex.join(["python", "-m", f"distill.{stage}", *arguments])
+        words = [word for word in arguments if word not in _had_its_effect]
+        command = shlex.join(["python", "-m", f"distill.{stage}", *words])
         print(f"\nstopped by {stop}; to go on: {command}", file=sys.stderr)
         return stop.code
     finally:

@@ -55,6 +55,8 @@ def run(config: DescribeConfig) -> str:
 
 
 def _describe(config: DescribeConfig, folder: Path) -> str:
+    page = config.out or folder / "README.md"
+    data_card.require(page)
     found = games.open_run(folder)
     manifest = schema.read_manifest(folder)
     if not isinstance(manifest.get("identity"), dict):
@@ -62,7 +64,6 @@ def _describe(config: DescribeConfig, folder: Path) -> str:
     counted = census.count(found, threads=config.workers)
     quality, ungraded = _grade(config, folder, counted.rows)
     again, unasked = _ask_again(config, folder)
-    page = config.out or folder / "README.md"
     data_card.write(
         page,
         found,

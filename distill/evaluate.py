@@ -16,15 +16,16 @@ import json
 import math
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from distill import cli, provenance
+from distill import cli, folders, provenance
 from distill.data import benchmark, games
 from distill.data.schema import MANIFEST, read_manifest, write_atomically
 from distill.judge import grading, labels, plots, repeats, report, verdict
@@ -63,6 +64,12 @@ class EvaluateConfig:
                 roster.check(word)
 
 
+FILES = ("metrics.json", "report.md", "by_set.png", "by_ply.png", "confusion.png", "calibration.png")
+"""What an evaluation may replace in a folder of its own, with the pictures of mistakes and labels beside them."""
+
+Pictures = dict[str, Callable[[Path], None]]
+"""By its file's name, what draws a picture into a file."""
+
 PRESETS: dict[str, dict[str, Any]] = {"smoke": {"boards": 20, "label_rows": 50, "agreement_rows": 10}}
 
 
@@ -80,21 +87,29 @@ def run(config: EvaluateConfig) -> str:
     """Grade everybody, print the tables, write the report; the last line says where it is."""
     began = time.monotonic()
     metrics: dict[str, Any] = {"config": cli.as_json(config), "commit": provenance.commit()}
-    page, last = ["# How right every move is"], []
-    folders = [word for word in config.players if _is_data(word)]
-    players = [roster.make(word, config.workers) for word in config.players if word not in folders]
+    page, last, pictures = ["# How right every move is"], list[str](), Pictures()
+    folders.require(config.out, folders.EVALUATION, own=FILES)  # hours before it is written to
+    of_games = [word for word in config.players if _is_data(word)]
+    players = [roster.make(word, config.workers) for word in config.players if word not in of_games]
     if players:
-        last.append(_grade_players(config, players, metrics, page))
-    for word in folders:
-        last.append(_grade_labels(config, Path(word), metrics, page))
+        last.append(_grade_players(config, players, metrics, page, pictures))
+    for word in of_games:
+        last.append(_grade_labels(config, Path(word), metrics, page, pictures))
         _compare_labels(config, Path(word), players, metrics, page)
     metrics["seconds"] = round(time.monotonic() - began, 1)
-    write_atomically(config.out / "metrics.json", (json.dumps(plain(metrics), indent=1) + "\n").encode())
-    write_atomically(config.out / "report.md", ("\n\n".join(page) + "\n").encode())
+    with folders.locked(config.out, wait=True):  # for the moment that another one needs to write its own
+        folders.require(config.out, folders.EVALUATION, own=FILES)
+        # First what tells whose folder it is: killed after it, another evaluation may write here.
+        write_atomically(config.out / "metrics.json", (json.dumps(plain(metrics), indent=1) + "\n").encode())
+        for name, draw in pictures.items():
+            draw(config.out / name)
+        write_atomically(config.out / "report.md", ("\n\n".join(page) + "\n").encode())
     return f"{' · '.join(last)} · {config.out / 'report.md'}"
 
 
-def _grade_players(config: EvaluateConfig, players: Sequence[Player], metrics: dict[str, Any], page: list[str]) -> str:
+def _grade_players(
+    config: EvaluateConfig, players: Sequence[Player], metrics: dict[str, Any], page: list[str], pictures: Pictures
+) -> str:
     boards = benchmark.read(config.benchmark, half=config.half, sets=config.sets or None)
     if config.boards:
         boards = grading.sample(boards, config.boards, config.seed)
@@ -126,16 +141,15 @@ def _grade_players(config: EvaluateConfig, players: Sequence[Player], metrics: d
     page += ["## The answers themselves", report.answers(verdicts), report.empty_board(verdicts)]
     page += ["![calibration](calibration.png)", "![confusion](confusion.png)"]
 
-    plots.plot_by_set(config.out / "by_set.png", {one.name: one.sets for one in verdicts}, uniform)
-    plots.plot_by_ply(config.out / "by_ply.png", {one.name: one.plies for one in verdicts})
-    plots.plot_confusion(config.out / "confusion.png", boards, everybody)
-    plots.plot_calibration(
-        config.out / "calibration.png",
-        {one.name: one.policy_calibration for one in verdicts if one.policy_calibration},
-        {one.name: one.value_calibration for one in verdicts if one.value_calibration},
-    )
+    policies = {one.name: one.policy_calibration for one in verdicts if one.policy_calibration}
+    values = {one.name: one.value_calibration for one in verdicts if one.value_calibration}
+    sets, plies = {one.name: one.sets for one in verdicts}, {one.name: one.plies for one in verdicts}
+    pictures["by_set.png"] = lambda file: plots.plot_by_set(file, sets, uniform)
+    pictures["by_ply.png"] = lambda file: plots.plot_by_ply(file, plies)
+    pictures["confusion.png"] = lambda file: plots.plot_confusion(file, boards, everybody)
+    pictures["calibration.png"] = lambda file: plots.plot_calibration(file, policies, values)
     for number, graded in enumerate(everybody, start=1):
-        plots.plot_mistakes(config.out / f"mistakes_{number}.png", boards, graded)
+        pictures[f"mistakes_{number}.png"] = partial(plots.plot_mistakes, boards=boards, graded=graded)
         page += [f"## Worst mistakes of {graded.name}", f"![mistakes](mistakes_{number}.png)"]
         page.append(report.mistakes(boards, graded))
     best = max(verdicts, key=lambda one: one.sets[main[0]]["exact"].mean)
@@ -143,7 +157,9 @@ def _grade_players(config: EvaluateConfig, players: Sequence[Player], metrics: d
     return f"{best.name} is best on {main[0]}: {exact} % exact, {keeps} % class"
 
 
-def _grade_labels(config: EvaluateConfig, folder: Path, metrics: dict[str, Any], page: list[str]) -> str:
+def _grade_labels(
+    config: EvaluateConfig, folder: Path, metrics: dict[str, Any], page: list[str], pictures: Pictures
+) -> str:
     rows = config.label_rows or int(read_manifest(folder)["rows"])
     with cli.Progress(rows, "boards") as progress:
         quality = labels.grade_labels(folder, config.label_rows, config.seed, config.workers, progress.advance)
@@ -151,7 +167,7 @@ def _grade_labels(config: EvaluateConfig, folder: Path, metrics: dict[str, Any],
     text = report.label_tables(str(folder), quality)
     print(f"{text}\n")
     picture = f"labels_{len(metrics['labels'])}.png"
-    plots.plot_by_ply(config.out / picture, {str(folder): quality.by_ply})
+    pictures[picture] = lambda file: plots.plot_by_ply(file, {str(folder): quality.by_ply})
     page += [f"## Labels of {folder}", text, f"![labels by ply]({picture})"]
     return f"labels of {folder}: {report.percent(quality.exact)} % exact, {report.percent(quality.keeps)} % class"
 

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from distill import cli, nets, provenance
+from distill import cli, folders, nets, provenance
 from distill.nets import run_folder
 
 FORMATS = ("savedmodel", "litert", "onnx")
@@ -64,13 +64,17 @@ def run(config: ExportConfig) -> str:
     if config.web:
         from distill.nets.static_page import write_static_page
 
-        write_static_page(config.models[0], config.web)
+        with folders.locked(config.web, beside=True):
+            write_static_page(config.models[0], config.web)
         return f"{config.web}: a static page; any file server shows it: python -m http.server --directory {config.web}"
+    networks = [run_folder.network_file(model) for model in config.models]
+    cores = [saved.load_core(network) for network in networks]  # all of them, before anything is written
     lines = []
-    for network in networks:
+    for network, core in zip(networks, cores, strict=True):
         folder = config.out or network.parent
         facts = run_facts.facts_of_run(network.parent)
-        differences = publish.publish(saved.load_core(network), folder, facts, config.others)
+        with folders.locked(folder):
+            differences = publish.publish(core, folder, facts, config.others)
         worst = max(differences.values())
         lines.append(
             f"{folder / publish.PLACE}: {', '.join(differences)}; largest difference from the network {worst:.1e}"

@@ -15,10 +15,10 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from distill import cli
+from distill import cli, folders
 from distill.cli import check, setting
 from distill.data import mapping, schema, shards
-from distill.data.places import Folder, Place, place_of
+from distill.data.places import Place, place_of
 from distill.data.schema import DataError, Shard
 from distill.data.shards import RunSettings
 from distill.search import teacher
@@ -58,11 +58,12 @@ class GenerateConfig(RunSettings):
 def run(config: GenerateConfig) -> str:
     """Make what is missing of the run, or of one part of it, then the manifest once nothing is missing."""
     place = place_of(config.out)
-    if isinstance(place, Folder) and place.path.exists() and not place.path.is_dir():
-        raise cli.UserError(f"{place}: is a file; --out names a folder")
     is_part = config.shard_index is not None
     with shards.locked(place, shared=is_part):
+        shards.require(place, folders.TEACHER_GAMES)
         if config.restart:
+            if config.cluster:
+                mapping.check_cluster(config.cluster)
             shards.delete(place)
         games = max(config.games, _finished_games(config, place))
         indices = range(shards.shard_count(games, config.shard_games))[config.shard_index :: config.num_shards]

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -31,7 +30,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from distill import cli, nets
+from distill import cli, folders, nets
 from distill.data import schema
 from distill.game.rules import CELLS
 from distill.judge import players as roster
@@ -139,14 +138,21 @@ class State:
 def run(config: ReinforceConfig) -> str:
     """Train one network; returns the line that says where it is and how often it beats the punisher."""
     nets.start_backend()
-    from distill.nets import publish, saved, training
+    from distill.nets import training
 
     training.make_repeatable(config.seed)
     core = _network(config)
     out = config.out or Path("models") / f"{core.name}-reinforce"
-    if config.restart:
-        _clear(out)
-    run_folder.claim(out, cli.as_json(dataclasses.replace(config, restart=False)), _identity(config, core))
+    with folders.locked(out):
+        return _run(config, core, out)
+
+
+def _run(config: ReinforceConfig, core: keras.Model, out: Path) -> str:
+    from distill.nets import publish, saved
+
+    claim = _claim(config, core, out)
+    claim.check()
+    claim.begin()
     if (out / run_folder.METRICS).is_file():
         metrics = json.loads((out / run_folder.METRICS).read_text(encoding="utf-8"))
         return f"{_result(out, metrics)} (finished before, nothing to do; --restart begins anew)"
@@ -187,13 +193,18 @@ def _identity(config: ReinforceConfig, core: keras.Model) -> dict[str, Any]:
     return identity
 
 
-def _clear(out: Path) -> None:
+def _claim(config: ReinforceConfig, core: keras.Model, out: Path) -> run_folder.Claim:
+    """The run's claim to its folder."""
     from distill.nets import checkpoint, history
 
-    own = (run_folder.CONFIG, run_folder.RUN, run_folder.METRICS, checkpoint.FILE, run_folder.BEST, *history.FILES)
-    for name in own:
-        path = out / name
-        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+    return run_folder.Claim(
+        out=out,
+        kind=folders.REINFORCE,
+        own=(run_folder.METRICS, checkpoint.FILE, run_folder.BEST, *history.FILES),
+        settings=cli.as_json(dataclasses.replace(config, restart=False)),
+        identity=_identity(config, core),
+        restart=config.restart,
+    )
 
 
 def train(core: keras.Model, config: ReinforceConfig, out: Path) -> State:

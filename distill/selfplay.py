@@ -16,11 +16,13 @@ where it was with the same command: from the last shard, the last trained iterat
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from distill import cli, nets
+from distill import cli, folders, nets
 from distill.data import shards
 from distill.loop import files, iteration
 from distill.loop.files import Metrics
@@ -34,14 +36,17 @@ def run(config: SelfPlayConfig) -> str:
         return _only_play(config)
     out = config.out or Path("models/selfplay")
     with shards.locked(out):
+        claim = files.claim(out, config)
+        claim.check()
         begins = config.restart or not (out / files.INITIAL).is_file()
         given = iteration.given_network(config) if begins else None  # what is wrong shows before anything is written
-        files.claim(out, config)
+        boards = iteration.judged_boards(config)
+        claim.begin()
         finished = files.finished_iterations(out)
         if len(finished) >= config.iterations:
             return f"{_result(out, finished)} (finished before, nothing to do; --iterations goes on)"
         began = time.monotonic()
-        loop = iteration.start(config, out, finished, given)
+        loop = iteration.start(config, out, finished, given, boards)
         while len(finished) < config.iterations:
             if config.minutes is not None and finished and time.monotonic() - began > 60 * config.minutes:
                 break
@@ -59,11 +64,15 @@ def _only_play(config: SelfPlayConfig) -> str:
     from distill.nets import run_folder, saved
 
     out = config.out or Path("data/selfplay")
-    if config.restart and out.is_dir():
-        shards.delete(out)
     core = saved.load_core(run_folder.network_file(config.init or Path()))
-    run_folder.write_json(out / files.CONFIG, cli.as_json(config))
-    manifest = iteration.play(config, core, iteration.evaluator(config, core), out)
+    plays = iteration.evaluator(config, core)
+    with shards.locked(out):
+        shards.require(out, folders.NETWORK_GAMES)
+        if config.restart:
+            shards.delete(out)
+        settings = cli.as_json(dataclasses.replace(config, restart=False))
+        begins = functools.partial(run_folder.write_json, out / files.CONFIG, settings)
+        manifest = iteration.play(config, core, plays, out, begins)
     return f"{out}: {manifest['games']:,} games, {manifest['rows']:,} rows"
 
 

@@ -12,7 +12,6 @@ run without its games is left out with a line that says so.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import shlex
@@ -23,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from distill import cli
+from distill import cli, folders
 from distill.data import benchmark, games, schema
 from distill.data.schema import MANIFEST, write_atomically
 from distill.judge import grading, players, study, study_page, study_recipe
@@ -126,16 +125,14 @@ def _train(config: StudyConfig, recipe: Recipe, tier: Tier, name: str, seed: int
     flags += ["--data", str(folder), "--out", str(out)]
     if (out / METRICS).is_file() and _json(out / RECORD).get("train") == flags:
         return "done"
-    out.mkdir(parents=True, exist_ok=True)
-    with (out / ".lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            cli.say(f"{name} left out: another process trains in {out}")
-            return "left out"
-        # The lock goes to the trainer as well, which outlives this process where only this one is killed.
-        if _command("train", flags, lock.fileno()):
-            return "failed"
+    try:
+        with folders.locked(out):  # the trainer takes it in a moment, and holds it where only this process is killed
+            pass
+    except cli.UserError:
+        cli.say(f"{name} left out: another process trains in {out}")
+        return "left out"
+    if _command("train", flags):
+        return "failed"
     games_of_run = games.open_run(folder)
     record = {"train": flags, "games": games_of_run.games, "rows": games_of_run.rows}
     write_atomically(out / RECORD, (json.dumps(record, indent=1) + "\n").encode())
@@ -146,13 +143,11 @@ def _run_folder(config: StudyConfig, name: str, seed: int) -> Path:
     return config.out / f"tier{config.tier}" / f"{name}-seed{seed}"
 
 
-def _command(stage: str, flags: Sequence[str], *kept_open: int) -> int:
+def _command(stage: str, flags: Sequence[str]) -> int:
     """Run another command to its end and return its exit code; interrupted, so is it."""
     cli.say(f"$ {shlex.join(['python', '-m', f'distill.{stage}', *flags])}")
     # A session of its own: Ctrl-C reaches this process alone, which hands it on below, once.
-    child = subprocess.Popen(
-        [sys.executable, "-m", f"distill.{stage}", *flags], pass_fds=kept_open, start_new_session=True
-    )
+    child = subprocess.Popen([sys.executable, "-m", f"distill.{stage}", *flags], start_new_session=True)
     try:
         return child.wait()
     except BaseException:

@@ -11,23 +11,22 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from distill import cli, nets, provenance
+from distill import cli, folders, nets, provenance
 from distill.data import schema, tables
 from distill.nets import run_folder
 from distill.nets.recipe import Recipe
-from distill.nets.run_folder import BEST, CONFIG, LAST, METRICS, RUN
+from distill.nets.run_folder import BEST, LAST, METRICS, Claim
 
 if TYPE_CHECKING:
     import keras
 
-OWN_FILES = (CONFIG, RUN, METRICS, "checkpoint.npz", BEST, LAST, "history.csv", "curves.png", "events")
-"""What a run leaves in its folder beside the exported model, which stays until another takes its place."""
+OWN_FILES = (METRICS, "checkpoint.npz", BEST, LAST, "history.csv", "curves.png", "events")
+"""What a restart deletes, in this order; the exported model stays until another takes its place."""
 
 PLACES = ("init", "out", "data", "prepared", "export", "restart")
 """Settings that say where things lie and what is written; the weights do not depend on them."""
@@ -83,26 +82,34 @@ def run(config: TrainConfig) -> str:
     out = config.out or Path("models") / config.arch
     given = _given_network(config)  # before anything is written
     prepared = _prepare(config)
-    if config.restart:
-        _clear(out)
-    _claim(out, config, prepared)
-    if (out / METRICS).is_file():
+    with folders.locked(out):
+        return _run(config, out, given, prepared)
+
+
+def _run(config: TrainConfig, out: Path, given: keras.Model | None, prepared: tables.Prepared) -> str:
+    claim = _claim(out, config, prepared)
+    claim.check()
+    if not config.restart and (out / METRICS).is_file():
         try:
             result = _result(out, json.loads((out / METRICS).read_text(encoding="utf-8")))
         except (ValueError, KeyError, TypeError):
             raise cli.UserError(f"{out / METRICS}: cannot be read; --restart begins anew") from None
         return f"{result} (finished before, nothing to do; --restart begins anew)"
 
-    source, rows = _validation_rows(config)  # before the long part: what is wrong with them shows now
+    source, rows = _validation_rows(config)
+    learned, held_out = (tables.load(prepared.folder, split) for split in (tables.TRAINING, tables.VALIDATION))
     nets.start_backend()
     from distill.nets import agreement, publish, saved, training
 
     training.make_repeatable(config.seed)
     core = nets.build(config.arch, config.value_head)
     if given is not None:
-        core.set_weights(given.get_weights())
-    learned = tables.load(prepared.folder, tables.TRAINING)
-    state = training.fit(core, learned, tables.load(prepared.folder, tables.VALIDATION), config, out)
+        try:
+            core.set_weights(given.get_weights())
+        except ValueError:
+            raise cli.UserError(f"{config.init}: a {config.arch} of another shape than this distill makes") from None
+    claim.begin()  # nothing that was given can be wrong any more
+    state = training.fit(core, learned, held_out, config, out)
 
     best = saved.load_core(out / BEST)
     metrics = {
@@ -135,13 +142,20 @@ def _prepare(config: TrainConfig) -> tables.Prepared:
     )
 
 
-def _claim(out: Path, config: TrainConfig, prepared: tables.Prepared) -> None:
-    """Write the run's settings into its folder, or check that they are the ones found there. Raises UserError."""
+def _claim(out: Path, config: TrainConfig, prepared: tables.Prepared) -> Claim:
+    """The run's claim to its folder."""
     settings = cli.as_json(dataclasses.replace(config, restart=False))
     identity = {name: value for name, value in settings.items() if name not in PLACES}
     identity["prepared data"] = prepared.manifest["prepared"]
     identity["init"] = schema.file_hash(run_folder.network_file(config.init)) if config.init else None
-    run_folder.claim(out, settings, identity)
+    return Claim(
+        out=out,
+        kind=folders.TRAINING,
+        own=OWN_FILES,
+        settings=settings,
+        identity=identity,
+        restart=config.restart,
+    )
 
 
 def _given_network(config: TrainConfig) -> keras.Model | None:
@@ -157,12 +171,6 @@ def _given_network(config: TrainConfig) -> keras.Model | None:
         kind = f"a {given.name} {'with' if heads.has_value(given) else 'without'} a value head"
         raise cli.UserError(f"{config.init}: {kind}; --arch and --value-target must ask for the same")
     return given
-
-
-def _clear(out: Path) -> None:
-    for name in OWN_FILES:
-        path = out / name
-        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
 
 
 def _validation_rows(config: TrainConfig) -> tuple[str, tables.RawRows]:

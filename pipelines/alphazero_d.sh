@@ -10,16 +10,15 @@ cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 source pipelines/setup.sh
 
 model=models/alphazero-d
-small=()
 if [ "${1:-}" = small ]; then
   shift
   model=models/alphazero-d-small
-  small=(--simulations 32 --games 60 --shard-games 20 --arena-games 20 --iterations 3 --train-boards 4096)
+  set -- --simulations 32 --games 60 --shard-games 20 --arena-games 20 --iterations 3 --train-boards 4096 "$@"
 fi
 
 set_up solver
 
 say 'self-play, training and arena, again and again'
-"$python" -m distill.selfplay --preset d --out "$model" "${small[@]}" "$@"
+"$python" -m distill.selfplay --preset d --out "$model" "$@"
 say 'every move of the network, alone and with its search, against perfect play'
 "$python" -m distill.evaluate "$model" "$model@puct:50" random uct:100 --boards 200 --out "$model/evaluation"

@@ -18,16 +18,15 @@ case $preset in
 esac
 [ "$#" = 0 ] || shift
 model=models/alphazero-$preset
-small=()
 if [ "${1:-}" = small ]; then
   shift
   model=$model-small
-  small=(--simulations 32 --iterations 5)
+  set -- --simulations 32 --iterations 5 "$@"
 fi
 
 set_up solver
 
 say 'self-play and training, again and again'
-"$python" -m distill.selfplay --preset "$preset" --out "$model" "${small[@]}" "$@"
+"$python" -m distill.selfplay --preset "$preset" --out "$model" "$@"
 say 'every move of the network, alone and with its search, against perfect play'
 "$python" -m distill.evaluate "$model" "$model@puct:50" random uct:100 --boards 200 --out "$model/evaluation"

@@ -14,16 +14,15 @@ source pipelines/setup.sh
 start=$1
 shift
 model=models/improved
-small=()
 if [ "${1:-}" = small ]; then
   shift
   model=models/improved-small
-  small=(--simulations 16 --games 100 --arena-games 20 --iterations 2 --train-boards 4096)
+  set -- --simulations 16 --games 100 --arena-games 20 --iterations 2 --train-boards 4096 "$@"
 fi
 
 set_up solver
 
 say 'self-play, training and arena, again and again'
-"$python" -m distill.selfplay --preset improve --init "$start" --out "$model" "${small[@]}" "$@"
+"$python" -m distill.selfplay --preset improve --init "$start" --out "$model" "$@"
 say 'before and after: every move against perfect play, without search'
 "$python" -m distill.evaluate "$start" "$model" --out "$model/evaluation"

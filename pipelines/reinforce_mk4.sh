@@ -12,12 +12,12 @@ distilled=models/column # what `python -m distill.train --arch column` makes
 case ${1:-full} in
   full)
     suffix=''
-    from_nothing=() # the defaults: half a million games
+    from_nothing=(--preset published) # half a million games
     from_distilled=(--steps 200)
     ;;
   small)
     suffix=-small
-    from_nothing=(--steps 40 --measure-every 10 --final-games 1000)
+    from_nothing=(--preset published --steps 40 --measure-every 10 --final-games 1000)
     from_distilled=(--steps 20 --measure-every 10 --final-games 1000)
     ;;
   *) fail "no such size: $1 (nothing, or small)" ;;
@@ -27,7 +27,7 @@ set_up solver # the environment that quickstart.sh makes
 SECONDS=0
 
 say '1/3  Mk4 plays itself, from nothing; its win rate is measured against random and punisher'
-"$python" -m distill.reinforce --preset published "${from_nothing[@]}" --out "models/mk4-reinforce$suffix"
+"$python" -m distill.reinforce "${from_nothing[@]}" --out "models/mk4-reinforce$suffix"
 players=("models/mk4-reinforce$suffix")
 if [ -e "$distilled/best.keras" ]; then
   say "2/3  the same from $distilled, with smaller steps and bonus: it has much to lose"

@@ -95,12 +95,12 @@ print(hashlib.sha256("\0".join([*text, *sys.argv[1:], str(pathlib.Path.cwd()), s
 # Chromium for the tests of the page: installs Debian's where there is none and root may be had. Without it those
 # tests fail and say so; everything else runs.
 set_up_browser() {
-  local name as_root=()
+  local name as_root=''
   for name in "${CHROMIUM:-chromium}" chromium chromium-browser google-chrome; do
     ! command -v "$name" >/dev/null || return 0
   done
-  if [ "$EUID" != 0 ]; then as_root=(sudo -n); fi
+  [ "$EUID" = 0 ] || as_root='sudo -n'
   say 'installing chromium, for the tests of the page'
-  { "${as_root[@]}" apt-get update && "${as_root[@]}" apt-get install --yes --no-install-recommends chromium; } \
+  { $as_root apt-get update && $as_root apt-get install --yes --no-install-recommends chromium; } \
     >.venv/chromium.log 2>&1 || say "chromium cannot be installed here (.venv/chromium.log): the tests of the page will fail"
 }

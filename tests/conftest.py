@@ -35,7 +35,8 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "config.json").write_text(json.dumps({"arch": "column", "target": "visits", "minutes": None}))
     (folder / ".saved_model.killed").mkdir()
     (folder / "saved_model").mkdir()
-    (folder / "saved_model" / "older").touch()
+    for name in ("older", "SHA256SUMS"):
+        (folder / "saved_model" / name).touch()
     assert export.main([str(folder), "--formats", "onnx,savedmodel,litert"]) == 0
     return folder
 

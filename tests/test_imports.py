@@ -25,7 +25,7 @@ import distill
 
 PACKAGE = Path(distill.__file__).parent
 ROOMS = ("game", "search", "data", "nets", "judge", "web", "loop")
-SIDE = {"cli", "provenance"}
+SIDE = {"cli", "folders", "provenance"}
 LOOPS = {"selfplay", "reinforce"}
 TRAINING = {"nets.training", "nets.history", "nets.checkpoint", "nets.run_folder", "nets.agreement", "nets.trainee"}
 """Training reads tables of `data/`, to the left of it; the networks and their saved form know the game alone."""

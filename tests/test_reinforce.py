@@ -34,7 +34,7 @@ from network_helpers import (
     tiny_network,
 )
 
-from distill import nets, reinforce
+from distill import folders, nets, reinforce
 from distill.cli import UserError
 from distill.game import encoding, rules
 from distill.judge.match import Pairing, play_games
@@ -282,9 +282,11 @@ def test_a_run_begun_under_the_running_mean_is_not_gone_on_with(run, tmp_path, c
 
 
 def test_a_run_folder_that_cannot_be_read_is_named(tmp_path):
+    (tmp_path / "config.json").write_text('{"entropy": [0, 0], "baseline": "none"}')
     (tmp_path / "run.json").write_text("{}")
+    claim = run_folder.Claim(out=tmp_path, kind=folders.REINFORCE, own=(), settings={}, identity={}, restart=False)
     with pytest.raises(UserError, match=r"run\.json: cannot be read; --restart"):
-        run_folder.claim(tmp_path, {}, {})
+        claim.check()
 
 
 def test_a_run_begins_from_the_network_it_is_given(run, tmp_path, monkeypatch):

@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import shlex
 from pathlib import Path
@@ -19,7 +18,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from distill import cli, generate, study, train
+from distill import cli, folders, generate, study, train
 from distill.data import benchmark
 from distill.judge import grading, players, study_recipe
 from distill.judge import study as verdict
@@ -214,9 +213,7 @@ def test_a_failed_run_is_named_and_the_others_go_on(here, monkeypatch, capsys):
 
 def test_a_run_that_another_process_trains_is_left_out(here, capsys):
     folder = Path("models/study/tier1/few-seed0")
-    folder.mkdir(parents=True)
-    with (folder / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with folders.locked(folder):
         assert run("--do", "train", "--runs", "few") == 0
     said = capsys.readouterr()
     assert f"few left out: another process trains in {folder}" in said.err

@@ -165,6 +165,17 @@ def inspect_shard(place: Place, name: str, expected: Shard | None = None, run: s
     return Inspected(name=name, rows=len(table), violations=violations, metadata=metadata, shard=shard)
 
 
+def identity_in(place: Place, name: str) -> dict[str, Any] | None:
+    """What a shard says of the run it belongs to, its rows unread; None where the file is too damaged to say."""
+    label = f"{place}/{name}"
+    try:
+        with schema.opened(label, place.read(name)) as file:
+            identity = schema.metadata_of(label, file).get("identity")
+    except (DataError, FileNotFoundError):
+        return None
+    return identity if isinstance(identity, dict) else {}
+
+
 def describe(name: str, table: pa.Table, metadata: Mapping[str, Any], sha256: str) -> Shard:
     """A shard's entry for the manifest."""
     return Shard(

@@ -106,21 +106,12 @@ def make_on_cluster(
     (3) of them: DataError names such shards, once all others are made. Every worker must have the versions this process
     has, on which the bytes depend, and must reach the same place: what it wrote is read back from here.
     """
-    try:
-        import distributed
-        from distributed.scheduler import KilledWorker
-    except ImportError:
-        raise UserError(f"--cluster needs the extra cluster: {provenance.install_line('cluster')}") from None
+    client = _connected(address)
+    from distributed.scheduler import KilledWorker
 
     place = place_of(folder)
     if isinstance(place, Folder):
         place = Folder(path=place.path.resolve())  # workers have working directories of their own
-    start: Any = distributed.Client
-    try:
-        client = start(address, timeout=CONNECT_SECONDS, set_as_default=False, name="distill")
-    except (OSError, ValueError) as error:
-        line = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise UserError(f"--cluster {address}: no scheduler answers there ({line})") from None
     suspects, busy = list(tasks), dict[Any, Task]()
     try:
         threads = _threads(client, address)
@@ -146,6 +137,29 @@ def make_on_cluster(
         client.close(timeout=5)
     if suspects:
         raise _killers(folder, suspects, "died again and again (out of memory?)")
+
+
+def check_cluster(address: str) -> None:
+    """Raise UserError where `make_on_cluster` would find no scheduler, no worker, or workers of other versions."""
+    client = _connected(address)
+    try:
+        _threads(client, address)
+    finally:
+        client.close(timeout=5)
+
+
+def _connected(address: str) -> Any:
+    """A client of the scheduler at this address."""
+    try:
+        import distributed
+    except ImportError:
+        raise UserError(f"--cluster needs the extra cluster: {provenance.install_line('cluster')}") from None
+    start: Any = distributed.Client
+    try:
+        return start(address, timeout=CONNECT_SECONDS, set_as_default=False, name="distill")
+    except (OSError, ValueError) as error:
+        line = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise UserError(f"--cluster {address}: no scheduler answers there ({line})") from None
 
 
 def _finished(client: Any, address: str, futures: list[Any]) -> list[Any]:

@@ -26,12 +26,10 @@ nothing merges (`distill.data.parts`), and DuckDB groups a few parts at a time w
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
-import os
+import re
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,11 +41,12 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from distill import provenance
-from distill.cli import Progress
+from distill.cli import Progress, UserError
 from distill.data import games, parts, schema
 from distill.data.games import Columns
 from distill.data.majority import majority
 from distill.data.schema import PREPARED_ROW, TRAINING, VALIDATION
+from distill.folders import locked, swap
 from distill.game import rules
 
 PREPARATION_VERSION = 2
@@ -60,6 +59,8 @@ QUERY_ROWS = 1 << 20
 
 GROUP_ROWS = 1 << 17
 """Rows in each row group of a table."""
+
+_OWN = {*FILES.values(), schema.MANIFEST, "config.json"}
 
 _VOTES = [f"rows_{column}" for column in range(rules.COLUMNS)]
 
@@ -113,14 +114,15 @@ def prepare(
 
     if before := finished():
         return before
+    if folder.exists() and not {entry.name for entry in folder.iterdir()} <= _OWN:
+        raise UserError(f"{folder}: holds files that are no prepared tables; name another folder than {out}")
     games.verify(runs)
-    out.mkdir(parents=True, exist_ok=True)
-    with _locked(out / ".lock"):
+    with locked(out, wait=True):
         if meanwhile := finished():
             return meanwhile
-        for leaving in out.glob(".*.partial"):  # of a killed run: whoever still worked would hold the lock
+        for leaving in filter(_is_partial, out.iterdir()):  # of a killed run: who still worked would hold the lock
             shutil.rmtree(leaving)
-        partial = out / f".{folder.name}.partial"
+        partial, aside = (out / f".{folder.name}{what}.partial" for what in ("", ".old"))
         try:
             (partial / "spill").mkdir(parents=True)
             metadata = {"schema_version": schema.SCHEMA_VERSION, "kind": "tables", "prepared": folder.name}
@@ -136,10 +138,10 @@ def prepare(
                 "versions": provenance.versions("duckdb", "numpy", "pyarrow"),
             }
             schema.write_manifest(partial, manifest)
-            shutil.rmtree(folder, ignore_errors=True)
-            os.replace(partial, folder)
+            swap(partial, folder, aside)
         finally:
             shutil.rmtree(partial, ignore_errors=True)
+            shutil.rmtree(aside, ignore_errors=True)
     return Prepared(folder=folder, manifest=manifest, reused=False)
 
 
@@ -263,9 +265,5 @@ def _digest(value: Any) -> str:
     return hashlib.sha256(schema.canonical_json(value).encode()).hexdigest()
 
 
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Wait until no other process prepares here; the system releases the lock when a process dies."""
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+def _is_partial(path: Path) -> bool:
+    return re.fullmatch(r"\.[0-9a-f]{16}(\.old)?\.partial", path.name) is not None and path.is_dir()

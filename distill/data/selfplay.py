@@ -58,54 +58,59 @@ def make(
     folder: Path,
     *,
     lanes: int = puct.LANES,
+    begins: Callable[[], None] | None = None,
     advance: Callable[[int, int], None] | None = None,
 ) -> dict[str, Any]:
     """Play games 0 to `games` - 1, as far as the folder lacks them; returns the manifest, written last.
 
+    The caller holds the folder (`shards.locked`).
+
     Args:
       network: hash of the network behind `predict`, a part of the run's identity.
       lanes: games side by side, and so the network's batch.
+      begins: called once the folder is known to hold nothing else, before anything is written.
       advance: told how many games and rows have been written, once for each shard, those found there first.
 
-    Raises DataError where the folder holds another run or is being written to. A shard is whole or not there, so a
+    Raises DataError where the folder holds another run. A shard is whole or not there, so a
     killed process loses the games of unfinished shards, which are played again, and no other.
     """
     run = identity(settings, network)
-    with shards.locked(folder):
-        plan = shards.look_through(run, settings.shard_games, games, folder)
-        finished = list(plan.done)
-        if advance:
-            for shard in finished:
-                advance(shard.games, shard.rows)
-        numbers = np.concatenate(
-            [np.zeros(0, np.int64), *(task.index * settings.shard_games + np.arange(task.games) for task in plan.todo)]
-        ).astype(np.int64)
-        left = {task.index: task.games for task in plan.todo}
+    plan = shards.look_through(run, settings.shard_games, games, folder)
+    if begins:
+        begins()
+    finished = list(plan.done)
+    if advance:
+        for shard in finished:
+            advance(shard.games, shard.rows)
+    numbers = np.concatenate(
+        [np.zeros(0, np.int64), *(task.index * settings.shard_games + np.arange(task.games) for task in plan.todo)]
+    ).astype(np.int64)
+    left = {task.index: task.games for task in plan.todo}
 
-        def ended(record: Record, indices: Any) -> None:
-            for index in (numbers[indices] // settings.shard_games).tolist():
-                left[index] -= 1
-                if not left[index]:
-                    shard = _write(settings, run, folder, index, record, numbers)
-                    finished.append(shard)
-                    if advance:
-                        advance(shard.games, shard.rows)
+    def ended(record: Record, indices: Any) -> None:
+        for index in (numbers[indices] // settings.shard_games).tolist():
+            left[index] -= 1
+            if not left[index]:
+                shard = _write(settings, run, folder, index, record, numbers)
+                finished.append(shard)
+                if advance:
+                    advance(shard.games, shard.rows)
 
-        if len(numbers):
-            starts = [shards.opening(settings, int(number)) for number in numbers]
-            puct.play(
-                np.array([start.current for start in starts], np.uint64),
-                np.array([start.mask for start in starts], np.uint64),
-                settings,
-                by_playouts(predict, settings.seed) if settings.leaves == "playout" else predict,
-                seed=settings.seed,
-                games=numbers.tolist(),
-                lanes=lanes,
-                ended=ended,
-            )
-        for leftover in folder.glob(".shard-*"):
-            leftover.unlink()
-        return shards.declare(run, finished, folder)
+    if len(numbers):
+        starts = [shards.opening(settings, int(number)) for number in numbers]
+        puct.play(
+            np.array([start.current for start in starts], np.uint64),
+            np.array([start.mask for start in starts], np.uint64),
+            settings,
+            by_playouts(predict, settings.seed) if settings.leaves == "playout" else predict,
+            seed=settings.seed,
+            games=numbers.tolist(),
+            lanes=lanes,
+            ended=ended,
+        )
+    for leftover in folder.glob(".shard-*"):
+        leftover.unlink()
+    return shards.declare(run, finished, folder)
 
 
 def _write(

@@ -9,10 +9,9 @@ manifest comes last.
 from __future__ import annotations
 
 import dataclasses
-import fcntl
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -21,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from distill import provenance
+from distill import cli, folders, provenance
 from distill.cli import as_json, check, setting
 from distill.data import inspection, schema
 from distill.data.inspection import is_shard
@@ -268,32 +267,34 @@ def _refuse_foreign(ours: Mapping[str, Any], place: Place, metadata: Mapping[str
         )
 
 
-@contextmanager
-def locked(folder: Path | Place, shared: bool = False) -> Iterator[None]:
-    """Hold a folder for one writer, or for several that share it; the lock goes with the process, however it ends.
+def locked(folder: Path | Place, shared: bool = False) -> AbstractContextManager[None]:
+    """Hold a run's place for one writer, or for several that share it, as `folders.locked` does.
 
     A place that is no folder has no lock: of two writers with the same settings each writes the same bytes.
     """
     place = place_of(folder)
-    if not isinstance(place, Folder):
-        yield
-        return
-    place.path.mkdir(parents=True, exist_ok=True)
-    with (place.path / ".lock").open("w") as file:
-        try:
-            fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise DataError(f"{place}: another process is writing here; wait for it, or choose another --out") from None
-        yield
+    return folders.locked(place.path, shared=shared) if isinstance(place, Folder) else nullcontext()
+
+
+def require(folder: Path | Place, kind: folders.Kind) -> None:
+    """Raise UserError where a place holds something else than games of this kind; as `folders.require` does."""
+    place = place_of(folder)
+    names = place.names()
+    settings = folders.settings_in({*names} & {schema.MANIFEST}, place.read)
+    if settings is None:  # the first shard that can be read says it, else config.json
+        found = (inspection.identity_in(place, name) for name in names if is_shard(name))
+        settings = next((run for run in found if run is not None), None) or folders.settings_in(names, place.read)
+    folders.judge(place, kind, settings, [name for name in names if not name.startswith(".")])
 
 
 def delete(folder: Path | Place) -> None:
-    """Remove a run's files, and nothing else, from its place."""
+    """Remove a run's files, for --restart, and nothing else, from its place; config.json stays until it is replaced."""
     place = place_of(folder)
     place.delete(schema.MANIFEST)  # first: what is half deleted is not complete
     for name in place.names():
         if is_shard(name) or name.startswith(".shard-"):
             place.delete(name)
+    cli.had_its_effect("--restart")
 
 
 def finish(settings: RunSettings, shards: list[Shard], folder: Path | Place, tidy: bool = True) -> dict[str, Any]:

@@ -12,17 +12,19 @@ orientation and belongs to one set only.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from distill import cli
+from distill import cli, folders
 from distill.data.benchmark import FILES, GradedBoards, to_table
-from distill.data.schema import SCHEMA_VERSION, write_table
+from distill.data.schema import SCHEMA_VERSION, canonical_json, read_metadata, write_table
 from distill.game.encoding import bitboards
 from distill.game.mixing import mix
 from distill.game.rules import EMPTY, canonicalise, is_over, legal_columns, play
@@ -76,21 +78,33 @@ PRESETS = {"smoke": {"games": 300, "share": 0.004}}
 def run(config: Config) -> str:
     """Play, choose, score, write."""
     Solver()  # says at once that the package is missing
+    with folders.locked(config.out):
+        return _run(config)
+
+
+def _run(config: Config) -> str:
     network = () if config.network is None else tuple((str(config.network), share) for share in CARELESS_NETWORK)
     styles = STYLES + network
+    settings = {"styles": styles, "seed": config.seed, "games": config.games, "share": config.share}
+    refuse_other_boards(config.out / FILES[0], settings)
     with cli.Progress(config.games, "games") as progress:
         current, mask = mixed_play(config.games, config.seed, config.workers, progress.advance, styles)
     strata = all_strata()
     wanted = sum(_wanted(stratum, config.share) for stratum in strata)
     with cli.Progress(wanted, "boards") as progress:
         boards = choose(current, mask, strata, config.share, config.workers, progress.advance)
-    settings = {"styles": styles, "seed": config.seed, "games": config.games, "share": config.share}
     metadata = {"schema_version": SCHEMA_VERSION, "kind": "benchmark", "settings": settings}
     write_table(config.out / FILES[0], to_table(boards), metadata)
     for name, count in Counter(boards.set.tolist()).items():
         plies = boards.ply[boards.set == name]
         print(f"{name:18} {count:6} boards of {plies.min():2} to {plies.max():2} stones")
     return f"{len(boards)} graded boards, of {len(mask)} that play reached · {config.out / FILES[0]}"
+
+
+def refuse_other_boards(file: Path, settings: Mapping[str, Any]) -> None:
+    """Raise UserError where a file lies already that these settings did not make: it would be replaced."""
+    if file.exists() and read_metadata(file).get("settings") != json.loads(canonical_json(settings)):
+        raise cli.UserError(f"{file}: boards made with other settings, or no boards; delete it, or name another --out")
 
 
 # Where boards come from -----------------------------------------------------------------------------------------------

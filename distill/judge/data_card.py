@@ -13,17 +13,27 @@ from distill import provenance
 from distill.data import census, schema
 from distill.data.census import Census
 from distill.data.games import Run
+from distill.data.schema import DataError
 from distill.game import rules
 from distill.judge import plots, report
 from distill.judge.data_plots import plot_rows
 from distill.judge.labels import LabelQuality
 from distill.judge.repeats import Repeats
 
+TITLE = "# Games `"
+"""What every card begins with."""
+
 LISTED_SHARDS = 32
 """Runs of at most so many shards name the hash of each."""
 
 _NO_FLAGS = {"search_version", "puct_version", "network"}
 """Entries of a run's identity that no flag sets."""
+
+
+def require(page: Path) -> None:
+    """Raise DataError where there is a file already that is no data card: it would be replaced."""
+    if page.is_file() and not page.read_bytes().startswith(TITLE.encode()):
+        raise DataError(f"{page}: is no data card and would be replaced; name another --out")
 
 
 def write(
@@ -56,7 +66,7 @@ def write(
     else:
         pictures.pop("labels").unlink(missing_ok=True)  # of an older card
     sections = [
-        f"# Games `{run.folder.resolve().name}`",
+        f"{TITLE}{run.folder.resolve().name}`",
         _filled(f"{counted.games:,} games, {counted.rows:,} labelled positions; {_player(made)}. {use}".strip()),
         "## How they were made",
         _recipe(run, manifest),

@@ -19,12 +19,12 @@ from typing import Any
 
 import numpy as np
 
-from distill import cli, provenance
+from distill import cli, folders, provenance
 from distill.data import benchmark
 from distill.data.parts import board_keys
 from distill.data.schema import SCHEMA_VERSION, write_table
 from distill.game.rules import EMPTY, Position, canonicalise, is_over, play
-from distill.judge.benchmark import choose, random_opening
+from distill.judge.benchmark import choose, random_opening, refuse_other_boards
 from distill.judge.players import RandomPlayer
 from distill.judge.solver import Solver
 from distill.judge.strata import foreign_strata
@@ -71,6 +71,15 @@ def run(config: Config) -> str:
     """Play, choose, score, write."""
     Solver()  # says at once that a package is missing
     _openspiel()
+    with folders.locked(config.out):
+        return _run(config)
+
+
+def _run(config: Config) -> str:
+    file = config.out / benchmark.FILES[1]
+    settings = {"styles": STYLES, "exploration": EXPLORATION, "seed": config.seed, "games": config.games}
+    settings |= {"share": config.share}
+    refuse_other_boards(file, settings)
     others = benchmark.read(config.out, files=(benchmark.FILES[0],))
     passed = []
     with cli.Progress(config.games, "games") as progress:
@@ -83,9 +92,7 @@ def run(config: Config) -> str:
     current, mask = np.ascontiguousarray(np.random.default_rng(config.seed).permutation(unlike).T)
     with cli.Progress(round(10_000 * config.share), "boards") as progress:
         chosen = choose(current, mask, foreign_strata(), config.share, config.workers, progress.advance)
-    file = config.out / benchmark.FILES[1]
-    settings = {"styles": STYLES, "exploration": EXPLORATION, "seed": config.seed, "games": config.games}
-    metadata = {"schema_version": SCHEMA_VERSION, "kind": "benchmark", "settings": settings | {"share": config.share}}
+    metadata = {"schema_version": SCHEMA_VERSION, "kind": "benchmark", "settings": settings}
     write_table(file, benchmark.to_table(chosen), metadata)
     return f"{len(chosen)} graded boards, of {len(mask)} that play reached · {file}"
 

@@ -11,18 +11,21 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from distill import cli
+from distill import cli, folders
 from distill.loop.settings import SelfPlayConfig
 from distill.search import puct
 
+if TYPE_CHECKING:
+    from distill.nets.run_folder import Claim
+
 CONFIG, METRICS, BEST, CANDIDATE = "config.json", "metrics.json", "best.keras", "candidate.keras"
 INITIAL, ARENA, GAMES = "initial.keras", "arena.json", "games"
-OWN_FILES = (CONFIG, METRICS, BEST, INITIAL, "run.json", "iterations", "history.csv", "curves.png", "events")
+OWN_FILES = (METRICS, "iterations", BEST, INITIAL, "history.csv", "curves.png", "events")
+"""What a restart deletes, in this order."""
 FREE = ("init", "out", "restart", "iterations", "minutes", "lanes", "games_only")
 """Settings that may change when a run goes on."""
 
@@ -36,16 +39,20 @@ Metrics = dict[str, Any]
 """Of one iteration, as its `metrics.json` holds them."""
 
 
-def claim(out: Path, config: SelfPlayConfig) -> None:
-    """Write the run's settings into its folder, or check that they are the ones found there. Raises UserError."""
+def claim(out: Path, config: SelfPlayConfig) -> Claim:
+    """The run's claim to its folder."""
     from distill.nets import run_folder
 
-    if config.restart:
-        for path in (out / name for name in OWN_FILES):
-            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
     settings = cli.as_json(dataclasses.replace(config, restart=False))
     identity = {name: value for name, value in settings.items() if name not in FREE}
-    run_folder.claim(out, settings, identity | {"puct_version": puct.PUCT_VERSION})
+    return run_folder.Claim(
+        out=out,
+        kind=folders.LOOP,
+        own=OWN_FILES,
+        settings=settings,
+        identity=identity | {"puct_version": puct.PUCT_VERSION},
+        restart=config.restart,
+    )
 
 
 def iteration_folder(out: Path, iteration: int) -> Path:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distill import cli, nets
-from distill.data import benchmark, parts, replay, selfplay
+from distill.data import benchmark, parts, replay, selfplay, shards
 from distill.judge import gate, grading
 from distill.judge.players import GuidedPlayer, NetworkPlayer, seeds_for
 from distill.loop import files
@@ -64,8 +64,14 @@ def evaluator(config: SelfPlayConfig, core: keras.Model) -> Evaluator:
     return Evaluator(core, min(config.lanes, BATCH), config.precision)
 
 
-def play(config: SelfPlayConfig, core: keras.Model, plays: Evaluator, folder: Path) -> dict[str, Any]:
-    """The games of a network, in a folder of their own; returns their manifest."""
+def play(
+    config: SelfPlayConfig,
+    core: keras.Model,
+    plays: Evaluator,
+    folder: Path,
+    begins: Callable[[], None] | None = None,
+) -> dict[str, Any]:
+    """The games of a network, in a folder of their own, which the caller holds; returns their manifest."""
     from distill.nets.evaluator import weights_hash
 
     rows = 0
@@ -77,13 +83,14 @@ def play(config: SelfPlayConfig, core: keras.Model, plays: Evaluator, folder: Pa
             progress.advance(games, f"{rows:,} rows")
 
         name = f"{weights_hash(core)}-{config.precision}"
-        return selfplay.make(config, name, plays, config.games, folder, lanes=config.lanes, advance=advance)
+        lanes = config.lanes
+        return selfplay.make(config, name, plays, config.games, folder, lanes=lanes, begins=begins, advance=advance)
 
 
 def given_network(config: SelfPlayConfig) -> keras.Model:
     """The network to begin with. Raises UserError for one that cannot be trained and searched with."""
     nets.start_backend()
-    from distill.nets import heads, run_folder, saved, training
+    from distill.nets import heads, run_folder, saved, trainee, training
 
     training.make_repeatable(config.seed)
     if config.init is None:
@@ -91,10 +98,23 @@ def given_network(config: SelfPlayConfig) -> keras.Model:
     core = saved.load_core(run_folder.network_file(config.init))
     if not heads.has_value(core):
         raise cli.UserError(f"{config.init}: this network has no value head; train one with --value-target blend")
+    trainee.begin(core, config.recipe())
     return core
 
 
-def start(config: SelfPlayConfig, out: Path, finished: Sequence[Metrics], given: keras.Model | None) -> Loop:
+def judged_boards(config: SelfPlayConfig) -> benchmark.GradedBoards:
+    """The boards on which the judge grades every iteration. Raises DataError where they cannot be read."""
+    sets = ("midgame", *BLOCKED_SETS)
+    return grading.sample(benchmark.read(half="dev", sets=sets), config.judge_boards, 0)
+
+
+def start(
+    config: SelfPlayConfig,
+    out: Path,
+    finished: Sequence[Metrics],
+    given: keras.Model | None,
+    boards: benchmark.GradedBoards,
+) -> Loop:
     """Load the networks as the finished iterations left them, or begin with the one given."""
     nets.start_backend()
     from distill.nets import saved, trainee, training
@@ -106,7 +126,6 @@ def start(config: SelfPlayConfig, out: Path, finished: Sequence[Metrics], given:
     if finished:
         trainee.resume(learner, files.iteration_folder(out, len(finished)))
     training.save_network(champion, out / files.BEST)
-    sets = ("midgame", *BLOCKED_SETS)
     excluded = parts.excluded_keys("benchmark")
     return Loop(
         config=config,
@@ -117,7 +136,7 @@ def start(config: SelfPlayConfig, out: Path, finished: Sequence[Metrics], given:
         candidate_plays=evaluator(config, candidate),
         trainee=learner,
         judge=NetworkPlayer(name="candidate", predict=saved.predict_with(candidate)),
-        boards=grading.sample(benchmark.read(half="dev", sets=sets), config.judge_boards, 0),
+        boards=boards,
         excluded=np.zeros(0, np.uint64) if excluded is None else excluded,
     )
 
@@ -135,7 +154,8 @@ def iterate(loop: Loop, finished: Sequence[Metrics]) -> Metrics:
 
     noise = min(1.0, 2 * config.noise_fraction) if number <= config.extra_noise else config.noise_fraction
     settings = dataclasses.replace(config, seed=loop.seed(number, SELF_PLAY), noise_fraction=noise)
-    manifest = play(settings, loop.champion, loop.champion_plays, folder / files.GAMES)
+    with shards.locked(folder / files.GAMES):
+        manifest = play(settings, loop.champion, loop.champion_plays, folder / files.GAMES)
     took("self_play")
     learned = _train(loop, number)
     took("training")

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -21,6 +20,7 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
+from distill import folders
 from distill.cli import UserError
 from distill.nets import card, comparison, formats, saved, warmup, weaknesses
 from distill.nets.comparison import TOLERANCE, check_boards, largest_difference
@@ -32,6 +32,8 @@ PLACE = "saved_model"
 """The folder that is published, inside the model's own."""
 SAVED_MODEL = "savedmodel"
 """The word for the one format that is always written: `export --formats` names it with the others."""
+SUMS = "SHA256SUMS"
+"""Written last in it, by this module alone."""
 EXAMPLES = 12
 
 _LOAD = """
@@ -55,7 +57,8 @@ def publish(core: keras.Model, folder: Path, facts: Mapping[str, Any], others: S
 
     Args:
       core: the network with its raw logits.
-      folder: the model's folder; made where missing. What it held before stays until everything new has passed.
+      folder: the model's folder, which the caller holds (`folders.locked`); made where missing. What it held before
+        stays until everything new has passed.
       facts: for the card, by name.
       others: formats beside the SavedModel, keys of `formats.FORMATS`.
 
@@ -70,8 +73,8 @@ def publish(core: keras.Model, folder: Path, facts: Mapping[str, Any], others: S
     for name in others:
         formats.check_installed(name)
     folder.mkdir(parents=True, exist_ok=True)
-    for abandoned in folder.glob(f".{PLACE}.*"):  # of a process that was killed
-        shutil.rmtree(abandoned)
+    check_place(folder)
+    folders.sweep(folder / PLACE, folder.glob(f".{PLACE}.*"))
     workplace = Path(tempfile.mkdtemp(prefix=f".{PLACE}.", dir=folder))
     try:
         new = workplace / "new"
@@ -89,11 +92,19 @@ def publish(core: keras.Model, folder: Path, facts: Mapping[str, Any], others: S
         (new / "examples.json").write_text(_examples(boards, expected), encoding="utf-8")
         text = card.write(core, facts, files, weaknesses.measure(predict))
         (new / "README.md").write_text(text, encoding="utf-8")
-        (new / "SHA256SUMS").write_text(_sums(new), encoding="utf-8")
-        _replace(new, folder / PLACE, aside=workplace / "old")
+        (new / SUMS).write_text(_sums(new), encoding="utf-8")
+        new.chmod(0o755)
+        folders.swap(new, folder / PLACE, aside=workplace / "old")
     finally:
         shutil.rmtree(workplace, ignore_errors=True)
     return {name: file.difference for name, file in zip((SAVED_MODEL, *others), files, strict=True)}
+
+
+def check_place(folder: Path) -> None:
+    """Raise UserError where `<folder>/saved_model` was written by another program, and would be replaced."""
+    place = folder / PLACE
+    if place.exists() and not (place / SUMS).is_file():
+        raise UserError(f"{place}: was not written by this program and would be replaced; name another --out")
 
 
 def possible() -> bool:
@@ -114,16 +125,3 @@ def _examples(boards: NDArray[np.int8], outputs: Mapping[str, NDArray[Any]]) -> 
 def _sums(folder: Path) -> str:
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     return "".join(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.relative_to(folder)}\n" for path in files)
-
-
-def _replace(new: Path, place: Path, aside: Path) -> None:
-    """Rename `new` to `place`; what stood there goes aside for that moment, and comes back if the renaming fails."""
-    new.chmod(0o755)
-    if place.exists():
-        os.rename(place, aside)
-    try:
-        os.rename(new, place)
-    except OSError:
-        if aside.exists():
-            os.rename(aside, place)
-        raise

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from distill import cli, provenance
+from distill import cli, folders, provenance
 from distill.data.schema import SCHEMA_VERSION, write_atomically
 from distill.game.encoding import ENCODING_VERSION
 
@@ -22,38 +23,60 @@ REFERENCE = "reference"
 """The folder in `models/` of the networks that ship."""
 
 
-def claim(out: Path, settings: Mapping[str, Any], identity: Mapping[str, Any]) -> None:
-    """Write a run's settings into its folder, or check that its identity is the one found there.
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """A run's claim to the folder it writes, made while the folder is locked.
 
-    Args:
-      out: the folder, made where missing.
+    Attributes:
+      out: the folder.
+      kind: of run.
+      own: the files and folders that a restart deletes, beside CONFIG and RUN, which it replaces.
       settings: what `--config` would read.
       identity: what the weights depend on, without paths.
-
-    Raises UserError naming the difference where the folder holds another run.
+      restart: whether to begin anew where the folder holds a run of this kind.
     """
-    if (out / RUN).is_file():
+
+    out: Path
+    kind: folders.Kind
+    own: Sequence[str]
+    settings: Mapping[str, Any]
+    identity: Mapping[str, Any]
+    restart: bool
+
+    def check(self) -> None:
+        """Raise UserError where the folder holds something else, or a run with other settings; nothing is changed."""
+        folders.require(self.out, self.kind, own=(CONFIG, RUN, *self.own), restart=self.restart)
+        run = self.out / RUN
+        if self.restart or not run.is_file():
+            return
         try:
-            stored = json.loads((out / RUN).read_text(encoding="utf-8"))["identity"]
-            names = sorted({*stored, *identity})
+            stored = json.loads(run.read_text(encoding="utf-8"))["identity"]
+            names = sorted({*stored, *self.identity})
         except (ValueError, KeyError, TypeError):
-            raise cli.UserError(f"{out / RUN}: cannot be read; --restart begins anew") from None
-        changed = [f"{n}: {stored.get(n)} → {identity.get(n)}" for n in names if stored.get(n) != identity.get(n)]
+            raise cli.UserError(f"{run}: cannot be read; --restart begins anew") from None
+        here = self.identity
+        changed = [f"{n}: {stored.get(n)} → {here.get(n)}" for n in names if stored.get(n) != here.get(n)]
         if changed:
             raise cli.UserError(
-                f"{out} holds a run with other settings ({', '.join(changed)}); "
+                f"{self.out} holds a run with other settings ({', '.join(changed)}); "
                 "name another --out, or --restart begins anew"
             )
-        return
-    about = {
-        "identity": dict(identity),
-        "versions": provenance.versions("keras", "numpy", "tensorflow"),
-        "commit": provenance.commit(),
-        "schema_version": SCHEMA_VERSION,
-        "encoding_version": ENCODING_VERSION,
-    }
-    write_json(out / CONFIG, settings)
-    write_json(out / RUN, about)
+
+    def begin(self) -> None:
+        """Store the settings where the run is new; with `restart` delete what is left of the one before first."""
+        if self.restart:
+            folders.clear(self.out, self.own)
+        elif (self.out / RUN).is_file():
+            return
+        about = {
+            "identity": dict(self.identity),
+            "versions": provenance.versions("keras", "numpy", "tensorflow"),
+            "commit": provenance.commit(),
+            "schema_version": SCHEMA_VERSION,
+            "encoding_version": ENCODING_VERSION,
+        }
+        write_json(self.out / CONFIG, self.settings)
+        write_json(self.out / RUN, about)
 
 
 def places(models: Path | None = None) -> list[Path]:

@@ -22,7 +22,7 @@ from pathlib import Path
 import keras
 
 import distill
-from distill import cli, provenance
+from distill import cli, folders, provenance
 from distill.cli import UserError
 from distill.nets import formats, run_folder, saved
 
@@ -37,11 +37,11 @@ RUNTIME_FILES = ("ort.wasm.bundle.min.mjs", "ort-wasm-simd-threaded.wasm")
 PAGE = Path(distill.__file__).parent / "web" / "page"
 SERVER_ONLY = ("server.js", "docs.html", "docs.css", "docs.js")
 MARKER = "model.json"
-"""Written by this module alone, so a folder that has it may be replaced."""
+"""Tells that this module wrote the folder, which may then be replaced."""
 
 
 def write_static_page(model: Path, out: Path) -> None:
-    """Write the folder `out`, as a whole: a host finds the old page or the new one.
+    """Write the folder `out`, as a whole: a host finds the old page or the new one. The caller holds it.
 
     Args:
       model: a `.keras` file or the folder of a training run.
@@ -51,11 +51,12 @@ def write_static_page(model: Path, out: Path) -> None:
     """
     formats.check_installed("onnx")
     network = run_folder.network_file(model)
-    if out.exists() and not (out / MARKER).is_file() and (not out.is_dir() or any(out.iterdir())):
+    if out.exists() and not _is_page(out) and (not out.is_dir() or any(out.iterdir())):
         raise UserError(f"{out}: there is something else here already; --web takes a new folder or an older page")
     core = saved.load_core(network)
     out.parent.mkdir(parents=True, exist_ok=True)
-    workplace = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
+    folders.sweep(out, out.parent.glob(f".{out.name}.page-*"))
+    workplace = Path(tempfile.mkdtemp(prefix=f".{out.name}.page-", dir=out.parent))
     try:
         new = workplace / "new"
         _write(core, network.parent.resolve().name, new)
@@ -66,6 +67,14 @@ def write_static_page(model: Path, out: Path) -> None:
         if not out.exists() and (workplace / "old").exists():
             os.rename(workplace / "old", out)
         shutil.rmtree(workplace, ignore_errors=True)
+
+
+def _is_page(folder: Path) -> bool:
+    """Whether this module wrote a folder; other programs have a `model.json` too."""
+    try:
+        return "difference" in json.loads((folder / MARKER).read_text(encoding="utf-8"))
+    except (OSError, ValueError, TypeError):
+        return False
 
 
 def _write(core: keras.Model, name: str, folder: Path) -> None:
