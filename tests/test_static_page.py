@@ -14,12 +14,14 @@ from __future__ import annotations
 import functools
 import http.server
 import random
+import re
 import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from distill import provenance
 from distill.cli import UserError
 from distill.game import rules
 from distill.nets import publish, run_folder, saved, static_page
@@ -193,6 +195,6 @@ def test_without_a_network_one_line_says_where_to_put_the_file(tmp_path, monkeyp
 
 def test_without_the_onnx_packages_one_line_says_how_to_install_them(model, tmp_path, monkeypatch):
     monkeypatch.setattr(static_page.formats.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(UserError, match=r"distill\[onnx\]"):
+    with pytest.raises(UserError, match=re.escape(provenance.install_line("onnx"))):
         static_page.write_static_page(model, tmp_path / "page")
     assert not list(tmp_path.iterdir())
