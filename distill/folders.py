@@ -146,8 +146,8 @@ def settings_in(names: Iterable[str], read: Callable[[str], bytes]) -> Mapping[s
             continue
         try:
             stored = json.loads(read(name))
-        except (ValueError, RecursionError):
-            continue  # damaged, so it tells nothing
+        except (FileNotFoundError, ValueError, RecursionError):
+            continue  # gone by now, or damaged: it tells nothing
         if entry is not None:
             stored = stored.get(entry) if isinstance(stored, dict) else None
         if isinstance(stored, dict):

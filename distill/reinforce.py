@@ -152,6 +152,8 @@ def _run(config: ReinforceConfig, core: keras.Model, out: Path) -> str:
 
     claim = _claim(config, core, out)
     claim.check()
+    if publish.possible():
+        publish.check_place(out)
     claim.begin()
     if (out / run_folder.METRICS).is_file():
         metrics = json.loads((out / run_folder.METRICS).read_text(encoding="utf-8"))

@@ -69,6 +69,9 @@ def run(config: StudyConfig) -> str:
     if unknown := [name for name in config.runs if name not in recipe.runs]:
         raise cli.UserError(f"{config.recipe}: no run {', '.join(unknown)}; there are {', '.join(recipe.runs)}")
     names = config.runs or tier.runs or tuple(recipe.runs)
+    page = config.page if config.tier == 1 else config.page.with_stem(f"{config.page.stem}-tier{config.tier}")
+    if "report" in config.do:
+        study_page.require(page)
     ended: dict[str, Ending] = {}
     if "data" in config.do:
         _make_data(config, recipe, {recipe.runs[name].data for name in names})
@@ -77,7 +80,9 @@ def run(config: StudyConfig) -> str:
             for seed in tier.seeds:
                 ended[f"{name} (seed {seed})"] = _train(config, recipe, tier, name, seed)
     last = (
-        _report(config, recipe, tier) if "report" in config.do else f"{' and '.join(config.do)} of {config.recipe} done"
+        _report(config, recipe, tier, page)
+        if "report" in config.do
+        else f"{' and '.join(config.do)} of {config.recipe} done"
     )
     if failed := [name for name, ending in ended.items() if ending == "failed"]:
         raise cli.UserError(f"{last}; failed, as said above: {', '.join(failed)}")
@@ -168,7 +173,7 @@ def _json(path: Path) -> dict[str, Any]:
 # The report -----------------------------------------------------------------------------------------------------------
 
 
-def _report(config: StudyConfig, recipe: Recipe, tier: Tier) -> str:
+def _report(config: StudyConfig, recipe: Recipe, tier: Tier, page: Path) -> str:
     boards = benchmark.read(half=config.half)
     if config.boards:
         boards = grading.sample(boards, config.boards, 0)
@@ -186,7 +191,6 @@ def _report(config: StudyConfig, recipe: Recipe, tier: Tier) -> str:
         grades[name] = {seed: _grades_of_run(config, boards, _run_folder(config, name, seed)) for seed in seeds}
     results = [_result(config, recipe, boards, name, grades) for name in finished]
     lines = [_line(config, boards, word) for word in recipe.players]
-    page = config.page if config.tier == 1 else config.page.with_stem(f"{config.page.stem}-tier{config.tier}")
     main = boards.sets[0]
     graded_on = f"{int((boards.set == main).sum()):,} boards of the set {main}, {config.half} half, mirrored as well"
     study_page.write(page, recipe, str(config.tier), graded_on, results, lines)

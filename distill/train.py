@@ -108,6 +108,8 @@ def _run(config: TrainConfig, out: Path, given: keras.Model | None, prepared: ta
             core.set_weights(given.get_weights())
         except ValueError:
             raise cli.UserError(f"{config.init}: a {config.arch} of another shape than this distill makes") from None
+    if config.export and publish.possible():
+        publish.check_place(out)
     claim.begin()  # nothing that was given can be wrong any more
     state = training.fit(core, learned, held_out, config, out)
 

@@ -36,6 +36,7 @@ import distill
 from distill import cli, describe, evaluate, export, folders, generate, prepare, provenance, selfplay
 from distill.cli import Interrupted, UserError
 from distill.data import mapping, shards
+from distill.judge import study_page
 from distill.nets import run_folder
 
 TINY_GAMES = ["--games", "4", "--simulations", "20", "--votes", "1", "--shard-games", "2", "--workers", "1"]
@@ -256,6 +257,16 @@ def test_a_data_card_overwrites_no_other_page(there, tmp_path, capsys):
     one_line(capsys, "notes.md: is no data card")
     assert state(tmp_path).keys() == {"notes.md"}
     assert page.read_text() == "# My notes\n"
+
+
+def test_a_study_overwrites_no_other_page(tmp_path, capsys):
+    page = tmp_path / "notes.md"
+    page.write_text("# My notes\n")
+    recipe = Path(__file__).parents[1] / "pipelines" / "study.toml"
+    assert main("study", "--recipe", recipe, "--do", "report", "--page", page, "--out", tmp_path / "runs") == 1
+    one_line(capsys, "notes.md: is no page of a study")
+    assert state(tmp_path).keys() == {"notes.md"}
+    study_page.require(Path(__file__).parents[1] / "docs" / "study.md")
 
 
 def test_an_export_replaces_no_folder_of_another_program(there, tmp_path, capsys):

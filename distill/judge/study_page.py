@@ -5,16 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from distill.cli import UserError
 from distill.data.schema import write_atomically
 from distill.judge import study, study_plots
 from distill.judge.study import Line, Result
 from distill.judge.study_recipe import Recipe, Run
+
+MADE_BY = "python -m distill.study"
+"""Stands in every page."""
 
 LEGEND = """\
 In percent, and differences in points, with half the width of the 95 % interval; * where it leaves out 0, which one
 comparison in twenty does by chance. Differences are paired, board by board: their interval covers the choice of boards
 and not the chance in training. *boards* are those learned from, merged; *epochs* the passes over them; *tactics* the
 mean of exactly best over the sets that are picked for what stands on them."""
+
+
+def require(page: Path) -> None:
+    """Raise UserError where there is a file already that is no page of a study: it would be replaced."""
+    if page.is_file() and MADE_BY not in page.read_text(encoding="utf-8", errors="replace"):
+        raise UserError(f"{page}: is no page of a study and would be replaced; name another --page")
 
 
 def write(
@@ -53,7 +63,7 @@ def write(
         *pictures,
         "## What each run changes",
         "\n".join(_changed(name, settings, name in by_name) for name, settings in recipe.runs.items()),
-        f"All figures: [`{page.stem}.csv`]({page.stem}.csv). `python -m distill.study --tier {tier}` made this page.",
+        f"All figures: [`{page.stem}.csv`]({page.stem}.csv). `{MADE_BY} --tier {tier}` made this page.",
     ]
     write_atomically(page.with_suffix(".csv"), study.csv(results).encode())
     write_atomically(page, ("\n\n".join(filter(None, sections)) + "\n").encode())
