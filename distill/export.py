@@ -53,7 +53,7 @@ class ExportConfig:
 def run(config: ExportConfig) -> str:
     """Export each network; returns the line that says where they are."""
     nets.start_backend()
-    from distill.nets import publish, run_facts, run_folder, saved
+    from distill.nets import comparison, publish, run_facts, run_folder, saved
 
     if config.web:
         from distill.nets.static_page import write_static_page
@@ -68,7 +68,8 @@ def run(config: ExportConfig) -> str:
         differences = publish.publish(saved.load_core(network), folder, facts, config.others)
         worst = max(differences.values())
         lines.append(
-            f"{folder / publish.PLACE}: {', '.join(differences)}; largest difference from the network {worst:.1e}"
+            f"{folder / publish.PLACE}: {', '.join(differences)}; largest difference from the network {worst:.1e} "
+            f"({comparison.MEASURE})"
         )
     return "\n".join(lines)
 
