@@ -59,7 +59,7 @@ def run(config: ExportConfig) -> str:
         if config.out is None and config.web is None and _ships(model, network):
             raise cli.UserError(f"{model} ships with distill and stays as it is; --out says where its export goes")
     nets.start_backend()
-    from distill.nets import publish, run_facts, saved
+    from distill.nets import comparison, publish, run_facts, saved
 
     if config.web:
         from distill.nets.static_page import write_static_page
@@ -67,7 +67,6 @@ def run(config: ExportConfig) -> str:
         with folders.locked(config.web, beside=True):
             write_static_page(config.models[0], config.web)
         return f"{config.web}: a static page; any file server shows it: python -m http.server --directory {config.web}"
-    networks = [run_folder.network_file(model) for model in config.models]
     cores = [saved.load_core(network) for network in networks]  # all of them, before anything is written
     lines = []
     for network, core in zip(networks, cores, strict=True):
@@ -77,7 +76,8 @@ def run(config: ExportConfig) -> str:
             differences = publish.publish(core, folder, facts, config.others)
         worst = max(differences.values())
         lines.append(
-            f"{folder / publish.PLACE}: {', '.join(differences)}; largest difference from the network {worst:.1e}"
+            f"{folder / publish.PLACE}: {', '.join(differences)}; largest difference from the network {worst:.1e} "
+            f"({comparison.MEASURE})"
         )
     return "\n".join(lines)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
+import shutil
 from pathlib import Path
 
 import hypothesis
@@ -19,20 +19,17 @@ hypothesis.settings.load_profile("suite")
 
 @pytest.fixture(scope="session")
 def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run's folder after `python -m distill.export` with all formats, where an older export and a killed one were.
+    """The shipped `column` after `python -m distill.export` with all formats, where an older and a killed export were.
 
-    The network is an untrained `column`, with a value head and weights that are like none of the initial ones.
+    A folder with what the export of a run finds: the network and its settings.
     """
-    import keras
-    from network_helpers import with_random_weights
+    from helpers import REFERENCE
 
-    from distill import export, nets
-    from distill.nets import run_folder
+    from distill import export
 
     folder = tmp_path_factory.mktemp("run")
-    keras.utils.set_random_seed(4)
-    with_random_weights(nets.build("column", value_head=True)).save(folder / run_folder.BEST)
-    (folder / "config.json").write_text(json.dumps({"arch": "column", "target": "visits", "minutes": None}))
+    for name in ("best.keras", "config.json"):
+        shutil.copy(REFERENCE / "column" / name, folder)
     (folder / ".saved_model.killed").mkdir()
     (folder / "saved_model").mkdir()
     for name in ("older", "SHA256SUMS"):

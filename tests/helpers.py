@@ -13,6 +13,10 @@ import pyarrow as pa
 from distill.data import schema
 from distill.game import rules
 
+REFERENCE = Path(__file__).parents[1] / "models" / "reference"
+SHIPPED = sorted(file.parent.name for file in REFERENCE.glob("*/best.keras"))
+"""The networks that ship, whichever they are: what leaves the house is tested with every one of them."""
+
 VOTES = 3
 SIMULATIONS = 30
 

@@ -1,6 +1,6 @@
 """The page without a server. Properties, in headless Chromium against a plain file server:
 
-- the browser's policies, values and moves are Python's on 256 boards, full columns among them, within 1e-5;
+- of every network that ships, the browser's outputs are Python's on 256 boards, full columns among them;
 - a game is played by clicks against the network, and the search in the browser takes a win and blocks one;
 - nothing is asked of any other host, the console stays silent, and it works from a folder below the host's root;
 - the folder holds the licences of what it bundles; what only the server needs is not in it;
@@ -16,18 +16,19 @@ import http.server
 import random
 import re
 import threading
-from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers import REFERENCE, SHIPPED
 
-from distill import provenance
+from distill import export, provenance
 from distill.cli import UserError
 from distill.game import rules
-from distill.nets import publish, run_folder, saved, static_page
+from distill.nets import comparison, saved, static_page
 from tests import pages
 
-BOARDS = 256
+MODEL = REFERENCE / SHIPPED[0]
+"""For what does not depend on the network."""
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
@@ -36,46 +37,46 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("runs") / "tiny"
-    folder.mkdir()
-    pages.small_network().save(folder / run_folder.BEST)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def host(model, tmp_path_factory):
-    """A plain file server's address, with the page in a folder of it."""
+def host(tmp_path_factory):
+    """A plain file server's folder and address, with a page for each shipped network in a folder of it."""
     root = tmp_path_factory.mktemp("host")
-    static_page.write_static_page(model, root / "play")
+    for name in SHIPPED:
+        assert export.main([str(REFERENCE / name), "--web", str(root / name)]) == 0
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=root))
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield root, f"http://127.0.0.1:{server.server_port}/play/"
+    yield root, f"http://127.0.0.1:{server.server_port}/"
     server.shutdown()
     server.server_close()
 
 
 @pytest.fixture(scope="module")
-def page(host):
-    with pages.browser() as running, pages.open_page(running, host[1]) as opened:
+def running():
+    with pages.browser() as chromium:
+        yield chromium
+
+
+@pytest.fixture(scope="module")
+def page(running, host):
+    with pages.open_page(running, f"{host[1]}{MODEL.name}/") as opened:
         yield opened
 
 
-def test_the_browsers_answers_are_pythons(page, model):
-    boards = publish.check_boards()[:BOARDS]
-    assert (boards[:, 0] != 0).any(1).sum() > 100  # full columns
+@pytest.mark.parametrize("name", SHIPPED)
+def test_the_browsers_answers_are_pythons(running, host, name):
+    boards = comparison.check_boards()
     script = """async (boards) => {
       const { predict } = await import("./network.js");
       return predict(boards.map((board) => Int8Array.from(board)));
     }"""
-    answers = page.evaluate(script, boards.reshape(len(boards), -1).tolist())
-    expected = saved.load(model)(boards)
-    for name in ("policy", "value", "move"):
-        np.testing.assert_allclose([answer[name] for answer in answers], expected[name], rtol=0, atol=1e-5)
+    with pages.open_page(running, f"{host[1]}{name}/") as page:
+        answers = page.evaluate(script, boards.reshape(len(boards), -1).tolist())
+    expected = saved.predict_with(saved.load_core(REFERENCE / name / "best.keras"))(boards)
+    found = {output: np.array([answer[output] for answer in answers]) for output in expected}
+    assert comparison.largest_difference(expected, found) <= comparison.TOLERANCE
 
 
 def test_a_game_is_played_without_a_server(page):
-    page.select_option("#player-1", "tiny")
+    page.select_option("#player-1", MODEL.name)
     page.evaluate("location.hash = ''")
     dice = random.Random(1)
     while True:
@@ -101,20 +102,20 @@ def test_the_search_in_the_browser_wins_and_blocks(page, moves, best):
 def test_nothing_is_asked_of_any_other_host_and_nobody_of_the_server(page, host):
     asked = set()
     page.on("request", lambda request: asked.add(request.url))
-    page.goto(f"{host[1]}?again#44")
+    page.goto(f"{host[1]}{MODEL.name}/?again#44")
     page.wait_for_selector("html[data-ready]")
-    assert all(url.startswith((host[1], "data:", "blob:")) for url in asked)
+    assert all(url.startswith((f"{host[1]}{MODEL.name}/", "data:", "blob:")) for url in asked)
     assert not page.locator("#api-link").is_visible()
     assert "ONNX Runtime Web" in page.inner_text("#notices")
 
 
 def test_the_folder_holds_licences_and_nothing_of_the_server(host):
-    folder = host[0] / "play"
+    folder = host[0] / MODEL.name
     assert "Apache License" in (folder / "licences" / "distill.txt").read_text()
     assert "MIT License" in (folder / "licences" / "onnxruntime-web.txt").read_text()
     assert (folder / "licences" / "onnxruntime-web-notices.txt").stat().st_size > 10_000
     assert not [name for name in static_page.SERVER_ONLY if (folder / name).exists()]
-    assert [path.name for path in host[0].iterdir()] == ["play"]
+    assert sorted(path.name for path in host[0].iterdir()) == SHIPPED
 
 
 def write_quickly(monkeypatch) -> None:
@@ -123,33 +124,33 @@ def write_quickly(monkeypatch) -> None:
     monkeypatch.setattr(static_page, "_add_runtime", lambda folder: folder.mkdir())
 
 
-def test_an_older_page_is_replaced_and_anything_else_stays(model, tmp_path, monkeypatch):
+def test_an_older_page_is_replaced_and_anything_else_stays(tmp_path, monkeypatch):
     write_quickly(monkeypatch)
     out = tmp_path / "page"
-    static_page.write_static_page(model, out)
+    static_page.write_static_page(MODEL, out)
     (out / "stale").touch()
-    static_page.write_static_page(model, out)
+    static_page.write_static_page(MODEL, out)
     assert not (out / "stale").exists()
     other = tmp_path / "other"
     other.mkdir()
     (other / "mine.txt").write_text("mine")
     with pytest.raises(UserError, match="something else here"):
-        static_page.write_static_page(model, other)
+        static_page.write_static_page(MODEL, other)
     assert (other / "mine.txt").read_text() == "mine"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["other", "page"]
 
 
-def test_a_failure_leaves_the_old_page(model, tmp_path, monkeypatch):
+def test_a_failure_leaves_the_old_page(tmp_path, monkeypatch):
     write_quickly(monkeypatch)
     out = tmp_path / "page"
-    static_page.write_static_page(model, out)
+    static_page.write_static_page(MODEL, out)
 
     def fails(core, file):
         raise UserError("no")
 
     monkeypatch.setattr(static_page.formats, "write_onnx", fails)
     with pytest.raises(UserError, match="no"):
-        static_page.write_static_page(model, out)
+        static_page.write_static_page(MODEL, out)
     assert (out / "index.html").is_file()
     assert [path.name for path in tmp_path.iterdir()] == ["page"]
 
@@ -193,8 +194,8 @@ def test_without_a_network_one_line_says_where_to_put_the_file(tmp_path, monkeyp
         static_page.runtime_archive()
 
 
-def test_without_the_onnx_packages_one_line_says_how_to_install_them(model, tmp_path, monkeypatch):
+def test_without_the_onnx_packages_one_line_says_how_to_install_them(tmp_path, monkeypatch):
     monkeypatch.setattr(static_page.formats.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(UserError, match=re.escape(provenance.install_line("onnx"))):
-        static_page.write_static_page(model, tmp_path / "page")
+        static_page.write_static_page(MODEL, tmp_path / "page")
     assert not list(tmp_path.iterdir())

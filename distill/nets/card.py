@@ -34,7 +34,7 @@ class File:
     Attributes:
       name: of the file or folder, beside the card.
       title: its format.
-      difference: the largest from the network, over every output of the checked boards.
+      difference: the largest from the network, as `comparison` measures it.
       lines: Python that loads it and asks for a move, run in the card's folder.
     """
 
@@ -68,10 +68,11 @@ Chooses a column for a position in one forward pass, without searching; it was t
 {core.count_params():,} parameters. Written at commit {provenance.commit() or "unknown"} with
 {versions}.
 
-| file | format | largest difference from the network, {comparison.CHECKED_BOARDS} boards, every output |
+| file | format | largest difference from the network |
 |---|---|---|
 {chr(10).join(rows)}
 
+Each file was compared on {comparison.CHECKED_BOARDS} boards; a difference is one {comparison.MEASURE}.
 `examples.json` holds boards with the outputs that a client must get; `sha256sum -c SHA256SUMS` verifies the files."""
 
 

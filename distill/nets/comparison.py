@@ -2,6 +2,10 @@
 
 In: a file or folder that was just written, a few lines of Python that run it, and the network's own outputs on
 the boards of `check_boards`. Out: the largest difference over all outputs, or a UserError that says why not.
+
+float32 has seven digits, so how far apart two right results may be depends on their size: a difference of policy and
+value, which are at most 1, is taken as it is, and one of a logit as a share of the largest absolute logit among the
+board's open columns, or as it is where that is below 1. All of them may be TOLERANCE at most.
 """
 
 from __future__ import annotations
@@ -18,9 +22,12 @@ from numpy.typing import NDArray
 
 from distill.cli import UserError
 from distill.game import encoding, rules
+from distill.nets import heads
 
 TOLERANCE = 1e-5
-"""Largest difference allowed between the network in Keras and an exported file, over every output."""
+"""Largest difference allowed between the network in Keras and an exported file, of any output on any board."""
+MEASURE = "of policy, value, and logits as shares of the board's largest"
+"""What a largest difference is, in the words of card and messages."""
 CHECKED_BOARDS = 256
 
 Outputs = Mapping[str, NDArray[Any]]
@@ -58,19 +65,36 @@ def check_boards(number: int = CHECKED_BOARDS) -> NDArray[np.int8]:
     return np.concatenate([boards, full[None].astype(np.int8)])
 
 
-def largest_difference(expected: Outputs, found: Outputs) -> float:
-    """The largest absolute difference over all outputs; infinity or NaN where one is missing or not a number.
+def differences(expected: Outputs, found: Outputs) -> dict[str, float]:
+    """Output by name → its largest difference, as the module's text defines it, or infinity where it cannot be right.
 
-    A move counts as different unless it is the one that the logits found with it ask for: where two columns are equal
-    up to rounding, as on a board that is its own mirror image, another runtime may prefer the other one.
+    It cannot where an output is missing or of another shape, a full column's logit is not exactly -1e9, or a move is
+    not the best column of the logits found with it, ties to the centre and then the lower column. The network's own
+    move is not asked for: where two columns are equal up to rounding, as on a board that is its own mirror image,
+    another runtime may prefer the other one. A difference may be NaN.
+
+    Args:
+      expected, found: (B, 7) or (B,) arrays by name, as the model card lists them, of the same B boards.
     """
-    if set(expected) != set(found) or any(expected[name].shape != found[name].shape for name in expected):
-        return float("inf")
+    if {name: array.shape for name, array in expected.items()} != {name: array.shape for name, array in found.items()}:
+        return dict.fromkeys({*expected, *found}, np.inf)
+    full = expected["logits"] == heads.FULL_COLUMN_LOGIT
+    logits = np.where(full, 0.0, expected["logits"])
+    scale = np.maximum(np.abs(logits).max(1, keepdims=True, initial=0.0), 1.0)
+    result = {"logits": float(np.max(np.abs(logits - np.where(full, 0.0, found["logits"])) / scale))}
+    if not (found["logits"][full] == heads.FULL_COLUMN_LOGIT).all():
+        result["logits"] = np.inf
     order = np.array(rules.COLUMNS_FROM_CENTRE)
-    asked_for = np.where(expected["move"] < 0, -1, order[found["logits"][:, order].argmax(1)])
-    differences = {name: np.abs(expected[name] - found[name]) for name in expected if name != "move"}
-    differences["move"] = np.abs(asked_for - found["move"])
-    return float(np.max([np.max(difference) for difference in differences.values()]))  # unlike max, keeps a NaN
+    asked_for = np.where(full.all(1), -1, order[found["logits"][:, order].argmax(1)])
+    result["move"] = 0.0 if (found["move"] == asked_for).all() else np.inf
+    for name in expected.keys() - result.keys():
+        result[name] = float(np.max(np.abs(expected[name].astype(np.float64) - found[name])))
+    return result
+
+
+def largest_difference(expected: Outputs, found: Outputs) -> float:
+    """The largest of all `differences`, NaN where one of them is; found fit only where it is at most TOLERANCE."""
+    return float(np.max([*differences(expected, found).values()]))  # unlike max, keeps a NaN
 
 
 def compare(
@@ -85,16 +109,19 @@ def compare(
       unwanted: packages that an app must not need; that one of them is imported is an error.
       workplace: a folder for the boards and the outputs on their way.
 
-    Raises UserError where the process fails or the difference is more than TOLERANCE.
+    Raises UserError where the process fails or a difference is more than TOLERANCE.
     """
     try:
         found = outputs_in_clean_process(written, load, unwanted, workplace)
     except RuntimeError as error:
         raise UserError(f"{title}: the written file does not work without the project ({error})") from None
-    difference = largest_difference(expected, found)
-    if not difference <= TOLERANCE:  # also NaN
-        raise UserError(f"{title}: the written file differs from the network by {difference:.1e}, more than 1e-5")
-    return difference
+    wrong = {name: by for name, by in differences(expected, found).items() if not by <= TOLERANCE}  # also NaN
+    if wrong:
+        listed = ", ".join(name + (f" by {by:.1e}" if np.isfinite(by) else " wrong") for name, by in wrong.items())
+        raise UserError(
+            f"{title}: the written file differs from the network ({listed}); allowed: {TOLERANCE:.0e}, {MEASURE}"
+        )
+    return largest_difference(expected, found)
 
 
 def outputs_in_clean_process(

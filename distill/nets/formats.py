@@ -2,8 +2,8 @@
 
 In: a network with its raw logits. Out: one file that takes int8 boards (B, 6, 7), any B, and gives the outputs of
 the SavedModel by the same names (DESIGN.md). A file is put in place only after a process without TensorFlow, Keras
-and this project has loaded it and given the network's outputs on 256 boards within 1e-5: a converter may well report
-success and leave a file that nobody can load.
+and this project has loaded it and given the network's outputs on 256 boards (`comparison.py`): a converter may well
+report success and leave a file that nobody can load.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Format:
 
 
 def write_onnx(core: keras.Model, file: Path) -> float:
-    """Write a network as ONNX and return its largest difference from the network, over all outputs of 256 boards.
+    """Write a network as ONNX and return its largest difference from the network (`comparison.largest_difference`).
 
     Args:
       core: the network with its raw logits.

@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 from distill import folders
 from distill.cli import UserError
 from distill.nets import card, comparison, formats, saved, warmup, weaknesses
-from distill.nets.comparison import TOLERANCE, check_boards, largest_difference
+from distill.nets.comparison import check_boards
 from distill.nets.run_facts import facts_of_run
 
-__all__ = ["TOLERANCE", "check_boards", "facts_of_run", "largest_difference", "possible", "publish"]
+__all__ = ["check_boards", "facts_of_run", "possible", "publish"]
 
 PLACE = "saved_model"
 """The folder that is published, inside the model's own."""
@@ -63,10 +63,10 @@ def publish(core: keras.Model, folder: Path, facts: Mapping[str, Any], others: S
       others: formats beside the SavedModel, keys of `formats.FORMATS`.
 
     Returns:
-      for each format the largest difference from the network, over all outputs of 256 boards.
+      for each format the largest difference from the network (`comparison.largest_difference`).
 
-    Raises UserError where an extra is not installed, and where a file does not load alone or differs by more than 1e-5;
-    nothing is changed then.
+    Raises UserError where an extra is not installed, and where a file does not load alone or does not give the
+    network's outputs; nothing is changed then.
     """
     if not possible():
         raise UserError("a SavedModel is written with the TensorFlow backend: set KERAS_BACKEND=tensorflow")

@@ -47,7 +47,7 @@ def write_static_page(model: Path, out: Path) -> None:
       model: a `.keras` file or the folder of a training run.
 
     Raises UserError for a path that is no such model, a folder that holds something else, a missing extra, a network
-    that ONNX does not give back within 1e-5, and where ONNX Runtime Web cannot be had.
+    whose outputs ONNX does not give, and where ONNX Runtime Web cannot be had.
     """
     formats.check_installed("onnx")
     network = run_folder.network_file(model)

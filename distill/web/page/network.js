@@ -53,6 +53,7 @@ export function predict(boards) {
     const cells = Int8Array.from(boards.flatMap((board) => [...board]));
     const outputs = await session.run({ board: new ort.Tensor("int8", cells, [boards.length, ROWS, COLUMNS]) });
     return boards.map((_, index) => ({
+      logits: [...outputs.logits.data.slice(index * COLUMNS, (index + 1) * COLUMNS)],
       policy: [...outputs.policy.data.slice(index * COLUMNS, (index + 1) * COLUMNS)],
       move: Number(outputs.move.data[index]),
       value: outputs.value?.data[index],
