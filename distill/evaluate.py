@@ -58,7 +58,15 @@ class EvaluateConfig:
                 roster.check(word)
 
 
-PRESETS: dict[str, dict[str, Any]] = {"smoke": {"boards": 20, "label_rows": 50, "agreement_rows": 10}}
+PRESETS: dict[str, dict[str, Any]] = {
+    "smoke": {
+        "players": (str(cli.SMOKE_MODELS / "cnn"), "random", "uct:100"),
+        "boards": 20,
+        "label_rows": 50,
+        "agreement_rows": 10,
+        "out": cli.SMOKE_MODELS / "evaluation",
+    },
+}
 
 
 def _is_data(word: str) -> bool:

@@ -50,6 +50,9 @@ class ExportConfig:
         return tuple(name for name in FORMATS[1:] if name in asked)
 
 
+PRESETS = {"smoke": {"models": (cli.SMOKE_MODELS / "cnn",)}}
+
+
 def run(config: ExportConfig) -> str:
     """Export each network; returns the line that says where they are."""
     nets.start_backend()
@@ -75,7 +78,7 @@ def run(config: ExportConfig) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; the return value is the exit code."""
-    return cli.main("export", ExportConfig, run, arguments=arguments)
+    return cli.main("export", ExportConfig, run, PRESETS, arguments)
 
 
 if __name__ == "__main__":
