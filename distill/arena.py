@@ -67,7 +67,9 @@ class ArenaConfig:
         return openings(self.games // 2, self.opening_plies, self.seed)
 
 
-PRESETS = {"smoke": {"games": 4}}
+PRESETS: dict[str, dict[str, Any]] = {
+    "smoke": {"players": (str(cli.SMOKE_MODELS / "cnn"), "random"), "games": 4, "out": cli.SMOKE_MODELS / "arena"},
+}
 
 
 def run(config: ArenaConfig) -> str:

@@ -1,7 +1,9 @@
 """What every command shares: a dataclass becomes flags, errors become exit codes, work shows progress.
 
 A command is a frozen dataclass of settings and a function `run(config) -> str`, whose text is the
-last line printed. Precedence: the field's default < `--preset` < `--config file` < flag.
+last line printed. Precedence: the field's default < `--preset` < `--config file` < flag. A value of a preset may be a
+function of all other settings. `--preset smoke` reads and writes below SMOKE_DATA and SMOKE_MODELS in every command,
+each what the one before wrote, and never where a real run does.
 
 Exit codes: 0 done; 2 a wrong flag value; 1 data or environment (one line); 130 or 143 after Ctrl-C
 or SIGTERM, with the command that resumes.
@@ -26,17 +28,25 @@ from typing import Any, NoReturn, TypeVar
 
 Config = TypeVar("Config")
 
+SMOKE_DATA, SMOKE_MODELS = Path("data/smoke"), Path("models/smoke")
+
 
 class UserError(Exception):
     """A problem the user can mend: printed as one line, exit 1."""
 
 
 class Interrupted(BaseException):
-    """SIGINT or SIGTERM arrived; work unwinds and the process exits with `code`."""
+    """SIGINT or SIGTERM arrived; work unwinds and the process exits with `code`.
+
+    `latest` is for who calls a library that lets the exception vanish and raises its own: it can be raised again.
+    """
+
+    latest: typing.ClassVar[Interrupted | None] = None
 
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)
         self.code = 128 + number
+        Interrupted.latest = self
 
 
 _had_its_effect: set[str] = set()
@@ -93,6 +103,8 @@ def parse(
         values |= _read_config(parser, hints, path)
     values |= {name: value for name, value in given.items() if value is not None}
     values = {name: None if value is _NONE else value for name, value in values.items()}
+    settings = {field.name: field.default for field in dataclasses.fields(config_class)} | values  # type: ignore[arg-type]
+    values = {name: value(settings) if callable(value) else value for name, value in values.items()}
     values = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
     required = [field.name for field in dataclasses.fields(config_class) if field.default is dataclasses.MISSING]  # type: ignore[arg-type]
     if missing := [_flag(name) for name in required if name not in values]:

@@ -32,6 +32,7 @@ class DescribeConfig:
     use: str = cli.setting("", "a sentence for the card on what the games are for")
     label_rows: int | None = cli.setting(2000, "labels graded by the solver; 0 grades none, none grades all")
     agreement_rows: int = cli.setting(1000, "rows for which the teacher is asked again, nine times")
+    memory_gib: float = cli.setting(1.0, "GiB that counting may use before it spills to disk")
     workers: int = cli.setting(cli.cores(), "processes for searches and the solver")
     seed: int = cli.setting(0, "of the sample and the searches")
 
@@ -42,11 +43,14 @@ class DescribeConfig:
         cli.check(self.out is None or self.out.suffix == ".md", "out", self.out, "a Markdown file, such as games.md")
         cli.check(self.label_rows is None or self.label_rows >= 0, "label_rows", self.label_rows, "0 or more, or none")
         cli.check(self.agreement_rows >= 0, "agreement_rows", self.agreement_rows, "0 or more")
+        cli.check(self.memory_gib >= 0.01, "memory_gib", self.memory_gib, "at least 0.01")
         cli.check(self.workers >= 1, "workers", self.workers, "at least 1")
         cli.check(self.seed >= 0, "seed", self.seed, "0 or more")
 
 
-PRESETS: dict[str, dict[str, Any]] = {"smoke": {"label_rows": 50, "agreement_rows": 10}}
+PRESETS: dict[str, dict[str, Any]] = {
+    "smoke": {"folders": (cli.SMOKE_DATA / "games",), "label_rows": 50, "agreement_rows": 10},
+}
 
 
 def run(config: DescribeConfig) -> str:
@@ -61,7 +65,7 @@ def _describe(config: DescribeConfig, folder: Path) -> str:
     manifest = schema.read_manifest(folder)
     if not isinstance(manifest.get("identity"), dict):
         raise DataError(f"{folder / schema.MANIFEST}: names no settings of the run")
-    counted = census.count(found, threads=config.workers)
+    counted = census.count(found, memory_gib=config.memory_gib, threads=config.workers)
     quality, ungraded = _grade(config, folder, counted.rows)
     again, unasked = _ask_again(config, folder)
     data_card.write(
@@ -110,7 +114,7 @@ def _ask_again(config: DescribeConfig, folder: Path) -> tuple[Repeats | None, st
 
 
 def _command(config: DescribeConfig, folder: Path) -> list[str]:
-    """The words of the line that writes this card again; workers have no influence on it."""
+    """The words of the line that writes this card again; workers and memory have no influence on it."""
     words = ["python", "-m", "distill.describe", str(folder)]
     words += ["--out", str(config.out)] if config.out else []
     words += ["--use", config.use] if config.use else []

@@ -70,7 +70,15 @@ FILES = ("metrics.json", "report.md", "by_set.png", "by_ply.png", "confusion.png
 Pictures = dict[str, Callable[[Path], None]]
 """By its file's name, what draws a picture into a file."""
 
-PRESETS: dict[str, dict[str, Any]] = {"smoke": {"boards": 20, "label_rows": 50, "agreement_rows": 10}}
+PRESETS: dict[str, dict[str, Any]] = {
+    "smoke": {
+        "players": (str(cli.SMOKE_MODELS / "cnn"), "random", "uct:100"),
+        "boards": 20,
+        "label_rows": 50,
+        "agreement_rows": 10,
+        "out": cli.SMOKE_MODELS / "evaluation",
+    },
+}
 
 
 def _is_data(word: str) -> bool:

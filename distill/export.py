@@ -52,6 +52,9 @@ class ExportConfig:
         return tuple(name for name in FORMATS[1:] if name in asked)
 
 
+PRESETS = {"smoke": {"models": (cli.SMOKE_MODELS / "cnn",)}}
+
+
 def run(config: ExportConfig) -> str:
     """Export each network; returns the line that says where they are."""
     networks = [run_folder.network_file(model) for model in config.models]
@@ -90,7 +93,7 @@ def _ships(model: Path, network: Path) -> bool:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; the return value is the exit code."""
-    return cli.main("export", ExportConfig, run, arguments=arguments)
+    return cli.main("export", ExportConfig, run, PRESETS, arguments)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from distill.data.shards import RunSettings
 from distill.search import teacher
 
 PRESETS = {
-    "smoke": {"games": 12, "simulations": 100, "shard_games": 4, "out": "data/smoke-games"},
+    "smoke": {"games": 12, "simulations": 100, "shard_games": 4, "out": str(cli.SMOKE_DATA / "games")},
     "cheap": {"simulations": 1000, "votes": 1, "shard_games": 2000, "out": "data/cheap-games"},
 }
 

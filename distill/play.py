@@ -53,6 +53,9 @@ class PlayConfig:
             raise ValueError(f"--moves {self.moves}: {error}") from None
 
 
+PRESETS = {"smoke": {"player": (str(cli.SMOKE_MODELS / "cnn"),)}}
+
+
 @dataclass(kw_only=True)
 class Game:
     """Where a game stands.
@@ -255,7 +258,7 @@ def _stones_in_line(stones: int) -> int:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; the return value is the exit code."""
-    return cli.main("play", PlayConfig, run, arguments=arguments)
+    return cli.main("play", PlayConfig, run, PRESETS, arguments)
 
 
 if __name__ == "__main__":

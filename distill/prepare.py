@@ -37,13 +37,16 @@ class PrepareConfig:
     def __post_init__(self) -> None:
         cli.check(len(self.data) > 0, "data", "(nothing)", "at least one folder")
         cli.check(0 <= self.validation_fraction < 1, "validation_fraction", self.validation_fraction, "in [0, 1)")
-        cli.check(self.memory_gib >= 0.1, "memory_gib", self.memory_gib, "at least 0.1")
+        cli.check(self.memory_gib >= 0.01, "memory_gib", self.memory_gib, "at least 0.01")
         cli.check(self.threads is None or self.threads > 0, "threads", self.threads, "positive")
 
 
 PRESETS: dict[str, dict[str, Any]] = {
-    # Of a handful of games some must land in either split.
-    "smoke": {"data": (Path("data/smoke-games"),), "out": Path("data/smoke-prepared"), "validation_fraction": 0.5},
+    "smoke": {
+        "data": (cli.SMOKE_DATA / "games",),
+        "out": cli.SMOKE_DATA / "prepared",
+        "validation_fraction": 0.5,  # of a handful of games some must land in either split
+    },
 }
 
 

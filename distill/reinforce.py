@@ -22,7 +22,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -54,6 +54,11 @@ LEARNER, CHECKPOINT = 0, 1
 TRAINING_GAMES, CURVE_GAMES, FINAL_GAMES = range(3)
 """What games are for: one of the numbers their random draws are a function of."""
 
+
+def _smoke_name(settings: Mapping[str, Any]) -> str:
+    return str(settings["arch"] or (settings["init"].stem if settings["init"] else "mk4"))
+
+
 PRESETS: dict[str, dict[str, Any]] = {
     "published": {
         "arch": "mk4",
@@ -71,6 +76,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "measure_every": 2,
         "measure_games": 8,
         "final_games": 20,
+        "out": lambda settings: cli.SMOKE_MODELS / f"{_smoke_name(settings)}-reinforce",
     },
 }
 """published: SOURCES.md B, where it gives a number."""

@@ -12,6 +12,7 @@ import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from distill import cli, provenance
 from distill.nets import run_folder
@@ -34,6 +35,9 @@ class ServeConfig:
         cli.check(0 <= self.port <= 65535, "port", self.port, "from 0 to 65535")
         cli.check(1 <= self.max_simulations <= 1_000_000, "max_simulations", self.max_simulations, "up to 1,000,000")
         cli.check(self.workers >= 1, "workers", self.workers, "at least 1")
+
+
+PRESETS: dict[str, dict[str, Any]] = {"smoke": {"models": cli.SMOKE_MODELS, "port": 0, "max_simulations": 1000}}
 
 
 def run(config: ServeConfig) -> str:
@@ -84,7 +88,7 @@ def _listen(port: int) -> socket.socket:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; the return value is the exit code."""
-    return cli.main("serve", ServeConfig, run, arguments=arguments)
+    return cli.main("serve", ServeConfig, run, PRESETS, arguments)
 
 
 if __name__ == "__main__":

@@ -57,6 +57,17 @@ class StudyConfig:
         cli.check(self.workers >= 1, "workers", self.workers, "at least 1")
 
 
+PRESETS: dict[str, dict[str, Any]] = {
+    "smoke": {
+        "recipe": Path("pipelines/study-smoke.toml"),
+        "boards": 20,
+        "data": cli.SMOKE_DATA / "study",
+        "out": cli.SMOKE_MODELS / "study",
+        "page": cli.SMOKE_MODELS / "study" / "study.md",
+    },
+}
+
+
 # The steps ------------------------------------------------------------------------------------------------------------
 
 
@@ -250,7 +261,7 @@ def _result(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; the return value is the exit code."""
-    return cli.main("study", StudyConfig, run, None, arguments)
+    return cli.main("study", StudyConfig, run, PRESETS, arguments)
 
 
 if __name__ == "__main__":

@@ -39,7 +39,14 @@ PRESETS: dict[str, dict[str, Any]] = {
         "lr": 1e-3,
         "epochs": 60,
     },
-    "smoke": {"epochs": 2, "batch_size": 32, "validation_fraction": 0.5},
+    "smoke": {
+        "data": (cli.SMOKE_DATA / "games",),
+        "prepared": cli.SMOKE_DATA / "prepared",
+        "out": lambda settings: cli.SMOKE_MODELS / settings["arch"],
+        "validation_fraction": 0.5,  # as prepare has it
+        "epochs": 2,
+        "batch_size": 32,
+    },
 }
 """published: Adam, learning rate halved on a plateau, early stopping, cross-entropy on the vote (SOURCES.md A)."""
 

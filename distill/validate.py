@@ -34,6 +34,9 @@ class ValidateConfig:
         cli.check(self.lines is None or self.lines >= 1, "lines", self.lines, "at least 1, or none")
 
 
+PRESETS = {"smoke": {"places": (str(cli.SMOKE_DATA / "games"),)}}
+
+
 def run(config: ValidateConfig) -> str:
     """Check each place; returns the line that says how much was found sound, or raises UserError."""
     began = time.monotonic()
@@ -66,7 +69,7 @@ def _show(word: str, violations: Sequence[inspection.Violation], most: int | Non
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
-    return cli.main("validate", ValidateConfig, run, arguments=arguments)
+    return cli.main("validate", ValidateConfig, run, PRESETS, arguments)
 
 
 if __name__ == "__main__":

@@ -41,7 +41,11 @@ class Config:
         check(self.games > 0, "games", self.games, "positive")
 
 
-PRESETS = {"smoke": {"games": 2, "rate": 0.25}, "unlimited": {"minutes": None}}
+PRESETS = {
+    "smoke": {"games": 2, "rate": 0.25},
+    "unlimited": {"minutes": None},
+    "apart": {"games": 3, "out": lambda settings: Path(f"{settings['arch']}-{settings['games']}")},
+}
 
 
 @pytest.fixture
@@ -101,6 +105,12 @@ def test_every_field_is_a_flag_of_its_type(parse):
     )
     assert isinstance(config.rate, float)
     assert isinstance(config.rivals, tuple)
+
+
+def test_a_preset_may_say_how_a_setting_follows_from_the_others(parse):
+    assert parse("--preset", "apart").out == Path("cnn-3")
+    assert parse("--preset", "apart", {"arch": "transformer"}, "--games", "4").out == Path("transformer-4")
+    assert parse("--preset", "apart", "--out", "here").out == Path("here")
 
 
 def test_a_preset_beats_the_default_a_file_the_preset_and_a_flag_the_file(parse):
@@ -191,7 +201,7 @@ def test_help_names_every_flag_its_meaning_and_its_default(capsys: pytest.Captur
     assert "--target {visits,vote,none}" in text
     assert "--savings, --no-savings" in text
     assert "fewest and most random moves [1 8]" in text
-    assert "{smoke,unlimited}" in text
+    assert "{apart,smoke,unlimited}" in text
 
 
 @dataclass(frozen=True, kw_only=True)

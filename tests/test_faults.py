@@ -3,6 +3,7 @@
 The table in docs/faults.md lists all faults and where each is tested; here are those of the surroundings:
 
 - disk full (a real limit on the size of files) and read-only folders, in generate, prepare, train, export, evaluate
+- rows that do not fit in memory, in prepare and describe: no room to spill them, and less memory than the work needs
 - paths with spaces and Unicode; an ASCII-only locale; no home directory; a damaged or unusable cache of compiled code
 - a clock that was moved back, files from the future
 - no games, one game, more rows in a batch than there are
@@ -23,6 +24,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -30,7 +32,7 @@ import pytest
 from helpers import make_games, same_manifest, write_games
 
 import distill
-from distill import evaluate, export, generate, prepare, provenance, train, validate
+from distill import describe, evaluate, export, generate, prepare, provenance, train, validate
 from distill.data import games, schema
 from distill.data.schema import DataError
 
@@ -108,6 +110,47 @@ def test_a_full_disk_is_one_line_and_the_command_goes_on_afterwards(
     assert not left, "a part of a file stays"
     if stage != "export":  # which keeps nothing to go on from, and takes longest
         assert run(stage, tmp_path, inputs=done) == 0
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with 250,000 rows of quick searches, which DuckDB cannot keep in 10 or 40 MiB."""
+    folder = tmp_path_factory.mktemp("many")
+    quick = ["--games", "16000", "--simulations", "10", "--votes", "1", "--shard-games", "8000"]
+    assert generate.main([*quick, "--out", str(folder / "games")]) == 0
+    return folder / "games"
+
+
+@pytest.mark.parametrize(
+    ("stage", "memory", "reason"),
+    [
+        ("prepare", "0.04 --threads 1", "File too large"),
+        ("prepare", "0.01 --threads 1", "Out of Memory Error"),
+        ("describe", "0.01 --workers 1", "File too large"),
+        ("describe", "0.01 --workers 64", "Out of Memory Error"),
+    ],
+)
+def test_rows_that_find_room_neither_in_memory_nor_on_the_disk_are_one_line(
+    stage: str, memory: str, reason: str, many: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any
+) -> None:
+    (tmp_path / "spill").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "spill"))
+    command, out = (prepare.main, "prepared") if stage == "prepare" else (describe.main, "card.md")
+    given = ["--data", str(many)] if stage == "prepare" else [str(many), "--label-rows", "0"]
+    given += ["--out", str(tmp_path / out)]
+    room = tmp_path / ("prepared" if stage == "prepare" else "spill")
+    with no_file_larger_than(2_000_000) if "large" in reason else contextlib.nullcontext():
+        assert command([*given, "--memory-gib", *memory.split()]) == 1
+    line = last_line(capfd, stage)
+    assert reason in line
+    assert f"free space in {room}, where rows lie that do not fit into {memory.split()[0]} GiB" in line
+    assert "--memory-gib" in line
+    left = sorted(path.name for path in tmp_path.rglob("*"))
+    assert left == sorted(["spill", *([".lock", "prepared"] if stage == "prepare" else [])]), "something stays"
+    if "large" in reason:
+        assert command([*given, "--memory-gib", *memory.split()]) == 0, (
+            "it was the disk: with room the rows are spilled"
+        )
 
 
 @contextlib.contextmanager

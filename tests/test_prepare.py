@@ -1,17 +1,22 @@
 """The command `distill.prepare`: what it prints, and how it refuses.
 
 - it reports every count and ends with the folder and the number of boards; a second run does nothing
-- the smoke preset prepares a handful of games
+- where games are missing, what the message advises can be done as it stands
 - wrong flag values exit with 2, data that cannot be used with 1; one line, and nothing is changed
 """
 
+import shlex
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from helpers import make_games, write_games
 
-from distill import prepare, provenance
-from distill.data import schema
+import distill
+from distill import cli, generate, prepare, provenance, train
+from distill.data import games, schema
+
+CHECKOUT = Path(distill.__file__).parents[1]
 
 
 @pytest.fixture
@@ -52,11 +57,6 @@ def test_several_folders_and_an_exclusion_are_reported(workplace: Path, capsys: 
     assert "excluded by more/shard-00000.parquet: " in output
     assert "redundancy: " in output
     assert "removed from validation" in output
-
-
-def test_the_smoke_preset_prepares_a_handful_of_games(workplace: Path) -> None:
-    write_games(workplace / "data" / "smoke-games", make_games(12, seed=1))
-    assert prepare.main(["--preset", "smoke"]) == 0
 
 
 @pytest.mark.parametrize(
@@ -106,12 +106,49 @@ def test_a_truncated_shard_exits_with_1_and_changes_nothing(
     assert not Path("data/prepared").exists()
 
 
+@pytest.mark.parametrize("command", [prepare, train])
+@pytest.mark.parametrize(
+    ("place", "flags", "where", "made"),
+    [
+        (None, [], "data/games", "--out data/games"),
+        (None, ["--preset", "smoke"], "data/smoke/games", "--preset smoke"),
+        (CHECKOUT, ["--data", "my games"], "my games", "--out 'my games'"),
+    ],
+)
 def test_a_missing_folder_names_the_command_that_makes_games_and_the_shipped_ones(
+    command: ModuleType,
+    place: Path | None,
+    flags: list[str],
+    where: str,
+    made: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """In a checkout, from its top and from elsewhere (None); what is advised can then be done."""
+    monkeypatch.chdir(place or tmp_path)
+    stage = command.__name__.removeprefix("distill.")
+    shipped = Path("data/reference/games-20000") if place else CHECKOUT / "data/reference/games-20000"
+    advised = f"--data {shlex.quote(str(shipped))}"
+    assert command.main([*flags, "--out", str(tmp_path / "out")]) == 1
+    assert capsys.readouterr().err == (
+        f"distill {stage}: {where}: no such folder; make games with: python -m distill.generate {made}, "
+        f"or take the shipped ones: {advised}\n"
+    )
+    assert not (tmp_path / "out").exists()
+    assert cli.parse(generate.GenerateConfig, shlex.split(made), generate.PRESETS).out == where
+    config = {prepare: prepare.PrepareConfig, train: train.TrainConfig}[command]
+    (run,) = games.open_runs(cli.parse(config, shlex.split(advised)).data)
+    assert run.games == 20_000
+
+
+def test_without_shipped_games_only_the_command_is_named(
     workplace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(provenance, "shipped", lambda name: workplace / name)
+    """As in an installed package, which has the validation set: that is nothing to learn from."""
+    (workplace / "data/reference/validation").mkdir(parents=True)
+    monkeypatch.setattr(provenance, "shipped", lambda name: place if (place := workplace / name).is_dir() else None)
     assert prepare.main(["--data", "nowhere"]) == 1
     assert capsys.readouterr().err == (
-        "distill prepare: nowhere: no such folder; make games with: python -m distill.generate --out nowhere, "
-        "or take the shipped ones: --data data/reference/games-20000\n"
+        "distill prepare: nowhere: no such folder; make games with: python -m distill.generate --out nowhere\n"
     )

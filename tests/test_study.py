@@ -25,6 +25,7 @@ from distill.judge import study as verdict
 from tests.helpers import make_games, write_games
 
 SHIPPED = Path(__file__).parent.parent / "pipelines" / "study.toml"
+SMOKE = SHIPPED.with_stem("study-smoke")
 
 SMALL = """
 title = "A small study"
@@ -95,16 +96,17 @@ def run(*flags: str) -> int:
     return study.main(["--recipe", "study.toml", "--page", "page/study.md", "--boards", "10", *flags])
 
 
-def test_the_shipped_recipe_asks_for_flags_that_exist():
-    recipe = study_recipe.read(SHIPPED)
+@pytest.mark.parametrize(("path", "batch_size"), [(SHIPPED, 256), (SMOKE, 32)])
+def test_a_shipped_recipe_asks_for_flags_that_exist(path, batch_size):
+    recipe = study_recipe.read(path)
     for data in recipe.data.values():
         if data.generate is not None:
             words = [*shlex.split(data.generate), "--games", str(data.games)]
-            assert cli.parse(generate.GenerateConfig, words).games == data.games
+            assert cli.parse(generate.GenerateConfig, words, generate.PRESETS).games == data.games
     for tier in recipe.tier.values():
         for each in recipe.runs.values():
             words = ["--seed", "0", *shlex.split(tier.train), *shlex.split(each.train)]
-            assert cli.parse(train.TrainConfig, words).batch_size == 256
+            assert cli.parse(train.TrainConfig, words, train.PRESETS).batch_size == batch_size
 
 
 def test_every_run_of_the_shipped_recipe_differs_from_what_it_is_compared_with_by_its_data_or_its_flags():

@@ -11,29 +11,27 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 
-from distill.data import games
+from distill.data import database, games
 from distill.data.games import Run
 from distill.data.schema import DataError
 from distill.game import rules
 from distill.game.rules import Position
 
-_POSITION = pa.schema(
-    [
-        ("game_id", pa.int64()),
-        ("ply", pa.int8()),
-        ("current", pa.uint64()),  # canonical board
-        ("mask", pa.uint64()),
-        ("label", pa.int8()),  # as played, not mirrored
-        ("move", pa.int8()),
-        ("first", pa.int8()),  # the game's result for the first player: 1, 0, -1
-    ]
-)
+_POSITION = {
+    "game_id": "BIGINT",
+    "ply": "TINYINT",
+    "current": "UBIGINT",  # canonical board
+    "mask": "UBIGINT",
+    "label": "TINYINT",  # as played, not mirrored
+    "move": "TINYINT",
+    "first": "TINYINT",  # the game's result for the first player: 1, 0, -1
+}
 _READ = ("game_id", "ply", "current", "mask", "label", "move", "outcome")
 
 
@@ -95,39 +93,36 @@ def count(run: Run, *, frequent: int = 3, memory_gib: float = 1.0, threads: int 
     Raises DataError for a damaged file and for a run without rows.
     """
     games.verify([run])
-    with tempfile.TemporaryDirectory() as spill, duckdb.connect() as database:
-        database.execute(f"SET memory_limit = '{memory_gib * 1024:.0f}MiB'")
-        database.execute(f"SET threads = {threads}")
-        database.execute("SET temp_directory = ?", [spill])
-        database.register("stream", pa.RecordBatchReader.from_batches(_POSITION, _positions(run)))
-        database.execute("CREATE TEMP TABLE position AS SELECT * FROM stream")
-        database.execute("""
+    room = Path(tempfile.gettempdir())
+    task = f"{run.folder}: the rows could not be counted"
+    with database.opened(task, room, memory_gib=memory_gib, threads=threads) as counting:
+        counting.execute(f"CREATE TEMP TABLE position ({', '.join(map(' '.join, _POSITION.items()))})")
+        for rows in _positions(run):
+            counting.insert("position", rows)
+        counting.execute("""
             CREATE TEMP TABLE board AS
             SELECT current, mask, any_value(ply) AS ply, count(*) AS rows FROM position GROUP BY current, mask
         """)
         plies = {
             ply: Ply(rows=rows, boards=boards, repeated=repeated)
-            for ply, rows, boards, repeated in _all(
-                database,
-                """
+            for ply, rows, boards, repeated in counting.execute("""
                 SELECT ply, sum(rows)::BIGINT, count(*), coalesce(sum(rows) FILTER (rows > 1), 0)::BIGINT
                 FROM board GROUP BY ply ORDER BY ply
-                """,
-            )
+            """)
         }
         if not plies:
             raise DataError(f"{run.folder}: holds no rows")
-        most = _all(database, f"SELECT * FROM board ORDER BY rows DESC, ply, current, mask LIMIT {frequent}")
-        by_label = dict(_all(database, "SELECT label, count(*) FROM position GROUP BY label"))
-        ((off_label,),) = _all(database, "SELECT count(*) FILTER (move != label) FROM position")
-        database.execute("""
+        most = counting.execute(f"SELECT * FROM board ORDER BY rows DESC, ply, current, mask LIMIT {frequent}")
+        by_label = dict(counting.execute("SELECT label, count(*) FROM position GROUP BY label"))
+        ((off_label,),) = counting.execute("SELECT count(*) FILTER (move != label) FROM position")
+        counting.execute("""
             CREATE TEMP TABLE game AS
             SELECT min(ply) AS opening, max(ply) + 1 AS length, arg_max(first, ply) AS first,
                 arg_max(current, ply) AS current, arg_max(mask, ply) AS mask
             FROM position GROUP BY game_id
         """)
-        kinds = _all(database, "SELECT opening, length, first, count(*) FROM game GROUP BY ALL")
-        ((endings,),) = _all(database, "SELECT count(DISTINCT (current, mask)) FROM game")
+        kinds = counting.execute("SELECT opening, length, first, count(*) FROM game GROUP BY ALL")
+        ((endings,),) = counting.execute("SELECT count(DISTINCT (current, mask)) FROM game")
     openings, lengths, results = (_marginal(kinds, place) for place in range(3))
     return Census(
         games=sum(openings.values()),
@@ -164,18 +159,13 @@ def _digest(run: Run, field: str) -> str:
     return hashlib.sha256(lines.encode()).hexdigest()
 
 
-def _positions(run: Run) -> Iterator[pa.RecordBatch]:
+def _positions(run: Run) -> Iterator[pa.Table]:
     """All rows on their canonical boards, a piece at a time."""
     for shard in run.shards:
         for rows in games.read(shard, _READ):
             rows["current"], rows["mask"], _ = rules.canonicalise(rows["current"], rows["mask"])
             rows["first"] = np.where(rows["ply"] % 2 == 0, rows["outcome"], -rows["outcome"])
-            arrays = [pa.array(rows[field.name], field.type) for field in _POSITION]
-            yield pa.RecordBatch.from_arrays(arrays, schema=_POSITION)
-
-
-def _all(database: duckdb.DuckDBPyConnection, query: str) -> list[Any]:
-    return database.execute(query).fetchall()
+            yield pa.table({name: rows[name] for name in _POSITION})
 
 
 def _marginal(kinds: list[Any], place: int) -> dict[int, int]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from distill import provenance
+from distill import cli, provenance
 from distill.data import schema
 from distill.data.schema import ROW, TRAINING, VALIDATION, DataError
 from distill.game.mixing import GOLDEN, mix
@@ -79,20 +80,18 @@ class RawRows:
         return RawRows(**{name: values[rows] for name, values in vars(self).items()})
 
 
-def open_run(folder: Path) -> Run:
+def open_run(folder: Path, otherwise: str = "") -> Run:
     """The run in a folder, from its manifest alone; the shards are not opened.
 
-    Raises DataError for a folder that is missing, empty, foreign or not finished.
+    Raises DataError for a folder that is missing, empty, foreign or not finished. `otherwise` is what a user can do
+    beside making games, where there are none.
     """
-    make = f"make games with: python -m distill.generate --out {folder}"
-    if reference := provenance.shipped("data/reference/games-20000"):
-        here = Path.cwd()
-        place = reference.relative_to(here) if reference.is_relative_to(here) else reference
-        make += f", or take the shipped ones: --data {place}"
+    smoke = folder == cli.SMOKE_DATA / "games"
+    make = f"python -m distill.generate {'--preset smoke' if smoke else f'--out {shlex.quote(str(folder))}'}"
     if not folder.is_dir():
-        raise DataError(f"{folder}: no such folder; {make}")
+        raise DataError(f"{folder}: no such folder; make games with: {make}{otherwise}")
     if not (folder / schema.MANIFEST).exists() and not any(folder.glob("shard-*.parquet")):
-        raise DataError(f"{folder}: holds no games; {make}")
+        raise DataError(f"{folder}: holds no games; make games with: {make}{otherwise}")
     manifest = schema.read_manifest(folder)
     try:
         run = str(manifest["run"])
@@ -105,8 +104,16 @@ def open_run(folder: Path) -> Run:
 
 
 def open_runs(folders: Sequence[Path]) -> list[Run]:
-    """The runs in several folders, ordered by name. Raises DataError where two folders hold the same run."""
-    runs = sorted((open_run(Path(folder)) for folder in folders), key=lambda run: run.name)
+    """The runs in several folders, ordered by name. Raises DataError where two folders hold the same run.
+
+    Its callers have a flag --data: where games are missing and `games-20000` is there, the error names that.
+    """
+    otherwise = ""
+    if place := provenance.shipped("data/reference/games-20000"):
+        here = Path.cwd()
+        place = place.relative_to(here) if place.is_relative_to(here) else place
+        otherwise = f", or take the shipped ones: --data {shlex.quote(str(place))}"
+    runs = sorted((open_run(Path(folder), otherwise) for folder in folders), key=lambda run: run.name)
     for first, second in itertools.pairwise(runs):
         if first.name == second.name:
             raise DataError(f"{second.folder}: the same run as {first.folder}, so its games would count twice")

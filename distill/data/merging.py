@@ -34,7 +34,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -42,7 +41,8 @@ from numpy.typing import NDArray
 
 from distill import provenance
 from distill.cli import Progress, UserError
-from distill.data import games, parts, schema
+from distill.data import database, games, parts, schema
+from distill.data.database import Database
 from distill.data.games import Columns
 from distill.data.majority import majority
 from distill.data.schema import PREPARED_ROW, TRAINING, VALIDATION
@@ -150,14 +150,13 @@ def _merge(spill: Path, out: Path, metadata: dict[str, Any], memory_gib: float, 
     work = list(_work(spill))
     boards, self_mirror = np.zeros(2, np.int64), np.zeros(2, np.int64)
     removed_boards, removed_rows = np.zeros(rules.CELLS, np.int64), np.zeros(rules.CELLS, np.int64)
-    with duckdb.connect() as database, Progress(sum(rows for *_, rows in work), "rows") as progress:
-        database.execute(f"SET memory_limit = '{memory_gib * 1024:.0f}MiB'")
-        database.execute(f"SET threads = {threads}")
-        database.execute("SET temp_directory = ?", [str(spill / "duckdb")])
+    room = out.parent  # which stays when the hidden folder goes
+    opened = database.opened(f"{room}: the rows could not be merged", room, memory_gib=memory_gib, threads=threads)
+    with opened as grouping, Progress(sum(rows for *_, rows in work), "rows") as progress:
 
         def tables_of(split: int) -> Iterator[pa.Table]:
             for files, rows in ((files, rows) for of, files, rows in work if of == split):
-                for batch in _grouped(database, files, _training_parts(files) if split == VALIDATION else []):
+                for batch in _grouped(grouping, files, _training_parts(files) if split == VALIDATION else []):
                     group = {name: batch[name].to_numpy(zero_copy_only=False) for name in batch.schema.names}
                     seen = group["seen"]
                     stones = np.bitwise_count(group["mask"][seen])
@@ -214,9 +213,7 @@ def _training_parts(files: Sequence[Path]) -> list[Path]:
     return [path for path in candidates if path.exists()]
 
 
-def _grouped(
-    database: duckdb.DuckDBPyConnection, files: Sequence[Path], seen_in: Sequence[Path]
-) -> pa.RecordBatchReader:
+def _grouped(grouping: Database, files: Sequence[Path], seen_in: Sequence[Path]) -> Iterator[pa.RecordBatch]:
     """One row a board of some parts, ordered: sums, rows per label, and whether `seen_in` has the board."""
     sums = [f"sum({name})::BIGINT AS {name}" for name in (*parts.VISITS, "value", "outcome")]
     votes = [f"count(*) FILTER (label = {column}) AS {name}" for column, name in enumerate(_VOTES)]
@@ -234,7 +231,7 @@ def _grouped(
     parameters = {"files": [str(path) for path in files]}
     if seen_in:
         parameters["others"] = [str(path) for path in seen_in]
-    return database.sql(query, params=parameters).to_arrow_reader(GROUP_ROWS)
+    return grouping.batches(query, parameters, GROUP_ROWS)
 
 
 def _merged(group: Columns, split: int) -> tuple[pa.Table, NDArray[np.bool_]]:

@@ -72,7 +72,14 @@ class Config:
         cli.check(self.network is None or self.network.is_dir(), "network", self.network, "a folder that is there")
 
 
-PRESETS = {"smoke": {"games": 300, "share": 0.004}}
+PRESETS: dict[str, dict[str, Any]] = {
+    "smoke": {
+        "out": cli.SMOKE_DATA / "benchmark",
+        "network": cli.SMOKE_MODELS / "cnn",
+        "games": 300,
+        "share": 0.004,
+    },
+}
 
 
 def run(config: Config) -> str:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from distill import cli
+
 PRESETS: dict[str, dict[str, Any]] = {
     "gumbel": {},
     "improve": {"simulations": 64, "opening_moves": (0, 8), "lr": 3e-4, "games": 1000},
@@ -61,6 +63,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "judge_boards": 20,
         "opening_moves": (1, 2),
         "lanes": 8,
+        "out": lambda settings: (cli.SMOKE_DATA if settings["games_only"] else cli.SMOKE_MODELS) / "selfplay",
     },
 }
 PRESETS["e2"] = PRESETS["e1"] | {
