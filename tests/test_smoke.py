@@ -26,6 +26,7 @@ import pytest
 import distill
 from distill import cli
 from distill.__main__ import STAGES
+from distill.data import benchmark
 
 CHECKOUT = Path(distill.__file__).parents[1]
 CHAIN = (
@@ -83,7 +84,7 @@ def test_the_chain_leaves_the_places_of_real_runs_alone(place: Path) -> None:
     assert {path.name for path in place.iterdir()} == {"data", "models"}
 
 
-@pytest.mark.parametrize("stage", [*STAGES, "judge.benchmark"])
+@pytest.mark.parametrize("stage", [*STAGES, "judge.benchmark", "judge.foreign"])
 def test_every_command_has_the_preset_and_keeps_to_its_folders(stage: str, place: Path) -> None:
     module = importlib.import_module(f"distill.{stage}")
     config = cli.parse(typing.get_type_hints(module.run)["config"], ["--preset", "smoke"], module.PRESETS)
@@ -139,7 +140,8 @@ def test_the_page_has_the_smoke_networks(place: Path) -> None:
 @pytest.mark.slow
 def test_a_transformer_reinforce_a_study_and_a_benchmark_go_the_same_way(place: Path) -> None:
     (place / "pipelines").symlink_to(CHECKOUT / "pipelines")
-    for stage, *flags in (["train", "--arch", "transformer"], ["reinforce"], ["study"], ["judge.benchmark"]):
+    benchmarks = (["judge.benchmark"], ["judge.foreign"])
+    for stage, *flags in (["train", "--arch", "transformer"], ["reinforce"], ["study"], *benchmarks):
         process = started(place, stage, *flags)
         _, said = process.communicate()
         assert process.returncode == 0, said
@@ -147,5 +149,5 @@ def test_a_transformer_reinforce_a_study_and_a_benchmark_go_the_same_way(place: 
     assert (place / "models/smoke/transformer/saved_model/1/saved_model.pb").is_file()
     assert (place / "models/smoke/mk4-reinforce/saved_model/1/saved_model.pb").is_file()
     assert "vote" in (place / "models/smoke/study/study.md").read_text()
-    assert (place / "data/smoke/benchmark/boards.parquet").is_file()
+    assert all((place / "data/smoke/benchmark" / name).is_file() for name in benchmark.FILES)
     test_the_chain_leaves_the_places_of_real_runs_alone(place)

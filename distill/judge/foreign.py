@@ -64,7 +64,7 @@ class Config:
         cli.check(self.workers >= 1, "workers", self.workers, "at least 1")
 
 
-PRESETS = {"smoke": {"games": 60, "share": 0.01}}
+PRESETS: dict[str, dict[str, Any]] = {"smoke": {"out": cli.SMOKE_DATA / "benchmark", "games": 60, "share": 0.01}}
 
 
 def run(config: Config) -> str:
