@@ -60,7 +60,7 @@ def test_every_other_shipped_network_is_exported(name, tmp_path, capsys):
 
 
 def test_an_export_leaves_the_model_its_examples_card_and_sums_and_nothing_else(exported):
-    assert sorted(p.name for p in exported.iterdir()) == ["best.keras", "config.json", "saved_model"]
+    assert sorted(p.name for p in exported.iterdir()) == [".lock", "best.keras", "config.json", "saved_model"]
     found = sorted(p.name for p in (exported / "saved_model").iterdir())
     assert found == ["1", "README.md", "SHA256SUMS", "examples.json", "model.onnx", "model.tflite"]
 
@@ -276,7 +276,7 @@ def test_a_missing_extra_is_one_line_and_exit_1_before_anything_is_written(expor
 def test_a_format_that_fails_leaves_the_old_files(core, tmp_path, monkeypatch):
     old = tmp_path / "saved_model"
     old.mkdir()
-    (old / "marker").touch()
+    (old / publish.SUMS).touch()
 
     def fail(*_):
         raise UserError("ONNX: the written file differs")
@@ -286,7 +286,7 @@ def test_a_format_that_fails_leaves_the_old_files(core, tmp_path, monkeypatch):
     monkeypatch.setattr(formats, "write", fail)
     with pytest.raises(UserError, match="ONNX"):
         publish.publish(core, tmp_path, {}, ["onnx"])
-    assert (old / "marker").exists()
+    assert (old / publish.SUMS).exists()
     assert [p.name for p in tmp_path.iterdir()] == ["saved_model"]
 
 
@@ -301,7 +301,7 @@ def test_half_of_the_checked_boards_have_a_full_column():
 def test_a_saved_model_that_differs_is_refused_and_the_old_one_stays(core, tmp_path, monkeypatch, output):
     old = tmp_path / "saved_model"
     old.mkdir()
-    (old / "marker").touch()
+    (old / publish.SUMS).touch()
     honest = saved.predict_with(core)(publish.check_boards())
     altered = {**honest, output: honest[output].copy()}
     altered[output].flat[-1] += 1 if output == "move" else 2e-5 if output != "logits" else 200
@@ -309,7 +309,7 @@ def test_a_saved_model_that_differs_is_refused_and_the_old_one_stays(core, tmp_p
     monkeypatch.setattr(saved, "write", lambda _core, folder: folder.mkdir(parents=True))
     with pytest.raises(UserError, match=rf"differs from the network \(.*{output}"):
         publish.publish(core, tmp_path, {})
-    assert (old / "marker").exists()
+    assert (old / publish.SUMS).exists()
     assert [p.name for p in tmp_path.iterdir()] == ["saved_model"]
 
 

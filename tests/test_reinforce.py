@@ -228,6 +228,7 @@ def run(tmp_path_factory):
 
 def test_a_run_leaves_every_file_it_promises(run):
     assert sorted(p.name for p in run.iterdir()) == [
+        ".lock",
         "best.keras",
         "checkpoint.npz",
         "config.json",

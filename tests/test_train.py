@@ -304,6 +304,7 @@ def arguments(games, out, *more: str) -> list[str]:
 
 def test_a_run_leaves_every_file_it_promises(run_folder):
     assert sorted(p.name for p in run_folder.iterdir()) == [
+        ".lock",
         "best.keras",
         "checkpoint.npz",
         "config.json",
