@@ -94,31 +94,32 @@ def _settle(grove: Any, lane: Any) -> Any:
     slot = grove.path[level * len(grove.node) + lane]
     own, mask = grove.leaf_current[lane], grove.leaf_mask[lane]
     code = rows[slot + CHILD]
-    settled = True
+    settled, value, won, lost = True, 0, False, -1
     if has_four(own ^ mask):
         rows[slot + CHILD] = TERMINAL
-        tree.add_along_path(grove, lane, -UNIT)
+        value = -UNIT
         if grove.rules.solver:
-            rows[slot + TOTAL] = PROVEN
-            tree.carry_loss(grove, lane, level - 1)
+            won, lost = True, level - 1
     elif mask == FULL:
         rows[slot + CHILD] = TERMINAL
-        tree.add_along_path(grove, lane, 0)
     elif code == PROVEN_WIN:
-        tree.add_along_path(grove, lane, -UNIT)
+        value = -UNIT
     elif code == PROVEN_LOSS:
-        tree.add_along_path(grove, lane, UNIT)
+        value = UNIT
     elif not grove.rules.solver:
         settled = False
     elif winning_cells(own) & (mask + BOTTOM) & FULL & ~mask != ZERO:
-        tree.add_along_path(grove, lane, UNIT)
-        tree.carry_loss(grove, lane, level)
+        value, lost = UNIT, level
     elif _losing(own, mask) == open_columns(mask):
-        tree.add_along_path(grove, lane, -UNIT)
-        rows[slot + CHILD], rows[slot + TOTAL] = PROVEN_WIN, PROVEN
-        tree.carry_loss(grove, lane, level - 1)
+        rows[slot + CHILD] = PROVEN_WIN
+        value, won, lost = -UNIT, True, level - 1
     else:
         settled = False
+    if settled:  # once, here: each call of these is compiled in, and that takes seconds
+        tree.add_along_path(grove, lane, value)
+        if won:
+            rows[slot + TOTAL] = PROVEN
+        tree.carry_loss(grove, lane, lost)
     return settled
 
 
