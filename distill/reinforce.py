@@ -20,10 +20,10 @@ on from its last measurement with the same command, to the weights it would have
 from __future__ import annotations
 
 import dataclasses
-import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -161,9 +161,8 @@ def _run(config: ReinforceConfig, core: keras.Model, out: Path) -> str:
     if publish.possible():
         publish.check_place(out)
     claim.begin()
-    if (out / run_folder.METRICS).is_file():
-        metrics = json.loads((out / run_folder.METRICS).read_text(encoding="utf-8"))
-        return f"{_result(out, metrics)} (finished before, nothing to do; --restart begins anew)"
+    if before := run_folder.finished(out, partial(_result, out)):
+        return before
     state = train(core, config, out)
     metrics = {
         "arch": core.name,

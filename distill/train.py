@@ -10,9 +10,9 @@ last: with it the run is finished. An interrupted run goes on with the same comm
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -96,12 +96,8 @@ def run(config: TrainConfig) -> str:
 def _run(config: TrainConfig, out: Path, given: keras.Model | None, prepared: tables.Prepared) -> str:
     claim = _claim(out, config, prepared)
     claim.check()
-    if not config.restart and (out / METRICS).is_file():
-        try:
-            result = _result(out, json.loads((out / METRICS).read_text(encoding="utf-8")))
-        except (ValueError, KeyError, TypeError):
-            raise cli.UserError(f"{out / METRICS}: cannot be read; --restart begins anew") from None
-        return f"{result} (finished before, nothing to do; --restart begins anew)"
+    if not config.restart and (before := run_folder.finished(out, partial(_result, out))):
+        return before
 
     source, rows = _validation_rows(config)
     learned, held_out = (tables.load(prepared.folder, split) for split in (tables.TRAINING, tables.VALIDATION))

@@ -15,6 +15,7 @@ import pytest
 
 from distill import provenance
 from distill.cli import UserError
+from distill.loop import files
 from distill.nets import run_folder
 
 
@@ -60,3 +61,20 @@ def test_a_name_that_nobody_has_is_refused_with_those_there_are(word: str, here:
     names = "exported, mine, reference/cnn, reference/column, reference/transformer"
     assert str(caught.value).endswith(f"no such path, and no network of that name; networks by name are {names}")
     assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize("content", ['{"loss": ', "[]", "{}", "\x00"])
+def test_metrics_that_cannot_be_read_are_named(tmp_path: Path, content: str) -> None:
+    assert run_folder.finished(tmp_path, str) is None
+    (tmp_path / "metrics.json").write_text('{"loss": 1.5}')
+    assert run_folder.finished(tmp_path, lambda metrics: f"loss {metrics['loss']}") == (
+        "loss 1.5 (finished before, nothing to do; --restart begins anew)"
+    )
+    (tmp_path / "metrics.json").write_text(content)
+    with pytest.raises(UserError, match=r"metrics\.json: cannot be read; --restart begins anew"):
+        run_folder.finished(tmp_path, lambda metrics: f"loss {metrics['loss']}")
+    folder = files.iteration_folder(tmp_path, 1)
+    folder.mkdir(parents=True)
+    (folder / "metrics.json").write_text('{"iteration": ')
+    with pytest.raises(UserError, match=r"0001.metrics\.json: cannot be read; delete it"):
+        files.finished_iterations(tmp_path)

@@ -64,7 +64,10 @@ def finished_iterations(out: Path) -> list[Metrics]:
     """The metrics of the finished iterations, in order."""
     found: list[Metrics] = []
     while (path := iteration_folder(out, len(found) + 1) / METRICS).is_file():
-        found.append(json.loads(path.read_text(encoding="utf-8")))
+        try:
+            found.append(json.loads(path.read_text(encoding="utf-8")))
+        except ValueError:
+            raise cli.UserError(f"{path}: cannot be read; delete it, and this iteration is finished anew") from None
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -124,6 +124,21 @@ def network_file(word: str | Path) -> Path:
     if file.suffix != ".keras" or not file.is_file():
         raise cli.UserError(f"{path}: {'no model in this folder' if path.is_dir() else 'no such .keras file'}")
     return file
+
+
+def finished(out: Path, describe: Callable[[Mapping[str, Any]], str]) -> str | None:
+    """The last line of a run whose metrics lie in its folder, in the words of `describe`; None of one still to be done.
+
+    Raises UserError for metrics that cannot be read.
+    """
+    path = out / METRICS
+    if not path.is_file():
+        return None
+    try:
+        result = describe(json.loads(path.read_text(encoding="utf-8")))
+    except (ValueError, KeyError, TypeError):
+        raise cli.UserError(f"{path}: cannot be read; --restart begins anew") from None
+    return f"{result} (finished before, nothing to do; --restart begins anew)"
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
