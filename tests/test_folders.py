@@ -289,7 +289,7 @@ def test_an_export_replaces_no_folder_of_another_program(there, tmp_path, capsys
 def test_the_benchmark_is_not_replaced_by_one_of_other_settings(tmp_path, capsys):
     shutil.copy(shipped("data/benchmark") / "boards.parquet", tmp_path)
     before = state(tmp_path)
-    assert main("judge.benchmark", "--preset", "smoke", "--out", tmp_path) == 1
+    assert main("judge.benchmark", "--games", "300", "--out", tmp_path) == 1
     one_line(capsys, "boards made with other settings")
     assert state(tmp_path) == before
 
@@ -387,8 +387,9 @@ def test_what_another_process_writes_is_left_to_it(there, tmp_path, capsys):
                 one_line(capsys, f"{out}: another process is writing here")
         assert export.main([network, "--out", str(out)]) == 1
         one_line(capsys, f"{out}: another process is writing here")
-        assert main("judge.benchmark", "--preset", "smoke", "--out", out) == 1
-        one_line(capsys, f"{out}: another process is writing here")
+        for stage in ("judge.benchmark", "judge.foreign"):
+            assert main(stage, "--games", "300", "--out", out) == 1
+            one_line(capsys, f"{out}: another process is writing here")
         assert state(out) == before
     with held(tmp_path / "site", "beside"):
         assert export.main([network, "--web", str(tmp_path / "site")]) == 1
