@@ -5,16 +5,19 @@
     python -m distill.play models/cnn --moves 4453    # goes on with a game
 
 In: columns 1-7 and a few letters, one a line (`?` lists them). Out: the board after every move, in colours where the
-terminal has them, and at the end the game as a move string, which `--moves` reads.
+terminal has them, and at the end the game as a move string, which `--moves` reads. The machine gets ready while the
+person thinks: TensorFlow takes seconds to load, and a search to be compiled, the first time.
 """
 
 from __future__ import annotations
 
 import io
 import os
+import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -93,28 +96,98 @@ class Game:
         return "a draw" if rules.is_over(self.position) else "not finished"
 
 
+class Machine:
+    """The player on the other side, made ready in a thread of its own; used as a context manager.
+
+    Its search is compiled by a process beside that, so that both cores work, and nobody who leaves waits for it.
+    """
+
+    def __init__(self, word: str) -> None:
+        self.name = Path(word.replace("/@", "@")).name
+        self._doing = f"{self.name} is being loaded, which takes some seconds"
+        self._left = False
+        self._compiler = _compiler(word)
+        self._thread = ThreadPoolExecutor(1)
+        self._player = self._thread.submit(self._made_ready, word)
+
+    def _made_ready(self, word: str) -> roster.Player:
+        player = roster.make(word)
+        if self._compiler is not None:
+            if self._compiler.poll() is None:
+                self._doing = f"the search of {self.name} is being compiled, which takes up to a minute, but only once"
+            self._compiler.wait()
+        if not self._left:
+            _rehearse(player)
+        return player
+
+    def check(self) -> None:
+        """Raise what has gone wrong with the player so far."""
+        if self._player.done():
+            self._player.result()
+
+    def think(self, position: rules.Position, seed: int) -> roster.Choices:
+        """Its choice in a position; says what it waits for where it is not ready yet."""
+        said = ""
+        while wait([self._player], timeout=0.3).not_done:
+            if said != self._doing:
+                said = self._doing
+                print(f"one moment: {said}", flush=True)
+        current, mask = (np.array([bits], np.uint64) for bits in (position.current, position.mask))
+        return self._player.result().play(current, mask, roster.seeds_for(seed, position.ply))
+
+    def __enter__(self) -> Machine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._left = True
+        if self._compiler is not None:
+            self._compiler.terminate()
+            self._compiler.wait()
+        self._thread.shutdown()  # a library that is being loaded must not be torn down
+
+
+def _compiler(word: str) -> subprocess.Popen[bytes] | None:
+    """A process that compiles the search of a player into the cache, or finds it there; None where there is none."""
+    name, _, mode = word.partition("@")
+    if name.partition(":")[0] in roster.SEARCHES:
+        module = "teacher"
+    elif mode.partition(":")[0] in roster.SEARCHING_MODES:
+        module = "puct"
+    else:
+        return None
+    silent = subprocess.DEVNULL
+    command = [sys.executable, "-m", "distill.search.ahead", module]
+    return subprocess.Popen(command, stdin=silent, stdout=silent, stderr=silent)
+
+
+def _rehearse(player: roster.Player) -> None:
+    """One answer, of the smallest search: what is done but once, such as the tracing of a graph, is done then."""
+    if isinstance(player, roster.SearchPlayer):
+        player = replace(player, settings=replace(player.settings, simulations=1))
+    if isinstance(player, roster.GuidedPlayer):
+        player = replace(player, settings=replace(player.settings, simulations=1))
+    player.play(np.zeros(1, np.uint64), np.zeros(1, np.uint64), np.zeros(1, np.uint64))
+
+
 def run(config: PlayConfig) -> str:
     """Play until the person has had enough; returns the line with the result and the moves."""
-    player = roster.make(config.player[0] if config.player else default_player())
+    word = config.player[0] if config.player else default_player()
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(errors="replace")  # a stray byte is a typing error, not the end of the game
     game = Game(columns=[int(text) - 1 for text in config.moves], human=int(config.first == "machine"))
-    print(f"You are {NAMES[game.human]}, {_short(player)} is {NAMES[1 - game.human]}. {HELP}")
-    try:
-        _play(game, player, config.seed)
-    except cli.Interrupted:
-        print(f"\n{_moves_so_far(game)}")
-        raise
+    with Machine(word) as machine:
+        print(f"You are {NAMES[game.human]}, {machine.name} is {NAMES[1 - game.human]}. {HELP}")
+        try:
+            _play(game, machine, config.seed)
+        except cli.Interrupted:
+            print(f"\n{_moves_so_far(game)}", flush=True)
+            raise
+    machine.check()
     return f"{game.result()} · {_moves_so_far(game)}"
 
 
 def _moves_so_far(game: Game) -> str:
     return f"game {game.moves}" if game.columns else "no move"
-
-
-def _short(player: roster.Player) -> str:
-    """A player's name without the folders around it."""
-    return Path(player.name).name
 
 
 def default_player() -> str:
@@ -128,7 +201,7 @@ def default_player() -> str:
     return str(newest.parents[2])
 
 
-def _play(game: Game, player: roster.Player, seed: int) -> None:
+def _play(game: Game, machine: Machine, seed: int) -> None:
     """Moves and commands in turn, until `q` or the end of the input."""
     on_screen = None
     while True:
@@ -139,31 +212,26 @@ def _play(game: Game, player: roster.Player, seed: int) -> None:
             if over:
                 print(game.result())
         if not over and not game.humans_turn():
-            print(_machine_moves(game, player, seed))
+            print(_machine_moves(game, machine, seed))
             continue
+        machine.check()
         word = _ask("b takes back, n begins a new game, q quits: " if over else f"{NAMES[game.human]} to move: ")
         if word in ("q", "quit", None):
             return
-        if complaint := _obey(word, game, player, seed):
+        if complaint := _obey(word, game, machine, seed):
             print(complaint)
 
 
-def _machine_moves(game: Game, player: roster.Player, seed: int) -> str:
+def _machine_moves(game: Game, machine: Machine, seed: int) -> str:
     """Play the machine's move; returns what it says about it."""
-    choice = _think(game, player, seed)
+    choice = machine.think(game.position, seed)
     column = int(choice.moves[0])
     game.columns.append(column)
     value = "" if choice.value is None else f", expects {choice.value[0]:+.2f} from -1 to 1"
-    return f"{_short(player)} plays {column + 1}{value}"
+    return f"{machine.name} plays {column + 1}{value}"
 
 
-def _think(game: Game, player: roster.Player, seed: int) -> roster.Choices:
-    position = game.position
-    current, mask = (np.array([bits], np.uint64) for bits in (position.current, position.mask))
-    return player.play(current, mask, roster.seeds_for(seed, position.ply))
-
-
-def _obey(word: str, game: Game, player: roster.Player, seed: int) -> str:
+def _obey(word: str, game: Game, machine: Machine, seed: int) -> str:
     """Do what the person typed; returns what is to be said about it, often nothing."""
     over = rules.is_over(game.position)
     if word in set("1234567") and not over:
@@ -172,7 +240,7 @@ def _obey(word: str, game: Game, player: roster.Player, seed: int) -> str:
         game.columns.append(int(word) - 1)
         return ""
     if word in ("h", "hint") and not over:
-        return _hint(game, player, seed)
+        return _hint(game, machine, seed)
     if word in ("b", "back"):
         return "" if game.take_back() else "you have no move to take back"
     if word in ("s", "switch") and not over:
@@ -186,12 +254,12 @@ def _obey(word: str, game: Game, player: roster.Player, seed: int) -> str:
     return f"{word[:20]!r} is none of: {HELP}" if not over else "the game is over"
 
 
-def _hint(game: Game, player: roster.Player, seed: int) -> str:
+def _hint(game: Game, machine: Machine, seed: int) -> str:
     """What the machine and, where it is installed, the solver think of each column."""
     rows = [("column", [str(column + 1) for column in range(rules.COLUMNS)], "")]
-    policy = _think(game, player, seed).policy
+    policy = machine.think(game.position, seed).policy
     if policy is not None:
-        rows.append(("policy", [f"{share:.0%}" for share in policy[0]], _short(player)))
+        rows.append(("policy", [f"{share:.0%}" for share in policy[0]], machine.name))
     try:
         from distill.judge.solver import Solver
 

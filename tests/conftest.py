@@ -9,7 +9,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # also where Keras is imported before distill.nets sets it
 os.environ.setdefault("MPLBACKEND", "Agg")
 
 # Derandomised: a run can be repeated. No deadline: tests are not timed. No database: nothing is left behind.

@@ -7,10 +7,15 @@
 - same seed, same weights;
 - the served network never plays a full column, breaks ties towards the centre and then the lower column, and has
   nothing to say on a full board;
-- what is encoded inside the graph is what `encoding` makes in NumPy.
+- what is encoded inside the graph is what `encoding` makes in NumPy;
+- starting Keras prints none of TensorFlow's own lines, and loads no library that is not needed.
 """
 
 from __future__ import annotations
+
+import os
+import subprocess
+import sys
 
 import keras
 import numpy as np
@@ -160,6 +165,23 @@ def test_tokens_in_the_graph_are_the_tokens_of_the_encoding():
     boards = played_boards(30)
     found = keras.ops.convert_to_numpy(heads.encode(nets.build("transformer"), boards))
     np.testing.assert_array_equal(found, encoding.tokens(boards))
+
+
+def test_starting_keras_prints_nothing_and_hides_nothing_for_long():
+    """In a user's process: no level of log lines is set, and the C++ has an error to log about the graph."""
+    code = """
+import sys
+from distill import nets
+nets.start_backend()
+import keras, tensorflow as tf
+assert not {"sklearn", "matplotlib"} & set(sys.modules), "loading them takes two seconds"
+import matplotlib, sklearn
+tf.function(lambda full: tf.where(tf.reduce_any(full, axis=-1), 1.0, 0.0))(tf.ones((4, 7), bool))
+print("ours", file=sys.stderr)
+"""
+    environment = {name: value for name, value in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"}
+    run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert (run.returncode, run.stdout, run.stderr) == (0, "", "ours\n")
 
 
 def test_every_hidden_layer_has_a_name_of_its_own():

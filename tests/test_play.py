@@ -7,7 +7,10 @@
 - the end of the input ends the game politely; Ctrl-C exits with 130 and tells the moves;
 - a game given as moves goes on from there; a wrong one exits with 2;
 - colours only on a terminal, and not with NO_COLOR or on a dumb one; the last stone and the winning line are marked;
-- without a player it takes the shipped network, else the newest, else says in one line how to get one.
+- without a player it takes the shipped network, else the newest, else says in one line how to get one;
+- the board is there before the machine is ready; whoever waits for it is told why, and nothing of TensorFlow's own;
+- who leaves does not wait for the compiler; a network that cannot be read is one line and exit 1, whatever was typed;
+- compiling ahead leaves nothing to be compiled in the game.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from distill import play, provenance
 from distill.cli import UserError
 from distill.game import rules
 from distill.judge.solver import Solver
+from tests.helpers import REFERENCE
 
 
 @pytest.fixture
@@ -317,3 +321,55 @@ def test_without_a_terminal_there_are_no_colours_and_stray_bytes_are_answered():
     assert b"\x1b" not in run.stdout
     assert b"is none of" in run.stdout
     assert run.stdout.decode().strip().splitlines()[-1].startswith("not finished · game 4")
+
+
+def test_the_board_is_there_before_the_machine_and_whoever_waits_is_told_why():
+    """With the shipped network, and no level of log lines set."""
+    environment = {name: value for name, value in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"}
+    command = [sys.executable, "-m", "distill.play", str(REFERENCE / "column")]
+    run = subprocess.run(command, input="4\nq\n", env=environment, capture_output=True, text=True, check=True)
+    assert run.stderr == ""
+    order = ["You are X, column is O.", "X to move: 4", "one moment: column is being loaded", "column plays", "game 4"]
+    assert sorted(order, key=run.stdout.index) == order
+
+
+def test_who_leaves_does_not_wait_for_the_compiler(tmp_path):
+    """`q` is there from the start, so the compiler is ended long before what it is to fill is full."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-m", "distill.play", "uct:20"]
+    run = subprocess.run(command, input="q\n", env=environment, capture_output=True, text=True, check=True)
+    assert run.stdout.endswith("not finished · no move\n")
+    assert not [file for file in tmp_path.rglob("*.nbi") if "_play" in file.name]
+
+
+@pytest.mark.parametrize("typed", ["4", "q"])
+def test_a_network_that_cannot_be_read_is_one_line(session, tmp_path, typed):
+    (tmp_path / "best.keras").write_text("nothing")
+    code, screen = session(typed, str(tmp_path))
+    assert code == 1
+    assert last_line(screen).startswith(f"distill play: {tmp_path}/best.keras: not a readable Keras model")
+    assert "Traceback" not in screen
+
+
+def test_compiling_ahead_leaves_nothing_to_be_compiled_in_the_game():
+    code = """
+import numpy as np
+from distill.game.rules import EMPTY
+from distill.judge import players
+from distill.search import ahead, puct, teacher, tree, walk
+def compiled():
+    parts = {**vars(puct), **vars(teacher), **vars(tree), **vars(walk)}
+    return {name: len(part.signatures) for name, part in parts.items() if hasattr(part, "signatures")}
+ahead.compile_teacher()
+ahead.compile_puct()
+before = compiled()
+assert before["gather"] == before["absorb"] == before["_play"] == 1
+def predict(current, mask):
+    return np.zeros((len(current), 7), np.float32), np.zeros(len(current), np.float32)
+guided = [players.GuidedPlayer(name=root, predict=predict, settings=puct.PuctSettings(simulations=9, root=root))
+          for root in ("puct", "gumbel")]
+for player in [*guided, *map(players.make, ("uct:9", "teacher:9", "mcts-solver:9"))]:
+    player.play(np.zeros(1, np.uint64), np.zeros(1, np.uint64), np.zeros(1, np.uint64))
+assert compiled() == before
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -358,14 +358,21 @@ def test_other_settings_in_the_same_folder_are_refused_with_the_difference(run_f
     assert (run_folder / "metrics.json").read_bytes() == before
 
 
+def quiet_by_itself() -> dict[str, str]:
+    """The variables of a user, who has set no level of TensorFlow's log lines."""
+    return {name: value for name, value in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"}
+
+
 def test_a_killed_run_goes_on_and_restart_begins_anew(games, tmp_path, monkeypatch):
     """kill -9 once the first epoch is stored; the same command ends with the weights of an uninterrupted run."""
     monkeypatch.setattr(publish, "publish", lambda *_: 0.0)  # in this process; other tests export
     whole, cut = tmp_path / "whole", tmp_path / "cut"
-    more = ("--epochs", "3")
+    more = ("--arch", "cnn", "--epochs", "3")
     assert train.main(arguments(games, whole, *more)) == 0
     command = [sys.executable, "-m", "distill.train", *arguments(games, cut, *more)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    said = tmp_path / "stderr.txt"
+    with said.open("w") as file:
+        process = subprocess.Popen(command, stdout=file, stderr=file, env=quiet_by_itself())
     deadline = time.monotonic() + 120
     while not (cut / "checkpoint.npz").exists():
         assert process.poll() is None
@@ -373,6 +380,7 @@ def test_a_killed_run_goes_on_and_restart_begins_anew(games, tmp_path, monkeypat
         time.sleep(0.01)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
+    assert [line for line in said.read_text().splitlines() if not line.endswith(" left")] == []  # our progress alone
     assert not (cut / "metrics.json").exists()
     assert train.main(arguments(games, cut, *more)) == 0
     expected, resumed = (saved.load_core(folder / LAST).get_weights() for folder in (whole, cut))
