@@ -56,7 +56,7 @@ def test_every_other_shipped_network_is_exported(name, tmp_path, capsys):
     assert export.main([str(REFERENCE / name), "--out", str(tmp_path)]) == 0
     line = capsys.readouterr().out
     assert f"{tmp_path / 'saved_model'}: savedmodel; largest difference from the network" in line
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["saved_model"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == [".lock", "saved_model"]
 
 
 def test_an_export_leaves_the_model_its_examples_card_and_sums_and_nothing_else(exported):

@@ -94,32 +94,31 @@ def _settle(grove: Any, lane: Any) -> Any:
     slot = grove.path[level * len(grove.node) + lane]
     own, mask = grove.leaf_current[lane], grove.leaf_mask[lane]
     code = rows[slot + CHILD]
-    settled, value, won, lost = True, 0, False, -1
+    settled = True
     if has_four(own ^ mask):
         rows[slot + CHILD] = TERMINAL
-        value = -UNIT
+        tree.add_along_path(grove, lane, -UNIT)
         if grove.rules.solver:
-            won, lost = True, level - 1
+            rows[slot + TOTAL] = PROVEN
+            tree.carry_loss(grove, lane, level - 1)
     elif mask == FULL:
         rows[slot + CHILD] = TERMINAL
+        tree.add_along_path(grove, lane, 0)
     elif code == PROVEN_WIN:
-        value = -UNIT
+        tree.add_along_path(grove, lane, -UNIT)
     elif code == PROVEN_LOSS:
-        value = UNIT
+        tree.add_along_path(grove, lane, UNIT)
     elif not grove.rules.solver:
         settled = False
     elif winning_cells(own) & (mask + BOTTOM) & FULL & ~mask != ZERO:
-        value, lost = UNIT, level
+        tree.add_along_path(grove, lane, UNIT)
+        tree.carry_loss(grove, lane, level)
     elif _losing(own, mask) == open_columns(mask):
-        rows[slot + CHILD] = PROVEN_WIN
-        value, won, lost = -UNIT, True, level - 1
+        tree.add_along_path(grove, lane, -UNIT)
+        rows[slot + CHILD], rows[slot + TOTAL] = PROVEN_WIN, PROVEN
+        tree.carry_loss(grove, lane, level - 1)
     else:
         settled = False
-    if settled:  # once, here: each call of these is compiled in, and that takes seconds
-        tree.add_along_path(grove, lane, value)
-        if won:
-            rows[slot + TOTAL] = PROVEN
-        tree.carry_loss(grove, lane, lost)
     return settled
 
 
