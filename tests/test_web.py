@@ -209,6 +209,7 @@ def test_take_back_returns_to_the_persons_turn(page):
 
 
 def test_switch_sides_and_flip_colours(page):
+    page.route("**/api/move", lambda route: None)  # the search thinks for as long as the clicks take
     start(page, "4", second="uct:100")
     page.get_by_role("button", name="Switch sides").click()
     assert page.input_value("#player-0") == "uct:100"
@@ -217,6 +218,7 @@ def test_switch_sides_and_flip_colours(page):
     page.get_by_role("button", name="Flip colours").click()
     assert column(page, 4).get_attribute("aria-label") == "Column 4, from the bottom yellow"
     status_says(page, "Red, it is your turn")
+    page.unroute("**/api/move")
     page.get_by_role("button", name="Switch sides").click()  # now it is the search's turn, and it answers at once
     pages.wait_for(page, "location.hash.length === 3")
 
