@@ -225,9 +225,9 @@ def as_json(config: Any) -> dict[str, Any]:
 
 
 def shortened(word: object) -> str:
-    """What a user wrote, as much of it as a message has room for."""
+    """What a user wrote: whole where it may be a path, as much of it as a message has room for otherwise."""
     text = str(word)
-    return text if len(text) <= 80 else f"{text[:80]}…"
+    return text if len(text) <= 300 else f"{text[:80]}…"
 
 
 def check(condition: bool, name: str, value: Any, requirement: str) -> None:
