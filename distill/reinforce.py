@@ -79,7 +79,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "out": lambda settings: cli.SMOKE_MODELS / f"{_smoke_name(settings)}-reinforce",
     },
 }
-"""published: SOURCES.md B, where it gives a number."""
+"""published: the series “Connect-Zero”, where it gives a number."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -48,7 +48,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "batch_size": 32,
     },
 }
-"""published: Adam, learning rate halved on a plateau, early stopping, cross-entropy on the vote (SOURCES.md A)."""
+"""published: “UT Project: Connect 4”; Adam, rate halved on a plateau, early stopping, cross-entropy on the vote."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Design D of SOURCES.md: AlphaZero on the residual network without batch norm, 600 simulations, gate at 55 %.
+# “Connect4-Zero: Architecture & Design”: AlphaZero on the residual network without batch norm, 600 simulations, gate at 55 %.
 # Makes .venv where it is missing. Started again, it goes on where it was stopped.
 #
 #   pipelines/alphazero_d.sh              # as published; --precision bfloat16 takes 10 to 13 minutes of a core an iteration

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Design E of SOURCES.md: small windows of games, rows sampled from them, SGD, and no gate. e1 is the published run that
+# “Connect 4 AI”, 2021: small windows of games, rows sampled from them, SGD, and no gate. e1 is the published run that
 # never learned to block; e2 has more games, more passes and a falling rate.
 # Makes .venv where it is missing. Started again, it goes on where it was stopped.
 #

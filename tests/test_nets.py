@@ -27,7 +27,7 @@ from distill.game import encoding
 from distill.nets import heads
 
 PARAMETERS = {"column": 182_087, "cnn": 192_505, "transformer": 137_351, "mk4": 323_527, "resnet": 470_216}
-"""As SOURCES.md states them (`column` is our own), counted by Keras, moving statistics of batch norm included."""
+"""As published (`column` is our own), counted by Keras, moving statistics of batch norm included."""
 
 RIGHT_COLUMN_FULL = """
     . . . . . . X

@@ -237,7 +237,7 @@ def _grouped(grouping: Database, files: Sequence[Path], seen_in: Sequence[Path])
 def _merged(group: Columns, split: int) -> tuple[pa.Table, NDArray[np.bool_]]:
     """Prepared rows of grouped boards, and which of them are their own mirror."""
     current, mask, count = group["current"], group["mask"], group["count"]
-    own_mirror = (rules.mirror_bits(mask) == mask) & (rules.mirror_bits(current) == current)
+    own_mirror = rules.is_own_mirror(current, mask)
     visits, votes = (np.stack([group[name] for name in names], axis=1) for names in (parts.VISITS, _VOTES))
     visits[own_mirror] += visits[own_mirror][:, ::-1]
     votes[own_mirror] += votes[own_mirror][:, ::-1]

@@ -51,8 +51,7 @@ def table(shards: Sequence[games.Shard], excluded: NDArray[np.uint64]) -> Exampl
     rows: Columns = {name: np.concatenate([part[name] for part in parts]) for name in COLUMNS_READ}
     current, mask, mirrored = rules.canonicalise(rows["current"], rows["mask"])
     visits = np.where(mirrored[:, None], rows["visits"][:, ::-1], rows["visits"]).astype(np.int64)
-    symmetric = rules.mirror_bits(mask) == mask
-    symmetric &= rules.mirror_bits(current) == current
+    symmetric = rules.is_own_mirror(current, mask)
     visits[symmetric] += visits[symmetric, ::-1]  # a column and its mirror are one answer
     keys = board_keys(current, mask)
     _, first, board = np.unique(keys, return_index=True, return_inverse=True)

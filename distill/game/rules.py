@@ -129,6 +129,12 @@ def mirror_bits(bits: Bits) -> Bits:
     return cast(Bits, mirrored)
 
 
+def is_own_mirror(current: NDArray[np.uint64], mask: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """bool (B,), whether boards equal their mirror images: there a column and its mirror are one answer."""
+    own: NDArray[np.bool_] = (mirror_bits(current) == current) & (mirror_bits(mask) == mask)
+    return own
+
+
 def mirror(position: Position) -> Position:
     """The position reflected left to right; the side to move stays."""
     return Position(mirror_bits(position.current), mirror_bits(position.mask))

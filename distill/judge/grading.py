@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distill.data.benchmark import FULL_COLUMN, GradedBoards
-from distill.game.rules import mirror_bits
+from distill.game.rules import is_own_mirror, mirror_bits
 from distill.judge.intervals import Estimate, difference, share
 from distill.judge.players import Choices, Player, seeds_for
 from distill.judge.strata import MIRROR_SET, best_scores, is_decisive, keeps_class
@@ -230,7 +230,7 @@ def mirror_consistency(boards: GradedBoards, graded: Graded) -> dict[str, float]
     largest |p − p mirrored| of any column of any board; `mean_policy_difference`: the mean over boards of half the
     sum of |p − p mirrored|, the total variation.
     """
-    both = (mirror_bits(boards.current) != boards.current) | (mirror_bits(boards.mask) != boards.mask)
+    both = ~is_own_mirror(boards.current, boards.mask)
     report = {
         "boards": float(both.sum()),
         "mirrored_moves": float((graded.moves[0] == graded.moves[1])[both].mean()),

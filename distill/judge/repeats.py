@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from distill.data.games import RawRows
 from distill.data.majority import majority
 from distill.data.schema import DataError, read_manifest
-from distill.game.rules import CENTRE, COLUMNS, mirror_bits
+from distill.game.rules import CENTRE, COLUMNS, is_own_mirror
 from distill.judge.intervals import Estimate, share
 from distill.judge.players import Boards, Player, SearchPlayer, seeds_for
 
@@ -173,7 +173,7 @@ def by_band(values: NDArray[np.float64] | NDArray[np.bool_], ply: NDArray[np.int
 
 def one_answer(current: Boards, mask: Boards, columns: NDArray[np.int64]) -> NDArray[np.int64]:
     """Columns (R,) or (R, N), on boards that are their own mirror the lower of a column and its mirror."""
-    own = _is_own_mirror(current, mask).reshape(-1, *[1] * (columns.ndim - 1))
+    own = is_own_mirror(current, mask).reshape(-1, *[1] * (columns.ndim - 1))
     return np.where(own, np.minimum(columns, COLUMNS - 1 - columns), columns)
 
 
@@ -182,12 +182,7 @@ def _one_count(current: Boards, mask: Boards, visits: NDArray[np.int64]) -> NDAr
     folded = visits + visits[..., ::-1]
     folded[..., CENTRE] = visits[..., CENTRE]
     folded[..., CENTRE + 1 :] = 0
-    return np.where(_is_own_mirror(current, mask)[:, None, None], folded, visits)
-
-
-def _is_own_mirror(current: Boards, mask: Boards) -> NDArray[np.bool_]:
-    own: NDArray[np.bool_] = (mirror_bits(current) == current) & (mirror_bits(mask) == mask)
-    return own
+    return np.where(is_own_mirror(current, mask)[:, None, None], folded, visits)
 
 
 def _counts(labels: NDArray[np.int64]) -> NDArray[np.int64]:

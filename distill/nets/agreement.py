@@ -35,7 +35,7 @@ def chosen_columns(predict: Predict, rows: tables.RawRows) -> NDArray[np.int32]:
 
 def agrees(rows: tables.RawRows, columns: NDArray[np.integer[Any]]) -> NDArray[np.bool_]:
     """bool (N,): whether `columns` (N,) are the rows' labels, or on a self-mirrored board their mirror images."""
-    symmetric = (rules.mirror_bits(rows.current) == rows.current) & (rules.mirror_bits(rows.mask) == rows.mask)
+    symmetric = rules.is_own_mirror(rows.current, rows.mask)
     found: NDArray[np.bool_] = (columns == rows.label) | (symmetric & (columns == rules.COLUMNS - 1 - rows.label))
     return found
 

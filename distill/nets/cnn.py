@@ -1,4 +1,4 @@
-"""The published CNN: four depthwise-separable stages, global average pooling (SOURCES.md A); 192,505 parameters."""
+"""The published CNN: four depthwise-separable stages, global average pooling; 192,505 parameters."""
 
 from __future__ import annotations
 

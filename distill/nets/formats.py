@@ -1,7 +1,7 @@
 """The network for other runtimes: ONNX (also for browsers) and LiteRT (phones and small computers).
 
 In: a network with its raw logits. Out: one file that takes int8 boards (B, 6, 7), any B, and gives the outputs of
-the SavedModel by the same names (DESIGN.md). A file is put in place only after a process without TensorFlow, Keras
+the SavedModel by the same names. A file is put in place only after a process without TensorFlow, Keras
 and this project has loaded it and given the network's outputs on 256 boards (`comparison.py`): a converter may well
 report success and leave a file that nobody can load.
 """

@@ -76,7 +76,7 @@ def played(core: keras.Model) -> keras.Model:
 
 
 def served(core: keras.Model) -> keras.Model:
-    """The network as apps see it: boards → {"logits", "policy", "move"[, "value"]}, the contract of DESIGN.md.
+    """The network as apps see it: boards → {"logits", "policy", "move"[, "value"]}, the contract that its card states.
 
     `policy` (B, A) sums to 1 and is exactly 0 on full columns; `move` int32 (B,) is its argmax, ties to the centre and
     then the lower column. A full board gives policy 0 and move -1.

@@ -1,4 +1,4 @@
-"""The residual network "Mk4" with group normalisation, as its code is printed (SOURCES.md B); 323,527 parameters."""
+"""The residual network "Mk4" with group normalisation, as the series “Connect-Zero” prints it; 323,527 parameters."""
 
 from __future__ import annotations
 

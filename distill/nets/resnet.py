@@ -1,4 +1,4 @@
-"""The AlphaZero residual network without batch norm, policy and value heads (SOURCES.md D); 470,216 parameters."""
+"""The residual network without batch norm of “Connect4-Zero: Architecture & Design”, 470,216 parameters."""
 
 from __future__ import annotations
 

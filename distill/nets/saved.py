@@ -1,7 +1,7 @@
 """A saved model as a plain function, and the writing of SavedModels.
 
 In: a `.keras` file, a SavedModel folder, or the folder of a training run. Out: `predict(boards)`, which
-maps int8 boards (B, 6, 7), or one (6, 7), to NumPy arrays by name, as the contract in DESIGN.md lists them:
+maps int8 boards (B, 6, 7), or one (6, 7), to NumPy arrays by name, as the README of an exported model lists them:
 logits (B, 7) with -1e9 on full columns, policy (B, 7), move int32 (B,), and value (B,) where there is that head.
 """
 
@@ -67,7 +67,7 @@ def predict_with(core: keras.Model) -> Predict:
     if keras.backend.backend() == "tensorflow":
         import tensorflow as tf
 
-        # Not model.predict: it builds a tf.data pipeline whose autotuning stalls for seconds (FACTS.md).
+        # Not model.predict: it builds a tf.data pipeline whose autotuning stalls for seconds.
         outputs = tf.function(outputs, input_signature=[board_signature()])
     return _on_arrays(outputs)
 

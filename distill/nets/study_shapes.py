@@ -7,7 +7,7 @@
     column-pooled         `column`, whose read-out sees the mean over the columns, and is wider     182,111
     column-shared         `column`, whose read-out is one small network asked about each column     182,057
     column-wide           `column`, twice as wide                                                   724,615
-    flat                  a residual network with nothing tied to the mirror (FACTS.md)             189,319
+    flat                  a residual network with nothing tied to the mirror                        189,319
     transformer-columns   `transformer` with seven column tokens in place of CLS                    137,281
 
 All but the last two answer a mirrored board with mirrored logits, for any weights.

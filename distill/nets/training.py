@@ -122,7 +122,7 @@ def compiled(core: keras.Model, recipe: Recipe) -> keras.Model:
         optimizer,
         losses,
         loss_weights={"logits": 1.0, "value": recipe.value_weight} if "value" in losses else None,
-        # XLA is seven times slower than TensorFlow's own kernels for these networks on a CPU (FACTS.md).
+        # XLA is seven times slower than TensorFlow's own kernels for these networks on a CPU.
         jit_compile=keras.backend.backend() != "tensorflow",
     )
     return model

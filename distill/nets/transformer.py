@@ -1,4 +1,4 @@
-"""The published Transformer: 42 cell tokens and CLS, pre-norm layers (SOURCES.md A); 137,351 parameters.
+"""The published Transformer: 42 cell tokens and CLS, pre-norm layers; 137,351 parameters.
 
 Dimensions: B batch, T = 42 cells, D = 64 features.
 """

@@ -1,4 +1,4 @@
-"""Leaves valued by playouts whose moves the network chooses (SOURCES.md E), as a `predict` around a `predict`.
+"""Leaves valued by playouts whose moves the network chooses, as in “Connect 4 AI”, around a `predict`.
 
     record = play(current, mask, settings, by_playouts(predict, seed=1))
 
@@ -16,7 +16,7 @@ from distill.search.puct import Bitboards, Predict
 
 
 def by_playouts(predict: Predict, seed: int = 0) -> Predict:
-    """The same priors, but values from one playout of each leaf whose moves are drawn from the policy (SOURCES.md E).
+    """The same priors, but values from one playout of each leaf whose moves are drawn from the policy.
 
     A playout's draws are a function of (seed, position), so a leaf's value is too. The whole batch is played out
     together.

@@ -1,4 +1,4 @@
-"""Search guided by a network, many games in lock step: PUCT (SOURCES.md D and E), and Gumbel search.
+"""Search guided by a network, many games in lock step: PUCT, and Gumbel search.
 
 The network comes in as a function `predict(current, mask) → (logits, value)` on batches of positions; this room does
 not know what is behind it. `play` plays whole games from given openings, `search` looks at single positions. Every game

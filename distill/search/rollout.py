@@ -1,6 +1,6 @@
 """Compiled playouts: games played to their end by a simple policy, many in lock step.
 
-The heuristic policy of the source (SOURCES.md A), in order: take an immediate win; block an
+The heuristic policy of “UT Project: Connect 4”, in order: take an immediate win; block an
 immediate win of the opponent; the centre column with probability 20 %; a uniformly random legal
 column. The random policy is its last rule alone.
 

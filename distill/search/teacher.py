@@ -1,4 +1,4 @@
-"""The teacher: UCT with playouts, root noise and a majority of independent searches (SOURCES.md A).
+"""The teacher: UCT with playouts, root noise and a majority of independent searches.
 
 A position goes in, a `SearchResult` comes out; `play` goes on with the majority's move to the end of
 the game, for many games side by side. Each lane works on one game and holds one search at a time, so
