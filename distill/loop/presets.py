@@ -1,7 +1,7 @@
 """Named settings of self-play.
 
-d: “Connect4-Zero: Architecture & Design”. e1, e2: the two configurations of “Connect 4 AI”, 2021. Both where they give a
-number. improve: from a network that plays well already.
+d: “Connect4-Zero: Architecture & Design”. e1, e2: the two configurations of “Connect 4 AI”, 2021. Both where they give
+a number. improve: from a network that plays well already.
 """
 
 from __future__ import annotations
