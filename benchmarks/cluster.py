@@ -17,9 +17,9 @@ from pathlib import Path
 
 import distributed
 
-from distill.data import mapping, shards
-from distill.data.schema import Shard
-from distill.data.shards import RunSettings, Task
+from distill.rows import mapping, shards
+from distill.rows.schema import Shard
+from distill.rows.shards import RunSettings, Task
 from distill.search import teacher
 
 

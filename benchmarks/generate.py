@@ -18,7 +18,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from distill.data import schema
+from distill.rows import schema
 
 
 def generate(workers: int, arguments: argparse.Namespace, savings: str) -> dict[str, float]:

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from distill.data import schema
+from distill.rows import schema
 
 
 def rows_of(folder: Path) -> pa.Table:

@@ -25,9 +25,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from distill import cli
-from distill.data import schema
+from distill.base import cli
+from distill.base.errors import UserError
+from distill.base.files import file_hash
+from distill.base.progress import Progress, cores
 from distill.game import rules
+from distill.rows import schema
 
 SHARD_GAMES = 40_000
 """Games played in lock step and written as one shard of about a million rows."""
@@ -140,14 +143,14 @@ def make_run(folder: Path, rows: int, seed: int) -> dict[str, Any]:
     metadata = {"schema_version": schema.SCHEMA_VERSION, "identity": {"seed": seed}, "run": f"{seed:032x}"}
     shards: list[dict[str, Any]] = []
     made = 0
-    with cli.Progress(rows, "rows") as progress:
+    with Progress(rows, "rows") as progress:
         while made < rows:
             first = len(shards) * SHARD_GAMES
             table = play_games(first, SHARD_GAMES, seed)
             path = folder / f"shard-{len(shards):05d}.parquet"
             schema.write_table(path, table, metadata)
             shard = {"name": path.name, "first_game": first, "games": SHARD_GAMES, "rows": len(table)}
-            shards.append(shard | {"sha256": schema.file_hash(path), "content_hash": schema.content_hash(table)})
+            shards.append(shard | {"sha256": file_hash(path), "content_hash": schema.content_hash(table)})
             progress.advance(min(len(table), rows - made), "synthetic")
             made += len(table)
     manifest = metadata | {"games": len(shards) * SHARD_GAMES, "rows": made, "shards": shards}
@@ -184,7 +187,7 @@ def run(config: BenchmarkConfig) -> str:
         games, out = Path(place) / "games", Path(place) / "prepared"
         manifest = make_run(games, config.rows, config.seed)
         command = [sys.executable, "-m", "distill.prepare", "--data", str(games), "--out", str(out), "--exclude"]
-        command += ["--memory-gib", str(config.memory_gib), "--threads", str(config.threads or cli.cores())]
+        command += ["--memory-gib", str(config.memory_gib), "--threads", str(config.threads or cores())]
         out.mkdir()
         stop = threading.Event()
         disk = largest_size(out, stop)
@@ -193,7 +196,7 @@ def run(config: BenchmarkConfig) -> str:
         seconds = time.perf_counter() - began
         stop.set()
         if finished.returncode:
-            raise cli.UserError(f"prepare failed with exit code {finished.returncode}")
+            raise UserError(f"prepare failed with exit code {finished.returncode}")
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
         peak = used.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
         (folder,) = (path for path in out.iterdir() if not path.name.startswith("."))
@@ -209,7 +212,7 @@ def run(config: BenchmarkConfig) -> str:
             "input_gb": round(size(games) / 1e9, 2),
             "largest_working_gb": round(disk[0] / 1e9, 2),
             "output_gb": round(size(out) / 1e9, 2),
-            "threads": config.threads or cli.cores(),
+            "threads": config.threads or cores(),
             "memory_gib": config.memory_gib,
         }
     print("\n".join(f"{name:20}{value:>16,}" for name, value in figures.items()))

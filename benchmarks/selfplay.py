@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 from distill import nets
-from distill.data import shards
-from distill.data.selfplay import SelfPlaySettings
+from distill.rows import shards
+from distill.rows.selfplay import SelfPlaySettings
 from distill.search import puct
 
 BATCHES = (64, 128, 256, 512)
@@ -157,10 +157,10 @@ def main() -> None:
     arguments = parser.parse_args()
 
     nets.start_backend()
-    from distill.nets import run_folder, saved
+    from distill.nets import finding, saved
     from distill.nets.evaluator import Evaluator
 
-    core = saved.load_core(run_folder.network_file(arguments.model)) if arguments.model else nets.build("column", True)
+    core = saved.load_core(finding.network_file(arguments.model)) if arguments.model else nets.build("column", True)
     predict = Evaluator(core, precision=arguments.precision)
     puct.play(*starts(16, (1, 8)), SelfPlaySettings(simulations=2, root=arguments.root), predict, lanes=8)  # compiles
     print(f"{core.name}, {core.count_params():,} parameters, {arguments.precision}, {arguments.lanes} lanes")

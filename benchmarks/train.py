@@ -23,8 +23,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from distill import nets
-from distill.data import tables
-from distill.nets.recipe import Recipe
+from distill.learn.recipe import Recipe
+from distill.tables import tables
 
 
 def random_table(rows: int) -> tables.Examples:
@@ -54,7 +54,8 @@ def main() -> None:
     arguments = parser.parse_args()
 
     nets.start_backend()
-    from distill.nets import matrix_form, training
+    from distill.learn import training
+    from distill.nets import matrix_form
 
     table = random_table(arguments.rows)
     recipe = Recipe(count_weights="root", batch_size=arguments.batch_size)

@@ -3,7 +3,7 @@
     python -m distill.arena models/cnn random uct:100 --games 200
     python -m distill.arena models/cnn uct:1000 --opening-plies 0 --solver-games 100
 
-In: players by name (`judge/players.py`). Out: the tables, and `arena.json` where `--out` names a folder. Every pair
+In: players by name (`players/players.py`). Out: the tables, and `arena.json` where `--out` names a folder. Every pair
 plays `--games` games: each opening twice, once from either side. Random openings leave some games decided, so that even
 perfect play does not win them all; from the empty board (`--opening-plies 0`) games differ by the players' chance
 alone. With `--solver-games` every player also has the first stone against the solver from the empty board, where
@@ -22,11 +22,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from distill import cli
-from distill.data.schema import write_atomically
-from distill.judge import players as roster
-from distill.judge.intervals import Estimate, elo_with_intervals, share
-from distill.judge.match import Games, Pairing, given_away, openings, pair_points, paired, play_games
+from distill.base import cli
+from distill.base.files import write_atomically
+from distill.base.progress import Progress, cores
+from distill.players import players as roster
+from distill.players.intervals import Estimate, elo_with_intervals, share
+from distill.players.match import Games, Pairing, given_away, openings, pair_points, paired, play_games
 
 MOST_LINES = 5
 """Moves by which wins are given away that are printed; `arena.json` has them all."""
@@ -42,7 +43,7 @@ class ArenaConfig:
         6, "random stones before the players take over; 0: the empty board, where players without chance repeat a game"
     )
     solver_games: int = cli.setting(0, "games of each player, with the first stone, against the solver")
-    workers: int = cli.setting(cli.cores(), "processes for searches and the solver")
+    workers: int = cli.setting(cores(), "processes for searches and the solver")
     seed: int = cli.setting(0, "of openings, searches and random moves")
     out: Path | None = cli.setting(None, "folder for arena.json; none writes nothing")
 
@@ -91,7 +92,7 @@ def run(config: ArenaConfig) -> str:
 def _tournament(config: ArenaConfig, players: list[roster.Player]) -> tuple[dict[str, Any], str]:
     starts = config.openings()
     pairings = [pairing for a, b in combinations(range(len(players)), 2) for pairing in paired(a, b, starts)]
-    with cli.Progress(len(pairings), "games") as progress:
+    with Progress(len(pairings), "games") as progress:
         games = play_games(players, pairings, config.seed, progress.advance)
     points = pair_points(games, pairings, len(players))
     ratings = elo_with_intervals(points, config.seed)
@@ -164,7 +165,7 @@ def _against_solver(config: ArenaConfig, players: list[roster.Player]) -> tuple[
     rows: list[dict[str, Any]] = []
     for index, player in enumerate(players):
         pairings = [Pairing(first=index, second=len(players))] * config.solver_games
-        with cli.Progress(len(pairings), "games") as progress:
+        with Progress(len(pairings), "games") as progress:
             games = play_games(seats, pairings, config.seed, progress.advance)
         won = share(games.results > 0, trials=1)
         rows.append(

@@ -4,7 +4,7 @@
     python -m distill.describe data/games --out docs/data/games.md
 
 In: a folder that `generate`, or `selfplay --games-only`, finished. Out: a Markdown page with two plots beside it.
-Rows are counted in `data/census.py`; a sample of labels is graded by the exact solver (`judge/labels.py`), and the
+Rows are counted in `rows/census.py`; a sample of labels is graded by the exact solver (`judge/labels.py`), and the
 teacher is asked again (`judge/repeats.py`). Without the solver, an optional package, the card says so.
 """
 
@@ -15,12 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from distill import cli, provenance
-from distill.data import census, games, schema
-from distill.data.schema import DataError
-from distill.judge import data_card, labels, repeats, solver
+from distill.base import cli, provenance
+from distill.base.errors import DataError, UserError
+from distill.base.progress import Progress, cores, say
+from distill.judge import data_card, labels, repeats
 from distill.judge.labels import LabelQuality
 from distill.judge.repeats import Repeats
+from distill.players import solver
+from distill.rows import census, games, schema
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +35,7 @@ class DescribeConfig:
     label_rows: int | None = cli.setting(2000, "labels graded by the solver; 0 grades none, none grades all")
     agreement_rows: int = cli.setting(1000, "rows for which the teacher is asked again, nine times")
     memory_gib: float = cli.setting(1.0, "GiB that counting may use before it spills to disk")
-    workers: int = cli.setting(cli.cores(), "processes for searches and the solver")
+    workers: int = cli.setting(cores(), "processes for searches and the solver")
     seed: int = cli.setting(0, "of the sample and the searches")
 
     def __post_init__(self) -> None:
@@ -92,11 +94,11 @@ def _grade(config: DescribeConfig, folder: Path, rows: int) -> tuple[LabelQualit
         return None, "Not graded (`--label-rows 0`)."
     try:
         solver.Solver()
-    except cli.UserError:
+    except UserError:
         line = f"Not graded: the solver is not installed (`{provenance.install_line('solver')}`)."
-        cli.say(f"{folder}: {line}")
+        say(f"{folder}: {line}")
         return None, line
-    with cli.Progress(min(config.label_rows or rows, rows), "boards") as progress:
+    with Progress(min(config.label_rows or rows, rows), "boards") as progress:
         quality = labels.grade_labels(folder, config.label_rows, config.seed, config.workers, progress.advance)
     return quality, ""
 
@@ -109,7 +111,7 @@ def _ask_again(config: DescribeConfig, folder: Path) -> tuple[Repeats | None, st
     if not config.agreement_rows:
         return None, "The teacher was not asked again."
     rows, _ = labels.sample(folder, config.agreement_rows, config.seed)
-    with cli.Progress(len(rows) * repeats.LABELS, "labels") as progress:
+    with Progress(len(rows) * repeats.LABELS, "labels") as progress:
         return repeats.ask_again(rows, teacher, config.seed, config.workers, progress.advance), ""
 
 

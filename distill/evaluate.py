@@ -4,7 +4,7 @@
     python -m distill.evaluate data/games
     python -m distill.evaluate models/cnn data/reference/validation     # also how often their moves are the same
 
-In: players by name (`judge/players.py`) and folders of finished games; the shipped benchmark boards. Out, in
+In: players by name (`players/players.py`) and folders of finished games; the shipped benchmark boards. Out, in
 `--out`: `metrics.json`, `report.md` and its pictures; on the screen, a table. Metrics are defined in `judge/grading.py`
 and `judge/repeats.py`. Players need no solver; data folders do.
 """
@@ -25,13 +25,16 @@ from typing import Any, Literal
 
 import numpy as np
 
-from distill import cli, folders, provenance
-from distill.data import benchmark, games
-from distill.data.schema import MANIFEST, read_manifest, write_atomically
+from distill.base import cli, folders, provenance
+from distill.base.files import write_atomically
+from distill.base.progress import Progress, cores
 from distill.judge import grading, labels, plots, repeats, report, verdict
-from distill.judge import players as roster
-from distill.judge.intervals import share
-from distill.judge.players import NetworkPlayer, Player
+from distill.players import players as roster
+from distill.players.intervals import share
+from distill.players.players import NetworkPlayer, Player
+from distill.rows import games
+from distill.rows.schema import MANIFEST, read_manifest
+from distill.tables import benchmark
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +49,7 @@ class EvaluateConfig:
     label_rows: int | None = cli.setting(2000, "labels graded in each data folder; none grades all")
     agreement_rows: int = cli.setting(1000, "rows of each for which the teacher is asked again, nine times")
     latency: bool = cli.setting(True, "measure the time a move takes")
-    workers: int = cli.setting(cli.cores(), "processes for searches and the solver")
+    workers: int = cli.setting(cores(), "processes for searches and the solver")
     seed: int = cli.setting(0, "of samples, searches and random moves")
     out: Path = cli.setting(Path("models/evaluation"), "folder that receives metrics.json, report.md and pictures")
 
@@ -124,7 +127,7 @@ def _grade_players(
     uniform = grading.uniform_by_set(boards)
     everybody, verdicts = [], []
     for player in players:
-        with cli.Progress(2 * len(boards), "moves") as progress:
+        with Progress(2 * len(boards), "moves") as progress:
             graded = grading.grade(player, boards, config.seed, progress.advance)
         everybody.append(graded)
         verdicts.append(verdict.judge(player, boards, graded, config.seed, config.latency))
@@ -169,7 +172,7 @@ def _grade_labels(
     config: EvaluateConfig, folder: Path, metrics: dict[str, Any], page: list[str], pictures: Pictures
 ) -> str:
     rows = config.label_rows or int(read_manifest(folder)["rows"])
-    with cli.Progress(rows, "boards") as progress:
+    with Progress(rows, "boards") as progress:
         quality = labels.grade_labels(folder, config.label_rows, config.seed, config.workers, progress.advance)
     metrics.setdefault("labels", {})[str(folder)] = quality
     text = report.label_tables(str(folder), quality)
@@ -187,7 +190,7 @@ def _compare_labels(
     again = None
     if config.agreement_rows and (teacher := repeats.teacher_of(folder)):
         asked, _ = labels.sample(folder, config.agreement_rows, config.seed)
-        with cli.Progress(len(asked) * repeats.LABELS, "labels") as progress:
+        with Progress(len(asked) * repeats.LABELS, "labels") as progress:
             again = repeats.ask_again(asked, teacher, config.seed, config.workers, progress.advance)
     rows = games.raw_rows([folder], None, 0.0)
     early = repeats.is_early(rows)

@@ -4,9 +4,9 @@
     python -m distill.export models/cnn --formats savedmodel,litert,onnx
     python -m distill.export models/cnn --web site
 
-In: `.keras` files, folders of training runs (their best network), or names of networks (`nets/run_folder.py`). Out:
+In: `.keras` files, folders of training runs (their best network), or names of networks (`learn/run_folder.py`). Out:
 `saved_model/` beside each, or in `--out`, with the model in `1/`, other formats beside it, examples, card and
-checksums, each file after a check in a clean process (`nets/publish.py`). With `--web` instead a static folder that
+checksums, each file after a check in a clean process (`ship/publish.py`). With `--web` instead a static folder that
 any file host can serve.
 """
 
@@ -16,8 +16,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from distill import cli, folders, nets, provenance
-from distill.nets import run_folder
+from distill import nets
+from distill.base import cli, folders, provenance
+from distill.base.errors import UserError
+from distill.nets import finding
 
 FORMATS = ("savedmodel", "litert", "onnx")
 
@@ -57,15 +59,16 @@ PRESETS = {"smoke": {"models": (cli.SMOKE_MODELS / "cnn",)}}
 
 def run(config: ExportConfig) -> str:
     """Export each network; returns the line that says where they are."""
-    networks = [run_folder.network_file(model) for model in config.models]
+    networks = [finding.network_file(model) for model in config.models]
     for model, network in zip(config.models, networks, strict=True):
         if config.out is None and config.web is None and _ships(model, network):
-            raise cli.UserError(f"{model} ships with distill and stays as it is; --out says where its export goes")
+            raise UserError(f"{model} ships with distill and stays as it is; --out says where its export goes")
     nets.start_backend()
-    from distill.nets import comparison, publish, run_facts, saved
+    from distill.nets import saved
+    from distill.ship import comparison, publish, run_facts
 
     if config.web:
-        from distill.nets.static_page import write_static_page
+        from distill.ship.static_page import write_static_page
 
         with folders.locked(config.web, beside=True):
             write_static_page(config.models[0], config.web)

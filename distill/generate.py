@@ -2,7 +2,7 @@
 
     python -m distill.generate --games 5000
 
-writes shards of rows (`distill/data/schema.py`) and, last, a manifest to `data/games/`. Started again it
+writes shards of rows (`distill/rows/schema.py`) and, last, a manifest to `data/games/`. Started again it
 goes on where it was stopped; more `--games` extend a finished run. `--cluster` has the workers of a Dask cluster
 play, `--shard-index` and `--num-shards` make one part of a run (docs/scaling.md).
 """
@@ -15,12 +15,14 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from distill import cli, folders
-from distill.cli import check, setting
-from distill.data import mapping, schema, shards
-from distill.data.places import Place, place_of
-from distill.data.schema import DataError, Shard
-from distill.data.shards import RunSettings
+from distill.base import cli, folders
+from distill.base.cli import check, setting
+from distill.base.errors import DataError
+from distill.base.progress import Progress, cores, duration, say
+from distill.rows import mapping, schema, shards
+from distill.rows.places import Place, place_of
+from distill.rows.schema import Shard
+from distill.rows.shards import RunSettings
 from distill.search import teacher
 
 PRESETS = {
@@ -69,7 +71,7 @@ def run(config: GenerateConfig) -> str:
         indices = range(shards.shard_count(games, config.shard_games))[config.shard_index :: config.num_shards]
         todo = shards.plan(config, games, place, indices if is_part else None)
         for line in todo.damaged:
-            cli.say(f"made again: {line}")
+            say(f"made again: {line}")
         if not todo.todo and (manifest := _manifest(config, place)):
             return f"finished before: {manifest['games']:,} games, {manifest['rows']:,} rows in {place}"
         place.delete(schema.MANIFEST)
@@ -82,7 +84,7 @@ def run(config: GenerateConfig) -> str:
             if missing:
                 return (
                     f"part {config.shard_index} of {config.num_shards} is made: {len(indices):,} shards in {place} "
-                    f"({cli.duration(seconds)}); {missing:,} shards of other parts are missing, the last part to end "
+                    f"({duration(seconds)}); {missing:,} shards of other parts are missing, the last part to end "
                     "writes the manifest"
                 )
         manifest = shards.finish(config, done, place, tidy=not is_part)
@@ -91,7 +93,7 @@ def run(config: GenerateConfig) -> str:
     speed = f"{executed / seconds / 1e6:.2f} M simulations/s"
     if config.savings != "off":
         speed += f" ({nominal / seconds / 1e6:.2f} M/s nominal)"
-    return f"{manifest['games']:,} games, {manifest['rows']:,} rows in {place} ({cli.duration(seconds)}, {speed})"
+    return f"{manifest['games']:,} games, {manifest['rows']:,} rows in {place} ({duration(seconds)}, {speed})"
 
 
 def _manifest(config: GenerateConfig, place: Place) -> dict[str, object] | None:
@@ -103,7 +105,7 @@ def _manifest(config: GenerateConfig, place: Place) -> dict[str, object] | None:
     try:
         manifest = schema.parse_manifest(f"{place}/{schema.MANIFEST}", content)
     except DataError as error:
-        cli.say(f"made again: {error}")
+        say(f"made again: {error}")
         return None
     return manifest if manifest.get("identity") == shards.identity(config) else None
 
@@ -128,7 +130,7 @@ def _make(config: GenerateConfig, games: int, todo: shards.Plan, place: Place) -
     began = time.monotonic()
     made: list[Shard] = []
     of_part = sum(shard.games for shard in todo.done) + sum(task.games for task in todo.todo)
-    with cli.Progress(of_part, "games", done=sum(shard.games for shard in todo.done)) as progress:
+    with Progress(of_part, "games", done=sum(shard.games for shard in todo.done)) as progress:
         for shard in _mapped(config, todo, place):
             made.append(shard)
             rate = sum(each.simulations for each in made) / (time.monotonic() - began)
@@ -144,7 +146,7 @@ def _mapped(config: GenerateConfig, todo: shards.Plan, place: Place) -> Iterator
     if config.cluster:
         return mapping.make_on_cluster(settings, todo.todo, place, config.cluster)
     teacher.warm_up()
-    return mapping.make_locally(settings, todo.todo, place, config.workers or cli.cores())
+    return mapping.make_locally(settings, todo.todo, place, config.workers or cores())
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,7 +1,7 @@
 """A game in the terminal, against a network or any other player.
 
     python -m distill.play                            # the shipped network, or the newest one in models/
-    python -m distill.play uct:1000 --first machine   # any player of judge/players.py
+    python -m distill.play uct:1000 --first machine   # any player of players/players.py
     python -m distill.play models/cnn --moves 4453    # goes on with a game
 
 In: columns 1-7 and a few letters, one a line (`?` lists them). Out: the board after every move, in colours where the
@@ -23,10 +23,11 @@ from typing import Literal
 
 import numpy as np
 
-from distill import cli, provenance
-from distill.data.benchmark import FULL_COLUMN
+from distill.base import cli, provenance
+from distill.base.errors import Interrupted, UserError
 from distill.game import rules
-from distill.judge import players as roster
+from distill.players import players as roster
+from distill.tables.benchmark import FULL_COLUMN
 
 HELP = "1-7 plays that column · h hint · b take back · s switch sides · n new game · q quit"
 NAMES = "XO"
@@ -182,7 +183,7 @@ def run(config: PlayConfig) -> str:
         print(f"You are {NAMES[game.human]}, {machine.name} is {NAMES[1 - game.human]}. {HELP}")
         try:
             _play(game, machine, config.seed)
-        except cli.Interrupted:
+        except Interrupted:
             print(f"\n{_moves_so_far(game)}", flush=True)
             raise
     machine.check()
@@ -200,7 +201,7 @@ def default_player() -> str:
     exported = Path("models").glob("*/saved_model/1/saved_model.pb")
     newest = max(exported, key=lambda file: file.stat().st_mtime, default=None)
     if newest is None:
-        raise cli.UserError("no network yet; python -m distill.train --arch cnn makes one, or name a player: uct:1000")
+        raise UserError("no network yet; python -m distill.train --arch cnn makes one, or name a player: uct:1000")
     return str(newest.parents[2])
 
 
@@ -264,12 +265,12 @@ def _hint(game: Game, machine: Machine, seed: int) -> str:
     if policy is not None:
         rows.append(("policy", [f"{share:.0%}" for share in policy[0]], machine.name))
     try:
-        from distill.judge.solver import Solver
+        from distill.players.solver import Solver
 
         scores = Solver().scores(game.position)
         texts = ["full" if score == FULL_COLUMN else f"{score:+d}" for score in scores]
         rows.append(("score", texts, "perfect play: + wins, - loses, larger is sooner or later"))
-    except cli.UserError as missing:
+    except UserError as missing:
         rows.append(("score", [], str(missing)))
     return "\n".join(f"{name:7}" + "".join(f"{text:>5}" for text in texts) + f"   {note}" for name, texts, note in rows)
 

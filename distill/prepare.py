@@ -2,7 +2,7 @@
 
     python -m distill.prepare --data data/games --out data/prepared --validation-fraction 0.15
 
-In: one or more folders that `generate` finished. Out: `<out>/<hash>/` (see `distill.data.tables`), with
+In: one or more folders that `generate` finished. Out: `<out>/<hash>/` (see `distill.tables.tables`), with
 every count in its `manifest.json`. Training does this itself where it is missing or stale.
 """
 
@@ -14,8 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from distill import cli
-from distill.data import schema, tables
+from distill.base import cli
+from distill.base.files import write_atomically
+from distill.base.progress import cores
+from distill.tables import tables
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,12 +60,12 @@ def run(config: PrepareConfig) -> str:
         validation_fraction=config.validation_fraction,
         exclude=config.exclude,
         memory_gib=config.memory_gib,
-        threads=config.threads or cli.cores(),
+        threads=config.threads or cores(),
         restart=config.restart,
     )
     if not prepared.reused:
         stored = json.dumps(cli.as_json(config), indent=1) + "\n"
-        schema.write_atomically(prepared.folder / "config.json", stored.encode())
+        write_atomically(prepared.folder / "config.json", stored.encode())
     counts = prepared.manifest["counts"]
     print(report(counts))
     done = "prepared before, nothing to do" if prepared.reused else "prepared"

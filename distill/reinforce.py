@@ -4,7 +4,7 @@
     python -m distill.reinforce --init models/column --steps 100 --games 128 --lr 1e-4 --entropy 0.01 0.01
 
 The learner plays batches of games, all in lock step, against a checkpoint of itself, half of them from either side;
-each batch gives one step of policy gradient (`nets/policy_gradient.py`). After every `--gate-games` training games the
+each batch gives one step of policy gradient (`learn/policy_gradient.py`). After every `--gate-games` training games the
 learner's score in them decides, by `--gate-rule`, whether the checkpoint becomes what the learner is. These games cost
 nothing extra. Each is counted once: a learner as good as its checkpoint, tested after every batch, would soon pass by
 chance. It goes on learning within a window, so the score is that of the learner as it was on the way, not at its end.
@@ -30,19 +30,23 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from distill import cli, folders, nets
-from distill.data import schema
+from distill import nets
+from distill.base import cli, folders
+from distill.base.errors import UserError
+from distill.base.files import file_hash, write_json
+from distill.base.progress import Progress
 from distill.game.rules import CELLS
-from distill.judge import players as roster
-from distill.judge.gate import GateRule, judged
-from distill.judge.intervals import share
-from distill.judge.match import Games, Pairing, play_games
-from distill.nets import run_folder
+from distill.learn import run_folder
+from distill.nets import finding
+from distill.players import players as roster
+from distill.players.gate import GateRule, judged
+from distill.players.intervals import share
+from distill.players.match import Games, Pairing, play_games
 
 if TYPE_CHECKING:
     import keras
 
-    from distill.nets.policy_gradient import Learner
+    from distill.learn.policy_gradient import Learner
 
 Mode = Literal["sample", "policy"]
 """Whether a network draws its move by its policy or plays the likeliest column."""
@@ -144,7 +148,7 @@ class State:
 def run(config: ReinforceConfig) -> str:
     """Train one network; returns the line that says where it is and how often it beats the punisher."""
     nets.start_backend()
-    from distill.nets import training
+    from distill.learn import training
 
     training.make_repeatable(config.seed)
     core = _network(config)
@@ -154,7 +158,8 @@ def run(config: ReinforceConfig) -> str:
 
 
 def _run(config: ReinforceConfig, core: keras.Model, out: Path) -> str:
-    from distill.nets import publish, saved
+    from distill.nets import saved
+    from distill.ship import publish
 
     claim = _claim(config, core, out)
     claim.check()
@@ -177,7 +182,7 @@ def _run(config: ReinforceConfig, core: keras.Model, out: Path) -> str:
         publish.publish(core, out, {"trained by": "REINFORCE"} | cli.as_json(config) | facts)
     else:
         print(f"no SavedModel from this backend; KERAS_BACKEND=tensorflow python -m distill.export {out} writes it")
-    run_folder.write_json(out / run_folder.METRICS, metrics | {"curve": state.curve})
+    write_json(out / run_folder.METRICS, metrics | {"curve": state.curve})
     return _result(out, metrics)
 
 
@@ -186,9 +191,9 @@ def _network(config: ReinforceConfig) -> keras.Model:
 
     if config.init is None:
         return nets.build(config.arch or "mk4", value_head=config.baseline == "value")
-    core = saved.load_core(run_folder.network_file(config.init))
+    core = saved.load_core(finding.network_file(config.init))
     if config.baseline == "value" and not heads.has_value(core):
-        raise cli.UserError(f"{config.init}: no value head, which --baseline value needs; take mean or none")
+        raise UserError(f"{config.init}: no value head, which --baseline value needs; take mean or none")
     return core
 
 
@@ -196,18 +201,18 @@ def _identity(config: ReinforceConfig, core: keras.Model) -> dict[str, Any]:
     settings = cli.as_json(config)
     identity = {name: value for name, value in settings.items() if name not in ("out", "init", "restart")}
     identity["arch"] = core.name
-    identity["init"] = schema.file_hash(run_folder.network_file(config.init)) if config.init else None
+    identity["init"] = file_hash(finding.network_file(config.init)) if config.init else None
     return identity
 
 
 def _claim(config: ReinforceConfig, core: keras.Model, out: Path) -> run_folder.Claim:
     """The run's claim to its folder."""
-    from distill.nets import checkpoint, history
+    from distill.learn import checkpoint, history
 
     return run_folder.Claim(
         out=out,
         kind=folders.REINFORCE,
-        own=(run_folder.METRICS, checkpoint.FILE, run_folder.BEST, *history.FILES),
+        own=(run_folder.METRICS, checkpoint.FILE, finding.BEST, *history.FILES),
         settings=cli.as_json(dataclasses.replace(config, restart=False)),
         identity=_identity(config, core),
         restart=config.restart,
@@ -219,7 +224,8 @@ def train(core: keras.Model, config: ReinforceConfig, out: Path) -> State:
 
     Raises UserError where the loss or the policy stops being a number.
     """
-    from distill.nets import checkpoint, policy_gradient, saved
+    from distill.learn import checkpoint, policy_gradient
+    from distill.nets import saved
 
     model = policy_gradient.learner(core, config.baseline, config.value_weight)
     state = State()
@@ -231,7 +237,7 @@ def train(core: keras.Model, config: ReinforceConfig, out: Path) -> State:
     if not state.curve:
         _measure(predict, config, state, {})
     total = config.steps * config.games
-    with cli.Progress(total, "games", done=state.step * config.games) as progress:
+    with Progress(total, "games", done=state.step * config.games) as progress:
         while state.step < config.steps:
             began = time.monotonic()
             latest: list[dict[str, float]] = []
@@ -242,16 +248,16 @@ def train(core: keras.Model, config: ReinforceConfig, out: Path) -> State:
                 state.seconds += time.monotonic() - began
                 means = {name: float(np.mean([row[name] for row in latest])) for name in latest[0]}
                 _measure(predict, config, state, means)
-            except cli.UserError as error:
+            except UserError as error:
                 hint = "begin anew with --restart and a smaller --lr"
-                raise cli.UserError(f"after {state.step} steps: {error}; {hint}") from None
+                raise UserError(f"after {state.step} steps: {error}; {hint}") from None
             _save(out, model, state)
     return state
 
 
 def _step(model: Learner, players: Sequence[roster.Player], config: ReinforceConfig, state: State) -> dict[str, float]:
     """One batch of games, one step of the gradient, and a new checkpoint if the gate says so."""
-    from distill.nets import policy_gradient
+    from distill.learn import policy_gradient
 
     done = state.step / config.steps
     rate = policy_gradient.stepwise(config.lr, done)
@@ -351,9 +357,9 @@ def _note(state: State) -> str:
 
 
 def _save(out: Path, model: Learner, state: State) -> None:
-    from distill.nets import checkpoint, history, training
+    from distill.learn import checkpoint, history, training
 
-    training.save_network(model.core, out / run_folder.BEST)
+    training.save_network(model.core, out / finding.BEST)
     history.write(out, state.curve, PANELS, over="games")
     checkpoint.save(out, model, dataclasses.asdict(state))  # last: with it these steps count as done
 

@@ -22,12 +22,14 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from distill import cli, folders, nets
-from distill.data import shards
+from distill import nets
+from distill.base import cli, folders
+from distill.base.progress import say
 from distill.loop import files, iteration
 from distill.loop.files import Metrics
 from distill.loop.presets import PRESETS
 from distill.loop.settings import SelfPlayConfig
+from distill.rows import shards
 
 
 def run(config: SelfPlayConfig) -> str:
@@ -51,7 +53,7 @@ def run(config: SelfPlayConfig) -> str:
             if config.minutes is not None and finished and time.monotonic() - began > 60 * config.minutes:
                 break
             finished.append(iteration.iterate(loop, finished))
-            cli.say(_line(finished[-1]))
+            say(_line(finished[-1]))
             if finished[-1]["accepted"]:
                 iteration.take_over(loop)
             files.discard(out, finished)
@@ -61,17 +63,18 @@ def run(config: SelfPlayConfig) -> str:
 
 def _only_play(config: SelfPlayConfig) -> str:
     nets.start_backend()
-    from distill.nets import run_folder, saved
+    from distill.base.files import write_json
+    from distill.nets import finding, saved
 
     out = config.out or Path("data/selfplay")
-    core = saved.load_core(run_folder.network_file(config.init or Path()))
+    core = saved.load_core(finding.network_file(config.init or Path()))
     plays = iteration.evaluator(config, core)
     with shards.locked(out):
         shards.require(out, folders.NETWORK_GAMES)
         if config.restart:
             shards.delete(out)
         settings = cli.as_json(dataclasses.replace(config, restart=False))
-        begins = functools.partial(run_folder.write_json, out / files.CONFIG, settings)
+        begins = functools.partial(write_json, out / files.CONFIG, settings)
         manifest = iteration.play(config, core, plays, out, begins)
     return f"{out}: {manifest['games']:,} games, {manifest['rows']:,} rows"
 

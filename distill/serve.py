@@ -14,8 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from distill import cli, provenance
-from distill.nets import run_folder
+from distill.base import cli, provenance
+from distill.base.errors import UserError
+from distill.base.progress import cores, say
+from distill.nets import finding
 
 HOST = "127.0.0.1"
 CONNECTIONS = 512
@@ -29,7 +31,7 @@ class ServeConfig:
     models: Path | None = cli.setting(None, "folder of the networks to play, beside those that ship; none: models")
     port: int = cli.setting(8765, "of 127.0.0.1; 0 takes any free one")
     max_simulations: int = cli.setting(100_000, "largest search that may be asked for")
-    workers: int = cli.setting(cli.cores(), "searches that run at a time")
+    workers: int = cli.setting(cores(), "searches that run at a time")
 
     def __post_init__(self) -> None:
         cli.check(0 <= self.port <= 65535, "port", self.port, "from 0 to 65535")
@@ -49,22 +51,22 @@ def run(config: ServeConfig) -> str:
     except ModuleNotFoundError as error:
         if error.name and error.name.startswith("distill"):
             raise
-        raise cli.UserError(f"serve needs the web packages: {provenance.install_line('serve')}") from None
-    from distill.web.roster import Roster
+        raise UserError(f"serve needs the web packages: {provenance.install_line('serve')}") from None
+    from distill.web.opponents import Roster
 
-    if config.models and not run_folder.networks([config.models], (run_folder.EXPORTED,)):
-        wanted = f"no NAME/{run_folder.EXPORTED} in it" if config.models.is_dir() else "no such folder"
-        raise cli.UserError(f"--models {config.models}: {wanted}; python -m distill.export writes it")
-    folders = run_folder.places(config.models)
+    if config.models and not finding.networks([config.models], (finding.EXPORTED,)):
+        wanted = f"no NAME/{finding.EXPORTED} in it" if config.models.is_dir() else "no such folder"
+        raise UserError(f"--models {config.models}: {wanted}; python -m distill.export writes it")
+    folders = finding.places(config.models)
     roster = Roster(folders, config.max_simulations, config.workers)
     catalogue = roster.catalogue()
     with _listen(config.port) as listener:
         networks = [card.name for card in catalogue.players if card.kind == "network"]
-        cli.say(f"networks: {', '.join(networks) or f'none in {folders[0]} yet'}")
+        say(f"networks: {', '.join(networks) or f'none in {folders[0]} yet'}")
         for notice in catalogue.notices:
-            cli.say(notice)
+            say(notice)
         url = f"http://{HOST}:{listener.getsockname()[1]}/"
-        cli.say(f"play at {url} · API at {url}docs · Ctrl-C stops")
+        say(f"play at {url} · API at {url}docs · Ctrl-C stops")
         settings = uvicorn.Config(
             application(roster), log_level="warning", access_log=False, limit_concurrency=CONNECTIONS
         )
@@ -82,7 +84,7 @@ def _listen(port: int) -> socket.socket:
         listener.listen()  # so that whoever reads the address below may connect at once
     except OSError as error:
         listener.close()
-        raise cli.UserError(f"--port {port} cannot be used ({error.strerror}); another may be free") from None
+        raise UserError(f"--port {port} cannot be used ({error.strerror}); another may be free") from None
     return listener
 
 

@@ -22,12 +22,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from distill import cli, folders
-from distill.data import benchmark, games, schema
-from distill.data.schema import MANIFEST, write_atomically
-from distill.judge import grading, players, study, study_page, study_recipe
+from distill.base import cli, folders
+from distill.base.errors import UserError
+from distill.base.files import file_hash, write_atomically
+from distill.base.progress import cores, say
+from distill.judge import grading, study, study_page, study_recipe
 from distill.judge.study_recipe import Recipe, Tier
-from distill.nets.run_folder import BEST, METRICS
+from distill.learn.run_folder import METRICS
+from distill.nets.finding import BEST
+from distill.players import players
+from distill.rows import games
+from distill.rows.schema import MANIFEST
+from distill.tables import benchmark
 
 Step = Literal["data", "train", "report"]
 STEPS: tuple[Step, ...] = get_args(Step)
@@ -48,7 +54,7 @@ class StudyConfig:
     data: Path = cli.setting(Path("data/study"), "folder of the games that the recipe asks for")
     out: Path = cli.setting(Path("models/study"), "folder of the runs")
     page: Path = cli.setting(Path("docs/study.md"), "the page; table and pictures lie beside it")
-    workers: int = cli.setting(cli.cores(), "processes for the searches that runs are measured by")
+    workers: int = cli.setting(cores(), "processes for the searches that runs are measured by")
 
     def __post_init__(self) -> None:
         unknown = [step for step in self.do if step not in STEPS]
@@ -76,9 +82,9 @@ def run(config: StudyConfig) -> str:
     recipe = study_recipe.read(config.recipe)
     tier = recipe.tier.get(str(config.tier))
     if tier is None:
-        raise cli.UserError(f"{config.recipe}: no tier {config.tier}; there are {', '.join(recipe.tier)}")
+        raise UserError(f"{config.recipe}: no tier {config.tier}; there are {', '.join(recipe.tier)}")
     if unknown := [name for name in config.runs if name not in recipe.runs]:
-        raise cli.UserError(f"{config.recipe}: no run {', '.join(unknown)}; there are {', '.join(recipe.runs)}")
+        raise UserError(f"{config.recipe}: no run {', '.join(unknown)}; there are {', '.join(recipe.runs)}")
     names = config.runs or tier.runs or tuple(recipe.runs)
     page = config.page if config.tier == 1 else config.page.with_stem(f"{config.page.stem}-tier{config.tier}")
     if "report" in config.do:
@@ -96,7 +102,7 @@ def run(config: StudyConfig) -> str:
         else f"{' and '.join(config.do)} of {config.recipe} done"
     )
     if failed := [name for name, ending in ended.items() if ending == "failed"]:
-        raise cli.UserError(f"{last}; failed, as said above: {', '.join(failed)}")
+        raise UserError(f"{last}; failed, as said above: {', '.join(failed)}")
     left_out = [name for name, ending in ended.items() if ending == "left out"]
     return last + (f"; left out: {', '.join(left_out)}" if left_out else "")
 
@@ -115,7 +121,7 @@ def _make_data(config: StudyConfig, recipe: Recipe, wanted: set[str]) -> None:
             _take_over_shards(_folder(config, recipe, data.shards_of), folder, data.games)
         flags = [*shlex.split(data.generate), "--games", str(data.games), "--out", str(folder)]
         if _command("generate", flags):
-            raise cli.UserError(f"the games of {name} were not made, as said above")
+            raise UserError(f"the games of {name} were not made, as said above")
 
 
 def _take_over_shards(source: Path, folder: Path, count: int) -> None:
@@ -135,7 +141,7 @@ def _train(config: StudyConfig, recipe: Recipe, tier: Tier, name: str, seed: int
     settings, out = recipe.runs[name], _run_folder(config, name, seed)
     folder = _folder(config, recipe, settings.data)
     if not (folder / MANIFEST).is_file():
-        cli.say(f"{name} left out: {folder} holds no finished games")
+        say(f"{name} left out: {folder} holds no finished games")
         return "left out"
     flags = ["--seed", str(seed), *shlex.split(tier.train), *shlex.split(settings.train)]
     flags += ["--data", str(folder), "--out", str(out)]
@@ -144,8 +150,8 @@ def _train(config: StudyConfig, recipe: Recipe, tier: Tier, name: str, seed: int
     try:
         with folders.locked(out):  # the trainer takes it in a moment, and holds it where only this process is killed
             pass
-    except cli.UserError:
-        cli.say(f"{name} left out: another process trains in {out}")
+    except UserError:
+        say(f"{name} left out: another process trains in {out}")
         return "left out"
     if _command("train", flags):
         return "failed"
@@ -161,7 +167,7 @@ def _run_folder(config: StudyConfig, name: str, seed: int) -> Path:
 
 def _command(stage: str, flags: Sequence[str]) -> int:
     """Run another command to its end and return its exit code; interrupted, so is it."""
-    cli.say(f"$ {shlex.join(['python', '-m', f'distill.{stage}', *flags])}")
+    say(f"$ {shlex.join(['python', '-m', f'distill.{stage}', *flags])}")
     # A session of its own: Ctrl-C reaches this process alone, which hands it on below, once.
     child = subprocess.Popen([sys.executable, "-m", f"distill.{stage}", *flags], start_new_session=True)
     try:
@@ -195,10 +201,10 @@ def _report(config: StudyConfig, recipe: Recipe, tier: Tier, page: Path) -> str:
         if (seeds := [s for s in tier.seeds if (_run_folder(config, name, s) / METRICS).is_file()])
     }
     if not finished:
-        raise cli.UserError(f"{config.out}: no finished run of tier {config.tier} to report on")
+        raise UserError(f"{config.out}: no finished run of tier {config.tier} to report on")
     grades: dict[str, dict[int, study.Grades]] = {}
     for name, seeds in finished.items():
-        cli.say(f"grading {name}")
+        say(f"grading {name}")
         grades[name] = {seed: _grades_of_run(config, boards, _run_folder(config, name, seed)) for seed in seeds}
     results = [_result(config, recipe, boards, name, grades) for name in finished]
     lines = [_line(config, boards, word) for word in recipe.players]
@@ -212,7 +218,7 @@ def _report(config: StudyConfig, recipe: Recipe, tier: Tier, page: Path) -> str:
 
 
 def _grades_of_run(config: StudyConfig, boards: benchmark.GradedBoards, folder: Path) -> study.Grades:
-    key = f"{schema.file_hash(folder / BEST)} {_digest(boards)}"
+    key = f"{file_hash(folder / BEST)} {_digest(boards)}"
     return study.grade(lambda: players.make(str(folder)), boards, 0, folder / "grades.npz", key)
 
 

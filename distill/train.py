@@ -16,11 +16,18 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from distill import cli, folders, nets, provenance
-from distill.data import schema, tables
-from distill.nets import run_folder
-from distill.nets.recipe import Recipe
-from distill.nets.run_folder import BEST, LAST, METRICS, Claim
+from distill import nets
+from distill.base import cli, folders, provenance
+from distill.base.errors import UserError
+from distill.base.files import file_hash, write_json
+from distill.base.progress import cores
+from distill.learn import run_folder
+from distill.learn.recipe import Recipe
+from distill.learn.run_folder import LAST, METRICS, Claim
+from distill.nets import finding
+from distill.nets.finding import BEST
+from distill.rows import schema
+from distill.tables import tables
 
 if TYPE_CHECKING:
     import keras
@@ -102,7 +109,9 @@ def _run(config: TrainConfig, out: Path, given: keras.Model | None, prepared: ta
     source, rows = _validation_rows(config)
     learned, held_out = (tables.load(prepared.folder, split) for split in (tables.TRAINING, tables.VALIDATION))
     nets.start_backend()
-    from distill.nets import agreement, publish, saved, training
+    from distill.learn import agreement, training
+    from distill.nets import saved
+    from distill.ship import publish
 
     training.make_repeatable(config.seed)
     core = nets.build(config.arch, config.value_head)
@@ -110,7 +119,7 @@ def _run(config: TrainConfig, out: Path, given: keras.Model | None, prepared: ta
         try:
             core.set_weights(given.get_weights())
         except ValueError:
-            raise cli.UserError(f"{config.init}: a {config.arch} of another shape than this distill makes") from None
+            raise UserError(f"{config.init}: a {config.arch} of another shape than this distill makes") from None
     if config.export and publish.possible():
         publish.check_place(out)
     claim.begin()  # nothing that was given can be wrong any more
@@ -133,7 +142,7 @@ def _run(config: TrainConfig, out: Path, given: keras.Model | None, prepared: ta
         publish.publish(best, out, publish.facts_of_run(out) | metrics)
     else:
         print(f"no SavedModel from this backend; KERAS_BACKEND=tensorflow python -m distill.export {out} writes it")
-    run_folder.write_json(out / METRICS, metrics)
+    write_json(out / METRICS, metrics)
     return _result(out, metrics)
 
 
@@ -143,7 +152,7 @@ def _prepare(config: TrainConfig) -> tables.Prepared:
         config.prepared,
         validation_fraction=config.validation_fraction,
         exclude=config.exclude,
-        threads=cli.cores(),
+        threads=cores(),
     )
 
 
@@ -152,7 +161,7 @@ def _claim(out: Path, config: TrainConfig, prepared: tables.Prepared) -> Claim:
     settings = cli.as_json(dataclasses.replace(config, restart=False))
     identity = {name: value for name, value in settings.items() if name not in PLACES}
     identity["prepared data"] = prepared.manifest["prepared"]
-    identity["init"] = schema.file_hash(run_folder.network_file(config.init)) if config.init else None
+    identity["init"] = file_hash(finding.network_file(config.init)) if config.init else None
     return Claim(
         out=out,
         kind=folders.TRAINING,
@@ -167,14 +176,14 @@ def _given_network(config: TrainConfig) -> keras.Model | None:
     """The network of --init, None without. Raises UserError where it is another kind than the one that is to learn."""
     if config.init is None:
         return None
-    file = run_folder.network_file(config.init)
+    file = finding.network_file(config.init)
     nets.start_backend()
     from distill.nets import heads, saved
 
     given = saved.load_core(file)
     if (given.name, heads.has_value(given)) != (config.arch, config.value_head):
         kind = f"a {given.name} {'with' if heads.has_value(given) else 'without'} a value head"
-        raise cli.UserError(f"{config.init}: {kind}; --arch and --value-target must ask for the same")
+        raise UserError(f"{config.init}: {kind}; --arch and --value-target must ask for the same")
     return given
 
 

@@ -4,7 +4,7 @@
 
 In: places that `generate` finished: folders, or URLs. Out: one line a violation, with file, row group and game; exit 1
 where there is any. Checked are page checksums, schema and version, the manifest, and the truth of every row: positions,
-legal columns, sums, the majority, the order of each game, its result (`data/validation.py`).
+legal columns, sums, the majority, the order of each game, its result (`rows/checks.py`).
 What is wrong is made again by `generate` with the run's own settings: --config FOLDER/config.json.
 """
 
@@ -14,9 +14,11 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from distill import cli
-from distill.data import inspection, schema
-from distill.data.places import place_of
+from distill.base import cli
+from distill.base.errors import UserError
+from distill.base.progress import Progress
+from distill.rows import inspection, schema
+from distill.rows.places import place_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +45,7 @@ def run(config: ValidateConfig) -> str:
     files, rows, wrong, repairs = 0, 0, 0, []
     for word in config.places:
         place, before = place_of(word), wrong
-        with cli.Progress(sum(map(inspection.is_shard, place.names())), "shards") as progress:
+        with Progress(sum(map(inspection.is_shard, place.names())), "shards") as progress:
             for inspected in inspection.inspect(place):
                 _show(word, inspected.violations, config.lines)
                 wrong += len(inspected.violations)
@@ -55,7 +57,7 @@ def run(config: ValidateConfig) -> str:
             repairs.append(f"python -m distill.generate --config {word}/config.json")
     seconds = time.monotonic() - began
     if wrong:
-        raise cli.UserError(f"{wrong:,} violations in {rows:,} rows; to make again what is wrong: {'; '.join(repairs)}")
+        raise UserError(f"{wrong:,} violations in {rows:,} rows; to make again what is wrong: {'; '.join(repairs)}")
     names = ", ".join(config.places)
     return f"{names}: {files:,} shards, {rows:,} rows, no violation ({seconds:.1f} s, {rows / seconds:,.0f} rows/s)"
 

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from distill.data import schema
+from distill.base.files import canonical_json, file_hash
 from distill.game import rules
+from distill.rows import schema
 
 REFERENCE = Path(__file__).parents[1] / "models" / "reference"
 SHIPPED = sorted(file.parent.name for file in REFERENCE.glob("*/best.keras"))
@@ -71,7 +72,7 @@ def write_games(
 ) -> dict[str, Any]:
     """A finished folder of games, as `generate` leaves it; returns the manifest."""
     identity = dict(identity or {"settings": {}, "search_version": 0, "seed": 0})
-    run = hashlib.sha256(schema.canonical_json(identity).encode()).hexdigest()
+    run = hashlib.sha256(canonical_json(identity).encode()).hexdigest()
     about = {"schema_version": schema.SCHEMA_VERSION, "kind": "games", "identity": identity, "run": run}
     games = table["game_id"].to_numpy()
     count = int(games.max()) + 1 if len(games) else 0
@@ -88,7 +89,7 @@ def write_games(
                 "games": own["games"],
                 "rows": len(part),
                 "simulations": int(np.sum(part["simulations"].to_numpy())),
-                "sha256": schema.file_hash(path),
+                "sha256": file_hash(path),
                 "content_hash": schema.content_hash(part),
             }
         )

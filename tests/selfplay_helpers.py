@@ -8,9 +8,9 @@ from typing import Any
 import keras
 from puct_helpers import predict as any_network
 
-from distill.data import schema, validation
-from distill.data.selfplay import SelfPlaySettings, make
 from distill.nets import heads
+from distill.rows import checks, schema
+from distill.rows.selfplay import SelfPlaySettings, make
 
 SETTINGS = SelfPlaySettings(simulations=6, shard_games=4, opening_moves=(0, 3), sampling_plies=6, seed=2)
 
@@ -29,7 +29,7 @@ def read(folder: Path) -> Any:
     found = []
     for path in sorted(folder.glob("shard-*.parquet")):
         table, metadata = schema.read_table(path)
-        assert list(validation.faults(table, validation.law_of(metadata))) == []
+        assert list(checks.faults(table, checks.law_of(metadata))) == []
         found += table.to_pylist()
     return found
 

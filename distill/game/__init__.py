@@ -1,1 +1,1 @@
-"""What a position is: rules and encodings. Imports no other room."""
+"""A position: rules on two bitboards, its one encoding, tactics, the mixing of random numbers."""

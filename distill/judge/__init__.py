@@ -1,1 +1,1 @@
-"""What is right: players, matches, grades. Imports every room to its left."""
+"""A verdict: making the graded boards, grades, labels, reports, cards of data."""

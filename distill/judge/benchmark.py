@@ -2,7 +2,7 @@
 
     python -m distill.judge.benchmark --out data/benchmark --network models/column
 
-In: the seed and a trained network. Out: `boards.parquet`, as `data/benchmark.py` reads it. Needs the solver package
+In: the seed and a trained network. Out: `boards.parquet`, as `tables/benchmark.py` reads it. Needs the solver package
 and some minutes of one core. `strata.py` says what the sets are.
 
 Mixed play means that either side of a game is drawn from STYLES, and that a game begins with 0 to 8
@@ -22,17 +22,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from distill import cli, folders
-from distill.data.benchmark import FILES, GradedBoards, to_table
-from distill.data.schema import SCHEMA_VERSION, canonical_json, read_metadata, write_table
+from distill.base import cli, folders
+from distill.base.errors import UserError
+from distill.base.files import canonical_json
+from distill.base.progress import Progress, cores
 from distill.game.encoding import bitboards
 from distill.game.mixing import mix
 from distill.game.rules import EMPTY, canonicalise, is_over, legal_columns, play
-from distill.judge.match import Opening, Pairing, play_games
-from distill.judge.players import Choices, Player, RandomPlayer, make
-from distill.judge.solver import Solver, moves_to_end, score_boards
+from distill.game.tactics import Boards
 from distill.judge.strata import Stratum, all_strata, best_scores
-from distill.judge.tactics import Boards
+from distill.players.match import Opening, Pairing, play_games
+from distill.players.players import Choices, Player, RandomPlayer, make
+from distill.players.solver import Solver, moves_to_end, score_boards
+from distill.rows.schema import SCHEMA_VERSION, read_metadata, write_table
+from distill.tables.benchmark import FILES, GradedBoards, to_table
 
 STYLES: tuple[tuple[str, float], ...] = (
     ("random", 0.0),
@@ -62,7 +65,7 @@ class Config:
     network: Path | None = cli.setting(None, "folder of a model that plays, too; none: no network in the play")
     games: int = cli.setting(80_000, "games of mixed play the boards are taken from")
     share: float = cli.setting(1.0, "share of every set's size, for a quick trial")
-    workers: int = cli.setting(cli.cores(), "processes for searches and the solver; the boards do not depend on it")
+    workers: int = cli.setting(cores(), "processes for searches and the solver; the boards do not depend on it")
     seed: int = cli.setting(20_261, "of the games and of the choice among their boards")
 
     def __post_init__(self) -> None:
@@ -94,11 +97,11 @@ def _run(config: Config) -> str:
     styles = STYLES + network
     settings = {"styles": styles, "seed": config.seed, "games": config.games, "share": config.share}
     refuse_other_boards(config.out / FILES[0], settings)
-    with cli.Progress(config.games, "games") as progress:
+    with Progress(config.games, "games") as progress:
         current, mask = mixed_play(config.games, config.seed, config.workers, progress.advance, styles)
     strata = all_strata()
     wanted = sum(_wanted(stratum, config.share) for stratum in strata)
-    with cli.Progress(wanted, "boards") as progress:
+    with Progress(wanted, "boards") as progress:
         boards = choose(current, mask, strata, config.share, config.workers, progress.advance)
     metadata = {"schema_version": SCHEMA_VERSION, "kind": "benchmark", "settings": settings}
     write_table(config.out / FILES[0], to_table(boards), metadata)
@@ -111,7 +114,7 @@ def _run(config: Config) -> str:
 def refuse_other_boards(file: Path, settings: Mapping[str, Any]) -> None:
     """Raise UserError where a file lies already that these settings did not make: it would be replaced."""
     if file.exists() and read_metadata(file).get("settings") != json.loads(canonical_json(settings)):
-        raise cli.UserError(f"{file}: boards made with other settings, or no boards; delete it, or name another --out")
+        raise UserError(f"{file}: boards made with other settings, or no boards; delete it, or name another --out")
 
 
 # Where boards come from -----------------------------------------------------------------------------------------------
@@ -202,7 +205,7 @@ def choose(
             if advance and len(belonging):
                 advance(len(belonging))
         if missing:
-            raise cli.UserError(f"set {stratum.name}: {missing} boards short; take them from more --games")
+            raise UserError(f"set {stratum.name}: {missing} boards short; take them from more --games")
 
     ply = np.bitwise_count(mask).astype(np.int8)
     rows, sets, halves = [], [], []

@@ -9,16 +9,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from distill import provenance
-from distill.data import census, schema
-from distill.data.census import Census
-from distill.data.games import Run
-from distill.data.schema import DataError
+from distill.base import provenance
+from distill.base.errors import DataError
+from distill.base.files import write_atomically
 from distill.game import rules
 from distill.judge import plots, report
 from distill.judge.data_plots import plot_rows
 from distill.judge.labels import LabelQuality
 from distill.judge.repeats import Repeats
+from distill.rows import census
+from distill.rows.census import Census
+from distill.rows.games import Run
 
 TITLE = "# Games `"
 """What every card begins with."""
@@ -87,7 +88,7 @@ def write(
         _hashes(run, made),
         f"Written at commit {provenance.commit() or 'unknown'} by\n\n{_shown(command)}",
     ]
-    schema.write_atomically(page, ("\n\n".join(filter(None, sections)) + "\n").encode())
+    write_atomically(page, ("\n\n".join(filter(None, sections)) + "\n").encode())
 
 
 def _player(made: Mapping[str, Any]) -> str:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from distill.data.census import Census
 from distill.game.rules import CELLS
 from distill.judge.plots import BOARD, FIRST, GRID, INK, new_figure, save_figure
+from distill.rows.census import Census
 
 
 def plot_rows(path: Path, census: Census) -> None:

@@ -3,7 +3,7 @@
     python -m distill.judge.foreign --out data/benchmark
 
 In: the seed, the graded boards that lie in `--out` already, whose boards are left out, and two packages, OpenSpiel
-(extra `bench`) and the solver (extra `solver`). Out: `foreign.parquet` beside them, as `data/benchmark.py` reads it.
+(extra `bench`) and the solver (extra `solver`). Out: `foreign.parquet` beside them, as `tables/benchmark.py` reads it.
 
 Who plays stands in STYLES: OpenSpiel's Monte-Carlo tree search with random playouts at several strengths, a player that
 wins if it can, blocks if it must and is random otherwise, and a random one. A network that learned from this project's
@@ -19,16 +19,18 @@ from typing import Any
 
 import numpy as np
 
-from distill import cli, folders, provenance
-from distill.data import benchmark
-from distill.data.parts import board_keys
-from distill.data.schema import SCHEMA_VERSION, write_table
+from distill.base import cli, folders, provenance
+from distill.base.errors import UserError
+from distill.base.progress import Progress, cores
 from distill.game.rules import EMPTY, Position, canonicalise, is_over, play
+from distill.game.tactics import Boards
 from distill.judge.benchmark import choose, random_opening, refuse_other_boards
-from distill.judge.players import RandomPlayer
-from distill.judge.solver import Solver
 from distill.judge.strata import foreign_strata
-from distill.judge.tactics import Boards
+from distill.players.players import RandomPlayer
+from distill.players.solver import Solver
+from distill.rows.schema import SCHEMA_VERSION, write_table
+from distill.tables import benchmark
+from distill.tables.parts import board_keys
 
 STYLES: tuple[tuple[str, float], ...] = (
     ("random", 0.0),
@@ -55,7 +57,7 @@ class Config:
     out: Path = field(metadata={"help": "folder to write to; the shipped one is data/benchmark"})
     games: int = cli.setting(3_000, "games the boards are taken from")
     share: float = cli.setting(1.0, "share of every set's size, for a quick trial")
-    workers: int = cli.setting(cli.cores(), "processes for games and the solver; the boards do not depend on it")
+    workers: int = cli.setting(cores(), "processes for games and the solver; the boards do not depend on it")
     seed: int = cli.setting(20_262, "of the games and of the choice among their boards")
 
     def __post_init__(self) -> None:
@@ -82,7 +84,7 @@ def _run(config: Config) -> str:
     refuse_other_boards(file, settings)
     others = benchmark.read(config.out, files=(benchmark.FILES[0],))
     passed = []
-    with cli.Progress(config.games, "games") as progress:
+    with Progress(config.games, "games") as progress:
         for positions in _games(config):
             passed.append(positions)
             progress.advance(min(CHUNK, config.games - progress.done))
@@ -90,7 +92,7 @@ def _run(config: Config) -> str:
     unlike = np.unique(np.stack([current, mask], 1), axis=0)
     unlike = unlike[~np.isin(board_keys(*unlike.T), board_keys(others.current, others.mask))]
     current, mask = np.ascontiguousarray(np.random.default_rng(config.seed).permutation(unlike).T)
-    with cli.Progress(round(10_000 * config.share), "boards") as progress:
+    with Progress(round(10_000 * config.share), "boards") as progress:
         chosen = choose(current, mask, foreign_strata(), config.share, config.workers, progress.advance)
     metadata = {"schema_version": SCHEMA_VERSION, "kind": "benchmark", "settings": settings}
     write_table(file, benchmark.to_table(chosen), metadata)
@@ -158,7 +160,7 @@ def _openspiel() -> Any:
     try:
         import pyspiel
     except ImportError:
-        raise cli.UserError(f"this needs OpenSpiel: {provenance.install_line('bench')}") from None
+        raise UserError(f"this needs OpenSpiel: {provenance.install_line('bench')}") from None
     return pyspiel
 
 

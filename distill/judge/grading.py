@@ -22,11 +22,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.data.benchmark import FULL_COLUMN, GradedBoards
 from distill.game.rules import is_own_mirror, mirror_bits
-from distill.judge.intervals import Estimate, difference, share
-from distill.judge.players import Choices, Player, seeds_for
 from distill.judge.strata import MIRROR_SET, best_scores, is_decisive, keeps_class
+from distill.players.intervals import Estimate, difference, share
+from distill.players.players import Choices, Player, seeds_for
+from distill.tables.benchmark import FULL_COLUMN, GradedBoards
 
 METRICS = ("exact", "class", "decisive")
 

@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.data import games
-from distill.data.games import RawRows
-from distill.data.schema import DataError
+from distill.base.errors import DataError
 from distill.game.rules import canonicalise
 from distill.judge.grading import grade_moves
-from distill.judge.intervals import Estimate, share
-from distill.judge.players import Boards
-from distill.judge.solver import score_boards
 from distill.judge.strata import is_decisive
+from distill.players.intervals import Estimate, share
+from distill.players.players import Boards
+from distill.players.solver import score_boards
+from distill.rows import games
+from distill.rows.games import RawRows
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.data.benchmark import FULL_COLUMN, GradedBoards
-from distill.data.schema import write_atomically
+from distill.base.files import write_atomically
 from distill.game.encoding import boards as to_cells
 from distill.judge.grading import Calibration, Graded, confusion, worst
-from distill.judge.intervals import Estimate
+from distill.players.intervals import Estimate
+from distill.tables.benchmark import FULL_COLUMN, GradedBoards
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -29,12 +29,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.data.games import RawRows
-from distill.data.majority import majority
-from distill.data.schema import DataError, read_manifest
+from distill.base.errors import DataError
 from distill.game.rules import CENTRE, COLUMNS, is_own_mirror
-from distill.judge.intervals import Estimate, share
-from distill.judge.players import Boards, Player, SearchPlayer, seeds_for
+from distill.players.intervals import Estimate, share
+from distill.players.players import Boards, Player, SearchPlayer, seeds_for
+from distill.rows.games import RawRows
+from distill.rows.majority import majority
+from distill.rows.schema import read_manifest
 
 if TYPE_CHECKING:
     from distill.search.teacher import SearchSettings

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from distill.data.benchmark import GradedBoards
 from distill.game.rules import Position, draw
 from distill.judge.grading import GENERAL, HEADLINES, METRICS, Graded, worst
-from distill.judge.intervals import Estimate
 from distill.judge.labels import LabelQuality
 from distill.judge.repeats import Repeats
 from distill.judge.verdict import Verdict
+from distill.players.intervals import Estimate
+from distill.tables.benchmark import GradedBoards
 
 UNIFORM = "uniform random, exactly"
 

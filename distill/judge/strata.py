@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.data.benchmark import FULL_COLUMN
 from distill.game.rules import BITS_PER_COLUMN, FULL_BOARD, Position, has_four, legal_columns, play
-from distill.judge.solver import moves_to_end
-from distill.judge.tactics import DIRECTIONS, Boards, Columns, columns_of, horizontal, traps, wins, wins_only_in
+from distill.game.tactics import DIRECTIONS, Boards, Columns, columns_of, horizontal, traps, wins, wins_only_in
+from distill.players.solver import moves_to_end
+from distill.tables.benchmark import FULL_COLUMN
 
 Scores = NDArray[np.int8]
 Rows = NDArray[np.bool_]

@@ -22,12 +22,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from distill.data.benchmark import GradedBoards
-from distill.data.schema import write_atomically
+from distill.base.files import write_atomically
 from distill.judge import grading
-from distill.judge.intervals import Estimate, difference, share
-from distill.judge.players import Player
 from distill.judge.report import percent, table
+from distill.players.intervals import Estimate, difference, share
+from distill.players.players import Player
+from distill.tables.benchmark import GradedBoards
 
 SHOWN = {"exact": "exactly best", "class": "right class"}
 """The metrics of a study, and how they are called in it."""

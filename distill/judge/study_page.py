@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from distill.cli import UserError
-from distill.data.schema import write_atomically
+from distill.base.errors import UserError
+from distill.base.files import write_atomically
 from distill.judge import study, study_plots
 from distill.judge.study import Line, Result
 from distill.judge.study_recipe import Recipe, Run

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from distill.judge.intervals import Estimate
 from distill.judge.plots import BOARD, FIRST, GRID, INK, new_figure, save_figure
 from distill.judge.study import SHOWN, Line, Result
+from distill.players.intervals import Estimate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

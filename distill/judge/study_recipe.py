@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from distill import cli
+from distill.base.errors import UserError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,15 +66,15 @@ def read(path: Path) -> Recipe:
             content[part] = {name: kind(**_tuples(fields)) for name, fields in content[part].items()}
         recipe = Recipe(**_tuples(content))
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise cli.UserError(f"{path}: not a recipe ({type(error).__name__}: {error})") from None
+        raise UserError(f"{path}: not a recipe ({type(error).__name__}: {error})") from None
     known = set(recipe.runs)
     asked = {*recipe.learning_curve, *recipe.targets, *(run.against for run in recipe.runs.values() if run.against)}
     asked |= {name for tier in recipe.tier.values() for name in tier.runs}
     if unknown := sorted(asked - known):
-        raise cli.UserError(f"{path}: no run {', '.join(unknown)}; there are {', '.join(recipe.runs)}")
+        raise UserError(f"{path}: no run {', '.join(unknown)}; there are {', '.join(recipe.runs)}")
     of_runs = {run.data for run in recipe.runs.values()} | {data.shards_of for data in recipe.data.values()} - {""}
     if unknown := sorted(of_runs - set(recipe.data)):
-        raise cli.UserError(f"{path}: no data {', '.join(unknown)}; there are {', '.join(recipe.data)}")
+        raise UserError(f"{path}: no data {', '.join(unknown)}; there are {', '.join(recipe.data)}")
     return recipe
 
 

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.data.benchmark import GradedBoards
 from distill.judge import grading
 from distill.judge.grading import Calibration, Graded
-from distill.judge.intervals import Estimate
-from distill.judge.players import Player, seeds_for
+from distill.players.intervals import Estimate
+from distill.players.players import Player, seeds_for
+from distill.tables.benchmark import GradedBoards
 
 LATENCY_BATCHES = (1, 256)
 

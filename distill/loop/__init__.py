@@ -1,1 +1,1 @@
-"""What comes back: the parts of self-play's loop, which asks every room to its left; `distill.selfplay` runs them."""
+"""What comes back: an iteration of self-play and of REINFORCE, their presets and files."""

@@ -15,12 +15,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from distill import cli, folders
+from distill.base import cli, folders
+from distill.base.errors import UserError
 from distill.loop.settings import SelfPlayConfig
 from distill.search import puct
 
 if TYPE_CHECKING:
-    from distill.nets.run_folder import Claim
+    from distill.learn.run_folder import Claim
 
 CONFIG, METRICS, BEST, CANDIDATE = "config.json", "metrics.json", "best.keras", "candidate.keras"
 INITIAL, ARENA, GAMES = "initial.keras", "arena.json", "games"
@@ -41,7 +42,7 @@ Metrics = dict[str, Any]
 
 def claim(out: Path, config: SelfPlayConfig) -> Claim:
     """The run's claim to its folder."""
-    from distill.nets import run_folder
+    from distill.learn import run_folder
 
     settings = cli.as_json(dataclasses.replace(config, restart=False))
     identity = {name: value for name, value in settings.items() if name not in FREE}
@@ -67,7 +68,7 @@ def finished_iterations(out: Path) -> list[Metrics]:
         try:
             found.append(json.loads(path.read_text(encoding="utf-8")))
         except ValueError:
-            raise cli.UserError(f"{path}: cannot be read; delete it, and this iteration is finished anew") from None
+            raise UserError(f"{path}: cannot be read; delete it, and this iteration is finished anew") from None
     return found
 
 
@@ -90,7 +91,8 @@ def discard(out: Path, finished: Sequence[Metrics]) -> None:
 
 def report(out: Path, finished: Sequence[Metrics]) -> None:
     """Draw the curves over all iterations and write the latest metrics."""
-    from distill.nets import history, run_folder
+    from distill.base.files import write_json
+    from distill.learn import history
 
     rows = [
         {name: math.nan if value is None else float(value) for name, value in each.items() if name != "seconds"}
@@ -98,4 +100,4 @@ def report(out: Path, finished: Sequence[Metrics]) -> None:
     ]
     panels = {title: [name for name in names if name in rows[-1]] for title, names in PANELS.items()}
     history.write(out, rows, {title: names for title, names in panels.items() if names}, "iteration")
-    run_folder.write_json(out / METRICS, {"iterations": len(finished), **finished[-1]})
+    write_json(out / METRICS, {"iterations": len(finished), **finished[-1]})

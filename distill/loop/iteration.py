@@ -16,19 +16,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from distill import cli, nets
-from distill.data import benchmark, parts, replay, selfplay, shards
-from distill.judge import gate, grading
-from distill.judge.players import GuidedPlayer, NetworkPlayer, seeds_for
+from distill import nets
+from distill.base.errors import UserError
+from distill.base.progress import Progress
+from distill.judge import grading
 from distill.loop import files
 from distill.loop.files import Metrics
 from distill.loop.settings import SelfPlayConfig
+from distill.players import gate
+from distill.players.players import GuidedPlayer, NetworkPlayer, seeds_for
+from distill.rows import selfplay, shards
+from distill.tables import benchmark, parts, replay
 
 if TYPE_CHECKING:
     import keras
 
+    from distill.learn.trainee import Trainee
     from distill.nets.evaluator import Evaluator
-    from distill.nets.trainee import Trainee
 
 SELF_PLAY, SAMPLE, TRAINING, OPENINGS = range(4)
 """What a seed of an iteration is for."""
@@ -75,7 +79,7 @@ def play(
     from distill.nets.evaluator import weights_hash
 
     rows = 0
-    with cli.Progress(config.games, "games") as progress:
+    with Progress(config.games, "games") as progress:
 
         def advance(games: int, more: int) -> None:
             nonlocal rows
@@ -90,14 +94,15 @@ def play(
 def given_network(config: SelfPlayConfig) -> keras.Model:
     """The network to begin with. Raises UserError for one that cannot be trained and searched with."""
     nets.start_backend()
-    from distill.nets import heads, run_folder, saved, trainee, training
+    from distill.learn import trainee, training
+    from distill.nets import finding, heads, saved
 
     training.make_repeatable(config.seed)
     if config.init is None:
         return nets.build(config.arch, True)
-    core = saved.load_core(run_folder.network_file(config.init))
+    core = saved.load_core(finding.network_file(config.init))
     if not heads.has_value(core):
-        raise cli.UserError(f"{config.init}: this network has no value head; train one with --value-target blend")
+        raise UserError(f"{config.init}: this network has no value head; train one with --value-target blend")
     trainee.begin(core, config.recipe())
     return core
 
@@ -117,7 +122,8 @@ def start(
 ) -> Loop:
     """Load the networks as the finished iterations left them, or begin with the one given."""
     nets.start_backend()
-    from distill.nets import saved, trainee, training
+    from distill.learn import trainee, training
+    from distill.nets import saved
 
     if given is not None:
         training.save_network(given, out / files.INITIAL)
@@ -143,7 +149,7 @@ def start(
 
 def iterate(loop: Loop, finished: Sequence[Metrics]) -> Metrics:
     """One iteration, or what a killed process has left of it; returns its metrics, written last."""
-    from distill.nets import run_folder
+    from distill.base.files import write_json
 
     config, number = loop.config, len(finished) + 1
     folder, clock, seconds = files.iteration_folder(loop.out, number), time.monotonic(), dict[str, float]()
@@ -174,13 +180,13 @@ def iterate(loop: Loop, finished: Sequence[Metrics]) -> Metrics:
     }
     took("judge")
     metrics["seconds"] = seconds
-    run_folder.write_json(folder / files.METRICS, metrics)
+    write_json(folder / files.METRICS, metrics)
     return metrics
 
 
 def _train(loop: Loop, number: int) -> dict[str, Any]:
     """Let the trainee learn from the latest games, unless it has; the candidate becomes what it is now."""
-    from distill.nets import trainee, training
+    from distill.learn import trainee, training
 
     config, folder = loop.config, files.iteration_folder(loop.out, number)
     state = trainee.saved_state(folder)
@@ -206,7 +212,7 @@ def _arena(loop: Loop, number: int) -> dict[str, Any]:
         GuidedPlayer(name="candidate", predict=loop.candidate_plays, settings=config),
         GuidedPlayer(name="champion", predict=loop.champion_plays, settings=config),
     ]
-    with cli.Progress(config.arena_games, "arena games") as progress:
+    with Progress(config.arena_games, "arena games") as progress:
         return gate.meet(
             players[0],
             players[1],
@@ -231,7 +237,7 @@ def _judged(loop: Loop) -> dict[str, float]:
 
 def take_over(loop: Loop) -> None:
     """The candidate, accepted, plays from now on."""
-    from distill.nets import training
+    from distill.learn import training
 
     loop.champion.set_weights(loop.candidate.get_weights())
     loop.champion_plays.take_weights(loop.champion)

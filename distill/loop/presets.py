@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from distill import cli
+from distill.base import cli
 
 PRESETS: dict[str, dict[str, Any]] = {
     "gumbel": {},

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from distill import cli, nets
-from distill.data.selfplay import SelfPlaySettings
-from distill.judge import match
-from distill.nets.recipe import Recipe
+from distill import nets
+from distill.base import cli
+from distill.learn.recipe import Recipe
+from distill.players import match
+from distill.rows.selfplay import SelfPlaySettings
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""What learns: the networks and their saved form. Imports game/; what trains also reads data/.
+"""A network: the shapes, their heads and mask, the forms that train faster, loading and asking a saved one.
 
 A network is a functional Keras 3 model of `keras.ops` alone, so any backend trains it:
 

@@ -15,9 +15,10 @@ import keras
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from distill.cli import UserError
+from distill.base.errors import UserError, first_line
 from distill.game.rules import CELLS, COLUMNS, ROWS
-from distill.nets import column, heads, run_folder, study_shapes, transformer  # noqa: F401  their layers register themselves for loading
+from distill.learn import run_folder  # noqa: F401  their layers register themselves for loading
+from distill.nets import column, finding, heads, study_shapes, transformer  # noqa: F401  their layers register themselves for loading
 
 Outputs: TypeAlias = dict[str, NDArray[Any]]
 Predict: TypeAlias = Callable[[ArrayLike], Outputs]
@@ -37,7 +38,7 @@ def load(path: Path) -> Predict:
     for folder in (path, path / "1", path / "saved_model" / "1"):
         if (folder / "saved_model.pb").is_file():
             return _load_saved_model(folder)
-    return predict_with(load_core(run_folder.network_file(path)))
+    return predict_with(load_core(finding.network_file(path)))
 
 
 def load_core(path: Path) -> keras.Model:
@@ -127,8 +128,3 @@ def board_signature() -> Any:
     import tensorflow as tf
 
     return tf.TensorSpec((None, ROWS, COLUMNS), tf.int8, name="board")
-
-
-def first_line(error: BaseException) -> str:
-    """What is wrong, short enough for a message: the first line of a library's text, or else the error's type."""
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -1,1 +1,1 @@
-"""How a position is thought about: playouts, the search tree, the teacher. Imports game/."""
+"""A search: playouts, the tree that grows by them, the teacher, and the tree that a network guides."""

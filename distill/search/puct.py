@@ -19,7 +19,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.cli import check, setting
+from distill.base.cli import check, setting
 from distill.game.rules import CELLS, COLUMNS
 from distill.search import walk
 from distill.search.grove import MOST_VISITS, Grove, Record, Rules, new_grove

@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.cli import check, setting
+from distill.base.cli import check, setting
 from distill.game.rules import COLUMNS, COLUMNS_FROM_CENTRE, Position, is_over
 from distill.search import tree
 from distill.search.compiled import SLOTS, inline, jit

@@ -22,7 +22,7 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 import distill
 from distill.web.messages import Catalogue, Move, Opinion, Problem, Request, RequestError, next_position
-from distill.web.roster import Roster
+from distill.web.opponents import Roster
 
 PAGE = Path(__file__).parent / "page"
 BODY_LIMIT = 4096

@@ -93,7 +93,7 @@ export class Strip {
   }
 }
 
-/** Plies until the game ends if the side to move gets this score; see `judge/solver.py` for the convention. */
+/** Plies until the game ends if the side to move gets this score; see `players/solver.py` for the convention. */
 export function pliesToEnd(score, ply) {
   const own = Math.floor(ply / 2);
   const other = ply - own;

@@ -1,0 +1,259 @@
+"""What every command shares: a dataclass becomes flags, errors become exit codes, work shows progress.
+
+A command is a frozen dataclass of settings and a function `run(config) -> str`, whose text is the
+last line printed. Precedence: the field's default < `--preset` < `--config file` < flag. A value of a preset may be a
+function of all other settings. `--preset smoke` reads and writes below SMOKE_DATA and SMOKE_MODELS in every command,
+each what the one before wrote, and never where a real run does.
+
+Exit codes: 0 done; 2 a wrong flag value; 1 data or environment (one line); 130 or 143 after Ctrl-C
+or SIGTERM, with the command that resumes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import io
+import json
+import shlex
+import signal
+import sys
+import types
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+
+from distill.base.errors import Interrupted, UserError
+
+Config = TypeVar("Config")
+
+SMOKE_DATA, SMOKE_MODELS = Path("data/smoke"), Path("models/smoke")
+
+
+_had_its_effect: set[str] = set()
+"""Flags that the line which resumes leaves out; of this process's command, of which there is one at a time."""
+
+
+def had_its_effect(flag: str) -> None:
+    """Say that a flag has done what it does once: who goes on after an interruption must not do it again."""
+    _had_its_effect.add(flag)
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        print(f"{self.prog}: {message} (--help lists the flags)", file=sys.stderr)
+        raise SystemExit(2)
+
+
+def setting(default: Any, help: str, positional: bool = False) -> Any:
+    """A config field with its sentence for `--help`; a positional tuple takes the words without a flag."""
+    if isinstance(default, (list, dict)):
+        raise TypeError("defaults are immutable")
+    return dataclasses.field(default=default, metadata={"help": help, "positional": positional})
+
+
+def parse(
+    config_class: type[Config],
+    arguments: Sequence[str] | None,
+    presets: Mapping[str, Mapping[str, Any]] | None = None,
+    prog: str | None = None,
+) -> Config:
+    """The config that flags, a preset and a JSON file describe; exits with 2 on a wrong value.
+
+    Every field becomes a flag. A field of type bool becomes `--name` / `--no-name`, a tuple takes
+    several words, a Literal lists its choices, and `X | None` accepts "none".
+    """
+    hints = typing.get_type_hints(config_class)
+    parser = _Parser(
+        prog=prog,
+        description=(config_class.__doc__ or "").strip().split("\n")[0],
+        allow_abbrev=False,
+    )
+    if presets:
+        parser.add_argument("--preset", choices=sorted(presets), help="a named set of values")
+    parser.add_argument("--config", type=Path, metavar="FILE", help="a JSON file of values, as stored beside outputs")
+    for field in dataclasses.fields(config_class):  # type: ignore[arg-type]
+        _add_flag(parser, field, hints[field.name])
+    for word in arguments or ():
+        if not word.isprintable() and any("\udc80" <= character <= "\udcff" for character in word):
+            shown = word.encode("ascii", "replace").decode()
+            parser.error(f"{shown} cannot be read in this locale; set LC_ALL=C.UTF-8, or PYTHONUTF8=1")
+    given = vars(parser.parse_args(arguments))
+    values: dict[str, Any] = dict((presets or {}).get(given.pop("preset", None) or "", {}))
+    if path := given.pop("config", None):
+        values |= _read_config(parser, hints, path)
+    values |= {name: value for name, value in given.items() if value is not None}
+    values = {name: None if value is _NONE else value for name, value in values.items()}
+    settings = {field.name: field.default for field in dataclasses.fields(config_class)} | values  # type: ignore[arg-type]
+    values = {name: value(settings) if callable(value) else value for name, value in values.items()}
+    values = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+    required = [field.name for field in dataclasses.fields(config_class) if field.default is dataclasses.MISSING]  # type: ignore[arg-type]
+    if missing := [_flag(name) for name in required if name not in values]:
+        parser.error(f"needs {', '.join(missing)}")
+    try:
+        return config_class(**values)
+    except (ValueError, TypeError) as error:
+        parser.error(str(error))
+
+
+class _None:
+    """Stands for an explicit "none" on the command line, where None means "not given"."""
+
+    def __repr__(self) -> str:
+        return "none"
+
+
+_NONE = _None()
+
+
+def _flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def _kinds(hint: Any) -> tuple[Any, bool]:
+    """The type itself and whether None may stand in its place."""
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        return next(kind for kind in typing.get_args(hint) if kind is not type(None)), True
+    return hint, False
+
+
+def _add_flag(parser: argparse.ArgumentParser, field: dataclasses.Field[Any], hint: Any) -> None:
+    shown = " ".join(map(str, field.default)) if isinstance(field.default, tuple) else field.default
+    text = field.metadata.get("help", "") + ("" if shown in (dataclasses.MISSING, None, "") else f" [{shown}]")
+    options: dict[str, Any] = {"help": text.replace("%", "%%"), "default": None}
+    kind, optional = _kinds(hint)
+    if field.metadata.get("positional"):
+        words = {"nargs": "*", "type": typing.get_args(kind)[0], "default": argparse.SUPPRESS}
+        parser.add_argument(field.name, metavar=field.name.upper(), help=options["help"], **words)
+        return
+    if kind is bool:
+        options["action"] = argparse.BooleanOptionalAction
+    elif typing.get_origin(kind) is typing.Literal:
+        choices = typing.get_args(kind)
+        options |= {"choices": (*choices, _NONE) if optional else choices, "type": _reader(type(choices[0]), optional)}
+        options["metavar"] = "{" + ",".join(map(str, options["choices"])) + "}"
+    elif typing.get_origin(kind) is tuple:
+        items = typing.get_args(kind)
+        length = "*" if items[-1] is Ellipsis else len(items)
+        options |= {"nargs": length, "type": _reader(items[0], False), "metavar": field.name.upper()}
+    else:
+        options |= {"type": _reader(kind, optional), "metavar": field.name.upper()}
+    parser.add_argument(_flag(field.name), **options)
+
+
+_NAMES = {bool: "true or false", int: "whole number", float: "number", str: "text", Path: "path"}
+
+
+def _reader(kind: Callable[[str], Any], optional: bool) -> Callable[[str], Any]:
+    """Turns a word of the command line into a value; argparse names what it expected by `__name__`."""
+
+    def convert(text: str) -> Any:
+        return _NONE if optional and text.lower() == "none" else kind(text)
+
+    convert.__name__ = _NAMES.get(typing.cast(type, kind), "value")
+    return convert
+
+
+def _read_config(parser: _Parser, hints: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    try:
+        stored = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        parser.error(f"--config {path}: {error}")
+    if not isinstance(stored, dict):
+        parser.error(f"--config {path}: not a JSON object")
+    if unknown := sorted(set(stored) - set(hints)):
+        parser.error(f"--config {path}: no such setting: {', '.join(unknown)}")
+    values = {}
+    for name, value in stored.items():
+        try:
+            values[name] = _from_json(value, hints[name])
+        except ValueError as error:
+            parser.error(f"--config {path}: {name}: {json.dumps(value)} is not {error}")
+    return values
+
+
+def _from_json(value: Any, hint: Any) -> Any:
+    """A JSON value as the field's type. Raises ValueError saying what was expected."""
+    kind, optional = _kinds(hint)
+    if optional and value is None:
+        return None
+    if typing.get_origin(kind) is typing.Literal:
+        choices = typing.get_args(kind)
+        if value not in choices:
+            raise ValueError(f"one of {', '.join(map(str, choices))}")
+        return value
+    if typing.get_origin(kind) is tuple:
+        items = typing.get_args(kind)
+        length = None if items[-1] is Ellipsis else len(items)
+        if not isinstance(value, list) or length not in (None, len(value)):
+            raise ValueError("a list" + (f" of {length}" if length else ""))
+        return tuple(_from_json(entry, items[0]) for entry in value)
+    accepted = {float: (int, float), Path: (str,)}.get(kind, (kind,))
+    if not isinstance(value, accepted) or (isinstance(value, bool) and kind is not bool):
+        raise ValueError(f"a {_NAMES.get(kind, 'value')}" if kind is not bool else _NAMES[bool])
+    return kind(value)
+
+
+def as_json(config: Any) -> dict[str, Any]:
+    """A config as plain JSON values, in the form `--config` reads."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, Path):
+            return str(value)
+        return [plain(item) for item in value] if isinstance(value, tuple) else value
+
+    return {field.name: plain(getattr(config, field.name)) for field in dataclasses.fields(config)}
+
+
+def check(condition: bool, name: str, value: Any, requirement: str) -> None:
+    """Raise ValueError naming the flag, its value and what it must be, unless `condition` holds."""
+    if not condition:
+        raise ValueError(f"{_flag(name)} {value} must be {requirement}")
+
+
+def main(
+    stage: str,
+    config_class: type[Config],
+    run: Callable[[Config], str],
+    presets: Mapping[str, Mapping[str, Any]] | None = None,
+    arguments: Sequence[str] | None = None,
+) -> int:
+    """Parse, run and report one command; the return value is the exit code."""
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    _print_whatever_the_locale()
+    _had_its_effect.clear()
+    try:
+        config = parse(config_class, arguments, presets, prog=f"distill {stage}")
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    previous = {number: signal.signal(number, _interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        print(run(config), flush=True)
+    except UserError as error:
+        print(f"distill {stage}: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"distill {stage}: {where}{error.strerror or error}", file=sys.stderr)
+        return 1
+    except Interrupted as stop:
+        words = [word for word in arguments if word not in _had_its_effect]
+        command = shlex.join(["python", "-m", f"distill.{stage}", *words])
+        print(f"\nstopped by {stop}; to go on: {command}", file=sys.stderr)
+        return stop.code
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+    return 0
+
+
+def _print_whatever_the_locale() -> None:
+    """An ASCII-only locale shows `?` in place of other characters, instead of ending the command."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+def _interrupt(number: int, _frame: Any) -> NoReturn:
+    raise Interrupted(number)

@@ -1,0 +1,53 @@
+"""Files that appear whole, texts and hashes that are the same for the same content."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from distill.base.errors import DataError
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Replace `path` by `content`; a reader sees the old file or the new one, never a part."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Replace a JSON file as a whole."""
+    write_atomically(path, (json.dumps(content, indent=1) + "\n").encode())
+
+
+def canonical_json(value: Any) -> str:
+    """One fixed text for equal values: sorted keys, no blanks."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def file_hash(path: Path) -> str:
+    """SHA-256 of a file's bytes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def file_inside(folder: Path, name: str) -> Path:
+    """The file of this name in a folder. Raises DataError for a link that leads out of it."""
+    path = folder / name
+    if path.is_symlink() and path.resolve().parent != folder.resolve():
+        raise DataError(f"{path}: a link that leads out of the folder; put the file itself in its place")
+    return path

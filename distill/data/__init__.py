@@ -1,1 +1,0 @@
-"""What is stored: rows, shards, tables. Imports game/ and search/."""

@@ -1,0 +1,1 @@
+"""A training run: its recipe, steps, policy gradient, checkpoint, history and folder."""

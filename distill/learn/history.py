@@ -1,0 +1,63 @@
+"""How a run went: `history.csv`, `curves.png`, and TensorBoard events where that is installed.
+
+A row of the history is what was measured at one moment; `over` names the number that grows from row to row.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import keras
+import pandas as pd
+
+from distill.base.files import write_atomically
+
+CSV, CURVES, EVENTS = FILES = "history.csv", "curves.png", "events"
+
+Panels = Mapping[str, Sequence[str]]
+"""The curves: a title and the columns drawn under it."""
+
+TRAINING: Panels = {
+    "loss": ["training_loss", "validation_loss"],
+    "agreement on validation boards": ["validation_agreement"],
+    "learning rate": ["learning_rate"],
+}
+
+
+def write(folder: Path, rows: Sequence[Mapping[str, float]], panels: Panels = TRAINING, over: str = "epoch") -> None:
+    """Write the files anew from all rows so far; the last row is added to the events."""
+    table = pd.DataFrame(list(rows))
+    write_atomically(folder / CSV, table.to_csv(index=False).encode())
+    write_atomically(folder / CURVES, _curves(table, panels, over))
+    if importlib.util.find_spec("tensorboard") and keras.backend.backend() == "tensorflow":
+        _add_events(folder / EVENTS, rows[-1], over)
+
+
+def _curves(table: pd.DataFrame, panels: Panels, over: str) -> bytes:
+    """PNG: one picture a panel, side by side."""
+    from matplotlib.figure import Figure  # not pyplot: no window, no state
+
+    figure = Figure(figsize=(11, 3.4), layout="constrained")
+    for axes, (title, names) in zip(figure.subplots(1, len(panels)), panels.items(), strict=True):
+        for name in names:
+            axes.plot(table[over], table[name], marker=".", label=name.split("_")[0])
+        axes.set(title=title, xlabel=over)
+        if len(names) > 1:
+            axes.legend()
+    content = io.BytesIO()
+    figure.savefig(content, format="png", dpi=110)
+    return content.getvalue()
+
+
+def _add_events(folder: Path, row: Mapping[str, Any], over: str) -> None:
+    import tensorflow as tf
+
+    writer = tf.summary.create_file_writer(str(folder))
+    with writer.as_default(step=int(row[over])):
+        for name, value in row.items():
+            tf.summary.scalar(name, value)
+    writer.close()

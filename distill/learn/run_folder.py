@@ -1,0 +1,91 @@
+"""The folder of a run: its files, and the settings it stores before it starts and must meet again when resumed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from distill.base import folders, provenance
+from distill.base.errors import UserError
+from distill.base.files import write_json
+from distill.game.encoding import ENCODING_VERSION
+from distill.rows.schema import SCHEMA_VERSION
+
+CONFIG, RUN, METRICS = "config.json", "run.json", "metrics.json"
+"""The settings as `--config` reads them; what the run is; its result, written last: with it the run is finished."""
+LAST = "last.keras"
+"""The latest network; the one with the smallest loss on validation boards is `nets.finding.BEST`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """A run's claim to the folder it writes, made while the folder is locked.
+
+    Attributes:
+      out: the folder.
+      kind: of run.
+      own: the files and folders that a restart deletes, beside CONFIG and RUN, which it replaces.
+      settings: what `--config` would read.
+      identity: what the weights depend on, without paths.
+      restart: whether to begin anew where the folder holds a run of this kind.
+    """
+
+    out: Path
+    kind: folders.Kind
+    own: Sequence[str]
+    settings: Mapping[str, Any]
+    identity: Mapping[str, Any]
+    restart: bool
+
+    def check(self) -> None:
+        """Raise UserError where the folder holds something else, or a run with other settings; nothing is changed."""
+        folders.require(self.out, self.kind, own=(CONFIG, RUN, *self.own), restart=self.restart)
+        run = self.out / RUN
+        if self.restart or not run.is_file():
+            return
+        try:
+            stored = json.loads(run.read_text(encoding="utf-8"))["identity"]
+            names = sorted({*stored, *self.identity})
+        except (ValueError, KeyError, TypeError):
+            raise UserError(f"{run}: cannot be read; --restart begins anew") from None
+        here = self.identity
+        changed = [f"{n}: {stored.get(n)} → {here.get(n)}" for n in names if stored.get(n) != here.get(n)]
+        if changed:
+            raise UserError(
+                f"{self.out} holds a run with other settings ({', '.join(changed)}); "
+                "name another --out, or --restart begins anew"
+            )
+
+    def begin(self) -> None:
+        """Store the settings where the run is new; with `restart` delete what is left of the one before first."""
+        if self.restart:
+            folders.clear(self.out, self.own)
+        elif (self.out / RUN).is_file():
+            return
+        about = {
+            "identity": dict(self.identity),
+            "versions": provenance.versions("keras", "numpy", "tensorflow"),
+            "commit": provenance.commit(),
+            "schema_version": SCHEMA_VERSION,
+            "encoding_version": ENCODING_VERSION,
+        }
+        write_json(self.out / CONFIG, self.settings)
+        write_json(self.out / RUN, about)
+
+
+def finished(out: Path, describe: Callable[[Mapping[str, Any]], str]) -> str | None:
+    """The last line of a run whose metrics lie in its folder, in the words of `describe`; None of one still to be done.
+
+    Raises UserError for metrics that cannot be read.
+    """
+    path = out / METRICS
+    if not path.is_file():
+        return None
+    try:
+        result = describe(json.loads(path.read_text(encoding="utf-8")))
+    except (ValueError, KeyError, TypeError):
+        raise UserError(f"{path}: cannot be read; --restart begins anew") from None
+    return f"{result} (finished before, nothing to do; --restart begins anew)"

@@ -1,0 +1,93 @@
+"""The network of a self-play loop as it learns, iteration by iteration, from tables that change under it.
+
+`training.fit` trains one network on one data set to the end; here the same steps, losses and optimizers go on over many
+small tables, with a learning rate set from outside, and the optimizer's state goes on with them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import keras
+import numpy as np
+
+from distill import nets
+from distill.base.errors import UserError
+from distill.base.progress import Progress
+from distill.learn import checkpoint, training
+from distill.learn.recipe import Recipe
+from distill.tables import tables
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trainee:
+    """A network with mask, losses and optimizer around it; `model` shares the weights of `core`."""
+
+    core: keras.Model
+    model: keras.Model
+    recipe: Recipe
+
+
+def begin(core: keras.Model, recipe: Recipe) -> Trainee:
+    """A trainee with the weights of a network, which stays as it is, and a fresh optimizer.
+
+    Raises UserError for a network of another shape than its arch has now.
+    """
+    training.make_repeatable(recipe.seed)
+    try:
+        own = nets.build(core.name, True, recipe.precision)
+        own.set_weights(core.get_weights())
+    except ValueError as error:
+        raise UserError(
+            f"{core.name}: not a network this distill can train on ({str(error).splitlines()[0]})"
+        ) from None
+    return Trainee(core=own, model=training.compiled(own, recipe), recipe=recipe)
+
+
+def resume(trainee: Trainee, folder: Path) -> None:
+    """Go on from a folder's checkpoint. Raises UserError where there is none, or it is damaged or another network's."""
+    if (found := checkpoint.load(folder)) is None:
+        raise UserError(f"{folder}: no checkpoint; --restart begins anew")
+    try:
+        checkpoint.restore(trainee.model, found[0])
+    except ValueError as error:
+        raise UserError(f"{folder / checkpoint.FILE}: {error}") from None
+
+
+def save(trainee: Trainee, folder: Path, state: dict[str, float]) -> None:
+    """Replace the folder's checkpoint; `state` is kept with it."""
+    checkpoint.save(folder, trainee.model, state)
+
+
+def saved_state(folder: Path) -> dict[str, float] | None:
+    """What was kept with the folder's checkpoint; None where there is none."""
+    found = checkpoint.load(folder)
+    return None if found is None else found[1]
+
+
+def learn(trainee: Trainee, examples: tables.Examples, rate: float, seed: int) -> dict[str, float]:
+    """Train `recipe.epochs` passes at one learning rate; returns the mean loss and what the network then scores.
+
+    `policy_loss` and `value_error` are measured on these boards after the last step. Raises UserError where the loss
+    stops being a number.
+    """
+    recipe, model = trainee.recipe, trainee.model
+    scale = 1 / float(training.weights(examples.count, recipe).mean())
+    model.optimizer.learning_rate = rate
+    boards = recipe.epochs * (len(examples) // recipe.batch_size or 1) * min(recipe.batch_size, len(examples))
+    losses: list[float] = []
+    with Progress(boards, "boards") as progress:
+        for epoch in range(recipe.epochs):
+            for batch in tables.batches(examples, recipe.batch_size, seed=seed, epoch=epoch, mirror=recipe.mirror):
+                losses.append(training.train_step(model, batch, recipe, scale))
+                if not np.isfinite(losses[-1]):
+                    raise UserError(f"the loss is not a number; begin anew with a smaller --lr than {rate:g}")
+                progress.advance(len(batch.boards), f"loss {np.mean(losses):.4f}")
+    measured = training.evaluate(model, examples, recipe)
+    return {
+        "training_loss": float(np.mean(losses)),
+        "policy_loss": measured["loss"] - recipe.value_weight * measured["value_error"],
+        "value_error": measured["value_error"],
+        "steps": len(losses),
+    }

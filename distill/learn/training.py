@@ -1,0 +1,275 @@
+"""How a network learns from prepared tables: targets, loss, learning rate, and the loop over epochs.
+
+In: a network, a training and a validation table. Out, in the run's folder: `best.keras` (smallest loss on validation
+boards, none of which is in training), `last.keras`, `history.csv`, `curves.png`, and `checkpoint.npz`, from which an
+interrupted run goes on to the weights it would have had without the interruption.
+
+Dimensions: B batch, A = 7 columns, N rows of a table. Values are in [-1, 1] for the side to move.
+
+    loss = weight(count) · ( cross-entropy(target, masked policy) + value_weight · (value - value target)² )
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+import os
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+from numpy.typing import NDArray
+
+from distill import nets
+from distill.base.errors import DataError, UserError
+from distill.base.progress import Progress
+from distill.learn import checkpoint, history, run_folder
+from distill.learn.recipe import Recipe
+from distill.nets import finding, heads, matrix_form
+from distill.tables import tables
+
+WARM_UP = 0.05
+"""Share of the steps in which a cosine schedule's learning rate first rises from zero."""
+PLATEAU_EPOCHS, PLATEAU_FACTOR = 3, 0.5
+"""The plateau schedule multiplies the learning rate by this after so many epochs without a better validation loss."""
+STOP_EPOCHS = 8
+"""The plateau schedule stops after so many epochs without a better validation loss."""
+TIMED_STEPS = 10
+SHARE_OF_MINUTES = 0.85
+"""Share of `minutes` planned for training steps; validation, saving and export need the rest."""
+EVALUATION_BATCH = 1024
+OUTPUT_LAYERS = ["logits", "read_out", "value_unit"]
+"""Layers whose outputs are logits or the value: Muon, which makes all directions of a matrix alike, is not for them."""
+
+
+@dataclass(kw_only=True)
+class State:
+    """Where a run is: with the model's and the optimizer's variables, all that the next epoch depends on."""
+
+    planned_steps: int
+    """Decided once, at the start, so that a resumed run follows the same schedule."""
+    step: int = 0
+    epoch: int = 0
+    lr_factor: float = 1.0
+    lr_epoch: int = 0
+    best_loss: float = math.inf
+    best_epoch: int = 0
+    stopped_early: bool = False
+    history: list[dict[str, float]] = field(default_factory=list)
+
+    @property
+    def finished(self) -> bool:
+        return self.stopped_early or self.step >= self.planned_steps
+
+
+def make_repeatable(seed: int) -> None:
+    """Same seed, same processor: same weights. Call before the network is built."""
+    keras.utils.set_random_seed(seed)
+    if keras.backend.backend() == "tensorflow":
+        import tensorflow as tf
+
+        tf.config.experimental.enable_op_determinism()  # costs nothing measurable on a CPU
+
+
+def targets(batch: tables.Batch, recipe: Recipe, with_value: bool) -> dict[str, NDArray[np.float32]]:
+    """What the outputs should be: "logits" as probabilities (B, A), and "value" (B,) where there is that head."""
+    vote = np.eye(7, dtype=np.float32)[batch.label]
+    if recipe.target == "vote":
+        policy = vote
+    else:
+        visits = batch.visits / batch.visits.sum(axis=1, keepdims=True)
+        policy = visits if recipe.target == "visits" else (visits + vote) / 2
+    if not with_value:
+        return {"logits": policy}
+    share = {"value": 1.0, "outcome": 0.0}.get(recipe.value_target, recipe.value_blend)
+    return {"logits": policy, "value": np.float32(share) * batch.value + np.float32(1 - share) * batch.outcome}
+
+
+def weights(count: NDArray[Any], recipe: Recipe) -> NDArray[np.float32]:
+    """float32 (B,), not scaled: how much boards met `count` (B,) times matter."""
+    return np.power(count, {"equal": 0.0, "root": 0.5, "count": 1.0}[recipe.count_weights], dtype=np.float32)
+
+
+def learning_rate(recipe: Recipe, state: State) -> float:
+    """The rate of the step that comes next."""
+    if recipe.schedule == "plateau":
+        return recipe.lr * state.lr_factor
+    warm_up = max(1.0, WARM_UP * state.planned_steps)
+    rising = min(1.0, (state.step + 1) / warm_up)
+    return recipe.lr * rising * (1 + math.cos(math.pi * state.step / state.planned_steps)) / 2
+
+
+def compiled(core: keras.Model, recipe: Recipe) -> keras.Model:
+    """The network with mask, loss and optimizer, ready for `train_on_batch`."""
+    model = heads.played(core)
+    decay = recipe.weight_decay
+    optimizer = {
+        "adamw": lambda: keras.optimizers.AdamW(recipe.lr, weight_decay=decay),
+        "muon": lambda: keras.optimizers.Muon(
+            recipe.lr, weight_decay=decay, adam_weight_decay=decay, exclude_layers=OUTPUT_LAYERS
+        ),
+        "adam": lambda: keras.optimizers.Adam(recipe.lr),
+        "sgd": lambda: keras.optimizers.SGD(recipe.lr, momentum=0.9, weight_decay=decay, global_clipnorm=1.0),
+    }[recipe.optimizer]()
+    if recipe.optimizer != "adam":
+        optimizer.exclude_from_weight_decay(var_names=["bias", "gamma", "beta"])
+    losses: dict[str, Any] = {"logits": keras.losses.CategoricalCrossentropy(from_logits=True)}
+    if heads.has_value(core):
+        losses["value"] = keras.losses.MeanSquaredError()
+    model.compile(
+        optimizer,
+        losses,
+        loss_weights={"logits": 1.0, "value": recipe.value_weight} if "value" in losses else None,
+        # XLA is seven times slower than TensorFlow's own kernels for these networks on a CPU.
+        jit_compile=keras.backend.backend() != "tensorflow",
+    )
+    return model
+
+
+def evaluate(model: keras.Model, examples: tables.Examples, recipe: Recipe) -> dict[str, float]:
+    """Means over a table, every board once and with weight 1.
+
+    `loss` is the training loss without weights; `agreement` the share of boards whose label gets the largest logit;
+    `value_error` the squared error of the value, where there is that head.
+    """
+    with_value = heads.has_value(model)
+    policy_loss, agreed, value_error = 0.0, 0, 0.0
+    for batch in tables.in_order(examples, EVALUATION_BATCH):
+        wanted, found = targets(batch, recipe, with_value), model.predict_on_batch(batch.boards)
+        logits = found["logits"].astype(np.float64)
+        highest = logits.max(axis=1, keepdims=True)
+        log_policy = logits - highest - np.log(np.exp(logits - highest).sum(axis=1, keepdims=True))
+        policy_loss -= float((wanted["logits"] * log_policy).sum())
+        agreed += int((logits.argmax(axis=1) == batch.label).sum())
+        if with_value:
+            value_error += float(np.square(found["value"].astype(np.float64) - wanted["value"]).sum())
+    number = len(examples)
+    result = {"loss": (policy_loss + recipe.value_weight * value_error) / number, "agreement": agreed / number}
+    return result | ({"value_error": value_error / number} if with_value else {})
+
+
+def fit(
+    core: keras.Model, training: tables.Examples, validation: tables.Examples, recipe: Recipe, folder: Path
+) -> State:
+    """Train until the planned steps are done, going on from the folder's checkpoint where there is one.
+
+    Raises UserError where the loss stops being a number; the checkpoint of the last finished epoch stays.
+    """
+    if not len(validation):
+        raise DataError("no validation board that training does not hold as well: generate more games")
+    trained = trained_form(core, recipe)
+    model, judged = compiled(trained, recipe), heads.played(core)
+    state = _resume(model, folder) or State(planned_steps=_plan(model, training, recipe))
+    boards_a_step = min(recipe.batch_size, len(training))
+    with Progress(state.planned_steps * boards_a_step, "boards", done=state.step * boards_a_step) as progress:
+        while not state.finished:
+            began = time.monotonic()
+            rate = learning_rate(recipe, state)
+            loss = _train_epoch(model, training, recipe, state, progress)
+            matrix_form.copy_weights(trained, core)
+            measured = evaluate(judged, validation, recipe)
+            _require_number(measured["loss"], recipe, state)
+            state.epoch += 1
+            state.history.append(
+                {"epoch": state.epoch, "step": state.step, "learning_rate": rate, "training_loss": loss}
+                | {f"validation_{name}": value for name, value in measured.items()}
+                | {"seconds": round(time.monotonic() - began, 2)}
+            )
+            if measured["loss"] < state.best_loss:
+                state.best_loss, state.best_epoch = measured["loss"], state.epoch
+                save_network(core, folder / finding.BEST)
+            _follow_plateau(recipe, state)
+            save_network(core, folder / run_folder.LAST)
+            history.write(folder, state.history)
+            checkpoint.save(folder, model, dataclasses.asdict(state))  # last: with it the epoch counts as finished
+    return state
+
+
+def trained_form(core: keras.Model, recipe: Recipe) -> keras.Model:
+    """The network the steps go to: `core` itself, or one of the same function and weights that calculates otherwise."""
+    if core.name in matrix_form.FORMS:
+        trained = matrix_form.build(core.name, heads.has_value(core), recipe.precision, recipe.dropout)
+    elif recipe.precision == "float32":
+        return core
+    else:
+        trained = nets.build(core.name, heads.has_value(core), recipe.precision)
+    matrix_form.copy_weights(core, trained)
+    return trained
+
+
+def save_network(core: keras.Model, path: Path) -> None:
+    """Write a `.keras` file that is whole or not there."""
+    temporary = path.with_name(f".{path.name}.tmp.keras")
+    core.save(temporary)
+    os.replace(temporary, path)
+
+
+def _resume(model: keras.Model, folder: Path) -> State | None:
+    if (found := checkpoint.load(folder)) is None:
+        return None
+    arrays, state = found
+    checkpoint.restore(model, arrays)
+    return State(**state)
+
+
+def _plan(model: keras.Model, training: tables.Examples, recipe: Recipe) -> int:
+    """Steps the run will take: as asked for, or all epochs, or what fits into `minutes` at the speed measured now."""
+    if recipe.steps is not None:
+        return recipe.steps
+    steps = recipe.epochs * max(1, len(training) // recipe.batch_size)
+    if recipe.minutes is None:
+        return steps
+    before = checkpoint.snapshot(model)
+    batch = next(tables.batches(training, recipe.batch_size, seed=recipe.seed, epoch=0, mirror=recipe.mirror))
+    train_step(model, batch, recipe, 1.0)  # compiles
+    began = time.monotonic()
+    for _ in range(TIMED_STEPS):
+        train_step(model, batch, recipe, 1.0)
+    seconds = (time.monotonic() - began) / TIMED_STEPS
+    checkpoint.restore(model, before)
+    return max(1, min(steps, int(recipe.minutes * 60 * SHARE_OF_MINUTES / seconds)))
+
+
+def _train_epoch(
+    model: keras.Model, training: tables.Examples, recipe: Recipe, state: State, progress: Progress
+) -> float:
+    """One pass, or what is left of the planned steps; returns the mean loss over it."""
+    scale = 1 / float(weights(training.count, recipe).mean())
+    batches = tables.batches(training, recipe.batch_size, seed=recipe.seed, epoch=state.epoch, mirror=recipe.mirror)
+    total, first = 0.0, state.step
+    for batch in itertools.islice(batches, state.planned_steps - state.step):
+        model.optimizer.learning_rate = learning_rate(recipe, state)
+        loss = train_step(model, batch, recipe, scale)
+        _require_number(loss, recipe, state)
+        state.step += 1
+        total += loss
+        progress.advance(len(batch.boards), f"epoch {state.epoch + 1} loss {total / (state.step - first):.4f}")
+    return total / (state.step - first)
+
+
+def train_step(model: keras.Model, batch: tables.Batch, recipe: Recipe, scale: float) -> float:
+    """One step; returns the batch's loss before it."""
+    wanted = targets(batch, recipe, heads.has_value(model))
+    weight = weights(batch.count, recipe) * np.float32(scale)
+    logs = model.train_on_batch(batch.boards, wanted, dict.fromkeys(wanted, weight), return_dict=True)
+    return float(logs["loss"])
+
+
+def _require_number(loss: float, recipe: Recipe, state: State) -> None:
+    if not math.isfinite(loss):
+        raise UserError(
+            f"the loss is not a number in epoch {state.epoch + 1}, step {state.step + 1}; "
+            f"begin anew with --restart and a smaller --lr than {recipe.lr:g}"
+        )
+
+
+def _follow_plateau(recipe: Recipe, state: State) -> None:
+    if recipe.schedule != "plateau":
+        return
+    if state.epoch - max(state.best_epoch, state.lr_epoch) >= PLATEAU_EPOCHS:
+        state.lr_factor, state.lr_epoch = state.lr_factor * PLATEAU_FACTOR, state.epoch
+    state.stopped_early = state.epoch - state.best_epoch >= STOP_EPOCHS

@@ -1,0 +1,64 @@
+"""Which network a user's word means: a path, or the name of one in `models/` or of one that ships."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from distill.base import provenance
+from distill.base.errors import UserError, shortened
+
+BEST = "best.keras"
+"""The network of a run's folder: the one with the smallest loss on validation boards."""
+EXPORTED = "saved_model/1/saved_model.pb"
+"""The exported network in a run's folder."""
+REFERENCE = "reference"
+"""The folder in `models/` of the networks that ship."""
+
+
+def places(models: Path | None = None) -> list[Path]:
+    """Folders in which networks are looked for by name: `models`, none: the working directory's, and what ships."""
+    shipped = provenance.shipped(f"models/{REFERENCE}")
+    return [models or Path("models"), *([shipped.parent] if shipped else [])]
+
+
+def networks(folders: Sequence[Path], holding: Sequence[str] = (BEST, EXPORTED)) -> dict[str, Path]:
+    """Name → folder of every network below these folders that holds one of the named files.
+
+    A name is the path below the folder, such as `cnn` or `reference/column`; of equal names the first is taken.
+    """
+    found: dict[str, Path] = {}
+    for top in folders:
+        for folder in (*sorted(top.glob("*")), *sorted(top.glob(f"{REFERENCE}/*"))):
+            if any((folder / file).is_file() for file in holding):
+                found.setdefault(folder.relative_to(top).as_posix(), folder)
+    return found
+
+
+def called(name: str, known: Mapping[str, Path]) -> Path | None:
+    """The folder that a name means among `networks`; the name of one that ships need not begin with `reference/`."""
+    return known.get(name) or known.get(f"{REFERENCE}/{name}")
+
+
+def find(word: str | Path) -> Path | None:
+    """What a user's word for a network means: a path where it is one, else the network of that name; None: neither."""
+    if os.path.exists(word):  # unlike Path's, False for a word that is too long to be a path
+        return Path(word)
+    return called(str(word).rstrip("/"), networks(places()))
+
+
+def names() -> str:
+    """The networks that have a name here, for a message."""
+    return f"networks by name are {', '.join(networks(places())) or 'none'}"
+
+
+def network_file(word: str | Path) -> Path:
+    """The `.keras` file that a user's word means: itself, or the best network of a run's folder. Raises UserError."""
+    path = find(word)
+    if path is None:
+        raise UserError(f"{shortened(word)}: no such path, and no network of that name; {names()}")
+    file = path / BEST if path.is_dir() else path
+    if file.suffix != ".keras" or not file.is_file():
+        raise UserError(f"{path}: {'no model in this folder' if path.is_dir() else 'no such .keras file'}")
+    return file

@@ -1,0 +1,1 @@
+"""Who plays: players by their word, the solver among them, matches, the gate, intervals."""

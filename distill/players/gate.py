@@ -1,0 +1,79 @@
+"""Whether a challenger takes the champion's place.
+
+`meet`: games from distinct openings, written down as they end. `judged`: games that are played anyway, a window of them
+at a time.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from distill.base.files import write_atomically
+from distill.players.intervals import share
+from distill.players.match import openings, paired, play_games
+from distill.players.players import Player, seeds_for
+
+BLOCK = 40
+"""Games played side by side and then written down: what a killed arena plays again."""
+
+GateRule = Literal["lower", "mean"]
+"""What must be above the gate: the lower bound of the score's 95 % interval, or the score itself."""
+
+
+def judged(
+    window: Sequence[float], points: Sequence[float], *, games: int, gate: float, rule: GateRule
+) -> tuple[list[float], bool]:
+    """The window after a batch of games, and whether it shows the challenger above the gate.
+
+    Windows are disjoint: each is judged once, when it holds enough games, and the next begins empty. Judged after every
+    batch, a running window would pass a challenger no better than the champion sooner or later, by chance.
+
+    Args:
+      window: the challenger's points in the games since the last window was judged, 1, ½ or 0 each.
+      points: the same of the batch, in which the champion was the one of the window.
+      games: a window has at least; batches are not split.
+      gate: "lower" passes with a lower bound above it, "mean" with a score that reaches it.
+    """
+    whole = [*window, *points]
+    if len(whole) < games:
+        return whole, False
+    score = share(whole)
+    return [], score.low > gate if rule == "lower" else score.mean >= gate
+
+
+def meet(
+    challenger: Player,
+    champion: Player,
+    *,
+    games: int,
+    plies: int,
+    seed: int,
+    path: Path,
+    advance: Callable[[int], None] | None = None,
+) -> dict[str, Any]:
+    """Play `games` games, two from each of games / 2 random openings of so many plies, going on from `path`.
+
+    Returns the challenger's `score`, wins and half the draws, and the number of `distinct_games`. The file holds the
+    finished games' results for the challenger and their moves; it is replaced after each block.
+    """
+    pairings = paired(0, 1, openings(games // 2, plies, seed % 2**32))
+    results: list[float] = []
+    lines: list[str] = []
+    if path.is_file():
+        stored = json.loads(path.read_text(encoding="utf-8"))
+        results, lines = stored["results"], stored["lines"]
+        if advance:
+            advance(len(results))
+    while len(results) < games:
+        block = pairings[len(results) : len(results) + BLOCK]
+        played = play_games([challenger, champion], block, int(seeds_for(seed, len(results))[0]), advance)
+        sides = np.array([1 if pairing.first == 0 else -1 for pairing in block])
+        results += (played.results * sides).tolist()
+        lines += ["".join(str(column + 1) for column in line) for line in played.lines]
+        write_atomically(path, (json.dumps({"results": results, "lines": lines}, indent=1) + "\n").encode())
+    return {"score": float((np.array(results) + 1).mean() / 2), "distinct_games": len(set(lines))}

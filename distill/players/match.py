@@ -1,0 +1,200 @@
+"""Games between players: openings, the lock-step game loop, tournaments and their tables.
+
+All games advance together, one ply at a time, and a player answers all boards on which it is to move
+at once; so networks and searches work in batches. The record of the games is that of the series “Connect-Zero”:
+states from the side to move, the moves played in them, and the final result for the side to move.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from distill.game.encoding import bitboards, boards
+from distill.game.rules import CELLS, EMPTY, FULL_BOARD, Position, has_four, is_over, landing, mirror, play
+from distill.game.tactics import wins
+from distill.players.players import Player, seeds_for
+
+Opening = tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pairing:
+    """A game to be played: who has the first and the second stone (indices of players), and the first plies."""
+
+    first: int
+    second: int
+    opening: Opening = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Games:
+    """Finished games and their N states after the openings, in the order played.
+
+    Attributes:
+      results: float32 (G,), +1, 0, −1 for the player with the first stone.
+      lines: per game all its moves, the opening first.
+      states: int8 (N, 6, 7), +1 the side to move, row 0 on top.
+      moves: int64 (N,), the columns played there.
+      returns: float32 (N,), the game's final result for the side to move there.
+      game: int64 (N,), the game each state is from.
+    """
+
+    results: NDArray[np.float32]
+    lines: tuple[tuple[int, ...], ...]
+    states: NDArray[np.int8]
+    moves: NDArray[np.int64]
+    returns: NDArray[np.float32]
+    game: NDArray[np.int64]
+
+    @property
+    def distinct(self) -> int:
+        """How many unlike games there are: two are the same when all their moves are."""
+        return len(set(self.lines))
+
+
+def openings(count: int, plies: int, seed: int) -> list[Opening]:
+    """`count` random openings of this many plies, no two reaching the same board up to mirror.
+
+    An opening leaves the game open: neither side can win with its next stone. Raises ValueError where there are not
+    so many; all are then found by ever more draws, so the limit is on draws in vain.
+    """
+    rng = np.random.default_rng([seed, plies])
+    found: dict[tuple[int, int], Opening] = {}
+    in_vain = 0
+    while len(found) < count:
+        moves = tuple(int(move) for move in rng.integers(0, 7, plies))
+        position = _after(moves)
+        if position is not None and (key := _key(position)) not in found and not _urgent(position):
+            found[key] = moves
+            in_vain = 0
+        elif (in_vain := in_vain + 1) > 2_000:
+            raise ValueError(f"there are only about {len(found)} openings of {plies} plies, {count} are needed")
+    return list(found.values())
+
+
+def _after(moves: Opening) -> Position | None:
+    """The position after the moves, None where one of them cannot be played or the game is over."""
+    position = EMPTY
+    for move in moves:
+        after = play(position, move)
+        if after.mask == position.mask or is_over(after):
+            return None
+        position = after
+    return position
+
+
+def _key(position: Position) -> tuple[int, int]:
+    other = mirror(position)
+    return min((position.current, position.mask), (other.current, other.mask))
+
+
+def _urgent(position: Position) -> bool:
+    mask = np.array([position.mask], np.uint64)
+    return any(wins(np.array([stones], np.uint64), mask).any() for stones in (position.current, position.opponent))
+
+
+def play_games(
+    players: Sequence[Player],
+    pairings: Sequence[Pairing],
+    seed: int,
+    advance: Callable[[int], None] | None = None,
+) -> Games:
+    """Play every pairing to its end.
+
+    A player's seed is a function of (seed, game, ply), so a game does not depend on those beside it. `advance` is told
+    how many games have ended. Raises ValueError where an opening is over and RuntimeError where a player chooses a
+    column that is full.
+    """
+    starts = [_after(pairing.opening) for pairing in pairings]
+    if None in starts:
+        raise ValueError(f"opening {pairings[starts.index(None)].opening} cannot be played or ends the game")
+    current = np.array([start.current for start in starts if start], np.uint64)
+    mask = np.array([start.mask for start in starts if start], np.uint64)
+    seats = np.array([(pairing.first, pairing.second) for pairing in pairings], np.int64).reshape(-1, 2)
+    plies = np.array([len(pairing.opening) for pairing in pairings], np.int64)
+    results = np.zeros(len(pairings), np.float32)
+    lines = [list(pairing.opening) for pairing in pairings]
+    states, moves, numbers = [], [], []
+
+    live = np.arange(len(pairings))
+    while len(live):
+        to_move = seats[live, plies[live] % 2]
+        for index in np.unique(to_move):
+            games = live[to_move == index]
+            columns = players[index].play(current[games], mask[games], seeds_for(seed, games, plies[games])).moves
+            cells = landing(mask[games])[np.arange(len(games)), columns]
+            if not cells.all():
+                raise RuntimeError(f"player {players[index].name} chose a full column")
+            states.append(boards(current[games], mask[games]))
+            moves.append(columns)
+            numbers.append(games)
+            for game, column in zip(games, columns, strict=True):
+                lines[game].append(int(column))
+            opponent = current[games] ^ mask[games]
+            results[games] = np.where(has_four(current[games] | cells), 1 - 2 * (plies[games] % 2), 0)
+            current[games], mask[games] = opponent, mask[games] | cells
+            plies[games] += 1
+        over = (results[live] != 0) | (mask[live] == FULL_BOARD)
+        if advance and over.any():
+            advance(int(over.sum()))
+        live = live[~over]
+
+    game = np.concatenate(numbers) if numbers else np.zeros(0, np.int64)
+    state = np.concatenate(states) if states else np.zeros((0, 6, 7), np.int8)
+    first_to_move = np.count_nonzero(state.reshape(-1, CELLS), axis=1) % 2 == 0
+    return Games(
+        results=results,
+        lines=tuple(map(tuple, lines)),
+        states=state,
+        moves=np.concatenate(moves) if moves else np.zeros(0, np.int64),
+        returns=np.where(first_to_move, results[game], -results[game]).astype(np.float32),
+        game=game,
+    )
+
+
+def paired(first: int, second: int, starts: Sequence[Opening]) -> list[Pairing]:
+    """Two games an opening, the second with the seats exchanged."""
+    return [
+        Pairing(first=a, second=b, opening=opening) for opening in starts for a, b in ((first, second), (second, first))
+    ]
+
+
+def pair_points(games: Games, pairings: Sequence[Pairing], players: int) -> NDArray[np.float64]:
+    """(U, K, K), per opening the points, 0 to 2, of the row's player against the column's; NaN where they did not meet.
+
+    `pairings` are `paired` lists, one after another, over the same U openings in the same order.
+    """
+    count = len(pairings) // len({(pairing.first, pairing.second) for pairing in pairings})
+    points = np.full((count, players, players), np.nan)
+    for index, (pairing, result) in enumerate(zip(pairings, games.results, strict=True)):
+        cell = points[index // 2 % count]
+        won = (float(result) + 1) / 2
+        for row, column, score in ((pairing.first, pairing.second, won), (pairing.second, pairing.first, 1 - won)):
+            cell[row, column] = score + np.nan_to_num(cell[row, column])
+    return points
+
+
+def given_away(games: Games, workers: int) -> dict[str, int]:
+    """How often the first player lets go of a won game, by the line of columns, 1 to 7, that ends with that move.
+
+    Of games from the empty board, which the first player can win. Raises UserError where the solver is not installed.
+    """
+    from distill.players.solver import score_boards
+
+    current, mask = bitboards(games.states)
+    ply = np.bitwise_count(mask).astype(np.int64)
+    chosen = np.flatnonzero((ply % 2 == 0) & (games.results[games.game] <= 0))
+    if not len(chosen):
+        return {}
+    met, where = np.unique(np.stack([current[chosen], mask[chosen]], 1), axis=0, return_inverse=True)
+    scores = score_boards(met[:, 0], met[:, 1], workers)[where.reshape(-1), games.moves[chosen]]
+    let_go: dict[int, int] = {}  # states stand in the order of plies
+    for state in chosen[scores <= 0].tolist():
+        let_go.setdefault(int(games.game[state]), int(ply[state]))
+    lines = ("".join(str(column + 1) for column in games.lines[game][: last + 1]) for game, last in let_go.items())
+    return dict(Counter(lines).most_common())

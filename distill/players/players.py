@@ -1,0 +1,327 @@
+"""Who plays: every player answers a batch of positions, so that networks and searches meet on equal terms.
+
+A player is named by one word:
+
+    random                 any legal column
+    punisher               wins if it can, blocks if it must, else random
+    uct:N                  one search of N simulations without root noise
+    mcts-solver:N          the same, with proven wins and losses backed up
+    teacher:N              the labels' search: three votes of N simulations with root noise
+    solver                 at random among the moves with the best exact score
+    NETWORK[@policy]       a trained network: the column with the highest probability, one forward pass
+    NETWORK@value          its value head alone: the best of the positions one move on, no tree
+    NETWORK@sample         the network's column drawn by its probabilities, as REINFORCE trains it
+    NETWORK@puct:N         a search of N simulations guided by the network (`search/puct.py`), without noise
+    NETWORK@gumbel:N       the same with a Gumbel root, for few simulations, its draws silent
+
+NETWORK is the folder of a run or of a SavedModel, a `.keras` file, or the name of a network in `models/` or of one that
+ships, such as `column` (`learn/run_folder.py`).
+
+Every random draw is a function of the seed that comes with the position, so a player's move does not
+depend on what else is in the batch.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from distill import nets
+from distill.base.errors import UserError, shortened
+from distill.game.encoding import boards
+from distill.game.mixing import mix
+from distill.game.rules import COLUMNS, COLUMNS_FROM_CENTRE, FULL_BOARD, Position, has_four, landing, legal_mask
+from distill.game.tactics import wins
+from distill.nets import finding
+from distill.tables.benchmark import FULL_COLUMN
+
+if TYPE_CHECKING:
+    import keras
+
+    from distill.search.puct import PuctSettings
+    from distill.search.teacher import SearchResult, SearchSettings
+
+Boards = NDArray[np.uint64]
+Predict = Callable[[NDArray[np.int8]], Mapping[str, NDArray[Any]]]
+Evaluate = Callable[[Boards, Boards], tuple[NDArray[np.float32], NDArray[np.float32]]]
+
+NAMES = (
+    "random, punisher, solver, uct:N, mcts-solver:N, teacher:N, or a network's folder or name, with @policy, @value, "
+    "@sample, @puct:N or @gumbel:N after it"
+)
+SEARCHES: Mapping[str, Mapping[str, Any]] = {
+    "uct": {"votes": 1, "noise_fraction": 0.0},
+    "mcts-solver": {"votes": 1, "noise_fraction": 0.0, "mcts_solver": True},
+    "teacher": {},
+}
+"""Players that search, and what sets each apart from the default settings."""
+
+MODES = ("policy", "value", "sample")
+MOST_GUIDED = 16_384
+SEARCHING_MODES = ("puct", "gumbel")
+"""Modes of a network, and those that take a number of simulations."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choices:
+    """What a player answers to B positions.
+
+    Attributes:
+      moves: int64 (B,), the column it plays.
+      policy: float64 (B, 7), probability of each column, 0 on full ones; a search's share of visits. None where the
+        player has no opinion on the columns.
+      value: float64 (B,), expected outcome in [−1, 1] for the side to move; None where it has no opinion.
+    """
+
+    moves: NDArray[np.int64]
+    policy: NDArray[np.float64] | None = None
+    value: NDArray[np.float64] | None = None
+
+
+class Player(Protocol):
+    """Anything that plays."""
+
+    @property
+    def name(self) -> str:
+        """The word it was named by, short enough for a table."""
+
+    def play(self, current: Boards, mask: Boards, seeds: Boards) -> Choices:
+        """Its moves in B positions that are not over; bitboards and seeds are uint64 (B,)."""
+
+
+def check(word: str) -> None:
+    """Raise ValueError unless the word names a player; nothing is loaded."""
+    shown = repr(shortened(word))
+    name, _, number = word.partition(":")
+    if name in SEARCHES:
+        from distill.search.teacher import MOST_SIMULATIONS
+
+        _check_simulations(shown, name, number, MOST_SIMULATIONS)
+    elif word not in ("random", "punisher", "solver"):
+        network, _, mode = word.partition("@")
+        if finding.find(network) is None:
+            raise ValueError(f"player {shown} is unknown and no such path; {finding.names()}; players are {NAMES}")
+        search, _, number = mode.partition(":")
+        if search in SEARCHING_MODES:
+            _check_simulations(shown, search, number, MOST_GUIDED)
+        elif mode and mode not in MODES:
+            modes = ", ".join([*MODES, *(f"{search}:N" for search in SEARCHING_MODES)])
+            raise ValueError(f"player {shown}: unknown mode {shortened(mode)!r}; modes are {modes}")
+
+
+def _check_simulations(player: str, search: str, number: str, most: int) -> None:
+    if not re.fullmatch("[0-9]{1,9}", number) or not 1 <= int(number) <= most:
+        raise ValueError(f"player {player}: {search}:N needs a whole number of simulations from 1 to {most:,}")
+
+
+def make(word: str, workers: int = 1) -> Player:
+    """The player that a word names; searches and the solver may use `workers` processes.
+
+    Raises ValueError for a word that names nobody, DataError for a folder without a model, and UserError where the
+    solver is not installed.
+    """
+    check(word)
+    if word in ("random", "punisher"):
+        return RandomPlayer(name=word, tactical=word == "punisher")
+    if word == "solver":
+        return SolverPlayer(workers=workers)
+    name, _, number = word.partition(":")
+    if name in SEARCHES:
+        from distill.search.teacher import SearchSettings
+
+        settings = SearchSettings(simulations=int(number), **SEARCHES[name])
+        return SearchPlayer(name=word, settings=settings, workers=workers)
+    network, _, mode = word.partition("@")
+    folder = finding.find(network)
+    assert folder is not None  # checked above
+    nets.start_backend()
+    from distill.nets import saved
+
+    shown = word.replace("/@", "@").rstrip("/")
+    search, _, number = mode.partition(":")
+    if search in SEARCHING_MODES:
+        return guided(shown, saved.load_core(finding.network_file(folder)), search, int(number))
+    return NetworkPlayer(name=shown, predict=saved.load(folder), mode=mode or "policy")
+
+
+def guided(name: str, core: keras.Model, root: str, simulations: int) -> GuidedPlayer:
+    """A search by a network in memory, `root` one of SEARCHING_MODES. Raises UserError where it has no value head."""
+    from distill.nets.evaluator import Evaluator
+    from distill.search.puct import PuctSettings
+
+    settings = PuctSettings(simulations=simulations, root="gumbel" if root == "gumbel" else "puct")
+    return GuidedPlayer(name=name, predict=Evaluator(core), settings=settings)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RandomPlayer:
+    """Any legal column; `tactical` wins if it can and blocks if it must before that."""
+
+    name: str = "random"
+    tactical: bool = False
+
+    def play(self, current: Boards, mask: Boards, seeds: Boards) -> Choices:
+        allowed = legal_mask(mask)
+        if self.tactical:
+            for stones in (current ^ mask, current):  # own wins are asked last, so they come before blocks
+                urgent = wins(stones, mask)
+                allowed = np.where(urgent.any(1, keepdims=True), urgent, allowed)
+        return Choices(moves=draw_column(allowed, seeds), policy=allowed / allowed.sum(1, keepdims=True))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SolverPlayer:
+    """At random among the moves with the best exact score; its value is the outcome of perfect play."""
+
+    name: str = "solver"
+    workers: int = 1
+
+    def __post_init__(self) -> None:
+        from distill.players.solver import Solver
+
+        Solver()  # says at once that the package is missing
+
+    def play(self, current: Boards, mask: Boards, seeds: Boards) -> Choices:
+        from distill.players.solver import score_boards
+
+        scores = score_boards(current, mask, self.workers)
+        best = scores.max(1, keepdims=True, initial=FULL_COLUMN)
+        allowed = (scores == best) & legal_mask(mask)
+        policy = allowed / allowed.sum(1, keepdims=True)
+        return Choices(moves=draw_column(allowed, seeds), policy=policy, value=np.sign(best[:, 0]).astype(np.float64))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchPlayer:
+    """A tree search with playouts; its policy is the share of root visits."""
+
+    name: str
+    settings: SearchSettings
+    workers: int = 1
+
+    def play(self, current: Boards, mask: Boards, seeds: Boards) -> Choices:
+        results = self.search(current, mask, seeds)
+        visits = np.array([result.visits for result in results], np.float64).reshape(-1, COLUMNS)
+        return Choices(
+            moves=np.array([result.label for result in results], np.int64),
+            policy=visits / visits.sum(1, keepdims=True),
+            value=np.array([result.value for result in results], np.float64),
+        )
+
+    def search(self, current: Boards, mask: Boards, seeds: Boards) -> list[SearchResult]:
+        """What the search of each position found; bitboards and seeds are uint64 (B,)."""
+        from distill.search.teacher import search
+
+        positions = [Position(*bits) for bits in zip(current.tolist(), mask.tolist(), strict=True)]
+        numbers = [int(seed) for seed in seeds]
+        work = len(positions) * self.settings.simulations * self.settings.votes
+        if self.workers <= 1 or work < _WORTH_PROCESSES:
+            return search(positions, self.settings, numbers)
+        from joblib import Parallel, delayed
+
+        size = -(-len(positions) // (4 * self.workers))  # several parts a worker: searches end at different times
+        parts = range(0, len(positions), size)
+        tasks = (delayed(search)(positions[p : p + size], self.settings, numbers[p : p + size]) for p in parts)
+        return [result for part in Parallel(n_jobs=self.workers)(tasks) for result in part]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GuidedPlayer:
+    """A tree search guided by a network, without chance; its policy is the share of root visits."""
+
+    name: str
+    predict: Evaluate = field(repr=False)
+    settings: PuctSettings
+
+    def play(self, current: Boards, mask: Boards, seeds: Boards) -> Choices:
+        from distill.search.puct import quiet, search
+
+        lanes = max(1, min(len(current), _LANES))
+        record = search(current, mask, quiet(self.settings), self.predict, seeds.tolist(), lanes)
+        visits = record.visits[:, 0].astype(np.float64)
+        return Choices(
+            moves=record.label[:, 0].astype(np.int64),
+            policy=visits / visits.sum(1, keepdims=True),
+            value=record.value[:, 0],
+        )
+
+
+_LANES = 512
+"""Searches side by side, and so the network's batch."""
+
+_WORTH_PROCESSES = 20_000_000
+"""Simulations from which sharing a batch pays: some seconds of one core, against starting workers once."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkPlayer:
+    """A saved network, `predict` as `nets.saved.load` returns it.
+
+    Mode `policy` plays the likeliest column and `sample` one drawn by the policy. Mode `value` looks one move ahead: it
+    plays the move to the position that the value head likes least for the opponent, a win counts 1 and a full board 0.
+    """
+
+    name: str
+    predict: Predict = field(repr=False)
+    mode: str = "policy"
+
+    def __post_init__(self) -> None:
+        if self.mode == "value" and "value" not in self.predict(np.zeros((1, 6, 7), np.int8)):
+            raise UserError(f"{self.name}: this network has no value head, which mode value needs")
+
+    def play(self, current: Boards, mask: Boards, seeds: Boards) -> Choices:
+        if self.mode == "value":
+            return self._play_by_value(current, mask)
+        answer = self.predict(boards(current, mask))
+        policy = answer["policy"].astype(np.float64)
+        if not (policy.sum(1) > 0.5).all():  # nor is a sum that is not a number
+            raise UserError(f"{self.name}: its policy does not sum to 1")
+        value = answer.get("value")
+        return Choices(
+            moves=draw_by(policy, seeds) if self.mode == "sample" else answer["move"].astype(np.int64),
+            policy=policy,
+            value=None if value is None else value.astype(np.float64),
+        )
+
+    def _play_by_value(self, current: Boards, mask: Boards) -> Choices:
+        cells = landing(mask)
+        after_mask = mask[:, None] | cells
+        won = has_four(current[:, None] | cells)
+        open_ended = (cells != 0) & ~won & (after_mask != FULL_BOARD)
+        worth = np.where(cells == 0, -np.inf, won.astype(np.float64))
+        opponent = np.broadcast_to((current ^ mask)[:, None], cells.shape)
+        if open_ended.any():
+            worth[open_ended] = -self.predict(boards(opponent[open_ended], after_mask[open_ended]))["value"]
+        order = np.array(COLUMNS_FROM_CENTRE)
+        return Choices(moves=order[worth[:, order].argmax(1)], value=worth.max(1))
+
+
+def draw_column(allowed: NDArray[np.bool_], seeds: Boards) -> NDArray[np.int64]:
+    """int64 (B,), for each row a column drawn evenly among those allowed, bool (B, 7), by its seed, uint64 (B,)."""
+    number = np.floor(_fraction(seeds) * allowed.sum(1)).astype(np.int64)
+    return np.argmax(allowed.cumsum(1) > number[:, None], 1)
+
+
+def draw_by(policy: NDArray[np.float64], seeds: Boards) -> NDArray[np.int64]:
+    """int64 (B,), for each row a column drawn by its probabilities, (B, 7), with its seed, uint64 (B,)."""
+    reached = policy.cumsum(1)
+    return np.argmax(reached > _fraction(seeds)[:, None] * reached[:, -1:], 1)
+
+
+def _fraction(seeds: Boards) -> NDArray[np.float64]:
+    """float64 (B,), in [0, 1), even for unlike seeds."""
+    fraction: NDArray[np.float64] = (mix(seeds) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    return fraction
+
+
+def seeds_for(seed: int, *numbers: ArrayLike) -> Boards:
+    """uint64 (B,) seeds, a function of a run's seed and numbers such as game and ply, each an integer or (B,)."""
+    seeds = mix(seed)
+    for number in numbers:
+        seeds = mix(seeds ^ mix(number))
+    return seeds

@@ -1,0 +1,123 @@
+"""Exact scores of every move, through the optional solver package `bitbully`: the judge, never a teacher.
+
+The score of a move is an integer from the point of view of the side to move, before the move:
+
+    score = 22 − stones of the winner when the game ends        the side to move wins
+    score = 0                                                   a draw
+    score = −(22 − stones of the winner when the game ends)     the side to move loses
+
+under perfect play of both sides after the move, where perfect play wins as early and loses as late as
+it can. So −18 ≤ score ≤ 18, its sign is the outcome class, and on an empty board the centre scores 1: a win
+with the first player's last stone. This is the convention of the package, and of Pascal Pons' solver.
+A column that cannot be played scores FULL_COLUMN.
+
+The package is AGPL-3 and not part of this project, which runs without it: the shipped benchmark
+boards carry their scores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from distill.base.errors import UserError
+from distill.base.provenance import install_line
+from distill.game.rules import CELLS, COLUMNS, ROWS, Position
+from distill.tables.benchmark import FULL_COLUMN
+
+HIGHEST = 22
+"""The score of a win is this less the winner's stones at the end."""
+
+
+class Solver:
+    """The solver with its opening book (positions of at most 12 stones) and transposition table.
+
+    Raises UserError with the install command where the package is missing.
+    """
+
+    def __init__(self) -> None:
+        try:
+            import bitbully
+        except ImportError:
+            raise UserError(
+                f"this needs the solver, an optional package under the AGPL; to install it: {install_line('solver')}"
+            ) from None
+        self._new_board: Callable[[Any], Any] = bitbully.Board
+        self._agent = bitbully.BitBully()
+
+    def scores(self, position: Position) -> list[int]:
+        """The seven scores of a position that is not over; FULL_COLUMN for full columns."""
+        scores = self._agent.score_all_moves(self._new_board(_grid(position)))
+        return [scores.get(column, FULL_COLUMN) for column in range(COLUMNS)]
+
+    def score_boards(
+        self, current: NDArray[np.uint64], mask: NDArray[np.uint64], advance: Callable[[int], None] | None = None
+    ) -> NDArray[np.int8]:
+        """int8 (B, 7) scores of bitboards (B,); `advance` is told the number of boards done."""
+        scores = np.empty((len(current), COLUMNS), np.int8)
+        for index, position in enumerate(zip(current.tolist(), mask.tolist(), strict=True)):
+            scores[index] = self.scores(Position(*position))
+            if advance:
+                advance(1)
+        return scores
+
+
+_CHUNK = 64
+"""Boards a process scores at a time: a few seconds at most, so that the last chunks end together."""
+
+
+def score_boards(
+    current: NDArray[np.uint64],
+    mask: NDArray[np.uint64],
+    workers: int = 1,
+    advance: Callable[[int], None] | None = None,
+) -> NDArray[np.int8]:
+    """int8 (B, 7) scores of bitboards (B,), shared between worker processes; the same for any number of them."""
+    solver = Solver()
+    if workers == 1 or len(current) <= _CHUNK:
+        return solver.score_boards(current, mask, advance)
+    from joblib import Parallel, delayed
+
+    starts = range(0, len(current), _CHUNK)
+    tasks = (delayed(_score_chunk)(current[start : start + _CHUNK], mask[start : start + _CHUNK]) for start in starts)
+    chunks = []
+    for chunk in Parallel(n_jobs=workers, return_as="generator")(tasks):
+        chunks.append(chunk)
+        if advance:
+            advance(len(chunk))
+    return np.concatenate(chunks)
+
+
+_solver: Solver | None = None
+"""One solver a worker process: loading its book takes longer than scoring a chunk."""
+
+
+def _score_chunk(current: NDArray[np.uint64], mask: NDArray[np.uint64]) -> NDArray[np.int8]:
+    global _solver
+    _solver = _solver or Solver()
+    return _solver.score_boards(current, mask)
+
+
+def _grid(position: Position) -> list[list[int]]:
+    """Six rows of seven cells, top row first: 1 the first player, 2 the second, 0 empty."""
+    from distill.game.encoding import boards
+
+    own = 1 if position.ply % 2 == 0 else 2
+    cells = boards([position.current], [position.mask]).reshape(ROWS, COLUMNS)
+    grid: list[list[int]] = np.where(cells == 0, 0, np.where(cells > 0, own, 3 - own)).tolist()
+    return grid
+
+
+def moves_to_end(best: ArrayLike, ply: ArrayLike) -> NDArray[np.int64]:
+    """Plies left under perfect play, int64 (B,), from the best score of each position and its stones.
+
+    The winner has 22 − |best| stones at the end; the side to move has ply // 2 now and moves first.
+    """
+    best, ply = np.asarray(best, np.int64), np.asarray(ply, np.int64)
+    own, opponent = ply // 2, ply - ply // 2
+    win = 2 * (HIGHEST - best - own) - 1
+    loss = 2 * (HIGHEST + best - opponent)
+    return np.where(best > 0, win, np.where(best < 0, loss, CELLS - ply))

@@ -1,0 +1,233 @@
+"""Reading finished games: a complete folder, its verified shards, the split of its games, its raw rows.
+
+In: folders that `generate` finished, each one run (`manifest.json` and its shards). Out: columns as
+NumPy arrays, a shard or a bounded number of rows at a time. Nothing is changed on disk.
+
+`verify` checks every shard against the SHA-256 in the manifest before a row is used. That one pass
+covers the footer as well as the pages and notices a shard that came from another run, which page
+checksums do not, and it costs about a second per gigabyte.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from distill.base import cli, provenance
+from distill.base.errors import DataError
+from distill.base.files import file_hash, file_inside
+from distill.game.mixing import GOLDEN, mix
+from distill.rows import schema
+from distill.rows.schema import ROW, TRAINING, VALIDATION
+
+BATCH_ROWS = 1 << 17
+"""Rows decoded at a time: about 10 MB of arrays."""
+
+Columns = dict[str, NDArray[Any]]
+"""Raw columns by name, each (B,) in the type of `schema.ROW`, visits (B, 7)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shard(schema.Shard):
+    """A shard and the folder it lies in."""
+
+    folder: Path
+
+    @property
+    def path(self) -> Path:
+        """The file. Raises DataError for a link that leads out of the folder."""
+        return file_inside(self.folder, self.name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """A complete folder of games. `name` is the hash of the run's identity: settings, seed and search version."""
+
+    folder: Path
+    name: str
+    games: int
+    rows: int
+    shards: tuple[Shard, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RawRows:
+    """Labelled positions in the orientation they were played in, one entry a row.
+
+    game: int64 (N,), its number in its run.  current, mask: uint64 (N,).  label: int8 (N,), the majority vote.
+    ply: int8 (N,), stones on the board.
+    """
+
+    game: NDArray[np.int64]
+    current: NDArray[np.uint64]
+    mask: NDArray[np.uint64]
+    label: NDArray[np.int8]
+    ply: NDArray[np.int8]
+
+    def __len__(self) -> int:
+        return len(self.label)
+
+    def take(self, rows: NDArray[np.integer[Any]] | NDArray[np.bool_]) -> RawRows:
+        """Some of the rows, by number or by a mask."""
+        return RawRows(**{name: values[rows] for name, values in vars(self).items()})
+
+
+def open_run(folder: Path, otherwise: str = "") -> Run:
+    """The run in a folder, from its manifest alone; the shards are not opened.
+
+    Raises DataError for a folder that is missing, empty, foreign or not finished. `otherwise` is what a user can do
+    beside making games, where there are none.
+    """
+    smoke = folder == cli.SMOKE_DATA / "games"
+    make = f"python -m distill.generate {'--preset smoke' if smoke else f'--out {shlex.quote(str(folder))}'}"
+    if not folder.is_dir():
+        raise DataError(f"{folder}: no such folder; make games with: {make}{otherwise}")
+    if not (folder / schema.MANIFEST).exists() and not any(folder.glob("shard-*.parquet")):
+        raise DataError(f"{folder}: holds no games; make games with: {make}{otherwise}")
+    manifest = schema.read_manifest(folder)
+    try:
+        run = str(manifest["run"])
+        int(run[:16], 16)
+        entries = (schema.shard_of(entry) for entry in manifest["shards"])
+        shards = tuple(Shard(folder=folder, **dataclasses.asdict(entry)) for entry in entries)
+        return Run(folder=folder, name=run, games=manifest["games"], rows=manifest["rows"], shards=shards)
+    except (KeyError, TypeError, ValueError) as error:
+        raise DataError(f"{folder / schema.MANIFEST}: not the manifest of a run of games ({error})") from None
+
+
+def open_runs(folders: Sequence[Path]) -> list[Run]:
+    """The runs in several folders, ordered by name. Raises DataError where two folders hold the same run.
+
+    Its callers have a flag --data: where games are missing and `games-20000` is there, the error names that.
+    """
+    otherwise = ""
+    if place := provenance.shipped("data/reference/games-20000"):
+        here = Path.cwd()
+        place = place.relative_to(here) if place.is_relative_to(here) else place
+        otherwise = f", or take the shipped ones: --data {shlex.quote(str(place))}"
+    runs = sorted((open_run(Path(folder), otherwise) for folder in folders), key=lambda run: run.name)
+    for first, second in itertools.pairwise(runs):
+        if first.name == second.name:
+            raise DataError(f"{second.folder}: the same run as {first.folder}, so its games would count twice")
+    return runs
+
+
+def in_validation(run: str, game_ids: NDArray[np.integer[Any]], fraction: float) -> NDArray[np.bool_]:
+    """bool (B,): whether each game belongs to the validation split.
+
+    A game's number u in [0, 1) is the game_id-th output of SplitMix64 (Steele, Lea & Flood 2014)
+    seeded with the first 16 hexadecimal digits of the run's name; it is in validation iff u < fraction:
+
+        s = int(run[:16], 16) + (game_id + 1) · 0x9E3779B97F4A7C15      all modulo 2^64
+        s = (s ^ (s >> 30)) · 0xBF58476D1CE4E5B9
+        s = (s ^ (s >> 27)) · 0x94D049BB133111EB
+        u = ((s ^ (s >> 31)) >> 11) / 2^53
+
+    So a game keeps its split when the run is extended, when other runs are added, and on any machine,
+    and the validation games of a smaller fraction are among those of a larger one.
+    """
+    state = game_ids.astype(np.uint64) * np.uint64(GOLDEN) + np.uint64(int(run[:16], 16))
+    return (mix(state) >> np.uint64(11)).astype(np.float64) / 2.0**53 < fraction
+
+
+def verify(runs: Iterable[Run]) -> None:
+    """Raise DataError unless every shard is the file its manifest describes, in this schema."""
+    for path, expected in ((shard.path, shard.sha256) for run in runs for shard in run.shards):
+        if not path.is_file():
+            raise DataError(f"{path}: missing, though the manifest names it; start generate again to make it anew")
+        with schema.opened(path) as file:
+            schema.check_schema(path, schema.metadata_of(path, file), file)
+        if file_hash(path) != expected:
+            raise DataError(
+                f"{path}: not the file the manifest describes (damaged or replaced); "
+                "start generate again to make it anew"
+            )
+
+
+def read(shard: Shard, columns: Sequence[str]) -> Iterator[Columns]:
+    """Some columns of a verified shard in its order, at most BATCH_ROWS rows at a time.
+
+    Raises DataError for values no run can hold.
+    """
+    path = shard.path
+    expected = pa.schema([ROW.field(name) for name in columns])
+    with pq.ParquetFile(path) as file:
+        for batch in file.iter_batches(BATCH_ROWS, columns=list(columns)):
+            try:
+                table = pa.Table.from_batches([batch]).select(expected.names).cast(expected)
+                rows = {name: _array(table[name]) for name in columns}
+            except pa.ArrowException as error:
+                raise DataError(f"{path}: {str(error).splitlines()[0]}") from None
+            yield _checked(shard, rows)
+
+
+def raw_rows(folders: Sequence[Path], split: int | None, validation_fraction: float) -> RawRows:
+    """All raw rows of the training games or of the validation games, in memory.
+
+    Args:
+      folders: finished games; several are read in the order of their runs' names.
+      split: TRAINING, VALIDATION, or None for every row, as for the shipped reference set.
+      validation_fraction: the share of games in validation, as given to `prepare`.
+    """
+    runs = open_runs(folders)
+    verify(runs)
+    parts: list[Columns] = []
+    for run in runs:
+        for shard in run.shards:
+            for rows in read(shard, ("game_id", "current", "mask", "label", "ply")):
+                if split is not None:
+                    chosen = in_validation(run.name, rows["game_id"], validation_fraction) == (split == VALIDATION)
+                    rows = {name: values[chosen] for name, values in rows.items()}
+                parts.append(rows)
+    columns = {name: _concatenate(parts, name) for name in ("game_id", "current", "mask", "label", "ply")}
+    return RawRows(game=columns.pop("game_id"), **columns)
+
+
+def count_games(run: Run, validation_fraction: float) -> dict[int, int]:
+    """Games of a run by split."""
+    validation = sum(
+        int(in_validation(run.name, np.arange(s.first_game, s.first_game + s.games), validation_fraction).sum())
+        for s in run.shards
+    )
+    return {TRAINING: run.games - validation, VALIDATION: validation}
+
+
+def _array(column: pa.ChunkedArray) -> NDArray[Any]:
+    if column.null_count:
+        raise pa.ArrowInvalid("a value is missing (null)")
+    if pa.types.is_fixed_size_list(column.type):
+        return schema.matrix(column, column.type.list_size)
+    values: NDArray[Any] = column.to_numpy()
+    return values
+
+
+def _checked(shard: Shard, rows: Columns) -> Columns:
+    """The rows, once every value that is used as an index or summed is known to be in its range."""
+
+    def require(fine: NDArray[np.bool_], what: str) -> None:
+        if not fine.all():
+            raise DataError(f"{shard.path}: row with {what}; generate it again")
+
+    if "game_id" in rows:
+        offset = rows["game_id"] - shard.first_game
+        require((offset >= 0) & (offset < shard.games), "a game the manifest puts into another shard")
+    if "label" in rows:
+        require((rows["label"] >= 0) & (rows["label"] < 7), "a label that is no column")
+    if "value" in rows:
+        require(np.abs(rows["value"]) <= 1, "a value outside [-1, 1]")
+    return rows
+
+
+def _concatenate(parts: Sequence[Mapping[str, NDArray[Any]]], name: str) -> NDArray[Any]:
+    empty = np.empty(0, ROW.field(name).type.to_pandas_dtype())
+    return np.concatenate([empty, *(part[name] for part in parts)])

@@ -1,0 +1,158 @@
+"""Games of a network's own search, written as ordinary shards.
+
+`make` plays the games of a run that a folder lacks, all in lock step in this process, and writes each shard when the
+last of its games has ended; the manifest comes last. A row is a row of `schema.py` with one vote: `label` is the column
+the search holds for best, `move` the one played, which chance may have chosen in the first plies. `visits` are those
+made for this position; with a Gumbel root they are its improved policy in thousandths.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from distill.base import provenance
+from distill.base.cli import as_json, setting
+from distill.rows import schema, shards
+from distill.rows.schema import Shard
+from distill.search import puct
+from distill.search.grove import Record
+from distill.search.policy_playout import by_playouts
+from distill.search.puct import Predict, PuctSettings
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelfPlaySettings(PuctSettings):
+    """All that self-play games depend on beside the network."""
+
+    leaves: Literal["value", "playout"] = setting(
+        "value", "worth of a leaf: the value head, or a playout whose moves the network chooses"
+    )
+    opening_moves: tuple[int, ...] = setting((0, 2), "fewest and most random moves before the search plays")
+    seed: int = setting(0, "run seed; game g depends on it and on g alone")
+    shard_games: int = setting(50, "games in one shard file")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        shards.check_games(self)
+
+
+def identity(settings: SelfPlaySettings, network: str) -> dict[str, Any]:
+    """What defines a run of self-play: its settings, the search's version, and the hash of the network's weights."""
+    fields = {field.name for field in dataclasses.fields(SelfPlaySettings)}
+    chosen = {name: value for name, value in as_json(settings).items() if name in fields}
+    return {"puct_version": puct.PUCT_VERSION, "network": network, **chosen}
+
+
+def make(
+    settings: SelfPlaySettings,
+    network: str,
+    predict: Predict,
+    games: int,
+    folder: Path,
+    *,
+    lanes: int = puct.LANES,
+    begins: Callable[[], None] | None = None,
+    advance: Callable[[int, int], None] | None = None,
+) -> dict[str, Any]:
+    """Play games 0 to `games` - 1, as far as the folder lacks them; returns the manifest, written last.
+
+    The caller holds the folder (`shards.locked`).
+
+    Args:
+      network: hash of the network behind `predict`, a part of the run's identity.
+      lanes: games side by side, and so the network's batch.
+      begins: called once the folder is known to hold nothing else, before anything is written.
+      advance: told how many games and rows have been written, once for each shard, those found there first.
+
+    Raises DataError where the folder holds another run. A shard is whole or not there, so a
+    killed process loses the games of unfinished shards, which are played again, and no other.
+    """
+    run = identity(settings, network)
+    plan = shards.look_through(run, settings.shard_games, games, folder)
+    if begins:
+        begins()
+    finished = list(plan.done)
+    if advance:
+        for shard in finished:
+            advance(shard.games, shard.rows)
+    numbers = np.concatenate(
+        [np.zeros(0, np.int64), *(task.index * settings.shard_games + np.arange(task.games) for task in plan.todo)]
+    ).astype(np.int64)
+    left = {task.index: task.games for task in plan.todo}
+
+    def ended(record: Record, indices: Any) -> None:
+        for index in (numbers[indices] // settings.shard_games).tolist():
+            left[index] -= 1
+            if not left[index]:
+                shard = _write(settings, run, folder, index, record, numbers)
+                finished.append(shard)
+                if advance:
+                    advance(shard.games, shard.rows)
+
+    if len(numbers):
+        starts = [shards.opening(settings, int(number)) for number in numbers]
+        puct.play(
+            np.array([start.current for start in starts], np.uint64),
+            np.array([start.mask for start in starts], np.uint64),
+            settings,
+            by_playouts(predict, settings.seed) if settings.leaves == "playout" else predict,
+            seed=settings.seed,
+            games=numbers.tolist(),
+            lanes=lanes,
+            ended=ended,
+        )
+    for leftover in folder.glob(".shard-*"):
+        leftover.unlink()
+    return shards.declare(run, finished, folder)
+
+
+def _write(
+    settings: SelfPlaySettings, run: dict[str, Any], folder: Path, index: int, record: Record, numbers: Any
+) -> Shard:
+    """Write the shard of this index from the record of games with these numbers, all of whose games have ended."""
+    chosen = np.flatnonzero(numbers // settings.shard_games == index)
+    table = rows(record, chosen, numbers[chosen])
+    metadata = {
+        "schema_version": schema.SCHEMA_VERSION,
+        "kind": "games",
+        "run": shards.run_hash(run),
+        "identity": run,
+        "index": index,
+        "first_game": index * settings.shard_games,
+        "games": len(chosen),
+        "versions": provenance.versions("keras", "numba", "numpy", "pyarrow"),
+    }
+    path = folder / shards.shard_name(index)
+    schema.write_table(path, table, metadata)
+    return shards.describe(path, table, metadata)
+
+
+def rows(record: Record, chosen: Any, numbers: Any) -> pa.Table:
+    """The rows of finished games, by their places in the record, int64 (G,), and their game ids, int64 (G,)."""
+    steps = np.arange(record.label.shape[1])
+    game, step = np.nonzero(steps < record.length[chosen][:, None])
+    place = chosen[game]
+    mask, label = record.mask[place, step], record.label[place, step]
+    plies_to_end = record.length[place] - 1 - step
+    return shards.as_table(
+        {
+            "game_id": numbers[game],
+            "ply": np.bitwise_count(mask),
+            "current": record.current[place, step],
+            "mask": mask,
+            "votes": label[:, None],
+            "label": label,
+            "visits": record.visits[place, step],
+            "simulations": record.simulations[place, step],
+            "value": record.value[place, step],
+            "move": record.move[place, step],
+            "outcome": record.result[place] * (1 - 2 * (plies_to_end % 2)),
+        }
+    )

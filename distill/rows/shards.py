@@ -1,0 +1,330 @@
+"""One shard of games as a pure function, and what a run of shards needs around it: plan, lock, manifest.
+
+`make_shard(settings, index, ...)` plays games [index * S, (index + 1) * S) and writes one Parquet
+file; the same settings and index give the same bytes anywhere. A run is that function mapped over
+its indices (`rows/mapping.py`): whatever is missing or damaged is made, whatever is valid is kept, and the
+manifest comes last.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from distill.base import cli, folders, provenance
+from distill.base.cli import as_json, check, setting
+from distill.base.errors import DataError
+from distill.base.files import canonical_json, file_hash
+from distill.game.rules import CELLS, EMPTY, Position, is_over, legal_columns, play
+from distill.rows import inspection, schema
+from distill.rows.inspection import is_shard
+from distill.rows.places import Folder, Place, place_of
+from distill.rows.schema import Shard
+from distill.search import teacher
+from distill.search.teacher import SearchSettings
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSettings(SearchSettings):
+    """All that the games of a run depend on: with `SEARCH_VERSION`, the run's identity."""
+
+    opening_moves: tuple[int, ...] = setting((1, 8), "fewest and most random moves before the teacher plays")
+    seed: int = setting(0, "run seed; game g depends on it and on g alone")
+    shard_games: int = setting(200, "games in one shard file")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_games(self)
+
+
+def check_games(settings: Any) -> None:
+    """Raise ValueError unless a run's `opening_moves`, `seed` and `shard_games` can be, whatever its search."""
+    moves = settings.opening_moves
+    valid = len(moves) == 2 and 0 <= moves[0] <= moves[-1] <= 20
+    check(valid, "opening_moves", " ".join(map(str, moves)), "two numbers, fewest and most, from 0 to 20")
+    check(0 <= settings.seed < 2**64, "seed", settings.seed, "from 0 to 2^64 - 1")
+    check(1 <= settings.shard_games <= 100_000, "shard_games", settings.shard_games, "from 1 to 100,000")
+
+
+def settings_of(config: RunSettings) -> RunSettings:
+    """The settings alone of a config that may have more to it, such as a command's."""
+    return RunSettings(**{field.name: getattr(config, field.name) for field in dataclasses.fields(RunSettings)})
+
+
+def identity(settings: RunSettings) -> dict[str, Any]:
+    """The settings that define a run, and the version of the search that plays it."""
+    fields = {field.name for field in dataclasses.fields(RunSettings)}
+    chosen = {name: value for name, value in as_json(settings).items() if name in fields}
+    return {"search_version": teacher.SEARCH_VERSION, **chosen}
+
+
+def run_hash(run_identity: Mapping[str, Any]) -> str:
+    """Name of a run: BLAKE2b-128 over the canonical JSON of its identity, in hex."""
+    return hashlib.blake2b(canonical_json(run_identity).encode(), digest_size=16).hexdigest()
+
+
+def shard_name(index: int) -> str:
+    """File name of a shard."""
+    return f"shard-{index:05d}.parquet"
+
+
+class Openings(Protocol):
+    """What random openings depend on, beside the game."""
+
+    @property
+    def opening_moves(self) -> tuple[int, ...]:
+        """Fewest and most moves."""
+
+    @property
+    def seed(self) -> int:
+        """Of the run."""
+
+
+def opening(settings: Openings, game: int) -> Position:
+    """The position a game's random opening leads to; an opening that ends the game is redrawn."""
+    fewest, most = settings.opening_moves
+    random = teacher.generator(settings.seed, game, 0)
+    while True:
+        position = EMPTY
+        for _ in range(random.integers(fewest, most + 1)):
+            columns = legal_columns(position)
+            position = play(position, columns[random.integers(len(columns))])
+            if is_over(position):
+                break
+        if not is_over(position):
+            return position
+
+
+def play_games(settings: RunSettings, first: int, count: int, lanes: int = teacher.LANES) -> pa.Table:
+    """The rows of games [first, first + count), in `schema.ROW`, sorted by (game_id, ply)."""
+    games = range(first, first + count)
+    starts = [opening(settings, game) for game in games]
+    record = teacher.play(
+        np.array([start.current for start in starts], np.uint64),
+        np.array([start.mask for start in starts], np.uint64),
+        teacher.draw(settings.seed, games, CELLS - settings.opening_moves[0], settings),
+        settings,
+        lanes,
+    )
+    game, step = np.nonzero(np.arange(record.label.shape[1]) < record.length[:, None])
+    plies_to_end = record.length[game] - 1 - step
+    mask, label = record.mask[game, step], record.label[game, step]
+    columns = {
+        "game_id": first + game,
+        "ply": np.bitwise_count(mask),
+        "current": record.current[game, step],
+        "mask": mask,
+        "votes": record.votes[game, step],
+        "label": label,
+        "visits": record.visits[game, step],
+        "simulations": record.simulations[game, step],
+        "value": record.value[game, step],
+        "move": label,
+        "outcome": record.result[game] * (1 - 2 * (plies_to_end % 2)),
+    }
+    return as_table(columns)
+
+
+def as_table(columns: Mapping[str, NDArray[Any]]) -> pa.Table:
+    """A table in `schema.ROW` of arrays (B,) or (B, width) by name, each cast to its column's type."""
+    return pa.table([_column(columns[field.name], field.type) for field in schema.ROW], schema=schema.ROW)
+
+
+def _column(values: NDArray[Any], kind: pa.DataType) -> pa.Array:
+    """An Arrow array of (B,) or (B, width) values, cast to its type.
+
+    From buffers, since `pa.array` imports pandas to look at a NumPy array: 40 MB in every worker.
+    """
+    if values.ndim == 2:
+        items = _column(values.ravel(), kind.value_type)
+        if pa.types.is_fixed_size_list(kind):
+            return pa.FixedSizeListArray.from_arrays(items, kind.list_size)
+        offsets = np.arange(len(values) + 1) * values.shape[1]
+        return pa.ListArray.from_arrays(_column(offsets, pa.int32()), items)
+    typed = np.ascontiguousarray(values, kind.to_pandas_dtype())
+    return pa.Array.from_buffers(kind, len(typed), [None, pa.py_buffer(typed)])
+
+
+def make_shard(settings: RunSettings, index: int, count: int, folder: Path | Place) -> Shard:
+    """Play the first `count` games of shard `index` and write them to their place, whole or not at all."""
+    first = index * settings.shard_games
+    table = play_games(settings, first, count)
+    run = identity(settings)
+    metadata = {
+        "schema_version": schema.SCHEMA_VERSION,
+        "kind": "games",
+        "run": run_hash(run),
+        "identity": run,
+        "index": index,
+        "first_game": first,
+        "games": count,
+        "versions": provenance.versions("numba", "numpy", "pyarrow"),
+    }
+    content = schema.table_bytes(table, metadata)
+    place_of(folder).write(shard_name(index), content)
+    return inspection.describe(shard_name(index), table, metadata, hashlib.sha256(content).hexdigest())
+
+
+def describe(path: Path, table: pa.Table, metadata: Mapping[str, Any]) -> Shard:
+    """What a manifest says of a shard that lies at `path`."""
+    return inspection.describe(path.name, table, metadata, file_hash(path))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """One shard still to be made."""
+
+    index: int
+    games: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What a folder holds of a run and what it lacks."""
+
+    done: list[Shard]
+    todo: list[Task]
+    damaged: list[str]
+
+
+def plan(settings: RunSettings, games: int, folder: Path | Place, indices: Iterable[int] | None = None) -> Plan:
+    """Look through a run's place; every shard found is read with its checksums, and every row of it checked.
+
+    `indices` are the shards to look at; None means all of the run. Raises DataError where the place holds a run with
+    other settings (naming the differences) or files that are not a run's.
+    """
+    return look_through(identity(settings), settings.shard_games, games, folder, indices)
+
+
+def look_through(
+    run: Mapping[str, Any], shard_games: int, games: int, folder: Path | Place, indices: Iterable[int] | None = None
+) -> Plan:
+    """What a place holds and lacks of the run with this identity; raises as `plan` does."""
+    place = place_of(folder)
+    names = place.names()
+    visible = [name for name in names if not name.startswith(".")]
+    if visible and not any(name in (schema.MANIFEST, "config.json") or is_shard(name) for name in visible):
+        raise DataError(f"{place}: holds files that are no games ({visible[0]}, ...); choose another --out")
+    listed = _listed(place) if schema.MANIFEST in names else {}
+    done: list[Shard] = []
+    todo: list[Task] = []
+    damaged: list[str] = []
+    ours = range(shard_count(games, shard_games)) if indices is None else indices
+    for index in ours:
+        name, count = shard_name(index), min(shard_games, games - index * shard_games)
+        if name in names:
+            found = inspection.inspect_shard(place, name, listed.get(name))
+            _refuse_foreign(run, place, found.metadata)
+            if found.violations:
+                more = f" and {len(found.violations) - 1} more violations" if len(found.violations) > 1 else ""
+                damaged.append(f"{place}/{found.violations[0]}{more}")
+            elif found.shard and (found.shard.first_game, found.shard.games) == (index * shard_games, count):
+                done.append(found.shard)
+                continue
+        todo.append(Task(index=index, games=count))
+    if indices is None:
+        for name in filter(is_shard, sorted({*names} - {shard_name(index) for index in ours})):
+            _refuse_foreign(run, place, inspection.inspect_shard(place, name).metadata)
+    return Plan(done=done, todo=todo, damaged=damaged)
+
+
+def shard_count(games: int, shard_games: int) -> int:
+    """Shards of a run of so many games."""
+    return -(-games // shard_games)
+
+
+def _listed(place: Place) -> dict[str, Shard]:
+    """The shards in a manifest; none where it cannot be read, as it is written anew then."""
+    content = place.read(schema.MANIFEST)
+    try:
+        manifest = schema.parse_manifest(f"{place}/{schema.MANIFEST}", content)
+        return {entry["name"]: schema.shard_of(entry) for entry in manifest["shards"]}
+    except (DataError, KeyError, TypeError, ValueError):
+        return {}
+
+
+def _refuse_foreign(ours: Mapping[str, Any], place: Place, metadata: Mapping[str, Any] | None) -> None:
+    """Raise DataError where a shard's metadata are those of another run; a damaged shard has none and is made again."""
+    theirs = (metadata or {}).get("identity")
+    if not isinstance(theirs, dict):
+        return
+    differences = [
+        f"{name} {theirs.get(name)} there, {ours.get(name)} here"
+        for name in sorted({*ours, *theirs})
+        if ours.get(name) != theirs.get(name)
+    ]
+    if differences:
+        raise DataError(
+            f"{place}: holds a run with other settings ({'; '.join(differences)}); "
+            "choose another --out, or --restart to delete it"
+        )
+
+
+def locked(folder: Path | Place, shared: bool = False) -> AbstractContextManager[None]:
+    """Hold a run's place for one writer, or for several that share it, as `folders.locked` does.
+
+    A place that is no folder has no lock: of two writers with the same settings each writes the same bytes.
+    """
+    place = place_of(folder)
+    return folders.locked(place.path, shared=shared) if isinstance(place, Folder) else nullcontext()
+
+
+def require(folder: Path | Place, kind: folders.Kind) -> None:
+    """Raise UserError where a place holds something else than games of this kind; as `folders.require` does."""
+    place = place_of(folder)
+    names = place.names()
+    settings = folders.settings_in({*names} & {schema.MANIFEST}, place.read)
+    if settings is None:  # the first shard that can be read says it, else config.json
+        found = (inspection.identity_in(place, name) for name in names if is_shard(name))
+        settings = next((run for run in found if run is not None), None) or folders.settings_in(names, place.read)
+    folders.judge(place, kind, settings, [name for name in names if not name.startswith(".")])
+
+
+def delete(folder: Path | Place) -> None:
+    """Remove a run's files, for --restart, and nothing else, from its place; config.json stays until it is replaced."""
+    place = place_of(folder)
+    place.delete(schema.MANIFEST)  # first: what is half deleted is not complete
+    for name in place.names():
+        if is_shard(name) or name.startswith(".shard-"):
+            place.delete(name)
+    cli.had_its_effect("--restart")
+
+
+def finish(settings: RunSettings, shards: list[Shard], folder: Path | Place, tidy: bool = True) -> dict[str, Any]:
+    """Declare a run complete: its manifest, written after all its shards.
+
+    `tidy` removes what killed processes left behind; leave it off while others may be writing.
+    """
+    place = place_of(folder)
+    for name in place.names() if tidy else []:
+        if name.startswith(".shard-"):
+            place.delete(name)
+    return declare(identity(settings), shards, place)
+
+
+def declare(run: Mapping[str, Any], shards: list[Shard], folder: Path | Place) -> dict[str, Any]:
+    """Write and return the manifest of a run with this identity."""
+    ordered = sorted(shards, key=lambda shard: shard.first_game)
+    manifest = {
+        "schema_version": schema.SCHEMA_VERSION,
+        "kind": "games",
+        "run": run_hash(run),
+        "identity": run,
+        "commit": provenance.commit(),
+        "versions": provenance.versions("numba", "numpy", "pyarrow"),
+        "games": sum(shard.games for shard in ordered),
+        "rows": sum(shard.rows for shard in ordered),
+        "simulations": sum(shard.simulations for shard in ordered),
+        "shards": [dataclasses.asdict(shard) for shard in ordered],
+    }
+    place_of(folder).write(schema.MANIFEST, schema.manifest_bytes(manifest))
+    return manifest

@@ -1,0 +1,156 @@
+"""The model card: everything an app developer or a curious reader needs to know of a network, on one page."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+
+from distill.base import provenance
+from distill.game import rules
+from distill.nets import heads
+from distill.ship import comparison
+from distill.ship.run_facts import GRADES, TEACHER
+from distill.ship.weaknesses import Tally, Weaknesses
+
+_TOLD_ELSEWHERE = {"arch", "parameters", "restart", "out", GRADES, TEACHER}
+_RESULTS = {
+    "agreement_all": "agrees with the teacher's label, on rows it was not trained on",
+    "agreement_unseen": "the same, on boards that no training game met",
+}
+
+_BOARDS = {
+    "midgame": "boards with 10-16 stones from mixed play, a network's among it (`midgame`)",
+    "foreign": "boards with 10-16 stones from games in which no player of this project took part (`foreign`)",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class File:
+    """A published model.
+
+    Attributes:
+      name: of the file or folder, beside the card.
+      title: its format.
+      difference: the largest from the network, as `comparison` measures it.
+      lines: Python that loads it and asks for a move, run in the card's folder.
+    """
+
+    name: str
+    title: str
+    difference: float
+    lines: str
+
+
+def write(core: keras.Model, facts: Mapping[str, Any], files: Sequence[File], weaknesses: Weaknesses) -> str:
+    """The card as Markdown. `facts` are those of `run_facts`, or any others by name."""
+    sections = [
+        _head(core, files),
+        "## Load it\n\nIn this folder:\n\n" + "\n\n".join(_example(file) for file in files) + "\n\n" + _SERVING,
+        _contract(core),
+        _training(facts),
+        _figures(facts),
+        _weaknesses(weaknesses),
+        "## Licence\n\nApache-2.0, like the project that made it. The weights were learned from games that its own "
+        "programs played;\nno data of others and no solver went into them.",
+    ]
+    return "\n\n".join(sections) + "\n"
+
+
+def _head(core: keras.Model, files: Sequence[File]) -> str:
+    versions = ", ".join(f"{k} {v}" for k, v in provenance.versions("tensorflow", "keras").items())
+    rows = [f"| `{file.name}` | {file.title} | {file.difference:.1e} |" for file in files]
+    return f"""# Connect 4 network `{core.name}`
+
+Chooses a column for a position in one forward pass, without searching; it was trained to choose as a search does.
+{core.count_params():,} parameters. Written at commit {provenance.commit() or "unknown"} with
+{versions}.
+
+| file | format | largest difference from the network |
+|---|---|---|
+{chr(10).join(rows)}
+
+Each file was compared on {comparison.CHECKED_BOARDS} boards; a difference is one {comparison.MEASURE}.
+`examples.json` holds boards with the outputs that a client must get; `sha256sum -c SHA256SUMS` verifies the files."""
+
+
+def _example(file: File) -> str:
+    return f"{file.title}:\n\n```python\n{file.lines.strip()}\n```"
+
+
+_SERVING = """For TensorFlow Serving this folder is the base path (`--model_base_path`); `1/` carries warm-up requests.
+A SavedModel is code: load only those you trust."""
+
+
+def _contract(core: keras.Model) -> str:
+    value = (
+        "\n- `value` float32 (B,), expected outcome in [-1, 1] for the side to move" if heads.has_value(core) else ""
+    )
+    return f"""## Inputs and outputs
+
+The same in every format, by name. `board`: int8 (B, 6, 7), any B from 1, row 0 on top, +1 side to move, -1 opponent,
+0 empty.
+
+- `logits` float32 (B, 7), -1e9 in place of full columns
+- `policy` float32 (B, 7), sums to 1, exactly 0 on full columns
+- `move` int32 (B,), the best column 0-6, ties to the centre and then the lower column{value}
+
+A full board gives policy 0 and move -1. Games that are already won are not told apart: ask while the game goes on."""
+
+
+def _training(facts: Mapping[str, Any]) -> str:
+    shown = {k: v for k, v in facts.items() if k not in _TOLD_ELSEWHERE | set(_RESULTS) and _is_plain(v)}
+    text = "## Training data and recipe\n\n"
+    if TEACHER in facts:
+        text += f"{facts[TEACHER]}.\n\n"
+    if not shown:
+        return text + "Not recorded beside the network."
+    table = "\n".join(f"| {name} | {_cell(value)} |" for name, value in shown.items())
+    return text + f"| setting or count | |\n|---|---|\n{table}"
+
+
+def _is_plain(value: Any) -> bool:
+    items = value if isinstance(value, list | tuple) else [value]
+    return all(isinstance(item, str | int | float) for item in items) and value != []
+
+
+def _cell(value: Any) -> str:
+    text = ", ".join(map(str, value)) if isinstance(value, list | tuple) else f"{value}"
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def _figures(facts: Mapping[str, Any]) -> str:
+    lines = [f"- {facts[name]:.1%} {text} (`distill.train`)" for name, text in _RESULTS.items() if facts.get(name)]
+    if grades := facts.get(GRADES):
+        lines.append(f"- by `python -m distill.evaluate {grades['player']}`, {grades['half']} half:")
+        for name, graded in grades["sets"].items():
+            exact, keeps = (
+                f"{share['mean']:.1%} ({share['low']:.1%} to {share['high']:.1%})"
+                for share in (graded["exact"], graded["class"])
+            )
+            lines.append(f"  - {_BOARDS[name]}: {exact} of its moves are best, {keeps} keep the win, draw or loss")
+    text = "\n".join(lines) or "None recorded beside the network; `python -m distill.evaluate` measures them."
+    return f"## Figures\n\n{text}"
+
+
+def _weaknesses(found: Weaknesses) -> str:
+    text = f"""## Known weaknesses
+
+It does not look ahead, so it overlooks what a search of two plies sees. In random games,
+whose positions are stranger than those of sensible ones:
+
+- a win in one move: taken in {_share(found.wins)} (where another move wins later, passing it by is no mistake)
+- a win in one move of the opponent that one column stops: stopped in {_share(found.blocks)}
+- a board and its mirror image: mirrored moves in {_share(found.mirrored)}"""
+    for title, tally in (("Wins not taken", found.wins), ("Threats not stopped", found.blocks)):
+        for position, move in tally.missed:
+            text += f"\n\n{title}: {'XO'[position.ply % 2]} is to move and chose column {move + 1} of 7\n\n"
+            text += textwrap.indent(rules.draw(position), "    ")
+    return text
+
+
+def _share(tally: Tally) -> str:
+    return f"{tally.found / tally.asked:.1%} of {tally.asked:,} positions" if tally.asked else "no position met"

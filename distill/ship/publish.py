@@ -1,0 +1,128 @@
+"""A trained network becomes a product: model files, each checked in a clean process before they are put in place.
+
+Out: `<folder>/saved_model/` with `1/` (the SavedModel, with warm-up requests for TensorFlow Serving, for which the
+folder is a base path), other formats where asked for, `examples.json` (boards and outputs to test a client with),
+`README.md` (the model card) and `SHA256SUMS`. The folder is replaced as a whole, so a reader finds either the old
+model or the new one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+from numpy.typing import NDArray
+
+from distill.base import folders
+from distill.base.errors import UserError
+from distill.nets import saved
+from distill.ship import card, comparison, formats, warmup, weaknesses
+from distill.ship.comparison import check_boards
+from distill.ship.run_facts import facts_of_run
+
+__all__ = ["check_boards", "facts_of_run", "possible", "publish"]
+
+PLACE = "saved_model"
+"""The folder that is published, inside the model's own."""
+SAVED_MODEL = "savedmodel"
+"""The word for the one format that is always written: `export --formats` names it with the others."""
+SUMS = "SHA256SUMS"
+"""Written last in it, by this module alone."""
+EXAMPLES = 12
+
+_LOAD = """
+import tensorflow as tf
+loaded = tf.saved_model.load(model)
+def answer(boards):
+    return loaded.signatures["serving_default"](board=tf.constant(boards))
+"""
+
+_LINES = """
+import numpy as np, tensorflow as tf
+model = tf.saved_model.load("1")  # keep it: its weights live as long as this object
+board = np.zeros((1, 6, 7), np.int8)
+answer = model.signatures["serving_default"](board=tf.constant(board))
+print(int(answer["move"][0]))
+"""
+
+
+def publish(core: keras.Model, folder: Path, facts: Mapping[str, Any], others: Sequence[str] = ()) -> dict[str, float]:
+    """Write `<folder>/saved_model/`.
+
+    Args:
+      core: the network with its raw logits.
+      folder: the model's folder, which the caller holds (`folders.locked`); made where missing. What it held before
+        stays until everything new has passed.
+      facts: for the card, by name.
+      others: formats beside the SavedModel, keys of `formats.FORMATS`.
+
+    Returns:
+      for each format the largest difference from the network (`comparison.largest_difference`).
+
+    Raises UserError where an extra is not installed, and where a file does not load alone or does not give the
+    network's outputs; nothing is changed then.
+    """
+    if not possible():
+        raise UserError("a SavedModel is written with the TensorFlow backend: set KERAS_BACKEND=tensorflow")
+    for name in others:
+        formats.check_installed(name)
+    folder.mkdir(parents=True, exist_ok=True)
+    check_place(folder)
+    folders.sweep(folder / PLACE, folder.glob(f".{PLACE}.*"))
+    workplace = Path(tempfile.mkdtemp(prefix=f".{PLACE}.", dir=folder))
+    try:
+        new = workplace / "new"
+        boards = check_boards()
+        predict = saved.predict_with(core)
+        expected = predict(boards)
+        saved.write(core, new / "1")
+        difference = comparison.compare(new / "1", "SavedModel", _LOAD, (), expected, workplace)
+        warmup.write(new / "1", core.name, saved.SIGNATURE, boards)
+        files = [card.File(name="1/", title="TensorFlow SavedModel", difference=difference, lines=_LINES)]
+        for name in others:
+            wanted = formats.FORMATS[name]
+            difference = formats.write(name, core, new / wanted.file, expected)
+            files.append(card.File(name=wanted.file, title=wanted.title, difference=difference, lines=wanted.lines))
+        (new / "examples.json").write_text(_examples(boards, expected), encoding="utf-8")
+        text = card.write(core, facts, files, weaknesses.measure(predict))
+        (new / "README.md").write_text(text, encoding="utf-8")
+        (new / SUMS).write_text(_sums(new), encoding="utf-8")
+        new.chmod(0o755)
+        folders.swap(new, folder / PLACE, aside=workplace / "old")
+    finally:
+        shutil.rmtree(workplace, ignore_errors=True)
+    return {name: file.difference for name, file in zip((SAVED_MODEL, *others), files, strict=True)}
+
+
+def check_place(folder: Path) -> None:
+    """Raise UserError where `<folder>/saved_model` was written by another program, and would be replaced."""
+    place = folder / PLACE
+    if place.exists() and not (place / SUMS).is_file():
+        raise UserError(f"{place}: was not written by this program and would be replaced; name another --out")
+
+
+def possible() -> bool:
+    """Whether Keras runs on TensorFlow, which alone writes SavedModels."""
+    return bool(keras.backend.backend() == "tensorflow")
+
+
+def _examples(boards: NDArray[np.int8], outputs: Mapping[str, NDArray[Any]]) -> str:
+    """JSON: boards and outputs, the empty and the full board among them."""
+    picked = [*np.linspace(0, len(boards) - 1, EXAMPLES).astype(int)]
+    lines = [
+        json.dumps({"board": boards[i].tolist(), **{name: outputs[name][i].tolist() for name in sorted(outputs)}})
+        for i in picked
+    ]
+    return "[\n" + ",\n".join(lines) + "\n]\n"
+
+
+def _sums(folder: Path) -> str:
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return "".join(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.relative_to(folder)}\n" for path in files)

@@ -1,0 +1,85 @@
+"""The latest self-play games as a table to train on: read, made canonical and merged in memory.
+
+Where `tables.prepare` makes one table of a finished data set, this makes one an iteration of a few hundred thousand
+rows, with no validation split, by the same rules: canonical boards, visits summed, value and outcome averaged, the
+boards that are kept out of training left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from distill.base.errors import DataError
+from distill.game import rules
+from distill.rows import games
+from distill.rows.games import Columns
+from distill.tables.parts import board_keys
+from distill.tables.tables import Examples
+
+COLUMNS_READ = ("current", "mask", "label", "visits", "value", "outcome")
+
+
+def latest(folders: Sequence[Path], most_rows: int | None, most_games: int | None) -> list[games.Shard]:
+    """The last shards of finished runs, given oldest first, that together hold at most so many rows and games.
+
+    The newest run is always taken whole. None: no limit.
+    """
+    runs = [games.open_run(folder) for folder in folders]
+    games.verify(runs)
+    chosen = list(reversed(runs[-1].shards))
+    rows, count = runs[-1].rows, runs[-1].games
+    for shard in (shard for run in reversed(runs[:-1]) for shard in reversed(run.shards)):
+        rows, count = rows + shard.rows, count + shard.games
+        if (most_rows is not None and rows > most_rows) or (most_games is not None and count > most_games):
+            break
+        chosen.append(shard)
+    return chosen[::-1]
+
+
+def table(shards: Sequence[games.Shard], excluded: NDArray[np.uint64]) -> Examples:
+    """Their rows on their canonical boards, merged, without boards whose key is in `excluded` (sorted).
+
+    The label of a merged board is the column with most visits, then nearest the centre, then lower. Raises DataError
+    where no row is left.
+    """
+    parts = [rows for shard in shards for rows in games.read(shard, COLUMNS_READ)]
+    rows: Columns = {name: np.concatenate([part[name] for part in parts]) for name in COLUMNS_READ}
+    current, mask, mirrored = rules.canonicalise(rows["current"], rows["mask"])
+    visits = np.where(mirrored[:, None], rows["visits"][:, ::-1], rows["visits"]).astype(np.int64)
+    symmetric = rules.is_own_mirror(current, mask)
+    visits[symmetric] += visits[symmetric, ::-1]  # a column and its mirror are one answer
+    keys = board_keys(current, mask)
+    _, first, board = np.unique(keys, return_index=True, return_inverse=True)
+    kept = ~np.isin(keys[first], excluded, assume_unique=True)
+    if not kept.any():
+        raise DataError("no row to train on: every board is kept out of training")
+    count = np.bincount(board)
+
+    def mean(values: NDArray[Any]) -> NDArray[np.float32]:
+        return (np.bincount(board, values.astype(np.float64)) / count)[kept].astype(np.float32)
+
+    summed = np.stack([np.bincount(board, visits[:, column]) for column in range(rules.COLUMNS)], axis=1)
+    summed = np.rint(summed[kept]).astype(np.int64)
+    order = np.array(rules.COLUMNS_FROM_CENTRE)
+    return Examples(
+        current=current[first][kept],
+        mask=mask[first][kept],
+        visits=summed,
+        label=order[summed[:, order].argmax(1)].astype(np.int8),
+        value=mean(rows["value"]),
+        outcome=mean(rows["outcome"]),
+        count=count[kept].astype(np.int32),
+    )
+
+
+def sample(examples: Examples, rows: int | None, seed: int) -> Examples:
+    """`rows` boards drawn without repetition; all of them where there are no more, or for None."""
+    if rows is None or rows >= len(examples):
+        return examples
+    chosen = np.sort(np.random.default_rng(seed).permutation(len(examples))[:rows])
+    return Examples(**{name: values[chosen] for name, values in vars(examples).items()})

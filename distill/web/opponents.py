@@ -1,0 +1,211 @@
+"""Who can be asked through the page: the models found in folders, searches, the solver where it is installed.
+
+In: a player's word and a position. Out: an `Opinion`. Words are those of `players/players.py`; a model is called by its
+folder's name, and only a folder that the roster found itself is ever opened.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import random
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from distill.base.errors import UserError
+from distill.game import encoding
+from distill.game.mixing import mix
+from distill.game.rules import EMPTY, Position
+from distill.nets import finding
+from distill.players import players
+from distill.players.solver import Solver
+from distill.tables.benchmark import FULL_COLUMN
+from distill.web import work
+from distill.web.messages import Card, Catalogue, Opinion, RequestError
+
+SOLVER_NOTICE = (
+    "The player “solver” is the package bitbully, © Markus Thill, under the GNU AGPL-3.0; "
+    "its source: https://github.com/MarkusThill/BitBully"
+)
+"""Section 13 of that licence: who uses the program over a network is told where its source is."""
+
+SEARCHES = {
+    "uct": ("Search", "Monte-Carlo tree search with playouts"),
+    "mcts-solver": ("Search with proofs", "the same, with proven wins and losses backed up"),
+}
+SIMPLE = {
+    "punisher": ("Punisher", "wins if it can, blocks if it must, else random"),
+    "random": ("Random", "any legal column"),
+}
+SOLVER_QUEUE, SEARCH_QUEUE, NETWORK_QUEUE = 8, 32, 256
+"""Calls that may wait or run: some seconds of the solver's or of searches' work, tenths of a second of a network's."""
+LOADED = 8
+"""Networks kept in memory; the one not asked for the longest goes first."""
+
+
+class Roster:
+    """Finds players and asks them.
+
+    Args:
+      folders: where models lie, each in a folder of its own with `saved_model/1/`.
+      max_simulations: of one search.
+      workers: searches that run at a time.
+    """
+
+    def __init__(self, folders: Sequence[Path], max_simulations: int, workers: int) -> None:
+        self.folders, self.max_simulations = tuple(folders), max_simulations
+        self.has_solver = importlib.util.find_spec("bitbully") is not None
+        self._searches = work.threads(workers, SEARCH_QUEUE, "search")
+        self._network_thread = work.threads(1, NETWORK_QUEUE, "network")
+        self._solver = work.process(SOLVER_QUEUE)
+        self._found: dict[str, Path] = {}
+        self._loaded: dict[tuple[Path, int], work.Batcher] = {}
+
+    def models(self) -> dict[str, Path]:
+        """Name → `saved_model` folder of every exported model there is now; of equal names the first folder's."""
+        found = finding.networks(self.folders, (finding.EXPORTED,))
+        return {name: folder / "saved_model" for name, folder in found.items()}
+
+    def catalogue(self) -> Catalogue:
+        """Everybody who can be asked now."""
+        cards = [Card(name=n, kind="network", title=n, note=_describe(m)) for n, m in self.models().items()]
+        cards += [Card(name=f"{n}:N", kind="search", title=t, note=d) for n, (t, d) in SEARCHES.items()]
+        if self.has_solver:
+            cards.append(Card(name="solver", kind="solver", title="Solver", note="perfect play"))
+        cards += [Card(name=n, kind="simple", title=t, note=d) for n, (t, d) in SIMPLE.items()]
+        notices = [SOLVER_NOTICE] if self.has_solver else []
+        return Catalogue(players=cards, max_simulations=self.max_simulations, notices=notices)
+
+    async def ask(self, word: str, position: Position, seed: int | None = None) -> Opinion:
+        """A player's opinion on a position that is not over. Raises RequestError: no such player, or busy."""
+        seed = random.getrandbits(63) if seed is None else seed
+        try:
+            if word == "solver":
+                return await self._ask_solver(position, seed)
+            if word in SIMPLE or word.partition(":")[0] in SEARCHES:
+                return await self._searches.run(_play, self._checked(word), position, seed)
+            return await self._ask_network(word, position)
+        except work.BusyError:
+            raise RequestError(503, "too many requests wait already; try again in a moment", retry_after=1) from None
+        except UserError as error:  # a model that was found and cannot be read
+            raise RequestError(404, str(error)) from None
+
+    async def warm_up(self) -> None:
+        """Ask everybody for a first move, so that nobody waits for libraries, networks and compiled code later."""
+        for word in [*list(self.models())[:LOADED], "uct:1", *(["solver"] if self.has_solver else [])]:
+            with suppress(RequestError):  # it is told to whoever asks
+                await self.ask(word, EMPTY)
+
+    def close(self) -> None:
+        """Drop what waits and stop the workers."""
+        for queue in (self._searches, self._network_thread, self._solver):
+            queue.close()
+
+    def _checked(self, word: str) -> str:
+        name, _, number = word.partition(":")
+        if name in SIMPLE:
+            if word != name:
+                raise RequestError(404, f"player {word!r} is unknown; /api/players lists those there are")
+        elif not re.fullmatch("[0-9]{1,9}", number) or int(number) < 1:
+            raise RequestError(422, f"player {word!r}: {name}:N needs a whole number of simulations from 1")
+        elif int(number) > self.max_simulations:
+            raise RequestError(422, f"player {word!r}: at most {self.max_simulations} simulations here")
+        return word
+
+    async def _ask_solver(self, position: Position, seed: int) -> Opinion:
+        if not self.has_solver:
+            raise RequestError(404, "the solver is not installed here")
+        scores: list[int] = await self._solver.run(_scores, position.current, position.mask)
+        best = max(scores)
+        allowed = np.array([scores]) == best
+        return Opinion(
+            player="solver",
+            column=int(players.draw_column(allowed, mix(seed))[0]),
+            policy=None,
+            value=float(np.sign(best)),
+            scores=[None if score == FULL_COLUMN else score for score in scores],
+        )
+
+    async def _ask_network(self, word: str, position: Position) -> Opinion:
+        model = self._model(word)
+        if model is None:
+            raise RequestError(404, f"player {word!r} is unknown; /api/players lists those there are")
+        batcher = self._batcher(model)
+        answer = await batcher.ask(encoding.boards([position.current], [position.mask])[0])
+        value: Any = answer.get("value")
+        return Opinion(
+            player=word,
+            column=int(answer["move"]),
+            policy=answer["policy"].tolist(),
+            value=None if value is None else float(np.clip(value, -1, 1)),
+            scores=None,
+        )
+
+    def _model(self, word: str) -> Path | None:
+        """The folder of a model that was found; folders are searched again only where it is new, or gone."""
+        model = finding.called(word, self._found)
+        if model is None or not _weights(model).is_file():
+            self._found = self.models()
+            model = finding.called(word, self._found)
+        return model
+
+    def _batcher(self, model: Path) -> work.Batcher:
+        """The network in a folder, loaded when it is first asked, and again when its file has changed."""
+        key = (model, _weights(model).stat().st_mtime_ns)
+        batcher = self._loaded.pop(key, None) or work.Batcher(partial(_load, model), self._network_thread)
+        self._loaded[key] = batcher  # last: the one asked for most recently
+        while len(self._loaded) > LOADED:
+            del self._loaded[next(iter(self._loaded))]
+        return batcher
+
+
+def _weights(model: Path) -> Path:
+    return model / "1" / "saved_model.pb"
+
+
+def _describe(model: Path) -> str:
+    """What the head of a model's card says of it, in a few words; the card is the one file that goes where it goes."""
+    try:
+        card = (model / "README.md").read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        card = ""
+    found = re.search(r"^# Connect 4 network `(.+)`\n[^|#]*?^([\d,]+) parameters\. ", card, re.MULTILINE)
+    return f"{found[1]}, {found[2]} parameters" if found else "a network without search"
+
+
+def _load(model: Path) -> work.Predict:
+    from distill import nets
+
+    nets.start_backend()
+    from distill.nets import saved
+
+    return saved.load(model)
+
+
+def _play(word: str, position: Position, seed: int) -> Opinion:
+    current, mask = np.array([position.current], np.uint64), np.array([position.mask], np.uint64)
+    choice = players.make(word).play(current, mask, mix(seed))
+    return Opinion(
+        player=word,
+        column=int(choice.moves[0]),
+        policy=None if choice.policy is None else choice.policy[0].tolist(),
+        value=None if choice.value is None else float(choice.value[0]),
+        scores=None,
+    )
+
+
+@lru_cache(maxsize=1)
+def _the_solver() -> Solver:
+    """One a process: its opening book takes a moment to load."""
+    return Solver()
+
+
+@lru_cache(maxsize=20_000)
+def _scores(current: int, mask: int) -> list[int]:
+    """The seven scores, in the solver's process; a position is asked about again whenever somebody steps back to it."""
+    return _the_solver().scores(Position(current, mask))

@@ -1,0 +1,327 @@
+"""The frame of every command.
+
+* Every field of a config dataclass is a flag of its type, with its sentence and default in `--help`.
+* Precedence: default < preset < config file < flag. What `as_json` stores, `--config` reads back as the same config.
+* Wrong values exit 2 with one line that names the flag or the setting; nothing runs.
+* Exit codes: 0 done, 1 data or environment, 2 a wrong flag, 130 Ctrl-C, 143 SIGTERM with the command that resumes.
+* Progress is a plain line now and then where there is no terminal.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from distill.base import cli
+from distill.base.cli import check, setting
+from distill.base.errors import UserError
+from distill.base.progress import Progress, duration
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """Settings of a stage made up for these tests."""
+
+    games: int = setting(100, "games to play")
+    rate: float = setting(0.5, "share, up to 100 %")
+    arch: Literal["cnn", "transformer"] = setting("cnn", "network")
+    target: Literal["visits", "vote"] | None = setting(None, "what to learn")
+    out: Path = setting(Path("data/games"), "folder")
+    minutes: float | None = setting(None, "time limit, or none")
+    savings: bool = setting(False, "stop early")
+    openings: tuple[int, int] = setting((1, 8), "fewest and most random moves")
+    rivals: tuple[str, ...] = setting(("random",), "players to meet")
+
+    def __post_init__(self) -> None:
+        check(self.games > 0, "games", self.games, "positive")
+
+
+PRESETS = {
+    "smoke": {"games": 2, "rate": 0.25},
+    "unlimited": {"minutes": None},
+    "apart": {"games": 3, "out": lambda settings: Path(f"{settings['arch']}-{settings['games']}")},
+}
+
+
+@pytest.fixture
+def parse(tmp_path: Path):
+    """Parses a line of words; a dict among them becomes `--config` with a file that holds it."""
+
+    def parse(*words: Any) -> Config:
+        line: list[str] = []
+        for word in words:
+            if isinstance(word, dict):
+                path = tmp_path / "config.json"
+                path.write_text(json.dumps(word), encoding="utf-8")
+                line += ["--config", str(path)]
+            else:
+                line.append(word)
+        return cli.parse(Config, line, PRESETS, prog="distill stage")
+
+    return parse
+
+
+@pytest.fixture
+def complaint(parse, capsys: pytest.CaptureFixture[str]):
+    """The one line that a wrong command line is answered with."""
+
+    def complaint(*words: Any) -> str:
+        with pytest.raises(SystemExit) as stop:
+            parse(*words)
+        assert stop.value.code == 2
+        output = capsys.readouterr()
+        assert output.out == ""
+        (line,) = output.err.splitlines()
+        assert line.startswith("distill stage: ")
+        return line
+
+    return complaint
+
+
+def test_without_flags_the_defaults_hold(parse):
+    assert parse() == Config()
+
+
+def test_every_field_is_a_flag_of_its_type(parse):
+    config = parse(
+        *["--games", "7", "--rate", "2", "--arch", "transformer", "--target", "vote", "--out", "there", "--savings"],
+        *["--minutes", "1.5", "--openings", "2", "4", "--rivals", "uct:100", "random"],
+    )
+    assert config == Config(
+        games=7,
+        rate=2.0,
+        arch="transformer",
+        target="vote",
+        out=Path("there"),
+        minutes=1.5,
+        savings=True,
+        openings=(2, 4),
+        rivals=("uct:100", "random"),
+    )
+    assert isinstance(config.rate, float)
+    assert isinstance(config.rivals, tuple)
+
+
+def test_a_preset_may_say_how_a_setting_follows_from_the_others(parse):
+    assert parse("--preset", "apart").out == Path("cnn-3")
+    assert parse("--preset", "apart", {"arch": "transformer"}, "--games", "4").out == Path("transformer-4")
+    assert parse("--preset", "apart", "--out", "here").out == Path("here")
+
+
+def test_a_preset_beats_the_default_a_file_the_preset_and_a_flag_the_file(parse):
+    assert parse("--preset", "smoke") == Config(games=2, rate=0.25)
+    assert parse("--preset", "smoke", {"games": 3, "arch": "transformer"}) == Config(
+        games=3, rate=0.25, arch="transformer"
+    )
+    assert parse({"games": 3}, "--games", "4", "--preset", "smoke") == Config(games=4, rate=0.25)
+    assert parse({"savings": True}, "--no-savings").savings is False
+
+
+def test_none_on_the_command_line_undoes_a_value_of_the_file(parse):
+    assert parse({"minutes": 5, "target": "vote"}).minutes == 5.0
+    assert parse({"minutes": 5, "target": "vote"}, "--minutes", "none", "--target", "none") == Config()
+
+
+def test_an_empty_tuple_can_be_given(parse):
+    assert parse("--rivals").rivals == ()
+    assert parse({"rivals": []}).rivals == ()
+
+
+def test_a_stored_config_reads_back_as_itself(parse):
+    config = parse("--out", "a b", "--rivals", "x", "y", "--minutes", "3", "--target", "visits")
+    stored = cli.as_json(config)
+    assert stored["out"] == "a b"
+    assert stored["rivals"] == ["x", "y"]
+    assert parse(stored) == config
+    assert parse(cli.as_json(Config())) == Config()
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (["--games", "-5"], "--games -5 must be positive"),
+        (["--games", "0"], "--games 0 must be positive"),
+        (["--games", "1.5"], "argument --games: invalid whole number value: '1.5'"),
+        (["--games", "none"], "argument --games: invalid whole number value: 'none'"),
+        (["--games"], "argument --games: expected one argument"),
+        (["--rate", "fast"], "argument --rate: invalid number value: 'fast'"),
+        (["--arch", "mlp"], "argument --arch: invalid choice: 'mlp'"),
+        (["--target", "luck"], "argument --target: invalid choice: 'luck'"),
+        (["--openings", "1"], "argument --openings: expected 2 arguments"),
+        (["--openings", "1", "x"], "argument --openings: invalid whole number value: 'x'"),
+        (["--preset", "huge"], "argument --preset: invalid choice: 'huge'"),
+        (["--game", "5"], "unrecognized arguments: --game 5"),
+        (["5"], "unrecognized arguments: 5"),
+        ([{"gmaes": 5, "arhc": 1}], "no such setting: arhc, gmaes"),
+        ([{"games": "many"}], 'games: "many" is not a whole number'),
+        ([{"games": True}], "games: true is not a whole number"),
+        ([{"games": 1.5}], "games: 1.5 is not a whole number"),
+        ([{"games": None}], "games: null is not a whole number"),
+        ([{"rate": "x"}], 'rate: "x" is not a number'),
+        ([{"arch": "mlp"}], 'arch: "mlp" is not one of cnn, transformer'),
+        ([{"savings": 1}], "savings: 1 is not true or false"),
+        ([{"out": 3}], "out: 3 is not a path"),
+        ([{"rivals": "random"}], 'rivals: "random" is not a list'),
+        ([{"openings": [1, "x"]}], 'openings: [1, "x"] is not a whole number'),
+        ([{"openings": [1]}], "openings: [1] is not a list of 2"),
+        ([{"games": -1}], "--games -1 must be positive"),
+    ],
+)
+def test_a_wrong_value_is_named_in_one_line(complaint, words: list[Any], named: str):
+    assert named in complaint(*words)
+
+
+@pytest.mark.parametrize(
+    ("content", "named"), [(b"{", "Expecting"), (b"[1]", "not a JSON object"), (b"\xff", "decode")]
+)
+def test_a_file_that_is_no_config_is_named(complaint, tmp_path: Path, content: bytes, named: str):
+    path = tmp_path / "broken.json"
+    path.write_bytes(content)
+    line = complaint("--config", str(path))
+    assert str(path) in line
+    assert named in line
+
+
+def test_a_missing_config_file_is_named(complaint, tmp_path: Path):
+    assert str(tmp_path / "none.json") in complaint("--config", str(tmp_path / "none.json"))
+
+
+def test_help_names_every_flag_its_meaning_and_its_default(capsys: pytest.CaptureFixture[str]):
+    assert cli.main("stage", Config, lambda _config: "", PRESETS, ["--help"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "Settings of a stage made up for these tests." in text
+    assert "--games GAMES games to play [100]" in text
+    assert "--rate RATE share, up to 100 % [0.5]" in text
+    assert "--arch {cnn,transformer} network [cnn]" in text
+    assert "--target {visits,vote,none}" in text
+    assert "--savings, --no-savings" in text
+    assert "fewest and most random moves [1 8]" in text
+    assert "{apart,smoke,unlimited}" in text
+
+
+@dataclass(frozen=True, kw_only=True)
+class Needy:
+    """Settings with a field that has no default."""
+
+    model: Path
+    games: int = setting(1, "games")
+
+
+def test_a_field_without_a_default_must_come_from_a_flag_or_from_the_file(tmp_path: Path, capsys):
+    with pytest.raises(SystemExit) as stop:
+        cli.parse(Needy, ["--games", "2"], prog="distill stage")
+    assert stop.value.code == 2
+    assert capsys.readouterr().err == "distill stage: needs --model (--help lists the flags)\n"
+    assert cli.parse(Needy, ["--model", "a"]) == Needy(model=Path("a"))
+    file = tmp_path / "config.json"
+    file.write_text('{"model": "b"}', encoding="utf-8")
+    assert cli.parse(Needy, ["--config", str(file)]) == Needy(model=Path("b"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Words:
+    """Settings with words that need no flag."""
+
+    models: tuple[Path, ...] = setting((), "models to read", positional=True)
+    games: int = setting(1, "games")
+
+
+def test_a_positional_field_takes_the_words_without_a_flag(tmp_path: Path):
+    assert cli.parse(Words, ["a", "b", "--games", "3"]) == Words(models=(Path("a"), Path("b")), games=3)
+    assert cli.parse(Words, []) == Words()
+    file = tmp_path / "config.json"
+    file.write_text('{"models": ["c"]}', encoding="utf-8")
+    assert cli.parse(Words, ["--config", str(file)]) == Words(models=(Path("c"),))
+    assert cli.parse(Words, ["d", "--config", str(file)]) == Words(models=(Path("d"),))
+
+
+def run_main(run, *words: str) -> int:
+    return cli.main("stage", Config, run, PRESETS, list(words))
+
+
+def test_the_last_line_is_what_the_command_reports_and_the_exit_code_is_0(capsys: pytest.CaptureFixture[str]):
+    assert run_main(lambda config: f"{config.games} games in {config.out}", "--games", "3") == 0
+    assert capsys.readouterr().out == f"3 games in {Path('data/games')}\n"
+
+
+def test_a_wrong_flag_exits_2_and_nothing_runs(capsys: pytest.CaptureFixture[str]):
+    def run(_config: Config) -> str:
+        raise AssertionError("must not run")
+
+    assert run_main(run, "--games", "0") == 2
+    assert capsys.readouterr().err == "distill stage: --games 0 must be positive (--help lists the flags)\n"
+
+
+def test_a_users_mistake_and_a_failing_disk_exit_1_with_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path):
+    def mistaken(_config: Config) -> str:
+        raise UserError("data/games: empty; generate some")
+
+    assert run_main(mistaken) == 1
+    assert capsys.readouterr().err == "distill stage: data/games: empty; generate some\n"
+    missing = tmp_path / "gone"
+    assert run_main(lambda _config: missing.read_text(encoding="utf-8")) == 1
+    assert capsys.readouterr().err == f"distill stage: {missing}: No such file or directory\n"
+
+
+def test_a_bug_is_not_hidden():
+    def run(_config: Config) -> str:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        run_main(run)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_stopped_command_unwinds_and_says_how_to_go_on(number: int, code: int, capsys: pytest.CaptureFixture[str]):
+    handlers = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    unwound = []
+
+    def run(_config: Config) -> str:
+        try:
+            os.kill(os.getpid(), number)
+            time.sleep(5)  # the handler raises here at the latest
+        finally:
+            unwound.append(True)
+        return "not reached"
+
+    assert run_main(run, "--out", "a b") == code
+    assert unwound == [True]
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err.strip() == (
+        f"stopped by {signal.Signals(number).name}; to go on: python -m distill.stage --out 'a b'"
+    )
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == handlers
+
+
+def test_progress_without_a_terminal_is_a_plain_line_at_the_end_and_now_and_then(capsys: pytest.CaptureFixture[str]):
+    with Progress(10, "games", done=4, every=1e9) as progress:
+        progress.advance(3)
+        assert capsys.readouterr().err == ""
+        progress.advance(3, "1.2 M simulations/s")
+    line = capsys.readouterr().err
+    assert line.startswith("10/10 games · ")
+    assert line.endswith(" · 1.2 M simulations/s · 0 s left\n")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0, "0 s"),
+        (59.4, "59 s"),
+        (59.6, "1 min 00 s"),
+        (200, "3 min 20 s"),
+        (7500, "2 h 05 min"),
+        (float("inf"), "unknown time"),
+        (float("nan"), "unknown time"),
+    ],
+)
+def test_durations_read_as_people_say_them(seconds: float, words: str):
+    assert duration(seconds) == words

@@ -1,0 +1,267 @@
+"""Properties of matches and of the arena command.
+
+* Openings are as many as asked for, as long as asked for, unlike each other up to mirror, and leave the game open.
+* Each opening is played from both sides, and the record follows the protocol: states from the side to move, moves, and
+  returns with the documented signs.
+* A game depends on its seed and its place alone, not on the games beside it.
+* A player that chooses a full column is named.
+* Points add up; Elo puts the stronger player first, by the number the score says, and has finite ends.
+* The command prints tables, counts distinct games and writes its report; wrong words and numbers exit with 2.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from distill import arena
+from distill.game.encoding import bitboards
+from distill.game.rules import EMPTY, Position, from_moves, has_four, is_over, legal_columns, mirror, play
+from distill.players.intervals import difference, elo, elo_with_intervals, share
+from distill.players.match import Pairing, openings, pair_points, paired, play_games
+from distill.players.players import Boards, Choices, make
+from distill.players.solver import Solver
+
+
+class Fixed:
+    """Plays the columns of a list, by ply; its name is shown in errors."""
+
+    def __init__(self, moves: str) -> None:
+        self.name = f"fixed {moves}"
+        self.columns = [int(move) - 1 for move in moves]
+
+    def play(self, current: Boards, mask: Boards, seeds: Boards) -> Choices:
+        return Choices(moves=np.array([self.columns[ply] for ply in np.bitwise_count(mask)], np.int64))
+
+
+@pytest.mark.parametrize(("count", "plies"), [(100, 6), (25, 2), (1, 0), (300, 8)])
+def test_openings_are_unlike_each_other_and_leave_the_game_open(count: int, plies: int) -> None:
+    found = openings(count, plies, seed=1)
+    positions = [from_moves(opening) for opening in found]
+    assert len(found) == count
+    assert {position.ply for position in positions} == {plies}
+    keys = {frozenset({position, mirror(position)}) for position in positions}
+    assert len(keys) == count
+    for position in positions:
+        for side in (position, Position(position.opponent, position.mask)):
+            assert not any(has_four(play(side, column).opponent) for column in legal_columns(side))
+    assert found == openings(count, plies, seed=1) != openings(count, plies, seed=2) or plies == 0
+
+
+def test_more_openings_than_there_are_is_refused() -> None:
+    # Up to mirror there are 25 boards after two plies.
+    with pytest.raises(ValueError, match="about 25 openings of 2 plies, 26 are needed"):
+        openings(26, 2, seed=1)
+
+
+def test_the_record_follows_the_protocol() -> None:
+    # X stacks column 1 and wins with the fourth stone; O stacks column 2.
+    players = [Fixed("1212121"), Fixed("1212121")]
+    games = play_games(players, [Pairing(first=0, second=1)], seed=0)
+    assert games.results.tolist() == [1]
+    assert games.lines == ((0, 1, 0, 1, 0, 1, 0),)
+    assert games.moves.tolist() == [0, 1, 0, 1, 0, 1, 0]
+    assert games.returns.tolist() == [1, -1, 1, -1, 1, -1, 1]
+    assert games.states.shape == (7, 6, 7)
+    assert games.states.dtype == np.int8
+    assert (games.states[0] == 0).all()
+    assert games.states[1, 5, 0] == -1, "after each move the board is seen from the other side"
+    assert games.states[2, 5, :2].tolist() == [1, -1]
+
+
+def test_a_full_board_is_a_draw() -> None:
+    rng = np.random.default_rng(0)
+    while True:
+        position, columns = EMPTY, []
+        while not is_over(position):
+            columns.append(int(rng.choice(legal_columns(position))))
+            position = play(position, columns[-1])
+        if not has_four(position.opponent):
+            break
+    moves = "".join(str(column + 1) for column in columns)
+    games = play_games([Fixed(moves), Fixed(moves)], [Pairing(first=0, second=1)], seed=0)
+    assert len(games.moves) == 42
+    assert games.results.tolist() == [0]
+    assert set(games.returns.tolist()) == {0}
+
+
+def test_each_opening_is_played_from_both_sides() -> None:
+    starts = openings(5, 4, seed=0)
+    pairings = paired(0, 1, starts)
+    games = play_games([make("punisher"), make("random")], pairings, seed=1)
+    assert [game[:4] for game in games.lines] == [opening for opening in starts for _ in range(2)]
+    assert [(pairing.first, pairing.second) for pairing in pairings] == [(0, 1), (1, 0)] * 5
+    last = {game: index for index, game in enumerate(games.game.tolist())}
+    for game, line in enumerate(games.lines):
+        final = from_moves(line)
+        first_won = has_four(final.opponent) * (1 if final.ply % 2 else -1)
+        assert games.results[game] == first_won
+        assert games.returns[last[game]] == has_four(final.opponent)
+    current, mask = bitboards(games.states)
+    assert (np.bitwise_count(mask) >= 4).all()
+    assert (np.bitwise_count(current) == np.bitwise_count(mask) // 2).all()
+
+
+def test_a_game_does_not_depend_on_those_beside_it() -> None:
+    starts = openings(6, 4, seed=0)
+    players = [make("uct:20"), make("random")]
+    together = play_games(players, paired(0, 1, starts), seed=1)
+    fewer = play_games(players, paired(0, 1, starts[:2]), seed=1)
+    assert together.lines[:4] == fewer.lines
+    assert play_games(players, paired(0, 1, starts), seed=2).lines != together.lines
+
+
+def test_a_full_column_is_refused_with_the_players_name() -> None:
+    with pytest.raises(RuntimeError, match="fixed 1111111 chose a full column"):
+        play_games([Fixed("1111111"), Fixed("1111111")], [Pairing(first=0, second=1)], seed=0)
+
+
+def test_an_opening_that_ends_the_game_is_refused() -> None:
+    with pytest.raises(ValueError, match="opening"):
+        play_games([make("random")], [Pairing(first=0, second=0, opening=(0, 1, 0, 1, 0, 1, 0))], seed=0)
+
+
+def test_points_count_both_games_of_an_opening() -> None:
+    starts = openings(4, 4, seed=0)
+    pairings = paired(0, 1, starts) + paired(0, 2, starts)
+    games = play_games([make("punisher"), make("random"), make("random")], pairings, seed=1)
+    points = pair_points(games, pairings, 3)
+    assert points.shape == (4, 3, 3)
+    assert np.isnan(points[:, 1, 2]).all(), "1 and 2 never met"
+    assert (points[:, 0, 1] + points[:, 1, 0] == 2).all()
+    for opening in range(4):
+        first, second = games.results[2 * opening : 2 * opening + 2]
+        assert points[opening, 0, 1] == (first + 1) / 2 + (1 - second) / 2
+
+
+def test_elo_is_the_number_the_score_says() -> None:
+    # 10 / 11 of the points against one opponent are 400 points of difference.
+    points, games = np.array([[0.0, 1000.0], [100.0, 0.0]]), np.array([[0.0, 1100.0], [1100.0, 0.0]])
+    ratings = elo(points, games)
+    assert ratings.sum() == pytest.approx(0)
+    assert ratings[0] - ratings[1] == pytest.approx(400, abs=1)  # the prior's half points cost under one
+
+
+def test_elo_orders_players_that_never_met_by_those_they_met() -> None:
+    points = np.array([[0.0, 75, 0], [25, 0, 75], [0, 25, 0]])
+    ratings = elo(points, points + points.T)
+    assert ratings[0] > ratings[1] > ratings[2]
+    assert ratings[0] - ratings[1] == pytest.approx(ratings[1] - ratings[2], abs=1)
+
+
+def test_elo_of_a_player_that_won_every_game_is_finite_with_an_interval_open_to_more() -> None:
+    points = np.full((50, 2, 2), np.nan)
+    points[:, 0, 1], points[:, 1, 0] = 2, 0
+    best, worst = elo_with_intervals(points, seed=0)
+    assert best.low < best.mean < best.high < np.inf
+    assert best.low > 200 > -200 > worst.high
+
+
+def test_a_share_has_wilsons_interval() -> None:
+    # 10 of 20 independent boards: Wilson (1927) gives 0.299 to 0.701.
+    estimate = share([1.0] * 10 + [0.0] * 10, trials=1)
+    assert (estimate.mean, estimate.low, estimate.high) == pytest.approx((0.5, 0.299, 0.701), abs=5e-3)
+    certain = share(np.ones(50), trials=1)
+    assert certain.high == 1 > certain.low > 0.9
+    halves = share(np.full(20, 0.5), trials=2)
+    assert halves.high - halves.low < estimate.high - estimate.low, "two trials a board know more than one"
+    assert np.isnan(share([]).mean)
+
+
+def test_a_share_covers_the_truth_19_times_in_20() -> None:
+    rng = np.random.default_rng(0)
+    hits = 0
+    for _ in range(400):
+        skill = rng.random(200) < 0.5  # boards on which both trials succeed with 0.9, or with 0.5
+        estimate = share(rng.binomial(2, np.where(skill, 0.9, 0.5)) / 2)
+        hits += estimate.low <= 0.7 <= estimate.high
+    assert 0.92 < hits / 400 < 0.98  # ± three standard deviations of Binomial(400, 0.95)
+
+
+def test_a_paired_difference_is_narrower_than_two_shares() -> None:
+    rng = np.random.default_rng(0)
+    ours = (rng.random(500) < 0.7).astype(float)
+    theirs = np.where(rng.random(500) < 0.05, 1 - ours, ours)
+    gap = difference(ours, theirs)
+    assert gap.low < gap.mean < gap.high
+    assert gap.high - gap.low < share(ours, trials=1).high - share(ours, trials=1).low
+    assert gap.mean == pytest.approx(ours.mean() - theirs.mean())
+
+
+def test_the_command_prints_the_tables_and_writes_the_report(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["random", "punisher", "uct:50", "--games", "20", "--out", str(tmp_path), "--workers", "1"]
+    assert arena.main(words) == 0
+    printed = capsys.readouterr().out
+    report = json.loads((tmp_path / "arena.json").read_text())["tournament"]
+    assert [row["player"] for row in report["standings"]] == ["uct:50", "punisher", "random"]
+    assert report["games"] == 60
+    assert 50 < report["distinct_games"] <= 60
+    assert sum(row["wins"] - row["losses"] for row in report["standings"]) == 0
+    assert f"60 games, {report['distinct_games']} of them distinct, from 10 openings" in printed
+    assert printed.splitlines()[-1].startswith("uct:50 is first with")
+
+
+def test_deterministic_players_repeat_their_games_and_the_count_says_so(tmp_path: Path) -> None:
+    pairings = [Pairing(first=0, second=1)] * 6
+    games = play_games([Fixed("1212121"), Fixed("1212121")], pairings, seed=0)
+    assert games.distinct == 1
+
+
+def test_all_games_may_begin_at_the_empty_board(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["random", "punisher", "uct:50", "--games", "10", "--opening-plies", "0", "--workers", "1"]
+    assert arena.main([*words, "--out", str(tmp_path)]) == 0
+    report = json.loads((tmp_path / "arena.json").read_text())["tournament"]
+    assert (report["games"], report["openings"]) == (30, 1)
+    assert (np.array(report["points"]) + np.array(report["points"]).T == 10 - 10 * np.eye(3)).all()
+    assert "of them distinct, from the empty board" in capsys.readouterr().out
+
+
+def test_repeated_games_are_owned_up_to(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(arena.roster, "make", lambda word, workers: Fixed("1212121"))
+    assert arena.main(["random", "punisher", "--games", "4", "--opening-plies", "0"]) == 0
+    printed = capsys.readouterr().out
+    assert "4 games, 1 of them distinct" in printed
+    assert "many games are the same" in printed
+
+
+def test_the_command_plays_the_solver_from_the_empty_board(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("bitbully", reason="the solver is an optional extra")
+    words = ["random", "--solver-games", "3", "--workers", "1", "--out", str(tmp_path)]
+    assert arena.main(words) == 0
+    printed = capsys.readouterr().out
+    assert "won 0.0 %" in printed
+    given_away = json.loads((tmp_path / "arena.json").read_text())["against_solver"][0]["given_away"]
+    assert sum(given_away.values()) == 3, "each game that was not won was let go of at one move"
+    solver = Solver()
+    for line, count in given_away.items():
+        columns = [int(column) - 1 for column in line]
+        assert max(solver.scores(from_moves(columns[:-1]))) > 0
+        after = from_moves(columns)
+        assert is_over(after) or max(solver.scores(after)) >= 0
+        assert f"the win is given away by the last move of {line} in {count}" in printed
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["random"], "at least two players"),
+        ([], "at least two players"),
+        (["random", "nobody"], "player 'nobody' is unknown"),
+        (["random", "punisher", "--games", "3"], "--games 3 must be an even number from 2"),
+        (["random", "punisher", "--games", "0"], "--games 0 must be"),
+        (["random", "random"], "named twice"),
+        (["random", "punisher", "--opening-plies", "1"], "openings of 1 plies, 100 are needed"),
+    ],
+)
+def test_a_wrong_word_or_number_exits_with_2(
+    words: list[str], problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert arena.main(words) == 2
+    error = capsys.readouterr().err
+    assert problem in error
+    assert error.count("\n") == 1

@@ -1,0 +1,336 @@
+"""The data card: what `distill.describe` counts, and what it writes.
+
+- every count is the one that plain Python finds row by row, with boards and their mirrors as one
+- how a run is cut into shards changes no count
+- the digest is what `sha256sum` prints, and another row gives another one; the digest of rows outlasts another writer
+- a damaged file, a folder without games, an unfinished or an empty run, and wrong flags are one line each
+- the command on the card makes the same run again, for the teacher's games and for a network's
+- the card tells the counts, the hashes and the most frequent boards; its commands make the games and the same card;
+  long runs do not list their shards
+- labels are graded where the solver is installed; without it the card says so in one line, and the teacher is asked
+  again all the same
+- a network's own search is not mistaken for the teacher and not asked again
+- a folder with its card in it is read as before
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from helpers import SIMULATIONS, VOTES, make_games, write_games
+
+from distill import describe, prepare, validate
+from distill.base import cli
+from distill.game.rules import Position, mirror, play
+from distill.generate import GenerateConfig
+from distill.judge import data_card, labels, repeats, report
+from distill.loop.settings import SelfPlayConfig
+from distill.rows import census, games, schema, shards
+from distill.rows.selfplay import SelfPlaySettings
+from distill.rows.selfplay import identity as selfplay_identity
+
+TEACHER = shards.RunSettings(simulations=SIMULATIONS, votes=VOTES, opening_moves=(1, 2), shard_games=10, seed=5)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Forty finished games in four shards, with the identity of a small teacher's run."""
+    write_games(tmp_path / "games", make_games(40, seed=1), identity=shards.identity(TEACHER))
+    return tmp_path / "games"
+
+
+def described(folder: Path, *flags: str) -> str:
+    """The card of a folder, where it was asked for."""
+    page = folder.parent / "card.md"
+    assert describe.main([str(folder), "--out", str(page), "--workers", "1", *flags]) == 0
+    return page.read_text(encoding="utf-8")
+
+
+def commands(card: str) -> list[list[str]]:
+    """The words of the commands on a card: the one that makes the games, and the one that writes the card."""
+    found = [line for line in card.replace("\\\n", " ").splitlines() if line.startswith("    python -m distill.")]
+    return [shlex.split(line) for line in found]
+
+
+def canonical(row: dict[str, Any]) -> Position:
+    position = Position(row["current"], row["mask"])
+    return min(position, mirror(position), key=lambda each: (each.current, each.mask))
+
+
+def test_every_count_is_that_of_plain_python(folder: Path) -> None:
+    table = make_games(40, seed=1)
+    rows = table.to_pylist()
+    found = census.count(games.open_run(folder))
+    by_board = Counter(map(canonical, rows))
+    assert (found.games, found.rows, found.boards) == (40, len(rows), len(by_board))
+    assert found.repeated == sum(number for number in by_board.values() if number > 1) > 0
+    for ply, counted in found.plies.items():
+        here = [canonical(row) for row in rows if row["ply"] == ply]
+        expected = (len(here), len(set(here)), sum(by_board[board] > 1 for board in here))
+        assert (counted.rows, counted.boards, counted.repeated) == expected
+    assert sum(ply.rows for ply in found.plies.values()) == len(rows)
+    by_game = [[row for row in rows if row["game_id"] == game] for game in range(40)]
+    assert found.openings == dict(sorted(Counter(game[0]["ply"] for game in by_game).items()))
+    assert found.lengths == dict(sorted(Counter(game[-1]["ply"] + 1 for game in by_game).items()))
+    assert found.endings == len({canonical(game[-1]) for game in by_game})
+    assert found.results == {result: sum(first_player(game) == result for game in by_game) for result in (1, 0, -1)}
+    assert found.labels == tuple(sum(row["label"] == column for row in rows) for column in range(7))
+    assert found.off_label == 0
+    assert found.simulations == len(rows) * VOTES * SIMULATIONS
+    assert found.bytes == sum(path.stat().st_size for path in folder.glob("shard-*"))
+    most = sorted(by_board.items(), key=lambda item: (-item[1], item[0].ply, item[0].current, item[0].mask))
+    assert found.frequent == tuple(most[:3])
+
+
+def first_player(game: list[dict[str, Any]]) -> int:
+    """The result of a game for its first player, from the last move on the board."""
+    last = game[-1]
+    if not play(Position(last["current"], last["mask"]), last["move"]).mask or not last["outcome"]:
+        return 0
+    return 1 if last["ply"] % 2 == 0 else -1
+
+
+def test_a_move_that_is_not_the_label_is_counted(tmp_path: Path) -> None:
+    table = make_games(3, seed=2)
+    moves = table["move"].to_numpy().copy()
+    moves[[0, 4]] = (moves[[0, 4]] + 1) % 7
+    place = table.schema.get_field_index("move")
+    write_games(tmp_path / "games", table.set_column(place, "move", pa.array(moves, pa.int8())))
+    assert census.count(games.open_run(tmp_path / "games")).off_label == 2
+
+
+def test_the_cut_into_shards_changes_no_count(folder: Path, tmp_path: Path) -> None:
+    write_games(tmp_path / "one", make_games(40, seed=1), shard_games=40, identity=shards.identity(TEACHER))
+    one, four = (census.count(games.open_run(place)) for place in (tmp_path / "one", folder))
+    differ = {name for name in vars(one) if getattr(one, name) != getattr(four, name)}
+    assert differ == {"shards", "bytes"}
+
+
+def test_the_digest_is_what_sha256sum_prints(folder: Path) -> None:
+    files = sorted(folder.glob("shard-*.parquet"))
+    printed = "".join(f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}\n" for file in files)
+    assert len(files) == 4
+    assert census.bytes_digest(games.open_run(folder)) == hashlib.sha256(printed.encode()).hexdigest()
+
+
+def test_another_row_gives_another_digest_and_another_writer_only_other_bytes(folder: Path, tmp_path: Path) -> None:
+    table = make_games(40, seed=1)
+    visits = table["simulations"].to_numpy().copy()
+    visits[17] += 1
+    place = table.schema.get_field_index("simulations")
+    write_games(tmp_path / "row", table.set_column(place, "simulations", pa.array(visits)), identity={"seed": 5})
+    write_games(tmp_path / "writer", table, identity={"seed": 5})  # the identity is in the files' metadata
+    ours, row, writer = (games.open_run(place) for place in (folder, tmp_path / "row", tmp_path / "writer"))
+    assert len({census.bytes_digest(run) for run in (ours, row, writer)}) == 3
+    assert census.rows_digest(ours) == census.rows_digest(writer) != census.rows_digest(row)
+
+
+def test_a_flipped_byte_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = folder / "shard-00002.parquet"
+    content = bytearray(file.read_bytes())
+    content[300] ^= 1
+    file.write_bytes(content)
+    assert describe.main([str(folder), "--label-rows", "0"]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"distill describe: {file}: ")
+    assert not (folder / "README.md").exists()
+
+
+def test_a_teachers_run_is_made_again_by_the_command_on_its_card(folder: Path) -> None:
+    words = data_card.rebuild_command(folder, schema.read_manifest(folder))
+    assert words[:3] == ["python", "-m", "distill.generate"]
+    config = cli.parse(GenerateConfig, words[3:])
+    assert shards.identity(config) == shards.identity(TEACHER)
+    assert (config.games, config.out) == (40, str(folder))
+
+
+NETWORK = SelfPlaySettings(simulations=7, first_play=None, reuse=True, noise_fraction=0.0, opening_moves=(1, 2), seed=3)
+
+
+def self_played(place: Path, config: str | None = '{"init": "models/some network"}') -> Path:
+    """Games with the identity of a network's own search."""
+    identity = selfplay_identity(NETWORK, "0123abcd-bfloat16")
+    write_games(place, make_games(12, seed=3), identity=identity)
+    if config is not None:
+        (place / "config.json").write_text(config, encoding="utf-8")
+    return place
+
+
+def test_a_networks_run_is_made_again_by_the_command_on_its_card(tmp_path: Path) -> None:
+    folder = self_played(tmp_path / "games")
+    words = data_card.rebuild_command(folder, schema.read_manifest(folder))
+    config = cli.parse(SelfPlayConfig, words[3:])
+    assert selfplay_identity(config, "0123abcd-bfloat16") == selfplay_identity(NETWORK, "0123abcd-bfloat16")
+    assert (config.games_only, config.games, config.precision) == (True, 12, "bfloat16")
+    assert config.init == Path("models/some network")
+
+
+@pytest.mark.parametrize("config", [None, "{", "[]", "{}", '{"init": null}'])
+def test_a_network_that_was_not_stored_has_a_word_in_its_place(tmp_path: Path, config: str | None) -> None:
+    folder = self_played(tmp_path / "games", config)
+    assert "NETWORK" in data_card.rebuild_command(folder, schema.read_manifest(folder))
+
+
+def test_a_networks_own_search_is_not_asked_again_as_if_it_were_the_teacher(folder: Path, tmp_path: Path) -> None:
+    teacher = repeats.teacher_of(folder)
+    assert teacher is not None
+    assert (teacher.simulations, teacher.votes) == (SIMULATIONS, VOTES)
+    assert repeats.teacher_of(self_played(tmp_path / "network")) is None
+
+
+def test_the_card_tells_counts_hashes_and_boards(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = described(folder, "--label-rows", "0", "--use", "For tests alone.")
+    found, run = census.count(games.open_run(folder)), games.open_run(folder)
+    assert text.startswith("# Games `games`\n")
+    assert f"40 games, {found.rows:,} labelled positions; the majority of 3 searches of 30 simulations" in text
+    assert "For tests alone." in text
+    assert f"| stones at the end | {min(found.lengths)} to {max(found.lengths)}, " in text
+    assert f"Up to mirror {found.boards:,} unlike boards" in text
+    lengths = np.repeat(list(found.lengths), list(found.lengths.values()))
+    quartiles = [str(np.quantile(lengths, share, method="inverted_cdf")) for share in (0.25, 0.5, 0.75)]
+    assert f"quartiles {', '.join(quartiles)} |" in text
+    assert census.bytes_digest(run) in text
+    assert census.rows_digest(run) in text
+    for shard in run.shards:
+        assert f"    {shard.sha256}  {shard.name}" in text
+    ply, counted = next(iter(found.plies.items()))
+    assert [str(ply), str(counted.rows), str(counted.boards), "100.0"] in (
+        [cell.strip() for cell in line.strip("| ").split("|")] for line in text.splitlines()
+    )
+    assert max(map(len, (line for line in text.splitlines() if not line.startswith("|")))) <= 120
+    line = capsys.readouterr().out.splitlines()[-1]
+    assert line.endswith(f"card.md: 40 games, {found.rows:,} rows, {found.boards:,} unlike boards; labels not graded")
+    assert (folder.parent / "card-rows.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_commands_on_the_card_make_the_games_and_the_same_card(tmp_path: Path) -> None:
+    folder = self_played(tmp_path / "games")
+    first = described(folder, "--label-rows", "0", "--use", "It's for --no games -- but tests.")
+    make, write = commands(first)
+    assert make == data_card.rebuild_command(folder, schema.read_manifest(folder))
+    assert describe.main(write[3:]) == 0
+    assert (tmp_path / "card.md").read_text(encoding="utf-8") == first
+
+
+def test_without_the_solver_the_card_says_so_in_one_line_and_a_long_run_does_not_list_its_shards(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "bitbully", None)
+    monkeypatch.setattr(data_card, "LISTED_SHARDS", 3)
+    (folder.parent / "card-labels.png").write_bytes(b"of an older card")
+    text = described(folder)
+    section = text.split("## Label quality\n\n")[1].split("\n\n##")[0]
+    assert section == 'Not graded: the solver is not installed (`python -m pip install "bitbully>=0.0.70"`).'
+    assert f"{folder}: {section}" in capsys.readouterr().err.splitlines()
+    assert "decisive" not in text
+    assert "| two fresh labels agree |" in text, "asking the teacher needs no solver"
+    assert "labels.png" not in text
+    assert "shard-00000.parquet" not in text
+    assert census.bytes_digest(games.open_run(folder)) in text
+    assert not (folder.parent / "card-labels.png").exists()
+
+
+def row_of(text: str, name: str) -> list[str]:
+    """The cells of the first table row of this name."""
+    (line, *_) = (line for line in text.splitlines() if line.startswith(f"| {name} "))
+    return line.strip("|").split("|")
+
+
+def late_games(place: Path, identity: dict[str, Any]) -> Path:
+    """Random games with only the rows that the solver scores at once."""
+    table = make_games(120, seed=1)
+    write_games(place, table.filter(pa.array(table["ply"].to_numpy() >= 28)), identity=identity)
+    return place
+
+
+def test_labels_are_graded_by_the_solver_and_the_teacher_is_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("bitbully", reason="the solver is an optional extra")
+    found: list[labels.LabelQuality] = []
+
+    def grade_labels(*arguments: Any, grade: Any = labels.grade_labels) -> labels.LabelQuality:
+        found.append(grade(*arguments))
+        return found[-1]
+
+    monkeypatch.setattr(labels, "grade_labels", grade_labels)
+    text = described(late_games(tmp_path / "games", shards.identity(TEACHER)), "--label-rows", "40")
+    (quality,) = found
+    assert f"{100 * quality.exact.mean:.1f} ±" in text
+    asked, _ = labels.sample(tmp_path / "games", 1000, seed=0)
+    teacher = repeats.teacher_of(tmp_path / "games")
+    assert teacher is not None
+    again = repeats.ask_again(asked, teacher, seed=0)
+    assert "| two fresh labels agree |" in text
+    cells = [report.percent(shares["all"]) for shares in (again.pairs, again.ceiling, again.stored)]
+    assert [cell.strip() for cell in row_of(text.split("## The teacher asked again")[1], "all")[2:]] == cells
+    lines = text.split("## By stones")[1].split("\n## ")[0].splitlines()
+    graded = [int(line.split("|")[5]) for line in lines if line.startswith("| ") and line[2].isdigit()]
+    assert sum(graded) == quality.rows == 40
+    assert (tmp_path / "card-labels.png").is_file()
+
+
+def test_labels_of_a_network_are_graded_and_not_asked_again(tmp_path: Path) -> None:
+    pytest.importorskip("bitbully", reason="the solver is an optional extra")
+    folder = late_games(tmp_path / "games", selfplay_identity(NETWORK, "0123abcd-float32"))
+    text = described(folder, "--preset", "smoke")
+    assert "a network's own search of 7 simulations (puct root)" in text
+    assert "cannot ask again" in text
+    assert "two fresh labels agree" not in text
+
+
+def test_a_folder_with_its_card_is_read_as_before(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert describe.main([str(folder), "--label-rows", "0"]) == 0
+    assert {"README.md", "README-rows.png"} <= {path.name for path in folder.iterdir()}
+    assert validate.main([str(folder)]) == 0
+    assert prepare.main(["--data", str(folder), "--exclude", "--out", str(folder.parent / "prepared")]) == 0
+    assert len(shards.plan(TEACHER, 40, folder).done) == 4, "generate has nothing left to make"
+    assert "violation" in capsys.readouterr().out
+
+
+def test_a_folder_that_is_no_finished_run_is_one_line(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    write_games(tmp_path / "rowless", make_games(1, seed=1).slice(0, 0))
+    (folder / "manifest.json").unlink()
+    manifest = write_games(tmp_path / "strange", make_games(1, seed=1))
+    schema.write_manifest(tmp_path / "strange", manifest | {"identity": None})
+    for place, message in (
+        (tmp_path / "nowhere", "no such folder"),
+        (empty, "holds no games"),
+        (folder, "no manifest.json, so the run that writes it is not finished"),
+        (tmp_path / "rowless", "holds no rows"),
+        (tmp_path / "strange", "names no settings of the run"),
+    ):
+        assert describe.main([str(place)]) == 1
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.startswith(f"distill describe: {place}")
+        assert message in line
+        assert not (place / "README.md").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "name a folder of games"),
+        (["one", "two", "--out", "card.md"], "--out card.md must be left out where several are given"),
+        (["one", "--out", "card"], "--out card must be a Markdown file, such as games.md"),
+        (["one", "--label-rows", "-1"], "--label-rows -1 must be 0 or more, or none"),
+        (["one", "--agreement-rows", "-1"], "--agreement-rows -1 must be 0 or more"),
+        (["one", "--workers", "0"], "--workers 0 must be at least 1"),
+    ],
+)
+def test_wrong_flags_are_one_line(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert describe.main(arguments) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert message in line

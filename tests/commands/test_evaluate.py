@@ -1,0 +1,225 @@
+"""Properties of the evaluate command.
+
+* Players are graded from the shipped scores alone: tables, metrics, a report and its pictures are written.
+* Equal words and seeds give equal metrics.
+* A saved network is graded in both modes.
+* Labels of a data folder are graded with the solver: perfect labels score 100 %, and the teacher is asked again.
+* Networks beside a folder are compared with all its labels, also over the first rows of each game.
+* Wrong words and numbers exit with 2, unusable folders with 1, in one line.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from helpers import make_games, write_games
+
+from distill import evaluate
+from distill.base import provenance
+from distill.game.rules import mirror, parse_board
+from distill.judge import grading, labels
+from distill.rows import games as games_of
+from distill.rows import schema
+from distill.tables import benchmark
+
+QUICK = ["--no-latency", "--workers", "1", "--boards", "6"]
+IDENTITY = {
+    "search_version": 1,
+    "simulations": 200,
+    "votes": 3,
+    "rollout": "heuristic",
+    "exploration": 1.0,
+    "noise_fraction": 0.25,
+    "dirichlet_alpha": 1.0,
+    "savings": "off",
+}
+
+
+def run(words: list[str], out: Path) -> dict[str, Any]:
+    assert evaluate.main([*words, "--out", str(out)]) == 0
+    metrics: dict[str, Any] = json.loads((out / "metrics.json").read_text())
+    return metrics
+
+
+def test_players_are_graded_without_a_solver(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "bitbully", None)
+    metrics = run(["random", "uct:100", *QUICK], tmp_path)
+    printed = capsys.readouterr().out
+    assert "uct:100 is best on midgame" in printed.splitlines()[-1]
+    assert list(metrics["players"]) == ["random", "uct:100"]
+    assert len(metrics["uniform_random"]) == len(metrics["benchmark"]["sets"]) == 22
+    assert "foreign class" in printed.splitlines()[0]
+    assert metrics["paired_differences"]["random − uct:100"]["midgame"]["exact"]["units"] == 6
+    uct = metrics["players"]["uct:100"]
+    assert sum(uct["empty_policy"]) == pytest.approx(1)
+    assert uct["value_calibration"]["error"] >= 0
+    assert metrics["players"]["random"]["value_calibration"] is None
+    report = (tmp_path / "report.md").read_text()
+    pictures = re.findall(r"\((\w+\.png)\)", report)
+    assert len(pictures) == 6
+    for picture in pictures:
+        assert (tmp_path / picture).read_bytes().startswith(b"\x89PNG")
+
+
+def test_equal_seeds_give_equal_metrics_of_the_half_asked_for(tmp_path: Path) -> None:
+    one, other = (run(["punisher", *QUICK, "--half", "dev"], tmp_path / name) for name in "ab")
+    assert one["players"] == other["players"]
+    boards = grading.sample(benchmark.read(half="dev"), 6, seed=0)
+    assert one["uniform_random"]["midgame"] == grading.uniform_by_set(boards)["midgame"]
+
+
+def test_the_sets_that_are_asked_for_are_graded_and_no_other(tmp_path: Path) -> None:
+    metrics = run(["random", *QUICK, "--sets", "foreign", "zugzwang"], tmp_path)
+    assert metrics["benchmark"]["sets"] == ["zugzwang", "foreign"]
+    assert evaluate.main(["random", *QUICK, "--sets", "opening", "--out", str(tmp_path)]) == 1
+
+
+def test_latency_is_measured_at_both_batch_sizes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("distill.judge.verdict.LATENCY_SECONDS", 0.01)
+    metrics = run(["random", "--boards", "6"], tmp_path)
+    assert list(metrics["players"]["random"]["latency_ms"]) == ["1", "256"]
+
+
+def test_a_saved_network_is_graded_in_both_modes(tmp_path: Path) -> None:
+    import keras
+
+    from distill.nets import build
+
+    keras.utils.set_random_seed(0)
+    build("resnet").save(tmp_path / "best.keras")
+    metrics = run([str(tmp_path), f"{tmp_path}@value", *QUICK[:-1], "3"], tmp_path / "out")
+    policy, value = metrics["players"].values()
+    assert policy["empty_policy"] is not None
+    assert policy["value_calibration"]["error"] >= 0
+    assert value["empty_policy"] is None
+    assert value["sets"]["win-vertical"]["exact"]["mean"] == 1, "a win at once is seen without the network"
+
+
+def games(folder: Path, drawings: list[str], label: list[int]) -> Path:
+    rows = []
+    for game, (drawing, column) in enumerate(zip(drawings, label, strict=True)):
+        position = parse_board(drawing)
+        row = {"game_id": game, "ply": position.ply, "current": position.current, "mask": position.mask}
+        row |= {"votes": [column], "label": column, "visits": [0] * 7, "simulations": 30, "move": column}
+        rows.append(row | {"value": 0.0, "outcome": 0})
+    write_games(folder, pa.Table.from_pylist(rows, schema=schema.ROW), identity=IDENTITY)
+    return folder
+
+
+MUST_BLOCK = """
+    . . . . . . .
+    . . . . . . .
+    . . . . . . .
+    . . . . . . .
+    O . . . . . .
+    O . X X X . .
+"""
+MUST_WIN = """
+    . . . . . . .
+    . . . . . . .
+    . . . . . . .
+    X . . . . . .
+    X O . . . . .
+    X O . . O . .
+"""
+
+
+def test_labels_are_graded_by_the_solver_and_the_teacher_is_asked_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("bitbully", reason="the solver is an optional extra")
+    folder = games(tmp_path / "games", [MUST_WIN, MUST_WIN], [0, 1])
+    metrics = run([str(folder), "--workers", "1"], tmp_path / "out")
+    quality = metrics["labels"][str(folder)]
+    assert (quality["rows"], quality["of"], quality["boards"]) == (2, 2, 1)
+    assert quality["exact"]["mean"] == 0.5
+    again = metrics["agreement"][str(folder)]["teacher"]
+    assert again["pairs"]["all"]["mean"] == again["ceiling"]["all"]["mean"] == 1, "every search wins at once"
+    assert again["stored"]["all"]["mean"] == 0.5
+    assert quality["by_ply"]["6"]["rows"] == 2
+    assert "50.0" in capsys.readouterr().out
+    assert (tmp_path / "out" / "labels_1.png").is_file()
+
+
+def test_networks_are_compared_with_the_labels_of_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("bitbully", reason="the solver is an optional extra")
+    from distill.learn import agreement
+    from distill.nets import saved
+
+    write_games(tmp_path / "games", make_games(4, seed=1), identity=IDENTITY)
+    network, folder = str(provenance.shipped("models/reference/column")), str(tmp_path / "games")
+    words = [folder, network, *QUICK, "--boards", "1", "--agreement-rows", "0", "--label-rows", "1"]
+    found = run(words, tmp_path / "out")["agreement"][folder]
+    assert found["teacher"] is None
+    shares = found["players"][network]
+    rows = games_of.raw_rows([Path(folder)], None, 0.0)
+    agreed = agreement.agrees(rows, agreement.chosen_columns(saved.load(Path(network)), rows))  # as train measures it
+    assert (shares["all"]["mean"], shares["all"]["units"]) == (pytest.approx(agreed.mean()), len(rows))
+    early = np.concatenate([np.arange((rows.game == game).sum()) < 19 for game in range(4)])
+    assert 0 < early.sum() < len(rows)
+    first = shares["first 19 rows of a game"]
+    assert (first["mean"], first["units"]) == (pytest.approx(agreed[early].mean()), early.sum())
+    assert "| first 19 rows of a game |" in capsys.readouterr().out
+
+
+def test_a_sample_of_random_labels_is_near_the_uniform_expectation(tmp_path: Path) -> None:
+    pytest.importorskip("bitbully", reason="the solver is an optional extra")
+    table = make_games(120, seed=1, first_plies=8)
+    late = table.filter(pa.array(table["ply"].to_numpy() >= 20))
+    write_games(tmp_path / "games", late)
+    quality = labels.grade_labels(tmp_path / "games", 300, seed=0)
+    assert quality.rows == 300 < quality.of
+    assert 0.2 < quality.exact.mean < 0.8, "labels of random votes are neither good nor all bad"
+    assert quality.exact.mean <= quality.keeps.mean
+
+
+def test_equal_boards_are_scored_once_and_mirrored_ones_in_the_mirror() -> None:
+    pytest.importorskip("bitbully", reason="the solver is an optional extra")
+    position = parse_board(MUST_WIN)
+    pair = [position, mirror(position), position]
+    current = np.array([one.current for one in pair], np.uint64)
+    mask = np.array([one.mask for one in pair], np.uint64)
+    scores, unlike = labels.score_once(current, mask)
+    assert unlike == 1
+    assert (scores[0] == scores[1][::-1]).all()
+    assert (scores[0] == scores[2]).all()
+    assert scores[0].argmax() == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        ([], "name a player"),
+        (["nobody"], "player 'nobody' is unknown"),
+        (["random", "random"], "named twice"),
+        (["uct:x"], "uct:N needs a whole number"),
+        (["random", "--boards", "0"], "--boards 0 must be at least 1"),
+        (["random", "--label-rows", "-1"], "--label-rows -1 must be at least 1"),
+        (["random", "--half", "both"], "invalid choice: 'both'"),
+    ],
+)
+def test_a_wrong_word_or_number_exits_with_2(
+    words: list[str], problem: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert evaluate.main([*words, "--out", str(tmp_path / "out")]) == 2
+    error = capsys.readouterr().err
+    assert problem in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_empty_folder_and_missing_boards_exit_with_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for words in ([str(tmp_path)], ["random", "--benchmark", str(tmp_path)]):
+        assert evaluate.main([*words, "--out", str(tmp_path / "out")]) == 1
+        error = capsys.readouterr().err
+        assert str(tmp_path) in error
+        assert error.count("\n") == 1

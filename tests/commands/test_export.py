@@ -1,0 +1,370 @@
+"""Export. Properties:
+
+- the SavedModel of every network that ships, the one in the repository and one written here, loads in a process of
+  TensorFlow alone and gives the network's outputs on 256 boards, full columns and the full board among them;
+- a SavedModel that differs, or does not load alone, is refused: what was there stays, and no hidden folder is left;
+- an export takes the place of an older one, also after one that was killed;
+- examples hold what the model answers, the sums fit the files, every other format asked for among them;
+- the card says what the model is, how to load it, what it was trained on, how well it plays where that is recorded
+  for this very network, and what it overlooks; its Python lines run; the page reads it;
+- the warm-up requests are what TensorFlow Serving reads, and the signature answers them;
+- a `.keras` file that holds code is refused;
+- a missing model, or a missing extra, exits with 1 and one line; a wrong value with 2.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+from helpers import REFERENCE, SHIPPED
+
+from distill import export
+from distill.base import provenance
+from distill.base.errors import UserError
+from distill.game import encoding, rules
+from distill.nets import saved
+from distill.ship import comparison, formats, publish, run_facts, warmup, weaknesses
+from distill.web.opponents import Roster
+
+
+@pytest.fixture(scope="module")
+def core():
+    return saved.load_core(REFERENCE / "column" / "best.keras")
+
+
+def shipped_network(name):
+    """Its outputs in Keras on the checked boards."""
+    return saved.predict_with(saved.load_core(REFERENCE / name / "best.keras"))(comparison.check_boards())
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_the_saved_model_in_the_repository_answers_as_the_network_beside_it(name):
+    found = saved.load(REFERENCE / name)(comparison.check_boards())
+    assert comparison.largest_difference(shipped_network(name), found) <= comparison.TOLERANCE
+
+
+@pytest.mark.parametrize("name", [name for name in SHIPPED if name != "column"])
+def test_every_other_shipped_network_is_exported(name, tmp_path, capsys):
+    """`exported` is the column network; other formats than the SavedModel: test_formats."""
+    assert export.main([str(REFERENCE / name), "--out", str(tmp_path)]) == 0
+    line = capsys.readouterr().out
+    assert f"{tmp_path / 'saved_model'}: savedmodel; largest difference from the network" in line
+    assert sorted(file.name for file in tmp_path.iterdir()) == [".lock", "saved_model"]
+
+
+def test_an_export_leaves_the_model_its_examples_card_and_sums_and_nothing_else(exported):
+    assert sorted(p.name for p in exported.iterdir()) == [".lock", "best.keras", "config.json", "saved_model"]
+    found = sorted(p.name for p in (exported / "saved_model").iterdir())
+    assert found == ["1", "README.md", "SHA256SUMS", "examples.json", "model.onnx", "model.tflite"]
+
+
+def test_the_sums_fit_every_file(exported):
+    folder = exported / "saved_model"
+    lines = dict(reversed(line.split("  ")) for line in (folder / "SHA256SUMS").read_text().splitlines())
+    files = {str(p.relative_to(folder)): p for p in folder.rglob("*") if p.is_file() and p.name != "SHA256SUMS"}
+    assert lines == {name: hashlib.sha256(p.read_bytes()).hexdigest() for name, p in files.items()}
+
+
+def test_a_client_gets_the_outputs_of_the_examples(exported):
+    examples = json.loads((exported / "saved_model" / "examples.json").read_text())
+    boards = np.array([example["board"] for example in examples], np.int8)
+    outputs = saved.load(exported)(boards)
+    expected = {name: np.array([example[name] for example in examples], array.dtype) for name, array in outputs.items()}
+    assert comparison.largest_difference(expected, outputs) <= comparison.TOLERANCE
+    assert not boards[0].any()
+    assert boards[-1].all()
+    assert examples[-1]["move"] == -1
+    assert sum(examples[-1]["policy"]) == 0
+
+
+def test_the_card_says_what_the_model_is(exported):
+    card = (exported / "saved_model" / "README.md").read_text()
+    for line in (
+        "# Connect 4 network `column`",
+        "parameters. Written at commit",
+        "| `model.onnx` | ONNX |",
+        "| target | visits |",
+        "`value` float32",
+        "a win in one move: taken in ",
+        "## Figures\n\nNone recorded",
+        "Apache-2.0",
+    ):
+        assert line in card
+    assert "minutes" not in card  # a setting that was not used
+    assert max(len(line) for line in card.splitlines() if not line.startswith("|")) <= 120
+
+
+def test_the_page_introduces_a_model_by_its_card(exported, core):
+    found = {card.name: card.note for card in Roster([exported.parent], 1000, 1).catalogue().players}
+    assert found[exported.name] == f"column, {core.count_params():,} parameters"
+
+
+def test_the_lines_of_the_card_run_where_it_lies(exported):
+    folder = exported / "saved_model"
+    programs = re.findall("```python\n(.*?)```", (folder / "README.md").read_text(), re.DOTALL)
+    (move,) = saved.load(exported)(np.zeros((1, 6, 7), np.int8))["move"]
+    assert len(programs) == 3
+    for program in programs:
+        assert len(program.strip().splitlines()) == 5
+        run = subprocess.run([sys.executable, "-I", "-c", program], cwd=folder, capture_output=True, text=True)
+        assert run.stdout == f"{move}\n", run.stderr
+
+
+def test_the_warm_up_requests_are_what_tensorflow_serving_reads(exported):
+    import tensorflow as tf
+    from tensorflow.core.framework import tensor_pb2
+
+    file = exported / "saved_model" / "1" / "assets.extra" / "tf_serving_warmup_requests"
+    records = [record.numpy() for record in tf.data.TFRecordDataset(str(file))]
+    loaded = tf.saved_model.load(str(exported / "saved_model" / "1"))
+    assert len(records) == len(warmup.BATCHES)
+    for record, batch in zip(records, warmup.BATCHES, strict=True):
+        log = prediction_log()(record)
+        assert log.predict_log.request.model_spec.name == "column"
+        assert log.SerializeToString(deterministic=True) == record
+        request = log.predict_log.request
+        tensor = tf.make_ndarray(tensor_pb2.TensorProto.FromString(request.inputs["board"]))
+        np.testing.assert_array_equal(tensor, publish.check_boards()[:batch])
+        assert tensor.dtype == np.int8
+        answer = loaded.signatures[request.model_spec.signature_name](board=tf.constant(tensor))
+        assert answer["move"].shape == (batch,)
+
+
+def prediction_log():
+    """A parser of tensorflow.serving.PredictionLog, with the fields that a prediction has.
+
+    From the definitions of TensorFlow Serving: apis/prediction_log.proto, predict.proto and model.proto. The map's
+    values are left as bytes, which is how a message looks from outside.
+    """
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+    file = descriptor_pb2.FileDescriptorProto(name="prediction_log_of_the_test.proto", package="t", syntax="proto3")
+    messages = {
+        "PredictionLog": [("predict_log", 6, "PredictLog")],
+        "PredictLog": [("request", 1, "PredictRequest")],
+        "PredictRequest": [("model_spec", 1, "ModelSpec"), ("inputs", 2, "PredictRequest.InputsEntry")],
+        "ModelSpec": [("name", 1, "string"), ("signature_name", 3, "string")],
+        "InputsEntry": [("key", 1, "string"), ("value", 2, "bytes")],
+    }
+    kinds = descriptor_pb2.FieldDescriptorProto
+    for name, fields in messages.items():
+        entry = name == "InputsEntry"
+        message = file.message_type[2].nested_type.add(name=name) if entry else file.message_type.add(name=name)
+        message.options.map_entry = entry
+        for field, number, kind in fields:
+            added = message.field.add(name=field, number=number, label=kinds.LABEL_OPTIONAL)
+            added.type = {"string": kinds.TYPE_STRING, "bytes": kinds.TYPE_BYTES}.get(kind, kinds.TYPE_MESSAGE)
+            if added.type == kinds.TYPE_MESSAGE:
+                added.type_name = f".t.{kind}"
+            if field == "inputs":
+                added.label = kinds.LABEL_REPEATED
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("t.PredictionLog")).FromString
+
+
+def run_folder(folder, games="run of the games"):
+    """The files that `train` and `evaluate` leave around a network."""
+    prepared, data = folder / "prepared", folder / "games"
+    for place in (folder / "evaluation", prepared / "abc", data):
+        place.mkdir(parents=True)
+    (folder / "best.keras").touch()
+    settings = {"arch": "cnn", "data": [str(data)], "prepared": str(prepared)}
+    made = {"simulations": 10_000, "votes": 3, "rollout": "heuristic", "seed": 0}
+    share = {"mean": 0.5, "low": 0.4, "high": 0.6, "units": 5000}
+    sets = {name: {"exact": share, "class": {**share, "mean": 0.55}} for name in ("midgame", "foreign", "trap-set")}
+    player = {"benchmark": {"half": "test"}, "players": {"uct:1": {}, str(folder): {"sets": sets}}}
+    for file, content in {
+        folder / "config.json": settings,
+        folder / "metrics.json": {"agreement_all": 0.529, "agreement_unseen": None},
+        folder / "run.json": {"identity": {"prepared data": "abc"}},
+        prepared / "abc" / "manifest.json": {"inputs": [{"run": "run of the games", "games": 5000, "rows": 143_002}]},
+        data / "manifest.json": {"run": games, "identity": made, "games": 6000},
+        folder / "evaluation" / "metrics.json": player,
+    }.items():
+        file.write_text(json.dumps(content))
+    return folder
+
+
+def test_the_card_tells_the_games_and_the_grades_of_this_very_network(core, tmp_path):
+    facts = run_facts.facts_of_run(run_folder(tmp_path))
+    assert "5,000 games, 143,002 positions, each labelled by 3 searches of 10,000" in facts[run_facts.TEACHER]
+    assert list(facts[run_facts.GRADES]["sets"]) == ["midgame", "foreign"]
+    nothing = weaknesses.Tally()
+    found = weaknesses.Weaknesses(wins=nothing, blocks=nothing, mirrored=nothing)
+    text = publish.card.write(core, facts, [], found)
+    assert "- 52.9% agrees with the teacher's label" in text
+    assert text.count("50.0% (40.0% to 60.0%) of its moves are best, 55.0%") == 2
+    assert f"python -m distill.evaluate {tmp_path}" in text
+    assert "unseen" not in text
+
+
+def test_facts_of_other_games_and_of_an_older_network_are_left_out(tmp_path):
+    folder = run_folder(tmp_path, games="another run")
+    os.utime(folder / "evaluation" / "metrics.json", (0, 0))
+    facts = run_facts.facts_of_run(folder)
+    assert run_facts.TEACHER not in facts
+    assert run_facts.GRADES not in facts
+    assert facts["arch"] == "cnn"
+    assert run_facts.facts_of_run(tmp_path / "nothing") == {}
+
+
+def test_damaged_files_around_a_network_are_no_facts(tmp_path):
+    (tmp_path / "config.json").write_text("[1]")
+    (tmp_path / "metrics.json").write_text("{")
+    assert run_facts.facts_of_run(tmp_path) == {}
+
+
+def test_weaknesses_are_counted_on_what_the_network_plays():
+    """One that takes every win and stops every threat, found by the rules, has none; one that plays left has some."""
+
+    def winner(boards):
+        return {"move": np.array([tactical_column(board) for board in boards])}
+
+    def lefty(boards):
+        return {"move": (boards[:, 0] == 0).argmax(1)}
+
+    perfect, weak = weaknesses.measure(winner, games=20), weaknesses.measure(lefty, games=20)
+    assert perfect.wins.asked == perfect.wins.found == weak.wins.asked > 10
+    assert perfect.blocks.asked == perfect.blocks.found == weak.blocks.asked > 10
+    assert not perfect.wins.missed
+    assert weak.wins.found < weak.wins.asked
+    position, move = weak.wins.missed[0]
+    assert not rules.is_won(rules.play(position, move))
+    assert any(rules.is_won(rules.play(position, column)) for column in rules.legal_columns(position))
+    assert weak.mirrored.found < weak.mirrored.asked
+
+
+def tactical_column(board):
+    position = rules.Position(*(int(bits) for bits in encoding.bitboards(board)))
+    legal = rules.legal_columns(position)
+    swapped = rules.Position(position.opponent, position.mask)
+    for side in (position, swapped):
+        for column in legal:
+            if rules.is_won(rules.play(side, column)):
+                return column
+    return legal[0]
+
+
+def test_a_network_that_holds_code_is_refused(tmp_path, capsys):
+    planes = keras.Input((6, 7, 2))
+    logits = keras.layers.Lambda(lambda x: x[:, 0, :, 0], output_shape=(7,))(planes)
+    keras.Model(planes, {"logits": logits}).save(tmp_path / "code.keras")
+    assert export.main([str(tmp_path / "code.keras")]) == 1
+    error = capsys.readouterr().err
+    assert "code.keras: not a readable Keras model" in error
+    assert error.count("\n") == 1
+
+
+def test_a_missing_extra_is_one_line_and_exit_1_before_anything_is_written(exported, capsys, monkeypatch):
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "onnx" else find(name))
+    card = (exported / "saved_model" / "README.md").stat()
+    assert export.main([str(exported), "--formats", "savedmodel,onnx"]) == 1
+    error = capsys.readouterr().err
+    assert error == (f"distill export: the format onnx needs onnx; to install it: {provenance.install_line('onnx')}\n")
+    assert (exported / "saved_model" / "README.md").stat() == card
+
+
+def test_a_format_that_fails_leaves_the_old_files(core, tmp_path, monkeypatch):
+    old = tmp_path / "saved_model"
+    old.mkdir()
+    (old / publish.SUMS).touch()
+
+    def fail(*_):
+        raise UserError("ONNX: the written file differs")
+
+    monkeypatch.setattr(saved, "write", lambda _core, folder: folder.mkdir(parents=True))
+    monkeypatch.setattr(comparison, "compare", lambda *_: 0.0)
+    monkeypatch.setattr(formats, "write", fail)
+    with pytest.raises(UserError, match="ONNX"):
+        publish.publish(core, tmp_path, {}, ["onnx"])
+    assert (old / publish.SUMS).exists()
+    assert [p.name for p in tmp_path.iterdir()] == ["saved_model"]
+
+
+def test_half_of_the_checked_boards_have_a_full_column():
+    boards = publish.check_boards()
+    assert boards.shape == (256, 6, 7)
+    assert (boards[:, 0] != 0).any(axis=1).sum() == 128
+    assert len(np.unique(boards.reshape(256, -1), axis=0)) > 240
+
+
+@pytest.mark.parametrize("output", ["logits", "policy", "value", "move"])
+def test_a_saved_model_that_differs_is_refused_and_the_old_one_stays(core, tmp_path, monkeypatch, output):
+    old = tmp_path / "saved_model"
+    old.mkdir()
+    (old / publish.SUMS).touch()
+    honest = saved.predict_with(core)(publish.check_boards())
+    altered = {**honest, output: honest[output].copy()}
+    altered[output].flat[-1] += 1 if output == "move" else 2e-5 if output != "logits" else 200
+    monkeypatch.setattr(comparison, "outputs_in_clean_process", lambda *_: altered)
+    monkeypatch.setattr(saved, "write", lambda _core, folder: folder.mkdir(parents=True))
+    with pytest.raises(UserError, match=rf"differs from the network \(.*{output}"):
+        publish.publish(core, tmp_path, {})
+    assert (old / publish.SUMS).exists()
+    assert [p.name for p in tmp_path.iterdir()] == ["saved_model"]
+
+
+def test_a_saved_model_that_does_not_load_alone_is_refused(core, tmp_path, monkeypatch):
+    monkeypatch.setattr(saved, "write", lambda _core, folder: folder.mkdir(parents=True))
+    with pytest.raises(UserError, match="does not work without the project"):
+        publish.publish(core, tmp_path, {})
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_network_that_ships_is_found_by_its_name_and_never_exported_into(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert export.main(["column"]) == 1
+    error = capsys.readouterr().err
+    assert error == "distill export: column ships with distill and stays as it is; --out says where its export goes\n"
+    assert export.main(["reference/mk4", "--out", "here"]) == 1
+    assert "no such path, and no network of that name; networks by name are reference/cnn" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+    assert export.main(["column", "--out", "here"]) == 0
+    assert (tmp_path / "here" / "saved_model" / "1" / "saved_model.pb").is_file()
+
+
+def test_a_missing_model_is_one_line_and_exit_1(tmp_path, capsys):
+    assert export.main([str(tmp_path / "none.keras")]) == 1
+    error = capsys.readouterr().err
+    assert "none.keras: no such path, and no network of that name" in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ([], "needs a model"),
+        (["a", "b", "--out", "c"], "--out c must be left out where several models are given"),
+        (["a", "b", "--web", "c"], "--web c must be left out where several models are given"),
+        (["a", "--web", "c", "--out", "d"], "--out d must be left out beside --web"),
+        (["a", "--formats", "onyx"], "--formats onyx must be of savedmodel, litert, onnx"),
+        (["a", "--formats", ""], "--formats  must be of savedmodel"),
+    ],
+)
+def test_a_wrong_command_line_exits_with_2(capsys, arguments, complaint):
+    assert export.main(arguments) == 2
+    assert complaint in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "others"),
+    [
+        ("savedmodel", ()),
+        ("onnx", ("onnx",)),
+        ("onnx,litert,onnx", ("litert", "onnx")),
+        ("savedmodel,litert", ("litert",)),
+    ],
+)
+def test_formats_are_named_with_commas(text, others):
+    assert export.ExportConfig(models=("a",), formats=text).others == others

@@ -1,0 +1,155 @@
+"""The command `distill.prepare`: what it prints, and how it refuses.
+
+- it reports every count and ends with the folder and the number of boards; a second run does nothing
+- where games are missing, what the message advises can be done as it stands
+- wrong flag values exit with 2, data that cannot be used with 1; one line, and nothing is changed
+"""
+
+import shlex
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from helpers import make_games, write_games
+
+import distill
+from distill import generate, prepare, train
+from distill.base import cli, provenance
+from distill.rows import games, schema
+
+CHECKOUT = Path(distill.__file__).parents[1]
+
+
+@pytest.fixture
+def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working directory with games in the default folder."""
+    monkeypatch.setattr(provenance, "shipped", lambda _: None)
+    monkeypatch.chdir(tmp_path)
+    write_games(tmp_path / "data" / "games", make_games(40, seed=1))
+    return tmp_path
+
+
+def test_the_defaults_prepare_and_a_second_run_does_nothing(
+    workplace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert prepare.main([]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    (folder,) = (path for path in Path("data/prepared").iterdir() if not path.name.startswith("."))
+    manifest = schema.read_manifest(folder)
+    boards = manifest["counts"]["boards"]
+    assert lines[-1] == (
+        f"{folder}: prepared; {boards['training']:,} training and {boards['validation']:,} validation boards"
+    )
+    assert manifest["identity"]["validation_fraction"] == 0.15
+    assert lines[1].split() == ["games", *(str(count) for count in manifest["counts"]["games"].values())]
+    assert prepare.main([]) == 0
+    again = capsys.readouterr().out.splitlines()
+    assert prepare.main(["--config", str(folder / "config.json")]) == 0
+    assert "prepared before, nothing to do" in capsys.readouterr().out
+    assert again[:-1] == lines[:-1]
+    assert "prepared before, nothing to do" in again[-1]
+
+
+def test_several_folders_and_an_exclusion_are_reported(workplace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_games(workplace / "more", make_games(20, seed=2), identity={"seed": 2})
+    arguments = ["--data", "data/games", "more", "--exclude", "more/shard-00000.parquet", "--out", "out"]
+    assert prepare.main(arguments) == 0
+    output = capsys.readouterr().out
+    assert "excluded by more/shard-00000.parquet: " in output
+    assert "redundancy: " in output
+    assert "removed from validation" in output
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--validation-fraction", "1"],
+        ["--validation-fraction", "-0.1"],
+        ["--validation-fraction", "some"],
+        ["--memory-gib", "0"],
+        ["--threads", "0"],
+        ["--data"],
+        ["--unknown"],
+    ],
+)
+def test_a_wrong_flag_value_exits_with_2_and_changes_nothing(
+    workplace: Path, capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    assert prepare.main(arguments) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("distill prepare: ")
+    assert error.count("\n") == 1
+    assert arguments[0] in error
+    assert not Path("data/prepared").exists()
+
+
+@pytest.mark.parametrize("arguments", [["--data", "nowhere"], ["--exclude", "nowhere"], ["--data", "."]])
+def test_a_folder_that_cannot_be_used_exits_with_1_and_changes_nothing(
+    workplace: Path, capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    assert prepare.main(arguments) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("distill prepare: ")
+    assert error.count("\n") == 1
+    assert arguments[1] in error
+    assert not Path("data/prepared").exists()
+
+
+def test_a_truncated_shard_exits_with_1_and_changes_nothing(
+    workplace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shard = workplace / "data" / "games" / "shard-00002.parquet"
+    shard.write_bytes(shard.read_bytes()[:-1])
+    assert prepare.main([]) == 1
+    said, error = capsys.readouterr().err.splitlines()
+    assert "data/benchmark are not here" in said
+    assert error.startswith("distill prepare: data/games/shard-00002.parquet: not a readable Parquet file")
+    assert not Path("data/prepared").exists()
+
+
+@pytest.mark.parametrize("command", [prepare, train])
+@pytest.mark.parametrize(
+    ("place", "flags", "where", "made"),
+    [
+        (None, [], "data/games", "--out data/games"),
+        (None, ["--preset", "smoke"], "data/smoke/games", "--preset smoke"),
+        (CHECKOUT, ["--data", "my games"], "my games", "--out 'my games'"),
+    ],
+)
+def test_a_missing_folder_names_the_command_that_makes_games_and_the_shipped_ones(
+    command: ModuleType,
+    place: Path | None,
+    flags: list[str],
+    where: str,
+    made: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """In a checkout, from its top and from elsewhere (None); what is advised can then be done."""
+    monkeypatch.chdir(place or tmp_path)
+    stage = command.__name__.removeprefix("distill.")
+    shipped = Path("data/reference/games-20000") if place else CHECKOUT / "data/reference/games-20000"
+    advised = f"--data {shlex.quote(str(shipped))}"
+    assert command.main([*flags, "--out", str(tmp_path / "out")]) == 1
+    assert capsys.readouterr().err == (
+        f"distill {stage}: {where}: no such folder; make games with: python -m distill.generate {made}, "
+        f"or take the shipped ones: {advised}\n"
+    )
+    assert not (tmp_path / "out").exists()
+    assert cli.parse(generate.GenerateConfig, shlex.split(made), generate.PRESETS).out == where
+    config = {prepare: prepare.PrepareConfig, train: train.TrainConfig}[command]
+    (run,) = games.open_runs(cli.parse(config, shlex.split(advised)).data)
+    assert run.games == 20_000
+
+
+def test_without_shipped_games_only_the_command_is_named(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As in an installed package, which has the validation set: that is nothing to learn from."""
+    (workplace / "data/reference/validation").mkdir(parents=True)
+    monkeypatch.setattr(provenance, "shipped", lambda name: place if (place := workplace / name).is_dir() else None)
+    assert prepare.main(["--data", "nowhere"]) == 1
+    assert capsys.readouterr().err == (
+        "distill prepare: nowhere: no such folder; make games with: python -m distill.generate --out nowhere\n"
+    )

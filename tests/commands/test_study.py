@@ -1,0 +1,270 @@
+"""The study. Properties:
+
+- the shipped recipe asks only for flags that `generate` and `train` have, and changes one thing a run;
+- a recipe with an unknown run, data set or key is refused with one line;
+- data sets take over the shards of a longer or shorter run of the same settings and search only what is missing;
+- what is finished is not trained again, a run without games is left out, a failed one is named, a locked one skipped;
+- differences are paired by seed and board; grades are kept until the network or the boards change;
+- the page, the table and the pictures hold every finished run.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from distill import generate, study, train
+from distill.base import cli, folders
+from distill.base.errors import Interrupted
+from distill.judge import grading, study_recipe
+from distill.judge import study as verdict
+from distill.players import players
+from distill.tables import benchmark
+from tests.helpers import make_games, write_games
+
+SHIPPED = Path(__file__).parents[2] / "pipelines" / "study.toml"
+SMOKE = SHIPPED.with_stem("study-smoke")
+
+SMALL = """
+title = "A small study"
+about = "Two changes."
+players = ["random"]
+learning_curve = ["few", "baseline"]
+targets = ["vote", "baseline"]
+[tier.1]
+train = "--steps 20"
+seeds = [0, 1]
+[data.games]
+folder = "games"
+[data.few]
+folder = "few"
+[data.absent]
+folder = "absent"
+[runs.baseline]
+change = "nothing"
+data = "games"
+[runs.few]
+change = "few games"
+data = "few"
+against = "baseline"
+[runs.vote]
+change = "votes"
+data = "games"
+train = "--target vote"
+against = "baseline"
+confounded = "nothing known"
+[runs.lost]
+change = "other games"
+data = "absent"
+against = "baseline"
+"""
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A folder with a small recipe and games, in which commands are noted instead of run and leave a run's files."""
+    monkeypatch.chdir(tmp_path)
+    Path("study.toml").write_text(SMALL)
+    write_games(Path("games"), make_games(20, seed=1))
+    write_games(Path("few"), make_games(4, seed=1), identity={"settings": {"few": True}})
+    calls: list[list[str]] = []
+
+    def command(stage, flags, *_):
+        calls.append([stage, *flags])
+        out = Path(flags[flags.index("--out") + 1])
+        out.mkdir(parents=True, exist_ok=True)
+        (out / "best.keras").write_text(shlex.join(flags))
+        metrics = {"parameters": 7, "training_boards": 100, "epochs": 2, "steps": 20, "agreement_all": 0.5}
+        (out / "metrics.json").write_text(json.dumps(metrics))
+        return 0
+
+    made: list[str] = []
+
+    def make(word, workers=1):
+        """Networks that learned votes play tactically, the others at random."""
+        made.append(word)
+        return players.RandomPlayer(name=word, tactical="vote" in word)
+
+    monkeypatch.setattr(study, "_command", command)
+    monkeypatch.setattr(study.players, "make", make)
+    return calls, made
+
+
+def run(*flags: str) -> int:
+    return study.main(["--recipe", "study.toml", "--page", "page/study.md", "--boards", "10", *flags])
+
+
+@pytest.mark.parametrize(("path", "batch_size"), [(SHIPPED, 256), (SMOKE, 32)])
+def test_a_shipped_recipe_asks_for_flags_that_exist(path, batch_size):
+    recipe = study_recipe.read(path)
+    for data in recipe.data.values():
+        if data.generate is not None:
+            words = [*shlex.split(data.generate), "--games", str(data.games)]
+            assert cli.parse(generate.GenerateConfig, words, generate.PRESETS).games == data.games
+    for tier in recipe.tier.values():
+        for each in recipe.runs.values():
+            words = ["--seed", "0", *shlex.split(tier.train), *shlex.split(each.train)]
+            assert cli.parse(train.TrainConfig, words, train.PRESETS).batch_size == batch_size
+
+
+def test_every_run_of_the_shipped_recipe_differs_from_what_it_is_compared_with_by_its_data_or_its_flags():
+    recipe = study_recipe.read(SHIPPED)
+    assert [name for name, each in recipe.runs.items() if not each.against] == ["baseline"]
+    for name, each in recipe.runs.items():
+        if each.against:
+            other = recipe.runs[each.against]
+            assert (each.data != other.data) + (each.train != other.train) == 1, name
+
+
+def test_cheap_labels_cost_as_many_simulations_as_the_run_they_are_compared_with():
+    recipe = study_recipe.read(SHIPPED)
+
+    def simulations(name: str) -> int:
+        data = recipe.data[recipe.runs[name].data]
+        settings = cli.parse(generate.GenerateConfig, shlex.split(data.generate or ""))
+        return data.games * settings.simulations * settings.votes
+
+    assert simulations("cheap-labels") == simulations("one-vote") == simulations("games-1000")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('against = "baseline"', 'against = "bassline"', "no run bassline; there are baseline, few"),
+        ('data = "few"', 'data = "fewer"', "no data fewer; there are games, few"),
+        ('targets = ["vote"', 'targets = ["votes"', "no run votes"),
+        ('change = "votes"', 'changed = "votes"', "not a recipe (TypeError"),
+        ("title =", "title", "not a recipe (TOMLDecodeError"),
+    ],
+)
+def test_a_recipe_that_cannot_be_is_named(here, capsys, old, new, message):
+    Path("study.toml").write_text(SMALL.replace(old, new))
+    assert run() == 1
+    error = capsys.readouterr().err
+    assert "study.toml" in error
+    assert message in error
+
+
+@pytest.mark.parametrize(("flags", "code"), [(["--do", "cook"], 2), (["--runs", "lots"], 1), (["--tier", "9"], 1)])
+def test_a_wrong_step_run_or_tier_is_named(here, capsys, flags, code):
+    assert run(*flags) == code
+    assert flags[1] in capsys.readouterr().err
+
+
+def test_a_whole_study_leaves_page_table_and_pictures_and_is_not_repeated(here, capsys):
+    calls, made = here
+    assert run() == 0
+    assert [call[0] for call in calls] == ["train"] * 6
+    assert calls[5] == shlex.split(
+        "train --seed 1 --steps 20 --target vote --data games --out models/study/tier1/vote-seed1"
+    )
+    said = capsys.readouterr()
+    assert "lost left out: absent holds no finished games" in said.err
+    assert "3 of 4 runs" in said.out
+    text = Path("page/study.md").read_text()
+    for name in ("study-differences.png", "study-learning-curve.png", "study-targets.png"):
+        assert f"({name})" in text
+        assert (Path("page") / name).read_bytes().startswith(b"\x89PNG")
+    assert "**lost** (not run in this tier)" in text
+    assert "*Confounded:* nothing known" in text
+    assert "| random" in text
+    table = pd.read_csv("page/study.csv").set_index("run")
+    assert list(table.index) == ["baseline", "few", "vote"]
+    assert table.loc["few", "games"] == 4
+    gap = table.loc["vote", "exact"] - table.loc["baseline", "exact"]
+    assert gap > 0, "tactical play is better than random play"
+    assert table.loc["vote", "exact_difference"] == pytest.approx(gap, abs=2e-5)
+    assert table.loc["few", "exact_difference"] == 0, "the same player on the same boards with the same seeds"
+
+    calls.clear()
+    made.clear()
+    assert run() == 0
+    assert calls == []
+    assert made == [], "grades are kept"
+
+
+def test_grades_are_made_again_for_another_network(here):
+    _, made = here
+    assert run("--runs", "baseline") == 0
+    made.clear()
+    Path("models/study/tier1/baseline-seed1/best.keras").write_text("another")
+    assert run("--do", "report") == 0
+    assert made == ["models/study/tier1/baseline-seed1"]
+
+
+def test_a_run_with_other_flags_than_it_was_finished_with_goes_to_train_which_knows(here):
+    calls, _ = here
+    assert run("--do", "train", "--runs", "vote") == 0
+    Path("study.toml").write_text(SMALL.replace("--steps 20", "--steps 30"))
+    calls.clear()
+    assert run("--do", "train", "--runs", "vote") == 0
+    assert len(calls) == 2
+
+
+def test_a_failed_run_is_named_and_the_others_go_on(here, monkeypatch, capsys):
+    command = study._command
+    monkeypatch.setattr(
+        study, "_command", lambda stage, flags, *fds: 1 if "vote" in flags else command(stage, flags, *fds)
+    )
+    assert run() == 1
+    assert "failed, as said above: vote (seed 0), vote (seed 1)" in capsys.readouterr().err
+    assert "| few" in Path("page/study.md").read_text()
+
+
+def test_a_run_that_another_process_trains_is_left_out(here, capsys):
+    folder = Path("models/study/tier1/few-seed0")
+    with folders.locked(folder):
+        assert run("--do", "train", "--runs", "few") == 0
+    said = capsys.readouterr()
+    assert f"few left out: another process trains in {folder}" in said.err
+    assert "left out: few (seed 0)" in said.out
+
+
+def test_shards_of_the_same_run_are_taken_over_as_far_as_they_are_wanted_and_whole(tmp_path):
+    source, shorter, longer = (tmp_path / name for name in ("source", "shorter", "longer"))
+    write_games(source, make_games(25, seed=3), shard_games=10)
+    study._take_over_shards(source, shorter, 15)
+    study._take_over_shards(source, longer, 40)
+    assert sorted(p.name for p in shorter.iterdir()) == ["shard-00000.parquet"]
+    assert sorted(p.name for p in longer.iterdir()) == [f"shard-0000{n}.parquet" for n in range(3)]
+    assert (longer / "shard-00001.parquet").read_bytes() == (source / "shard-00001.parquet").read_bytes()
+    study._take_over_shards(tmp_path / "nowhere", shorter, 15)
+
+
+def test_an_interrupted_command_is_interrupted_too(monkeypatch):
+    sent = []
+
+    class Child:
+        def __init__(self, *_, **__):
+            self.waits = iter([Interrupted(15), 143])
+
+        def wait(self):
+            answer = next(self.waits)
+            if isinstance(answer, BaseException):
+                raise answer
+            return answer
+
+        def terminate(self):
+            sent.append("terminate")
+
+    monkeypatch.setattr(study.subprocess, "Popen", Child)
+    with pytest.raises(Interrupted):
+        study._command("train", [])
+    assert sent == ["terminate"]
+
+
+def test_a_difference_is_the_mean_over_boards_of_what_both_did_there():
+    boards = grading.sample(benchmark.read(half="dev"), 4, 0, ["midgame"])
+    right, wrong = np.ones((2, 4)), np.zeros((2, 4))
+    half = np.stack([np.ones(4), np.zeros(4)])
+    one, other = verdict.Grades(exact=right, keeps=right), verdict.Grades(exact=half, keeps=right)
+    found = verdict.gaps(boards, one, other)
+    assert (found["exact"].mean, found["exact"].low, found["exact"].units) == (0.5, 0.5, 4)
+    assert found["class"].mean == 0
+    both_seeds = verdict.mean([one, verdict.Grades(exact=wrong, keeps=wrong)])
+    assert verdict.shares(boards, both_seeds)["exact"].mean == 0.5

@@ -1,0 +1,459 @@
+"""Training. Properties:
+
+- targets are visit shares or the vote, value targets the stated mixture; losses agree with Keras' own;
+- a rule that can be seen on the board is learned; the legal mask is part of the loss;
+- same seed, same weights to the last bit; another seed, other weights;
+- a run killed at any point goes on from its last finished epoch to the weights of an uninterrupted one; a damaged
+  checkpoint is named, half a file is never used;
+- `minutes` plans fewer steps and keeps the weights; the cosine ends at zero; a plateau halves the rate and stops;
+- a loss that is no number ends the run with one line, and the last finished epoch stays;
+- the command leaves every file it promises, says so when it is finished already, refuses other settings with the
+  difference, begins anew with --restart, and names what is wrong with flags and data.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import keras
+import numpy as np
+import pytest
+
+from distill import nets, train
+from distill.base import provenance
+from distill.base.errors import UserError
+from distill.game import rules
+from distill.learn import checkpoint, training
+from distill.learn.recipe import Recipe
+from distill.learn.run_folder import LAST
+from distill.nets import saved
+from distill.nets.finding import BEST
+from distill.ship import publish
+from distill.tables import tables
+from tests.helpers import make_games, write_games
+
+TINY = Recipe(epochs=2, batch_size=32, seed=7)
+
+
+def stacked_lowest(examples: tables.Examples) -> tables.Examples:
+    """The same boards, every search sure of the column with the fewest stones, the lower of several."""
+    stones = np.stack(
+        [np.bitwise_count(examples.mask & np.uint64(rules.column_bits(column))) for column in range(7)], axis=1
+    )
+    label = stones.argmin(axis=1).astype(np.int8)
+    return dataclasses.replace(examples, visits=np.eye(7, dtype=np.int64)[label] * 100, label=label)
+
+
+@pytest.fixture(scope="module")
+def games(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("games")
+    write_games(folder, make_games(40, seed=1))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def splits(games, tmp_path_factory):
+    """Training and validation tables of random games."""
+    folder = tables.prepare([games], tmp_path_factory.mktemp("prepared"), validation_fraction=0.3, threads=1).folder
+    return tables.load(folder, tables.TRAINING), tables.load(folder, tables.VALIDATION)
+
+
+def fitted(folder, splits, recipe=TINY, arch="cnn"):
+    """The variables after training this arch (the CNN has dropout and batch norm), and where the run got to."""
+    folder.mkdir(exist_ok=True)
+    training.make_repeatable(recipe.seed)
+    core = nets.build(arch)
+    state = training.fit(core, *splits, recipe, folder)
+    return [keras.ops.convert_to_numpy(v) for v in core.variables], state
+
+
+def same(first, second) -> bool:
+    return all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
+
+
+def a_batch(count=(1, 1)) -> tables.Batch:
+    return tables.Batch(
+        boards=np.zeros((2, 6, 7), np.int8),
+        visits=np.array([[0, 0, 1, 3, 0, 0, 0], [5, 0, 0, 0, 0, 0, 5]], np.float32),
+        label=np.array([2, 6], np.int32),
+        value=np.array([0.5, -1], np.float32),
+        outcome=np.array([1, 0], np.float32),
+        count=np.array(count, np.float32),
+    )
+
+
+def test_the_policy_target_is_the_share_of_visits_or_the_vote():
+    visits = training.targets(a_batch(), Recipe(target="visits"), with_value=False)
+    assert visits["logits"].tolist() == [[0, 0, 0.25, 0.75, 0, 0, 0], [0.5, 0, 0, 0, 0, 0, 0.5]]
+    vote = training.targets(a_batch(), Recipe(target="vote"), with_value=False)
+    assert vote["logits"].tolist() == [[0, 0, 1, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0, 1]]
+    blend = training.targets(a_batch(), Recipe(target="blend"), with_value=False)
+    assert blend["logits"].tolist() == [[0, 0, 0.625, 0.375, 0, 0, 0], [0.25, 0, 0, 0, 0, 0, 0.75]]
+
+
+@pytest.mark.parametrize(
+    ("value_target", "expected"),
+    [("value", [0.5, -1]), ("outcome", [1, 0]), ("blend", [0.875, -0.25]), ("auto", [0.875, -0.25])],
+)
+def test_the_value_target_is_the_root_value_the_outcome_or_their_blend(value_target, expected):
+    recipe = Recipe(value_target=value_target, value_blend=0.25)
+    assert training.targets(a_batch(), recipe, with_value=True)["value"].tolist() == expected
+
+
+@pytest.mark.parametrize(("kind", "expected"), [("equal", [1, 1, 1]), ("root", [1, 2, 3]), ("count", [1, 4, 9])])
+def test_a_board_met_often_weighs_as_much_as_asked_for(kind, expected):
+    assert training.weights(np.array([1, 4, 9]), Recipe(count_weights=kind)).tolist() == expected
+
+
+@pytest.mark.parametrize("arch", ["cnn", "resnet"])
+def test_the_evaluated_loss_is_the_loss_keras_trains_on(arch, splits):
+    recipe = Recipe(value_weight=0.7)
+    model = training.compiled(nets.build(arch), recipe)
+    few = tables.Examples(**{f.name: getattr(splits[1], f.name)[:50] for f in dataclasses.fields(tables.Examples)})
+    batch = next(tables.in_order(few, 50))
+    with_value = arch == "resnet"
+    expected = model.test_on_batch(batch.boards, training.targets(batch, recipe, with_value), return_dict=True)
+    measured = training.evaluate(model, few, recipe)
+    assert measured["loss"] == pytest.approx(float(expected["loss"]), rel=1e-5)
+    assert ("value_error" in measured) == with_value
+
+
+def test_a_rule_that_can_be_seen_on_the_board_is_learned(splits, tmp_path):
+    tables_of_rule = tuple(stacked_lowest(examples) for examples in splits)
+    _, state = fitted(tmp_path, tables_of_rule, dataclasses.replace(TINY, epochs=6), arch="column")
+    first, last = state.history[0], state.history[-1]
+    assert last["validation_agreement"] > 0.5  # a constant column gets 0.2
+    assert last["validation_loss"] < first["validation_loss"]
+    assert last["training_loss"] < 1.2
+
+
+def test_counts_weigh_in_the_training_loss(splits):
+    model = training.compiled(nets.build("column"), TINY)
+    losses = []
+    for count in [(1, 1), (3, 1), (1, 3)]:
+        batch = dataclasses.replace(a_batch(count), boards=np.stack([np.zeros((6, 7)), np.eye(6, 7)]).astype(np.int8))
+        wanted = training.targets(batch, TINY, False)
+        weight = training.weights(batch.count, Recipe(count_weights="count"))
+        losses.append(float(model.test_on_batch(batch.boards, wanted, {"logits": weight}, return_dict=True)["loss"]))
+    both, first_thrice, second_thrice = losses
+    assert first_thrice + second_thrice == pytest.approx(4 * both, rel=1e-5)
+    assert first_thrice != pytest.approx(second_thrice, rel=1e-3)
+
+
+def test_the_cosine_rises_falls_and_ends_at_zero():
+    recipe, state = Recipe(lr=0.1), training.State(planned_steps=1000)
+    rates = []
+    for state.step in range(1000):
+        rates.append(training.learning_rate(recipe, state))
+    assert rates[0] < 0.003
+    assert 40 <= int(np.argmax(rates)) <= 60
+    assert max(rates) == pytest.approx(0.1, rel=0.02)
+    assert rates[500] == pytest.approx(0.05, rel=0.01)
+    assert rates[-1] < 1e-5
+
+
+def test_a_plateau_halves_the_rate_and_stops_at_last(splits, tmp_path, monkeypatch):
+    losses = iter([5.0, 4.0, *[4.5] * 20])
+    monkeypatch.setattr(training, "evaluate", lambda *_: {"loss": next(losses), "agreement": 0.0})
+    recipe = dataclasses.replace(TINY, schedule="plateau", epochs=30, batch_size=256)
+    _, state = fitted(tmp_path, splits, recipe, arch="column")
+    assert state.stopped_early
+    assert (state.epoch, state.best_epoch) == (10, 2)
+    rates = [epoch["learning_rate"] / recipe.lr for epoch in state.history]
+    assert rates == [1, 1, 1, 1, 1, 0.5, 0.5, 0.5, 0.25, 0.25]
+
+
+def test_one_seed_gives_the_same_weights_to_the_last_bit(splits, tmp_path):
+    recipe = dataclasses.replace(TINY, epochs=1)
+    first, _ = fitted(tmp_path / "a", splits, recipe)
+    again, _ = fitted(tmp_path / "b", splits, recipe)
+    other, _ = fitted(tmp_path / "c", splits, dataclasses.replace(recipe, seed=8))
+    assert same(first, again)
+    assert not same(first, other)
+
+
+class Killed(BaseException):
+    pass
+
+
+def raising(function, on_call: int):
+    """`function`, but its call of this number is the process's last."""
+    calls = iter(range(1, 1_000_000))
+
+    def called(*arguments):
+        if next(calls) == on_call:
+            raise Killed
+        return function(*arguments)
+
+    return called
+
+
+@pytest.mark.parametrize("moment", ["in the second epoch", "before its checkpoint"])
+def test_an_interrupted_run_ends_with_the_weights_of_an_uninterrupted_one(moment, splits, tmp_path, monkeypatch):
+    recipe = dataclasses.replace(TINY, epochs=3)
+    expected, state = fitted(tmp_path / "whole", splits, recipe)
+    with monkeypatch.context() as patch:
+        if moment == "in the second epoch":
+            patch.setattr(training, "train_step", raising(training.train_step, state.planned_steps // 3 + 2))
+        else:
+            patch.setattr(checkpoint, "save", raising(checkpoint.save, 2))
+        with pytest.raises(Killed):
+            fitted(tmp_path / "cut", splits, recipe)
+    stored = checkpoint.load(tmp_path / "cut")
+    assert stored is not None
+    assert stored[1]["epoch"] == 1
+
+    resumed, resumed_state = fitted(tmp_path / "cut", splits, recipe)
+    assert same(expected, resumed)
+    losses = [[epoch["validation_loss"] for epoch in run.history] for run in (state, resumed_state)]
+    assert losses[0] == losses[1]
+    best = [saved.load_core(tmp_path / run / BEST).get_weights() for run in ("whole", "cut")]
+    assert same(*best)
+
+
+def test_arithmetic_in_bfloat16_leaves_a_network_of_float32(splits, tmp_path):
+    recipe = dataclasses.replace(TINY, precision="bfloat16", epochs=1)
+    variables, state = fitted(tmp_path / "bfloat16", splits, recipe, "column")
+    plain_recipe = dataclasses.replace(recipe, precision="float32")
+    plain, plain_state = fitted(tmp_path / "float32", splits, plain_recipe, "column")
+    assert {v.dtype for v in variables} == {np.dtype("float32")}
+    assert not same(variables, plain), "the steps were calculated otherwise"
+    assert state.best_loss == pytest.approx(plain_state.best_loss, abs=0.05), "8 bits of mantissa, few steps"
+    best = saved.load_core(tmp_path / "bfloat16" / BEST)
+    assert {layer.compute_dtype for layer in best.layers if layer.weights} == {"float32"}
+    assert same([keras.ops.convert_to_numpy(v) for v in best.variables], variables)
+
+
+def test_a_checkpoint_holds_the_random_state_of_dropout(splits):
+    training.make_repeatable(1)
+    model = training.compiled(nets.build("transformer"), TINY)
+    batch = a_batch()
+    before = checkpoint.snapshot(model)
+    wanted = training.targets(batch, TINY, False)
+    model.train_on_batch(batch.boards, wanted)
+    once = checkpoint.snapshot(model)
+    checkpoint.restore(model, before)
+    assert same(before, checkpoint.snapshot(model))
+    model.train_on_batch(batch.boards, wanted)
+    assert same(once, checkpoint.snapshot(model))
+
+
+def test_half_a_checkpoint_is_never_used_and_a_damaged_one_is_named(splits, tmp_path):
+    (tmp_path / f".{checkpoint.FILE}.killed").write_bytes(b"half")
+    assert checkpoint.load(tmp_path) is None
+    (tmp_path / checkpoint.FILE).write_bytes(b"PK half")
+    with pytest.raises(UserError, match=r"checkpoint\.npz: damaged"):
+        fitted(tmp_path, splits)
+
+
+def test_few_minutes_plan_few_steps_and_leave_the_weights_alone(splits):
+    training.make_repeatable(1)
+    model = training.compiled(nets.build("cnn"), TINY)
+    before = checkpoint.snapshot(model)
+    all_steps = training._plan(model, splits[0], TINY)
+    assert all_steps == 2 * (len(splits[0]) // 32)
+    assert training._plan(model, splits[0], dataclasses.replace(TINY, minutes=1e6)) == all_steps
+    assert training._plan(model, splits[0], dataclasses.replace(TINY, minutes=1e-6)) == 1
+    assert same(before, checkpoint.snapshot(model))
+
+
+def test_steps_rule_in_place_of_epochs_down_to_the_last_one(splits, tmp_path):
+    _, state = fitted(tmp_path, splits, dataclasses.replace(TINY, epochs=1, steps=30), arch="column")
+    a_pass = len(splits[0]) // TINY.batch_size
+    assert state.step == state.planned_steps == 30
+    assert state.epoch == -(-30 // a_pass) > 1, "more passes than epochs says, the last one cut short"
+
+
+def test_a_run_of_few_minutes_ends_where_it_was_planned(splits, tmp_path):
+    _, state = fitted(tmp_path, splits, dataclasses.replace(TINY, minutes=1e-6), arch="column")
+    assert (state.step, state.epoch) == (1, 1)
+
+
+def test_a_loss_that_is_no_number_ends_the_run_with_one_line(splits, tmp_path):
+    with pytest.raises(UserError, match="not a number in epoch 1") as caught:
+        fitted(tmp_path, splits, dataclasses.replace(TINY, lr=1e30), arch="column")
+    assert "\n" not in str(caught.value)
+    assert "--lr than 1e+30" in str(caught.value)
+
+
+# The command
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _nothing_is_shipped():
+    """Agreement is measured on the run's own games, whatever this checkout ships."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(provenance, "shipped", lambda _name: None)
+        yield
+
+
+@pytest.fixture(scope="module")
+def run_folder(games, tmp_path_factory):
+    """A finished run of `distill train`."""
+    out = tmp_path_factory.mktemp("models") / "column"
+    assert train.main(arguments(games, out)) == 0
+    return out
+
+
+def arguments(games, out, *more: str) -> list[str]:
+    given = ["--preset", "smoke", "--arch", "column", "--data", str(games), "--out", str(out)]
+    return [*given, "--prepared", str(out.parent / "prepared"), "--value-target", "blend", "--exclude", *more]
+
+
+def test_a_run_leaves_every_file_it_promises(run_folder):
+    assert sorted(p.name for p in run_folder.iterdir()) == [
+        ".lock",
+        "best.keras",
+        "checkpoint.npz",
+        "config.json",
+        "curves.png",
+        "history.csv",
+        "last.keras",
+        "metrics.json",
+        "run.json",
+        "saved_model",
+    ]
+    assert (run_folder / "curves.png").read_bytes().startswith(b"\x89PNG")
+    assert (run_folder / "history.csv").read_text().count("\n") == 3
+    outputs = saved.load(run_folder)(np.zeros((1, 6, 7), np.int8))
+    assert set(outputs) == {"logits", "policy", "move", "value"}
+
+
+def test_the_metrics_are_counted_on_the_rows_they_name(run_folder):
+    metrics = json.loads((run_folder / "metrics.json").read_text())
+    assert metrics["rows_all"] == sum(ply["rows_all"] for ply in metrics["by_ply"].values())
+    assert 0 < metrics["rows_unseen"] <= metrics["rows_all"]
+    hits = sum(ply["agreement_all"] * ply["rows_all"] for ply in metrics["by_ply"].values())
+    assert metrics["agreement_all"] == pytest.approx(hits / metrics["rows_all"])
+    card = (run_folder / "saved_model" / "README.md").read_text()
+    assert f"{metrics['agreement_all']:.1%} agrees with the teacher's label" in card
+
+
+def test_agreement_is_measured_on_the_shipped_rows_once_they_are_complete(games, tmp_path, monkeypatch):
+    monkeypatch.setattr(provenance, "shipped", lambda _name: tmp_path)
+    config = train.TrainConfig(data=(games,), validation_fraction=0.5)
+    shipped = tmp_path / "validation"
+    shipped.mkdir()
+    own_source, own = train._validation_rows(config)
+    write_games(shipped, make_games(3, seed=9))
+    source, rows = train._validation_rows(config)
+    assert (own_source, source) == ("validation games of the training data", "data/reference/validation")
+    assert len(rows) == len(make_games(3, seed=9))
+    assert len(own) > len(rows)
+
+
+def test_the_stored_config_repeats_the_run(run_folder, capsys):
+    given = ["--config", str(run_folder / "config.json")]
+    assert train.main(given) == 0
+    assert "finished before, nothing to do" in capsys.readouterr().out
+
+
+def test_other_settings_in_the_same_folder_are_refused_with_the_difference(run_folder, games, capsys):
+    before = (run_folder / "metrics.json").read_bytes()
+    assert train.main(arguments(games, run_folder, "--lr", "0.5")) == 1
+    error = capsys.readouterr().err
+    assert "lr: 0.002 → 0.5" in error
+    assert error.count("\n") == 1
+    assert (run_folder / "metrics.json").read_bytes() == before
+
+
+def quiet_by_itself() -> dict[str, str]:
+    """The variables of a user, who has set no level of TensorFlow's log lines."""
+    return {name: value for name, value in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"}
+
+
+def test_a_killed_run_goes_on_and_restart_begins_anew(games, tmp_path, monkeypatch):
+    """kill -9 once the first epoch is stored; the same command ends with the weights of an uninterrupted run."""
+    monkeypatch.setattr(publish, "publish", lambda *_: 0.0)  # in this process; other tests export
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    more = ("--arch", "cnn", "--epochs", "3")
+    assert train.main(arguments(games, whole, *more)) == 0
+    command = [sys.executable, "-m", "distill.train", *arguments(games, cut, *more)]
+    said = tmp_path / "stderr.txt"
+    with said.open("w") as file:
+        process = subprocess.Popen(command, stdout=file, stderr=file, env=quiet_by_itself())
+    deadline = time.monotonic() + 120
+    while not (cut / "checkpoint.npz").exists():
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    assert [line for line in said.read_text().splitlines() if not line.endswith(" left")] == []  # our progress alone
+    assert not (cut / "metrics.json").exists()
+    assert train.main(arguments(games, cut, *more)) == 0
+    expected, resumed = (saved.load_core(folder / LAST).get_weights() for folder in (whole, cut))
+    assert same(expected, resumed)
+    assert train.main(arguments(games, cut, *more, "--lr", "0.01", "--epochs", "1", "--restart")) == 0
+    assert not same(expected, saved.load_core(cut / LAST).get_weights())
+
+
+def test_a_run_goes_on_from_a_given_network(run_folder, games, tmp_path, capsys):
+    given = saved.load_core(run_folder / BEST).get_weights()
+    more = ("--steps", "1", "--no-export", "--init", str(run_folder))
+    assert train.main(arguments(games, tmp_path / "same", *more, "--lr", "1e-12")) == 0
+    begun = saved.load_core(tmp_path / "same" / LAST).get_weights()
+    assert all(np.allclose(a, b, atol=1e-8) for a, b in zip(given, begun, strict=True))
+    assert train.main(arguments(games, tmp_path / "same", *more[:-2], "--lr", "1e-12")) == 1
+    assert "init: " in capsys.readouterr().err
+    assert not same(given, nets.build("column", True).get_weights())
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--arch", "cnn"], "a column with a value head; --arch and --value-target must ask for the same"),
+        (["--value-target", "none"], "a column with a value head; --arch and --value-target must ask for the same"),
+        (
+            ["--init", "nowhere"],
+            "nowhere: no such path, and no network of that name; networks by name are ",
+        ),
+    ],
+)
+def test_another_kind_of_network_to_begin_with_is_refused(flags, message, run_folder, games, tmp_path, capsys):
+    assert train.main(arguments(games, tmp_path / "net", "--init", str(run_folder), *flags)) == 1
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "net").exists()
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--arch", "gpt"], "invalid choice: 'gpt'"),
+        (["--epochs", "0"], "--epochs 0 must be positive"),
+        (["--batch-size", "-3"], "--batch-size -3 must be positive"),
+        (["--lr", "fast"], "--lr"),
+        (["--minutes", "0"], "--minutes 0.0 must be positive"),
+        (["--steps", "0"], "--steps 0 must be positive"),
+        (["--steps", "9", "--minutes", "1"], "--steps 9 must be left out with --minutes"),
+        (["--validation-fraction", "1"], "--validation-fraction 1.0 must be between 0 and 1"),
+        (["--dropout", "1"], "--dropout 1.0 must be at least 0 and below 1"),
+        (["--arch", "column", "--dropout", "0.1"], "--dropout 0.1 must be left out for column"),
+        (["--arch", "resnet", "--value-target", "none"], "resnet, which always has a value head"),
+    ],
+)
+def test_a_wrong_flag_exits_with_2_and_is_named(flags, message, capsys):
+    assert train.main(flags) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_without_games_the_command_that_makes_them_is_named(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert train.main(["--arch", "cnn"]) == 1
+    error = capsys.readouterr().err
+    assert "data/games: no such folder; make games with: python -m distill.generate" in error
+    assert error.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_flags_are_listed_without_starting_keras():
+    check = "import sys, distill.train; assert not {'keras', 'tensorflow'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", check], check=True)

@@ -1,0 +1,407 @@
+"""`distill validate`: real games pass, and each thing that can be wrong is named with file, row group and game.
+
+- games of the teacher, with and without savings, pass, and so do helpers' random games and the shipped reference set
+- every column, changed in one row, is noticed, by a sentence that names what is wrong there
+- files: truncated, empty, flipped bytes in each column, foreign, of another run, missing, not in the manifest, replaced
+- manifests: missing, unreadable, wrong sums, games twice, names and links that lead out of the folder
+- a row group of several is named by its number; numbers that are missing (null) and lists of odd lengths are named
+- what is found is made again by `generate` with the stored config, and the bytes are the old ones
+- a position is reachable exactly when some order of moves leads to it
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from helpers import make_games, same_manifest, write_games
+
+from distill import generate, validate
+from distill.base import provenance
+from distill.game import rules
+from distill.game.rules import Position
+from distill.rows import checks, inspection, schema
+from distill.rows.places import place_of
+
+SMALL = ["--games", "10", "--simulations", "60", "--shard-games", "4", "--workers", "1", "--seed", "3"]
+VICTIM = "shard-00001.parquet"
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Ten small games of the teacher in three shards."""
+    folder = tmp_path_factory.mktemp("sound") / "games"
+    assert generate.main([*SMALL, "--out", str(folder)]) == 0
+    return folder
+
+
+@pytest.fixture
+def folder(sound: Path, tmp_path: Path) -> Path:
+    """A copy to do harm to."""
+    shutil.copytree(sound, tmp_path / "games")
+    return tmp_path / "games"
+
+
+def violations(folder: Path) -> list[inspection.Violation]:
+    return [violation for found in inspection.inspect(place_of(folder)) for violation in found.violations]
+
+
+def lines(folder: Path) -> list[str]:
+    return [str(violation) for violation in violations(folder)]
+
+
+def rewrite(path: Path, change: Callable[[list[dict[str, Any]]], Any], row_group_size: int | None = None) -> None:
+    """The shard with its rows changed, metadata and page checksums as they should be."""
+    table, metadata = schema.read_table(path)
+    rows = table.to_pylist()
+    change(rows)
+    changed = pa.Table.from_pylist(rows, schema=schema.ROW)
+    with schema.table_writer(path, schema.ROW, metadata) as writer:
+        writer.write_table(changed, row_group_size=row_group_size)
+
+
+def of_rows(folder: Path) -> list[str]:
+    """What is wrong with rows: lines that name a game."""
+    return [line for line in lines(folder) if ", game " in line]
+
+
+def test_games_of_the_teacher_pass(sound: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert validate.main([str(sound)]) == 0
+    rows = schema.read_manifest(sound)["rows"]
+    assert f"{sound}: 3 shards, {rows:,} rows, no violation" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("flags", [["--savings", "exact"], ["--mcts-solver"], ["--votes", "1"]])
+def test_games_of_other_searches_pass(flags: list[str], tmp_path: Path) -> None:
+    assert generate.main([*SMALL, *flags, "--simulations", "600", "--out", str(tmp_path)]) == 0
+    assert lines(tmp_path) == []
+
+
+def test_random_games_and_the_shipped_reference_set_pass(tmp_path: Path) -> None:
+    write_games(tmp_path, make_games(25, seed=3))
+    assert lines(tmp_path) == []
+    reference = provenance.shipped("data/reference/validation")
+    if reference and (reference / schema.MANIFEST).exists():
+        assert lines(reference) == []
+
+
+def set_row(place: int, **values: Any) -> Callable[[list[dict[str, Any]]], None]:
+    return lambda rows: rows[place].update(values)
+
+
+def swap_stone(rows: list[dict[str, Any]]) -> None:
+    """A stone of the first mover turns into one of the second; the counts no longer fit."""
+    row = rows[10]
+    row["current"] ^= row["mask"] & -row["mask"]
+
+
+def other_game(rows: list[dict[str, Any]]) -> None:
+    """Two stones change owners: legal to look at, but not where the move before leads."""
+    row = rows[2]
+    own, other = row["current"], row["current"] ^ row["mask"]
+    row["current"] = (own ^ (own & -own)) | (other & -other)
+
+
+def shift_visits(rows: list[dict[str, Any]]) -> None:
+    rows[10]["visits"][0] += 1
+
+
+def negative_visits(rows: list[dict[str, Any]]) -> None:
+    rows[10]["visits"][0:2] = [-1, sum(rows[10]["visits"][0:2]) + 1]
+
+
+def visits_on_a_full_column(rows: list[dict[str, Any]]) -> None:
+    for row in rows:
+        legal = rules.legal_columns(Position(row["current"], row["mask"]))
+        if len(legal) < 7 and len(legal) > 1:
+            full = next(column for column in range(7) if column not in legal)
+            most = int(np.argmax(row["visits"]))
+            row["visits"][most] -= 1
+            row["visits"][full] += 1
+            return
+    raise AssertionError("no row with a full column")
+
+
+def minority(rows: list[dict[str, Any]]) -> None:
+    """The label of a unanimous row becomes another column, and so does the move."""
+    row = next(row for row in rows[5:] if len(set(row["votes"])) == 1)
+    other = next(c for c in rules.legal_columns(Position(row["current"], row["mask"])) if c != row["label"])
+    row["label"] = other
+
+
+def swap_rows(rows: list[dict[str, Any]]) -> None:
+    rows[3], rows[4] = rows[4], rows[3]
+
+
+def drop_last(rows: list[dict[str, Any]]) -> None:
+    game = rows[0]["game_id"]
+    del rows[[row["game_id"] for row in rows].index(game + 1) - 1]
+
+
+def drop_game(rows: list[dict[str, Any]]) -> None:
+    game = rows[0]["game_id"]
+    rows[:] = [row for row in rows if row["game_id"] != game]
+
+
+def drop_start(rows: list[dict[str, Any]]) -> None:
+    """A game whose rows begin after its opening can have ended."""
+    game = rows[0]["game_id"]
+    rows[:] = [row for row in rows if row["game_id"] != game or row["ply"] > 8]
+
+
+def turn_outcomes(rows: list[dict[str, Any]]) -> None:
+    for row in rows:
+        if row["game_id"] == rows[0]["game_id"]:
+            row["outcome"] = -row["outcome"] or 1
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (set_row(10, ply=3), "ply 3, but"),
+        (set_row(10, mask=1 << 63), "stones outside the 42 cells"),
+        (set_row(10, mask=0), "stones of the side to move on empty cells"),
+        (set_row(10, mask=0b10, current=0b10), "a stone floats above an empty cell"),
+        (swap_stone, "stones belong to the side to move"),
+        (other_game, "not the position that the move before leads to"),
+        (set_row(10, current=0b1111, mask=0b1111 | 0b1111 << 7), "the game is over in this position"),
+        (set_row(10, votes=[0, 7, 0]), "votes 0 7 0 with one for no legal column"),
+        (set_row(10, votes=[3, -1, 3]), "votes 3 -1 3 with one that was skipped"),
+        (set_row(10, votes=[3, 3]), "votes has another length than in most rows"),
+        (set_row(10, votes=[3, None, 3]), "a number in votes is missing (null)"),
+        (set_row(10, value=None), "value is missing (null)"),
+        (shift_visits, "visits sum to 181, simulations to 180"),
+        (negative_visits, "below zero"),
+        (visits_on_a_full_column, "on a full column"),
+        (set_row(10, simulations=179), "visits sum to 180, simulations to 179"),
+        (set_row(10, visits=[10] * 7, simulations=70), "70 simulations, where the run has 3 x 60"),
+        (minority, "is not the majority of votes"),
+        (set_row(10, label=-1), "label -1 is no legal column"),
+        (set_row(10, move=7), "move 7 is no legal column"),
+        (set_row(10, value=float("nan")), "value nan outside [-1, 1]"),
+        (set_row(10, value=1.5), "value 1.5 outside [-1, 1]"),
+        (set_row(10, outcome=2), "outcome 2 is none of 1, 0, -1"),
+        (set_row(10, game_id=99), "a game outside 4 to 7, the shard's own"),
+        (swap_rows, "out of order: rows are sorted by game and ply"),
+        (lambda rows: rows.insert(3, dict(rows[3])), "the same game and ply as the row before"),
+        (lambda rows: rows.pop(7), "not the position that the move before leads to"),
+        (drop_last, "the game's last row, but the move does not end the game"),
+        (drop_game, "game 4: the game has no rows"),
+        (drop_start, "its opening has 1 to 8 moves"),
+        (turn_outcomes, "but the moves lead to"),
+    ],
+)
+def test_a_row_that_is_not_true_is_named(folder: Path, change: Callable[..., Any], expected: str) -> None:
+    rewrite(folder / VICTIM, change)
+    found = of_rows(folder)
+    assert any(expected in line for line in found), found
+    assert all(line.startswith(f"{VICTIM}, ") for line in found)
+    assert any("(SHA-256)" in line for line in lines(folder))
+
+
+def test_a_move_that_is_not_the_label_is_wrong_in_the_teachers_games_only(folder: Path, tmp_path: Path) -> None:
+    table, metadata = schema.read_table(folder / VICTIM)
+    rows = table.to_pylist()
+    place = next(i for i, row in enumerate(rows) if len(rules.legal_columns(Position(row["current"], row["mask"]))) > 1)
+    law = dataclasses.replace(checks.law_of(metadata), votes=None)
+    votes = [row["move"] for row in rows]
+    for row, vote in zip(rows, votes, strict=True):  # one vote, which is the label, as self-play writes it
+        row["votes"], row["label"] = [vote], vote
+    legal = rules.legal_columns(Position(rows[place]["current"], rows[place]["mask"]))
+    rows[place]["label"] = next(column for column in legal if column != rows[place]["move"])
+    rows[place]["votes"] = [rows[place]["label"]]
+    table = pa.Table.from_pylist(rows, schema=schema.ROW)
+    own = checks.law_of(metadata | {"identity": {"puct_version": 1, "simulations": 60}})
+    assert list(checks.faults(table, own)) == []
+    assert [fault.what for fault in checks.faults(table, law)] == [
+        f"move {rows[place]['move']} is not the label {rows[place]['label']}, which the teacher plays"
+    ]
+
+
+def test_a_row_group_is_named_by_its_number(folder: Path) -> None:
+    rewrite(folder / VICTIM, set_row(25, outcome=2), row_group_size=10)
+    assert any(line.startswith(f"{VICTIM}, row group 2, game ") for line in of_rows(folder))
+
+
+@pytest.mark.parametrize("column", schema.ROW.names)
+def test_a_flipped_bit_is_named_with_its_column(folder: Path, column: str) -> None:
+    path = folder / VICTIM
+    with schema.opened(path) as file:
+        group = file.metadata.row_group(0)
+    chunks = [group.column(index) for index in range(group.num_columns)]
+    chunk = next(chunk for chunk in chunks if chunk.path_in_schema.split(".")[0] == column)
+    content = bytearray(path.read_bytes())
+    start = chunk.dictionary_page_offset if chunk.has_dictionary_page else chunk.data_page_offset
+    content[start + chunk.total_compressed_size - 1] ^= 1
+    path.write_bytes(content)
+    assert any(line.startswith(f"{VICTIM}, row group 0: damaged in {column} (") for line in lines(folder))
+
+
+def newer(path: Path) -> None:
+    table, metadata = schema.read_table(path)
+    schema.write_table(path, table, metadata | {"schema_version": schema.SCHEMA_VERSION + 1})
+
+
+def older(path: Path) -> None:
+    table, metadata = schema.read_table(path)
+    schema.write_table(path, table, metadata | {"schema_version": schema.SCHEMA_VERSION - 1})
+
+
+def of_another_run(path: Path) -> None:
+    table, metadata = schema.read_table(path)
+    schema.write_table(path, table, metadata | {"run": "ab" * 16})
+
+
+def without_metadata(path: Path) -> None:
+    table, metadata = schema.read_table(path)
+    del metadata["first_game"]
+    schema.write_table(path, table, metadata)
+
+
+def linked_away(path: Path) -> None:
+    elsewhere = path.parent.parent / "elsewhere.parquet"
+    path.rename(elsewhere)
+    path.symlink_to(elsewhere)
+
+
+@pytest.mark.parametrize(
+    ("harm", "expected"),
+    [
+        (lambda path: path.write_bytes(path.read_bytes()[:-200]), "not a readable Parquet file"),
+        (lambda path: path.write_bytes(b""), "not a readable Parquet file"),
+        (lambda path: path.write_bytes(path.read_bytes() + b"\x00PAR1"), "not a readable Parquet file"),
+        (lambda path: path.unlink(), "missing, though the manifest names it"),
+        (lambda path: shutil.copy(path, path.with_name("shard-00007.parquet")), "shard-00007.parquet: not in the"),
+        (lambda path: shutil.copy(path.with_name("shard-00000.parquet"), path), "first_game 0, but 4 in the manifest"),
+        (newer, "update distill"),
+        (older, "generate it again"),
+        (of_another_run, "of the run abab"),
+        (without_metadata, "its metadata are not those of a shard of games"),
+        (linked_away, "a link that leads out of the folder"),
+    ],
+)
+def test_a_file_that_is_not_as_it_should_be_is_named(folder: Path, harm: Callable[..., Any], expected: str) -> None:
+    harm(folder / VICTIM)
+    assert any(expected in line for line in lines(folder)), lines(folder)
+
+
+def changed(**values: Any) -> Callable[[dict[str, Any]], None]:
+    return lambda manifest: manifest.update(values)
+
+
+def shard_changed(**values: Any) -> Callable[[dict[str, Any]], None]:
+    return lambda manifest: manifest["shards"][1].update(values)
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (changed(games=11), "11 games, but its shards have 10"),
+        (changed(rows=1), "1 rows, but its shards have"),
+        (shard_changed(first_game=3), "games 3 to 3 are in shard-00000.parquet and in shard-00001.parquet"),
+        (shard_changed(first_game=5, games=3), "games 4 to 4 are in no shard"),
+        (shard_changed(rows=5), "in the manifest"),
+        (shard_changed(content_hash="0"), "content_hash"),
+        (shard_changed(name="../../etc/passwd"), "is no plain file name"),
+        (shard_changed(name="/etc/passwd"), "is no plain file name"),
+        (shard_changed(name=".."), "is no plain file name"),
+        (shard_changed(name="shard\n1.parquet"), "is no plain file name"),
+        (shard_changed(name=None), "is no plain file name"),
+        (shard_changed(rows=-1), "not the manifest of a run of games"),
+        (shard_changed(games=10**12), "not the manifest of a run of games"),
+        (changed(schema_version=99), "schema version 99"),
+        (changed(shards=7), "not the manifest of a run of games"),
+    ],
+)
+def test_a_manifest_that_is_not_true_is_named(folder: Path, change: Callable[..., Any], expected: str) -> None:
+    manifest = schema.read_manifest(folder)
+    change(manifest)
+    (folder / schema.MANIFEST).write_text(json.dumps(manifest))
+    assert any(expected in line for line in lines(folder)), lines(folder)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b"[" * 100_000, b"[]", b"null"])
+def test_a_manifest_that_cannot_be_read_is_named(folder: Path, content: bytes) -> None:
+    (folder / schema.MANIFEST).write_bytes(content)
+    assert any(line.startswith(f"{schema.MANIFEST}: ") for line in lines(folder))
+
+
+def test_a_run_without_manifest_is_not_finished_and_a_folder_of_other_things_is_no_run(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / schema.MANIFEST).unlink()
+    assert lines(folder) == ["manifest.json: missing, so the run is not finished"]
+    assert validate.main([str(tmp_path / "nothing")]) == 1
+    assert "no games here" in capsys.readouterr().err
+
+
+def test_the_command_lists_what_is_wrong_and_generate_repairs_it(
+    sound: Path, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rewrite(folder / VICTIM, minority)  # whole to look at, page checksums and all
+    (folder / "shard-00002.parquet").write_bytes(b"")
+    assert validate.main([str(folder), "--lines", "1"]) == 1
+    out, err = capsys.readouterr()
+    assert f"{folder}/{VICTIM}: not the file the manifest describes (SHA-256)" in out
+    assert f"{folder}/{VICTIM}: and " in out
+    assert f"python -m distill.generate --config {folder}/config.json" in err
+    assert err.splitlines()[-1].startswith("distill validate: ")
+    assert generate.main(["--config", str(folder / "config.json"), "--out", str(folder)]) == 0
+    assert "made again" in capsys.readouterr().err
+    assert validate.main([str(folder)]) == 0
+    assert same_manifest(folder, sound)
+    for name in ("shard-00000.parquet", VICTIM, "shard-00002.parquet"):
+        assert (folder / name).read_bytes() == (sound / name).read_bytes()
+
+
+def test_wrong_words_exit_with_2(capsys: pytest.CaptureFixture[str]) -> None:
+    assert validate.main(["--lines", "0"]) == 2
+    assert "--lines 0 must be at least 1" in capsys.readouterr().err
+
+
+def test_every_position_of_a_game_is_reachable() -> None:
+    dice = random.Random(1)
+    positions = []
+    for _ in range(40):
+        position = rules.EMPTY
+        while not rules.is_over(position):
+            positions.append(position)
+            position = rules.play(position, dice.choice(rules.legal_columns(position)))
+    current = np.array([position.current for position in positions], np.uint64)
+    mask = np.array([position.mask for position in positions], np.uint64)
+    assert checks._are_reachable(current, mask).all()
+    assert all(map(checks.is_reachable, positions))
+
+
+def test_the_positions_reachable_in_four_and_six_plies_are_those_of_a_search_forwards() -> None:
+    level, seen = {rules.EMPTY}, []
+    for ply in range(7):
+        if ply in (4, 6):
+            seen.append(level)
+        level = {rules.play(p, c) for p in level if not rules.is_over(p) for c in rules.legal_columns(p)}
+    for reached, stones in zip(seen, (4, 6), strict=True):
+        masks = {position.mask for position in reached}
+        candidates = {Position(bits, mask) for mask in masks for bits in halves(mask, stones // 2)}
+        candidates = {p for p in candidates if not rules.has_four(p.current) and not rules.has_four(p.opponent)}
+        found = {position for position in candidates if checks.is_reachable(position)}
+        assert found == {position for position in reached if not rules.is_over(position)}
+        current = np.array([position.current for position in candidates], np.uint64)
+        mask = np.array([position.mask for position in candidates], np.uint64)
+        assert int(checks._are_reachable(current, mask).sum()) == len(found) < len(candidates)
+
+
+def halves(mask: int, count: int) -> list[int]:
+    """All ways to give `count` of the stones to one side."""
+    stones = [1 << bit for bit in range(49) if mask >> bit & 1]
+    chosen = [0]
+    for stone in stones:
+        chosen += [bits | stone for bits in chosen]
+    return [bits for bits in chosen if bits.bit_count() == count]

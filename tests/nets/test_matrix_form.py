@@ -1,0 +1,113 @@
+"""The matrix forms of the published networks. Properties:
+
+- with a network's weights they give its answers, and, dropout left out, its gradients, in training as well;
+- the moving statistics of batch norm move as the network's do;
+- weights come back as they went;
+- dropout drops as much as it is asked to;
+- a run trains in them and leaves the network itself.
+"""
+
+from __future__ import annotations
+
+import keras
+import numpy as np
+import pytest
+from network_helpers import arrays, played_boards, with_random_weights
+
+from distill import nets
+from distill.learn import training
+from distill.learn.recipe import Recipe
+from distill.nets import heads, matrix_form
+
+FORMS = tuple(matrix_form.FORMS)
+
+
+def both(arch: str, value_head: bool = True) -> tuple[keras.Model, keras.Model]:
+    """A network with random weights, and its matrix form without dropout."""
+    keras.utils.set_random_seed(1)
+    core = with_random_weights(nets.build(arch, value_head))
+    form = matrix_form.build(arch, value_head, dropout=0.0)
+    matrix_form.copy_weights(core, form)
+    return core, form
+
+
+def without_dropout(core: keras.Model) -> keras.Model:
+    """The same layers with the same weights, but dropout of nothing."""
+
+    def copied(layer: keras.Layer) -> keras.Layer:
+        config = layer.get_config() | ({"rate": 0.0} if isinstance(layer, keras.layers.Dropout) else {})
+        return layer.__class__.from_config(config)
+
+    copy = keras.models.clone_model(core, clone_function=copied)
+    copy.set_weights(core.get_weights())
+    return copy
+
+
+@pytest.mark.parametrize("value_head", [False, True])
+@pytest.mark.parametrize("arch", FORMS)
+def test_it_gives_the_networks_answers(arch, value_head):
+    core, form = both(arch, value_head)
+    boards = played_boards(50)
+    expected, found = arrays(heads.played(core)(boards)), arrays(heads.played(form)(boards))
+    assert expected.keys() == found.keys()
+    for name, wanted in expected.items():
+        # Sums in another order; logits of random weights are of the size of 1.
+        np.testing.assert_allclose(found[name], wanted, atol=2e-5)
+
+
+@pytest.mark.parametrize("arch", FORMS)
+def test_a_step_changes_its_weights_as_it_changes_the_networks(arch):
+    core, form = both(arch)
+    recipe = Recipe(optimizer="sgd", lr=0.1, value_target="outcome")
+    boards = played_boards(64)
+    policy = np.random.default_rng(0).dirichlet(np.ones(7), 64).astype(np.float32) * (boards[:, 0] == 0)
+    wanted = {"logits": policy / policy.sum(axis=1, keepdims=True), "value": np.linspace(-1, 1, 64, dtype=np.float32)}
+    before = core.get_weights()
+    core = without_dropout(core)
+    training.compiled(core, recipe).train_on_batch(boards, wanted)
+    training.compiled(form, recipe).train_on_batch(boards, wanted)
+    matrix_form.copy_weights(form, (came_back := nets.build(arch, True)))
+    for name, old, expected, found in zip(
+        [w.path for w in core.weights], before, core.get_weights(), came_back.get_weights(), strict=True
+    ):
+        moved = np.abs(expected - old).max()
+        # Of a key's bias softmax takes no notice, so its gradient is nothing but rounding.
+        np.testing.assert_allclose(found, expected, atol=max(1e-3 * moved, 2e-6), err_msg=name)
+    assert (
+        np.abs(np.concatenate([(a - b).ravel() for a, b in zip(before, core.get_weights(), strict=True)])).max() > 1e-3
+    )
+
+
+@pytest.mark.parametrize("arch", FORMS)
+def test_weights_come_back_as_they_went(arch):
+    core, form = both(arch)
+    back = nets.build(arch, True)
+    matrix_form.copy_weights(form, back)
+    assert all(np.array_equal(a, b) for a, b in zip(core.get_weights(), back.get_weights(), strict=True))
+    assert form.count_params() == core.count_params()
+
+
+@pytest.mark.parametrize("arch", FORMS)
+def test_dropout_is_the_shapes_own_unless_asked_for(arch):
+    def rates(form: keras.Model) -> set[float]:
+        return {layer.rate for layer in form.layers if isinstance(layer, keras.layers.Dropout)}
+
+    own = {layer.rate for layer in nets.build(arch).layers if isinstance(layer, keras.layers.Dropout)}
+    assert rates(matrix_form.build(arch)) == own
+    assert rates(matrix_form.build(arch, dropout=0.3)) == {0.3}
+    assert rates(matrix_form.build(arch, dropout=0.0)) == {0.0}
+
+
+@pytest.mark.parametrize("arch", FORMS)
+def test_runs_train_in_it_with_the_networks_weights(arch):
+    core = with_random_weights(nets.build(arch))
+    trained = training.trained_form(core, Recipe(precision="bfloat16"))
+    assert {layer.__class__ for layer in trained.layers} != {layer.__class__ for layer in core.layers}
+    assert {weight.dtype for weight in trained.weights} == {"float32"}
+    matrix_form.copy_weights(trained, (back := nets.build(arch)))
+    assert all(np.array_equal(a, b) for a, b in zip(core.get_weights(), back.get_weights(), strict=True))
+
+
+def test_other_shapes_have_none():
+    with pytest.raises(ValueError, match="'column' is none of cnn, transformer"):
+        matrix_form.build("column")

@@ -1,0 +1,132 @@
+"""A saved model as a plain function. Properties:
+
+- a `.keras` file, a SavedModel, and the network in memory give the same outputs, of the contract's shapes and types;
+- one board, no board, and more boards than go into one call all work, and equal the boards asked one by one;
+- a run's folder means its SavedModel, or else its best network;
+- a loaded function keeps working when everything else of the model has been collected;
+- a missing path, a damaged file and another program's model are one line that names the path.
+"""
+
+from __future__ import annotations
+
+import gc
+
+import keras
+import numpy as np
+import pytest
+from network_helpers import played_boards, with_random_weights
+
+from distill import nets
+from distill.base.errors import UserError
+from distill.nets import saved
+from distill.nets.finding import BEST
+
+
+@pytest.fixture(scope="module")
+def core():
+    keras.utils.set_random_seed(4)
+    return with_random_weights(nets.build("column", value_head=True))
+
+
+@pytest.fixture(scope="module")
+def run_folder(core, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run")
+    core.save(folder / BEST)
+    saved.write(core, folder / "saved_model" / "1")
+    return folder
+
+
+@pytest.mark.parametrize("place", ["best.keras", "saved_model/1", "saved_model", "."])
+def test_every_door_gives_the_outputs_of_the_network(core, run_folder, place):
+    boards = played_boards(20)
+    expected, found = saved.predict_with(core)(boards), saved.load(run_folder / place)(boards)
+    assert {name: (a.shape, a.dtype) for name, a in found.items()} == {
+        "logits": ((20, 7), np.float32),
+        "policy": ((20, 7), np.float32),
+        "move": ((20,), np.int32),
+        "value": ((20,), np.float32),
+    }
+    for name in expected:
+        np.testing.assert_allclose(found[name], expected[name], atol=1e-5)
+
+
+@pytest.mark.parametrize("place", ["best.keras", "saved_model/1"])
+def test_any_number_of_boards_is_answered_as_one_by_one(run_folder, place, monkeypatch):
+    monkeypatch.setattr(saved, "CHUNK", 4)
+    predict = saved.load(run_folder / place)
+    boards = played_boards(9)
+    together = predict(boards)
+    for number, board in enumerate(boards):
+        alone = predict(board)
+        assert alone["policy"].shape == (7,)
+        assert alone["move"].shape == alone["value"].shape == ()
+        np.testing.assert_allclose(alone["policy"], together["policy"][number], atol=1e-5)
+    nothing = predict(boards[:0])
+    assert {name: a.shape for name, a in nothing.items()} == {
+        "logits": (0, 7),
+        "policy": (0, 7),
+        "move": (0,),
+        "value": (0,),
+    }
+
+
+def test_a_saved_model_of_a_network_without_value_has_no_value(tmp_path):
+    saved.write(nets.build("cnn"), tmp_path / "1")
+    assert set(saved.load(tmp_path)(played_boards(2))) == {"logits", "policy", "move"}
+
+
+def test_a_run_without_saved_model_means_its_best_network(core, tmp_path):
+    core.save(tmp_path / BEST)
+    assert saved.load(tmp_path)(played_boards(1))["move"].shape == (1,)
+
+
+def test_a_loaded_function_keeps_its_model_alive(run_folder):
+    predict = saved.load(run_folder / "saved_model" / "1")
+    gc.collect()
+    assert predict(played_boards(1))["policy"].sum() == pytest.approx(1, abs=1e-5)
+
+
+def test_boards_of_another_shape_are_refused(run_folder):
+    with pytest.raises(ValueError, match=r"\(3, 7, 6\)"):
+        saved.load(run_folder)(np.zeros((3, 7, 6), np.int8))
+
+
+def test_a_missing_path_is_named(tmp_path):
+    with pytest.raises(UserError, match="nowhere: no such"):
+        saved.load(tmp_path / "nowhere")
+    with pytest.raises(UserError, match="no model in this folder"):
+        saved.load(tmp_path)
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 not a zip"])
+def test_a_damaged_keras_file_is_one_line(tmp_path, content):
+    (tmp_path / "best.keras").write_bytes(content)
+    with pytest.raises(UserError, match=r"best\.keras: not a readable Keras model") as caught:
+        saved.load(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_truncated_keras_file_is_one_line(run_folder, tmp_path):
+    (tmp_path / "cut.keras").write_bytes((run_folder / BEST).read_bytes()[:20_000])
+    with pytest.raises(UserError, match=r"cut\.keras: not a readable Keras model"):
+        saved.load(tmp_path / "cut.keras")
+
+
+def test_a_damaged_saved_model_is_one_line(tmp_path):
+    (tmp_path / "saved_model.pb").write_bytes(b"nonsense")
+    with pytest.raises(UserError, match="not a readable SavedModel") as caught:
+        saved.load(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_keras_model_of_another_program_is_refused(tmp_path):
+    keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)]).save(tmp_path / "other.keras")
+    with pytest.raises(UserError, match=r"other\.keras: not a network of distill"):
+        saved.load(tmp_path / "other.keras")
+
+
+def test_a_saved_model_of_another_program_is_refused(tmp_path):
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
+    model.export(tmp_path / "other", verbose=False)
+    with pytest.raises(UserError, match="not a model of distill"):
+        saved.load(tmp_path / "other")

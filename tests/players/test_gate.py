@@ -1,0 +1,95 @@
+"""What decides who plays next (`players/gate.py`). Properties:
+
+- of games that are played anyway each is judged once, in windows of whole batches that begin empty;
+- a challenger no better than the gate passes one window in 40, one no better than the champion hardly ever, one that
+  is clearly better nearly always; by the score alone, the published rule, chance passes a sixth of small windows;
+- draws are half a point;
+- the score is the challenger's;
+- a killed arena goes on after its last block with the same games.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from distill.players import gate
+from distill.players.players import RandomPlayer
+
+
+def rates(win: float, windows: int = 2000, **settings: Any) -> float:
+    """Share of windows of 512 games, in batches of 64, that pass a challenger who wins this share of its games."""
+    dice = np.random.default_rng(0)
+    window: list[float] = []
+    passes = 0
+    for _ in range(windows * 8):
+        window, passed = gate.judged(window, (dice.random(64) < win).astype(float).tolist(), games=512, **settings)
+        passes += passed
+    assert window == []
+    return passes / windows
+
+
+@pytest.mark.parametrize(
+    ("win", "level", "rule", "least", "most"),  # three standard deviations of 2,000 windows about the exact share
+    [
+        (0.50, 0.50, "lower", 0.013, 0.034),  # 2.3 %: the lower end of a 95 % interval
+        (0.52, 0.52, "lower", 0.014, 0.035),  # 2.4 %
+        (0.50, 0.52, "lower", 0.0, 0.005),  # 0.2 %, the default
+        (0.60, 0.52, "lower", 0.93, 1.0),  # 95.4 %
+        (0.50, 0.52, "mean", 0.151, 0.203),  # 17.7 %, the published rule
+    ],
+)
+def test_a_window_passes_as_often_as_its_rule_means(win, level, rule, least, most):
+    assert least <= rates(win, gate=level, rule=rule) <= most
+
+
+def test_a_game_is_judged_once_in_windows_of_whole_batches():
+    settings = {"games": 5, "gate": 0.6, "rule": "mean"}
+    window, passed = gate.judged([], [1.0, 1.0], **settings)
+    assert (window, passed) == ([1.0, 1.0], False)
+    window, passed = gate.judged(window, [1.0, 0.0], **settings)
+    assert (window, passed) == ([1.0, 1.0, 1.0, 0.0], False), "a batch is missing"
+    assert gate.judged(window, [0.5, 0.0], **settings) == ([], False), "3.5 of 6; the wins do not count again"
+    assert gate.judged(window, [0.5, 0.5], **settings) == ([], True), "4 of 6 reach 60 %"
+
+
+def test_draws_are_half_a_point_and_narrow_the_interval():
+    settings = {"games": 400, "gate": 0.5, "rule": "lower"}
+    assert not gate.judged([], [1.0] * 215 + [0.0] * 185, **settings)[1]
+    assert gate.judged([], [1.0] * 30 + [0.5] * 370, **settings)[1], "as many points and never lost"
+    assert not gate.judged([], [0.5] * 400, **settings)[1], "level is not above"
+
+
+def meet(path: Path, challenger: Any = None, champion: Any = None, **more: Any) -> dict[str, Any]:
+    players = challenger or RandomPlayer(name="punisher", tactical=True), champion or RandomPlayer()
+    return gate.meet(*players, games=60, plies=4, seed=2**63 + 5, path=path, **more)
+
+
+def test_the_score_is_the_challengers(tmp_path: Path):
+    strong = meet(tmp_path / "a.json")
+    assert strong["score"] > 0.8
+    weak = meet(tmp_path / "b.json", RandomPlayer(), RandomPlayer(name="punisher", tactical=True))
+    assert weak["score"] < 0.2
+    assert strong["distinct_games"] == 60
+    stored = json.loads((tmp_path / "a.json").read_text())
+    assert len(stored["results"]) == len(stored["lines"]) == 60
+
+
+def test_an_interrupted_arena_goes_on_after_its_last_block(tmp_path: Path):
+    whole = meet(tmp_path / "whole.json")
+    told: list[int] = []
+
+    def dies(number: int) -> None:
+        told.append(number)
+        if sum(told) > 45:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        meet(tmp_path / "cut.json", advance=dies)
+    assert len(json.loads((tmp_path / "cut.json").read_text())["results"]) == gate.BLOCK
+    assert meet(tmp_path / "cut.json") == whole
+    assert (tmp_path / "cut.json").read_text() == (tmp_path / "whole.json").read_text()

@@ -1,0 +1,365 @@
+"""Properties of the players.
+
+* A word names a player; a wrong one is refused with what there is.
+* `random` draws every legal column evenly and no full one; a move depends on its seed, not on the batch.
+* `punisher` wins in every direction, blocks when it cannot win, and is random otherwise.
+* A search player's policy is its share of visits, and several processes give the moves of one.
+* `solver` plays each of the best moves and no other.
+* A network plays its policy; by value it wins at once, and gives the opponent the worst position it can reach.
+* A search guided by a network wins, blocks and reports its visits, without chance.
+* What can be seen on a board: wins by direction, lines in a row, traps.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from distill import nets
+from distill.base.errors import UserError
+from distill.game import tactics
+from distill.game.rules import EMPTY, Position, parse_board
+from distill.players import players
+from distill.players.players import NetworkPlayer, SearchPlayer, check, make, seeds_for
+from distill.search.puct import PuctSettings
+
+FULL_CENTRE = """
+    . . . O . . .
+    . . . X . . .
+    . . . O . . .
+    . . . X . . .
+    . . . O . . .
+    . . . X . . .
+"""
+WINS = {
+    "vertical": """
+        . . . . . . .
+        . . . . . . .
+        . . . . . . .
+        X . . . . . .
+        X O . . . . .
+        X O . O . . .
+    """,
+    "horizontal": """
+        . . . . . . .
+        . . . . . . .
+        . . . . . . .
+        . . . . . . .
+        O . O . . . .
+        X . X X . . O
+    """,
+    "rising": """
+        . . . . . . .
+        . . . . . . .
+        . . . . . . .
+        . . X O . . .
+        . X O O . . .
+        X O O X X . .
+    """,
+    "falling": """
+        . . . . . . .
+        . . . . . . .
+        . . . . . . .
+        . . . O X . .
+        . . . O O X .
+        . . X X O O X
+    """,
+}
+WINNING_COLUMN = {"vertical": 0, "horizontal": 1, "rising": 3, "falling": 3}
+
+
+def bits(*positions: Position) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    return (
+        np.array([position.current for position in positions], np.uint64),
+        np.array([position.mask for position in positions], np.uint64),
+    )
+
+
+def repeated(position: Position, count: int) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint64]]:
+    return *bits(*[position] * count), seeds_for(3, np.arange(count))
+
+
+@pytest.mark.parametrize(
+    ("word", "problem"),
+    [
+        ("uct", "uct:N needs"),
+        ("uct:0", "uct:N needs"),
+        ("teacher:many", "teacher:N needs"),
+        *(
+            (f"{name}:{wrong}", f"{name}:N needs a whole number of simulations from 1 to 10,000,000")
+            for name in ("uct", "mcts-solver", "teacher")
+            for wrong in ("10000001", "99999999999", "9" * 5000, "\u0661\u0662", "\u00b2", "1e3", "-1", " 1", "+1")
+        ),
+        ("column@puct:" + "9" * 5000, "puct:N needs a whole number of simulations from 1 to 16,384"),
+        ("nobody", "unknown and no such path; networks by name are reference/cnn"),
+        ("randm", "unknown and no such path"),
+        ("x" * 5000, "unknown and no such path"),
+        (".@mcts:100", "unknown mode 'mcts:100'"),
+    ],
+)
+def test_a_wrong_word_is_refused_with_what_there_is(word: str, problem: str) -> None:
+    with pytest.raises(ValueError, match=problem) as caught:
+        check(word)
+    assert repr(word)[1:80].removesuffix("'") in str(caught.value)
+    assert len(str(caught.value)) < 600
+
+
+def test_a_network_that_ships_plays_by_its_name_in_every_mode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for word in ("column", "reference/column@value", "column@sample", "column@gumbel:2"):
+        player = make(word)
+        assert player.name == word
+        assert player.play(*repeated(parse_board(WINS["vertical"]), 1)).moves.tolist() == [0]
+
+
+def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=str(tmp_path)):
+        make(str(tmp_path))
+
+
+def test_random_draws_every_legal_column_evenly() -> None:
+    position = parse_board(FULL_CENTRE)
+    choices = make("random").play(*repeated(position, 6000))
+    counts = np.bincount(choices.moves, minlength=7)
+    assert counts[3] == 0
+    # Binomial(6000, 1/6): standard deviation 29; five of them are exceeded once in two million draws.
+    assert np.abs(counts[[0, 1, 2, 4, 5, 6]] - 1000).max() < 5 * 29
+    assert choices.policy is not None
+    assert choices.policy[0].tolist() == pytest.approx([1 / 6, 1 / 6, 1 / 6, 0, 1 / 6, 1 / 6, 1 / 6])
+
+
+def test_a_move_depends_on_its_seed_and_not_on_the_batch() -> None:
+    current, mask, seeds = repeated(EMPTY, 50)
+    for player in (make("random"), make("uct:20")):
+        together = player.play(current, mask, seeds).moves
+        alone = [int(player.play(current[:1], mask[:1], seeds[i : i + 1]).moves[0]) for i in (0, 17, 49)]
+        assert together[[0, 17, 49]].tolist() == alone
+        assert len(set(together.tolist())) > 1
+
+
+@pytest.mark.parametrize("direction", WINS)
+def test_punisher_wins_at_once(direction: str) -> None:
+    position = parse_board(WINS[direction])
+    assert position.ply % 2 == 0
+    assert set(make("punisher").play(*repeated(position, 20)).moves.tolist()) == {WINNING_COLUMN[direction]}
+
+
+@pytest.mark.parametrize("direction", WINS)
+def test_punisher_blocks_what_it_cannot_beat(direction: str) -> None:
+    position = parse_board(WINS[direction])
+    threatened = Position(position.opponent, position.mask)
+    own_wins = tactics.wins(*bits(threatened))
+    assert not own_wins.any(), "the drawing must not let the blocker win"
+    assert set(make("punisher").play(*repeated(threatened, 20)).moves.tolist()) == {WINNING_COLUMN[direction]}
+
+
+def test_punisher_prefers_the_win_to_the_block() -> None:
+    position = parse_board("""
+        . . . . . . .
+        . . . . . . .
+        . . . . . . .
+        X . . . . . O
+        X . . . . . O
+        X . . . . . O
+    """)
+    assert set(make("punisher").play(*repeated(position, 20)).moves.tolist()) == {0}
+
+
+def test_punisher_is_random_where_nothing_presses() -> None:
+    assert set(make("punisher").play(*repeated(EMPTY, 200)).moves.tolist()) == set(range(7))
+
+
+def test_a_searchs_policy_is_its_share_of_visits() -> None:
+    choices = make("uct:140").play(*repeated(parse_board(FULL_CENTRE), 3))
+    assert choices.policy is not None
+    assert choices.policy.sum(1).tolist() == pytest.approx([1, 1, 1])
+    assert (choices.policy[:, 3] == 0).all()
+    assert (choices.policy.argmax(1) == choices.moves).all()
+    assert np.allclose(choices.policy * 140, np.round(choices.policy * 140))
+
+
+def test_uct_is_one_search_without_noise_and_teacher_three_with_it() -> None:
+    uct, teacher = make("uct:50"), make("teacher:50")
+    assert isinstance(uct, SearchPlayer)
+    assert isinstance(teacher, SearchPlayer)
+    assert (uct.settings.simulations, uct.settings.votes, uct.settings.noise_fraction) == (50, 1, 0)
+    assert (teacher.settings.simulations, teacher.settings.votes, teacher.settings.noise_fraction) == (50, 3, 0.25)
+
+
+def test_processes_give_the_moves_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(players, "_WORTH_PROCESSES", 1)
+    boards = repeated(EMPTY, 9)
+    one, two = make("uct:30").play(*boards), make("uct:30", workers=2).play(*boards)
+    assert (one.moves == two.moves).all()
+    assert one.policy is not None
+    assert two.policy is not None
+    assert (one.policy == two.policy).all()
+
+
+def test_solver_plays_each_of_the_best_moves_and_no_other() -> None:
+    pytest.importorskip("bitbully", reason="the solver is an optional extra")
+    open_three = parse_board("""
+        . . . . . . .
+        . . . . . . .
+        . . . . . . .
+        . . . . . . .
+        . . O O O . .
+        . . X X X . .
+    """)
+    choices = make("solver").play(*repeated(open_three, 30))
+    assert set(choices.moves.tolist()) == {1, 5}
+    assert choices.value is not None
+    assert set(choices.value.tolist()) == {1.0}
+
+
+def made_up(boards: NDArray[np.int8]) -> dict[str, NDArray[Any]]:
+    """A network that likes column 1 and finds boards good for the side to move where it has stones on the left."""
+    value = np.clip(boards[:, :, :3].sum((1, 2)) / 10, -1, 1).astype(np.float32)
+    policy = np.tile(np.array([0.1, 0.4, 0.1, 0.1, 0.1, 0.1, 0.1], np.float32), (len(boards), 1))
+    return {"move": np.full(len(boards), 1, np.int32), "policy": policy, "logits": np.log(policy), "value": value}
+
+
+def test_a_network_plays_its_policy() -> None:
+    choices = NetworkPlayer(name="made up", predict=made_up).play(*repeated(EMPTY, 2))
+    assert choices.moves.tolist() == [1, 1]
+    assert choices.policy is not None
+    assert choices.policy[0, 1] == pytest.approx(0.4)
+    assert choices.value is not None
+
+
+def test_by_value_a_network_leaves_the_opponent_the_worst_position() -> None:
+    # The opponent's value falls with own stones on the left: columns 0 to 2 are equally good, 2 is nearest the centre.
+    choices = NetworkPlayer(name="made up", predict=made_up, mode="value").play(*repeated(EMPTY, 1))
+    assert choices.moves.tolist() == [2]
+    assert choices.value is not None
+    assert choices.value[0] == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("direction", WINS)
+def test_by_value_a_network_wins_at_once(direction: str) -> None:
+    choices = NetworkPlayer(name="made up", predict=made_up, mode="value").play(
+        *repeated(parse_board(WINS[direction]), 1)
+    )
+    assert choices.moves.tolist() == [WINNING_COLUMN[direction]]
+    assert choices.value is not None
+    assert choices.value[0] == 1
+
+
+def test_by_value_a_network_asks_nothing_about_a_full_board() -> None:
+    last_cell = parse_board("""
+        O . X O X X O
+        X X O X O O O
+        O X O O X X X
+        O O X X X O X
+        O X O O O X O
+        X X O X O X X
+    """)
+    choices = NetworkPlayer(name="made up", predict=made_up, mode="value").play(*repeated(last_cell, 1))
+    assert choices.moves.tolist() == [1]
+    assert choices.value is not None
+    assert choices.value[0] == 0
+
+
+def test_a_network_without_a_value_head_has_no_mode_value() -> None:
+    def policy_only(boards: NDArray[np.int8]) -> dict[str, NDArray[Any]]:
+        return {name: array for name, array in made_up(boards).items() if name != "value"}
+
+    with pytest.raises(UserError, match="no value head"):
+        NetworkPlayer(name="made up", predict=policy_only, mode="value")
+
+
+@pytest.mark.parametrize("direction", WINS)
+def test_a_win_is_seen_in_its_direction_alone(direction: str) -> None:
+    current, mask = bits(parse_board(WINS[direction]))
+    for other in WINS:
+        assert tactics.wins_only_in(current, mask, other).tolist() == [other == direction]
+    assert np.flatnonzero(tactics.wins(current, mask)[0]).tolist() == [WINNING_COLUMN[direction]]
+
+
+def test_an_open_two_is_seen_where_its_cells_can_be_played() -> None:
+    playable = parse_board("""
+        . . . . . . .
+        . . . . . . .
+        . . . . . . .
+        . . . . . . .
+        . . . . . . .
+        O . . X X . .
+    """)
+    raised = parse_board("""
+        . . . . . . .
+        . . . . . . .
+        . . . . . . .
+        . . . . . . .
+        . . . X X . .
+        . . X O O . .
+    """)
+    for position, pattern, columns in (
+        (playable, "_XX_", [2]),
+        (playable, "__XX_", [1]),
+        (playable, "_XX__", [2]),
+        (raised, "_XX_", []),  # nothing lies under the right end
+    ):
+        current, mask = bits(position)
+        found = tactics.horizontal(current ^ mask, mask, pattern)
+        assert np.flatnonzero(tactics.columns_of(found)[0]).tolist() == columns
+
+
+def test_a_trap_needs_two_wins_at_once() -> None:
+    two = parse_board("""
+        . . . . . . .
+        . . . . . . .
+        . . . . . . .
+        . . . . . . .
+        . . . O O . .
+        . . . X X . .
+    """)
+    assert np.flatnonzero(tactics.traps(*bits(two))[0]).tolist() == [2, 5]
+    assert not tactics.traps(*bits(EMPTY)).any()
+
+
+def _seeing_nothing(current: NDArray[Any], mask: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    return np.zeros((len(current), 7), np.float32), np.zeros(len(current), np.float32)
+
+
+@pytest.mark.parametrize("root", ["puct", "gumbel"])
+def test_a_guided_search_wins_blocks_and_reports_shares_of_visits(root: Any):
+    settings = PuctSettings(simulations=30, root=root)
+    player = players.GuidedPlayer(name="guided", predict=_seeing_nothing, settings=settings)
+    for direction, drawing in WINS.items():
+        choices = player.play(*repeated(parse_board(drawing), 2))
+        assert choices.moves.tolist() == [WINNING_COLUMN[direction]] * 2
+        assert choices.value is not None
+        assert choices.value.tolist() == [1.0, 1.0]
+        assert choices.policy is not None
+        assert choices.policy.sum(1) == pytest.approx([1, 1])
+    empty = player.play(*repeated(EMPTY, 3))
+    assert len(set(empty.moves.tolist())) == 1  # its seed has no say: it plays in earnest
+
+
+@pytest.mark.parametrize(
+    ("mode", "message"),
+    [
+        ("puct", "puct:N needs a whole number of simulations from 1 to 16,384"),
+        ("puct:0", "puct:N needs a whole number"),
+        ("gumbel:20000", "gumbel:N needs a whole number"),
+        ("mcts:10", "unknown mode 'mcts:10'; modes are policy, value, sample, puct:N, gumbel:N"),
+    ],
+)
+def test_a_wrong_search_of_a_network_is_refused(mode: str, message: str, tmp_path: Path):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        check(f"{tmp_path}@{mode}")
+
+
+def test_a_saved_network_guides_a_search(tmp_path: Path):
+    nets.build("column", True).save(tmp_path / "best.keras")
+    player = make(f"{tmp_path}@gumbel:4")
+    assert player.name == f"{tmp_path}@gumbel:4"
+    assert player.play(*repeated(parse_board(WINS["vertical"]), 1)).moves.tolist() == [0]
+    nets.build("column", False).save(tmp_path / "best.keras")
+    with pytest.raises(UserError, match="no value head"):
+        make(f"{tmp_path}@puct:4")

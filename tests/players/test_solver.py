@@ -1,0 +1,121 @@
+"""Properties of the judge's solver.
+
+* Its scores equal those of a plain search, on late boards of random games, full columns among them.
+* A mirrored board has the mirrored scores.
+* Known values: the empty board, a win in one, the score's sign and size as documented.
+* `moves_to_end` counts the plies of perfect play, for wins, losses and draws.
+* Several processes give the scores of one.
+* Without the package there is one line with the command that installs it.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+
+from distill.base import provenance
+from distill.base.errors import UserError
+from distill.game.rules import CELLS, EMPTY, Position, is_over, is_won, legal_columns, mirror, parse_board, play
+from distill.players.solver import Solver, moves_to_end, score_boards
+from distill.tables.benchmark import FULL_COLUMN
+
+pytest.importorskip("bitbully", reason="the solver is an optional extra")
+
+
+@pytest.fixture(scope="module")
+def exact() -> Solver:
+    return Solver()
+
+
+def late_positions(count: int, first_ply: int = 29) -> list[Position]:
+    """Positions that are not over, from random games that came so far."""
+    rng = np.random.default_rng(7)
+    found: list[Position] = []
+    while len(found) < count:
+        position, stop = EMPTY, int(rng.integers(first_ply, CELLS))
+        while not is_over(position) and position.ply < stop:
+            position = play(position, int(rng.choice(legal_columns(position))))
+        if not is_over(position):
+            found.append(position)
+    return found
+
+
+def plain_best(position: Position, known: dict[Position, tuple[int, int]]) -> tuple[int, int]:
+    """(score, plies to the end) for the side to move, by looking at every continuation."""
+    if position not in known:
+        results = [plain_move(position, column, known) for column in legal_columns(position)]
+        known[position] = max(results, key=lambda result: result[0])
+    return known[position]
+
+
+def plain_move(position: Position, column: int, known: dict[Position, tuple[int, int]]) -> tuple[int, int]:
+    """(score, plies to the end) of one move, straight from the definition: 22 less the winner's stones at the end."""
+    after = play(position, column)
+    if is_won(after):
+        return 22 - after.opponent.bit_count(), 1
+    if is_over(after):
+        return 0, 1
+    score, plies = plain_best(after, known)
+    return -score, plies + 1
+
+
+def test_scores_equal_those_of_a_plain_search(exact: Solver) -> None:
+    outcomes = set()
+    for position in late_positions(60):
+        known: dict[Position, tuple[int, int]] = {}
+        expected = [FULL_COLUMN] * 7
+        for column in legal_columns(position):
+            expected[column], _ = plain_move(position, column, known)
+        assert exact.scores(position) == expected, position
+        outcomes |= set(np.sign(expected))
+    assert outcomes == {-1, 0, 1}
+
+
+def test_moves_to_end_counts_the_plies_of_perfect_play(exact: Solver) -> None:
+    for position in late_positions(40, first_ply=31):
+        score, plies = plain_best(position, {})
+        assert moves_to_end([score], [position.ply]).tolist() == [plies]
+    assert moves_to_end([1, 0], [0, 0]).tolist() == [41, 42]
+
+
+def test_a_mirrored_board_has_the_mirrored_scores(exact: Solver) -> None:
+    for position in late_positions(100, first_ply=20):
+        assert exact.scores(mirror(position)) == exact.scores(position)[::-1]
+
+
+def test_the_first_player_wins_with_the_last_stone_from_the_centre(exact: Solver) -> None:
+    assert exact.scores(EMPTY) == [-2, -1, 0, 1, 0, -1, -2]
+
+
+def test_a_win_at_once_scores_22_less_the_winners_stones(exact: Solver) -> None:
+    position = parse_board("""
+        . . . . . . .
+        . . . . . . .
+        . . . . . . .
+        . . . O . . .
+        . . . O . . .
+        . . X X X O .
+    """)
+    scores = exact.scores(position)
+    assert scores[1] == 22 - 4 == max(scores)
+    assert scores[0] < scores[1]
+
+
+def test_processes_give_the_scores_of_one() -> None:
+    positions = late_positions(130, first_ply=24)
+    current = np.array([position.current for position in positions], np.uint64)
+    mask = np.array([position.mask for position in positions], np.uint64)
+    done: list[int] = []
+    scores = score_boards(current, mask, workers=2, advance=done.append)
+    assert sum(done) == 130
+    assert (scores == Solver().score_boards(current, mask)).all()
+
+
+def test_a_missing_package_is_named_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "bitbully", None)
+    with pytest.raises(UserError) as caught:
+        Solver()
+    assert provenance.install_line("solver") in str(caught.value)
+    assert "\n" not in str(caught.value)

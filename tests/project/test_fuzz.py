@@ -1,0 +1,283 @@
+"""Random input, much of it nearly right: every reader of foreign bytes or text answers or refuses, and never worse.
+
+- a shard, any of whose bytes were changed, cut, doubled or swapped: the old rows, or DataError that names the file
+- an inspection of such a shard lists violations and raises nothing; so does one of rows with random numbers in them
+- a manifest of random JSON: a manifest, or DataError
+- a move string and a drawn board: a position a game can pass through, which prints back, or ValueError
+- a table of any rows comes back from the disk as it was, with its hash
+
+Short here; `pytest -m slow tests/project/test_fuzz.py -s` goes on for 5 minutes (DISTILL_FUZZ_SECONDS), from other seeds each
+hour (DISTILL_FUZZ_SEED), and compares the two parsers with a slow twin of the rules.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from helpers import make_games
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from twin import Board
+
+from distill.base.errors import DataError
+from distill.game import rules
+from distill.rows import inspection, schema
+from distill.rows.places import place_of
+
+METADATA = {"schema_version": schema.SCHEMA_VERSION, "run": "ab" * 16, "first_game": 0, "games": 2, "identity": {}}
+TABLE = make_games(2, seed=1)
+WHOLE = schema.table_bytes(TABLE, METADATA)
+FOOTER = int.from_bytes(WHOLE[-8:-4], "little") + 8
+"""Bytes at the end that say where everything is: the part where damage is hardest to read."""
+
+
+def damaged(dice: random.Random) -> bytes:
+    """The shard with one to four wounds, half of them in the footer."""
+    content = bytearray(WHOLE)
+    for _ in range(dice.randint(1, 4)):
+        first = len(content) - FOOTER if dice.random() < 0.5 else 0
+        place = dice.randrange(max(first, 0), max(len(content), 1)) if content else 0
+        size = dice.choice([1, 1, 1, 2, 4, 8, 64])
+        wound = dice.randrange(5)
+        if wound == 0 and content:
+            content[place] ^= 1 << dice.randrange(8)
+        elif wound == 1:
+            content[place : place + size] = dice.randbytes(size)
+        elif wound == 2:
+            del content[place : place + size]
+        elif wound == 3:
+            content[place:place] = content[place : place + size]
+        elif wound == 4:
+            content[place : place + size] = dice.choice([b"\x00", b"\xff", b"\x7f", b"\x80"]) * size
+    return bytes(content)
+
+
+def read_or_refuse(content: bytes, folder: Path) -> bool:
+    """Whether the bytes were read; they must be refused by name, or be the rows that were written."""
+    path = folder / "shard-00000.parquet"
+    path.write_bytes(content)
+    found = inspection.inspect_shard(place_of(folder), path.name)
+    assert all(violation.file == path.name for violation in found.violations)
+    try:
+        table, _ = schema.read_table(path)
+    except DataError as error:
+        message = str(error)
+    else:
+        assert table.equals(TABLE) or found.violations, "other rows than were written, and nobody noticed"
+        return True
+    assert message.startswith(f"{path}: ")
+    assert "\n" not in message
+    return False
+
+
+def test_a_damaged_shard_is_read_right_or_refused_by_name(tmp_path: Path) -> None:
+    dice = random.Random(1)
+    read = [read_or_refuse(damaged(dice), tmp_path) for _ in range(400)]
+    assert sum(read) < len(read) / 2
+
+
+def long_run(share: float) -> Iterator[random.Random]:
+    """The same dice again and again, for a share of the time of a long run; its seed is printed."""
+    seed = int(os.environ.get("DISTILL_FUZZ_SEED", time.time() // 3600))
+    until = time.monotonic() + share * float(os.environ.get("DISTILL_FUZZ_SECONDS", 300))
+    print(f"\nDISTILL_FUZZ_SEED={seed}")
+    dice = random.Random(seed)
+    while time.monotonic() < until:
+        yield dice
+
+
+@pytest.mark.slow
+def test_many_damaged_shards_are_read_right_or_refused_by_name(tmp_path: Path) -> None:
+    found = Counter("read" if read_or_refuse(damaged(dice), tmp_path) else "refused" for dice in long_run(0.6))
+    print(f"{found.total():,} damaged shards: {dict(found)}")
+    assert found["read"]
+    assert found["refused"]
+
+
+NUMBERS = st.one_of(st.integers(-3, 12), st.sampled_from([-(2**7), 2**7 - 1]))
+ROWS = st.fixed_dictionaries(
+    {
+        "game_id": st.one_of(st.integers(0, 2), st.integers(-(2**63), 2**63 - 1)),
+        "ply": NUMBERS,
+        "current": st.integers(0, 2**64 - 1),
+        "mask": st.integers(0, 2**64 - 1),
+        "votes": st.lists(NUMBERS, min_size=0, max_size=4),
+        "label": NUMBERS,
+        "visits": st.lists(st.integers(-(2**31), 2**31 - 1), min_size=7, max_size=7),
+        "simulations": st.integers(-(2**31), 2**31 - 1),
+        "value": st.floats(width=32),
+        "move": NUMBERS,
+        "outcome": NUMBERS,
+    }
+)
+
+
+@given(rows=st.lists(ROWS, max_size=6))
+@settings(max_examples=60)
+def test_any_rows_come_back_and_are_inspected(rows: list[dict[str, object]]) -> None:
+    table = pa.Table.from_pylist(rows, schema=schema.ROW)
+    content = schema.table_bytes(table, METADATA)
+    found, metadata = schema.read_table("shard-00000.parquet", content=content)
+    assert schema.content_hash(found) == schema.content_hash(table)
+    assert metadata == METADATA
+    assert schema.table_bytes(found, metadata) == content
+
+
+@given(rows=st.lists(ROWS, min_size=1, max_size=6))
+@settings(max_examples=60)
+def test_rows_of_random_numbers_are_never_true(rows: list[dict[str, object]]) -> None:
+    from distill.rows import checks
+
+    table = pa.Table.from_pylist(rows, schema=schema.ROW)
+    found = list(checks.faults(table, checks.law_of(METADATA)))
+    assert found
+    assert all(fault.what for fault in found)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=12,
+)
+KEYS = st.sampled_from(["schema_version", "kind", "run", "games", "rows", "shards", "name", "first_game", "sha256"])
+
+
+@given(value=st.dictionaries(KEYS, JSON | st.just(schema.SCHEMA_VERSION) | st.lists(st.dictionaries(KEYS, JSON))))
+@settings(max_examples=100)
+def test_a_manifest_of_random_json_is_inspected_without_harm(value: dict[str, object]) -> None:
+    class Memory:
+        """A place with a manifest and nothing else."""
+
+        def names(self) -> list[str]:
+            return [schema.MANIFEST]
+
+        def read(self, name: str) -> bytes:
+            if name != schema.MANIFEST:
+                raise FileNotFoundError(name)
+            return json.dumps(value).encode()
+
+        def write(self, name: str, content: bytes) -> None:
+            raise AssertionError("an inspection writes nothing")
+
+        def delete(self, name: str) -> None:
+            raise AssertionError("an inspection deletes nothing")
+
+    list(inspection.inspect(Memory()))
+
+
+@given(moves=st.one_of(st.text(alphabet="1234567", max_size=45), st.text(max_size=12)))
+@settings(max_examples=300)
+def test_a_move_string_is_a_game_or_is_refused(moves: str) -> None:
+    try:
+        position = rules.from_moves(moves)
+    except ValueError:
+        return
+    assert position.ply == len(moves)
+    assert rules.problem_with(position) is None
+    assert rules.parse_board(rules.draw(position)) == position
+
+
+@given(
+    drawing=st.one_of(
+        st.lists(st.text(alphabet="XO. ", min_size=6, max_size=9), min_size=5, max_size=7).map("\n".join),
+        st.lists(st.text(alphabet="XO.", min_size=7, max_size=7), min_size=6, max_size=6).map("\n".join),
+        st.text(max_size=60),
+    )
+)
+@settings(max_examples=300)
+def test_a_drawing_is_a_position_or_is_refused(drawing: str) -> None:
+    try:
+        position = rules.parse_board(drawing)
+    except ValueError:
+        return
+    assert rules.problem_with(position) is None
+    assert rules.parse_board(rules.draw(position)) == position
+
+
+@given(seed=st.integers(0, 2**32), games=st.integers(1, 3))
+@settings(max_examples=15)
+def test_random_games_are_true_whatever_the_seed(seed: int, games: int) -> None:
+    from distill.rows import checks
+
+    table = make_games(games, seed=seed)
+    assert list(checks.faults(table, checks.Law(first_game=0, games=games))) == []
+    assert np.unique(table["game_id"].to_numpy()).tolist() == list(range(games))
+
+
+def played_by_the_twin(moves: str) -> Board | None:
+    """The board after a move string, by plain lists; None where it is no game."""
+    board = Board([[] for _ in range(7)], 0)
+    for text in moves:
+        column = "1234567".find(text)
+        if column < 0 or column not in board.legal() or board.has_four(1 - board.side):
+            return None
+        board.play(column)
+    return board
+
+
+def mutated(text: str, alphabet: str, dice: random.Random) -> str:
+    """The text with up to three characters replaced, left out, doubled or put in."""
+    letters = list(text)
+    for _ in range(dice.choice([0, 1, 1, 2, 3])):
+        place = dice.randrange(len(letters) + 1)
+        wound = dice.choice([[], [dice.choice(alphabet)], letters[place : place + 1] * 2])
+        letters[place : place + dice.randrange(2)] = wound
+    return "".join(letters)
+
+
+def random_game(dice: random.Random) -> str:
+    """Moves into columns that are open, up to a random ply or the end of the game."""
+    board, moves = Board([[] for _ in range(7)], 0), ""
+    for _ in range(dice.randrange(43)):
+        if not (legal := board.legal()) or board.has_four(1 - board.side):
+            break
+        column = dice.choice(legal)
+        board.play(column)
+        moves += str(column + 1)
+    return moves
+
+
+@pytest.mark.slow
+def test_many_move_strings_and_drawings_are_what_a_slow_twin_says() -> None:
+    """Games and their drawings, most of them with a few characters wrong.
+
+    A game must be accepted where the twin can play it, and there alone. A drawing that is accepted prints back, and
+    one of a position that was played must be accepted.
+    """
+    found: Counter[str] = Counter()
+    for dice in long_run(0.4):
+        game = random_game(dice)
+        moves = mutated(game, "1234567089xX .\u0661\u00b2\n", dice)
+        expected = played_by_the_twin(moves)
+        try:
+            position = rules.from_moves(moves)
+        except ValueError:
+            assert expected is None, moves
+            found["moves refused"] += 1
+        else:
+            assert expected is not None, moves
+            assert Board.from_bits(position.current, position.mask).columns == expected.columns, moves
+            found["moves accepted"] += 1
+
+        whole = rules.draw(rules.from_moves(game))
+        assert rules.parse_board(whole) == rules.from_moves(game), game
+        drawing = mutated(whole, "XO. \nxo0\u041e\u00a0", dice)
+        try:
+            position = rules.parse_board(drawing)
+        except ValueError:
+            found["drawings refused"] += 1
+        else:
+            assert rules.problem_with(position) is None, drawing
+            assert "".join(rules.draw(position).split()) == "".join(drawing.split()), drawing
+            found["drawings accepted"] += 1
+    print(", ".join(f"{number:,} {what}" for what, number in sorted(found.items())))
+    assert len(found) == 4

@@ -1,0 +1,220 @@
+"""The arrows of the project: who may import whom, read from the source, also through others.
+
+* A room imports rooms to its left only, in the order of ROOMS; nothing imports a command.
+* A room has twelve Python files at most.
+* Teacher and judge never meet: `generate`, `prepare` and `train` do not reach `players/` or `judge/`.
+* Only `nets/`, `learn/` and `ship/` import TensorFlow or Keras when a module is loaded; elsewhere a function does.
+* Importing `distill.generate` leaves `tensorflow` and `keras` out of the process.
+* Nothing is imported by a computed name except where listed, so this walk sees everything.
+* The walk itself sees what it should, shown on a small made-up package.
+"""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import distill
+
+PACKAGE = Path(distill.__file__).parent
+ROOMS = ("base", "game", "search", "rows", "tables", "nets", "learn", "ship", "players", "judge", "loop", "web")
+WITH_TENSORS = ("nets", "learn", "ship")
+COMPUTED = {"__main__", "nets"}
+"""`__main__` imports the stage it is asked for; `nets.build` one of the networks beside it."""
+TENSOR_LIBRARIES = {"tensorflow", "keras"}
+
+
+@dataclass(frozen=True)
+class Import:
+    """One imported name, absolute, and whether loading the module runs it (not inside a function or TYPE_CHECKING)."""
+
+    name: str
+    at_load: bool
+
+
+def imports_of(file: Path, package: str) -> Iterator[Import]:
+    """All imports of a file; `package` is the dotted name of the package that relative imports start from."""
+
+    def walk(node: ast.AST, at_load: bool) -> Iterator[Import]:
+        if isinstance(node, ast.Import):
+            yield from (Import(alias.name, at_load) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                parents = package.split(".")
+                base = ".".join([*parents[: len(parents) - node.level + 1], *([base] if base else [])])
+            yield from (Import(f"{base}.{alias.name}", at_load) for alias in node.names)
+        elif isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+            for child in node.body:
+                yield from walk(child, False)
+            for child in node.orelse:
+                yield from walk(child, at_load)
+        else:
+            inside = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+            for child in ast.iter_child_nodes(node):
+                yield from walk(child, at_load and not inside)
+
+    yield from walk(ast.parse(file.read_text(encoding="utf-8")), True)
+
+
+class Project:
+    """The modules of a package, by their dotted name below it ("" for the package itself), and their imports."""
+
+    def __init__(self, root: Path) -> None:
+        self.name = root.name
+        self.files: dict[str, Path] = {}
+        for file in sorted(root.rglob("*.py")):
+            parts = file.relative_to(root).with_suffix("").parts
+            self.files[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = file
+        self.imports = {module: self._imports(module) for module in self.files}
+
+    def _imports(self, module: str) -> list[Import]:
+        file = self.files[module]
+        is_package = file.name == "__init__.py"
+        package = ".".join(filter(None, (self.name, module if is_package else module.rpartition(".")[0])))
+        return list(imports_of(file, package))
+
+    def inside(self, name: str) -> list[str]:
+        """The project's modules that importing an absolute name loads: the module and the packages around it."""
+        head, *parts = name.split(".")
+        if head != self.name:
+            return []
+        prefixes = [".".join(parts[:length]) for length in range(len(parts) + 1)]
+        return [prefix for prefix in prefixes if prefix in self.files]
+
+    def needs(self, module: str, at_load_only: bool = False) -> set[str]:
+        """Modules that a module imports itself, not counting its own packages; a package alone counts if named."""
+        found: set[str] = set()
+        for entry in self.imports[module]:
+            if entry.at_load or not at_load_only:
+                found |= set(self.inside(entry.name))
+        own = {"", *(module[:end] for end, character in enumerate(module) if character == "."), module}
+        return found - own
+
+    def reaches(self, module: str, at_load_only: bool = False) -> set[str]:
+        """Everything a module imports, itself or through others."""
+        found: set[str] = set()
+        waiting = [module]
+        while waiting:
+            new = self.needs(waiting.pop(), at_load_only) - found
+            found |= new
+            waiting += new
+        return found
+
+    def tensor_imports(self, module: str, at_load_only: bool = False) -> set[str]:
+        """TensorFlow and Keras, as far as a module imports them itself."""
+        names = {entry.name.split(".")[0] for entry in self.imports[module] if entry.at_load or not at_load_only}
+        return names & TENSOR_LIBRARIES
+
+
+PROJECT = Project(PACKAGE)
+COMMANDS = {module for module in PROJECT.files if module and "." not in module and module not in {*ROOMS, "__main__"}}
+
+
+def room_of(module: str) -> str | None:
+    room = module.split(".")[0]
+    return room if room in ROOMS else None
+
+
+IN_ROOMS = sorted(module for module in PROJECT.files if room_of(module))
+
+
+def test_every_module_is_a_room_or_a_command():
+    assert {room_of(module) for module in IN_ROOMS} == set(ROOMS)
+    assert set(PROJECT.files) >= {"base.cli", "game.rules", "rows.schema", "generate"}
+    for module in PROJECT.files:
+        assert room_of(module) or "." not in module, f"{module} lies in a folder that is no room"
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_has_twelve_files_at_most(room: str):
+    assert len([module for module in IN_ROOMS if room_of(module) == room]) <= 12
+
+
+@pytest.mark.parametrize("module", IN_ROOMS)
+def test_a_room_imports_rooms_to_its_left_only(module: str):
+    left = ROOMS[: ROOMS.index(str(room_of(module))) + 1]
+    assert not {other for other in PROJECT.needs(module) if room_of(other) not in left}
+
+
+@pytest.mark.parametrize("command", ["generate", "prepare", "train"])
+def test_teacher_and_judge_never_meet(command: str):
+    assert not {module for module in PROJECT.reaches(command) if room_of(module) in ("players", "judge")}
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS))
+def test_no_command_imports_another(command: str):
+    assert not PROJECT.reaches(command) & (COMMANDS | {"__main__"})
+
+
+@pytest.mark.parametrize("module", sorted(PROJECT.files))
+def test_only_rooms_of_networks_import_tensorflow_or_keras_when_a_module_is_loaded(module: str):
+    if room_of(module) not in WITH_TENSORS:
+        assert not PROJECT.tensor_imports(module, at_load_only=True)
+    if room_of(module) in ("game", "search"):
+        assert not PROJECT.tensor_imports(module)
+
+
+@pytest.mark.parametrize("command", ["generate", "prepare", "__main__"])
+def test_a_command_that_trains_nothing_loads_no_network(command: str):
+    loaded = {command, *PROJECT.reaches(command, at_load_only=True)}
+    assert not {module for module in loaded if PROJECT.tensor_imports(module, at_load_only=True)}
+
+
+def test_importing_generate_leaves_tensorflow_and_keras_out():
+    code = "import sys, distill.generate; print(sorted({'tensorflow', 'keras'} & set(sys.modules)))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
+
+
+def test_nothing_else_is_imported_by_a_computed_name():
+    found = set()
+    for module, file in PROJECT.files.items():
+        text = ast.unparse(ast.parse(file.read_text(encoding="utf-8")))
+        if "import_module" in text or "__import__" in text or "runpy" in text:
+            found.add(module)
+    assert found <= COMPUTED
+
+
+@pytest.fixture
+def made_up(tmp_path: Path) -> Project:
+    root = tmp_path / "made"
+    files = {
+        "__init__.py": "",
+        "a/__init__.py": "",
+        "a/one.py": "from made.b import two\nfrom typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import keras\n",
+        "b/__init__.py": "from ..c import three\n",
+        "b/two.py": "def later():\n    import made.d\n    from tensorflow import keras\n",
+        "c/__init__.py": "",
+        "c/three.py": "class Holder:\n    import keras.layers\n",
+        "d.py": "import json\n",
+        "e.py": "try:\n    from . import d as renamed\nexcept ImportError:\n    pass\n",
+    }
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text, encoding="utf-8")
+    return Project(root)
+
+
+def test_the_walk_follows_absolute_relative_nested_and_package_imports(made_up: Project):
+    assert made_up.needs("a.one") == {"b", "b.two"}
+    assert made_up.needs("b") == {"c", "c.three"}
+    assert made_up.needs("b.two") == {"d"}
+    assert made_up.needs("b.two", at_load_only=True) == set()
+    assert made_up.needs("e", at_load_only=True) == {"d"}
+    assert made_up.reaches("a.one") == {"b", "b.two", "c", "c.three", "d"}
+    assert made_up.reaches("a.one", at_load_only=True) == {"b", "b.two", "c", "c.three"}
+
+
+def test_the_walk_tells_what_loading_runs_from_what_a_function_runs(made_up: Project):
+    assert made_up.tensor_imports("a.one") == {"keras"}
+    assert made_up.tensor_imports("a.one", at_load_only=True) == set()
+    assert made_up.tensor_imports("b.two") == {"tensorflow"}
+    assert made_up.tensor_imports("b.two", at_load_only=True) == set()
+    assert made_up.tensor_imports("c.three", at_load_only=True) == {"keras"}

@@ -1,0 +1,272 @@
+"""Shards and the `generate` command, with real processes and real faults.
+
+Properties: rows are legal, ordered and consistent with the games they record; the same bytes for 1, 2
+and 3 workers, after kill -9, after Ctrl-C, when extended and when a damaged shard is made again; other
+settings, foreign folders and a second writer are refused; a dying worker costs its shard alone.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from distill import generate
+from distill.base.errors import DataError
+from distill.base.files import file_hash
+from distill.game import rules
+from distill.game.rules import Position
+from distill.rows import mapping, schema, shards
+from distill.rows.schema import Shard, matrix
+from distill.rows.shards import RunSettings
+
+SMALL = ["--games", "10", "--simulations", "60", "--shard-games", "4"]
+
+
+def hashes(folder: Path) -> dict[str, str]:
+    return {path.name: file_hash(path) for path in sorted(folder.glob("shard-*.parquet"))}
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run of ten small games by one worker."""
+    folder = tmp_path_factory.mktemp("reference")
+    assert generate.main([*SMALL, "--workers", "1", "--out", str(folder)]) == 0
+    return folder
+
+
+def rows_of(folder: Path) -> pa.Table:
+    return pa.concat_tables([schema.read_table(path)[0] for path in sorted(folder.glob("shard-*.parquet"))])
+
+
+def test_rows_replay_as_legal_games_with_their_outcomes(reference: Path) -> None:
+    rows = rows_of(reference)
+    assert sorted(set(rows["game_id"].to_pylist())) == list(range(10))
+    keys = list(zip(rows["game_id"].to_pylist(), rows["ply"].to_pylist(), strict=True))
+    assert keys == sorted(keys)
+    for game in range(10):
+        played = rows.filter(pa.compute.equal(rows["game_id"], game)).to_pylist()
+        position = Position(played[0]["current"], played[0]["mask"])
+        assert 1 <= position.ply <= 8
+        for row in played:
+            assert (row["current"], row["mask"], row["ply"]) == (position.current, position.mask, position.ply)
+            assert rules.problem_with(position) is None
+            assert not rules.is_over(position)
+            assert row["move"] == row["label"]
+            position = rules.play(position, row["move"])
+        assert rules.is_over(position)
+        last = 1 if rules.is_won(position) else 0
+        assert [row["outcome"] for row in reversed(played)] == [last * (-1) ** i for i in range(len(played))]
+
+
+def test_labels_are_the_majority_and_visits_are_all_simulations(reference: Path) -> None:
+    rows = rows_of(reference)
+    visits = matrix(rows["visits"])
+    assert (visits.sum(1) == 3 * 60).all()
+    assert rows["simulations"].to_pylist() == visits.sum(1).tolist()
+    legal = rules.legal_mask(rows["mask"].to_numpy())
+    assert (visits[~legal] == 0).all()
+    for votes, label in zip(rows["votes"].to_pylist(), rows["label"].to_pylist(), strict=True):
+        assert len(votes) == 3
+        assert votes.count(label) == max(votes.count(column) for column in votes)
+    assert np.abs(rows["value"].to_numpy()).max() <= 1
+
+
+def test_openings_are_random_and_not_labelled() -> None:
+    settings = RunSettings(simulations=1, votes=1)
+    plies = [shards.opening(settings, game).ply for game in range(800)]
+    counts = np.bincount(plies, minlength=9)
+    assert counts[0] == 0
+    assert (abs(counts[1:] - 100) < 40).all()  # about four standard deviations of 800 / 8
+    assert shards.opening(settings, 5) == shards.opening(settings, 5)
+    assert len({shards.opening(settings, game) for game in range(800)}) > 500
+
+
+def test_the_manifest_describes_every_shard(reference: Path) -> None:
+    manifest = schema.read_manifest(reference)
+    assert manifest["games"] == 10
+    assert manifest["rows"] == len(rows_of(reference))
+    assert {shard["name"]: shard["sha256"] for shard in manifest["shards"]} == hashes(reference)
+    for shard in manifest["shards"]:
+        table, metadata = schema.read_table(reference / shard["name"])
+        assert shard["content_hash"] == schema.content_hash(table)
+        assert metadata["run"] == manifest["run"]
+
+
+@pytest.mark.parametrize("workers", [2, 3])
+def test_any_number_of_workers_writes_the_same_bytes(reference: Path, tmp_path: Path, workers: int) -> None:
+    assert generate.main([*SMALL, "--workers", str(workers), "--out", str(tmp_path)]) == 0
+    assert hashes(tmp_path) == hashes(reference)
+
+
+def test_more_games_extend_a_finished_run(reference: Path, tmp_path: Path) -> None:
+    shorter = [flag if flag != "10" else "6" for flag in SMALL]
+    assert generate.main([*shorter, "--workers", "1", "--out", str(tmp_path)]) == 0
+    assert schema.read_manifest(tmp_path)["games"] == 6
+    assert generate.main([*SMALL, "--workers", "1", "--out", str(tmp_path)]) == 0
+    assert hashes(tmp_path) == hashes(reference)
+
+
+def test_fewer_games_take_nothing_away(reference: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = hashes(reference)
+    assert generate.main(["--games", "3", *SMALL[2:], "--out", str(reference)]) == 0
+    assert "finished before: 10 games" in capsys.readouterr().out
+    assert hashes(reference) == before
+
+
+@pytest.mark.parametrize("damage", ["truncated", "empty", "flipped"])
+def test_a_damaged_shard_is_made_again(
+    reference: Path, tmp_path: Path, damage: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for path in reference.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    victim = tmp_path / "shard-00001.parquet"
+    content = bytearray(victim.read_bytes())
+    if damage == "flipped":
+        content[60] ^= 0x10
+    victim.write_bytes({"truncated": content[:-200], "empty": b"", "flipped": content}[damage])
+    assert generate.main([*SMALL, "--workers", "1", "--out", str(tmp_path)]) == 0
+    assert "made again" in capsys.readouterr().err
+    assert hashes(tmp_path) == hashes(reference)
+
+
+def test_other_settings_are_refused_with_the_difference(reference: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = hashes(reference)
+    assert generate.main([*SMALL, "--seed", "7", "--exploration", "2", "--out", str(reference)]) == 1
+    message = capsys.readouterr().err
+    assert "exploration 1.0 there, 2.0 here" in message
+    assert "seed 0 there, 7 here" in message
+    assert message.count("\n") == 1
+    assert hashes(reference) == before
+
+
+def test_a_folder_of_other_things_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "thesis.txt").write_text("dear")
+    assert generate.main([*SMALL, "--out", str(tmp_path)]) == 1
+    assert "thesis.txt" in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir() if not path.name.startswith(".")) == ["thesis.txt"]
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ["--games", "0"],
+        ["--games", "-5"],
+        ["--games", "many"],
+        ["--simulations", "0"],
+        ["--votes", "0"],
+        ["--workers", "0"],
+        ["--rollout", "clever"],
+        ["--noise-fraction", "1.5"],
+        ["--dirichlet-alpha", "0"],
+        ["--exploration", "nan"],
+        ["--opening-moves", "8", "1"],
+        ["--opening-moves", "3"],
+        ["--seed", "-1"],
+        ["--gaems", "5"],
+    ],
+)
+def test_wrong_flags_exit_with_2_and_one_line(
+    flags: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "games"
+    assert generate.main([*flags, "--out", str(out)]) == 2
+    message = capsys.readouterr().err
+    assert flags[0] in message
+    assert message.count("\n") == 1
+    assert not out.exists()
+
+
+def test_a_second_writer_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with shards.locked(tmp_path):
+        assert generate.main([*SMALL, "--out", str(tmp_path)]) == 1
+    assert "another process is writing here" in capsys.readouterr().err
+
+
+def start(folder: Path, *flags: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "distill.generate", *flags, "--out", str(folder)]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True)
+
+
+LONGER = ["--games", "24", "--simulations", "1500", "--shard-games", "4", "--workers", "2"]
+
+
+@pytest.fixture(scope="module")
+def longer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("longer")
+    assert generate.main([*LONGER, "--out", str(folder)]) == 0
+    return folder
+
+
+def until_a_shard_is_there(process: subprocess.Popen[str], folder: Path) -> None:
+    until = time.monotonic() + 120
+    while not list(folder.glob("shard-*.parquet")):
+        assert process.poll() is None, "ended before its first shard"
+        assert time.monotonic() < until, "no shard in two minutes"
+        time.sleep(0.01)
+
+
+def test_kill_9_in_mid_run_loses_nothing(longer: Path, tmp_path: Path) -> None:
+    process = start(tmp_path, *LONGER)
+    until_a_shard_is_there(process, tmp_path)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    assert not (tmp_path / schema.MANIFEST).exists()
+    (tmp_path / ".shard-00005.parquet.half").write_bytes(b"half a shard")
+    assert generate.main([*LONGER, "--out", str(tmp_path)]) == 0
+    assert hashes(tmp_path) == hashes(longer)
+    assert not list(tmp_path.glob(".shard-*"))
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupt_says_how_to_go_on(longer: Path, tmp_path: Path, number: signal.Signals, code: int) -> None:
+    process = start(tmp_path, *LONGER)
+    until_a_shard_is_there(process, tmp_path)
+    os.kill(process.pid, number)
+    _, message = process.communicate(timeout=60)
+    assert process.returncode == code
+    assert "to go on: python -m distill.generate --games 24" in message
+    assert "Traceback" not in message
+    assert generate.main([*LONGER, "--out", str(tmp_path)]) == 0
+    assert hashes(tmp_path) == hashes(longer)
+
+
+def die_once(settings: RunSettings, index: int, count: int, folder: Path) -> Shard:
+    """Shard 1 kills its worker the first time it is tried."""
+    marker = folder / "died"
+    if index == 1 and not marker.exists():
+        marker.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return shards.make_shard(settings, index, count, folder)
+
+
+def die_always(settings: RunSettings, index: int, count: int, folder: Path) -> Shard:
+    """Shard 1 kills every worker that tries it."""
+    if index == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return shards.make_shard(settings, index, count, folder)
+
+
+RUN = RunSettings(simulations=60, shard_games=4)
+
+
+def test_a_killed_worker_costs_only_its_shard(reference: Path, tmp_path: Path) -> None:
+    todo = shards.plan(RUN, 10, tmp_path).todo
+    made = list(mapping.make_locally(RUN, todo, tmp_path, 2, die_once))
+    assert {shard.name: shard.sha256 for shard in made} == hashes(reference)
+
+
+def test_a_shard_that_always_kills_is_reported_and_the_rest_is_made(reference: Path, tmp_path: Path) -> None:
+    todo = shards.plan(RUN, 10, tmp_path).todo
+    with pytest.raises(DataError, match=r"shard-00001\.parquet died 2 times"):
+        list(mapping.make_locally(RUN, todo, tmp_path, 2, die_always))
+    expected = hashes(reference)
+    del expected["shard-00001.parquet"]
+    assert hashes(tmp_path) == expected

@@ -1,0 +1,447 @@
+"""The page, played in headless Chromium against `python -m distill.serve`. Properties:
+
+- a whole game by clicks against the CNN ends as the rules say; one by keyboard alone does too, with focus on the board;
+- the browser's rules are Python's, on random games and on every kind of bad move string;
+- a full column is refused with a polite line and nothing is played; a win is marked on its four stones, and only then;
+- take back returns to the person's turn; switch sides and flip colours do what they say; a paused player can be helped;
+- the network's policy and value, the search's visits and the solver's scores are those of the API, column by column;
+- replay steps through the game; a move string in the address is the game, and every move is written there;
+- two players are watched, paused and go on; a player who fails is told of and can be asked again;
+- nothing runs out of a phone's width, touch plays, light and dark differ, and text has enough contrast in both;
+- a screen reader finds names for every control, columns that say what they hold, and each move told in a live region;
+- every shipped network is offered with its number of parameters;
+- the console stays silent everywhere (`pages.open_page` fails otherwise), and nothing is asked of any other host.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from pathlib import Path
+
+import pytest
+
+from distill.base import provenance
+from distill.game import rules
+from distill.game.encoding import boards
+from distill.nets import saved
+from tests import pages
+
+RED_WINS = "4142434"
+FULL_LEFT = "1111112"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    folder: Path = tmp_path_factory.mktemp("models")
+    saved.write(pages.small_network(), folder / "cnn" / "saved_model" / "1")
+    with pages.serving("--models", folder, "--max-simulations", "1000") as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with pages.browser() as running:
+        yield running
+
+
+@pytest.fixture
+def page(browser, server):
+    with pages.open_page(browser, server) as opened:
+        yield opened
+
+
+def moves_of(page) -> str:
+    return page.evaluate("location.hash.slice(1)")
+
+
+def start(page, moves: str, first: str = "person", second: str = "person") -> None:
+    """Seat two players and go to a position of an earlier game."""
+    page.select_option("#player-0", first)
+    page.select_option("#player-1", second)
+    page.fill("#game-text", moves)
+    page.press("#game-text", "Enter")
+    page.evaluate("document.activeElement.blur()")
+
+
+def column(page, number: int):
+    return page.get_by_role("button", name=re.compile(f"^Column {number},"))
+
+
+def status_says(page, text: str) -> None:
+    pages.wait_for(page, "text => document.getElementById('status').textContent.includes(text)", text)
+
+
+def wait_for_turn(page) -> None:
+    pages.wait_for(page, "['open', 'over'].includes(document.getElementById('board').dataset.state)")
+
+
+def play_to_the_end(page, press) -> str:
+    """A person's game against whoever sits opposite: a random legal column each time. Returns the moves."""
+    dice = random.Random(5)
+    while True:
+        wait_for_turn(page)
+        moves = moves_of(page)
+        if rules.is_over(position := rules.from_moves(moves)):
+            return moves
+        press(dice.choice(rules.legal_columns(position)) + 1)
+        pages.wait_for(page, "before => location.hash.slice(1) !== before", moves)
+
+
+def check_end(page, moves: str) -> None:
+    position = rules.from_moves(moves)
+    winner = ("Yellow" if position.ply % 2 == 0 else "Red") if rules.is_won(position) else None
+    status_says(page, f"{winner} wins" if winner else "A draw")
+    assert page.locator("#stones use").count() == position.ply
+    assert (page.locator(".won-ring").count() >= 4) == (winner is not None)
+
+
+def test_a_whole_game_by_clicks_against_the_cnn(page):
+    start(page, "", second="cnn")
+    moves = play_to_the_end(page, lambda number: column(page, number).click())
+    assert len(moves) >= 7
+    check_end(page, moves)
+
+
+def test_a_whole_game_by_keyboard_alone(page):
+    start(page, "", second="cnn")
+    page.keyboard.press("ArrowRight")  # onto the board
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')").startswith("Column 5, empty")
+
+    def press(number: int) -> None:
+        if number % 2:
+            page.keyboard.press(str(number))
+            return
+        page.keyboard.press("Home")
+        for _ in range(number - 1):
+            page.keyboard.press("ArrowRight")
+        page.keyboard.press("Enter")
+
+    check_end(page, play_to_the_end(page, press))
+    page.keyboard.press("n")
+    status_says(page, "Red, it is your turn")
+    assert moves_of(page) == ""
+
+
+def test_the_browsers_rules_are_pythons(page):
+    dice = random.Random(2)
+    games = []
+    for _ in range(60):
+        position, moves = rules.EMPTY, ""
+        while not rules.is_over(position) and dice.random() > 0.02:
+            move = dice.choice(rules.legal_columns(position))
+            position, moves = rules.play(position, move), f"{moves}{move + 1}"
+        games.append((moves, position))
+    script = """async (games) => {
+      const { replay, legalColumns, boardOf } = await import("./rules.js");
+      return games.map((moves) => {
+        const position = replay(moves);
+        return [[...boardOf(position)], legalColumns(position), position.isOver, position.winner !== null];
+      });
+    }"""
+    found = page.evaluate(script, [moves for moves, _ in games])
+    for (moves, position), answer in zip(games, found, strict=True):
+        board = boards([position.current], [position.mask]).reshape(-1).tolist()
+        over, won = rules.is_over(position), rules.is_won(position)
+        assert answer == [board, rules.legal_columns(position), over, won], moves
+
+
+@pytest.mark.parametrize("moves", ["8", "1111111", f"{RED_WINS}1", "4a"])
+def test_the_browser_refuses_what_python_refuses(page, moves):
+    with pytest.raises(ValueError, match=r"move \d+") as python:
+        rules.from_moves(moves)
+    start(page, moves)
+    note = page.inner_text("#share-note")
+    assert re.search(r"move \d+", note.lower())[0] == re.search(r"move \d+", str(python.value))[0]
+    assert moves_of(page) == ""
+
+
+def test_a_full_column_is_refused_politely(page):
+    start(page, FULL_LEFT, first="cnn")
+    column(page, 1).click(force=True)  # as people do; it is marked as disabled
+    status_says(page, "Column 1 is full. Please choose another one.")
+    assert moves_of(page) == FULL_LEFT
+    assert column(page, 1).get_attribute("aria-disabled") == "true"
+    page.keyboard.press("1")
+    assert moves_of(page) == FULL_LEFT
+
+
+@pytest.mark.parametrize(
+    ("moves", "winner", "cells"),
+    [
+        ("4142434", "Red", {(row, 3) for row in (2, 3, 4, 5)}),
+        ("71727364", "Yellow", {(5, column) for column in (0, 1, 2, 3)}),
+        ("12233434464", "Red", {(5, 0), (4, 1), (3, 2), (2, 3)}),
+        ("76655454424", "Red", {(5, 6), (4, 5), (3, 4), (2, 3)}),
+        ("4152631", "", set()),
+    ],
+)
+def test_a_win_is_marked_on_its_stones(page, moves, winner, cells):
+    start(page, moves[:-1])
+    assert page.locator(".won-ring").count() == 0
+    page.keyboard.press(moves[-1])
+    status_says(page, f"{winner} wins with four in a row" if winner else "it is your turn")
+    script = "[...document.querySelectorAll('.won-ring')].map((ring) => [ring.cy.baseVal.value, ring.cx.baseVal.value])"
+    assert {(round((y - 62) / 96), round((x - 62) / 96)) for y, x in page.evaluate(script)} == cells
+    if winner:
+        column(page, 7).click(force=True)
+        status_says(page, "The game is over")
+        assert moves_of(page) == moves
+
+
+def test_take_back_returns_to_the_persons_turn(page):
+    start(page, "", second="cnn")
+    page.keyboard.press("4")
+    pages.wait_for(page, "location.hash.length === 3")
+    wait_for_turn(page)
+    page.get_by_role("button", name="Take back").click()
+    assert moves_of(page) == ""
+    status_says(page, "Red, it is your turn")
+    start(page, "44", first="cnn")  # a person moves second, and the network answers at once
+    pages.wait_for(page, "location.hash.length === 4")
+    page.keyboard.press("u")
+    assert moves_of(page) == "4"
+    page.keyboard.press("u")  # no person has had a turn before: the network waits, or it would play the same again
+    status_says(page, "Paused: Red is to move")
+    page.get_by_role("button", name="Go on").click()
+    pages.wait_for(page, "location.hash.length === 2")
+
+
+def test_switch_sides_and_flip_colours(page):
+    page.route("**/api/move", lambda route: None)  # the search thinks for as long as the clicks take
+    start(page, "4", second="uct:100")
+    page.get_by_role("button", name="Switch sides").click()
+    assert page.input_value("#player-0") == "uct:100"
+    assert page.input_value("#player-1") == "person"
+    assert column(page, 4).get_attribute("aria-label") == "Column 4, from the bottom red"
+    page.get_by_role("button", name="Flip colours").click()
+    assert column(page, 4).get_attribute("aria-label") == "Column 4, from the bottom yellow"
+    status_says(page, "Red, it is your turn")
+    page.unroute("**/api/move")
+    page.get_by_role("button", name="Switch sides").click()  # now it is the search's turn, and it answers at once
+    pages.wait_for(page, "location.hash.length === 3")
+
+
+def cells_of(page, kind: str) -> list[str]:
+    page.wait_for_selector(f"#{kind}-strip[data-state=shown]")
+    return page.locator(f"#{kind}-strip .number").all_inner_texts()
+
+
+def asked(page, server: str, player: str, moves: str) -> dict:
+    return page.request.post(f"{server}api/analysis", data={"player": player, "moves": moves, "seed": 1}).json()
+
+
+def test_the_networks_policy_and_value_are_shown(page, server):
+    start(page, FULL_LEFT)
+    reply = asked(page, server, page.input_value("#network-who"), FULL_LEFT)
+    percents = [round(100 * share) for share in reply["policy"]]
+    shown = cells_of(page, "network")
+    assert [0 if text == "<1" else int(text) for text in shown] == percents
+    sign = "+" if reply["value"] > 0 else "−"
+    assert f"value {sign}{abs(reply['value']):.2f} for Yellow" in page.inner_text("#network-strip")
+    best = page.locator("#network-strip .best").get_attribute("aria-label")
+    assert best.startswith(f"column {reply['column'] + 1}:")
+
+
+def test_the_searchs_and_the_solvers_opinions_are_shown(page, server):
+    start(page, "41424", first="person")
+    page.locator("#solver-on").check()
+    page.locator("#search-on").check()
+    page.select_option("#search-who", "uct:1000")
+    scores = asked(page, server, "solver", "41424")["scores"]
+    assert cells_of(page, "solver") == [f"+{s}" if s > 0 else f"−{-s}" if s else "0" for s in scores]
+    visits = [0 if text == "<1" else int(text) for text in cells_of(page, "search")]
+    assert 95 <= sum(visits) <= 105
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("o")
+    assert not page.locator("#solver-strip").is_visible()
+
+
+def test_the_solver_says_how_many_moves_are_left_and_grades_moves(page):
+    start(page, "414243")
+    page.locator("#solver-on").check()
+    cells_of(page, "solver")
+    assert "Red wins in 1 move" in page.inner_text("#solver-strip")
+    page.keyboard.press("n")
+    pages.wait_for(page, "document.querySelector('#solver-strip .strip-value').textContent === 'Red wins in 41 moves'")
+    page.keyboard.press("1")  # from the empty board only the centre wins, and a corner loses
+    page.wait_for_selector("#moves [data-grade=mistake]")
+    page.keyboard.press("u")
+    page.keyboard.press("4")
+    page.wait_for_selector("#moves [data-grade='best move']")
+
+
+def test_replay_steps_through_the_game_and_back(page):
+    start(page, "445566")
+    for button, stones in [("To the start", 0), ("One move forward", 1), ("To the end", 6), ("One move back", 5)]:
+        page.get_by_role("button", name=button).click()
+        assert page.locator("#stones use").count() == stones
+    page.get_by_role("button", name="Replay").click()
+    pages.wait_for(page, "document.querySelectorAll('#stones use').length === 6")
+    page.get_by_role("button", name="Move 2: yellow, column 4").click()
+    assert page.locator("#stones use").count() == 2
+    page.keyboard.press("1")  # another way from here
+    assert moves_of(page) == "441"
+
+
+def test_an_address_is_a_game_and_the_game_is_in_the_address(browser, server):
+    with pages.open_page(browser, f"{server}#{RED_WINS}", permissions=["clipboard-read", "clipboard-write"]) as page:
+        status_says(page, "Red wins")
+        page.get_by_role("button", name="Copy link").click()
+        pages.wait_for(page, "document.getElementById('share-note').textContent.includes('copied')")
+        assert page.evaluate("navigator.clipboard.readText()") == f"{server}#{RED_WINS}"
+        page.evaluate("location.hash = '44'")
+        pages.wait_for(page, "document.querySelectorAll('#stones use').length === 2")
+        page.evaluate("location.hash = '1111111'")
+        status_says(page, "The link holds no game. Move 7 falls into column 1, which is full.")
+
+
+def test_two_players_are_watched_paused_and_go_on(page):
+    start(page, "", first="punisher", second="cnn")
+    status_says(page, "Paused")
+    page.get_by_role("button", name="Watch").click()
+    pages.wait_for(page, "location.hash.length >= 3")
+    page.get_by_role("button", name="Pause").click()
+    stopped = moves_of(page)
+    page.wait_for_timeout(1000)
+    assert moves_of(page) == stopped
+    page.get_by_role("button", name="Go on").click()
+    pages.wait_for(page, "length => location.hash.slice(1).length > length", len(stopped))
+
+
+def test_a_player_who_fails_is_told_of_and_can_be_asked_again(browser, server):
+    with pages.open_page(browser, server, ignore=("503", "422")) as page:
+        page.route("**/api/move", lambda route: route.fulfill(status=422, json={"error": "no, thank you"}))
+        start(page, "", second="cnn")
+        page.keyboard.press("4")
+        status_says(page, "no, thank you")
+        page.unroute("**/api/move")
+        page.get_by_role("button", name="Go on").click()
+        pages.wait_for(page, "location.hash.length === 3")
+
+
+def test_a_busy_server_is_asked_again(browser, server):
+    with pages.open_page(browser, server, ignore=("503",)) as page:
+        busy = {"status": 503, "json": {"error": "too many"}, "headers": {"Retry-After": "1"}}
+        page.route("**/api/move", lambda route: route.fulfill(**busy), times=1)
+        start(page, "", second="cnn")
+        page.keyboard.press("4")
+        pages.wait_for(page, "location.hash.length === 3")
+
+
+def test_a_phone_shows_everything_in_its_width_and_plays_by_touch(browser, server):
+    phone = {"viewport": {"width": 375, "height": 812}, "has_touch": True, "is_mobile": True}
+    with pages.open_page(browser, server, **phone) as page:
+        start(page, "44455", second="cnn")
+        for kind in ("search", "solver"):
+            page.locator(f"#{kind}-on").check()
+            cells_of(page, kind)
+        for width in (375, 320):
+            page.set_viewport_size({"width": width, "height": 700})
+            assert page.evaluate("document.documentElement.scrollWidth") == width
+        wait_for_turn(page)
+        before = moves_of(page)
+        column(page, 1).tap()
+        pages.wait_for(page, "before => location.hash.length > before + 1", len(before))
+
+
+CONTRAST = """() => {
+  const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  const rgb = (colours) => {
+    canvas.clearRect(0, 0, 1, 1);
+    for (const colour of colours) { canvas.fillStyle = colour; canvas.fillRect(0, 0, 1, 1); }
+    return [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3);
+  };
+  const light = (channels) => {
+    const [r, g, b] = channels.map((c) => (c /= 255) <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const faint = [];
+  const texts = "#status, .strip-title, .strip-value, .number, .column-names li, label, button, select, .note, h2, a";
+  for (const element of document.querySelectorAll(texts)) {
+    if (!element.checkVisibility() || !element.textContent.trim() || element.closest(":disabled")) continue;
+    if (element.closest(".columns, .later")) continue;
+    const behind = [];
+    for (let at = element; at; at = at.parentElement) behind.unshift(getComputedStyle(at).backgroundColor);
+    const bar = element.parentElement.querySelector(":scope > .bar");
+    if (bar?.offsetHeight > element.parentElement.offsetHeight / 2) behind.push(getComputedStyle(bar).backgroundColor);
+    const back = light(rgb(behind));
+    const front = light(rgb([...behind, getComputedStyle(element).color]));
+    const ratio = (Math.max(front, back) + 0.05) / (Math.min(front, back) + 0.05);
+    if (ratio < 4.5) faint.push(`${element.id || element.className} ${element.textContent.trim()} ${ratio.toFixed(2)}`);
+  }
+  return faint;
+}"""
+"""Visible texts whose contrast with what is painted behind them is below 4.5 (WCAG AA)."""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_light_and_dark_both_have_contrast(browser, server, scheme):
+    with pages.open_page(browser, f"{server}#4445332232", color_scheme=scheme) as page:
+        for kind in ("network", "search", "solver"):
+            page.locator(f"#{kind}-on").check()
+            cells_of(page, kind)
+        assert page.evaluate(CONTRAST) == []
+        paper = "getComputedStyle(document.body).backgroundColor"
+        before = page.evaluate(paper)
+        page.get_by_role("button", name="Switch between light and dark").click()
+        assert page.evaluate(paper) != before
+        assert page.evaluate(CONTRAST) == []
+
+
+def test_a_screen_reader_finds_names_states_and_news(page):
+    start(page, "414", second="cnn")
+    unnamed = """[...document.querySelectorAll("button, select, input, a")].filter((control) =>
+      control.checkVisibility() && !control.getAttribute("aria-label") && !control.textContent.trim() &&
+      !control.labels?.length).length"""
+    assert page.evaluate(unnamed) == 0
+    status = page.locator("#status")
+    assert status.get_attribute("role") == "status"
+    pages.wait_for(page, "location.hash.length === 5")
+    wait_for_turn(page)
+    assert re.match(r"Yellow played column \d\. Red, it is your turn\.", status.inner_text())
+    labels = [column(page, number).get_attribute("aria-label") for number in range(1, 8)]
+    assert labels[3].startswith("Column 4, from the bottom red, red")
+    assert sum(label.count("red") + label.count("yellow") for label in labels) == 4
+    assert page.evaluate("document.querySelectorAll('.columns button[tabindex=\"0\"]').length") == 1
+
+
+def test_choices_are_kept_for_the_next_visit(page, server):
+    start(page, "", first="cnn", second="punisher")
+    page.keyboard.press("f")
+    page.goto(f"{server}?again")
+    page.wait_for_selector("html[data-ready]")
+    assert page.input_value("#player-0") == "cnn"
+    assert page.input_value("#player-1") == "punisher"
+    assert page.inner_text("#seat-name-0") == "Yellow"
+
+
+def test_the_parameters_of_every_shipped_network_are_shown(page):
+    for file in provenance.shipped("models/reference").glob("*/metrics.json"):
+        told = json.loads(file.read_text())
+        for select in ("player-0", "player-1", "network-who"):
+            option = page.locator(f"#{select} option[value='reference/{file.parent.name}']")
+            assert option.get_attribute("title") == f"{told['arch']}, {told['parameters']:,} parameters"
+
+
+def test_nothing_is_asked_of_any_other_host(page, server):
+    hosts = set()
+    page.on("request", lambda request: hosts.add(request.url.split("/")[2]))
+    for path in ("", "docs"):
+        page.goto(f"{server}{path}")
+        page.wait_for_selector("html[data-ready]")
+    assert hosts == {server.split("/")[2]}
+
+
+def test_the_description_of_the_api_lists_and_tries_it(page, server):
+    page.goto(f"{server}docs")
+    page.wait_for_selector("html[data-ready]")
+    text = page.inner_text("body")
+    for word in ("/api/players", "/api/move", "/api/analysis", "too many requests wait", "Opinion"):
+        assert word in text
+    page.locator("section", has_text="/api/move").get_by_role("button").click()
+    page.wait_for_selector("pre:not([hidden])")
+    status, _, answer = page.inner_text("pre:not([hidden])").partition(" ")
+    assert status == "200"
+    assert json.loads(answer)["outcome"] == "open"
