@@ -7,8 +7,9 @@
 - without an argument, TensorFlow's client plays the network that ships, which every clone has in its format; the others
   say in one line what to give them and how it is made, and exit with 2.
 
-Here an environment is made in a moment, of links to the installed packages. By `pytest -m slow tests/project/test_examples.py`
-it is made as an app developer does, by pip, and the page runs in Chromium with the runtime that `--web` fetches.
+Here an environment is made in a moment, of links to the installed packages. By `pytest -m slow
+tests/project/test_examples.py` it is made as an app developer does, by pip, and the page runs in Chromium with the
+runtime that `--web` fetches.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@
 - a move string and a drawn board: a position a game can pass through, which prints back, or ValueError
 - a table of any rows comes back from the disk as it was, with its hash
 
-Short here; `pytest -m slow tests/project/test_fuzz.py -s` goes on for 5 minutes (DISTILL_FUZZ_SECONDS), from other seeds each
-hour (DISTILL_FUZZ_SEED), and compares the two parsers with a slow twin of the rules.
+Short here; `pytest -m slow tests/project/test_fuzz.py -s` goes on for 5 minutes (DISTILL_FUZZ_SECONDS), from other
+seeds each hour (DISTILL_FUZZ_SEED), and compares the two parsers with a slow twin of the rules.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
 - there the lines that install extras are those of a checkout, and no message points to what a wheel lacks.
 
 The environment is a fresh one that sees the packages of this one, as a second folder in which nothing is looked for
-that says how to find a checkout. `pytest -m slow tests/project/test_wheel.py` installs everything from the index instead.
+that says how to find a checkout. `pytest -m slow tests/project/test_wheel.py` installs everything from the index.
 """
 
 from __future__ import annotations
