@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
@@ -36,6 +37,16 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / "saved_model" / name).touch()
     assert export.main([str(folder), "--formats", "onnx,savedmodel,litert"]) == 0
     return folder
+
+
+@pytest.fixture(scope="module")
+def small_shapes() -> Iterator[None]:
+    """Networks of all shapes are small ones of their kind."""
+    from network_helpers import shrink
+
+    with pytest.MonkeyPatch.context() as patch:
+        shrink(patch.setattr)
+        yield
 
 
 @pytest.fixture
