@@ -1,4 +1,4 @@
-"""Named settings of self-play.
+"""Named settings of self-play and, below them, of REINFORCE.
 
 d: “Connect4-Zero: Architecture & Design”. e1, e2: the two configurations of “Connect 4 AI”, 2021. Both where they give
 a number. improve: from a network that plays well already.
@@ -6,6 +6,7 @@ a number. improve: from a network that plays well already.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from distill.base import cli
@@ -81,3 +82,30 @@ PRESETS["e2"] = PRESETS["e1"] | {
     "replay_games": 48,
     "lr_drops": ("50:2e-2", "150:2e-3", "250:2e-4"),
 }
+
+
+def _smoke_name(settings: Mapping[str, Any]) -> str:
+    return str(settings["arch"] or (settings["init"].stem if settings["init"] else "mk4"))
+
+
+REINFORCE_PRESETS: dict[str, dict[str, Any]] = {
+    "published": {
+        "arch": "mk4",
+        "lr": (1e-3, 1e-4, 1e-5),
+        "entropy": (0.05, 0.03),
+        "gate": 0.52,
+        "gate_rule": "mean",
+        "baseline": "none",
+        "discount": 1.0,
+    },
+    "smoke": {
+        "steps": 4,
+        "games": 8,
+        "gate_games": 16,
+        "measure_every": 2,
+        "measure_games": 8,
+        "final_games": 20,
+        "out": lambda settings: cli.SMOKE_MODELS / f"{_smoke_name(settings)}-reinforce",
+    },
+}
+"""published: the series “Connect-Zero”, where it gives a number."""
