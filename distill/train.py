@@ -62,7 +62,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 class TrainConfig(Recipe):
     """Train a network on finished games."""
 
-    arch: nets.AnyArch = cli.setting("cnn", "the network")
+    arch: nets.Arch = cli.setting("cnn", "the network")
     init: Path | None = cli.setting(
         None, "the network to begin from, same arch and heads: a run's folder, a .keras file or a name; none: nothing"
     )
@@ -91,16 +91,21 @@ class TrainConfig(Recipe):
         return self.arch == "resnet" if self.value_target == "auto" else self.value_target != "none"
 
 
-def run(config: TrainConfig) -> str:
-    """Train one network; returns the line that says where it is and how often it agrees with the teacher."""
+def run(config: TrainConfig, build: nets.Builder | None = None) -> str:
+    """Train one network; returns the line that says where it is and how often it agrees with the teacher.
+
+    `build` makes the network of that name; None is `nets.build`.
+    """
     out = config.out or Path("models") / config.arch
     given = _given_network(config)  # before anything is written
     prepared = _prepare(config)
     with folders.locked(out):
-        return _run(config, out, given, prepared)
+        return _run(config, build or nets.build, out, given, prepared)
 
 
-def _run(config: TrainConfig, out: Path, given: keras.Model | None, prepared: tables.Prepared) -> str:
+def _run(
+    config: TrainConfig, build: nets.Builder, out: Path, given: keras.Model | None, prepared: tables.Prepared
+) -> str:
     claim = _claim(out, config, prepared)
     claim.check()
     if not config.restart and (before := run_folder.finished(out, partial(_result, out))):
@@ -114,7 +119,7 @@ def _run(config: TrainConfig, out: Path, given: keras.Model | None, prepared: ta
     from distill.ship import publish
 
     training.make_repeatable(config.seed)
-    core = nets.build(config.arch, config.value_head)
+    core = build(config.arch, config.value_head, "float32")
     if given is not None:
         try:
             core.set_weights(given.get_weights())
@@ -123,7 +128,7 @@ def _run(config: TrainConfig, out: Path, given: keras.Model | None, prepared: ta
     if config.export and publish.possible():
         publish.check_place(out)
     claim.begin()  # nothing that was given can be wrong any more
-    state = training.fit(core, learned, held_out, config, out)
+    state = training.fit(core, learned, held_out, config, out, build)
 
     best = saved.load_core(out / BEST)
     metrics = {

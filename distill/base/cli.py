@@ -218,28 +218,29 @@ def main(
     run: Callable[[Config], str],
     presets: Mapping[str, Mapping[str, Any]] | None = None,
     arguments: Sequence[str] | None = None,
+    package: str = "distill",
 ) -> int:
-    """Parse, run and report one command; the return value is the exit code."""
+    """Parse, run and report one command, the module `stage` of a package; the return value is the exit code."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     _print_whatever_the_locale()
     _had_its_effect.clear()
     try:
-        config = parse(config_class, arguments, presets, prog=f"distill {stage}")
+        config = parse(config_class, arguments, presets, prog=f"{package} {stage}")
     except SystemExit as stop:
         return int(stop.code or 0)
     previous = {number: signal.signal(number, _interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         print(run(config), flush=True)
     except UserError as error:
-        print(f"distill {stage}: {error}", file=sys.stderr)
+        print(f"{package} {stage}: {error}", file=sys.stderr)
         return 1
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        print(f"distill {stage}: {where}{error.strerror or error}", file=sys.stderr)
+        print(f"{package} {stage}: {where}{error.strerror or error}", file=sys.stderr)
         return 1
     except Interrupted as stop:
         words = [word for word in arguments if word not in _had_its_effect]
-        command = shlex.join(["python", "-m", f"distill.{stage}", *words])
+        command = shlex.join(["python", "-m", f"{package}.{stage}", *words])
         print(f"\nstopped by {stop}; to go on: {command}", file=sys.stderr)
         return stop.code
     finally:

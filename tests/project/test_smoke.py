@@ -139,13 +139,11 @@ def test_the_page_has_the_smoke_networks(place: Path) -> None:
 
 @pytest.mark.slow
 def test_a_transformer_reinforce_a_study_and_a_benchmark_go_the_same_way(place: Path) -> None:
-    (place / "pipelines").symlink_to(CHECKOUT / "pipelines")
     benchmarks = (["judge.benchmark"], ["judge.foreign"])
     for stage, *flags in (["train", "--arch", "transformer"], ["reinforce"], ["study"], *benchmarks):
         process = started(place, stage, *flags)
         _, said = process.communicate()
         assert process.returncode == 0, said
-    (place / "pipelines").unlink()
     assert (place / "models/smoke/transformer/saved_model/1/saved_model.pb").is_file()
     assert (place / "models/smoke/mk4-reinforce/saved_model/1/saved_model.pb").is_file()
     assert "vote" in (place / "models/smoke/study/study.md").read_text()
