@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from distill import nets
-from distill.base import cli, folders, provenance
+from distill.base import cli, folders
 from distill.base.errors import UserError
 from distill.base.files import file_hash, write_json
 from distill.base.progress import cores
@@ -26,7 +26,6 @@ from distill.learn.recipe import Recipe
 from distill.learn.run_folder import LAST, METRICS, Claim
 from distill.nets import finding
 from distill.nets.finding import BEST
-from distill.rows import schema
 from distill.tables import tables
 
 if TYPE_CHECKING:
@@ -111,7 +110,7 @@ def _run(
     if not config.restart and (before := run_folder.finished(out, partial(_result, out))):
         return before
 
-    source, rows = _validation_rows(config)
+    source, rows = tables.validation_rows(config.data, config.validation_fraction)
     learned, held_out = (tables.load(prepared.folder, split) for split in (tables.TRAINING, tables.VALIDATION))
     nets.start_backend()
     from distill.learn import agreement, training
@@ -190,15 +189,6 @@ def _given_network(config: TrainConfig) -> keras.Model | None:
         kind = f"a {given.name} {'with' if heads.has_value(given) else 'without'} a value head"
         raise UserError(f"{config.init}: {kind}; --arch and --value-target must ask for the same")
     return given
-
-
-def _validation_rows(config: TrainConfig) -> tuple[str, tables.RawRows]:
-    """The rows on which agreement is measured and where they are from: the shipped set, or else the run's own games."""
-    reference = provenance.shipped("data/reference")
-    if reference is not None and (reference / "validation" / schema.MANIFEST).is_file():
-        return "data/reference/validation", tables.raw_rows([reference / "validation"], None, 0)
-    own = tables.raw_rows(config.data, tables.VALIDATION, config.validation_fraction)
-    return "validation games of the training data", own
 
 
 def _result(out: Path, metrics: Mapping[str, Any]) -> str:

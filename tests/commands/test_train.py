@@ -337,12 +337,11 @@ def test_the_metrics_are_counted_on_the_rows_they_name(run_folder):
 
 def test_agreement_is_measured_on_the_shipped_rows_once_they_are_complete(games, tmp_path, monkeypatch):
     monkeypatch.setattr(provenance, "shipped", lambda _name: tmp_path)
-    config = train.TrainConfig(data=(games,), validation_fraction=0.5)
     shipped = tmp_path / "validation"
     shipped.mkdir()
-    own_source, own = train._validation_rows(config)
+    own_source, own = tables.validation_rows((games,), 0.5)
     write_games(shipped, make_games(3, seed=9))
-    source, rows = train._validation_rows(config)
+    source, rows = tables.validation_rows((games,), 0.5)
     assert (own_source, source) == ("validation games of the training data", "data/reference/validation")
     assert len(rows) == len(make_games(3, seed=9))
     assert len(own) > len(rows)
