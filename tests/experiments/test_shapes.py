@@ -5,7 +5,8 @@
 - those that claim it answer a mirrored board with mirrored logits and the same value, for any weights, and the flat one
   does not;
 - the trunk is that of `column`, weight by weight, where one thing alone is changed behind it;
-- a saved one is read back and answers the same;
+- a saved one is read back and answers the same; the steps of a training run go to one of the same weights;
+- `train` does not know them, the study's own does;
 - the planes of threats are what the rules say.
 """
 
@@ -13,12 +14,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from network_helpers import arrays, played_boards, with_random_weights
+from network_helpers import arrays, played_boards, same, with_random_weights
 
-from distill import nets
+from distill import nets, train
+from distill.base import cli
 from distill.game import encoding, rules
+from distill.learn import training
+from distill.learn.recipe import Recipe
 from distill.nets import finding, heads, saved
 from experiments.study import SHAPES, shapes
+from experiments.study import train as study_train
 
 PARAMETERS = {"flat": 189_319, "transformer-columns": 137_281}
 MIRRORED = ("column-pooled", "column-shared", "column-threats", "column-looped", "column-deep", "column-wide")
@@ -111,3 +116,19 @@ def test_the_planes_of_threats_are_what_one_stone_would_complete():
                     completes = not board[row, column] and bool(rules.has_four(int(own) | cell))
                     assert threats[row, column, side] == completes
     assert found.any(axis=(0, 1, 2)).all(), "both sides had threats"
+
+
+def test_the_steps_of_a_run_in_bfloat16_go_to_a_shape_of_the_same_weights():
+    core = with_random_weights(shapes.build("column-threats"))
+    trained = training.trained_form(core, Recipe(precision="bfloat16"), shapes.build)
+    assert trained.get_layer("stem").compute_dtype == "bfloat16"
+    assert same(trained.get_weights(), core.get_weights())
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_studys_own_command_takes_a_shape_that_train_does_not_list(shape, capsys):
+    flags = ["--arch", shape]
+    assert cli.parse(study_train.StudyTrainConfig, flags, train.PRESETS).arch == shape
+    with pytest.raises(SystemExit):
+        cli.parse(train.TrainConfig, flags, train.PRESETS)
+    assert f"invalid choice: '{shape}' (choose from" in capsys.readouterr().err

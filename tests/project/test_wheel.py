@@ -134,12 +134,12 @@ def test_nothing_of_the_checkout_is_seen(installed: Installed) -> None:
 def test_extras_are_installed_by_the_line_of_a_checkout(installed: Installed) -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
     named = [extra for extra in extras if extra != "dev"]  # which no message names, and which has extras of its own
-    code = f"from distill.provenance import install_line; print(*map(install_line, {named}), sep='\\n')"
+    code = f"from distill.base.provenance import install_line; print(*map(install_line, {named}), sep='\\n')"
     assert installed.asked(code).splitlines() == [provenance.install_line(extra) for extra in named]
 
 
 def test_the_licence_is_found(installed: Installed) -> None:
-    found = installed.asked("from distill import provenance; print(provenance.licence())")
+    found = installed.asked("from distill.base import provenance; print(provenance.licence())")
     assert Path(found).read_bytes() == (ROOT / "LICENSE").read_bytes()
 
 
