@@ -22,7 +22,7 @@ class SelfPlayConfig(SelfPlaySettings):
     root: Literal["puct", "gumbel"] = cli.setting(
         "gumbel", "how the root spends them: by score and noise, or Gumbel draws with sequential halving"
     )
-    arch: nets.Arch = cli.setting("column", "the network, where it starts from nothing")
+    arch: nets.Arch = cli.setting("pillar", "the network, where it starts from nothing", former=nets.FORMER)
     init: Path | None = cli.setting(
         None, "the network to start from: a run's folder, a .keras file or a name; none: nothing"
     )

@@ -1,12 +1,12 @@
 """Shapes for the study (`pipelines/study.toml`): each is a published or our own network with one thing changed.
 
     name                  changed                                                                parameters
-    column-threats        `column`, which is also told where a stone would complete four            182,663
-    column-looped         `column`, whose three blocks are gone through twice with the same weights    182,087
-    column-deep           `column` with a fourth block, and a read-out half as wide                 189,831
-    column-pooled         `column`, whose read-out sees the mean over the columns, and is wider     182,111
-    column-shared         `column`, whose read-out is one small network asked about each column     182,057
-    column-wide           `column`, twice as wide                                                   724,615
+    column-threats        `pillar`, which is also told where a stone would complete four            182,663
+    column-looped         `pillar`, whose three blocks are gone through twice with the same weights    182,087
+    column-deep           `pillar` with a fourth block, and a read-out half as wide                 189,831
+    column-pooled         `pillar`, whose read-out sees the mean over the columns, and is wider     182,111
+    column-shared         `pillar`, whose read-out is one small network asked about each column     182,057
+    column-wide           `pillar`, twice as wide                                                   724,615
     flat                  a residual network with nothing tied to the mirror                        189,319
     transformer-columns   `transformer` with seven column tokens in place of CLS                    137,281
 
@@ -26,7 +26,7 @@ from keras import layers, ops
 
 from distill.game.rules import CELLS, COLUMNS, ROWS
 from distill.nets import heads, transformer
-from distill.nets.column import BLOCKS, FEATURES, HIDDEN, MirrorConv, swap_halves
+from distill.nets.pillar import BLOCKS, FEATURES, HIDDEN, MirrorConv, swap_halves
 
 POOLED_HIDDEN = 811
 SHARED_HIDDEN = 884
@@ -53,7 +53,7 @@ def build(shape: str, value_head: bool = False) -> keras.Model:
 
 
 def _trunk(x: Any, features: int, blocks: int, passes: int) -> Any:
-    """The trunk of `column`: planes → one vector a column (B, 1, W, 2F); its blocks, in turn, so many times."""
+    """The trunk of `pillar`: planes → one vector a column (B, 1, W, 2F); its blocks, in turn, so many times."""
     x = layers.ReLU(name="stem_relu")(MirrorConv(features, (3, 3), paired=False, name="stem")(x))
     convolutions = [
         (
@@ -69,7 +69,7 @@ def _trunk(x: Any, features: int, blocks: int, passes: int) -> Any:
 
 
 def _kept_apart(width: int, x: Any) -> tuple[Any, Any]:
-    """As in `column`: all columns side by side."""
+    """As in `pillar`: all columns side by side."""
     flatten = layers.Flatten(name="flatten")
     hidden = layers.Dense(width, activation="relu", name="hidden")
     return _twice(hidden, flatten(x), flatten(_mirrored(x)))

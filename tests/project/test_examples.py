@@ -110,8 +110,8 @@ def check(printed: str, model: Path) -> None:
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What the clients are given: the SavedModel in the repository, and other formats of its network beside it."""
     folder = tmp_path_factory.mktemp("app") / "saved_model"
-    shutil.copytree(REFERENCE / "column" / "saved_model", folder)
-    core = saved.load_core(REFERENCE / "column" / "best.keras")
+    shutil.copytree(REFERENCE / "pillar" / "saved_model", folder)
+    core = saved.load_core(REFERENCE / "pillar" / "best.keras")
     for name, wanted in formats.FORMATS.items():
         formats.write(name, core, folder / wanted.file)
     return folder
@@ -170,7 +170,7 @@ def test_the_page_takes_nothing_from_elsewhere():
 
 @pytest.mark.slow
 def test_the_page_answers_as_the_examples_say_in_chromium(tmp_path: Path):
-    shipped = REFERENCE / "column"
+    shipped = REFERENCE / "pillar"
     static_page.write_static_page(shipped, tmp_path / "app")
     for file in (EXAMPLES / "browser.html", shipped / "saved_model" / "examples.json"):
         shutil.copy(file, tmp_path / "app")

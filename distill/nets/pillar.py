@@ -25,6 +25,7 @@ from typing import Any
 import keras
 from keras import layers, ops
 
+from distill import nets
 from distill.game.rules import COLUMNS, ROWS
 from distill.nets import heads
 
@@ -108,4 +109,4 @@ def build(value_head: bool = False) -> keras.Model:
 
     # The sum is the same for a board and its mirror image, as its value must be.
     value = heads.value_head(layers.Add(name="value_seen")([seen, seen_mirrored])) if value_head else None
-    return heads.network("column", planes, logits, value)
+    return heads.network(nets.in_identity("pillar"), planes, logits, value)
