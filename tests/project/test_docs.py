@@ -14,9 +14,7 @@ from __future__ import annotations
 
 import ast
 import importlib
-import io
 import re
-import tokenize
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -34,7 +32,6 @@ WRITTEN = ("Makefile", "run")
 """Files that somebody writes without a suffix."""
 TEXT = (".py", ".sh", ".md", ".toml", ".yml", ".html", ".ipynb")
 """Suffixes of files that somebody writes; others are looked for only where a folder is named with them."""
-DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 INSTALLED = "distill/shipped/"
 """What an installed package has and a checkout has not."""
 
@@ -62,9 +59,7 @@ def read(file: Path) -> str:
 
 def prose(source: str) -> str:
     """The docstrings and comments of a Python file."""
-    found = [ast.get_docstring(node) or "" for node in ast.walk(ast.parse(source)) if isinstance(node, DOCUMENTED)]
-    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
-    return "\n".join([*found, *(token.string for token in tokens if token.type == tokenize.COMMENT)])
+    return "\n".join(map("".join, re.findall(r'"""(.*?)"""|# ([^\n]*)', source, re.DOTALL)))
 
 
 def missing_files(text: str, folder: Path) -> list[str]:
