@@ -87,7 +87,7 @@ def _is_there(place: Path, path: str) -> bool:
 def missing_modules(text: str) -> list[str]:
     """Modules of this project that a text runs by `python -m` and that cannot be run."""
     found = []
-    for module in re.findall(r"-m (distill(?:\.[a-z_]+)*)", text):
+    for module in re.findall(r"-m ((?:distill|experiments)(?:\.[a-z_]+)*)", text):
         place = ROOT.joinpath(*module.split("."))
         if not place.with_suffix(".py").is_file() and not (place / "__main__.py").is_file():
             found.append(module)
