@@ -105,7 +105,7 @@ def test_the_card_says_what_the_model_is(exported):
 
 def test_the_page_introduces_a_model_by_its_card(exported, core):
     found = {card.name: card.note for card in Roster([exported.parent], 1000, 1).catalogue().players}
-    assert found[exported.name] == f"column, {core.count_params():,} parameters"
+    assert found[exported.name] == f"pillar, {core.count_params():,} parameters"
 
 
 def test_the_lines_of_the_card_run_where_it_lies(exported):
@@ -326,7 +326,7 @@ def test_a_network_that_ships_is_found_by_its_name_and_never_exported_into(tmp_p
     monkeypatch.chdir(tmp_path)
     assert export.main(["pillar"]) == 1
     error = capsys.readouterr().err
-    assert error == "distill export: column ships with distill and stays as it is; --out says where its export goes\n"
+    assert error == "distill export: pillar ships with distill and stays as it is; --out says where its export goes\n"
     assert export.main(["reference/mk4", "--out", "here"]) == 1
     assert "no such path, and no network of that name; networks by name are reference/cnn" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
