@@ -58,7 +58,7 @@ def run(config: PlayConfig) -> str:
 
 def default_player() -> str:
     """The shipped network, or else the newest in `models/`. Raises UserError where there is neither."""
-    if shipped := provenance.shipped("models/reference/column"):
+    if shipped := provenance.shipped("models/reference/pillar"):
         return str(shipped)
     exported = Path("models").glob("*/saved_model/1/saved_model.pb")
     newest = max(exported, key=lambda file: file.stat().st_mtime, default=None)

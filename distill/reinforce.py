@@ -1,7 +1,7 @@
 """Train a network on games against itself alone, by REINFORCE.
 
     python -m distill.reinforce
-    python -m distill.reinforce --init models/column --steps 100 --games 128 --lr 1e-4 --entropy 0.01 0.01
+    python -m distill.reinforce --init models/pillar --steps 100 --games 128 --lr 1e-4 --entropy 0.01 0.01
 
 The learner plays batches of games, all in lock step, against a checkpoint of itself, half of them from either side;
 each batch gives one step of policy gradient (`learn/policy_gradient.py`). After every `--gate-games` training games the

@@ -61,7 +61,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 class TrainConfig(Recipe):
     """Train a network on finished games."""
 
-    arch: nets.Arch = cli.setting("cnn", "the network")
+    arch: nets.Arch = cli.setting("cnn", "the network", former=nets.FORMER)
     init: Path | None = cli.setting(
         None, "the network to begin from, same arch and heads: a run's folder, a .keras file or a name; none: nothing"
     )
@@ -164,6 +164,7 @@ def _claim(out: Path, config: TrainConfig, prepared: tables.Prepared) -> Claim:
     """The run's claim to its folder."""
     settings = cli.as_json(dataclasses.replace(config, restart=False))
     identity = {name: value for name, value in settings.items() if name not in PLACES}
+    identity["arch"] = nets.in_identity(config.arch)
     identity["prepared data"] = prepared.manifest["prepared"]
     identity["init"] = file_hash(finding.network_file(config.init)) if config.init else None
     return Claim(
@@ -185,8 +186,8 @@ def _given_network(config: TrainConfig) -> keras.Model | None:
     from distill.nets import heads, saved
 
     given = saved.load_core(file)
-    if (given.name, heads.has_value(given)) != (config.arch, config.value_head):
-        kind = f"a {given.name} {'with' if heads.has_value(given) else 'without'} a value head"
+    if (nets.arch_of(given), heads.has_value(given)) != (config.arch, config.value_head):
+        kind = f"a {nets.arch_of(given)} {'with' if heads.has_value(given) else 'without'} a value head"
         raise UserError(f"{config.init}: {kind}; --arch and --value-target must ask for the same")
     return given
 

@@ -36,11 +36,11 @@ def begin(core: keras.Model, recipe: Recipe) -> Trainee:
     """
     training.make_repeatable(recipe.seed)
     try:
-        own = nets.build(core.name, True, recipe.precision)
+        own = nets.build(nets.arch_of(core), True, recipe.precision)
         own.set_weights(core.get_weights())
     except ValueError as error:
         raise UserError(
-            f"{core.name}: not a network this distill can train on ({str(error).splitlines()[0]})"
+            f"{nets.arch_of(core)}: not a network this distill can train on ({str(error).splitlines()[0]})"
         ) from None
     return Trainee(core=own, model=training.compiled(own, recipe), recipe=recipe)
 

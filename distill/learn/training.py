@@ -197,12 +197,12 @@ def fit(
 
 def trained_form(core: keras.Model, recipe: Recipe, build: nets.Builder | None = None) -> keras.Model:
     """The network the steps go to: `core` itself, or one of the same function and weights that calculates otherwise."""
-    if core.name in matrix_form.FORMS:
-        trained = matrix_form.build(core.name, heads.has_value(core), recipe.precision, recipe.dropout)
+    if nets.arch_of(core) in matrix_form.FORMS:
+        trained = matrix_form.build(nets.arch_of(core), heads.has_value(core), recipe.precision, recipe.dropout)
     elif recipe.precision == "float32":
         return core
     else:
-        trained = (build or nets.build)(core.name, heads.has_value(core), recipe.precision)
+        trained = (build or nets.build)(nets.arch_of(core), heads.has_value(core), recipe.precision)
     matrix_form.copy_weights(core, trained)
     return trained
 

@@ -24,7 +24,7 @@ class SelfPlayConfig(SelfPlaySettings):
     root: Literal["puct", "gumbel"] = cli.setting(
         "gumbel", "how the root spends them: by score and noise, or Gumbel draws with sequential halving"
     )
-    arch: nets.Arch = cli.setting("column", "the network, where it starts from nothing")
+    arch: nets.Arch = cli.setting("pillar", "the network, where it starts from nothing", former=nets.FORMER)
     init: Path | None = cli.setting(
         None, "the network to start from: a run's folder, a .keras file or a name; none: nothing"
     )
@@ -107,7 +107,9 @@ class SelfPlayConfig(SelfPlaySettings):
 class ReinforceConfig:
     """Train a network on games against itself alone."""
 
-    arch: nets.Arch | None = cli.setting(None, "the network to begin with from nothing; none: mk4, or that of --init")
+    arch: nets.Arch | None = cli.setting(
+        None, "the network to begin with from nothing; none: mk4, or that of --init", former=nets.FORMER
+    )
     init: Path | None = cli.setting(None, "the network to begin from: the folder of a run, a .keras file or a name")
     steps: int = cli.setting(2000, "batches of games, each followed by one step of the gradient")
     games: int = cli.setting(256, "games of a batch, half of them from either side")

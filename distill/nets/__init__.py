@@ -13,7 +13,7 @@ import contextlib
 import importlib
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 if TYPE_CHECKING:
@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 # to the user: what it cannot do comes as an exception. Another level that is set already stays.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-Arch = Literal["cnn", "transformer", "column", "mk4", "resnet"]
+Arch = Literal["cnn", "transformer", "pillar", "mk4", "resnet"]
 ARCHS: tuple[Arch, ...] = get_args(Arch)
+FORMER: Mapping[str, Arch] = {"column": "pillar"}
+"""Names that networks had, and have now. Files keep the former one, identities of runs too: hashes depend on them."""
 Precision = Literal["float32", "bfloat16"]
 Builder: TypeAlias = "Callable[[str, bool, Precision], keras.Model]"
 """Makes a network by its name, with a value head or without: `build`, or what an experiment has in its place."""
@@ -36,11 +38,22 @@ def build(arch: str, value_head: bool = False, precision: Precision = "float32")
     Weights are float32 whatever the `precision` of the arithmetic, and are drawn from Keras' global seed
     (`keras.utils.set_random_seed`). Raises ValueError for an unknown arch.
     """
+    arch = FORMER.get(arch, arch)
     if arch not in ARCHS:
         raise ValueError(f"arch {arch!r} is none of {', '.join(ARCHS)}")
     with arithmetic(precision):
         network: keras.Model = importlib.import_module(f"distill.nets.{arch}").build(value_head)
     return network
+
+
+def arch_of(core: keras.Model) -> str:
+    """The arch of a network."""
+    return FORMER.get(core.name, core.name)
+
+
+def in_identity(arch: str) -> str:
+    """An arch as identities of runs name it."""
+    return next((former for former, now in FORMER.items() if now == arch), arch)
 
 
 @contextlib.contextmanager

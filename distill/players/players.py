@@ -15,7 +15,7 @@ A player is named by one word:
     NETWORK@gumbel:N       the same with a Gumbel root, for few simulations, its draws silent
 
 NETWORK is the folder of a run or of a SavedModel, a `.keras` file, or the name of a network in `models/` or of one that
-ships, such as `column` (`learn/run_folder.py`).
+ships, such as `pillar` (`learn/run_folder.py`).
 
 Every random draw is a function of the seed that comes with the position, so a player's move does not
 depend on what else is in the batch.

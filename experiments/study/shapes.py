@@ -29,7 +29,7 @@ from keras import layers, ops
 from distill import nets
 from distill.game.rules import CELLS, COLUMNS, ROWS
 from distill.nets import heads, transformer
-from distill.nets.column import BLOCKS, FEATURES, HIDDEN, mirrored, read_out, swap_halves, trunk
+from distill.nets.pillar import BLOCKS, FEATURES, HIDDEN, mirrored, read_out, swap_halves, trunk
 from experiments.study import SHAPES
 
 POOLED_HIDDEN = 811

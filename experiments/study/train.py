@@ -19,7 +19,7 @@ from experiments.study import Shape
 class StudyTrainConfig(train.TrainConfig):
     """Train a network or a shape of the study on finished games."""
 
-    arch: Literal[Arch, Shape] = cli.setting("cnn", "the network")  # type: ignore[assignment]
+    arch: Literal[Arch, Shape] = cli.setting("cnn", "the network", former=nets.FORMER)  # type: ignore[assignment]
 
 
 def run(config: StudyTrainConfig) -> str:

@@ -201,7 +201,7 @@ def test_a_line_of_four_is_marked_in_any_direction(moves):
 def test_without_a_player_the_shipped_network_is_taken_then_the_newest(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(provenance, "shipped", lambda name: tmp_path / name)
-    assert play.default_player() == str(tmp_path / "models/reference/column")
+    assert play.default_player() == str(tmp_path / "models/reference/pillar")
     monkeypatch.setattr(provenance, "shipped", lambda name: None)
     for age, name in enumerate(["old", "new", "older"]):
         file = Path("models") / name / "saved_model" / "1" / "saved_model.pb"
@@ -328,7 +328,7 @@ def test_without_a_terminal_there_are_no_colours_and_stray_bytes_are_answered():
 def test_the_board_is_there_before_the_machine_and_whoever_waits_is_told_why():
     """With the shipped network, and no level of log lines set."""
     environment = {name: value for name, value in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"}
-    command = [sys.executable, "-m", "distill.play", str(REFERENCE / "column")]
+    command = [sys.executable, "-m", "distill.play", str(REFERENCE / "pillar")]
     run = subprocess.run(command, input="4\nq\n", env=environment, capture_output=True, text=True, check=True)
     assert run.stderr == ""
     order = ["You are X, column is O.", "X to move: 4", "one moment: column is being loaded", "column plays", "game 4"]

@@ -27,7 +27,7 @@ from distill.learn import checkpoint, run_folder, training
 from distill.nets import finding, saved
 from distill.ship import publish
 
-SMOKE = ["--arch", "column", "--baseline", "value", "--preset", "smoke", "--measure-games", "4", "--final-games", "4"]
+SMOKE = ["--arch", "pillar", "--baseline", "value", "--preset", "smoke", "--measure-games", "4", "--final-games", "4"]
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +112,7 @@ def test_a_run_begins_from_the_network_it_is_given(run, tmp_path, monkeypatch):
         np.testing.assert_allclose(before, after, atol=1e-7)
     # A restart from other weights: the curve begins anew.
     (tmp_path / "other.keras").write_bytes((out / finding.BEST).read_bytes())
-    training.save_network(nets.build("column"), tmp_path / "other.keras")
+    training.save_network(nets.build("pillar"), tmp_path / "other.keras")
     again = ["--init", str(tmp_path / "other.keras"), "--preset", "smoke", "--out", str(out), "--baseline", "mean"]
     assert reinforce.main(again) == 1
     assert reinforce.main([*again, "--measure-games", "2", "--final-games", "2", "--restart"]) == 0
@@ -148,7 +148,7 @@ def test_a_killed_process_goes_on_to_the_weights_of_an_uninterrupted_run(run, tm
         (["--entropy", "0.1"], "--entropy: expected 2 arguments"),
         (["--entropy", "0.1", "-1"], "--entropy 0.1 -1 must be 0 or more"),
         (["--gate", "1.2"], "--gate 1.2 must be above 0 and at most 1"),
-        (["--arch", "cnn", "--init", "models/column"], "--arch and --init exclude each other"),
+        (["--arch", "cnn", "--init", "models/pillar"], "--arch and --init exclude each other"),
         (["--baseline", "best"], "invalid choice: 'best'"),
     ],
 )

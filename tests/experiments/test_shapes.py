@@ -4,7 +4,7 @@
 - `shapes.build` makes them by name, with and without a value head, in float32 and with bfloat16 arithmetic;
 - those that claim it answer a mirrored board with mirrored logits and the same value, for any weights, and the flat one
   does not;
-- the trunk is that of `column`, weight by weight, where one thing alone is changed behind it;
+- the trunk is that of `pillar`, weight by weight, where one thing alone is changed behind it;
 - a saved one is read back and answers the same; the steps of a training run go to one of the same weights;
 - `train` does not know them, the study's own does;
 - the planes of threats are what the rules say.
@@ -44,14 +44,14 @@ def test_shapes_that_depend_on_no_other_have_the_size_of_their_source(shape, cou
 
 @pytest.mark.parametrize("shape", ["column-pooled", "column-shared"])
 def test_another_read_out_leaves_the_size_and_the_trunk(shape):
-    core, column = shapes.build(shape), nets.build("column")
+    core, column = shapes.build(shape), nets.build("pillar")
     assert core.count_params() == pytest.approx(column.count_params(), rel=0.01)
     for name in TRUNK:
         assert [w.shape for w in core.get_layer(name).weights] == [w.shape for w in column.get_layer(name).weights]
 
 
 def test_a_looped_trunk_has_the_weights_of_column_and_says_something_else():
-    looped, column = with_random_weights(shapes.build("column-looped")), nets.build("column")
+    looped, column = with_random_weights(shapes.build("column-looped")), nets.build("pillar")
     column.set_weights(looped.get_weights())
     boards = played_boards(8)
     answers = [arrays(heads.played(core)(boards))["logits"] for core in (looped, column)]

@@ -95,7 +95,7 @@ def repeated(position: Position, count: int) -> tuple[NDArray[np.uint64], NDArra
             for name in ("uct", "mcts-solver", "teacher")
             for wrong in ("10000001", "99999999999", "9" * 5000, "\u0661\u0662", "\u00b2", "1e3", "-1", " 1", "+1")
         ),
-        ("column@puct:" + "9" * 5000, "puct:N needs a whole number of simulations from 1 to 16,384"),
+        ("pillar@puct:" + "9" * 5000, "puct:N needs a whole number of simulations from 1 to 16,384"),
         ("nobody", "unknown and no such path; networks by name are reference/cnn"),
         ("randm", "unknown and no such path"),
         ("x" * 5000, "unknown and no such path"),
@@ -111,7 +111,7 @@ def test_a_wrong_word_is_refused_with_what_there_is(word: str, problem: str) -> 
 
 def test_a_network_that_ships_plays_by_its_name_in_every_mode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    for word in ("column", "reference/column@value", "column@sample", "column@gumbel:2"):
+    for word in ("pillar", "reference/pillar@value", "pillar@sample", "pillar@gumbel:2"):
         player = make(word)
         assert player.name == word
         assert player.play(*repeated(parse_board(WINS["vertical"]), 1)).moves.tolist() == [0]
@@ -356,10 +356,10 @@ def test_a_wrong_search_of_a_network_is_refused(mode: str, message: str, tmp_pat
 
 
 def test_a_saved_network_guides_a_search(tmp_path: Path):
-    nets.build("column", True).save(tmp_path / "best.keras")
+    nets.build("pillar", True).save(tmp_path / "best.keras")
     player = make(f"{tmp_path}@gumbel:4")
     assert player.name == f"{tmp_path}@gumbel:4"
     assert player.play(*repeated(parse_board(WINS["vertical"]), 1)).moves.tolist() == [0]
-    nets.build("column", False).save(tmp_path / "best.keras")
+    nets.build("pillar", False).save(tmp_path / "best.keras")
     with pytest.raises(UserError, match="no value head"):
         make(f"{tmp_path}@puct:4")

@@ -102,7 +102,7 @@ def test_every_command_has_the_preset_and_keeps_to_its_folders(stage: str, place
         ("train", "--arch transformer", "models/smoke/transformer"),
         ("reinforce", "", "models/smoke/mk4-reinforce"),
         ("reinforce", "--arch cnn", "models/smoke/cnn-reinforce"),
-        ("reinforce", "--init models/smoke/column", "models/smoke/column-reinforce"),
+        ("reinforce", "--init models/smoke/pillar", "models/smoke/pillar-reinforce"),
         ("selfplay", "", "models/smoke/selfplay"),
         ("selfplay", "--games-only --init models/smoke/selfplay", "data/smoke/selfplay"),
         ("selfplay", "--out elsewhere", "elsewhere"),

@@ -26,6 +26,7 @@ from typing import Any
 import keras
 from keras import layers, ops
 
+from distill import nets
 from distill.game.rules import COLUMNS, ROWS
 from distill.nets import heads
 
@@ -94,7 +95,7 @@ def build(value_head: bool = False) -> keras.Model:
     flatten = layers.Flatten(name="flatten")
     hidden = layers.Dense(HIDDEN, activation="relu", name="hidden")
     logits, seen = read_out(hidden, flatten(x), flatten(mirrored(x)))
-    return heads.network("column", planes, logits, heads.value_head(seen) if value_head else None)
+    return heads.network(nets.in_identity("pillar"), planes, logits, heads.value_head(seen) if value_head else None)
 
 
 def trunk(planes: Any, features: int = FEATURES, blocks: int = BLOCKS, passes: int = 1) -> Any:
