@@ -12,7 +12,6 @@ and `judge/repeats.py`. Players need no solver; data folders do.
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 import os
 import time
@@ -26,7 +25,7 @@ from typing import Any, Literal
 import numpy as np
 
 from distill.base import cli, folders, provenance
-from distill.base.files import write_atomically
+from distill.base.files import write_atomically, write_json
 from distill.base.progress import Progress, cores
 from distill.judge import grading, labels, plots, repeats, report, verdict
 from distill.players import players as roster
@@ -111,7 +110,7 @@ def run(config: EvaluateConfig) -> str:
     with folders.locked(config.out, wait=True):  # for the moment that another one needs to write its own
         folders.require(config.out, folders.EVALUATION, own=FILES)
         # First what tells whose folder it is: killed after it, another evaluation may write here.
-        write_atomically(config.out / "metrics.json", (json.dumps(plain(metrics), indent=1) + "\n").encode())
+        write_json(config.out / "metrics.json", plain(metrics))
         for name, draw in pictures.items():
             draw(config.out / name)
         write_atomically(config.out / "report.md", ("\n\n".join(page) + "\n").encode())

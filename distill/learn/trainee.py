@@ -13,7 +13,7 @@ import keras
 import numpy as np
 
 from distill import nets
-from distill.base.errors import UserError
+from distill.base.errors import UserError, first_line
 from distill.base.progress import Progress
 from distill.learn import checkpoint, training
 from distill.learn.recipe import Recipe
@@ -39,9 +39,7 @@ def begin(core: keras.Model, recipe: Recipe) -> Trainee:
         own = nets.build(core.name, True, recipe.precision)
         own.set_weights(core.get_weights())
     except ValueError as error:
-        raise UserError(
-            f"{core.name}: not a network this distill can train on ({str(error).splitlines()[0]})"
-        ) from None
+        raise UserError(f"{core.name}: not a network this distill can train on ({first_line(error)})") from None
     return Trainee(core=own, model=training.compiled(own, recipe), recipe=recipe)
 
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from distill.base import cli, folders, provenance
 from distill.base.cli import as_json, check, setting
 from distill.base.errors import DataError
-from distill.base.files import canonical_json, file_hash
+from distill.base.files import canonical_json, file_hash, json_bytes
 from distill.game.rules import CELLS, EMPTY, Position, is_over, legal_columns, play
 from distill.rows import inspection, schema
 from distill.rows.inspection import is_shard
@@ -326,5 +326,5 @@ def declare(run: Mapping[str, Any], shards: list[Shard], folder: Path | Place) -
         "simulations": sum(shard.simulations for shard in ordered),
         "shards": [dataclasses.asdict(shard) for shard in ordered],
     }
-    place_of(folder).write(schema.MANIFEST, schema.manifest_bytes(manifest))
+    place_of(folder).write(schema.MANIFEST, json_bytes(manifest))
     return manifest

@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import importlib.util
-import json
 import os
 import shutil
 import subprocess
@@ -24,6 +23,7 @@ import keras
 import distill
 from distill.base import folders, provenance
 from distill.base.errors import UserError
+from distill.base.files import read_object, write_json
 from distill.base.progress import say
 from distill.nets import finding, saved
 from distill.ship import formats
@@ -73,10 +73,7 @@ def write_static_page(model: Path, out: Path) -> None:
 
 def _is_page(folder: Path) -> bool:
     """Whether this module wrote a folder; other programs have a `model.json` too."""
-    try:
-        return "difference" in json.loads((folder / MARKER).read_text(encoding="utf-8"))
-    except (OSError, ValueError, TypeError):
-        return False
+    return "difference" in read_object(folder / MARKER)
 
 
 def _write(core: keras.Model, name: str, folder: Path) -> None:
@@ -91,7 +88,7 @@ def _write(core: keras.Model, name: str, folder: Path) -> None:
         "difference": difference,
         "versions": provenance.versions("keras", "tensorflow") | {RUNTIME: VERSION},
     }
-    (folder / MARKER).write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+    write_json(folder / MARKER, facts)
     _add_runtime(folder / "ort")
     _add_licences(folder / "licences")
 
