@@ -355,7 +355,7 @@ def test_who_goes_on_after_a_restart_does_not_begin_anew_again(name, there, tmp_
 HOLD = """
 import sys, time
 from pathlib import Path
-from distill import folders
+from distill.base import folders
 with folders.locked(Path(sys.argv[1]), shared="shared" in sys.argv, beside="beside" in sys.argv):
     print("held", flush=True)
     time.sleep(600)

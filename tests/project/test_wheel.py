@@ -139,7 +139,7 @@ def test_extras_are_installed_by_the_line_of_a_checkout(installed: Installed) ->
 
 
 def test_the_licence_is_found(installed: Installed) -> None:
-    found = installed.asked("from distill import provenance; print(provenance.licence())")
+    found = installed.asked("from distill.base import provenance; print(provenance.licence())")
     assert Path(found).read_bytes() == (ROOT / "LICENSE").read_bytes()
 
 
