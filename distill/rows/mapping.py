@@ -20,7 +20,7 @@ from distill.base import provenance
 from distill.base.errors import DataError, UserError, first_line
 from distill.rows.places import Folder, Place, place_of
 from distill.rows.schema import Shard
-from distill.rows.shards import RunSettings, Task, make_shard, shard_name
+from distill.rows.shards import LIBRARIES, RunSettings, Task, make_shard, shard_name
 from distill.search import teacher
 
 KILLS_ALLOWED = 2
@@ -205,7 +205,7 @@ def _threads(client: Any, address: str) -> int:
 
 def versions_here() -> dict[str, Any]:
     """What the bytes of a shard depend on beside its settings."""
-    return provenance.versions("numba", "numpy", "pyarrow") | {"search_version": teacher.SEARCH_VERSION}
+    return provenance.versions(*LIBRARIES) | {"search_version": teacher.SEARCH_VERSION}
 
 
 def _require_there(place: Place, shard: Shard) -> None:
