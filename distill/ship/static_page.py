@@ -56,19 +56,8 @@ def write_static_page(model: Path, out: Path) -> None:
     if out.exists() and not _is_page(out) and (not out.is_dir() or any(out.iterdir())):
         raise UserError(f"{out}: there is something else here already; --web takes a new folder or an older page")
     core = saved.load_core(network)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    folders.sweep(out, out.parent.glob(f".{out.name}.page-*"))
-    workplace = Path(tempfile.mkdtemp(prefix=f".{out.name}.page-", dir=out.parent))
-    try:
-        new = workplace / "new"
+    with folders.replaced(out) as new:
         _write(core, network.parent.resolve().name, new)
-        if out.exists():
-            os.rename(out, workplace / "old")
-        os.rename(new, out)
-    finally:
-        if not out.exists() and (workplace / "old").exists():
-            os.rename(workplace / "old", out)
-        shutil.rmtree(workplace, ignore_errors=True)
 
 
 def _is_page(folder: Path) -> bool:
