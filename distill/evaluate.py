@@ -4,7 +4,7 @@
     python -m distill.evaluate data/games
     python -m distill.evaluate models/cnn data/reference/validation     # also how often their moves are the same
 
-In: players by name (`players/players.py`) and folders of finished games; the shipped benchmark boards. Out, in
+In: players by name (`players/words.py`) and folders of finished games; the shipped benchmark boards. Out, in
 `--out`: `metrics.json`, `report.md` and its pictures; on the screen, a table. Metrics are defined in `judge/grading.py`
 and `judge/repeats.py`. Players need no solver; data folders do.
 """

@@ -30,7 +30,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("run")
     for name in ("best.keras", "config.json"):
         shutil.copy(REFERENCE / "pillar" / name, folder)
-    (folder / ".saved_model.killed").mkdir()
+    (folder / ".saved_model.killed.partial").mkdir()
     (folder / "saved_model").mkdir()
     for name in ("older", "SHA256SUMS"):
         (folder / "saved_model" / name).touch()

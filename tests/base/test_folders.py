@@ -367,7 +367,7 @@ def held(folder: Path, *how: str) -> Iterator[subprocess.Popen[str]]:
 def test_what_another_process_writes_is_left_to_it(there, tmp_path, capsys):
     """By name: where the command writes, and its flags."""
     out, network = tmp_path / "out", str(there / "net.keras")
-    (out / ".saved_model.alive").mkdir(parents=True)
+    (out / ".saved_model.alive.partial").mkdir(parents=True)
     with held(out):
         before = state(out)
         for case in CASES.values():
@@ -472,10 +472,34 @@ def test_who_waited_for_a_lock_file_that_was_removed_locks_the_new_one(tmp_path)
 
 
 def test_a_swap_that_was_cut_off_gives_back_what_stood_there(tmp_path):
-    workplaces = [tmp_path / ".page-1", tmp_path / ".page-2"]
+    page = tmp_path / "page"
+    workplaces = [tmp_path / ".page.1.partial", tmp_path / ".page.2.partial"]
     for workplace in workplaces:
         (workplace / "new").mkdir(parents=True)
     (workplaces[1] / "old").mkdir()
     (workplaces[1] / "old" / "index.html").write_text("old")
-    folders.sweep(tmp_path / "page", workplaces)
-    assert state(tmp_path).keys() == {"page", "page/index.html"}
+    (tmp_path / ".page.mine").mkdir()
+    folders.sweep(page)
+    assert state(tmp_path).keys() == {".page.mine", "page", "page/index.html"}
+
+
+def test_a_folder_is_replaced_as_a_whole_or_not_at_all(tmp_path):
+    page = tmp_path / "page"
+    for text in ("old", "new"):
+        with folders.replaced(page) as new:
+            new.mkdir()
+            (new / text).touch()
+            (new.parent / "on the way").touch()
+    assert state(tmp_path).keys() == {"page", "page/new"}
+
+    def fail() -> None:
+        with folders.replaced(page) as new:
+            new.mkdir()
+            raise UserError("wrong")
+
+    with pytest.raises(UserError):
+        fail()
+    assert state(tmp_path).keys() == {"page", "page/new"}
+    with pytest.raises(FileNotFoundError), folders.replaced(page):
+        pass  # nothing was made
+    assert state(tmp_path).keys() == {"page", "page/new"}
