@@ -4,7 +4,7 @@
     python -m distill.export models/cnn --formats savedmodel,litert,onnx
     python -m distill.export models/cnn --web site
 
-In: `.keras` files, folders of training runs (their best network), or names of networks (`learn/run_folder.py`). Out:
+In: `.keras` files, folders of training runs (their best network), or names of networks (`nets/finding.py`). Out:
 `saved_model/` beside each, or in `--out`, with the model in `1/`, other formats beside it, examples, card and
 checksums, each file after a check in a clean process (`ship/publish.py`). With `--web` instead a static folder that
 any file host can serve.

@@ -10,7 +10,6 @@ play, `--shard-index` and `--num-shards` make one part of a run (docs/scaling.md
 from __future__ import annotations
 
 import dataclasses
-import json
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from dataclasses import dataclass
 from distill.base import cli, folders
 from distill.base.cli import check, setting
 from distill.base.errors import DataError
+from distill.base.files import json_bytes
 from distill.base.progress import Progress, cores, duration, say
 from distill.rows import mapping, schema, shards
 from distill.rows.places import Place, place_of
@@ -76,7 +76,7 @@ def run(config: GenerateConfig) -> str:
             return f"finished before: {manifest['games']:,} games, {manifest['rows']:,} rows in {place}"
         place.delete(schema.MANIFEST)
         again = dataclasses.replace(config, restart=False, cluster=None, shard_index=None, num_shards=1)
-        place.write("config.json", (json.dumps(cli.as_json(again), indent=1) + "\n").encode())
+        place.write("config.json", json_bytes(cli.as_json(again)))
         made, seconds = _make(config, games, todo, place)
         done = [*todo.done, *made]
         if is_part:

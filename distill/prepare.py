@@ -8,14 +8,13 @@ every count in its `manifest.json`. Training does this itself where it is missin
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from distill.base import cli
-from distill.base.files import write_atomically
+from distill.base.files import write_json
 from distill.base.progress import cores
 from distill.tables import tables
 
@@ -64,8 +63,7 @@ def run(config: PrepareConfig) -> str:
         restart=config.restart,
     )
     if not prepared.reused:
-        stored = json.dumps(cli.as_json(config), indent=1) + "\n"
-        write_atomically(prepared.folder / "config.json", stored.encode())
+        write_json(prepared.folder / "config.json", cli.as_json(config))
     counts = prepared.manifest["counts"]
     print(report(counts))
     done = "prepared before, nothing to do" if prepared.reused else "prepared"

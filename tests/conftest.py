@@ -38,7 +38,7 @@ def exports(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
         folder, done = root / name, root / f"{name}.done"
         with portalocker.Lock(root / f"{name}.lock", timeout=900):
             if not done.exists():
-                (folder / ".saved_model.killed").mkdir(parents=True)
+                (folder / ".saved_model.killed.partial").mkdir(parents=True)
                 (folder / "saved_model").mkdir()
                 for file in ("best.keras", "config.json"):
                     shutil.copy(REFERENCE / name / file, folder)
@@ -53,8 +53,8 @@ def exports(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
 @pytest.fixture(scope="session")
 def exported(exports: Callable[[str], Path]) -> Path:
-    """The shipped `column`, exported."""
-    return exports("column")
+    """The shipped `pillar`, exported."""
+    return exports("pillar")
 
 
 @pytest.fixture(scope="module")

@@ -29,9 +29,23 @@ def write_atomically(path: Path, content: bytes) -> None:
         raise
 
 
+def json_bytes(content: Mapping[str, Any]) -> bytes:
+    """A JSON file for people to read too."""
+    return (json.dumps(content, indent=1) + "\n").encode()
+
+
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
     """Replace a JSON file as a whole."""
-    write_atomically(path, (json.dumps(content, indent=1) + "\n").encode())
+    write_atomically(path, json_bytes(content))
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """The JSON object in a file; empty where there is no file, or it holds none."""
+    try:
+        stored = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return stored if isinstance(stored, dict) else {}
 
 
 def canonical_json(value: Any) -> str:

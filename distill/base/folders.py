@@ -18,6 +18,7 @@ import contextlib
 import json
 import os
 import shutil
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -199,21 +200,34 @@ def clear(folder: Path, own: Sequence[str]) -> None:
     cli.had_its_effect("--restart")
 
 
-def swap(new: Path, place: Path, aside: Path) -> None:
-    """Rename `new` to `place`; what stood there goes aside for that moment, and comes back if the renaming fails."""
-    if place.exists():
-        os.rename(place, aside)
+@contextmanager
+def replaced(place: Path) -> Iterator[Path]:
+    """Where to make a new folder: it takes `place` as a whole once the body has ended well.
+
+    What stands there stays until then. Beside the new folder is room for what is needed on the way; both lie in a
+    hidden folder that goes in the end. The caller holds a lock against others that would replace the same.
+    """
+    place.parent.mkdir(parents=True, exist_ok=True)
+    sweep(place)
+    workplace = Path(tempfile.mkdtemp(prefix=f".{place.name}.", suffix=".partial", dir=place.parent))
     try:
-        os.rename(new, place)
-    except OSError:
-        if aside.exists():
-            os.rename(aside, place)
-        raise
+        yield workplace / "new"
+        if place.exists():
+            os.rename(place, workplace / "old")
+        os.rename(workplace / "new", place)
+    finally:
+        _remove(workplace, place)
 
 
-def sweep(place: Path, workplaces: Iterable[Path]) -> None:
-    """Remove the workplaces of killed processes; one that died while swapping gives back what had stood at `place`."""
-    for workplace in workplaces:
-        if (workplace / "old").exists() and not place.exists():
-            os.rename(workplace / "old", place)
-        shutil.rmtree(workplace)
+def sweep(place: Path) -> None:
+    """Remove what killed processes left of replacing a folder."""
+    for entry in place.parent.iterdir():
+        if entry.name.startswith(f".{place.name}.") and entry.name.endswith(".partial") and entry.is_dir():
+            _remove(entry, place)
+
+
+def _remove(workplace: Path, place: Path) -> None:
+    """Remove a workplace; where it ends between the two renamings, what had stood at `place` comes back first."""
+    if (workplace / "old").exists() and not place.exists():
+        os.rename(workplace / "old", place)
+    shutil.rmtree(workplace, ignore_errors=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -11,7 +10,7 @@ from typing import Any
 
 from distill.base import provenance
 from distill.base.errors import DataError
-from distill.base.files import write_atomically
+from distill.base.files import read_object, write_atomically
 from distill.game import rules
 from distill.judge import plots, report
 from distill.judge.data_plots import plot_rows
@@ -122,11 +121,7 @@ def rebuild_command(folder: Path, manifest: Mapping[str, Any]) -> list[str]:
 
 def _network(folder: Path) -> str:
     """The network that played, as its run was told; a word in its place where that was not stored."""
-    try:
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-        return str(config["init"] or "NETWORK")
-    except (OSError, ValueError, KeyError, TypeError):
-        return "NETWORK"
+    return str(read_object(folder / "config.json").get("init") or "NETWORK")
 
 
 def _recipe(run: Run, manifest: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from distill.base.files import write_atomically
+from distill.base.files import write_json
 from distill.players.intervals import share
 from distill.players.match import openings, paired, play_games
 from distill.players.players import Player, seeds_for
@@ -75,5 +75,5 @@ def meet(
         sides = np.array([1 if pairing.first == 0 else -1 for pairing in block])
         results += (played.results * sides).tolist()
         lines += ["".join(str(column + 1) for column in line) for line in played.lines]
-        write_atomically(path, (json.dumps({"results": results, "lines": lines}, indent=1) + "\n").encode())
+        write_json(path, {"results": results, "lines": lines})
     return {"score": float((np.array(results) + 1).mean() / 2), "distinct_games": len(set(lines))}

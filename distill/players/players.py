@@ -1,21 +1,6 @@
 """Who plays: every player answers a batch of positions, so that networks and searches meet on equal terms.
 
-A player is named by one word:
-
-    random                 any legal column
-    punisher               wins if it can, blocks if it must, else random
-    uct:N                  one search of N simulations without root noise
-    mcts-solver:N          the same, with proven wins and losses backed up
-    teacher:N              the labels' search: three votes of N simulations with root noise
-    solver                 at random among the moves with the best exact score
-    NETWORK[@policy]       a trained network: the column with the highest probability, one forward pass
-    NETWORK@value          its value head alone: the best of the positions one move on, no tree
-    NETWORK@sample         the network's column drawn by its probabilities, as REINFORCE trains it
-    NETWORK@puct:N         a search of N simulations guided by the network (`search/puct.py`), without noise
-    NETWORK@gumbel:N       the same with a Gumbel root, for few simulations, its draws silent
-
-NETWORK is the folder of a run or of a SavedModel, a `.keras` file, or the name of a network in `models/` or of one that
-ships, such as `column` (`learn/run_folder.py`).
+In: a word (`players/words.py`). Out: the player that `make` makes of it.
 
 Every random draw is a function of the seed that comes with the position, so a player's move does not
 depend on what else is in the batch.
@@ -23,7 +8,6 @@ depend on what else is in the batch.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
@@ -32,12 +16,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from distill import nets
-from distill.base.errors import UserError, shortened
+from distill.base.errors import UserError
 from distill.game.encoding import boards
 from distill.game.mixing import mix
 from distill.game.rules import COLUMNS, COLUMNS_FROM_CENTRE, FULL_BOARD, Position, has_four, landing, legal_mask
 from distill.game.tactics import wins
 from distill.nets import finding
+from distill.players.words import NAMES, SEARCHES, SEARCHING_MODES, check
 from distill.tables.benchmark import FULL_COLUMN
 
 if TYPE_CHECKING:
@@ -50,21 +35,26 @@ Boards = NDArray[np.uint64]
 Predict = Callable[[NDArray[np.int8]], Mapping[str, NDArray[Any]]]
 Evaluate = Callable[[Boards, Boards], tuple[NDArray[np.float32], NDArray[np.float32]]]
 
-NAMES = (
-    "random, punisher, solver, uct:N, mcts-solver:N, teacher:N, or a network's folder or name, with @policy, @value, "
-    "@sample, @puct:N or @gumbel:N after it"
-)
-SEARCHES: Mapping[str, Mapping[str, Any]] = {
-    "uct": {"votes": 1, "noise_fraction": 0.0},
-    "mcts-solver": {"votes": 1, "noise_fraction": 0.0, "mcts_solver": True},
-    "teacher": {},
-}
-"""Players that search, and what sets each apart from the default settings."""
-
-MODES = ("policy", "value", "sample")
-MOST_GUIDED = 16_384
-SEARCHING_MODES = ("puct", "gumbel")
-"""Modes of a network, and those that take a number of simulations."""
+__all__ = [
+    "NAMES",
+    "SEARCHES",
+    "SEARCHING_MODES",
+    "Boards",
+    "Choices",
+    "GuidedPlayer",
+    "NetworkPlayer",
+    "Player",
+    "Predict",
+    "RandomPlayer",
+    "SearchPlayer",
+    "SolverPlayer",
+    "check",
+    "draw_by",
+    "draw_column",
+    "guided",
+    "make",
+    "seeds_for",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,59 +84,31 @@ class Player(Protocol):
         """Its moves in B positions that are not over; bitboards and seeds are uint64 (B,)."""
 
 
-def check(word: str) -> None:
-    """Raise ValueError unless the word names a player; nothing is loaded."""
-    shown = repr(shortened(word))
-    name, _, number = word.partition(":")
-    if name in SEARCHES:
-        from distill.search.teacher import MOST_SIMULATIONS
-
-        _check_simulations(shown, name, number, MOST_SIMULATIONS)
-    elif word not in ("random", "punisher", "solver"):
-        network, _, mode = word.partition("@")
-        if finding.find(network) is None:
-            raise ValueError(f"player {shown} is unknown and no such path; {finding.names()}; players are {NAMES}")
-        search, _, number = mode.partition(":")
-        if search in SEARCHING_MODES:
-            _check_simulations(shown, search, number, MOST_GUIDED)
-        elif mode and mode not in MODES:
-            modes = ", ".join([*MODES, *(f"{search}:N" for search in SEARCHING_MODES)])
-            raise ValueError(f"player {shown}: unknown mode {shortened(mode)!r}; modes are {modes}")
-
-
-def _check_simulations(player: str, search: str, number: str, most: int) -> None:
-    if not re.fullmatch("[0-9]{1,9}", number) or not 1 <= int(number) <= most:
-        raise ValueError(f"player {player}: {search}:N needs a whole number of simulations from 1 to {most:,}")
-
-
 def make(word: str, workers: int = 1) -> Player:
     """The player that a word names; searches and the solver may use `workers` processes.
 
     Raises ValueError for a word that names nobody, DataError for a folder without a model, and UserError where the
     solver is not installed.
     """
-    check(word)
-    if word in ("random", "punisher"):
-        return RandomPlayer(name=word, tactical=word == "punisher")
-    if word == "solver":
+    named = check(word)
+    if named.player in ("random", "punisher"):
+        return RandomPlayer(name=word, tactical=named.player == "punisher")
+    if named.player == "solver":
         return SolverPlayer(workers=workers)
-    name, _, number = word.partition(":")
-    if name in SEARCHES:
+    if named.player:
         from distill.search.teacher import SearchSettings
 
-        settings = SearchSettings(simulations=int(number), **SEARCHES[name])
+        settings = SearchSettings(simulations=named.simulations, **SEARCHES[named.player])
         return SearchPlayer(name=word, settings=settings, workers=workers)
-    network, _, mode = word.partition("@")
-    folder = finding.find(network)
+    folder = finding.find(named.network)
     assert folder is not None  # checked above
     nets.start_backend()
     from distill.nets import saved
 
     shown = word.replace("/@", "@").rstrip("/")
-    search, _, number = mode.partition(":")
-    if search in SEARCHING_MODES:
-        return guided(shown, saved.load_core(finding.network_file(folder)), search, int(number))
-    return NetworkPlayer(name=shown, predict=saved.load(folder), mode=mode or "policy")
+    if named.simulations:
+        return guided(shown, saved.load_core(finding.network_file(folder)), named.mode, named.simulations)
+    return NetworkPlayer(name=shown, predict=saved.load(folder), mode=named.mode)
 
 
 def guided(name: str, core: keras.Model, root: str, simulations: int) -> GuidedPlayer:

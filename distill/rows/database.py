@@ -16,7 +16,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from distill.base.errors import DataError, Interrupted
+from distill.base.errors import DataError, Interrupted, first_line
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,8 +49,7 @@ class Database:
         try:
             yield
         except (duckdb.Error, OSError) as error:  # OSError: what goes wrong while Arrow reads the result
-            reason = str(error).strip().splitlines()[0]
-            raise DataError(f"{self.task} ({reason}); {self.advice}") from None
+            raise DataError(f"{self.task} ({first_line(error)}); {self.advice}") from None
         except RuntimeError as error:
             if str(error) == "Query interrupted" and Interrupted.latest:
                 raise Interrupted.latest from None  # which our signal handler had raised inside the query

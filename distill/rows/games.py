@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from distill.base import cli, provenance
-from distill.base.errors import DataError
+from distill.base.errors import DataError, first_line
 from distill.base.files import file_hash, file_inside
 from distill.game.mixing import GOLDEN, mix
 from distill.rows import schema
@@ -167,7 +167,7 @@ def read(shard: Shard, columns: Sequence[str]) -> Iterator[Columns]:
                 table = pa.Table.from_batches([batch]).select(expected.names).cast(expected)
                 rows = {name: _array(table[name]) for name in columns}
             except pa.ArrowException as error:
-                raise DataError(f"{path}: {str(error).splitlines()[0]}") from None
+                raise DataError(f"{path}: {first_line(error)}") from None
             yield _checked(shard, rows)
 
 

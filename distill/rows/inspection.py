@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from distill.base.errors import DataError
+from distill.base.errors import DataError, first_line
 from distill.rows import checks, schema
 from distill.rows.places import Place
 from distill.rows.schema import Shard
@@ -140,7 +140,7 @@ def inspect_shard(place: Place, name: str, expected: Shard | None = None, run: s
                     found = file.read_row_group(index, use_threads=False)
                     tables.append(found.select(schema.ROW.names).cast(schema.ROW))
                 except (OSError, pa.ArrowException) as error:
-                    wrong(f"damaged in {', '.join(_damaged(file, index)) or 'its pages'} ({_line(error)})", index)
+                    wrong(f"damaged in {', '.join(_damaged(file, index)) or 'its pages'} ({first_line(error)})", index)
         law = checks.law_of(metadata)
     except DataError as error:
         wrong(_without_path(error))
@@ -202,7 +202,3 @@ def _damaged(file: pq.ParquetFile, group: int) -> Iterator[str]:
 def _without_path(error: BaseException) -> str:
     """A DataError's message after the name of the file, which the violation names itself."""
     return str(error).partition(": ")[2] or str(error)
-
-
-def _line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from distill.base import provenance
-from distill.base.errors import DataError, UserError
+from distill.base.errors import DataError, UserError, first_line
 from distill.rows.places import Folder, Place, place_of
 from distill.rows.schema import Shard
-from distill.rows.shards import RunSettings, Task, make_shard, shard_name
+from distill.rows.shards import LIBRARIES, RunSettings, Task, make_shard, shard_name
 from distill.search import teacher
 
 KILLS_ALLOWED = 2
@@ -158,8 +158,7 @@ def _connected(address: str) -> Any:
     try:
         return start(address, timeout=CONNECT_SECONDS, set_as_default=False, name="distill")
     except (OSError, ValueError) as error:
-        line = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise UserError(f"--cluster {address}: no scheduler answers there ({line})") from None
+        raise UserError(f"--cluster {address}: no scheduler answers there ({first_line(error)})") from None
 
 
 def _finished(client: Any, address: str, futures: list[Any]) -> list[Any]:
@@ -195,8 +194,7 @@ def _threads(client: Any, address: str) -> int:
     try:
         found = client.run(versions_here)
     except Exception as error:  # whatever a worker without the package raises
-        line = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise UserError(f"--cluster {address}: a worker cannot run distill ({line})") from None
+        raise UserError(f"--cluster {address}: a worker cannot run distill ({first_line(error)})") from None
     ours = versions_here()
     for worker, theirs in sorted(found.items()):
         unlike = [f"{key} {theirs.get(key)} there, {ours[key]} here" for key in ours if theirs.get(key) != ours[key]]
@@ -207,7 +205,7 @@ def _threads(client: Any, address: str) -> int:
 
 def versions_here() -> dict[str, Any]:
     """What the bytes of a shard depend on beside its settings."""
-    return provenance.versions("numba", "numpy", "pyarrow") | {"search_version": teacher.SEARCH_VERSION}
+    return provenance.versions(*LIBRARIES) | {"search_version": teacher.SEARCH_VERSION}
 
 
 def _require_there(place: Place, shard: Shard) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from distill.base.errors import DataError, UserError
+from distill.base.errors import DataError, UserError, first_line
 from distill.base.files import file_inside, write_atomically
 from distill.base.provenance import install_line
 from distill.rows import schema
@@ -130,8 +130,7 @@ class Remote:
         except ImportError as error:
             raise UserError(f"{self.url}: {error}") from None
         except Exception as error:  # each kind of storage has errors of its own
-            line = (str(error).strip().splitlines() or [""])[0]
-            raise DataError(f"{self.url}: {line or type(error).__name__}") from None
+            raise DataError(f"{self.url}: {first_line(error)}") from None
 
 
 def _refuse_large(name: str, size: int) -> None:

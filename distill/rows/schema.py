@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from distill.base.errors import DataError, first_line
-from distill.base.files import canonical_json, file_inside, write_atomically
+from distill.base.files import canonical_json, file_inside, write_atomically, write_json
 
 SCHEMA_VERSION = 1
 """Raised whenever a column changes meaning, of raw or of prepared rows."""
@@ -270,12 +270,7 @@ def content_hash(table: pa.Table) -> str:
 
 def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
     """Declare a folder complete."""
-    write_atomically(folder / MANIFEST, manifest_bytes(manifest))
-
-
-def manifest_bytes(manifest: Mapping[str, Any]) -> bytes:
-    """A manifest as a file."""
-    return (json.dumps(manifest, indent=1) + "\n").encode()
+    write_json(folder / MANIFEST, manifest)
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:

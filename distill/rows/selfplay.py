@@ -15,12 +15,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import pyarrow as pa
 
-from distill.base import provenance
 from distill.base.cli import as_json, setting
-from distill.rows import schema, shards
-from distill.rows.schema import Shard
+from distill.rows import shards
 from distill.search import puct
 from distill.search.grove import Record
 from distill.search.policy_playout import by_playouts
@@ -91,7 +88,11 @@ def make(
         for index in (numbers[indices] // settings.shard_games).tolist():
             left[index] -= 1
             if not left[index]:
-                shard = _write(settings, run, folder, index, record, numbers)
+                chosen = np.flatnonzero(numbers // settings.shard_games == index)
+                votes = record.label[..., None]
+                table = shards.rows(record, chosen, numbers[chosen], votes=votes, move=record.move)
+                first = index * settings.shard_games
+                shard = shards.write(table, run, index, first, len(chosen), folder, ("keras", *shards.LIBRARIES))
                 finished.append(shard)
                 if advance:
                     advance(shard.games, shard.rows)
@@ -111,48 +112,3 @@ def make(
     for leftover in folder.glob(".shard-*"):
         leftover.unlink()
     return shards.declare(run, finished, folder)
-
-
-def _write(
-    settings: SelfPlaySettings, run: dict[str, Any], folder: Path, index: int, record: Record, numbers: Any
-) -> Shard:
-    """Write the shard of this index from the record of games with these numbers, all of whose games have ended."""
-    chosen = np.flatnonzero(numbers // settings.shard_games == index)
-    table = rows(record, chosen, numbers[chosen])
-    metadata = {
-        "schema_version": schema.SCHEMA_VERSION,
-        "kind": "games",
-        "run": shards.run_hash(run),
-        "identity": run,
-        "index": index,
-        "first_game": index * settings.shard_games,
-        "games": len(chosen),
-        "versions": provenance.versions("keras", "numba", "numpy", "pyarrow"),
-    }
-    path = folder / shards.shard_name(index)
-    schema.write_table(path, table, metadata)
-    return shards.describe(path, table, metadata)
-
-
-def rows(record: Record, chosen: Any, numbers: Any) -> pa.Table:
-    """The rows of finished games, by their places in the record, int64 (G,), and their game ids, int64 (G,)."""
-    steps = np.arange(record.label.shape[1])
-    game, step = np.nonzero(steps < record.length[chosen][:, None])
-    place = chosen[game]
-    mask, label = record.mask[place, step], record.label[place, step]
-    plies_to_end = record.length[place] - 1 - step
-    return shards.as_table(
-        {
-            "game_id": numbers[game],
-            "ply": np.bitwise_count(mask),
-            "current": record.current[place, step],
-            "mask": mask,
-            "votes": label[:, None],
-            "label": label,
-            "visits": record.visits[place, step],
-            "simulations": record.simulations[place, step],
-            "value": record.value[place, step],
-            "move": record.move[place, step],
-            "outcome": record.result[place] * (1 - 2 * (plies_to_end % 2)),
-        }
-    )

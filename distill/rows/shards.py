@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,14 +23,17 @@ from numpy.typing import NDArray
 from distill.base import cli, folders, provenance
 from distill.base.cli import as_json, check, setting
 from distill.base.errors import DataError
-from distill.base.files import canonical_json, file_hash
+from distill.base.files import canonical_json, json_bytes
 from distill.game.rules import CELLS, EMPTY, Position, is_over, legal_columns, play
 from distill.rows import inspection, schema
 from distill.rows.inspection import is_shard
 from distill.rows.places import Folder, Place, place_of
 from distill.rows.schema import Shard
-from distill.search import teacher
+from distill.search import grove, teacher
 from distill.search.teacher import SearchSettings
+
+LIBRARIES = ("numba", "numpy", "pyarrow")
+"""Whose versions a shard's bytes depend on."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,27 +118,42 @@ def play_games(settings: RunSettings, first: int, count: int, lanes: int = teach
         settings,
         lanes,
     )
-    game, step = np.nonzero(np.arange(record.label.shape[1]) < record.length[:, None])
-    plies_to_end = record.length[game] - 1 - step
-    mask, label = record.mask[game, step], record.label[game, step]
+    return rows(record, np.arange(count), first + np.arange(count), votes=record.votes, move=record.label)
+
+
+def rows(
+    record: teacher.Record | grove.Record,
+    places: NDArray[np.int64],
+    game_ids: NDArray[np.int64],
+    *,
+    votes: NDArray[np.int8],
+    move: NDArray[np.int8],
+) -> pa.Table:
+    """The rows of finished games in `schema.ROW`, by game and ply.
+
+    Args:
+      places: int64 (G,), where in the record they are.
+      game_ids: int64 (G,).
+      votes: (games, S, K), of the whole record.
+      move: (games, S), the columns played.
+    """
+    game, step = np.nonzero(np.arange(record.label.shape[1]) < record.length[places][:, None])
+    place = places[game]
+    plies_to_end = record.length[place] - 1 - step
+    mask = record.mask[place, step]
     columns = {
-        "game_id": first + game,
+        "game_id": game_ids[game],
         "ply": np.bitwise_count(mask),
-        "current": record.current[game, step],
+        "current": record.current[place, step],
         "mask": mask,
-        "votes": record.votes[game, step],
-        "label": label,
-        "visits": record.visits[game, step],
-        "simulations": record.simulations[game, step],
-        "value": record.value[game, step],
-        "move": label,
-        "outcome": record.result[game] * (1 - 2 * (plies_to_end % 2)),
+        "votes": votes[place, step],
+        "label": record.label[place, step],
+        "visits": record.visits[place, step],
+        "simulations": record.simulations[place, step],
+        "value": record.value[place, step],
+        "move": move[place, step],
+        "outcome": record.result[place] * (1 - 2 * (plies_to_end % 2)),
     }
-    return as_table(columns)
-
-
-def as_table(columns: Mapping[str, NDArray[Any]]) -> pa.Table:
-    """A table in `schema.ROW` of arrays (B,) or (B, width) by name, each cast to its column's type."""
     return pa.table([_column(columns[field.name], field.type) for field in schema.ROW], schema=schema.ROW)
 
 
@@ -156,27 +174,36 @@ def _column(values: NDArray[Any], kind: pa.DataType) -> pa.Array:
 
 def make_shard(settings: RunSettings, index: int, count: int, folder: Path | Place) -> Shard:
     """Play the first `count` games of shard `index` and write them to their place, whole or not at all."""
-    first = index * settings.shard_games
-    table = play_games(settings, first, count)
-    run = identity(settings)
+    table = play_games(settings, index * settings.shard_games, count)
+    return write(table, identity(settings), index, index * settings.shard_games, count, folder)
+
+
+def write(
+    table: pa.Table,
+    run: Mapping[str, Any],
+    index: int,
+    first_game: int,
+    games: int,
+    folder: Path | Place,
+    libraries: Sequence[str] = LIBRARIES,
+) -> Shard:
+    """Write the rows of a shard of the run with this identity to its place; what a manifest says of it.
+
+    `libraries` are those whose versions its bytes depend on.
+    """
     metadata = {
         "schema_version": schema.SCHEMA_VERSION,
         "kind": "games",
         "run": run_hash(run),
         "identity": run,
         "index": index,
-        "first_game": first,
-        "games": count,
-        "versions": provenance.versions("numba", "numpy", "pyarrow"),
+        "first_game": first_game,
+        "games": games,
+        "versions": provenance.versions(*libraries),
     }
     content = schema.table_bytes(table, metadata)
     place_of(folder).write(shard_name(index), content)
     return inspection.describe(shard_name(index), table, metadata, hashlib.sha256(content).hexdigest())
-
-
-def describe(path: Path, table: pa.Table, metadata: Mapping[str, Any]) -> Shard:
-    """What a manifest says of a shard that lies at `path`."""
-    return inspection.describe(path.name, table, metadata, file_hash(path))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -320,11 +347,11 @@ def declare(run: Mapping[str, Any], shards: list[Shard], folder: Path | Place) -
         "run": run_hash(run),
         "identity": run,
         "commit": provenance.commit(),
-        "versions": provenance.versions("numba", "numpy", "pyarrow"),
+        "versions": provenance.versions(*LIBRARIES),
         "games": sum(shard.games for shard in ordered),
         "rows": sum(shard.rows for shard in ordered),
         "simulations": sum(shard.simulations for shard in ordered),
         "shards": [dataclasses.asdict(shard) for shard in ordered],
     }
-    place_of(folder).write(schema.MANIFEST, schema.manifest_bytes(manifest))
+    place_of(folder).write(schema.MANIFEST, json_bytes(manifest))
     return manifest

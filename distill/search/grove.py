@@ -17,10 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.game.rules import BITS_PER_COLUMN, CELLS, COLUMNS, COLUMNS_FROM_CENTRE
-from distill.search.compiled import SLOTS, inline, jit
-from distill.search.rollout import BOTTOM, FULL, ZERO, U
-from distill.search.tree import PROVEN, TOTAL, WIDTH
+from distill.game.rules import CELLS, COLUMNS
+from distill.search.compiled import SLOTS, inline
+from distill.search.tree import PROVEN, TOTAL, WIDTH, new_rows
 
 PRIOR = 3 * SLOTS
 OWN_VALUE = PRIOR + COLUMNS
@@ -28,7 +27,6 @@ UNIT = 2**14
 """Of the totals: values are rounded to 1/16,384."""
 MOST_VISITS = 2**15
 """Of a tree: 2^15 visits of UNIT each stay below half of PROVEN."""
-CENTRE_FIRST = np.array(COLUMNS_FROM_CENTRE)
 
 
 class Rules(NamedTuple):
@@ -100,16 +98,12 @@ class Grove(NamedTuple):
     uniform: NDArray[np.float64]  # (L, S, 2) for the move, and for the rounding of a policy to visits
     known: NDArray[np.uint64]  # (E,) keys of the answers kept; E a power of two
     answers: NDArray[np.float32]  # (E * 8,) seven priors and the value of each
-    asked: NDArray[np.int64]  # (3,) leaves sent to the network, answered from the cache, settled by the rules
 
 
 def new_grove(lanes: int, steps: int, rules: Rules, bonus: NDArray[np.float64], cache: int) -> Grove:
     """Room for `lanes` games of up to `steps` searches, and 2^cache kept answers. Untouched rows cost no memory."""
     capacity = len(bonus)
-    line = 64 // 4
-    rows = np.empty(lanes * capacity * WIDTH + line, np.int32)
-    offset = -rows.ctypes.data % 64 // 4
-    rows = rows[offset : offset + lanes * capacity * WIDTH]
+    rows = new_rows(lanes * capacity)
 
     def numbers() -> NDArray[np.int64]:
         return np.zeros(lanes, np.int64)
@@ -147,24 +141,7 @@ def new_grove(lanes: int, steps: int, rules: Rules, bonus: NDArray[np.float64], 
         uniform=np.zeros((lanes, steps, 2)),
         known=np.zeros(1 << cache, np.uint64),
         answers=np.zeros(SLOTS << cache, np.float32),
-        asked=np.zeros(3, np.int64),
     )
-
-
-@inline
-def root_row(grove: Any, lane: Any) -> Any:
-    """Where the row of a lane's root begins."""
-    return lane * len(grove.bonus) * WIDTH
-
-
-@jit
-def open_columns(mask: Any) -> Any:
-    """Bit c set where column c has an empty cell."""
-    found = 0
-    for column in range(COLUMNS):
-        if (mask + BOTTOM) & FULL & (U(63) << U(BITS_PER_COLUMN * column)) != ZERO:
-            found |= 1 << column
-    return found
 
 
 @inline

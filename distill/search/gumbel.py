@@ -14,9 +14,9 @@ import numpy as np
 
 from distill.game.rules import COLUMNS
 from distill.search.compiled import inline, jit, popcount
-from distill.search.grove import CENTRE_FIRST, OWN_VALUE, PRIOR, mean_return, open_columns, root_row
-from distill.search.rollout import U
-from distill.search.tree import HOPELESS, PROVEN, TOTAL
+from distill.search.grove import OWN_VALUE, PRIOR, mean_return
+from distill.search.rollout import U, open_columns
+from distill.search.tree import CENTRE_FIRST, HOPELESS, PROVEN, TOTAL, root_row
 
 POLICY_UNITS = 1000
 """The visits recorded for a Gumbel root sum to this."""

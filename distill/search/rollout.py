@@ -80,6 +80,22 @@ def has_four(stones: Any) -> Any:
     return found != ZERO
 
 
+@jit
+def open_columns(mask: Any) -> Any:
+    """Bit c set where column c has an empty cell."""
+    found = 0
+    for column in range(rules.COLUMNS):
+        if (mask + BOTTOM) & FULL & (U(63) << U(rules.BITS_PER_COLUMN * column)) != ZERO:
+            found |= 1 << column
+    return found
+
+
+@inline
+def landing(mask: Any, column: Any) -> Any:
+    """The cell that a stone falling into a column takes, none where it is full; `rules.landing` in compiled form."""
+    return (mask + (ONE << U(rules.BITS_PER_COLUMN * column))) & (U(63) << U(rules.BITS_PER_COLUMN * column))
+
+
 @inline
 def mix(word: Any) -> Any:
     """The finaliser of SplitMix64: neighbouring words become unrelated ones."""

@@ -8,10 +8,10 @@ import numpy as np
 
 from distill.game.rules import BITS_PER_COLUMN, COLUMNS
 from distill.search.compiled import inline, jit, popcount
-from distill.search.grove import CENTRE_FIRST, PRIOR, mean_return, open_columns, root_row
+from distill.search.grove import PRIOR, mean_return
 from distill.search.gumbel import POLICY_UNITS, best_with_visits, improved_policy, score_root
-from distill.search.rollout import BOTTOM, FULL, ONE, ZERO, U, has_four, winning_cells
-from distill.search.tree import CHILD, HOPELESS, PROVEN, TOTAL, WIDTH
+from distill.search.rollout import BOTTOM, FULL, ZERO, U, has_four, landing, open_columns, winning_cells
+from distill.search.tree import CENTRE_FIRST, CHILD, HOPELESS, PROVEN, TOTAL, WIDTH, root_noise, root_row
 
 
 @inline
@@ -22,17 +22,12 @@ def open_search(grove: Any, lane: Any) -> None:
     grove.done[lane] = 0
     if rules.noise > 0.0 and not rules.gumbel:
         base, allowed = root_row(grove, lane), open_columns(grove.mask[lane])
-        legal, total = 0, 0.0
+        drawn = root_noise(grove.gamma[lane, step], grove.mask[lane], rules.noise)
         for column in range(COLUMNS):
             if allowed >> column & 1:
-                legal += 1
-                total += grove.gamma[lane, step, column]
-        for column in range(COLUMNS):
-            if allowed >> column & 1:
-                share = grove.gamma[lane, step, column] / total if total > 0.0 else 1.0 / legal
                 prior = np.float64(floats[base + PRIOR + column])
-                floats[base + PRIOR + column] = (1.0 - rules.noise) * prior + rules.noise * share
-                grove.weights[lane, column] = legal * ((1.0 - rules.noise) / legal + rules.noise * share)
+                floats[base + PRIOR + column] = (1.0 - rules.noise) * prior + rules.noise * drawn[0, column]
+                grove.weights[lane, column] = drawn[1, column]
 
 
 @jit
@@ -116,7 +111,7 @@ def go_on(grove: Any, record: Any, lane: Any, move: Any) -> None:
     """Play the column; the lane goes on with the next position or, where the game has ended, is idle."""
     rows, g, s = grove.rows, grove.game[lane], grove.step[lane]
     own, mask = grove.current[lane], grove.mask[lane]
-    stone = (mask + (ONE << U(BITS_PER_COLUMN * move))) & (U(63) << U(BITS_PER_COLUMN * move))
+    stone = landing(mask, move)
     won = has_four(own | stone)
     if won or mask | stone == FULL or s + 1 == record.label.shape[1]:
         record.result[g] = np.int8(won)

@@ -21,11 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distill.base.cli import check, setting
-from distill.game.rules import COLUMNS, COLUMNS_FROM_CENTRE, Position, is_over
+from distill.game.rules import COLUMNS, Position, is_over
 from distill.search import tree
 from distill.search.compiled import SLOTS, inline, jit
-from distill.search.rollout import BOTTOM, FULL, ONE, ZERO, U, has_four
-from distill.search.tree import TOTAL, UNVISITED, WIDTH, Forest
+from distill.search.rollout import FULL, has_four, landing, open_columns
+from distill.search.tree import CENTRE_FIRST, TOTAL, UNVISITED, Forest, root_noise, root_row
 
 SEARCH_VERSION = 1
 """Raised whenever the same settings and seed give other searches."""
@@ -41,8 +41,6 @@ MOST_NODES = 2**25
 
 CHECK_EVERY = 250
 """Simulations between two looks at whether a search is already decided (`savings` "exact")."""
-
-_CENTRE_FIRST = np.array(COLUMNS_FROM_CENTRE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -275,26 +273,10 @@ def _start(forest: Any, lane: Any, draws: Any, record: Any, game: Any, step: Any
     """Plant the search of one vote, with its own noise and order."""
     mask = record.mask[game, step]
     tree.plant(forest, lane, record.current[game, step], mask, draws.key[game, step, vote])
-    legal, total = 0, 0.0
+    drawn = root_noise(draws.gamma[game, step, vote], mask, noise)
     for column in range(COLUMNS):
-        if _is_open(mask, column):
-            legal += 1
-            total += draws.gamma[game, step, vote, column]
-    for column in range(COLUMNS):
-        share = draws.gamma[game, step, vote, column] / total if total > 0.0 else 1.0 / legal
-        weight = legal * ((1.0 - noise) / legal + noise * share)
-        forest.weights[(lane + 1) * SLOTS + column] = weight
+        forest.weights[(lane + 1) * SLOTS + column] = drawn[1, column]
         forest.order[lane * SLOTS + column] = draws.order[game, step, vote, column]
-
-
-@inline
-def _is_open(mask: Any, column: Any) -> Any:
-    return (mask + BOTTOM) & FULL & (U(63) << U(7 * column)) != ZERO
-
-
-@inline
-def _root(forest: Any, lane: Any) -> Any:
-    return lane * len(forest.bonus) * WIDTH
 
 
 @inline
@@ -305,10 +287,10 @@ def _is_finished(forest: Any, lane: Any, simulations: Any, saving: Any) -> Any:
         return True
     if not saving or done % CHECK_EVERY:  # between its own checks a tree may be seen by chance of packing
         return False
-    root, mask = _root(forest, lane), forest.mask[lane]
+    root, allowed = root_row(forest, lane), open_columns(forest.mask[lane])
     first, second, legal = 0, 0, 0
     for column in range(COLUMNS):
-        if _is_open(mask, column):
+        if allowed >> column & 1:
             legal += 1
             visits = np.int64(forest.rows[root + column])
             if visits > first:
@@ -321,10 +303,10 @@ def _is_finished(forest: Any, lane: Any, simulations: Any, saving: Any) -> Any:
 @inline
 def _count_vote(forest: Any, lane: Any, record: Any, game: Any, step: Any, vote: Any) -> None:
     """Add one finished search to the position's record."""
-    root, mask = _root(forest, lane), forest.mask[lane]
+    root, allowed = root_row(forest, lane), open_columns(forest.mask[lane])
     best, most, best_mean, total = -1, -(2**31), 0.0, 0
-    for column in _CENTRE_FIRST:
-        if not _is_open(mask, column):
+    for column in CENTRE_FIRST:
+        if not allowed >> column & 1:
             continue
         visits = np.int64(forest.rows[root + column])
         returns = np.int64(forest.rows[root + TOTAL + column])
@@ -375,7 +357,7 @@ def _is_tied(record: Any, game: Any, step: Any) -> Any:
 def _move(record: Any, game: Any, step: Any, steps: Any) -> Any:
     """Settle the label, take the mean value and play; False where the game ends here."""
     label, most_votes, most_visits, made = -1, 0, -1, 0
-    for column in _CENTRE_FIRST:
+    for column in CENTRE_FIRST:
         votes = 0
         for vote in record.votes[game, step]:
             votes += np.int64(vote == column)
@@ -387,7 +369,7 @@ def _move(record: Any, game: Any, step: Any, steps: Any) -> Any:
     record.value[game, step] /= made
     record.length[game] = step + 1
     own, mask = record.current[game, step], record.mask[game, step]
-    stone = (mask + (ONE << U(7 * label))) & (U(63) << U(7 * label))
+    stone = landing(mask, label)
     if has_four(own | stone):
         record.result[game] = 1
         return False

@@ -27,14 +27,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.game.rules import BITS_PER_COLUMN, CELLS, COLUMNS, ROWS
+from distill.game.rules import BITS_PER_COLUMN, CELLS, COLUMNS, COLUMNS_FROM_CENTRE, ROWS
 from distill.search.compiled import SLOTS, best_ucb1, inline, jit
-from distill.search.rollout import FULL, ONE, ZERO, Lanes, U, has_four, new_lanes, playout_seed, playouts
+from distill.search.rollout import FULL, ONE, ZERO, Lanes, U, has_four, new_lanes, open_columns, playout_seed, playouts
 
 TOTAL, CHILD, WIDTH = SLOTS, 2 * SLOTS, 4 * SLOTS
 TERMINAL, PROVEN_WIN, PROVEN_LOSS = -1, -2, -3
 PROVEN = 2**30  # size of the total of a proven child: chosen always, or only when all are lost
 HOPELESS = -(2**31)  # total of a full column: below even a proven loss
+CENTRE_FIRST = np.array(COLUMNS_FROM_CENTRE)
 UNVISITED = 2.0**12  # score of an unvisited child, plus its rank: above any but a proven win's
 
 
@@ -64,13 +65,10 @@ class Forest(NamedTuple):
 def new_forest(lanes: int, simulations: int, exploration: float) -> Forest:
     """Room for `lanes` searches of up to `simulations` each. Untouched rows cost no memory."""
     capacity = simulations + 2
-    line = 64 // 4
-    rows = np.empty(lanes * capacity * WIDTH + line, np.int32)
-    offset = -rows.ctypes.data % 64 // 4
     visits = np.arange(capacity, dtype=np.float64)
     visits[0] = 1.0
     return Forest(
-        rows=rows[offset : offset + lanes * capacity * WIDTH],
+        rows=new_rows(lanes * capacity),
         used=np.zeros(lanes, np.int64),
         simulations=np.zeros(lanes, np.int64),
         current=np.zeros(lanes, np.uint64),
@@ -90,6 +88,40 @@ def new_forest(lanes: int, simulations: int, exploration: float) -> Forest:
     )
 
 
+def new_rows(number: int) -> NDArray[np.int32]:
+    """int32 (number * WIDTH,), aligned to cache lines. Untouched rows cost no memory."""
+    line = 64 // 4
+    rows = np.empty(number * WIDTH + line, np.int32)
+    offset = -rows.ctypes.data % 64 // 4
+    return rows[offset : offset + number * WIDTH]
+
+
+@inline
+def root_row(trees: Any, lane: Any) -> Any:
+    """Where the row of a lane's root begins, in a forest or a grove."""
+    return lane * len(trees.bonus) * WIDTH
+
+
+@jit
+def root_noise(gamma: Any, mask: Any, noise: Any) -> Any:
+    """Dirichlet noise of a root: (2, 7), each open column's share of it, and the weight of its exploration.
+
+    The shares are the gamma variates, (7,), over their sum; the weight is n_open * ((1 - f) / n_open + f * share) for
+    a noise fraction f.
+    """
+    allowed, legal, total = open_columns(mask), 0, 0.0
+    for column in range(COLUMNS):
+        if allowed >> column & 1:
+            legal += 1
+            total += gamma[column]
+    found = np.zeros((2, COLUMNS))
+    for column in range(COLUMNS):
+        if allowed >> column & 1:
+            share = gamma[column] / total if total > 0.0 else 1.0 / legal
+            found[0, column], found[1, column] = share, legal * ((1.0 - noise) / legal + noise * share)
+    return found
+
+
 @inline
 def clear_row(rows: Any, base: Any, mask: Any) -> None:
     """An unvisited node at a position with these stones."""
@@ -104,11 +136,10 @@ def clear_row(rows: Any, base: Any, mask: Any) -> None:
 @jit
 def plant(forest: Forest, lane: int, current: Any, mask: Any, key: Any) -> None:
     """Start a search of a position that is not over; `weights` and `order` of the lane are the caller's."""
-    capacity = len(forest.bonus)
     forest.current[lane], forest.mask[lane], forest.key[lane] = current, mask, key
     forest.simulations[lane] = 0
     forest.used[lane] = 1
-    clear_row(forest.rows, lane * capacity * WIDTH, mask)
+    clear_row(forest.rows, root_row(forest, lane), mask)
 
 
 def descent(best: Any) -> Any:

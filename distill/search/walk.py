@@ -19,11 +19,22 @@ from numpy.typing import NDArray
 from distill.game.rules import BITS_PER_COLUMN, COLUMNS
 from distill.search import tree
 from distill.search.compiled import SLOTS, inline, jit
-from distill.search.grove import CENTRE_FIRST, OWN_VALUE, PRIOR, UNIT, Grove, Record, open_columns, root_row
+from distill.search.grove import OWN_VALUE, PRIOR, UNIT, Grove, Record
 from distill.search.gumbel import halve
-from distill.search.rollout import BOTTOM, FULL, ONE, ZERO, U, has_four, mix, winning_cells
+from distill.search.rollout import BOTTOM, FULL, ONE, ZERO, U, has_four, landing, mix, open_columns, winning_cells
 from distill.search.root import conclude, go_on, open_search
-from distill.search.tree import CHILD, HOPELESS, PROVEN, PROVEN_LOSS, PROVEN_WIN, TERMINAL, TOTAL, WIDTH
+from distill.search.tree import (
+    CENTRE_FIRST,
+    CHILD,
+    HOPELESS,
+    PROVEN,
+    PROVEN_LOSS,
+    PROVEN_WIN,
+    TERMINAL,
+    TOTAL,
+    WIDTH,
+    root_row,
+)
 
 WON, LOST = 1e9, -1e9
 """Scores of proven moves."""
@@ -79,7 +90,7 @@ def _losing(own: Any, mask: Any) -> Any:
     threats = winning_cells(own ^ mask)
     found = 0
     for column in range(COLUMNS):
-        stone = (mask + (ONE << U(BITS_PER_COLUMN * column))) & (U(63) << U(BITS_PER_COLUMN * column))
+        stone = landing(mask, column)
         if stone != ZERO:
             stones = mask | stone
             if threats & (stones + BOTTOM) & FULL & ~stones != ZERO:
@@ -179,11 +190,9 @@ def gather(grove: Grove, record: Record, live: NDArray[np.int64], leaves: NDArra
                 grove.done[lane] += 1
                 _descend(grove, one, 1)
                 if _settle(grove, lane):
-                    grove.asked[2] += 1
                     continue
             entry = _entry(grove, lane)
             if grove.known[entry] == grove.leaf_current[lane] + grove.leaf_mask[lane] + ONE:
-                grove.asked[1] += 1
                 _expand(grove, lane, entry)
                 continue
             leaves[waiting] = lane
@@ -211,5 +220,4 @@ def absorb(grove: Grove, leaves: NDArray[np.int64], logits: NDArray[np.float32],
             grove.answers[entry * SLOTS + column] /= total
         grove.answers[entry * SLOTS + COLUMNS] = min(max(value[j], -1.0), 1.0)
         grove.known[entry] = grove.leaf_current[lane] + grove.leaf_mask[lane] + ONE
-        grove.asked[0] += 1
         _expand(grove, lane, entry)

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +18,7 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
+from distill import nets
 from distill.base import folders
 from distill.base.errors import UserError
 from distill.nets import saved
@@ -73,18 +72,14 @@ def publish(core: keras.Model, folder: Path, facts: Mapping[str, Any], others: S
         raise UserError("a SavedModel is written with the TensorFlow backend: set KERAS_BACKEND=tensorflow")
     for name in others:
         formats.check_installed(name)
-    folder.mkdir(parents=True, exist_ok=True)
     check_place(folder)
-    folders.sweep(folder / PLACE, folder.glob(f".{PLACE}.*"))
-    workplace = Path(tempfile.mkdtemp(prefix=f".{PLACE}.", dir=folder))
-    try:
-        new = workplace / "new"
+    with folders.replaced(folder / PLACE) as new:
         boards = check_boards()
         predict = saved.predict_with(core)
         expected = predict(boards)
         saved.write(core, new / "1")
-        difference = comparison.compare(new / "1", "SavedModel", _LOAD, (), expected, workplace)
-        warmup.write(new / "1", core.name, saved.SIGNATURE, boards)
+        difference = comparison.compare(new / "1", "SavedModel", _LOAD, (), expected, new.parent)
+        warmup.write(new / "1", nets.arch_of(core), saved.SIGNATURE, boards)
         files = [card.File(name="1/", title="TensorFlow SavedModel", difference=difference, lines=_LINES)]
         for name in others:
             wanted = formats.FORMATS[name]
@@ -95,9 +90,6 @@ def publish(core: keras.Model, folder: Path, facts: Mapping[str, Any], others: S
         (new / "README.md").write_text(text, encoding="utf-8")
         (new / SUMS).write_text(_sums(new), encoding="utf-8")
         new.chmod(0o755)
-        folders.swap(new, folder / PLACE, aside=workplace / "old")
-    finally:
-        shutil.rmtree(workplace, ignore_errors=True)
     return {name: file.difference for name, file in zip((SAVED_MODEL, *others), files, strict=True)}
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from distill.base.files import read_object
 
 GRADES = "grades"
 """The fact that holds what `distill.evaluate` found: `player`, `half`, and by headline set the share of each metric."""
@@ -21,7 +22,7 @@ def facts_of_run(folder: Path) -> dict[str, Any]:
     """
     facts: dict[str, Any] = {}
     for name in ("config.json", "metrics.json"):
-        facts |= _read(folder / name)
+        facts |= read_object(folder / name)
     if teacher := " · ".join(_training_games(folder, facts)):
         facts[TEACHER] = teacher
     if grades := _grades(folder):
@@ -31,15 +32,15 @@ def facts_of_run(folder: Path) -> dict[str, Any]:
 
 def _training_games(folder: Path, facts: dict[str, Any]) -> Iterator[str]:
     """A line for each run of games: the prepared data names the runs, and the manifest of each its settings."""
-    prepared_hash = _read(folder / "run.json").get("identity", {}).get("prepared data")
+    prepared_hash = read_object(folder / "run.json").get("identity", {}).get("prepared data")
     prepared, data = facts.get("prepared"), facts.get("data")
     if not (isinstance(prepared_hash, str) and isinstance(prepared, str) and isinstance(data, list)):
         return
     inputs = {
-        entry["run"]: entry for entry in _read(Path(prepared) / prepared_hash / "manifest.json").get("inputs", [])
+        entry["run"]: entry for entry in read_object(Path(prepared) / prepared_hash / "manifest.json").get("inputs", [])
     }
     for games in data:
-        manifest = _read(Path(games) / "manifest.json")
+        manifest = read_object(Path(games) / "manifest.json")
         made, entry = manifest.get("identity", {}), inputs.get(manifest.get("run"))
         if entry and {"simulations", "votes", "rollout", "seed"} <= set(made):
             searches = f"{made['votes']} searches" if made["votes"] > 1 else "one search"
@@ -56,19 +57,10 @@ def _grades(folder: Path) -> dict[str, Any]:
     for report in (folder / "evaluation" / "metrics.json", folder.parent / "evaluation" / "metrics.json"):
         if not report.is_file() or (network.is_file() and network.stat().st_mtime > report.stat().st_mtime):
             continue
-        found = _read(report)
+        found = read_object(report)
         for name, player in found.get("players", {}).items():
             graded = {each: player.get("sets", {}).get(each, {}) for each in ("midgame", "foreign")}
             graded = {each: metrics for each, metrics in graded.items() if {"exact", "class"} <= set(metrics)}
             if Path(name).resolve() == folder.resolve() and graded:
                 return {"player": name, "half": found.get("benchmark", {}).get("half"), "sets": graded}
     return {}
-
-
-def _read(file: Path) -> dict[str, Any]:
-    """A JSON object; empty where there is none."""
-    try:
-        stored = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return stored if isinstance(stored, dict) else {}

@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import importlib.util
-import json
 import os
 import shutil
 import subprocess
@@ -22,8 +21,10 @@ from pathlib import Path
 import keras
 
 import distill
+from distill import nets
 from distill.base import folders, provenance
 from distill.base.errors import UserError
+from distill.base.files import read_object, write_json
 from distill.base.progress import say
 from distill.nets import finding, saved
 from distill.ship import formats
@@ -56,27 +57,13 @@ def write_static_page(model: Path, out: Path) -> None:
     if out.exists() and not _is_page(out) and (not out.is_dir() or any(out.iterdir())):
         raise UserError(f"{out}: there is something else here already; --web takes a new folder or an older page")
     core = saved.load_core(network)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    folders.sweep(out, out.parent.glob(f".{out.name}.page-*"))
-    workplace = Path(tempfile.mkdtemp(prefix=f".{out.name}.page-", dir=out.parent))
-    try:
-        new = workplace / "new"
+    with folders.replaced(out) as new:
         _write(core, network.parent.resolve().name, new)
-        if out.exists():
-            os.rename(out, workplace / "old")
-        os.rename(new, out)
-    finally:
-        if not out.exists() and (workplace / "old").exists():
-            os.rename(workplace / "old", out)
-        shutil.rmtree(workplace, ignore_errors=True)
 
 
 def _is_page(folder: Path) -> bool:
     """Whether this module wrote a folder; other programs have a `model.json` too."""
-    try:
-        return "difference" in json.loads((folder / MARKER).read_text(encoding="utf-8"))
-    except (OSError, ValueError, TypeError):
-        return False
+    return "difference" in read_object(folder / MARKER)
 
 
 def _write(core: keras.Model, name: str, folder: Path) -> None:
@@ -86,12 +73,12 @@ def _write(core: keras.Model, name: str, folder: Path) -> None:
     difference = formats.write_onnx(core, folder / "model.onnx")
     facts = {
         "name": name,
-        "network": core.name,
+        "network": nets.arch_of(core),
         "parameters": core.count_params(),
         "difference": difference,
         "versions": provenance.versions("keras", "tensorflow") | {RUNTIME: VERSION},
     }
-    (folder / MARKER).write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+    write_json(folder / MARKER, facts)
     _add_runtime(folder / "ort")
     _add_licences(folder / "licences")
 

@@ -28,7 +28,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,7 +41,7 @@ from numpy.typing import NDArray
 from distill.base import provenance
 from distill.base.errors import UserError
 from distill.base.files import canonical_json, file_hash
-from distill.base.folders import locked, swap
+from distill.base.folders import locked, replaced, sweep
 from distill.base.progress import Progress
 from distill.game import rules
 from distill.rows import database, games, schema
@@ -123,28 +122,24 @@ def prepare(
     with locked(out, wait=True):
         if meanwhile := finished():
             return meanwhile
-        for leaving in filter(_is_partial, out.iterdir()):  # of a killed run: who still worked would hold the lock
-            shutil.rmtree(leaving)
-        partial, aside = (out / f".{folder.name}{what}.partial" for what in ("", ".old"))
-        try:
-            (partial / "spill").mkdir(parents=True)
+        for killed in filter(_is_partial, out.iterdir()):  # who still worked would hold the lock
+            sweep(out / killed.name[1:17])
+        with replaced(folder) as new:
+            spill = new.parent / "spill"
+            spill.mkdir()
+            new.mkdir()
             metadata = {"schema_version": schema.SCHEMA_VERSION, "kind": "tables", "prepared": folder.name}
-            counts = parts.lay_down(runs, partial / "spill", validation_fraction, excluded)
-            counts |= _merge(partial / "spill", partial, metadata, memory_gib, threads)
-            shutil.rmtree(partial / "spill")
+            counts = parts.lay_down(runs, spill, validation_fraction, excluded)
+            counts |= _merge(spill, new, metadata, memory_gib, threads)
             manifest = metadata | {
                 "identity": identity,
                 "inputs": [{"run": run.name, "games": run.games, "rows": run.rows} for run in runs],
                 "counts": counts,
-                "files": {file: file_hash(partial / file) for file in FILES.values()},
+                "files": {file: file_hash(new / file) for file in FILES.values()},
                 "commit": provenance.commit(),
                 "versions": provenance.versions("duckdb", "numpy", "pyarrow"),
             }
-            schema.write_manifest(partial, manifest)
-            swap(partial, folder, aside)
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
-            shutil.rmtree(aside, ignore_errors=True)
+            schema.write_manifest(new, manifest)
     return Prepared(folder=folder, manifest=manifest, reused=False)
 
 
@@ -153,7 +148,7 @@ def _merge(spill: Path, out: Path, metadata: dict[str, Any], memory_gib: float, 
     work = list(_work(spill))
     boards, self_mirror = np.zeros(2, np.int64), np.zeros(2, np.int64)
     removed_boards, removed_rows = np.zeros(rules.CELLS, np.int64), np.zeros(rules.CELLS, np.int64)
-    room = out.parent  # which stays when the hidden folder goes
+    room = out.parent.parent  # which stays when the hidden folder goes
     opened = database.opened(f"{room}: the rows could not be merged", room, memory_gib=memory_gib, threads=threads)
     with opened as grouping, Progress(sum(rows for *_, rows in work), "rows") as progress:
 
@@ -266,4 +261,4 @@ def _digest(value: Any) -> str:
 
 
 def _is_partial(path: Path) -> bool:
-    return re.fullmatch(r"\.[0-9a-f]{16}(\.old)?\.partial", path.name) is not None and path.is_dir()
+    return re.fullmatch(r"\.[0-9a-f]{16}\.(.*\.)?partial", path.name) is not None and path.is_dir()

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from distill.base import provenance
-from distill.base.errors import DataError
+from distill.base.errors import DataError, first_line
 from distill.base.progress import Progress, say
 from distill.game import rules
 from distill.rows import games
@@ -69,7 +69,7 @@ def excluded_keys(name: str) -> NDArray[np.uint64] | None:
             table = pq.read_table(file, columns=["current", "mask"], page_checksum_verification=True)
             current, mask = (table[column].cast(pa.uint64()).to_numpy() for column in ("current", "mask"))
         except (OSError, KeyError, pa.ArrowException) as error:
-            raise DataError(f"{file}: no columns current and mask can be read ({str(error).splitlines()[0]})") from None
+            raise DataError(f"{file}: no columns current and mask can be read ({first_line(error)})") from None
         keys.append(board_keys(current, mask))
     return np.unique(np.concatenate(keys))
 

@@ -1,6 +1,6 @@
 """Who can be asked through the page: the models found in folders, searches, the solver where it is installed.
 
-In: a player's word and a position. Out: an `Opinion`. Words are those of `players/players.py`; a model is called by its
+In: a player's word and a position. Out: an `Opinion`. Words are those of `players/words.py`; a model is called by its
 folder's name, and only a folder that the roster found itself is ever opened.
 """
 
@@ -22,7 +22,7 @@ from distill.game import encoding
 from distill.game.mixing import mix
 from distill.game.rules import EMPTY, Position
 from distill.nets import finding
-from distill.players import players
+from distill.players import players, words
 from distill.players.solver import Solver
 from distill.tables.benchmark import FULL_COLUMN
 from distill.web import work
@@ -87,8 +87,11 @@ class Roster:
         try:
             if word == "solver":
                 return await self._ask_solver(position, seed)
-            if word in SIMPLE or word.partition(":")[0] in SEARCHES:
-                return await self._searches.run(_play, self._checked(word), position, seed)
+            named = words.read(word)
+            if named.player in SEARCHES:
+                self._check_simulations(word, named)
+            if named.player in (*SIMPLE, *SEARCHES):
+                return await self._searches.run(_play, word, position, seed)
             return await self._ask_network(word, position)
         except work.BusyError:
             raise RequestError(503, "too many requests wait already; try again in a moment", retry_after=1) from None
@@ -106,16 +109,11 @@ class Roster:
         for queue in (self._searches, self._network_thread, self._solver):
             queue.close()
 
-    def _checked(self, word: str) -> str:
-        name, _, number = word.partition(":")
-        if name in SIMPLE:
-            if word != name:
-                raise RequestError(404, f"player {word!r} is unknown; /api/players lists those there are")
-        elif not re.fullmatch("[0-9]{1,9}", number) or int(number) < 1:
-            raise RequestError(422, f"player {word!r}: {name}:N needs a whole number of simulations from 1")
-        elif int(number) > self.max_simulations:
+    def _check_simulations(self, word: str, named: words.Word) -> None:
+        if not named.simulations:
+            raise RequestError(422, f"player {word!r}: {named.player}:N needs a whole number of simulations from 1")
+        if named.simulations > self.max_simulations:
             raise RequestError(422, f"player {word!r}: at most {self.max_simulations} simulations here")
-        return word
 
     async def _ask_solver(self, position: Position, seed: int) -> Opinion:
         if not self.has_solver:

@@ -37,7 +37,6 @@ from distill import describe, evaluate, export, generate, prepare, selfplay
 from distill.base import cli, folders, provenance
 from distill.base.errors import Interrupted, UserError
 from distill.base.files import write_json
-from distill.judge import study_page
 from distill.learn import run_folder
 from distill.rows import mapping, shards
 
@@ -264,16 +263,6 @@ def test_a_data_card_overwrites_no_other_page(there, tmp_path, capsys):
     assert page.read_text() == "# My notes\n"
 
 
-def test_a_study_overwrites_no_other_page(tmp_path, capsys):
-    page = tmp_path / "notes.md"
-    page.write_text("# My notes\n")
-    recipe = Path(__file__).parents[2] / "pipelines" / "study.toml"
-    assert main("study", "--recipe", recipe, "--do", "report", "--page", page, "--out", tmp_path / "runs") == 1
-    one_line(capsys, "notes.md: is no page of a study")
-    assert state(tmp_path).keys() == {"notes.md"}
-    study_page.require(Path(__file__).parents[2] / "docs" / "study.md")
-
-
 def test_an_export_replaces_no_folder_of_another_program(there, tmp_path, capsys):
     (tmp_path / "saved_model").mkdir()
     (tmp_path / "page").mkdir()
@@ -355,7 +344,7 @@ def test_who_goes_on_after_a_restart_does_not_begin_anew_again(name, there, tmp_
 HOLD = """
 import sys, time
 from pathlib import Path
-from distill import folders
+from distill.base import folders
 with folders.locked(Path(sys.argv[1]), shared="shared" in sys.argv, beside="beside" in sys.argv):
     print("held", flush=True)
     time.sleep(600)
@@ -378,7 +367,7 @@ def held(folder: Path, *how: str) -> Iterator[subprocess.Popen[str]]:
 def test_what_another_process_writes_is_left_to_it(there, tmp_path, capsys):
     """By name: where the command writes, and its flags."""
     out, network = tmp_path / "out", str(there / "net.keras")
-    (out / ".saved_model.alive").mkdir(parents=True)
+    (out / ".saved_model.alive.partial").mkdir(parents=True)
     with held(out):
         before = state(out)
         for case in CASES.values():
@@ -483,10 +472,34 @@ def test_who_waited_for_a_lock_file_that_was_removed_locks_the_new_one(tmp_path)
 
 
 def test_a_swap_that_was_cut_off_gives_back_what_stood_there(tmp_path):
-    workplaces = [tmp_path / ".page-1", tmp_path / ".page-2"]
+    page = tmp_path / "page"
+    workplaces = [tmp_path / ".page.1.partial", tmp_path / ".page.2.partial"]
     for workplace in workplaces:
         (workplace / "new").mkdir(parents=True)
     (workplaces[1] / "old").mkdir()
     (workplaces[1] / "old" / "index.html").write_text("old")
-    folders.sweep(tmp_path / "page", workplaces)
-    assert state(tmp_path).keys() == {"page", "page/index.html"}
+    (tmp_path / ".page.mine").mkdir()
+    folders.sweep(page)
+    assert state(tmp_path).keys() == {".page.mine", "page", "page/index.html"}
+
+
+def test_a_folder_is_replaced_as_a_whole_or_not_at_all(tmp_path):
+    page = tmp_path / "page"
+    for text in ("old", "new"):
+        with folders.replaced(page) as new:
+            new.mkdir()
+            (new / text).touch()
+            (new.parent / "on the way").touch()
+    assert state(tmp_path).keys() == {"page", "page/new"}
+
+    def fail() -> None:
+        with folders.replaced(page) as new:
+            new.mkdir()
+            raise UserError("wrong")
+
+    with pytest.raises(UserError):
+        fail()
+    assert state(tmp_path).keys() == {"page", "page/new"}
+    with pytest.raises(FileNotFoundError), folders.replaced(page):
+        pass  # nothing was made
+    assert state(tmp_path).keys() == {"page", "page/new"}

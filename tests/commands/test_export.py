@@ -84,7 +84,7 @@ def test_a_client_gets_the_outputs_of_the_examples(exported):
 def test_the_card_says_what_the_model_is(exported):
     card = (exported / "saved_model" / "README.md").read_text()
     for line in (
-        "# Connect 4 network `column`",
+        "# Connect 4 network `pillar`",
         "parameters. Written at commit",
         "| `model.onnx` | ONNX |",
         "| target | visits |",
@@ -101,7 +101,7 @@ def test_the_card_says_what_the_model_is(exported):
 def test_the_page_introduces_a_model_by_its_card(exported):
     found = {card.name: card.note for card in Roster([exported.parent], 1000, 1).catalogue().players}
     parameters = saved.load_core(exported / "best.keras").count_params()
-    assert found[exported.name] == f"column, {parameters:,} parameters"
+    assert found[exported.name] == f"pillar, {parameters:,} parameters"
 
 
 def test_the_lines_of_the_card_run_where_it_lies(exported):
@@ -125,7 +125,7 @@ def test_the_warm_up_requests_are_what_tensorflow_serving_reads(exported):
     assert len(records) == len(warmup.BATCHES)
     for record, batch in zip(records, warmup.BATCHES, strict=True):
         log = prediction_log()(record)
-        assert log.predict_log.request.model_spec.name == "column"
+        assert log.predict_log.request.model_spec.name == "pillar"
         assert log.SerializeToString(deterministic=True) == record
         request = log.predict_log.request
         tensor = tf.make_ndarray(tensor_pb2.TensorProto.FromString(request.inputs["board"]))
@@ -320,9 +320,9 @@ def test_a_saved_model_that_does_not_load_alone_is_refused(core, tmp_path, monke
 
 def test_a_network_that_ships_is_found_by_its_name_and_never_exported_into(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    assert export.main(["column"]) == 1
+    assert export.main(["pillar"]) == 1
     error = capsys.readouterr().err
-    assert error == "distill export: column ships with distill and stays as it is; --out says where its export goes\n"
+    assert error == "distill export: pillar ships with distill and stays as it is; --out says where its export goes\n"
     assert export.main(["reference/mk4", "--out", "here"]) == 1
     assert "no such path, and no network of that name; networks by name are reference/cnn" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
@@ -330,8 +330,8 @@ def test_a_network_that_ships_is_found_by_its_name_and_never_exported_into(tmp_p
     monkeypatch.setattr(
         publish, "publish", lambda core, *rest: asked.append((core.name, *rest)) or {"savedmodel": 1e-6}
     )
-    assert export.main(["column", "--out", "here"]) == 0
-    assert [(name, str(folder)) for name, folder, *_ in asked] == [("column", "here")]
+    assert export.main(["pillar", "--out", "here"]) == 0
+    assert [(name, str(folder)) for name, folder, *_ in asked] == [("pillar", "here")]
     assert "here/saved_model: savedmodel; largest difference from the network 1.0e-06" in capsys.readouterr().out
 
 
