@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -59,6 +60,20 @@ def shrink(change: Callable[[Any, str, int], None] = setattr) -> None:
         module = importlib.import_module(f"distill.nets.{arch}")
         for name in SMALL.keys() & vars(module).keys():
             change(module, name, SMALL[name])
+
+
+def small_command(stage: str) -> list[str]:
+    """What starts a command in a process of its own with the same small shapes; its flags follow."""
+    # Keras starts quietly, as the command lets it, before these helpers ask for it.
+    program = f"""
+import sys
+from distill import nets, {stage}
+nets.start_backend()
+from tests.network_helpers import shrink
+shrink()
+raise SystemExit({stage}.main(sys.argv[1:]))
+"""
+    return [sys.executable, "-c", program]
 
 
 def boards_of(*drawings: str) -> np.ndarray:

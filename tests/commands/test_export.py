@@ -26,7 +26,7 @@ import keras
 import numpy as np
 import pytest
 from helpers import REFERENCE, SHIPPED
-from network_helpers import tiny_network
+from network_helpers import same, tiny_network
 
 from distill import export
 from distill.base import provenance
@@ -327,11 +327,11 @@ def test_a_network_that_ships_is_found_by_its_name_and_never_exported_into(tmp_p
     assert "no such path, and no network of that name; networks by name are reference/cnn" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
     asked = []
-    monkeypatch.setattr(
-        publish, "publish", lambda core, *rest: asked.append((core.name, *rest)) or {"savedmodel": 1e-6}
-    )
+    monkeypatch.setattr(publish, "publish", lambda *given: asked.append(given) or {"savedmodel": 1e-6})
     assert export.main(["pillar", "--out", "here"]) == 0
-    assert [(name, str(folder)) for name, folder, *_ in asked] == [("pillar", "here")]
+    [(core, folder, *_)] = asked
+    assert str(folder) == "here"
+    assert same(core.get_weights(), saved.load_core(REFERENCE / "pillar" / "best.keras").get_weights())
     assert "here/saved_model: savedmodel; largest difference from the network 1.0e-06" in capsys.readouterr().out
 
 

@@ -18,7 +18,7 @@ import time
 
 import numpy as np
 import pytest
-from network_helpers import same
+from network_helpers import same, small_command
 
 from distill import nets, reinforce
 from distill.base import folders
@@ -27,11 +27,13 @@ from distill.learn import checkpoint, run_folder, training
 from distill.nets import finding, saved
 from distill.ship import publish
 
+pytestmark = pytest.mark.usefixtures("small_shapes")
+
 SMOKE = ["--arch", "pillar", "--baseline", "value", "--preset", "smoke", "--measure-games", "4", "--final-games", "4"]
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
+def run(tmp_path_factory, small_shapes):
     """A finished run of `distill reinforce`."""
     out = tmp_path_factory.mktemp("models") / "column-reinforce"
     assert reinforce.main([*SMOKE, "--out", str(out)]) == 0
@@ -123,7 +125,7 @@ def test_a_run_begins_from_the_network_it_is_given(run, tmp_path, monkeypatch):
 def test_a_killed_process_goes_on_to_the_weights_of_an_uninterrupted_run(run, tmp_path, monkeypatch):
     monkeypatch.setattr(publish, "publish", lambda *_: 0.0)
     out = tmp_path / "cut"
-    command = [sys.executable, "-m", "distill.reinforce", *SMOKE, "--out", str(out)]
+    command = [*small_command("reinforce"), *SMOKE, "--out", str(out)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 240
     while not (out / "checkpoint.npz").exists():

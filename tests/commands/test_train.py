@@ -37,7 +37,7 @@ from distill.nets.finding import BEST
 from distill.ship import publish
 from distill.tables import tables
 from tests.helpers import make_games, write_games
-from tests.network_helpers import same
+from tests.network_helpers import same, small_command
 
 pytestmark = pytest.mark.usefixtures("small_shapes")
 
@@ -375,15 +375,7 @@ def test_a_killed_run_goes_on_and_restart_begins_anew(games, tmp_path, monkeypat
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     more = ("--arch", "cnn", "--epochs", "3")
     assert train.main(arguments(games, whole, *more)) == 0
-    program = """
-import sys
-from distill import nets, train
-nets.start_backend()  # quietly, before the helpers ask for Keras
-from tests.network_helpers import shrink
-shrink()
-train.main(sys.argv[1:])
-"""
-    command = [sys.executable, "-c", program, *arguments(games, cut, *more)]
+    command = [*small_command("train"), *arguments(games, cut, *more)]
     said = tmp_path / "stderr.txt"
     with said.open("w") as file:
         process = subprocess.Popen(command, stdout=file, stderr=file, env=quiet_by_itself())
