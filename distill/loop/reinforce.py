@@ -1,4 +1,4 @@
-"""REINFORCE, the run: games of the learner against a checkpoint of itself, steps, the gate, measurements.
+"""REINFORCE, the run: games of the learner against its opponent, steps of the gradient, the gate, measurements.
 
 What one step of the gradient is stands in `learn/policy_gradient.py`; all else that a run does is here. Everything
 drawn is a function of the run's seed, what it is for, and the number of the step; so a run that goes on from its
@@ -34,13 +34,13 @@ from distill.players.match import Games, Pairing, play_games
 if TYPE_CHECKING:
     import keras
 
-    from distill.learn.policy_gradient import Learner
+    from distill.learn.policy_gradient import WithOpponent
 
 Mode = Literal["sample", "policy"]
 """Whether a network draws its move by its policy or plays the likeliest column."""
 
 RIVALS = ("punisher", "random")
-LEARNER, CHECKPOINT = 0, 1
+LEARNER, OPPONENT = 0, 1
 """Places of the two in a list of players."""
 
 TRAINING_GAMES, CURVE_GAMES, FINAL_GAMES = range(3)
@@ -48,7 +48,7 @@ TRAINING_GAMES, CURVE_GAMES, FINAL_GAMES = range(3)
 
 PANELS = {
     "games won": ["punisher_won", "random_won"],
-    "score against the checkpoint": ["score"],
+    "score against the opponent": ["score"],
     "entropy of the policy, nats": ["entropy"],
 }
 """What the curves show, by title."""
@@ -113,7 +113,7 @@ def train(core: keras.Model, config: ReinforceConfig, out: Path) -> State:
         checkpoint.restore(model, found[0])
         state = State(**found[1])
     predict = saved.predict_with(core)  # it sees later changes of the weights
-    players = [_player("learner", predict), _player("checkpoint", saved.predict_with(model.opponent))]
+    players = [_player("learner", predict), _player("opponent", saved.predict_with(model.opponent))]
     if not state.curve:
         _measure(predict, config, state, {})
     total = config.steps * config.games
@@ -135,8 +135,10 @@ def train(core: keras.Model, config: ReinforceConfig, out: Path) -> State:
     return state
 
 
-def _step(model: Learner, players: Sequence[roster.Player], config: ReinforceConfig, state: State) -> dict[str, float]:
-    """One batch of games, one step of the gradient, and a new checkpoint if the gate says so."""
+def _step(
+    model: WithOpponent, players: Sequence[roster.Player], config: ReinforceConfig, state: State
+) -> dict[str, float]:
+    """One batch of games, one step of the gradient, and a new opponent if the gate says so."""
     from distill.learn import policy_gradient
 
     done = state.step / config.steps
@@ -166,7 +168,7 @@ def _player(name: str, predict: roster.Predict, mode: Mode = "sample") -> roster
 
 def both_sides(games: int) -> list[Pairing]:
     """Games from the empty board, the learner with the first stone in every other one."""
-    seats = ((LEARNER, CHECKPOINT), (CHECKPOINT, LEARNER))
+    seats = ((LEARNER, OPPONENT), (OPPONENT, LEARNER))
     return [Pairing(first=first, second=second) for first, second in seats] * (games // 2)
 
 
@@ -231,12 +233,10 @@ def _seed(config: ReinforceConfig, purpose: int, number: int) -> int:
 def _note(state: State) -> str:
     last = state.curve[-1]
     score = f"{np.mean(state.window):.1%}" if state.window else "new"
-    return (
-        f"checkpoint {state.replaced}: {score} · punisher {last['punisher_won']:.1%} · random {last['random_won']:.1%}"
-    )
+    return f"opponent {state.replaced}: {score} · punisher {last['punisher_won']:.1%} · random {last['random_won']:.1%}"
 
 
-def _save(out: Path, model: Learner, state: State) -> None:
+def _save(out: Path, model: WithOpponent, state: State) -> None:
     from distill.learn import checkpoint, history, training
 
     training.save_network(model.core, out / finding.BEST)
