@@ -1,7 +1,7 @@
 """Self-play as it runs: network evaluations a second beside the model's own peak, and games an hour.
 
     python benchmarks/selfplay.py                              # a fresh column net, PUCT, 100 and 600 simulations
-    python benchmarks/selfplay.py --model models/column --precision bfloat16
+    python benchmarks/selfplay.py --model models/pillar --precision bfloat16
 
 Whole games are played to their end. Self-play stops every second or so for a burst of calls of the network alone, at
 its best batch size on random positions: the peak. So peak and self-play are measured in turns, under the same load of
@@ -160,10 +160,10 @@ def main() -> None:
     from distill.nets import finding, saved
     from distill.nets.evaluator import Evaluator
 
-    core = saved.load_core(finding.network_file(arguments.model)) if arguments.model else nets.build("column", True)
+    core = saved.load_core(finding.network_file(arguments.model)) if arguments.model else nets.build("pillar", True)
     predict = Evaluator(core, precision=arguments.precision)
     puct.play(*starts(16, (1, 8)), SelfPlaySettings(simulations=2, root=arguments.root), predict, lanes=8)  # compiles
-    print(f"{core.name}, {core.count_params():,} parameters, {arguments.precision}, {arguments.lanes} lanes")
+    print(f"{nets.arch_of(core)}, {core.count_params():,} parameters, {arguments.precision}, {arguments.lanes} lanes")
     batch = best_batch(predict, starts(max(BATCHES), (0, 20)), arguments.seconds)
     figures: dict[str, float] = {}
     print(

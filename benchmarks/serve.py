@@ -209,7 +209,7 @@ def serving(code: str, models: str) -> Iterator[tuple[str, int]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--models", default="models")
-    parser.add_argument("--player", default="reference/column", help="whom to ask; uct:1000 measures a search")
+    parser.add_argument("--player", default="reference/pillar", help="whom to ask; uct:1000 measures a search")
     parser.add_argument("--moves", type=int, default=10_000, help="for the memory; a tenth of it for each latency")
     parser.add_argument("--browser", action="store_true")
     arguments = parser.parse_args()

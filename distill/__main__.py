@@ -23,9 +23,10 @@ STAGES = (
     "play",
     "selfplay",
     "reinforce",
-    "study",
 )
 """The order in which a newcomer meets them."""
+MOVED = ("study",)
+"""Stages that say where they are now, for one release."""
 
 
 def stages() -> dict[str, str]:
@@ -50,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if stage == "--version":
         print(f"distill {distill.__version__}")
         return 0
-    if stage not in found:
+    if stage not in (*found, *MOVED):
         print(f"distill: no stage {stage!r}; there are {', '.join(found)}", file=sys.stderr)
         return 2
     module = importlib.import_module(f"distill.{stage}")

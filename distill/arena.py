@@ -14,20 +14,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from itertools import combinations
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from distill.base import cli
 from distill.base.files import write_atomically
-from distill.base.progress import Progress, cores
+from distill.base.progress import cores
 from distill.players import players as roster
-from distill.players.intervals import Estimate, elo_with_intervals, share
-from distill.players.match import Games, Pairing, given_away, openings, pair_points, paired, play_games
+from distill.players import tournament
+from distill.players.intervals import Estimate
+from distill.players.match import openings
 
 MOST_LINES = 5
 """Moves by which wins are given away that are printed; `arena.json` has them all."""
@@ -79,7 +76,7 @@ def run(config: ArenaConfig) -> str:
     report: dict[str, Any] = {"config": cli.as_json(config)}
     last = ""
     if len(players) > 1:
-        report["tournament"], last = _tournament(config, players)
+        report["tournament"], last = _meet(config, players)
     if config.solver_games:
         report["against_solver"], line = _against_solver(config, players)
         last = last or line
@@ -89,107 +86,32 @@ def run(config: ArenaConfig) -> str:
     return last
 
 
-def _tournament(config: ArenaConfig, players: list[roster.Player]) -> tuple[dict[str, Any], str]:
+def _meet(config: ArenaConfig, players: list[roster.Player]) -> tuple[dict[str, Any], str]:
     starts = config.openings()
-    pairings = [pairing for a, b in combinations(range(len(players)), 2) for pairing in paired(a, b, starts)]
-    with Progress(len(pairings), "games") as progress:
-        games = play_games(players, pairings, config.seed, progress.advance)
-    points = pair_points(games, pairings, len(players))
-    ratings = elo_with_intervals(points, config.seed)
-    trials = 2 * (len(players) - 1)  # games of a player from one opening
-    scores = [share(np.nanmean(points[:, index], axis=1) / 2, trials) for index in range(len(players))]
-    order = sorted(range(len(players)), key=lambda index: -ratings[index].mean)
-    rows = [_standing(players[index].name, index, games, pairings, scores[index], ratings[index]) for index in order]
-    print(_standings_table(rows))
-    print(_cross_table([players[index].name for index in order], points[:, order][:, :, order]))
+    met = tournament.meet(players, starts, config.seed)
+    games, distinct = met.report["games"], met.report["distinct_games"]
+    print(met.text())
     origin = f"{len(starts)} openings" if config.opening_plies else "the empty board"
-    print(f"{len(pairings)} games, {games.distinct} of them distinct, from {origin}")
-    if 10 * games.distinct < 9 * len(pairings):
+    print(f"{games} games, {distinct} of them distinct, from {origin}")
+    if 10 * distinct < 9 * games:
         print("many games are the same: the intervals, which take them for independent, are too narrow")
-    best = rows[0]
-    report = {
-        "standings": rows,
-        "players": [player.name for player in players],
-        "points": np.where(np.isnan(points), 0, points).sum(0).tolist(),
-        "games": len(pairings),
-        "distinct_games": games.distinct,
-        "openings": len(set(starts)),
-    }
-    return report, f"{best['player']} is first with {_percent(scores[order[0]])} of the points"
+    return met.report, met.last()
 
 
-def _standing(
-    name: str, index: int, games: Games, pairings: Sequence[Pairing], score: Estimate, rating: Estimate
-) -> dict[str, Any]:
-    first = np.array([pairing.first == index for pairing in pairings])
-    second = np.array([pairing.second == index for pairing in pairings])
-    own = np.concatenate([games.results[first], -games.results[second]])
-    return {
-        "player": name,
-        "games": len(own),
-        "wins": int((own > 0).sum()),
-        "draws": int((own == 0).sum()),
-        "losses": int((own < 0).sum()),
-        "score": asdict(score),
-        "elo": asdict(rating),
-    }
-
-
-def _standings_table(rows: Sequence[dict[str, Any]]) -> str:
-    width = max(len("player"), *(len(row["player"]) for row in rows))
-    lines = [f"{'player':{width}}  games  won  drawn  lost  score (95 %)           Elo (95 %)"]
-    for row in rows:
-        rating = "{mean:+5.0f} ({low:+.0f} to {high:+.0f})".format(**row["elo"])
-        lines.append(
-            f"{row['player']:{width}} {row['games']:6} {row['wins']:4} {row['draws']:6} {row['losses']:5}  "
-            f"{_percent(Estimate(**row['score'])):22} {rating}"
-        )
-    return "\n".join(lines)
-
-
-def _cross_table(names: Sequence[str], points: NDArray[np.float64]) -> str:
-    """Score of the row's player against the column's, in percent, with its 95 % interval."""
-    width = max(map(len, names))
-    lines = ["", f"{'score in %':{width}}  " + "  ".join(f"{number:>16}" for number in range(1, len(names) + 1))]
-    for row, name in enumerate(names):
-        cells = [
-            f"{'·':>16}" if row == column else f"{_percent(share(points[:, row, column] / 2), unit=''):>16}"
-            for column in range(len(names))
-        ]
-        lines.append(f"{name:{width}}  " + "  ".join(cells) + f"   {row + 1}")
-    return "\n".join([*lines, ""])
-
-
-def _against_solver(config: ArenaConfig, players: list[roster.Player]) -> tuple[list[dict[str, Any]], str]:
-    seats = [*players, roster.make("solver", config.workers)]
-    rows: list[dict[str, Any]] = []
-    for index, player in enumerate(players):
-        pairings = [Pairing(first=index, second=len(players))] * config.solver_games
-        with Progress(len(pairings), "games") as progress:
-            games = play_games(seats, pairings, config.seed, progress.advance)
-        won = share(games.results > 0, trials=1)
-        rows.append(
-            {
-                "player": player.name,
-                "games": len(pairings),
-                "distinct_games": games.distinct,
-                "won": asdict(won),
-                "drawn": float((games.results == 0).mean()),
-                "given_away": given_away(games, config.workers),
-            }
-        )
+def _against_solver(config: ArenaConfig, players: list[roster.Player]) -> tuple[list[tournament.Row], str]:
+    solver = roster.make("solver", config.workers)
+    rows = []
+    for player in players:
+        row = tournament.against_solver(player, solver, config.solver_games, config.workers, config.seed)
+        rows.append(row)
         print(
-            f"{player.name}, first stone against the solver: won {_percent(won)}, drawn {rows[-1]['drawn']:.1%} "
-            f"of {len(pairings)} games, {games.distinct} of them distinct"
+            f"{player.name}, first stone against the solver: won {tournament.percent(Estimate(**row['won']))}, "
+            f"drawn {row['drawn']:.1%} of {row['games']} games, {row['distinct_games']} of them distinct"
         )
-        for line, count in list(rows[-1]["given_away"].items())[:MOST_LINES]:
+        for line, count in list(row["given_away"].items())[:MOST_LINES]:
             print(f"  the win is given away by the last move of {line} in {count}")
     best = max(rows, key=lambda row: row["won"]["mean"])
     return rows, f"{best['player']} wins {best['won']['mean']:.1%} of its games against the solver"
-
-
-def _percent(estimate: Estimate, unit: str = " %") -> str:
-    return f"{100 * estimate.mean:.1f}{unit} ({100 * estimate.low:.1f}–{100 * estimate.high:.1f})"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

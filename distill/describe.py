@@ -1,7 +1,7 @@
 """Write the data card of finished games: how made, counts, redundancy, label quality, hashes.
 
     python -m distill.describe data/games                                 # data/games/README.md
-    python -m distill.describe data/games --out docs/data/games.md
+    python -m distill.describe data/games --out docs/data/games-5000.md
 
 In: a folder that `generate`, or `selfplay --games-only`, finished. Out: a Markdown page with two plots beside it.
 Rows are counted in `rows/census.py`; a sample of labels is graded by the exact solver (`judge/labels.py`), and the

@@ -11,26 +11,20 @@ and `judge/repeats.py`. Players need no solver; data folders do.
 
 from __future__ import annotations
 
-import dataclasses
-import math
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal
-
-import numpy as np
 
 from distill.base import cli, folders, provenance
 from distill.base.files import write_atomically, write_json
 from distill.base.progress import Progress, cores
 from distill.judge import grading, labels, plots, repeats, report, verdict
 from distill.players import players as roster
-from distill.players.intervals import share
-from distill.players.players import NetworkPlayer, Player
+from distill.players.players import Player
 from distill.rows import games
 from distill.rows.schema import MANIFEST, read_manifest
 from distill.tables import benchmark
@@ -69,9 +63,6 @@ class EvaluateConfig:
 FILES = ("metrics.json", "report.md", "by_set.png", "by_ply.png", "confusion.png", "calibration.png")
 """What an evaluation may replace in a folder of its own, with the pictures of mistakes and labels beside them."""
 
-Pictures = dict[str, Callable[[Path], None]]
-"""By its file's name, what draws a picture into a file."""
-
 PRESETS: dict[str, dict[str, Any]] = {
     "smoke": {
         "players": (str(cli.SMOKE_MODELS / "cnn"), "random", "uct:100"),
@@ -97,7 +88,7 @@ def run(config: EvaluateConfig) -> str:
     """Grade everybody, print the tables, write the report; the last line says where it is."""
     began = time.monotonic()
     metrics: dict[str, Any] = {"config": cli.as_json(config), "commit": provenance.commit()}
-    page, last, pictures = ["# How right every move is"], list[str](), Pictures()
+    page, last, pictures = ["# How right every move is"], list[str](), plots.Pictures()
     folders.require(config.out, folders.EVALUATION, own=FILES)  # hours before it is written to
     of_games = [word for word in config.players if _is_data(word)]
     players = [roster.make(word, config.workers) for word in config.players if word not in of_games]
@@ -110,7 +101,7 @@ def run(config: EvaluateConfig) -> str:
     with folders.locked(config.out, wait=True):  # for the moment that another one needs to write its own
         folders.require(config.out, folders.EVALUATION, own=FILES)
         # First what tells whose folder it is: killed after it, another evaluation may write here.
-        write_json(config.out / "metrics.json", plain(metrics))
+        write_json(config.out / "metrics.json", report.plain(metrics))
         for name, draw in pictures.items():
             draw(config.out / name)
         write_atomically(config.out / "report.md", ("\n\n".join(page) + "\n").encode())
@@ -118,7 +109,11 @@ def run(config: EvaluateConfig) -> str:
 
 
 def _grade_players(
-    config: EvaluateConfig, players: Sequence[Player], metrics: dict[str, Any], page: list[str], pictures: Pictures
+    config: EvaluateConfig,
+    players: Sequence[Player],
+    metrics: dict[str, Any],
+    page: list[str],
+    pictures: plots.Pictures,
 ) -> str:
     boards = benchmark.read(config.benchmark, half=config.half, sets=config.sets or None)
     if config.boards:
@@ -138,37 +133,18 @@ def _grade_players(
     metrics["players"] = {one.name: one for one in verdicts}
     metrics["paired_differences"] = pairs
 
-    main = report.headline_sets(boards.sets)
-    headline = report.headline(verdicts, uniform)
-    print(f"{headline}\n\n{report.by_set(verdicts, uniform, 'class')}\n")
-    page += [f"Benchmark: {len(boards):,} boards of the {config.half} half.", report.LEGEND, headline]
-    page += ["![by set](by_set.png)", "![by ply](by_ply.png)"]
-    for metric, title in report.METRIC_TITLES.items():
-        page += [f"## {title}", report.by_set(verdicts, uniform, metric)]
-    page += ["## Blunders by ply", report.by_ply(verdicts)]
-    if pairs:
-        page += ["## On the same boards, paired", *(report.differences(pairs, name) for name in main)]
-    page += ["## The answers themselves", report.answers(verdicts), report.empty_board(verdicts)]
-    page += ["![calibration](calibration.png)", "![confusion](confusion.png)"]
-
-    policies = {one.name: one.policy_calibration for one in verdicts if one.policy_calibration}
-    values = {one.name: one.value_calibration for one in verdicts if one.value_calibration}
-    sets, plies = {one.name: one.sets for one in verdicts}, {one.name: one.plies for one in verdicts}
-    pictures["by_set.png"] = lambda file: plots.plot_by_set(file, sets, uniform)
-    pictures["by_ply.png"] = lambda file: plots.plot_by_ply(file, plies)
-    pictures["confusion.png"] = lambda file: plots.plot_confusion(file, boards, everybody)
-    pictures["calibration.png"] = lambda file: plots.plot_calibration(file, policies, values)
-    for number, graded in enumerate(everybody, start=1):
-        pictures[f"mistakes_{number}.png"] = partial(plots.plot_mistakes, boards=boards, graded=graded)
-        page += [f"## Worst mistakes of {graded.name}", f"![mistakes](mistakes_{number}.png)"]
-        page.append(report.mistakes(boards, graded))
-    best = max(verdicts, key=lambda one: one.sets[main[0]]["exact"].mean)
-    exact, keeps = (report.percent(best.sets[main[0]][metric]) for metric in ("exact", "class"))
-    return f"{best.name} is best on {main[0]}: {exact} % exact, {keeps} % class"
+    print(f"{report.headline(verdicts, uniform)}\n\n{report.by_set(verdicts, uniform, 'class')}\n")
+    page.append(f"Benchmark: {len(boards):,} boards of the {config.half} half.")
+    page += report.of_players(boards, everybody, verdicts, uniform, pairs)
+    pictures |= plots.of_players(boards, everybody, verdicts, uniform)
+    main = report.headline_sets(boards.sets)[0]
+    best = max(verdicts, key=lambda one: one.sets[main]["exact"].mean)
+    exact, keeps = (report.percent(best.sets[main][metric]) for metric in ("exact", "class"))
+    return f"{best.name} is best on {main}: {exact} % exact, {keeps} % class"
 
 
 def _grade_labels(
-    config: EvaluateConfig, folder: Path, metrics: dict[str, Any], page: list[str], pictures: Pictures
+    config: EvaluateConfig, folder: Path, metrics: dict[str, Any], page: list[str], pictures: plots.Pictures
 ) -> str:
     rows = config.label_rows or int(read_manifest(folder)["rows"])
     with Progress(rows, "boards") as progress:
@@ -192,33 +168,13 @@ def _compare_labels(
         with Progress(len(asked) * repeats.LABELS, "labels") as progress:
             again = repeats.ask_again(asked, teacher, config.seed, config.workers, progress.advance)
     rows = games.raw_rows([folder], None, 0.0)
-    early = repeats.is_early(rows)
-    students = {}
-    for player in players:
-        if isinstance(player, NetworkPlayer) and player.mode == "policy":
-            same = repeats.agrees(player, rows, config.seed)
-            students[player.name] = repeats.by_band(same, rows.ply, 1) | {repeats.EARLY: share(same[early], 1)}
+    students = repeats.students(players, rows, config.seed)
     metrics.setdefault("agreement", {})[str(folder)] = {"teacher": again, "players": students}
     parts = [report.label_repeats(again)] if again else []
     parts += [report.students(students)] if students else []
     if parts:
         print("\n\n".join(parts) + "\n")
         page += [f"## Agreement with the labels of {folder}", *parts]
-
-
-def plain(value: Any) -> Any:
-    """Results as JSON values: dataclasses become objects, arrays lists, a missing number null."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, np.ndarray):
-        return plain(value.tolist())
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

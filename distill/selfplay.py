@@ -1,8 +1,8 @@
 """Let a network play against itself and learn from it: self-play, replay, training, arena, again and again.
 
-    python -m distill.selfplay --minutes 150                       # from nothing: a column net, Gumbel search
-    python -m distill.selfplay --init models/column --preset improve
-    python -m distill.selfplay --init models/column --games-only --games 5000 --out data/selfplay
+    python -m distill.selfplay --minutes 150                       # from nothing: our own shape, Gumbel search
+    python -m distill.selfplay --init models/pillar --preset improve
+    python -m distill.selfplay --init models/pillar --games-only --games 5000 --out data/selfplay
 
 One iteration: the champion plays `--games` games against itself, the trainee learns from the latest of all games, and
 takes the champion's place where it scores `--gate` in the arena; rejected, it trains on all the same. Both are graded

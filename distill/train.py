@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from distill import nets
-from distill.base import cli, folders, provenance
+from distill.base import cli, folders
 from distill.base.errors import UserError
 from distill.base.files import file_hash, write_json
 from distill.base.progress import cores
@@ -26,7 +26,6 @@ from distill.learn.recipe import Recipe
 from distill.learn.run_folder import LAST, METRICS, Claim
 from distill.nets import finding
 from distill.nets.finding import BEST
-from distill.rows import schema
 from distill.tables import tables
 
 if TYPE_CHECKING:
@@ -62,7 +61,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 class TrainConfig(Recipe):
     """Train a network on finished games."""
 
-    arch: nets.AnyArch = cli.setting("cnn", "the network")
+    arch: nets.Arch = cli.setting("cnn", "the network", former=nets.FORMER)
     init: Path | None = cli.setting(
         None, "the network to begin from, same arch and heads: a run's folder, a .keras file or a name; none: nothing"
     )
@@ -91,22 +90,27 @@ class TrainConfig(Recipe):
         return self.arch == "resnet" if self.value_target == "auto" else self.value_target != "none"
 
 
-def run(config: TrainConfig) -> str:
-    """Train one network; returns the line that says where it is and how often it agrees with the teacher."""
+def run(config: TrainConfig, build: nets.Builder | None = None) -> str:
+    """Train one network; returns the line that says where it is and how often it agrees with the teacher.
+
+    `build` makes the network of that name; None is `nets.build`.
+    """
     out = config.out or Path("models") / config.arch
     given = _given_network(config)  # before anything is written
     prepared = _prepare(config)
     with folders.locked(out):
-        return _run(config, out, given, prepared)
+        return _run(config, build or nets.build, out, given, prepared)
 
 
-def _run(config: TrainConfig, out: Path, given: keras.Model | None, prepared: tables.Prepared) -> str:
+def _run(
+    config: TrainConfig, build: nets.Builder, out: Path, given: keras.Model | None, prepared: tables.Prepared
+) -> str:
     claim = _claim(out, config, prepared)
     claim.check()
     if not config.restart and (before := run_folder.finished(out, partial(_result, out))):
         return before
 
-    source, rows = _validation_rows(config)
+    source, rows = tables.validation_rows(config.data, config.validation_fraction)
     learned, held_out = (tables.load(prepared.folder, split) for split in (tables.TRAINING, tables.VALIDATION))
     nets.start_backend()
     from distill.learn import agreement, training
@@ -114,7 +118,7 @@ def _run(config: TrainConfig, out: Path, given: keras.Model | None, prepared: ta
     from distill.ship import publish
 
     training.make_repeatable(config.seed)
-    core = nets.build(config.arch, config.value_head)
+    core = build(config.arch, config.value_head, "float32")
     if given is not None:
         try:
             core.set_weights(given.get_weights())
@@ -123,7 +127,7 @@ def _run(config: TrainConfig, out: Path, given: keras.Model | None, prepared: ta
     if config.export and publish.possible():
         publish.check_place(out)
     claim.begin()  # nothing that was given can be wrong any more
-    state = training.fit(core, learned, held_out, config, out)
+    state = training.fit(core, learned, held_out, config, out, build)
 
     best = saved.load_core(out / BEST)
     metrics = {
@@ -160,6 +164,7 @@ def _claim(out: Path, config: TrainConfig, prepared: tables.Prepared) -> Claim:
     """The run's claim to its folder."""
     settings = cli.as_json(dataclasses.replace(config, restart=False))
     identity = {name: value for name, value in settings.items() if name not in PLACES}
+    identity["arch"] = nets.in_identity(config.arch)
     identity["prepared data"] = prepared.manifest["prepared"]
     identity["init"] = file_hash(finding.network_file(config.init)) if config.init else None
     return Claim(
@@ -181,19 +186,10 @@ def _given_network(config: TrainConfig) -> keras.Model | None:
     from distill.nets import heads, saved
 
     given = saved.load_core(file)
-    if (given.name, heads.has_value(given)) != (config.arch, config.value_head):
-        kind = f"a {given.name} {'with' if heads.has_value(given) else 'without'} a value head"
+    if (nets.arch_of(given), heads.has_value(given)) != (config.arch, config.value_head):
+        kind = f"a {nets.arch_of(given)} {'with' if heads.has_value(given) else 'without'} a value head"
         raise UserError(f"{config.init}: {kind}; --arch and --value-target must ask for the same")
     return given
-
-
-def _validation_rows(config: TrainConfig) -> tuple[str, tables.RawRows]:
-    """The rows on which agreement is measured and where they are from: the shipped set, or else the run's own games."""
-    reference = provenance.shipped("data/reference")
-    if reference is not None and (reference / "validation" / schema.MANIFEST).is_file():
-        return "data/reference/validation", tables.raw_rows([reference / "validation"], None, 0)
-    own = tables.raw_rows(config.data, tables.VALIDATION, config.validation_fraction)
-    return "validation games of the training data", own
 
 
 def _result(out: Path, metrics: Mapping[str, Any]) -> str:

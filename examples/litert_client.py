@@ -1,6 +1,6 @@
 """A Connect 4 network on a phone or a small computer, shown in Python: pip install ai-edge-litert
 
-python -m distill.export models/reference/column --formats litert --out app
+python -m distill.export models/reference/pillar --formats litert --out app
 python litert_client.py app/saved_model
 """
 
@@ -12,7 +12,7 @@ import numpy as np
 from ai_edge_litert.interpreter import Interpreter
 
 if len(sys.argv) < 2:
-    made = "python -m distill.export models/reference/column --formats litert --out app"
+    made = "python -m distill.export models/reference/pillar --formats litert --out app"
     print(f"usage: litert_client.py FOLDER; to have app/saved_model for one: {made}", file=sys.stderr)
     sys.exit(2)
 folder = Path(sys.argv[1])

@@ -1,6 +1,6 @@
 """A Connect 4 network without TensorFlow: pip install onnxruntime
 
-python -m distill.export models/reference/column --formats onnx --out app
+python -m distill.export models/reference/pillar --formats onnx --out app
 python onnx_client.py app/saved_model
 """
 
@@ -12,7 +12,7 @@ import numpy as np
 import onnxruntime
 
 if len(sys.argv) < 2:
-    made = "python -m distill.export models/reference/column --formats onnx --out app"
+    made = "python -m distill.export models/reference/pillar --formats onnx --out app"
     print(f"usage: onnx_client.py FOLDER; to have app/saved_model for one: {made}", file=sys.stderr)
     sys.exit(2)
 folder = Path(sys.argv[1])

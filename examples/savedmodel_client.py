@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
-shipped = Path(__file__).parents[1] / "models/reference/column/saved_model"
+shipped = Path(__file__).parents[1] / "models/reference/pillar/saved_model"
 folder = Path(sys.argv[1]) if len(sys.argv) > 1 else shipped
 examples = json.loads((folder / "examples.json").read_text())
 boards = np.array([example["board"] for example in examples], np.int8)  # row 0 on top, +1 to move, -1 opponent, 0 empty

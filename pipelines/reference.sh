@@ -28,7 +28,7 @@ play() {
 
 # A column network with a value head, from folders of games.
 learn() {
-  "$python" -m distill.train --arch column --value-target blend --precision "$precision" "$@"
+  "$python" -m distill.train --arch pillar --value-target blend --precision "$precision" "$@"
 }
 
 column() {
@@ -68,11 +68,11 @@ column() {
   say '12/12  the network that ships goes on from there, with the wide games as well'
   learn --data data/games-puct3 data/games-empty3 $(printf 'models/lines-loop/iterations/%04d/games ' {9..20}) \
     --validation-fraction 0.05 --init models/lines-loop --value-weight 0.25 --count-weights root --optimizer muon \
-    --lr 2e-3 --steps 12000 --out "$reference/column"
-  "$python" -m distill.evaluate "$reference/column" "$reference/column@value" uct:1000 --no-latency \
-    --out "$reference/column/evaluation"
+    --lr 2e-3 --steps 12000 --out "$reference/pillar"
+  "$python" -m distill.evaluate "$reference/pillar" "$reference/pillar@value" uct:1000 --no-latency \
+    --out "$reference/pillar/evaluation"
   say 'the card again, now with the grades'
-  "$python" -m distill.export "$reference/column"
+  "$python" -m distill.export "$reference/pillar"
 }
 
 # A published shape, from 20,000 games of the teacher: shape, then flags of train.

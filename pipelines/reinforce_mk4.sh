@@ -8,7 +8,7 @@ unset CDPATH
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 source pipelines/setup.sh
 
-distilled=models/column # what `python -m distill.train --arch column` makes
+distilled=models/pillar # what `python -m distill.train --arch pillar` makes
 case ${1:-full} in
   full)
     suffix=''
@@ -32,10 +32,10 @@ players=("models/mk4-reinforce$suffix")
 if [ -e "$distilled/best.keras" ]; then
   say "2/3  the same from $distilled, with smaller steps and bonus: it has much to lose"
   "$python" -m distill.reinforce --init "$distilled" --lr 1e-4 1e-5 --entropy 0.01 0.01 \
-    "${from_distilled[@]}" --out "models/column-reinforce$suffix"
-  players+=("models/column-reinforce$suffix" "$distilled")
+    "${from_distilled[@]}" --out "models/pillar-reinforce$suffix"
+  players+=("models/pillar-reinforce$suffix" "$distilled")
 else
-  say "2/3  no $distilled, so nothing to begin from; python -m distill.train --arch column makes it"
+  say "2/3  no $distilled, so nothing to begin from; python -m distill.train --arch pillar makes it"
 fi
 say '3/3  the likeliest columns of the networks against rivals and each other'
 "$python" -m distill.arena "${players[@]}" random punisher

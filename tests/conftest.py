@@ -19,7 +19,7 @@ hypothesis.settings.load_profile("suite")
 
 @pytest.fixture(scope="session")
 def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The shipped `column` after `python -m distill.export` with all formats, where an older and a killed export were.
+    """The shipped `pillar` after `python -m distill.export` with all formats, where an older and a killed export were.
 
     A folder with what the export of a run finds: the network and its settings.
     """
@@ -29,7 +29,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     folder = tmp_path_factory.mktemp("run")
     for name in ("best.keras", "config.json"):
-        shutil.copy(REFERENCE / "column" / name, folder)
+        shutil.copy(REFERENCE / "pillar" / name, folder)
     (folder / ".saved_model.killed.partial").mkdir()
     (folder / "saved_model").mkdir()
     for name in ("older", "SHA256SUMS"):

@@ -22,11 +22,15 @@ import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from types import MappingProxyType
+from typing import Any, NoReturn, TypeAlias, TypeVar
 
 from distill.base.errors import Interrupted, UserError
+from distill.base.progress import say
 
 Config = TypeVar("Config")
+Presets: TypeAlias = Mapping[str, Mapping[str, Any] | str]
+"""Values by the name of the preset; a text in place of values is the name that this preset has today."""
 
 SMOKE_DATA, SMOKE_MODELS = Path("data/smoke"), Path("models/smoke")
 
@@ -46,17 +50,20 @@ class _Parser(argparse.ArgumentParser):
         raise SystemExit(2)
 
 
-def setting(default: Any, help: str, positional: bool = False) -> Any:
-    """A config field with its sentence for `--help`; a positional tuple takes the words without a flag."""
+def setting(default: Any, help: str, positional: bool = False, former: Mapping[str, str] = MappingProxyType({})) -> Any:
+    """A config field with its sentence for `--help`; a positional tuple takes the words without a flag.
+
+    `former` maps values by their names of an earlier release to those of today.
+    """
     if isinstance(default, (list, dict)):
         raise TypeError("defaults are immutable")
-    return dataclasses.field(default=default, metadata={"help": help, "positional": positional})
+    return dataclasses.field(default=default, metadata={"help": help, "positional": positional, "former": former})
 
 
 def parse(
     config_class: type[Config],
     arguments: Sequence[str] | None,
-    presets: Mapping[str, Mapping[str, Any]] | None = None,
+    presets: Presets | None = None,
     prog: str | None = None,
 ) -> Config:
     """The config that flags, a preset and a JSON file describe; exits with 2 on a wrong value.
@@ -71,7 +78,10 @@ def parse(
         allow_abbrev=False,
     )
     if presets:
-        parser.add_argument("--preset", choices=sorted(presets), help="a named set of values")
+        former = {name: value for name, value in presets.items() if isinstance(value, str)}
+        choices = sorted(presets.keys() - former.keys())
+        kind = _reader(str, False, "--preset", former)
+        parser.add_argument("--preset", choices=choices, type=kind, help="a named set of values")
     parser.add_argument("--config", type=Path, metavar="FILE", help="a JSON file of values, as stored beside outputs")
     for field in dataclasses.fields(config_class):  # type: ignore[arg-type]
         _add_flag(parser, field, hints[field.name])
@@ -80,9 +90,9 @@ def parse(
             shown = word.encode("ascii", "replace").decode()
             parser.error(f"{shown} cannot be read in this locale; set LC_ALL=C.UTF-8, or PYTHONUTF8=1")
     given = vars(parser.parse_args(arguments))
-    values: dict[str, Any] = dict((presets or {}).get(given.pop("preset", None) or "", {}))
+    values: dict[str, Any] = dict((presets or {}).get(given.pop("preset", None) or "", {}))  # type: ignore[arg-type]
     if path := given.pop("config", None):
-        values |= _read_config(parser, hints, path)
+        values |= _read_config(parser, config_class, hints, path)
     values |= {name: value for name, value in given.items() if value is not None}
     values = {name: None if value is _NONE else value for name, value in values.items()}
     settings = {field.name: field.default for field in dataclasses.fields(config_class)} | values  # type: ignore[arg-type]
@@ -123,6 +133,7 @@ def _add_flag(parser: argparse.ArgumentParser, field: dataclasses.Field[Any], hi
     text = field.metadata.get("help", "") + ("" if shown in (dataclasses.MISSING, None, "") else f" [{shown}]")
     options: dict[str, Any] = {"help": text.replace("%", "%%"), "default": None}
     kind, optional = _kinds(hint)
+    former = field.metadata.get("former", {})
     if field.metadata.get("positional"):
         words = {"nargs": "*", "type": typing.get_args(kind)[0], "default": argparse.SUPPRESS}
         parser.add_argument(field.name, metavar=field.name.upper(), help=options["help"], **words)
@@ -131,7 +142,8 @@ def _add_flag(parser: argparse.ArgumentParser, field: dataclasses.Field[Any], hi
         options["action"] = argparse.BooleanOptionalAction
     elif typing.get_origin(kind) is typing.Literal:
         choices = typing.get_args(kind)
-        options |= {"choices": (*choices, _NONE) if optional else choices, "type": _reader(type(choices[0]), optional)}
+        options["choices"] = (*choices, _NONE) if optional else choices
+        options["type"] = _reader(type(choices[0]), optional, _flag(field.name), former)
         options["metavar"] = "{" + ",".join(map(str, options["choices"])) + "}"
     elif typing.get_origin(kind) is tuple:
         items = typing.get_args(kind)
@@ -145,17 +157,27 @@ def _add_flag(parser: argparse.ArgumentParser, field: dataclasses.Field[Any], hi
 _NAMES = {bool: "true or false", int: "whole number", float: "number", str: "text", Path: "path"}
 
 
-def _reader(kind: Callable[[str], Any], optional: bool) -> Callable[[str], Any]:
+def _reader(
+    kind: Callable[[str], Any], optional: bool, flag: str = "", former: Mapping[str, str] = MappingProxyType({})
+) -> Callable[[str], Any]:
     """Turns a word of the command line into a value; argparse names what it expected by `__name__`."""
 
     def convert(text: str) -> Any:
-        return _NONE if optional and text.lower() == "none" else kind(text)
+        return _NONE if optional and text.lower() == "none" else kind(_current(flag, text, former))
 
     convert.__name__ = _NAMES.get(typing.cast(type, kind), "value")
     return convert
 
 
-def _read_config(parser: _Parser, hints: Mapping[str, Any], path: Path) -> dict[str, Any]:
+def _current(flag: str, value: Any, former: Mapping[str, str]) -> Any:
+    """A value by its name of today; said where it was given by its former one."""
+    if not isinstance(value, str) or value not in former:
+        return value
+    say(f"{flag} {value} is called {former[value]} now; the old name goes with the next release")
+    return former[value]
+
+
+def _read_config(parser: _Parser, config_class: Any, hints: Mapping[str, Any], path: Path) -> dict[str, Any]:
     try:
         stored = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -164,10 +186,11 @@ def _read_config(parser: _Parser, hints: Mapping[str, Any], path: Path) -> dict[
         parser.error(f"--config {path}: not a JSON object")
     if unknown := sorted(set(stored) - set(hints)):
         parser.error(f"--config {path}: no such setting: {', '.join(unknown)}")
+    former = {field.name: field.metadata.get("former", {}) for field in dataclasses.fields(config_class)}
     values = {}
     for name, value in stored.items():
         try:
-            values[name] = _from_json(value, hints[name])
+            values[name] = _from_json(_current(_flag(name), value, former[name]), hints[name])
         except ValueError as error:
             parser.error(f"--config {path}: {name}: {json.dumps(value)} is not {error}")
     return values
@@ -216,30 +239,31 @@ def main(
     stage: str,
     config_class: type[Config],
     run: Callable[[Config], str],
-    presets: Mapping[str, Mapping[str, Any]] | None = None,
+    presets: Presets | None = None,
     arguments: Sequence[str] | None = None,
+    package: str = "distill",
 ) -> int:
-    """Parse, run and report one command; the return value is the exit code."""
+    """Parse, run and report one command, the module `stage` of a package; the return value is the exit code."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     _print_whatever_the_locale()
     _had_its_effect.clear()
     try:
-        config = parse(config_class, arguments, presets, prog=f"distill {stage}")
+        config = parse(config_class, arguments, presets, prog=f"{package} {stage}")
     except SystemExit as stop:
         return int(stop.code or 0)
     previous = {number: signal.signal(number, _interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         print(run(config), flush=True)
     except UserError as error:
-        print(f"distill {stage}: {error}", file=sys.stderr)
+        print(f"{package} {stage}: {error}", file=sys.stderr)
         return 1
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        print(f"distill {stage}: {where}{error.strerror or error}", file=sys.stderr)
+        print(f"{package} {stage}: {where}{error.strerror or error}", file=sys.stderr)
         return 1
     except Interrupted as stop:
         words = [word for word in arguments if word not in _had_its_effect]
-        command = shlex.join(["python", "-m", f"distill.{stage}", *words])
+        command = shlex.join(["python", "-m", f"{package}.{stage}", *words])
         print(f"\nstopped by {stop}; to go on: {command}", file=sys.stderr)
         return stop.code
     finally:

@@ -1,6 +1,6 @@
 """Makes the shipped benchmark: boards of mixed play, sorted into sets, every move scored exactly.
 
-    python -m distill.judge.benchmark --out data/benchmark --network models/column
+    python -m distill.judge.benchmark --out data/benchmark --network models/pillar
 
 In: the seed and a trained network. Out: `boards.parquet`, as `tables/benchmark.py` reads it. Needs the solver package
 and some minutes of one core. `strata.py` says what the sets are.

@@ -6,7 +6,8 @@ Every function takes what `grading.py` computed and writes one PNG file. Columns
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from distill.base.files import write_atomically
 from distill.game.encoding import boards as to_cells
 from distill.judge.grading import Calibration, Graded, confusion, worst
+from distill.judge.verdict import Verdict
 from distill.players.intervals import Estimate
 from distill.tables.benchmark import FULL_COLUMN, GradedBoards
 
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
 INK, PAPER, GRID = "#222222", "#ffffff", "#d9d9d9"
 FIRST, SECOND, BOARD = "#d62728", "#f2c12e", "#2b5fa8"
 COLUMN_NAMES = [str(number) for number in range(1, 8)]
+
+Pictures = dict[str, Callable[[Path], None]]
+"""By its file's name, what draws a picture into a file."""
 
 
 def new_figure(rows: int, columns: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
@@ -191,3 +196,24 @@ def _draw_board(axis: Axes, current: Any, mask: Any, scores: NDArray[np.int8], m
     axis.set_ylim(-1.4, 5.6)
     axis.set_aspect("equal")
     axis.set_axis_off()
+
+
+def of_players(
+    boards: GradedBoards,
+    everybody: Sequence[Graded],
+    verdicts: Sequence[Verdict],
+    uniform: Mapping[str, Mapping[str, float]],
+) -> Pictures:
+    """The pictures of `report.of_players`, drawn once asked for."""
+    policies = {one.name: one.policy_calibration for one in verdicts if one.policy_calibration}
+    values = {one.name: one.value_calibration for one in verdicts if one.value_calibration}
+    sets, plies = {one.name: one.sets for one in verdicts}, {one.name: one.plies for one in verdicts}
+    return {
+        "by_set.png": lambda file: plot_by_set(file, sets, uniform),
+        "by_ply.png": lambda file: plot_by_ply(file, plies),
+        "confusion.png": lambda file: plot_confusion(file, boards, everybody),
+        "calibration.png": lambda file: plot_calibration(file, policies, values),
+    } | {
+        f"mistakes_{number}.png": partial(plot_mistakes, boards=boards, graded=graded)
+        for number, graded in enumerate(everybody, start=1)
+    }

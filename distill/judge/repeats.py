@@ -21,7 +21,7 @@ Dimensions: R rows, N labels a row, A = 7 columns.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from distill.base.errors import DataError
 from distill.game.rules import CENTRE, COLUMNS, is_own_mirror
 from distill.players.intervals import Estimate, share
-from distill.players.players import Boards, Player, SearchPlayer, seeds_for
+from distill.players.players import Boards, NetworkPlayer, Player, SearchPlayer, seeds_for
 from distill.rows.games import RawRows
 from distill.rows.majority import majority
 from distill.rows.schema import read_manifest
@@ -157,6 +157,17 @@ def agrees(player: Player, rows: RawRows, seed: int) -> NDArray[np.bool_]:
     label, move = (one_answer(rows.current, rows.mask, each.astype(np.int64)) for each in (rows.label, moves))
     same: NDArray[np.bool_] = label == move
     return same
+
+
+def students(players: Sequence[Player], rows: RawRows, seed: int) -> dict[str, dict[str, Estimate]]:
+    """Of each network that answers at once, the shares of rows whose label it plays: `by_band`, and of EARLY rows."""
+    early = is_early(rows)
+    found = {}
+    for player in players:
+        if isinstance(player, NetworkPlayer) and player.mode == "policy":
+            same = agrees(player, rows, seed)
+            found[player.name] = by_band(same, rows.ply, 1) | {EARLY: share(same[early], 1)}
+    return found
 
 
 def is_early(rows: RawRows) -> NDArray[np.bool_]:

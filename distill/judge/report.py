@@ -1,8 +1,11 @@
-"""A verdict in words: the tables shown on the screen and in `report.md`."""
+"""A verdict in words, the tables shown on the screen and in `report.md`, and as JSON values."""
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -156,6 +159,28 @@ def mistakes(boards: GradedBoards, graded: Graded, count: int = 3) -> str:
     return "\n\n".join(parts) or "none on these boards"
 
 
+def of_players(
+    boards: GradedBoards,
+    everybody: Sequence[Graded],
+    verdicts: Sequence[Verdict],
+    uniform: Mapping[str, Mapping[str, float]],
+    pairs: Mapping[str, Mapping[str, Mapping[str, Estimate]]],
+) -> list[str]:
+    """The sections on the players, with the pictures of `plots.of_players`."""
+    page = [LEGEND, headline(verdicts, uniform), "![by set](by_set.png)", "![by ply](by_ply.png)"]
+    for metric, title in METRIC_TITLES.items():
+        page += [f"## {title}", by_set(verdicts, uniform, metric)]
+    page += ["## Blunders by ply", by_ply(verdicts)]
+    if pairs:
+        main = headline_sets(boards.sets)
+        page += ["## On the same boards, paired", *(differences(pairs, name) for name in main)]
+    page += ["## The answers themselves", answers(verdicts), empty_board(verdicts)]
+    page += ["![calibration](calibration.png)", "![confusion](confusion.png)"]
+    for number, graded in enumerate(everybody, start=1):
+        page += [f"## Worst mistakes of {graded.name}", f"![mistakes](mistakes_{number}.png)", mistakes(boards, graded)]
+    return page
+
+
 def label_tables(name: str, quality: LabelQuality) -> str:
     """Label quality, also by stones on the board."""
     parts = [
@@ -194,3 +219,18 @@ def students(shares: Mapping[str, Mapping[str, Estimate]]) -> str:
     bands = next(iter(shares.values()))
     rows = [[band, f"{bands[band].units:,}", *(percent(one[band]) for one in shares.values())] for band in bands]
     return table(["stones", "rows", *shares], rows)
+
+
+def plain(value: Any) -> Any:
+    """Results as JSON values: dataclasses become objects, arrays lists, a missing number null."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -35,11 +35,12 @@ def begin(core: keras.Model, recipe: Recipe) -> Trainee:
     Raises UserError for a network of another shape than its arch has now.
     """
     training.make_repeatable(recipe.seed)
+    arch = nets.arch_of(core)
     try:
-        own = nets.build(core.name, True, recipe.precision)
+        own = nets.build(arch, True, recipe.precision)
         own.set_weights(core.get_weights())
     except ValueError as error:
-        raise UserError(f"{core.name}: not a network this distill can train on ({first_line(error)})") from None
+        raise UserError(f"{arch}: not a network this distill can train on ({first_line(error)})") from None
     return Trainee(core=own, model=training.compiled(own, recipe), recipe=recipe)
 
 

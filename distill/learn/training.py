@@ -153,15 +153,21 @@ def evaluate(model: keras.Model, examples: tables.Examples, recipe: Recipe) -> d
 
 
 def fit(
-    core: keras.Model, training: tables.Examples, validation: tables.Examples, recipe: Recipe, folder: Path
+    core: keras.Model,
+    training: tables.Examples,
+    validation: tables.Examples,
+    recipe: Recipe,
+    folder: Path,
+    build: nets.Builder | None = None,
 ) -> State:
     """Train until the planned steps are done, going on from the folder's checkpoint where there is one.
 
+    `build` makes networks such as `core`; None is `nets.build`.
     Raises UserError where the loss stops being a number; the checkpoint of the last finished epoch stays.
     """
     if not len(validation):
         raise DataError("no validation board that training does not hold as well: generate more games")
-    trained = trained_form(core, recipe)
+    trained = trained_form(core, recipe, build)
     model, judged = compiled(trained, recipe), heads.played(core)
     state = _resume(model, folder) or State(planned_steps=_plan(model, training, recipe))
     boards_a_step = min(recipe.batch_size, len(training))
@@ -189,14 +195,14 @@ def fit(
     return state
 
 
-def trained_form(core: keras.Model, recipe: Recipe) -> keras.Model:
+def trained_form(core: keras.Model, recipe: Recipe, build: nets.Builder | None = None) -> keras.Model:
     """The network the steps go to: `core` itself, or one of the same function and weights that calculates otherwise."""
-    if core.name in matrix_form.FORMS:
-        trained = matrix_form.build(core.name, heads.has_value(core), recipe.precision, recipe.dropout)
+    if nets.arch_of(core) in matrix_form.FORMS:
+        trained = matrix_form.build(nets.arch_of(core), heads.has_value(core), recipe.precision, recipe.dropout)
     elif recipe.precision == "float32":
         return core
     else:
-        trained = nets.build(core.name, heads.has_value(core), recipe.precision)
+        trained = (build or nets.build)(nets.arch_of(core), heads.has_value(core), recipe.precision)
     matrix_form.copy_weights(core, trained)
     return trained
 

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from distill import nets
 from distill.base import cli, folders
 from distill.base.errors import UserError
 from distill.loop.settings import SelfPlayConfig
@@ -51,7 +52,7 @@ def claim(out: Path, config: SelfPlayConfig) -> Claim:
         kind=folders.LOOP,
         own=OWN_FILES,
         settings=settings,
-        identity=identity | {"puct_version": puct.PUCT_VERSION},
+        identity=identity | {"arch": nets.in_identity(config.arch), "puct_version": puct.PUCT_VERSION},
         restart=config.restart,
     )
 

@@ -1,19 +1,63 @@
-"""Named settings of self-play.
+"""Named settings of self-play and, below them, of REINFORCE.
 
-d: “Connect4-Zero: Architecture & Design”. e1, e2: the two configurations of “Connect 4 AI”, 2021. Both where they give
-a number. improve: from a network that plays well already.
+connect4-zero: “Connect4-Zero: Architecture & Design”. connect-4-ai-1, connect-4-ai-2: the two configurations of
+“Connect 4 AI”, 2021. All where their sources give a number. improve: from a network that plays well already.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from distill.base import cli
 
-PRESETS: dict[str, dict[str, Any]] = {
+CONNECT_4_AI_1: dict[str, Any] = {
+    "arch": "resnet",
+    "root": "puct",
+    "rule": "growing",
+    "exploration": 2.5,
+    "first_play": None,
+    "mcts_solver": False,
+    "simulations": 200,
+    "games": 4,
+    "shard_games": 4,
+    "iterations": 1080,
+    "sampling_plies": 12,
+    "dirichlet_alpha": 0.4,
+    "noise_fraction": 0.2,
+    "opening_moves": (0, 0),
+    "optimizer": "sgd",
+    "lr": 0.2,
+    "weight_decay": 1e-4,
+    "epochs": 3,
+    "batch_size": 32,
+    "train_boards": 256,
+    "replay_rows": None,
+    "replay_games": 16,
+    "count_weights": "count",
+    "value_target": "outcome",
+    "gate": None,
+}
+CONNECT_4_AI_2: dict[str, Any] = {
+    "simulations": 110,
+    "games": 16,
+    "shard_games": 16,
+    "iterations": 2000,
+    "sampling_plies": 10,
+    "dirichlet_alpha": 0.3,
+    "noise_fraction": 0.25,
+    "extra_noise": 100,
+    "epochs": 20,
+    "train_boards": 480,
+    "replay_games": 48,
+    "lr_drops": ("50:2e-2", "150:2e-3", "250:2e-4"),
+}
+"""In which it differs from the first."""
+
+PRESETS: cli.Presets = {
     "gumbel": {},
     "improve": {"simulations": 64, "opening_moves": (0, 8), "lr": 3e-4, "games": 1000},
-    "d": {
+    "connect4-zero": {
         "arch": "resnet",
         "root": "puct",
         "simulations": 600,
@@ -26,33 +70,12 @@ PRESETS: dict[str, dict[str, Any]] = {
         "replay_rows": 200_000,
         "train_boards": None,
     },
-    "e1": {
-        "arch": "resnet",
-        "root": "puct",
-        "rule": "growing",
-        "exploration": 2.5,
-        "first_play": None,
-        "mcts_solver": False,
-        "simulations": 200,
-        "games": 4,
-        "shard_games": 4,
-        "iterations": 1080,
-        "sampling_plies": 12,
-        "dirichlet_alpha": 0.4,
-        "noise_fraction": 0.2,
-        "opening_moves": (0, 0),
-        "optimizer": "sgd",
-        "lr": 0.2,
-        "weight_decay": 1e-4,
-        "epochs": 3,
-        "batch_size": 32,
-        "train_boards": 256,
-        "replay_rows": None,
-        "replay_games": 16,
-        "count_weights": "count",
-        "value_target": "outcome",
-        "gate": None,
-    },
+    "connect-4-ai-1": CONNECT_4_AI_1,
+    "connect-4-ai-2": CONNECT_4_AI_1 | CONNECT_4_AI_2,
+    # their names in the first release
+    "d": "connect4-zero",
+    "e1": "connect-4-ai-1",
+    "e2": "connect-4-ai-2",
     "smoke": {
         "iterations": 2,
         "games": 6,
@@ -67,17 +90,30 @@ PRESETS: dict[str, dict[str, Any]] = {
         "out": lambda settings: (cli.SMOKE_DATA if settings["games_only"] else cli.SMOKE_MODELS) / "selfplay",
     },
 }
-PRESETS["e2"] = PRESETS["e1"] | {
-    "simulations": 110,
-    "games": 16,
-    "shard_games": 16,
-    "iterations": 2000,
-    "sampling_plies": 10,
-    "dirichlet_alpha": 0.3,
-    "noise_fraction": 0.25,
-    "extra_noise": 100,
-    "epochs": 20,
-    "train_boards": 480,
-    "replay_games": 48,
-    "lr_drops": ("50:2e-2", "150:2e-3", "250:2e-4"),
+
+
+def _smoke_name(settings: Mapping[str, Any]) -> str:
+    return str(settings["arch"] or (settings["init"].stem if settings["init"] else "mk4"))
+
+
+REINFORCE_PRESETS: cli.Presets = {
+    "published": {
+        "arch": "mk4",
+        "lr": (1e-3, 1e-4, 1e-5),
+        "entropy": (0.05, 0.03),
+        "gate": 0.52,
+        "gate_rule": "mean",
+        "baseline": "none",
+        "discount": 1.0,
+    },
+    "smoke": {
+        "steps": 4,
+        "games": 8,
+        "gate_games": 16,
+        "measure_every": 2,
+        "measure_games": 8,
+        "final_games": 20,
+        "out": lambda settings: cli.SMOKE_MODELS / f"{_smoke_name(settings)}-reinforce",
+    },
 }
+"""published: the series “Connect-Zero”, where it gives a number."""

@@ -1,8 +1,9 @@
-"""The settings of self-play: what the games depend on, how the network learns from them, and when it takes over."""
+"""The settings of both loops: what the games depend on, how the network learns from them, and when it takes over."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -11,6 +12,7 @@ from distill import nets
 from distill.base import cli
 from distill.learn.recipe import Recipe
 from distill.players import match
+from distill.players.gate import GateRule
 from distill.rows.selfplay import SelfPlaySettings
 
 
@@ -22,7 +24,7 @@ class SelfPlayConfig(SelfPlaySettings):
     root: Literal["puct", "gumbel"] = cli.setting(
         "gumbel", "how the root spends them: by score and noise, or Gumbel draws with sequential halving"
     )
-    arch: nets.Arch = cli.setting("column", "the network, where it starts from nothing")
+    arch: nets.Arch = cli.setting("pillar", "the network, where it starts from nothing", former=nets.FORMER)
     init: Path | None = cli.setting(
         None, "the network to start from: a run's folder, a .keras file or a name; none: nothing"
     )
@@ -99,3 +101,56 @@ class SelfPlayConfig(SelfPlaySettings):
         """The learning rate of an iteration, counted from 1."""
         rates = self.rates()
         return rates[max(first for first in rates if first <= iteration)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReinforceConfig:
+    """Train a network on games against itself alone."""
+
+    arch: nets.Arch | None = cli.setting(
+        None, "the network to begin with from nothing; none: mk4, or that of --init", former=nets.FORMER
+    )
+    init: Path | None = cli.setting(None, "the network to begin from: the folder of a run, a .keras file or a name")
+    steps: int = cli.setting(2000, "batches of games, each followed by one step of the gradient")
+    games: int = cli.setting(256, "games of a batch, half of them from either side")
+    lr: tuple[float, ...] = cli.setting((1e-3, 1e-4, 1e-5), "learning rates, each for an equal share of the steps")
+    entropy: tuple[float, float] = cli.setting(
+        (0.05, 0.03), "weight of the policy's entropy, in nats, at the start and at the end; linear between them"
+    )
+    baseline: Literal["none", "mean", "value"] = cli.setting(
+        "none", "what is taken off a return: nothing, the batch's mean, or the network's own value of the position"
+    )
+    value_weight: float = cli.setting(0.5, "weight of the value's squared error, where the network has a value head")
+    discount: float = cli.setting(1.0, "what a return is multiplied by for every ply between the move and the end")
+    gate: float = cli.setting(0.52, "score against the checkpoint above which the learner takes its place")
+    gate_games: int = cli.setting(2048, "training games, in whole batches, after which that is decided, by them alone")
+    gate_rule: GateRule = cli.setting(
+        "lower", "what must be above the gate: the lower bound of the score's 95 % interval, or the score, its mean"
+    )
+    measure_every: int = cli.setting(25, "steps between measurements; a killed run goes on from the last one")
+    measure_games: int = cli.setting(400, "games against each rival in a measurement")
+    final_games: int = cli.setting(4000, "games against each rival at the end")
+    seed: int = cli.setting(0, "of initial weights and of every move drawn")
+    out: Path | None = cli.setting(None, "folder of the run; none: models/<arch>-reinforce")
+    restart: bool = cli.setting(False, "begin anew, in place of what the folder holds")
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "gate_games", "measure_every"):
+            cli.check(getattr(self, name) >= 1, name, getattr(self, name), "at least 1")
+        for name in ("games", "measure_games", "final_games"):
+            number = getattr(self, name)
+            cli.check(number >= 2 and number % 2 == 0, name, number, "an even number from 2")
+        for name in ("value_weight", "seed"):
+            cli.check(getattr(self, name) >= 0, name, getattr(self, name), "0 or more")
+        cli.check(
+            len(self.lr) > 0 and min(self.lr, default=0) > 0, "lr", _words(self.lr), "one positive number or more"
+        )
+        cli.check(min(self.entropy) >= 0, "entropy", _words(self.entropy), "0 or more")
+        cli.check(0 < self.discount <= 1, "discount", self.discount, "above 0 and at most 1")
+        cli.check(0 < self.gate <= 1, "gate", self.gate, "above 0 and at most 1")
+        if self.arch and self.init:
+            raise ValueError("--arch and --init exclude each other: the network of --init has its arch")
+
+
+def _words(values: Sequence[float]) -> str:
+    return " ".join(f"{value:g}" for value in values)

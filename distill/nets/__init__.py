@@ -13,8 +13,8 @@ import contextlib
 import importlib
 import os
 import sys
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 if TYPE_CHECKING:
     import keras
@@ -23,33 +23,37 @@ if TYPE_CHECKING:
 # to the user: what it cannot do comes as an exception. Another level that is set already stays.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-Arch = Literal["cnn", "transformer", "column", "mk4", "resnet"]
+Arch = Literal["cnn", "transformer", "pillar", "mk4", "resnet"]
 ARCHS: tuple[Arch, ...] = get_args(Arch)
-StudyShape = Literal[
-    "column-pooled", "column-shared", "column-threats", "column-looped", "column-deep", "column-wide",
-    "flat", "transformer-columns",
-]  # fmt: skip
-"""Shapes that only the study of shapes trains: `distill/nets/study_shapes.py`."""
-STUDY_SHAPES: tuple[StudyShape, ...] = get_args(StudyShape)
-AnyArch = Literal[Arch, StudyShape]
+FORMER: Mapping[str, Arch] = {"column": "pillar"}
+"""Names that networks had, and have now. Files keep the former one, identities of runs too: hashes depend on them."""
 Precision = Literal["float32", "bfloat16"]
+Builder: TypeAlias = "Callable[[str, bool, Precision], keras.Model]"
+"""Makes a network by its name, with a value head or without: `build`, or what an experiment has in its place."""
 
 
-def build(arch: AnyArch, value_head: bool = False, precision: Precision = "float32") -> keras.Model:
+def build(arch: str, value_head: bool = False, precision: Precision = "float32") -> keras.Model:
     """A fresh network of this shape; `resnet` has a value head in any case.
 
     Weights are float32 whatever the `precision` of the arithmetic, and are drawn from Keras' global seed
     (`keras.utils.set_random_seed`). Raises ValueError for an unknown arch.
     """
-    if arch not in (*ARCHS, *STUDY_SHAPES):
-        raise ValueError(f"arch {arch!r} is none of {', '.join((*ARCHS, *STUDY_SHAPES))}")
+    arch = FORMER.get(arch, arch)
+    if arch not in ARCHS:
+        raise ValueError(f"arch {arch!r} is none of {', '.join(ARCHS)}")
     with arithmetic(precision):
-        if arch in STUDY_SHAPES:
-            study_shapes = importlib.import_module("distill.nets.study_shapes")
-            network: keras.Model = study_shapes.build(arch, value_head)
-        else:
-            network = importlib.import_module(f"distill.nets.{arch}").build(value_head)
+        network: keras.Model = importlib.import_module(f"distill.nets.{arch}").build(value_head)
     return network
+
+
+def arch_of(core: keras.Model) -> str:
+    """The arch of a network."""
+    return FORMER.get(core.name, core.name)
+
+
+def in_identity(arch: str) -> str:
+    """An arch as identities of runs name it."""
+    return next((former for former, now in FORMER.items() if now == arch), arch)
 
 
 @contextlib.contextmanager

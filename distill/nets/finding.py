@@ -8,6 +8,7 @@ from pathlib import Path
 
 from distill.base import provenance
 from distill.base.errors import UserError, shortened
+from distill.nets import FORMER
 
 BEST = "best.keras"
 """The network of a run's folder: the one with the smallest loss on validation boards."""
@@ -26,19 +27,26 @@ def places(models: Path | None = None) -> list[Path]:
 def networks(folders: Sequence[Path], holding: Sequence[str] = (BEST, EXPORTED)) -> dict[str, Path]:
     """Name → folder of every network below these folders that holds one of the named files.
 
-    A name is the path below the folder, such as `cnn` or `reference/column`; of equal names the first is taken.
+    A name is the path below the folder, such as `cnn` or `reference/pillar`; of equal names the first is taken.
     """
     found: dict[str, Path] = {}
     for top in folders:
         for folder in (*sorted(top.glob("*")), *sorted(top.glob(f"{REFERENCE}/*"))):
-            if any((folder / file).is_file() for file in holding):
+            second_name = folder.is_symlink() and folder.resolve().parent == folder.parent.resolve()
+            if not second_name and any((folder / file).is_file() for file in holding):
                 found.setdefault(folder.relative_to(top).as_posix(), folder)
     return found
 
 
 def called(name: str, known: Mapping[str, Path]) -> Path | None:
-    """The folder that a name means among `networks`; the name of one that ships need not begin with `reference/`."""
-    return known.get(name) or known.get(f"{REFERENCE}/{name}")
+    """The folder that a name means among `networks`; the name of one that ships need not begin with `reference/`.
+
+    A network that had another name in an earlier release is found by that one, too.
+    """
+    if found := known.get(name) or known.get(f"{REFERENCE}/{name}"):
+        return found
+    folder, _, last = name.rpartition("/")
+    return called("/".join(filter(None, (folder, FORMER[last]))), known) if last in FORMER else None
 
 
 def find(word: str | Path) -> Path | None:

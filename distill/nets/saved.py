@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from distill.base.errors import UserError, first_line
 from distill.game.rules import CELLS, COLUMNS, ROWS
-from distill.nets import column, finding, heads, study_shapes, transformer  # noqa: F401  their layers register themselves for loading
+from distill.nets import finding, heads, pillar, transformer  # noqa: F401  their layers register themselves for loading
 
 Outputs: TypeAlias = dict[str, NDArray[Any]]
 Predict: TypeAlias = Callable[[ArrayLike], Outputs]

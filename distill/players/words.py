@@ -13,7 +13,7 @@
     NETWORK@gumbel:N       the same with a Gumbel root, for few simulations, its draws silent
 
 NETWORK is the folder of a run or of a SavedModel, a `.keras` file, or the name of a network in `models/` or of one that
-ships, such as `column` (`nets/finding.py`).
+ships, such as `pillar` (`nets/finding.py`).
 """
 
 from __future__ import annotations

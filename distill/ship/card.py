@@ -9,6 +9,7 @@ from typing import Any
 
 import keras
 
+from distill import nets
 from distill.base import provenance
 from distill.game import rules
 from distill.nets import heads
@@ -63,7 +64,7 @@ def write(core: keras.Model, facts: Mapping[str, Any], files: Sequence[File], we
 def _head(core: keras.Model, files: Sequence[File]) -> str:
     versions = ", ".join(f"{k} {v}" for k, v in provenance.versions("tensorflow", "keras").items())
     rows = [f"| `{file.name}` | {file.title} | {file.difference:.1e} |" for file in files]
-    return f"""# Connect 4 network `{core.name}`
+    return f"""# Connect 4 network `{nets.arch_of(core)}`
 
 Chooses a column for a position in one forward pass, without searching; it was trained to choose as a search does.
 {core.count_params():,} parameters. Written at commit {provenance.commit() or "unknown"} with

@@ -18,6 +18,7 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
+from distill import nets
 from distill.base import folders
 from distill.base.errors import UserError
 from distill.nets import saved
@@ -78,7 +79,7 @@ def publish(core: keras.Model, folder: Path, facts: Mapping[str, Any], others: S
         expected = predict(boards)
         saved.write(core, new / "1")
         difference = comparison.compare(new / "1", "SavedModel", _LOAD, (), expected, new.parent)
-        warmup.write(new / "1", core.name, saved.SIGNATURE, boards)
+        warmup.write(new / "1", nets.arch_of(core), saved.SIGNATURE, boards)
         files = [card.File(name="1/", title="TensorFlow SavedModel", difference=difference, lines=_LINES)]
         for name in others:
             wanted = formats.FORMATS[name]

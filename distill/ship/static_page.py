@@ -21,6 +21,7 @@ from pathlib import Path
 import keras
 
 import distill
+from distill import nets
 from distill.base import folders, provenance
 from distill.base.errors import UserError
 from distill.base.files import read_object, write_json
@@ -72,7 +73,7 @@ def _write(core: keras.Model, name: str, folder: Path) -> None:
     difference = formats.write_onnx(core, folder / "model.onnx")
     facts = {
         "name": name,
-        "network": core.name,
+        "network": nets.arch_of(core),
         "parameters": core.count_params(),
         "difference": difference,
         "versions": provenance.versions("keras", "tensorflow") | {RUNTIME: VERSION},

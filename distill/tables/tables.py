@@ -7,13 +7,14 @@ agreement with the teacher, which is measured on raw rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from distill.base import provenance
 from distill.base.errors import DataError
 from distill.game import encoding, rules
 from distill.rows import schema
@@ -35,6 +36,7 @@ __all__ = [
     "prepare",
     "raw_rows",
     "seen",
+    "validation_rows",
 ]
 
 
@@ -82,6 +84,14 @@ def load(folder: Path, split: int) -> Examples:
         field.name: table[field.name].to_numpy() for field in PREPARED_ROW if field.name not in ("visits", "split")
     }
     return Examples(visits=schema.matrix(table["visits"]), **columns)
+
+
+def validation_rows(folders: Sequence[Path], fraction: float) -> tuple[str, RawRows]:
+    """The rows on which agreement is measured and where they are from: the shipped set, or else the run's own games."""
+    reference = provenance.shipped("data/reference")
+    if reference is not None and (reference / "validation" / schema.MANIFEST).is_file():
+        return "data/reference/validation", raw_rows([reference / "validation"], None, 0)
+    return "validation games of the training data", raw_rows(folders, VALIDATION, fraction)
 
 
 def seen(training: Examples, current: NDArray[np.uint64], mask: NDArray[np.uint64]) -> NDArray[np.bool_]:

@@ -31,7 +31,7 @@ class Config:
 
     games: int = setting(100, "games to play")
     rate: float = setting(0.5, "share, up to 100 %")
-    arch: Literal["cnn", "transformer"] = setting("cnn", "network")
+    arch: Literal["cnn", "transformer"] = setting("cnn", "network", former={"convolutions": "cnn"})
     target: Literal["visits", "vote"] | None = setting(None, "what to learn")
     out: Path = setting(Path("data/games"), "folder")
     minutes: float | None = setting(None, "time limit, or none")
@@ -46,6 +46,7 @@ class Config:
 PRESETS = {
     "smoke": {"games": 2, "rate": 0.25},
     "unlimited": {"minutes": None},
+    "no-limit": "unlimited",
     "apart": {"games": 3, "out": lambda settings: Path(f"{settings['arch']}-{settings['games']}")},
 }
 
@@ -299,6 +300,17 @@ def test_a_stopped_command_unwinds_and_says_how_to_go_on(number: int, code: int,
         f"stopped by {signal.Signals(number).name}; to go on: python -m distill.stage --out 'a b'"
     )
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == handlers
+
+
+def test_a_former_name_means_that_of_today_and_says_so(parse, capsys: pytest.CaptureFixture[str]):
+    assert parse("--arch", "convolutions").arch == "cnn"
+    assert "--arch convolutions is called cnn now" in capsys.readouterr().err
+    assert parse({"arch": "convolutions"}).arch == "cnn"
+    assert "--arch convolutions is called cnn now" in capsys.readouterr().err
+    assert parse("--preset", "no-limit").minutes is None
+    assert "--preset no-limit is called unlimited now" in capsys.readouterr().err
+    assert parse("--arch", "cnn", "--preset", "unlimited").arch == "cnn"
+    assert capsys.readouterr().err == ""
 
 
 def test_progress_without_a_terminal_is_a_plain_line_at_the_end_and_now_and_then(capsys: pytest.CaptureFixture[str]):

@@ -37,7 +37,6 @@ from distill import describe, evaluate, export, generate, prepare, selfplay
 from distill.base import cli, folders, provenance
 from distill.base.errors import Interrupted, UserError
 from distill.base.files import write_json
-from distill.judge import study_page
 from distill.learn import run_folder
 from distill.rows import mapping, shards
 
@@ -262,16 +261,6 @@ def test_a_data_card_overwrites_no_other_page(there, tmp_path, capsys):
     one_line(capsys, "notes.md: is no data card")
     assert state(tmp_path).keys() == {"notes.md"}
     assert page.read_text() == "# My notes\n"
-
-
-def test_a_study_overwrites_no_other_page(tmp_path, capsys):
-    page = tmp_path / "notes.md"
-    page.write_text("# My notes\n")
-    recipe = Path(__file__).parents[2] / "pipelines" / "study.toml"
-    assert main("study", "--recipe", recipe, "--do", "report", "--page", page, "--out", tmp_path / "runs") == 1
-    one_line(capsys, "notes.md: is no page of a study")
-    assert state(tmp_path).keys() == {"notes.md"}
-    study_page.require(Path(__file__).parents[2] / "docs" / "study.md")
 
 
 def test_an_export_replaces_no_folder_of_another_program(there, tmp_path, capsys):

@@ -156,7 +156,7 @@ def test_networks_are_compared_with_the_labels_of_a_folder(tmp_path: Path, capsy
     from distill.nets import saved
 
     write_games(tmp_path / "games", make_games(4, seed=1), identity=IDENTITY)
-    network, folder = str(provenance.shipped("models/reference/column")), str(tmp_path / "games")
+    network, folder = str(provenance.shipped("models/reference/pillar")), str(tmp_path / "games")
     words = [folder, network, *QUICK, "--boards", "1", "--agreement-rows", "0", "--label-rows", "1"]
     found = run(words, tmp_path / "out")["agreement"][folder]
     assert found["teacher"] is None

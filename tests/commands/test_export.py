@@ -38,7 +38,7 @@ from distill.web.opponents import Roster
 
 @pytest.fixture(scope="module")
 def core():
-    return saved.load_core(REFERENCE / "column" / "best.keras")
+    return saved.load_core(REFERENCE / "pillar" / "best.keras")
 
 
 def shipped_network(name):
@@ -52,7 +52,7 @@ def test_the_saved_model_in_the_repository_answers_as_the_network_beside_it(name
     assert comparison.largest_difference(shipped_network(name), found) <= comparison.TOLERANCE
 
 
-@pytest.mark.parametrize("name", [name for name in SHIPPED if name != "column"])
+@pytest.mark.parametrize("name", [name for name in SHIPPED if name != "pillar"])
 def test_every_other_shipped_network_is_exported(name, tmp_path, capsys):
     """`exported` is the column network; other formats than the SavedModel: test_formats."""
     assert export.main([str(REFERENCE / name), "--out", str(tmp_path)]) == 0
@@ -89,7 +89,7 @@ def test_a_client_gets_the_outputs_of_the_examples(exported):
 def test_the_card_says_what_the_model_is(exported):
     card = (exported / "saved_model" / "README.md").read_text()
     for line in (
-        "# Connect 4 network `column`",
+        "# Connect 4 network `pillar`",
         "parameters. Written at commit",
         "| `model.onnx` | ONNX |",
         "| target | visits |",
@@ -105,7 +105,7 @@ def test_the_card_says_what_the_model_is(exported):
 
 def test_the_page_introduces_a_model_by_its_card(exported, core):
     found = {card.name: card.note for card in Roster([exported.parent], 1000, 1).catalogue().players}
-    assert found[exported.name] == f"column, {core.count_params():,} parameters"
+    assert found[exported.name] == f"pillar, {core.count_params():,} parameters"
 
 
 def test_the_lines_of_the_card_run_where_it_lies(exported):
@@ -129,7 +129,7 @@ def test_the_warm_up_requests_are_what_tensorflow_serving_reads(exported):
     assert len(records) == len(warmup.BATCHES)
     for record, batch in zip(records, warmup.BATCHES, strict=True):
         log = prediction_log()(record)
-        assert log.predict_log.request.model_spec.name == "column"
+        assert log.predict_log.request.model_spec.name == "pillar"
         assert log.SerializeToString(deterministic=True) == record
         request = log.predict_log.request
         tensor = tf.make_ndarray(tensor_pb2.TensorProto.FromString(request.inputs["board"]))
@@ -324,13 +324,13 @@ def test_a_saved_model_that_does_not_load_alone_is_refused(core, tmp_path, monke
 
 def test_a_network_that_ships_is_found_by_its_name_and_never_exported_into(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    assert export.main(["column"]) == 1
+    assert export.main(["pillar"]) == 1
     error = capsys.readouterr().err
-    assert error == "distill export: column ships with distill and stays as it is; --out says where its export goes\n"
+    assert error == "distill export: pillar ships with distill and stays as it is; --out says where its export goes\n"
     assert export.main(["reference/mk4", "--out", "here"]) == 1
     assert "no such path, and no network of that name; networks by name are reference/cnn" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
-    assert export.main(["column", "--out", "here"]) == 0
+    assert export.main(["pillar", "--out", "here"]) == 0
     assert (tmp_path / "here" / "saved_model" / "1" / "saved_model.pb").is_file()
 
 

@@ -30,6 +30,7 @@ from distill.base import provenance
 from distill.base.errors import UserError
 from distill.game import rules
 from distill.players.solver import Solver
+from distill.players.terminal import YELLOW, board_text
 from tests.helpers import REFERENCE
 
 
@@ -179,7 +180,7 @@ def test_a_wrong_value_is_one_line_and_exit_2(session, arguments, complaint):
 
 
 def test_the_last_stone_is_marked_and_nothing_else_before_a_line():
-    text = play.board_text([3, 3], colours=False)
+    text = board_text([3, 3], colours=False)
     assert text.splitlines() == [
         "",
         *[" .  .  .  .  .  .  . "] * 4,
@@ -192,7 +193,7 @@ def test_the_last_stone_is_marked_and_nothing_else_before_a_line():
 @pytest.mark.parametrize("moves", ["4142434", "1122334", "12233434464", "76655454424"])
 def test_a_line_of_four_is_marked_in_any_direction(moves):
     assert rules.is_won(rules.from_moves(moves))
-    marked = play.board_text([int(text) - 1 for text in moves], colours=False)
+    marked = board_text([int(text) - 1 for text in moves], colours=False)
     assert marked.count("[X]") == 4
     assert "<" not in marked
 
@@ -200,7 +201,7 @@ def test_a_line_of_four_is_marked_in_any_direction(moves):
 def test_without_a_player_the_shipped_network_is_taken_then_the_newest(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(provenance, "shipped", lambda name: tmp_path / name)
-    assert play.default_player() == str(tmp_path / "models/reference/column")
+    assert play.default_player() == str(tmp_path / "models/reference/pillar")
     monkeypatch.setattr(provenance, "shipped", lambda name: None)
     for age, name in enumerate(["old", "new", "older"]):
         file = Path("models") / name / "saved_model" / "1" / "saved_model.pb"
@@ -295,7 +296,7 @@ def test_colours_are_for_terminals_that_want_them(terminal, environment, coloure
     terminal.type("4\n")
     terminal.wait_for("random plays")
     terminal.wait_for_another("to move: ")
-    assert (play.YELLOW in terminal.screen) == coloured
+    assert (YELLOW in terminal.screen) == coloured
     assert ("\x1b" in terminal.screen) == coloured
     terminal.type("q\n")
     terminal.wait_for("not finished · game 4")
@@ -327,7 +328,7 @@ def test_without_a_terminal_there_are_no_colours_and_stray_bytes_are_answered():
 def test_the_board_is_there_before_the_machine_and_whoever_waits_is_told_why():
     """With the shipped network, and no level of log lines set."""
     environment = {name: value for name, value in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"}
-    command = [sys.executable, "-m", "distill.play", str(REFERENCE / "column")]
+    command = [sys.executable, "-m", "distill.play", str(REFERENCE / "pillar")]
     run = subprocess.run(command, input="4\nq\n", env=environment, capture_output=True, text=True, check=True)
     assert run.stderr == ""
     order = ["You are X, column is O.", "X to move: 4", "one moment: column is being loaded", "column plays", "game 4"]
@@ -356,7 +357,7 @@ def test_compiling_ahead_leaves_nothing_to_be_compiled_in_the_game():
     code = """
 import numpy as np
 from distill.game.rules import EMPTY
-from distill.judge import players
+from distill.players import players
 from distill.search import ahead, puct, teacher, tree, walk
 def compiled():
     parts = {**vars(puct), **vars(teacher), **vars(tree), **vars(walk)}

@@ -193,8 +193,17 @@ def test_every_preset_is_a_config(preset: str):
     assert config.recipe().lr == config.lr
 
 
+@pytest.mark.parametrize("former", ["d", "e1", "e2"])
+def test_a_preset_keeps_its_former_name_for_a_release(former: str, capsys: pytest.CaptureFixture[str]):
+    name = str(PRESETS[former])
+    now = cli.parse(SelfPlayConfig, ["--preset", name], PRESETS)
+    assert cli.parse(SelfPlayConfig, ["--preset", former], PRESETS) == now
+    assert f"--preset {former} is called {name} now" in capsys.readouterr().err
+
+
 def test_the_presets_are_the_published_ones():
-    e1, e2, d = (cli.parse(SelfPlayConfig, ["--preset", name], PRESETS) for name in ("e1", "e2", "d"))
+    names = ("connect-4-ai-1", "connect-4-ai-2", "connect4-zero")
+    e1, e2, d = (cli.parse(SelfPlayConfig, ["--preset", name], PRESETS) for name in names)
     assert (e1.sampling_plies, e1.simulations, e1.games, e1.dirichlet_alpha, e1.noise_fraction) == (
         12,
         200,
@@ -253,4 +262,4 @@ def test_a_missing_network_is_named(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "no value head; train one with --value-target blend" in capsys.readouterr().err
     tiny().save(tmp_path / "odd.keras")
     assert selfplay.main([*SMOKE, "--init", str(tmp_path / "odd.keras"), "--out", str(tmp_path / "odd")]) == 1
-    assert "column: not a network this distill can train on" in capsys.readouterr().err
+    assert "pillar: not a network this distill can train on" in capsys.readouterr().err

@@ -126,7 +126,7 @@ def test_the_evaluated_loss_is_the_loss_keras_trains_on(arch, splits):
 
 def test_a_rule_that_can_be_seen_on_the_board_is_learned(splits, tmp_path):
     tables_of_rule = tuple(stacked_lowest(examples) for examples in splits)
-    _, state = fitted(tmp_path, tables_of_rule, dataclasses.replace(TINY, epochs=6), arch="column")
+    _, state = fitted(tmp_path, tables_of_rule, dataclasses.replace(TINY, epochs=6), arch="pillar")
     first, last = state.history[0], state.history[-1]
     assert last["validation_agreement"] > 0.5  # a constant column gets 0.2
     assert last["validation_loss"] < first["validation_loss"]
@@ -134,7 +134,7 @@ def test_a_rule_that_can_be_seen_on_the_board_is_learned(splits, tmp_path):
 
 
 def test_counts_weigh_in_the_training_loss(splits):
-    model = training.compiled(nets.build("column"), TINY)
+    model = training.compiled(nets.build("pillar"), TINY)
     losses = []
     for count in [(1, 1), (3, 1), (1, 3)]:
         batch = dataclasses.replace(a_batch(count), boards=np.stack([np.zeros((6, 7)), np.eye(6, 7)]).astype(np.int8))
@@ -162,7 +162,7 @@ def test_a_plateau_halves_the_rate_and_stops_at_last(splits, tmp_path, monkeypat
     losses = iter([5.0, 4.0, *[4.5] * 20])
     monkeypatch.setattr(training, "evaluate", lambda *_: {"loss": next(losses), "agreement": 0.0})
     recipe = dataclasses.replace(TINY, schedule="plateau", epochs=30, batch_size=256)
-    _, state = fitted(tmp_path, splits, recipe, arch="column")
+    _, state = fitted(tmp_path, splits, recipe, arch="pillar")
     assert state.stopped_early
     assert (state.epoch, state.best_epoch) == (10, 2)
     rates = [epoch["learning_rate"] / recipe.lr for epoch in state.history]
@@ -219,9 +219,9 @@ def test_an_interrupted_run_ends_with_the_weights_of_an_uninterrupted_one(moment
 
 def test_arithmetic_in_bfloat16_leaves_a_network_of_float32(splits, tmp_path):
     recipe = dataclasses.replace(TINY, precision="bfloat16", epochs=1)
-    variables, state = fitted(tmp_path / "bfloat16", splits, recipe, "column")
+    variables, state = fitted(tmp_path / "bfloat16", splits, recipe, "pillar")
     plain_recipe = dataclasses.replace(recipe, precision="float32")
-    plain, plain_state = fitted(tmp_path / "float32", splits, plain_recipe, "column")
+    plain, plain_state = fitted(tmp_path / "float32", splits, plain_recipe, "pillar")
     assert {v.dtype for v in variables} == {np.dtype("float32")}
     assert not same(variables, plain), "the steps were calculated otherwise"
     assert state.best_loss == pytest.approx(plain_state.best_loss, abs=0.05), "8 bits of mantissa, few steps"
@@ -264,20 +264,20 @@ def test_few_minutes_plan_few_steps_and_leave_the_weights_alone(splits):
 
 
 def test_steps_rule_in_place_of_epochs_down_to_the_last_one(splits, tmp_path):
-    _, state = fitted(tmp_path, splits, dataclasses.replace(TINY, epochs=1, steps=30), arch="column")
+    _, state = fitted(tmp_path, splits, dataclasses.replace(TINY, epochs=1, steps=30), arch="pillar")
     a_pass = len(splits[0]) // TINY.batch_size
     assert state.step == state.planned_steps == 30
     assert state.epoch == -(-30 // a_pass) > 1, "more passes than epochs says, the last one cut short"
 
 
 def test_a_run_of_few_minutes_ends_where_it_was_planned(splits, tmp_path):
-    _, state = fitted(tmp_path, splits, dataclasses.replace(TINY, minutes=1e-6), arch="column")
+    _, state = fitted(tmp_path, splits, dataclasses.replace(TINY, minutes=1e-6), arch="pillar")
     assert (state.step, state.epoch) == (1, 1)
 
 
 def test_a_loss_that_is_no_number_ends_the_run_with_one_line(splits, tmp_path):
     with pytest.raises(UserError, match="not a number in epoch 1") as caught:
-        fitted(tmp_path, splits, dataclasses.replace(TINY, lr=1e30), arch="column")
+        fitted(tmp_path, splits, dataclasses.replace(TINY, lr=1e30), arch="pillar")
     assert "\n" not in str(caught.value)
     assert "--lr than 1e+30" in str(caught.value)
 
@@ -296,13 +296,13 @@ def _nothing_is_shipped():
 @pytest.fixture(scope="module")
 def run_folder(games, tmp_path_factory):
     """A finished run of `distill train`."""
-    out = tmp_path_factory.mktemp("models") / "column"
+    out = tmp_path_factory.mktemp("models") / "pillar"
     assert train.main(arguments(games, out)) == 0
     return out
 
 
 def arguments(games, out, *more: str) -> list[str]:
-    given = ["--preset", "smoke", "--arch", "column", "--data", str(games), "--out", str(out)]
+    given = ["--preset", "smoke", "--arch", "pillar", "--data", str(games), "--out", str(out)]
     return [*given, "--prepared", str(out.parent / "prepared"), "--value-target", "blend", "--exclude", *more]
 
 
@@ -337,12 +337,11 @@ def test_the_metrics_are_counted_on_the_rows_they_name(run_folder):
 
 def test_agreement_is_measured_on_the_shipped_rows_once_they_are_complete(games, tmp_path, monkeypatch):
     monkeypatch.setattr(provenance, "shipped", lambda _name: tmp_path)
-    config = train.TrainConfig(data=(games,), validation_fraction=0.5)
     shipped = tmp_path / "validation"
     shipped.mkdir()
-    own_source, own = train._validation_rows(config)
+    own_source, own = tables.validation_rows((games,), 0.5)
     write_games(shipped, make_games(3, seed=9))
-    source, rows = train._validation_rows(config)
+    source, rows = tables.validation_rows((games,), 0.5)
     assert (own_source, source) == ("validation games of the training data", "data/reference/validation")
     assert len(rows) == len(make_games(3, seed=9))
     assert len(own) > len(rows)
@@ -402,7 +401,7 @@ def test_a_run_goes_on_from_a_given_network(run_folder, games, tmp_path, capsys)
     assert all(np.allclose(a, b, atol=1e-8) for a, b in zip(given, begun, strict=True))
     assert train.main(arguments(games, tmp_path / "same", *more[:-2], "--lr", "1e-12")) == 1
     assert "init: " in capsys.readouterr().err
-    assert not same(given, nets.build("column", True).get_weights())
+    assert not same(given, nets.build("pillar", True).get_weights())
 
 
 @pytest.mark.parametrize(
@@ -436,7 +435,7 @@ def test_another_kind_of_network_to_begin_with_is_refused(flags, message, run_fo
         (["--steps", "9", "--minutes", "1"], "--steps 9 must be left out with --minutes"),
         (["--validation-fraction", "1"], "--validation-fraction 1.0 must be between 0 and 1"),
         (["--dropout", "1"], "--dropout 1.0 must be at least 0 and below 1"),
-        (["--arch", "column", "--dropout", "0.1"], "--dropout 0.1 must be left out for column"),
+        (["--arch", "pillar", "--dropout", "0.1"], "--dropout 0.1 must be left out for pillar"),
         (["--arch", "resnet", "--value-target", "none"], "resnet, which always has a value head"),
     ],
 )

@@ -109,5 +109,5 @@ def test_runs_train_in_it_with_the_networks_weights(arch):
 
 
 def test_other_shapes_have_none():
-    with pytest.raises(ValueError, match="'column' is none of cnn, transformer"):
-        matrix_form.build("column")
+    with pytest.raises(ValueError, match="'pillar' is none of cnn, transformer"):
+        matrix_form.build("pillar")

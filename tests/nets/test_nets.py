@@ -2,7 +2,7 @@
 
 - each has the parameter count of its source, with and without a value head, and comes back from its config the same;
 - raw logits (B, 7), value (B,) inside [-1, 1]; one layer name, one layer;
-- `column` answers a mirrored board with the mirrored logits and the same value, trained or not, and is no larger
+- `pillar` answers a mirrored board with the mirrored logits and the same value, trained or not, and is no larger
   than the CNN;
 - same seed, same weights;
 - the served network never plays a full column, breaks ties towards the centre and then the lower column, and has
@@ -26,8 +26,8 @@ from distill import nets
 from distill.game import encoding
 from distill.nets import heads
 
-PARAMETERS = {"column": 182_087, "cnn": 192_505, "transformer": 137_351, "mk4": 323_527, "resnet": 470_216}
-"""As published (`column` is our own), counted by Keras, moving statistics of batch norm included."""
+PARAMETERS = {"pillar": 182_087, "cnn": 192_505, "transformer": 137_351, "mk4": 323_527, "resnet": 470_216}
+"""As published (`pillar` is our own), counted by Keras, moving statistics of batch norm included."""
 
 RIGHT_COLUMN_FULL = """
     . . . . . . X
@@ -47,7 +47,7 @@ def test_a_network_has_exactly_its_number_of_parameters(arch, count):
 
 
 def test_the_column_network_is_no_larger_than_the_published_cnn():
-    assert nets.build("column").count_params() <= PARAMETERS["cnn"]
+    assert nets.build("pillar").count_params() <= PARAMETERS["cnn"]
 
 
 @pytest.mark.parametrize("arch", nets.ARCHS)
@@ -94,7 +94,7 @@ def test_an_unknown_arch_is_named():
 
 
 def test_the_column_network_answers_a_mirrored_board_with_mirrored_logits():
-    core = with_random_weights(nets.build("column", value_head=True))
+    core = with_random_weights(nets.build("pillar", value_head=True))
     boards = played_boards(64)
     outputs, mirrored = (arrays(heads.served(core)(b)) for b in (boards, boards[:, :, ::-1]))
     # Sums in another order differ in the last bits, no more.

@@ -25,7 +25,7 @@ from distill.nets.finding import BEST
 @pytest.fixture(scope="module")
 def core():
     keras.utils.set_random_seed(4)
-    return with_random_weights(nets.build("column", value_head=True))
+    return with_random_weights(nets.build("pillar", value_head=True))
 
 
 @pytest.fixture(scope="module")

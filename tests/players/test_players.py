@@ -85,7 +85,7 @@ def repeated(position: Position, count: int) -> tuple[NDArray[np.uint64], NDArra
 
 def test_a_network_that_ships_plays_by_its_name_in_every_mode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    for word in ("column", "reference/column@value", "column@sample", "column@gumbel:2"):
+    for word in ("pillar", "reference/pillar@value", "pillar@sample", "pillar@gumbel:2"):
         player = make(word)
         assert player.name == word
         assert player.play(*repeated(parse_board(WINS["vertical"]), 1)).moves.tolist() == [0]
@@ -316,10 +316,10 @@ def test_a_guided_search_wins_blocks_and_reports_shares_of_visits(root: Any):
 
 
 def test_a_saved_network_guides_a_search(tmp_path: Path):
-    nets.build("column", True).save(tmp_path / "best.keras")
+    nets.build("pillar", True).save(tmp_path / "best.keras")
     player = make(f"{tmp_path}@gumbel:4")
     assert player.name == f"{tmp_path}@gumbel:4"
     assert player.play(*repeated(parse_board(WINS["vertical"]), 1)).moves.tolist() == [0]
-    nets.build("column", False).save(tmp_path / "best.keras")
+    nets.build("pillar", False).save(tmp_path / "best.keras")
     with pytest.raises(UserError, match="no value head"):
         make(f"{tmp_path}@puct:4")

@@ -5,7 +5,8 @@
 - each is about twenty lines, and the browser's needs no other file than those it names;
 - a client says so where the outputs differ;
 - without an argument, TensorFlow's client plays the network that ships, which every clone has in its format; the others
-  say in one line what to give them and how it is made, and exit with 2.
+  say in one line what to give them and how it is made, and exit with 2;
+- README's six lines load the network that ships, which opens in the centre.
 
 Here an environment is made in a moment, of links to the installed packages. By `pytest -m slow
 tests/project/test_examples.py` it is made as an app developer does, by pip, and the page runs in Chromium with the
@@ -20,6 +21,7 @@ import re
 import shutil
 import subprocess
 import sys
+import textwrap
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -110,8 +112,8 @@ def check(printed: str, model: Path) -> None:
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What the clients are given: the SavedModel in the repository, and other formats of its network beside it."""
     folder = tmp_path_factory.mktemp("app") / "saved_model"
-    shutil.copytree(REFERENCE / "column" / "saved_model", folder)
-    core = saved.load_core(REFERENCE / "column" / "best.keras")
+    shutil.copytree(REFERENCE / "pillar" / "saved_model", folder)
+    core = saved.load_core(REFERENCE / "pillar" / "best.keras")
     for name, wanted in formats.FORMATS.items():
         formats.write(name, core, folder / wanted.file)
     return folder
@@ -131,6 +133,15 @@ def test_a_client_answers_as_the_examples_say_in_a_clean_environment(
         check(answer(tmp_path / "env", client), model)
     else:
         check(answer(tmp_path / "env", client, model), model)
+
+
+def test_the_lines_of_the_readme_run_in_a_clone(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    part = (ROOT / "README.md").read_text().split("## Load a network")[1]
+    lines = re.findall("(?:^    .*\n)+", part, re.MULTILINE)[0]
+    monkeypatch.chdir(ROOT)
+    exec(textwrap.dedent(lines), {})
+    assert len(lines.splitlines()) == 6
+    assert capsys.readouterr().out.startswith("[3] ")
 
 
 @pytest.mark.parametrize("client", ["onnx_client", "litert_client"])
@@ -170,7 +181,7 @@ def test_the_page_takes_nothing_from_elsewhere():
 
 @pytest.mark.slow
 def test_the_page_answers_as_the_examples_say_in_chromium(tmp_path: Path):
-    shipped = REFERENCE / "column"
+    shipped = REFERENCE / "pillar"
     static_page.write_static_page(shipped, tmp_path / "app")
     for file in (EXAMPLES / "browser.html", shipped / "saved_model" / "examples.json"):
         shutil.copy(file, tmp_path / "app")

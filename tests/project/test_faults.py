@@ -70,7 +70,7 @@ def run(stage: str, base: Path, out: Path | None = None, inputs: Path | None = N
     if stage == "prepare":
         return prepare.main([*data, "--out", str(out / "prepared"), "--validation-fraction", "0.5", "--exclude"])
     if stage == "train":
-        flags = ["--preset", "smoke", "--arch", "column", "--epochs", "1", "--prepared", str(inputs / "prepared")]
+        flags = ["--preset", "smoke", "--arch", "pillar", "--epochs", "1", "--prepared", str(inputs / "prepared")]
         return train.main([*flags, *data, "--out", str(out / "net"), "--exclude"])
     if stage == "export":
         return export.main([str(inputs / "net" / "best.keras"), "--out", str(out / "product")])
@@ -320,7 +320,7 @@ def test_no_games_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 
 
 def test_a_batch_larger_than_the_data_holds_all_of_them(place: Path) -> None:
-    flags = ["--preset", "smoke", "--arch", "column", "--batch-size", "100000", "--data", str(place / "random")]
+    flags = ["--preset", "smoke", "--arch", "pillar", "--batch-size", "100000", "--data", str(place / "random")]
     out = ["--prepared", str(place / "prepared"), "--out", str(place / "net"), "--exclude"]
     assert train.main([*flags, *out]) == 0
     assert json.loads((place / "net" / "metrics.json").read_text())["steps"] == 2  # one an epoch

@@ -6,6 +6,7 @@
 * Only `nets/`, `learn/` and `ship/` import TensorFlow or Keras when a module is loaded; elsewhere a function does.
 * Importing `distill.generate` leaves `tensorflow` and `keras` out of the process.
 * Nothing is imported by a computed name except where listed, so this walk sees everything.
+* The package knows no experiment; experiments import the package and nothing else of the checkout.
 * The walk itself sees what it should, shown on a small made-up package.
 """
 
@@ -23,10 +24,11 @@ import pytest
 import distill
 
 PACKAGE = Path(distill.__file__).parent
+EXPERIMENTS = PACKAGE.with_name("experiments")
 ROOMS = ("base", "game", "search", "rows", "tables", "nets", "learn", "ship", "players", "judge", "loop", "web")
 WITH_TENSORS = ("nets", "learn", "ship")
-COMPUTED = {"__main__", "nets"}
-"""`__main__` imports the stage it is asked for; `nets.build` one of the networks beside it."""
+COMPUTED = {"__main__", "nets", "study"}
+"""`__main__` imports the stage it is asked for, `nets.build` a network beside it, `study` the experiment it is now."""
 TENSOR_LIBRARIES = {"tensorflow", "keras"}
 
 
@@ -180,6 +182,19 @@ def test_nothing_else_is_imported_by_a_computed_name():
         if "import_module" in text or "__import__" in text or "runpy" in text:
             found.add(module)
     assert found <= COMPUTED
+
+
+@pytest.mark.parametrize("module", sorted(PROJECT.files))
+def test_the_package_knows_no_experiment(module: str):
+    assert EXPERIMENTS.name not in {entry.name.split(".")[0] for entry in PROJECT.imports[module]}
+
+
+@pytest.mark.parametrize("module", sorted(Project(EXPERIMENTS).files))
+def test_experiments_import_nothing_of_the_checkout_but_the_package(module: str):
+    beside = {path.stem for path in PACKAGE.parent.iterdir()} - {PACKAGE.name, EXPERIMENTS.name}
+    assert {"tests", "benchmarks"} <= beside
+    imported = {entry.name.split(".")[0] for entry in Project(EXPERIMENTS).imports[module]}
+    assert not imported & beside
 
 
 @pytest.fixture

@@ -219,7 +219,7 @@ def test_train_survives_20_strikes(tmp_path: Path) -> None:
     from distill.nets import saved
 
     write_games(tmp_path / "games", make_games(60, seed=1))
-    train = ["-m", "distill.train", "--preset", "smoke", "--arch", "column", "--epochs", "8", "--exclude"]
+    train = ["-m", "distill.train", "--preset", "smoke", "--arch", "pillar", "--epochs", "8", "--exclude"]
     train += ["--data", str(tmp_path / "games")]
     trial = Trial(
         command=lambda folder: [*train, "--prepared", str(folder / "prepared"), "--out", str(folder / "net")],

@@ -36,7 +36,7 @@ import fcntl_is_hidden, sys
 from distill import export, generate, train
 games = ["--games", "4", "--simulations", "20", "--votes", "1", "--shard-games", "2", "--workers", "1"]
 assert generate.main([*games, "--out", "games"]) == 0
-learn = ["--preset", "smoke", "--arch", "column", "--data", "games", "--prepared", "tables", "--exclude", "--no-export"]
+learn = ["--preset", "smoke", "--arch", "pillar", "--data", "games", "--prepared", "tables", "--exclude", "--no-export"]
 assert train.main([*learn, "--out", "net"]) == 0
 assert export.main(["net"]) == 0
 try:

@@ -102,7 +102,7 @@ def test_every_command_has_the_preset_and_keeps_to_its_folders(stage: str, place
         ("train", "--arch transformer", "models/smoke/transformer"),
         ("reinforce", "", "models/smoke/mk4-reinforce"),
         ("reinforce", "--arch cnn", "models/smoke/cnn-reinforce"),
-        ("reinforce", "--init models/smoke/column", "models/smoke/column-reinforce"),
+        ("reinforce", "--init models/smoke/pillar", "models/smoke/pillar-reinforce"),
         ("selfplay", "", "models/smoke/selfplay"),
         ("selfplay", "--games-only --init models/smoke/selfplay", "data/smoke/selfplay"),
         ("selfplay", "--out elsewhere", "elsewhere"),
@@ -139,13 +139,11 @@ def test_the_page_has_the_smoke_networks(place: Path) -> None:
 
 @pytest.mark.slow
 def test_a_transformer_reinforce_a_study_and_a_benchmark_go_the_same_way(place: Path) -> None:
-    (place / "pipelines").symlink_to(CHECKOUT / "pipelines")
     benchmarks = (["judge.benchmark"], ["judge.foreign"])
     for stage, *flags in (["train", "--arch", "transformer"], ["reinforce"], ["study"], *benchmarks):
         process = started(place, stage, *flags)
         _, said = process.communicate()
         assert process.returncode == 0, said
-    (place / "pipelines").unlink()
     assert (place / "models/smoke/transformer/saved_model/1/saved_model.pb").is_file()
     assert (place / "models/smoke/mk4-reinforce/saved_model/1/saved_model.pb").is_file()
     assert "vote" in (place / "models/smoke/study/study.md").read_text()

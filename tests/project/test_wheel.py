@@ -134,7 +134,7 @@ def test_nothing_of_the_checkout_is_seen(installed: Installed) -> None:
 def test_extras_are_installed_by_the_line_of_a_checkout(installed: Installed) -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
     named = [extra for extra in extras if extra != "dev"]  # which no message names, and which has extras of its own
-    code = f"from distill.provenance import install_line; print(*map(install_line, {named}), sep='\\n')"
+    code = f"from distill.base.provenance import install_line; print(*map(install_line, {named}), sep='\\n')"
     assert installed.asked(code).splitlines() == [provenance.install_line(extra) for extra in named]
 
 
@@ -144,12 +144,12 @@ def test_the_licence_is_found(installed: Installed) -> None:
 
 
 def test_a_network_that_ships_is_played_against_by_its_name(installed: Installed) -> None:
-    assert "column plays 4" in installed.distill("play", "column", "--first", "machine", typed="4\nq\n")
+    assert "pillar plays 4" in installed.distill("play", "pillar", "--first", "machine", typed="4\nq\n")
 
 
 def test_a_network_that_ships_is_graded_by_its_name(installed: Installed) -> None:
-    said = installed.distill("evaluate", "reference/column", "--boards", "2", "--no-latency")
-    assert "reference/column is best on midgame" in said
+    said = installed.distill("evaluate", "reference/pillar", "--boards", "2", "--no-latency")
+    assert "reference/pillar is best on midgame" in said
     assert (installed.here / "models" / "evaluation" / "report.md").is_file()
 
 
@@ -167,8 +167,8 @@ def test_the_page_is_served_with_the_networks_that_ship(installed: Installed) ->
             assert b"<html" in reply.read()
         with urllib.request.urlopen(f"{address[1]}api/players", timeout=PATIENCE) as reply:
             names = [player["name"] for player in json.load(reply)["players"] if player["kind"] == "network"]
-        assert names == ["reference/cnn", "reference/column", "reference/transformer"]
-        asked = json.dumps({"player": "column", "moves": "44"}).encode()
+        assert names == ["reference/cnn", "reference/pillar", "reference/transformer"]
+        asked = json.dumps({"player": "pillar", "moves": "44"}).encode()
         request = urllib.request.Request(f"{address[1]}api/move", asked, {"Content-Type": "application/json"})
         with urllib.request.urlopen(request, timeout=PATIENCE) as reply:
             assert len(json.load(reply)["moves"]) == 3

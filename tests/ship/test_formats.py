@@ -32,9 +32,9 @@ onnxruntime = pytest.importorskip("onnxruntime", reason="the extra onnx is not i
 interpreter = pytest.importorskip("ai_edge_litert.interpreter", reason="the extra litert is not installed")
 
 
-@pytest.fixture(scope="module", params=[name for name in SHIPPED if name != "column"])
+@pytest.fixture(scope="module", params=[name for name in SHIPPED if name != "pillar"])
 def core(request):
-    """`column` goes through the export command with all formats, in test_export."""
+    """`pillar` goes through the export command with all formats, in test_export."""
     return saved.load_core(REFERENCE / request.param / "best.keras")
 
 

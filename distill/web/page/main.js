@@ -64,7 +64,7 @@ function fillSelects(catalogue) {
   if (!of("solver").length) $("solver-note").textContent = "not installed";
   $("notices").textContent = catalogue.notices.join(" ");
   $("api-link").hidden = !engine.isServed;
-  const rival = networks.find(({ name }) => name.endsWith("column")) ?? networks[0] ?? searches[1] ?? searches[0];
+  const rival = networks.find(({ name }) => name.endsWith("pillar")) ?? networks[0] ?? searches[1] ?? searches[0];
   game.players = [PERSON, rival?.name ?? PERSON];
   if (rival?.kind === "network") $("network-who").value = rival.name;
 }

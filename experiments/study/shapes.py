@@ -1,14 +1,16 @@
-"""Shapes for the study (`pipelines/study.toml`): each is a published or our own network with one thing changed.
+"""The shapes of the study: each is a published or our own network with one thing changed.
 
-    name                  changed                                                                parameters
-    column-threats        `column`, which is also told where a stone would complete four            182,663
-    column-looped         `column`, whose three blocks are gone through twice with the same weights    182,087
-    column-deep           `column` with a fourth block, and a read-out half as wide                 189,831
-    column-pooled         `column`, whose read-out sees the mean over the columns, and is wider     182,111
-    column-shared         `column`, whose read-out is one small network asked about each column     182,057
-    column-wide           `column`, twice as wide                                                   724,615
-    flat                  a residual network with nothing tied to the mirror                        189,319
-    transformer-columns   `transformer` with seven column tokens in place of CLS                    137,281
+    name                  changed                                                                     parameters
+    column-threats        `pillar`, which is also told where a stone would complete four                 182,663
+    column-looped         `pillar`, whose three blocks are gone through twice with the same weights      182,087
+    column-deep           `pillar` with a fourth block, and a read-out half as wide                      189,831
+    column-pooled         `pillar`, whose read-out sees the mean over the columns, and is wider          182,111
+    column-shared         `pillar`, whose read-out is one small network asked about each column          182,057
+    column-wide           `pillar`, twice as wide                                                        724,615
+    flat                  a residual network with nothing tied to the mirror                             189,319
+    transformer-columns   `transformer` with seven column tokens in place of CLS                         137,281
+
+`column` is what `pillar` was called when these runs were named.
 
 All but the last two answer a mirrored board with mirrored logits, for any weights.
 
@@ -24,84 +26,64 @@ import keras
 import numpy as np
 from keras import layers, ops
 
+from distill import nets
 from distill.game.rules import CELLS, COLUMNS, ROWS
 from distill.nets import heads, transformer
-from distill.nets.column import BLOCKS, FEATURES, HIDDEN, MirrorConv, swap_halves
+from distill.nets.pillar import BLOCKS, FEATURES, HIDDEN, mirrored, read_out, swap_halves, trunk
+from experiments.study import SHAPES
 
 POOLED_HIDDEN = 811
 SHARED_HIDDEN = 884
 """Widths of hidden layers that make up for a read-out that sees fewer features, so that sizes are equal."""
 
 
-def build(shape: str, value_head: bool = False) -> keras.Model:
-    """planes (B, 6, 7, C) or tokens (B, 42) → logits (B, 7) and, where asked for, value (B,)."""
-    if shape == "flat":
-        return _flat(value_head)
-    if shape == "transformer-columns":
-        return _transformer_columns(value_head)
+def build(name: str, value_head: bool = False, precision: nets.Precision = "float32") -> keras.Model:
+    """`nets.build` that knows the study's shapes as well."""
+    if name not in SHAPES:
+        return nets.build(name, value_head, precision)
+    with nets.arithmetic(precision):
+        if name == "flat":
+            return _flat(value_head)
+        if name == "transformer-columns":
+            return _transformer_columns(value_head)
+        return _pillar(name, value_head)
+
+
+def _pillar(shape: str, value_head: bool) -> keras.Model:
     planes = heads.planes_input()
     features = FEATURES * (2 if shape == "column-wide" else 1)
     seen = planes
     if shape == "column-threats":
         seen = layers.Concatenate(name="planes_and_threats")([planes, Threats(name="threats")(planes)])
-    x = _trunk(seen, features, BLOCKS + (shape == "column-deep"), passes=1 + (shape == "column-looped"))
+    x = trunk(seen, features, BLOCKS + (shape == "column-deep"), passes=1 + (shape == "column-looped"))
     hidden = HIDDEN // 2 if shape == "column-deep" else HIDDEN * features // FEATURES
-    read_out = {"column-pooled": _pooled, "column-shared": _shared}.get(shape, partial(_kept_apart, hidden))
-    logits, seen = read_out(x)
-    value = heads.value_head(seen) if value_head else None
-    return heads.network(shape, planes, logits, value)
-
-
-def _trunk(x: Any, features: int, blocks: int, passes: int) -> Any:
-    """The trunk of `column`: planes → one vector a column (B, 1, W, 2F); its blocks, in turn, so many times."""
-    x = layers.ReLU(name="stem_relu")(MirrorConv(features, (3, 3), paired=False, name="stem")(x))
-    convolutions = [
-        (
-            MirrorConv(features, (3, 3), name=f"block{number}_conv1"),
-            MirrorConv(features, (3, 3), initializer="zeros", name=f"block{number}_conv2"),
-        )
-        for number in range(1, blocks + 1)
-    ]
-    for first, second in convolutions * passes:
-        x = ops.relu(x + second(ops.relu(first(x))))
-    x = MirrorConv(features, (ROWS, 1), padding="valid", name="columns")(x)
-    return layers.ReLU(name="columns_relu")(x)
+    answer = {"column-pooled": _pooled, "column-shared": _shared}.get(shape, partial(_kept_apart, hidden))
+    logits, seen = answer(x)
+    return heads.network(shape, planes, logits, heads.value_head(seen) if value_head else None)
 
 
 def _kept_apart(width: int, x: Any) -> tuple[Any, Any]:
-    """As in `column`: all columns side by side."""
+    """As in `pillar`: all columns side by side."""
     flatten = layers.Flatten(name="flatten")
     hidden = layers.Dense(width, activation="relu", name="hidden")
-    return _twice(hidden, flatten(x), flatten(_mirrored(x)))
+    return read_out(hidden, flatten(x), flatten(mirrored(x)))
 
 
 def _pooled(x: Any) -> tuple[Any, Any]:
     """The mean over the columns: which is which can be told only from what the trunk wrote into the features."""
     pool = layers.GlobalAveragePooling2D(name="pool")
     hidden = layers.Dense(POOLED_HIDDEN, activation="relu", name="hidden")
-    return _twice(hidden, pool(x), pool(_mirrored(x)))
+    return read_out(hidden, pool(x), pool(mirrored(x)))
 
 
 def _shared(x: Any) -> tuple[Any, Any]:
     """One network for all columns, which sees the column's own features alone; its logit is one number."""
     hidden = layers.Dense(SHARED_HIDDEN, activation="relu", name="hidden")
     seen, seen_mirrored = hidden(x), hidden(swap_halves(x))
-    read_out = layers.Dense(1, name="read_out")
-    logits = layers.Add(name="logits_by_column")([read_out(seen), read_out(seen_mirrored)])
+    last = layers.Dense(1, name="read_out")
+    logits = layers.Add(name="logits_by_column")([last(seen), last(seen_mirrored)])
     pool = layers.GlobalAveragePooling2D(name="value_pool")
     return layers.Reshape((COLUMNS,), name="logits")(logits), pool(layers.Add(name="value_seen")([seen, seen_mirrored]))
-
-
-def _twice(hidden: Any, features: Any, mirrored: Any) -> tuple[Any, Any]:
-    """Logits (B, W) and what a value head reads, (B, hidden): a board and its mirror image share the weights."""
-    read_out = layers.Dense(COLUMNS, name="read_out")
-    seen, seen_mirrored = hidden(features), hidden(mirrored)
-    logits = layers.Add(name="logits")([read_out(seen), ops.flip(read_out(seen_mirrored), axis=1)])
-    return logits, layers.Add(name="value_seen")([seen, seen_mirrored])
-
-
-def _mirrored(x: Any) -> Any:
-    return swap_halves(ops.flip(x, axis=2))
 
 
 @keras.saving.register_keras_serializable(package="distill")

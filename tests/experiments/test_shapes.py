@@ -1,11 +1,12 @@
 """The shapes of the study. Properties:
 
 - each has the number of parameters that its table states, and those of equal size are equal within one percent;
-- `nets.build` makes them by name, with and without a value head, in float32 and with bfloat16 arithmetic;
+- `shapes.build` makes them by name, with and without a value head, in float32 and with bfloat16 arithmetic;
 - those that claim it answer a mirrored board with mirrored logits and the same value, for any weights, and the flat one
   does not;
-- the trunk is that of `column`, weight by weight, where one thing alone is changed behind it;
-- a saved one is read back and answers the same;
+- the trunk is that of `pillar`, weight by weight, where one thing alone is changed behind it;
+- a saved one is read back and answers the same; the steps of a training run go to one of the same weights;
+- `train` does not know them, the study's own does;
 - the planes of threats are what the rules say.
 """
 
@@ -13,49 +14,54 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from network_helpers import arrays, played_boards, with_random_weights
+from network_helpers import arrays, played_boards, same, with_random_weights
 
-from distill import nets
+from distill import nets, train
+from distill.base import cli
 from distill.game import encoding, rules
-from distill.nets import finding, heads, saved, study_shapes
+from distill.learn import training
+from distill.learn.recipe import Recipe
+from distill.nets import finding, heads, saved
+from experiments.study import SHAPES, shapes
+from experiments.study import train as study_train
 
 PARAMETERS = {"flat": 189_319, "transformer-columns": 137_281}
 MIRRORED = ("column-pooled", "column-shared", "column-threats", "column-looped", "column-deep", "column-wide")
 TRUNK = ("stem", "block1_conv1", "block1_conv2", "block3_conv2", "columns")
 
 
-@pytest.mark.parametrize("shape", nets.STUDY_SHAPES)
+@pytest.mark.parametrize("shape", SHAPES)
 def test_a_shape_has_the_size_its_module_states(shape):
-    core = nets.build(shape)
-    assert f"{core.count_params():,}" in (study_shapes.__doc__ or "")
+    core = shapes.build(shape)
+    assert f"{core.count_params():,}" in (shapes.__doc__ or "")
     assert core.name == shape
 
 
 @pytest.mark.parametrize(("shape", "count"), PARAMETERS.items())
 def test_shapes_that_depend_on_no_other_have_the_size_of_their_source(shape, count):
-    assert nets.build(shape).count_params() == count
+    assert shapes.build(shape).count_params() == count
 
 
 @pytest.mark.parametrize("shape", ["column-pooled", "column-shared"])
 def test_another_read_out_leaves_the_size_and_the_trunk(shape):
-    core, column = nets.build(shape), nets.build("column")
+    core, column = shapes.build(shape), nets.build("pillar")
     assert core.count_params() == pytest.approx(column.count_params(), rel=0.01)
     for name in TRUNK:
         assert [w.shape for w in core.get_layer(name).weights] == [w.shape for w in column.get_layer(name).weights]
 
 
 def test_a_looped_trunk_has_the_weights_of_column_and_says_something_else():
-    looped, column = with_random_weights(nets.build("column-looped")), nets.build("column")
+    looped, column = with_random_weights(shapes.build("column-looped")), nets.build("pillar")
     column.set_weights(looped.get_weights())
     boards = played_boards(8)
     answers = [arrays(heads.played(core)(boards))["logits"] for core in (looped, column)]
     assert np.abs(answers[0] - answers[1]).max() > 1e-3
 
 
-@pytest.mark.parametrize("shape", nets.STUDY_SHAPES)
+@pytest.mark.parametrize("shape", SHAPES)
 def test_a_shape_gives_logits_and_where_asked_for_a_value(shape):
-    assert not heads.has_value(nets.build(shape))
-    outputs = arrays(heads.played(with_random_weights(nets.build(shape, value_head=True)))(played_boards(5)))
+    assert not heads.has_value(shapes.build(shape))
+    outputs = arrays(heads.played(with_random_weights(shapes.build(shape, value_head=True)))(played_boards(5)))
     assert outputs["logits"].shape == (5, 7)
     assert outputs["value"].shape == (5,)
     assert np.all(np.abs(outputs["value"]) < 1)
@@ -64,7 +70,7 @@ def test_a_shape_gives_logits_and_where_asked_for_a_value(shape):
 
 @pytest.mark.parametrize("shape", MIRRORED)
 def test_a_tied_shape_answers_a_mirrored_board_with_mirrored_logits(shape):
-    core = with_random_weights(nets.build(shape, value_head=True))
+    core = with_random_weights(shapes.build(shape, value_head=True))
     boards = played_boards(16)
     outputs, mirrored = (arrays(heads.served(core)(b)) for b in (boards, boards[:, :, ::-1]))
     # Sums in another order differ in the last bits, no more.
@@ -75,7 +81,7 @@ def test_a_tied_shape_answers_a_mirrored_board_with_mirrored_logits(shape):
 
 
 def test_the_flat_shape_is_tied_to_nothing():
-    core = with_random_weights(nets.build("flat"))
+    core = with_random_weights(shapes.build("flat"))
     boards = played_boards(16)
     outputs, mirrored = (arrays(heads.served(core)(b))["policy"] for b in (boards, boards[:, :, ::-1]))
     assert np.abs(mirrored[:, ::-1] - outputs).max() > 1e-3
@@ -83,13 +89,13 @@ def test_the_flat_shape_is_tied_to_nothing():
 
 @pytest.mark.parametrize("shape", ["column-shared", "transformer-columns"])
 def test_a_saved_shape_comes_back_and_calculates_in_bfloat16_with_the_same_weights(shape, tmp_path):
-    core = with_random_weights(nets.build(shape))
+    core = with_random_weights(shapes.build(shape))
     core.save(tmp_path / finding.BEST)
     boards = played_boards(4)
     expected = arrays(heads.played(core)(boards))["logits"]
     again = arrays(heads.played(saved.load_core(tmp_path / finding.BEST))(boards))["logits"]
     np.testing.assert_array_equal(again, expected)
-    coarse = nets.build(shape, precision="bfloat16")
+    coarse = shapes.build(shape, precision="bfloat16")
     coarse.set_weights(core.get_weights())
     legal = expected > -1e8
     found = arrays(heads.played(coarse)(boards))["logits"]
@@ -100,7 +106,7 @@ def test_the_planes_of_threats_are_what_one_stone_would_complete():
     """Against the rules: a stone on each empty cell, floating or not, and a look for four in a line."""
     boards = played_boards(40)
     planes = np.stack([boards == 1, boards == -1], axis=-1).astype(np.float32)
-    found = np.asarray(study_shapes.Threats()(planes))
+    found = np.asarray(shapes.Threats()(planes))
     current, mask = encoding.bitboards(boards)
     for board, threats, *sides in zip(boards, found, current, current ^ mask, strict=True):
         for side, own in enumerate(sides):
@@ -110,3 +116,19 @@ def test_the_planes_of_threats_are_what_one_stone_would_complete():
                     completes = not board[row, column] and bool(rules.has_four(int(own) | cell))
                     assert threats[row, column, side] == completes
     assert found.any(axis=(0, 1, 2)).all(), "both sides had threats"
+
+
+def test_the_steps_of_a_run_in_bfloat16_go_to_a_shape_of_the_same_weights():
+    core = with_random_weights(shapes.build("column-threats"))
+    trained = training.trained_form(core, Recipe(precision="bfloat16"), shapes.build)
+    assert trained.get_layer("stem").compute_dtype == "bfloat16"
+    assert same(trained.get_weights(), core.get_weights())
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_studys_own_command_takes_a_shape_that_train_does_not_list(shape, capsys):
+    flags = ["--arch", shape]
+    assert cli.parse(study_train.StudyTrainConfig, flags, train.PRESETS).arch == shape
+    with pytest.raises(SystemExit):
+        cli.parse(train.TrainConfig, flags, train.PRESETS)
+    assert f"invalid choice: '{shape}' (choose from" in capsys.readouterr().err

@@ -17,7 +17,7 @@ from distill.base import provenance
 from distill.base.errors import UserError
 from distill.learn import run_folder
 from distill.loop import files
-from distill.nets import finding
+from distill.nets import finding, saved
 
 
 @pytest.fixture
@@ -35,31 +35,42 @@ def test_a_name_is_looked_for_here_and_then_among_what_ships(here: Path) -> None
     assert reference is not None
     assert finding.find("mine") == Path("models/mine")
     assert finding.find("exported/") == Path("models/exported")
-    for name in ("column", "reference/column", "column/", "reference/column/"):
-        assert finding.find(name) == reference / "column"
+    for name in ("pillar", "reference/pillar", "pillar/", "reference/pillar/"):
+        assert finding.find(name) == reference / "pillar"
+    (here / "models" / "pillar").mkdir()
+    assert finding.find("pillar") == reference / "pillar"  # nothing is in the one here
+    (here / "models" / "pillar" / "best.keras").touch()
+    assert finding.find("pillar") == Path("models/pillar")
+    assert finding.find("reference/pillar") == reference / "pillar"
+
+
+def test_a_network_is_found_by_its_former_name(here: Path) -> None:
+    reference = provenance.shipped("models/reference")
+    assert reference is not None
+    for name in ("column", "reference/column"):
+        assert finding.find(name) == reference / "pillar"
     (here / "models" / "column").mkdir()
-    assert finding.find("column") == reference / "column"  # nothing is in the one here
     (here / "models" / "column" / "best.keras").touch()
     assert finding.find("column") == Path("models/column")
-    assert finding.find("reference/column") == reference / "column"
+    assert saved.load_core(reference / "column" / "best.keras").count_params() == 190_408  # for apps that know the path
 
 
 def test_a_path_goes_before_a_name(here: Path) -> None:
-    (here / "column").mkdir()
-    assert finding.find("column") == Path("column")
-    with pytest.raises(UserError, match=r"^column: no model in this folder$"):
-        finding.network_file("column")
+    (here / "pillar").mkdir()
+    assert finding.find("pillar") == Path("pillar")
+    with pytest.raises(UserError, match=r"^pillar: no model in this folder$"):
+        finding.network_file("pillar")
     assert finding.find(str(here / "models" / "mine")) == here / "models" / "mine"
 
 
 @pytest.mark.parametrize(
-    "word", ["nobody", "evaluation", "", ".hidden", "reference/mine", "../column", "x" * 5000, "a\0b"]
+    "word", ["nobody", "evaluation", "", ".hidden", "reference/mine", "../pillar", "x" * 5000, "a\0b"]
 )
 def test_a_name_that_nobody_has_is_refused_with_those_there_are(word: str, here: Path) -> None:
     assert finding.find(word) is None
     with pytest.raises(UserError) as caught:
         finding.network_file(word)
-    names = "exported, mine, reference/cnn, reference/column, reference/transformer"
+    names = "exported, mine, reference/cnn, reference/pillar, reference/transformer"
     assert str(caught.value).endswith(f"no such path, and no network of that name; networks by name are {names}")
     assert len(str(caught.value)) < 300
 

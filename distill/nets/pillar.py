@@ -20,11 +20,13 @@ Dimensions: B batch, H = 6, W = 7, F features of one orientation.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import keras
 from keras import layers, ops
 
+from distill import nets
 from distill.game.rules import COLUMNS, ROWS
 from distill.nets import heads
 
@@ -89,23 +91,41 @@ def swap_halves(x: Any, axis: int = -1) -> Any:
 def build(value_head: bool = False) -> keras.Model:
     """planes (B, 6, 7, 2) → logits (B, 7) and, where asked for, value (B,)."""
     planes = heads.planes_input()
-    x = MirrorConv(FEATURES, (3, 3), paired=False, name="stem")(planes)
-    x = layers.ReLU(name="stem_relu")(x)
-    for number in range(1, BLOCKS + 1):
-        name = f"block{number}"
-        y = layers.ReLU(name=f"{name}_relu1")(MirrorConv(FEATURES, (3, 3), name=f"{name}_conv1")(x))
-        y = MirrorConv(FEATURES, (3, 3), initializer="zeros", name=f"{name}_conv2")(y)
-        x = layers.ReLU(name=f"{name}_relu2")(layers.Add(name=f"{name}_add")([x, y]))
-    x = MirrorConv(FEATURES, (ROWS, 1), padding="valid", name="columns")(x)  # (B, 1, W, 2F)
-    x = layers.ReLU(name="columns_relu")(x)
-
+    x = trunk(planes)
     flatten = layers.Flatten(name="flatten")
     hidden = layers.Dense(HIDDEN, activation="relu", name="hidden")
-    read_out = layers.Dense(COLUMNS, name="read_out")
-    seen = hidden(flatten(x))
-    seen_mirrored = hidden(flatten(swap_halves(ops.flip(x, axis=2))))
-    logits = layers.Add(name="logits")([read_out(seen), ops.flip(read_out(seen_mirrored), axis=1)])
+    logits, seen = read_out(hidden, flatten(x), flatten(mirrored(x)))
+    return heads.network(nets.in_identity("pillar"), planes, logits, heads.value_head(seen) if value_head else None)
 
-    # The sum is the same for a board and its mirror image, as its value must be.
-    value = heads.value_head(layers.Add(name="value_seen")([seen, seen_mirrored])) if value_head else None
-    return heads.network("column", planes, logits, value)
+
+def trunk(planes: Any, features: int = FEATURES, blocks: int = BLOCKS, passes: int = 1) -> Any:
+    """planes (B, H, W, C) → one vector a column (B, 1, W, 2F); the blocks are gone through, in turn, so many times."""
+    x = layers.ReLU(name="stem_relu")(MirrorConv(features, (3, 3), paired=False, name="stem")(planes))
+    for block in [_block(features, f"block{number}") for number in range(1, blocks + 1)] * passes:
+        x = block(x)
+    x = MirrorConv(features, (ROWS, 1), padding="valid", name="columns")(x)
+    return layers.ReLU(name="columns_relu")(x)
+
+
+def _block(features: int, name: str) -> Callable[[Any], Any]:
+    first = MirrorConv(features, (3, 3), name=f"{name}_conv1")
+    second = MirrorConv(features, (3, 3), initializer="zeros", name=f"{name}_conv2")
+    relu1, relu2 = (layers.ReLU(name=f"{name}_relu{number}") for number in (1, 2))
+    add = layers.Add(name=f"{name}_add")
+    return lambda x: relu2(add([x, second(relu1(first(x)))]))
+
+
+def mirrored(x: Any) -> Any:
+    """The features (B, H', W, 2F) of the mirrored board."""
+    return swap_halves(ops.flip(x, axis=2))
+
+
+def read_out(hidden: Any, features: Any, mirrored: Any) -> tuple[Any, Any]:
+    """Logits (B, W) and what a value head reads, from the features of a board and of its mirror image.
+
+    What is read is a sum, the same for a board and its mirror image, as its value must be.
+    """
+    last = layers.Dense(COLUMNS, name="read_out")
+    seen, seen_mirrored = hidden(features), hidden(mirrored)
+    logits = layers.Add(name="logits")([last(seen), ops.flip(last(seen_mirrored), axis=1)])
+    return logits, layers.Add(name="value_seen")([seen, seen_mirrored])

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from distill.judge.plots import BOARD, FIRST, GRID, INK, new_figure, save_figure
-from distill.judge.study import SHOWN, Line, Result
 from distill.players.intervals import Estimate
+from experiments.study.results import SHOWN, Line, Result
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

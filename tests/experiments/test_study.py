@@ -5,7 +5,8 @@
 - data sets take over the shards of a longer or shorter run of the same settings and search only what is missing;
 - what is finished is not trained again, a run without games is left out, a failed one is named, a locked one skipped;
 - differences are paired by seed and board; grades are kept until the network or the boards change;
-- the page, the table and the pictures hold every finished run.
+- the page, the table and the pictures hold every finished run; no other page is overwritten, an older one is known;
+- its old name says the new one and hands on; in an installed package it is one line.
 """
 
 from __future__ import annotations
@@ -18,16 +19,22 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from distill import generate, study, train
-from distill.base import cli, folders
+from distill import generate, train
+from distill import study as old_name
+from distill.__main__ import main as distill_command
+from distill.base import cli, folders, provenance
 from distill.base.errors import Interrupted
-from distill.judge import grading, study_recipe
-from distill.judge import study as verdict
+from distill.judge import grading
 from distill.players import players
 from distill.tables import benchmark
+from experiments.study import __main__ as study
+from experiments.study import page as pages
+from experiments.study import plan as plans
+from experiments.study import results as verdict
+from experiments.study import train as study_train
 from tests.helpers import make_games, write_games
 
-SHIPPED = Path(__file__).parents[2] / "pipelines" / "study.toml"
+SHIPPED = Path(study.__file__).with_name("study.toml")
 SMOKE = SHIPPED.with_stem("study-smoke")
 
 SMALL = """
@@ -74,8 +81,8 @@ def here(tmp_path, monkeypatch):
     write_games(Path("few"), make_games(4, seed=1), identity={"settings": {"few": True}})
     calls: list[list[str]] = []
 
-    def command(stage, flags, *_):
-        calls.append([stage, *flags])
+    def command(module, flags, *_):
+        calls.append([module, *flags])
         out = Path(flags[flags.index("--out") + 1])
         out.mkdir(parents=True, exist_ok=True)
         (out / "best.keras").write_text(shlex.join(flags))
@@ -101,31 +108,31 @@ def run(*flags: str) -> int:
 
 @pytest.mark.parametrize(("path", "batch_size"), [(SHIPPED, 256), (SMOKE, 32)])
 def test_a_shipped_recipe_asks_for_flags_that_exist(path, batch_size):
-    recipe = study_recipe.read(path)
-    for data in recipe.data.values():
+    plan = plans.read(path)
+    for data in plan.data.values():
         if data.generate is not None:
             words = [*shlex.split(data.generate), "--games", str(data.games)]
             assert cli.parse(generate.GenerateConfig, words, generate.PRESETS).games == data.games
-    for tier in recipe.tier.values():
-        for each in recipe.runs.values():
+    for tier in plan.tier.values():
+        for each in plan.runs.values():
             words = ["--seed", "0", *shlex.split(tier.train), *shlex.split(each.train)]
-            assert cli.parse(train.TrainConfig, words, train.PRESETS).batch_size == batch_size
+            assert cli.parse(study_train.StudyTrainConfig, words, train.PRESETS).batch_size == batch_size
 
 
 def test_every_run_of_the_shipped_recipe_differs_from_what_it_is_compared_with_by_its_data_or_its_flags():
-    recipe = study_recipe.read(SHIPPED)
-    assert [name for name, each in recipe.runs.items() if not each.against] == ["baseline"]
-    for name, each in recipe.runs.items():
+    plan = plans.read(SHIPPED)
+    assert [name for name, each in plan.runs.items() if not each.against] == ["baseline"]
+    for name, each in plan.runs.items():
         if each.against:
-            other = recipe.runs[each.against]
+            other = plan.runs[each.against]
             assert (each.data != other.data) + (each.train != other.train) == 1, name
 
 
 def test_cheap_labels_cost_as_many_simulations_as_the_run_they_are_compared_with():
-    recipe = study_recipe.read(SHIPPED)
+    plan = plans.read(SHIPPED)
 
     def simulations(name: str) -> int:
-        data = recipe.data[recipe.runs[name].data]
+        data = plan.data[plan.runs[name].data]
         settings = cli.parse(generate.GenerateConfig, shlex.split(data.generate or ""))
         return data.games * settings.simulations * settings.votes
 
@@ -159,9 +166,9 @@ def test_a_wrong_step_run_or_tier_is_named(here, capsys, flags, code):
 def test_a_whole_study_leaves_page_table_and_pictures_and_is_not_repeated(here, capsys):
     calls, made = here
     assert run() == 0
-    assert [call[0] for call in calls] == ["train"] * 6
+    assert [call[0] for call in calls] == ["experiments.study.train"] * 6
     assert calls[5] == shlex.split(
-        "train --seed 1 --steps 20 --target vote --data games --out models/study/tier1/vote-seed1"
+        "experiments.study.train --seed 1 --steps 20 --target vote --data games --out models/study/tier1/vote-seed1"
     )
     said = capsys.readouterr()
     assert "lost left out: absent holds no finished games" in said.err
@@ -209,7 +216,7 @@ def test_a_run_with_other_flags_than_it_was_finished_with_goes_to_train_which_kn
 def test_a_failed_run_is_named_and_the_others_go_on(here, monkeypatch, capsys):
     command = study._command
     monkeypatch.setattr(
-        study, "_command", lambda stage, flags, *fds: 1 if "vote" in flags else command(stage, flags, *fds)
+        study, "_command", lambda module, flags, *fds: 1 if "vote" in flags else command(module, flags, *fds)
     )
     assert run() == 1
     assert "failed, as said above: vote (seed 0), vote (seed 1)" in capsys.readouterr().err
@@ -254,7 +261,7 @@ def test_an_interrupted_command_is_interrupted_too(monkeypatch):
 
     monkeypatch.setattr(study.subprocess, "Popen", Child)
     with pytest.raises(Interrupted):
-        study._command("train", [])
+        study._command("distill.train", [])
     assert sent == ["terminate"]
 
 
@@ -268,3 +275,34 @@ def test_a_difference_is_the_mean_over_boards_of_what_both_did_there():
     assert found["class"].mean == 0
     both_seeds = verdict.mean([one, verdict.Grades(exact=wrong, keeps=wrong)])
     assert verdict.shares(boards, both_seeds)["exact"].mean == 0.5
+
+
+def test_no_other_page_is_overwritten_and_an_older_one_is_known(tmp_path, capsys):
+    page = tmp_path / "notes.md"
+    page.write_text("# My notes\n")
+    assert study.main(["--do", "report", "--page", str(page), "--out", str(tmp_path / "runs")]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "notes.md: is no page of a study" in line
+    assert page.read_text() == "# My notes\n"
+    older = tmp_path / "older.md"
+    older.write_text("`python -m distill.study --tier 1` made this page.\n")
+    pages.require(older)
+    pages.require(SHIPPED.parents[2] / "docs" / "study.md")
+
+
+@pytest.mark.parametrize("command", [old_name.main, lambda words: distill_command(["study", *words])])
+def test_the_old_name_says_the_new_one_and_hands_on(here, capsys, monkeypatch, command):
+    calls, _ = here
+    assert command(["--recipe", "study.toml", "--do", "train", "--runs", "few"]) == 0
+    assert len(calls) == 2
+    assert "now python -m experiments.study" in capsys.readouterr().err.splitlines()[0]
+    monkeypatch.chdir(SHIPPED.parents[2])
+    assert command(["--recipe", "pipelines/study-smoke.toml", "--tier", "9"]) == 1
+    assert "no tier 9" in capsys.readouterr().err, "asked for where recipes were, it is read where they are"
+
+
+def test_the_old_name_is_one_line_where_there_is_no_checkout(capsys, monkeypatch):
+    monkeypatch.setattr(provenance, "checkout", lambda: None)
+    assert old_name.main([]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "in a checkout: python -m experiments.study" in line

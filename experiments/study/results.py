@@ -46,7 +46,7 @@ class Result:
     """One run of the study.
 
     Attributes:
-      name, change, confounded: from the recipe: what is changed, and what changes with it against our will.
+      name, change, confounded: from the plan: what is changed, and what changes with it against our will.
       against: the run it is compared with; None for the baseline.
       facts: numbers by name that training left, of the first seed.
       shares: metric → share on the main set.

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from distill.base.errors import UserError
 from distill.base.files import write_atomically
-from distill.judge import study, study_plots
-from distill.judge.study import Line, Result
-from distill.judge.study_recipe import Recipe, Run
+from experiments.study import plots
+from experiments.study.plan import Plan, Run
+from experiments.study.results import Line, Result, csv, markdown, seeds
 
-MADE_BY = "python -m distill.study"
-"""Stands in every page."""
+MADE_BY, FORMERLY = "python -m experiments.study", "python -m distill.study"
+"""One of them stands in every page."""
 
 LEGEND = """\
 In percent, and differences in points, with half the width of the 95 % interval; * where it leaves out 0, which one
@@ -23,13 +23,14 @@ mean of exactly best over the sets that are picked for what stands on them."""
 
 def require(page: Path) -> None:
     """Raise UserError where there is a file already that is no page of a study: it would be replaced."""
-    if page.is_file() and MADE_BY not in page.read_text(encoding="utf-8", errors="replace"):
+    if not page.is_file():
+        return
+    text = page.read_text(encoding="utf-8", errors="replace")
+    if MADE_BY not in text and FORMERLY not in text:
         raise UserError(f"{page}: is no page of a study and would be replaced; name another --page")
 
 
-def write(
-    page: Path, recipe: Recipe, tier: str, graded_on: str, results: Sequence[Result], lines: Sequence[Line]
-) -> None:
+def write(page: Path, plan: Plan, tier: str, graded_on: str, results: Sequence[Result], lines: Sequence[Line]) -> None:
     """Write the page of one tier, its table (CSV) and those pictures for which there are runs enough.
 
     Args:
@@ -38,8 +39,8 @@ def write(
       lines: the players that the runs are measured by.
     """
     by_name = {result.name: result for result in results}
-    curve = [by_name[name] for name in recipe.learning_curve if name in by_name]
-    targets = [by_name[name] for name in recipe.targets if name in by_name]
+    curve = [by_name[name] for name in plan.learning_curve if name in by_name]
+    targets = [by_name[name] for name in plan.targets if name in by_name]
     pictures: list[str] = []
 
     def picture(title: str, worth_it: bool, draw: Callable[[Path], None]) -> None:
@@ -49,23 +50,23 @@ def write(
             pictures.append(f"![{title}]({file.name})")
 
     compared = any(result.gaps for result in results)
-    picture("differences", compared, lambda file: study_plots.differences(file, results))
-    picture("learning curve", len(curve) > 1, lambda file: study_plots.learning_curve(file, curve, lines))
+    picture("differences", compared, lambda file: plots.differences(file, results))
+    picture("learning curve", len(curve) > 1, lambda file: plots.learning_curve(file, curve, lines))
     learned = "What the policy learns; the baseline: visit shares"
-    picture("targets", len(targets) > 1, lambda file: study_plots.bars(file, learned, targets))
+    picture("targets", len(targets) > 1, lambda file: plots.bars(file, learned, targets))
 
     sections = [
-        f"# {recipe.title}",
-        recipe.about.strip(),
-        f"Every run: `train {recipe.tier[tier].train}`. Graded on {graded_on}. {LEGEND}",
-        study.markdown(results, lines),
-        study.seeds(results),
+        f"# {plan.title}",
+        plan.about.strip(),
+        f"Every run: `train {plan.tier[tier].train}`. Graded on {graded_on}. {LEGEND}",
+        markdown(results, lines),
+        seeds(results),
         *pictures,
         "## What each run changes",
-        "\n".join(_changed(name, settings, name in by_name) for name, settings in recipe.runs.items()),
+        "\n".join(_changed(name, settings, name in by_name) for name, settings in plan.runs.items()),
         f"All figures: [`{page.stem}.csv`]({page.stem}.csv). `{MADE_BY} --tier {tier}` made this page.",
     ]
-    write_atomically(page.with_suffix(".csv"), study.csv(results).encode())
+    write_atomically(page.with_suffix(".csv"), csv(results).encode())
     write_atomically(page, ("\n\n".join(filter(None, sections)) + "\n").encode())
 
 

@@ -1,4 +1,4 @@
-"""What a study compares: data sets, runs and tiers, as a TOML file names them (`pipelines/study.toml`)."""
+"""What a study compares: data sets, runs and tiers, as a TOML file names them (`study.toml`)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Tier:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recipe:
+class Plan:
     """A study: data sets, runs and tiers by name; players to measure them by; runs drawn as curve and as bars."""
 
     title: str
@@ -58,24 +58,24 @@ class Recipe:
     targets: tuple[str, ...] = ()
 
 
-def read(path: Path) -> Recipe:
-    """The recipe in a file. Raises UserError naming the file and what is wrong."""
+def read(path: Path) -> Plan:
+    """The plan in a file. Raises UserError naming the file and what is wrong."""
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
         for part, kind in (("data", DataSet), ("runs", Run), ("tier", Tier)):
             content[part] = {name: kind(**_tuples(fields)) for name, fields in content[part].items()}
-        recipe = Recipe(**_tuples(content))
+        plan = Plan(**_tuples(content))
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise UserError(f"{path}: not a recipe ({type(error).__name__}: {error})") from None
-    known = set(recipe.runs)
-    asked = {*recipe.learning_curve, *recipe.targets, *(run.against for run in recipe.runs.values() if run.against)}
-    asked |= {name for tier in recipe.tier.values() for name in tier.runs}
+    known = set(plan.runs)
+    asked = {*plan.learning_curve, *plan.targets, *(run.against for run in plan.runs.values() if run.against)}
+    asked |= {name for tier in plan.tier.values() for name in tier.runs}
     if unknown := sorted(asked - known):
-        raise UserError(f"{path}: no run {', '.join(unknown)}; there are {', '.join(recipe.runs)}")
-    of_runs = {run.data for run in recipe.runs.values()} | {data.shards_of for data in recipe.data.values()} - {""}
-    if unknown := sorted(of_runs - set(recipe.data)):
-        raise UserError(f"{path}: no data {', '.join(unknown)}; there are {', '.join(recipe.data)}")
-    return recipe
+        raise UserError(f"{path}: no run {', '.join(unknown)}; there are {', '.join(plan.runs)}")
+    of_runs = {run.data for run in plan.runs.values()} | {data.shards_of for data in plan.data.values()} - {""}
+    if unknown := sorted(of_runs - set(plan.data)):
+        raise UserError(f"{path}: no data {', '.join(unknown)}; there are {', '.join(plan.data)}")
+    return plan
 
 
 def _tuples(fields: Mapping[str, Any]) -> dict[str, Any]:

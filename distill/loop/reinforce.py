@@ -1,0 +1,244 @@
+"""REINFORCE, the run: games of the learner against a checkpoint of itself, steps, the gate, measurements.
+
+What one step of the gradient is stands in `learn/policy_gradient.py`; all else that a run does is here. Everything
+drawn is a function of the run's seed, what it is for, and the number of the step; so a run that goes on from its
+folder's checkpoint plays the games it would have played.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from distill import nets
+from distill.base import cli, folders
+from distill.base.errors import UserError
+from distill.base.files import file_hash
+from distill.base.progress import Progress
+from distill.game.rules import CELLS
+from distill.learn import run_folder
+from distill.loop.settings import ReinforceConfig
+from distill.nets import finding
+from distill.players import players as roster
+from distill.players.gate import judged
+from distill.players.intervals import share
+from distill.players.match import Games, Pairing, play_games
+
+if TYPE_CHECKING:
+    import keras
+
+    from distill.learn.policy_gradient import Learner
+
+Mode = Literal["sample", "policy"]
+"""Whether a network draws its move by its policy or plays the likeliest column."""
+
+RIVALS = ("punisher", "random")
+LEARNER, CHECKPOINT = 0, 1
+"""Places of the two in a list of players."""
+
+TRAINING_GAMES, CURVE_GAMES, FINAL_GAMES = range(3)
+"""What games are for: one of the numbers their random draws are a function of."""
+
+PANELS = {
+    "games won": ["punisher_won", "random_won"],
+    "score against the checkpoint": ["score"],
+    "entropy of the policy, nats": ["entropy"],
+}
+"""What the curves show, by title."""
+
+
+@dataclass(kw_only=True)
+class State:
+    """Where a run is: with the variables of both networks and the optimizer, all that the next step depends on."""
+
+    step: int = 0
+    replaced: int = 0
+    window: list[float] = field(default_factory=list)
+    """The learner's points in each game since the gate last decided: 1, ½, 0."""
+    curve: list[dict[str, float]] = field(default_factory=list)
+    seconds: float = 0.0
+
+
+def network(config: ReinforceConfig) -> keras.Model:
+    """The network to begin with. Raises UserError for one without the value head that the baseline needs."""
+    nets.start_backend()
+    from distill.learn import training
+    from distill.nets import heads, saved
+
+    training.make_repeatable(config.seed)
+    if config.init is None:
+        return nets.build(config.arch or "mk4", value_head=config.baseline == "value")
+    core = saved.load_core(finding.network_file(config.init))
+    if config.baseline == "value" and not heads.has_value(core):
+        raise UserError(f"{config.init}: no value head, which --baseline value needs; take mean or none")
+    return core
+
+
+def claim(out: Path, config: ReinforceConfig, core: keras.Model) -> run_folder.Claim:
+    """The run's claim to its folder."""
+    from distill.learn import checkpoint, history
+
+    settings = cli.as_json(dataclasses.replace(config, restart=False))
+    identity = {name: value for name, value in settings.items() if name not in ("out", "init", "restart")}
+    identity["arch"] = core.name
+    identity["init"] = file_hash(finding.network_file(config.init)) if config.init else None
+    return run_folder.Claim(
+        out=out,
+        kind=folders.REINFORCE,
+        own=(run_folder.METRICS, checkpoint.FILE, finding.BEST, *history.FILES),
+        settings=settings,
+        identity=identity,
+        restart=config.restart,
+    )
+
+
+def train(core: keras.Model, config: ReinforceConfig, out: Path) -> State:
+    """Play and learn until all steps are done, going on from the folder's checkpoint where there is one.
+
+    Raises UserError where the loss or the policy stops being a number.
+    """
+    from distill.learn import checkpoint, policy_gradient
+    from distill.nets import saved
+
+    model = policy_gradient.learner(core, config.baseline, config.value_weight)
+    state = State()
+    if found := checkpoint.load(out):
+        checkpoint.restore(model, found[0])
+        state = State(**found[1])
+    predict = saved.predict_with(core)  # it sees later changes of the weights
+    players = [_player("learner", predict), _player("checkpoint", saved.predict_with(model.opponent))]
+    if not state.curve:
+        _measure(predict, config, state, {})
+    total = config.steps * config.games
+    with Progress(total, "games", done=state.step * config.games) as progress:
+        while state.step < config.steps:
+            began = time.monotonic()
+            latest: list[dict[str, float]] = []
+            try:
+                for _ in range(min(config.measure_every, config.steps - state.step)):
+                    latest.append(_step(model, players, config, state))
+                    progress.advance(config.games, _note(state))
+                state.seconds += time.monotonic() - began
+                means = {name: float(np.mean([row[name] for row in latest])) for name in latest[0]}
+                _measure(predict, config, state, means)
+            except UserError as error:
+                hint = "begin anew with --restart and a smaller --lr"
+                raise UserError(f"after {state.step} steps: {error}; {hint}") from None
+            _save(out, model, state)
+    return state
+
+
+def _step(model: Learner, players: Sequence[roster.Player], config: ReinforceConfig, state: State) -> dict[str, float]:
+    """One batch of games, one step of the gradient, and a new checkpoint if the gate says so."""
+    from distill.learn import policy_gradient
+
+    done = state.step / config.steps
+    rate = policy_gradient.stepwise(config.lr, done)
+    entropy_weight = policy_gradient.linear(*config.entropy, done)
+    pairings = both_sides(config.games)
+    games = play_games(players, pairings, _seed(config, TRAINING_GAMES, state.step))
+    own = moves_of(LEARNER, games, pairings)
+    returns = games.returns[own] * config.discount ** plies_left(games)[own]
+    target = policy_gradient.targets(games.moves[own], returns, config.baseline, entropy_weight)
+    measured = policy_gradient.step(model, games.states[own], target, rate)
+    state.step += 1
+    scored = points(games, pairings).tolist()
+    state.window, passed = judged(
+        state.window, scored, games=config.gate_games, gate=config.gate, rule=config.gate_rule
+    )
+    if passed:
+        model.replace_opponent()
+        state.replaced += 1
+    plies = len(games.moves) / config.games
+    return measured | {"score": float(np.mean(scored)), "plies": plies}
+
+
+def _player(name: str, predict: roster.Predict, mode: Mode = "sample") -> roster.NetworkPlayer:
+    return roster.NetworkPlayer(name=name, predict=predict, mode=mode)
+
+
+def both_sides(games: int) -> list[Pairing]:
+    """Games from the empty board, the learner with the first stone in every other one."""
+    seats = ((LEARNER, CHECKPOINT), (CHECKPOINT, LEARNER))
+    return [Pairing(first=first, second=second) for first, second in seats] * (games // 2)
+
+
+def moves_of(player: int, games: Games, pairings: Sequence[Pairing]) -> NDArray[np.bool_]:
+    """bool (N,), which of the games' states this player was to move in."""
+    began = np.array([pairing.first == player for pairing in pairings])[games.game]
+    first_to_move = np.count_nonzero(games.states.reshape(-1, CELLS), axis=1) % 2 == 0
+    mine: NDArray[np.bool_] = began == first_to_move
+    return mine
+
+
+def plies_left(games: Games) -> NDArray[np.int64]:
+    """int64 (N,), how many plies followed the move in each of the games' states: 0 for the last one."""
+    lengths = np.array([len(line) for line in games.lines])
+    left: NDArray[np.int64] = lengths[games.game] - 1 - np.count_nonzero(games.states.reshape(-1, CELLS), axis=1)
+    return left
+
+
+def results(games: Games, pairings: Sequence[Pairing]) -> NDArray[np.float32]:
+    """float32 (G,), each game's result for the learner: +1, 0, −1."""
+    sides = np.array([1 if pairing.first == LEARNER else -1 for pairing in pairings], np.float32)
+    return sides * games.results
+
+
+def points(games: Games, pairings: Sequence[Pairing]) -> NDArray[np.floating[Any]]:
+    """(G,), the learner's points: 1, ½, 0."""
+    return (results(games, pairings) + 1) / 2
+
+
+def _measure(predict: roster.Predict, config: ReinforceConfig, state: State, latest: dict[str, float]) -> None:
+    """Add a row to the curve: the means of the latest steps, and how the learner does against its rivals."""
+    row: dict[str, float] = {"step": state.step, "games": state.step * config.games, "seconds": round(state.seconds, 1)}
+    row |= {name: round(value, 5) for name, value in latest.items()} | {"checkpoints": state.replaced}
+    for rival in RIVALS:
+        found = against(predict, rival, config.measure_games, _seed(config, CURVE_GAMES, state.step))
+        row |= {f"{rival}_won": float((found > 0).mean()), f"{rival}_drawn": float((found == 0).mean())}
+    state.curve.append(row)
+
+
+def against(predict: roster.Predict, rival: str, games: int, seed: int, mode: Mode = "sample") -> NDArray[np.float32]:
+    """float32 (games,), the network's results against a rival from the empty board, half of them from either side."""
+    pairings = both_sides(games)
+    return results(play_games([_player("learner", predict, mode), roster.make(rival)], pairings, seed), pairings)
+
+
+def final_measurement(predict: roster.Predict, config: ReinforceConfig) -> dict[str, Any]:
+    """By rival, how many of `final_games` games the network wins, with 95 % intervals, drawing and greedy."""
+    modes: dict[str, Mode] = {"": "sample", "_greedy": "policy"}
+    report: dict[str, Any] = {}
+    for number, rival in enumerate(RIVALS):
+        for suffix, mode in modes.items():
+            found = against(predict, rival, config.final_games, _seed(config, FINAL_GAMES, number), mode)
+            won = dataclasses.asdict(share(found > 0, trials=1))
+            report[f"{rival}{suffix}"] = {"games": len(found), "won": won, "drawn": float((found == 0).mean())}
+    return report
+
+
+def _seed(config: ReinforceConfig, purpose: int, number: int) -> int:
+    return int(roster.seeds_for(config.seed, purpose, number)[0])
+
+
+def _note(state: State) -> str:
+    last = state.curve[-1]
+    score = f"{np.mean(state.window):.1%}" if state.window else "new"
+    return (
+        f"checkpoint {state.replaced}: {score} · punisher {last['punisher_won']:.1%} · random {last['random_won']:.1%}"
+    )
+
+
+def _save(out: Path, model: Learner, state: State) -> None:
+    from distill.learn import checkpoint, history, training
+
+    training.save_network(model.core, out / finding.BEST)
+    history.write(out, state.curve, PANELS, over="games")
+    checkpoint.save(out, model, dataclasses.asdict(state))  # last: with it these steps count as done

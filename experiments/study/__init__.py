@@ -1,0 +1,10 @@
+"""The study: what matters when a search is distilled, one change at a time."""
+
+from typing import Literal, get_args
+
+Shape = Literal[
+    "column-pooled", "column-shared", "column-threats", "column-looped", "column-deep", "column-wide",
+    "flat", "transformer-columns",
+]  # fmt: skip
+"""Networks that only the study trains: `shapes.py`, which this does not load, for it starts Keras."""
+SHAPES: tuple[Shape, ...] = get_args(Shape)

@@ -1,0 +1,287 @@
+"""Find out what matters: many short runs that each change one thing, graded on the same boards.
+
+    python -m experiments.study                          # data, runs and report of study.toml beside this
+    python -m experiments.study --do data                # the games alone
+    python -m experiments.study --do train --runs vote   # one run
+    python -m experiments.study --do report              # grades what is finished, writes table, pictures and page
+
+In: a recipe (TOML: data sets as flags of `generate`, runs as flags of `train`, whose `--arch` may be a shape of the
+study). Out: games in `--data`, a folder a run in `--out`, and beside `--page` the table and the pictures. What is
+finished is kept, what was interrupted goes on; a run without its games is left out with a line that says so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shlex
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from distill import nets
+from distill.base import cli, folders
+from distill.base.errors import UserError
+from distill.base.files import file_hash, write_atomically
+from distill.base.progress import cores, say
+from distill.judge import grading
+from distill.learn.run_folder import METRICS
+from distill.nets.finding import BEST
+from distill.players import players
+from distill.rows import games
+from distill.rows.schema import MANIFEST
+from distill.tables import benchmark
+from experiments.study import page as pages
+from experiments.study import plan as plans
+from experiments.study import results as graded
+from experiments.study.plan import Plan, Tier
+
+Step = Literal["data", "train", "report"]
+STEPS: tuple[Step, ...] = get_args(Step)
+HERE = Path(__file__).parent
+RECORD = "study.json"
+"""What this command notes of a finished run, in the run's folder."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyConfig:
+    """Train many runs that each change one thing, and compare them."""
+
+    recipe: Path = cli.setting(HERE / "study.toml", "what is compared with what")
+    do: tuple[str, ...] = cli.setting(STEPS, "steps to take: data, train, report")
+    runs: tuple[str, ...] = cli.setting((), "runs of the recipe, by name; none: all of the tier")
+    tier: int = cli.setting(1, "tier of the recipe: how long its runs are, and with how many seeds")
+    half: Literal["dev", "test"] = cli.setting("dev", "half of the benchmark: dev for choices, test for headlines")
+    boards: int | None = cli.setting(None, "boards of each set at most; none takes all")
+    data: Path = cli.setting(Path("data/study"), "folder of the games that the recipe asks for")
+    out: Path = cli.setting(Path("models/study"), "folder of the runs")
+    page: Path = cli.setting(Path("docs/study.md"), "the page; table and pictures lie beside it")
+    workers: int = cli.setting(cores(), "processes for the searches that runs are measured by")
+
+    def __post_init__(self) -> None:
+        unknown = [step for step in self.do if step not in STEPS]
+        cli.check(not unknown and len(self.do) > 0, "do", " ".join(self.do), f"some of {', '.join(STEPS)}")
+        cli.check(self.boards is None or self.boards >= 1, "boards", self.boards, "at least 1")
+        cli.check(self.workers >= 1, "workers", self.workers, "at least 1")
+
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "smoke": {
+        "recipe": HERE / "study-smoke.toml",
+        "boards": 20,
+        "data": cli.SMOKE_DATA / "study",
+        "out": cli.SMOKE_MODELS / "study",
+        "page": cli.SMOKE_MODELS / "study" / "study.md",
+    },
+}
+
+
+# The steps ------------------------------------------------------------------------------------------------------------
+
+
+def run(config: StudyConfig) -> str:
+    """Take the steps asked for; returns the line that says where the result is."""
+    plan = plans.read(config.recipe)
+    tier = plan.tier.get(str(config.tier))
+    if tier is None:
+        raise UserError(f"{config.recipe}: no tier {config.tier}; there are {', '.join(plan.tier)}")
+    if unknown := [name for name in config.runs if name not in plan.runs]:
+        raise UserError(f"{config.recipe}: no run {', '.join(unknown)}; there are {', '.join(plan.runs)}")
+    names = config.runs or tier.runs or tuple(plan.runs)
+    page = config.page if config.tier == 1 else config.page.with_stem(f"{config.page.stem}-tier{config.tier}")
+    if "report" in config.do:
+        pages.require(page)
+    ended: dict[str, Ending] = {}
+    if "data" in config.do:
+        _make_data(config, plan, {plan.runs[name].data for name in names})
+    if "train" in config.do:
+        for name in names:
+            for seed in tier.seeds:
+                ended[f"{name} (seed {seed})"] = _train(config, plan, tier, name, seed)
+    last = (
+        _report(config, plan, tier, page)
+        if "report" in config.do
+        else f"{' and '.join(config.do)} of {config.recipe} done"
+    )
+    if failed := [name for name, ending in ended.items() if ending == "failed"]:
+        raise UserError(f"{last}; failed, as said above: {', '.join(failed)}")
+    left_out = [name for name, ending in ended.items() if ending == "left out"]
+    return last + (f"; left out: {', '.join(left_out)}" if left_out else "")
+
+
+def _folder(config: StudyConfig, plan: Plan, data: str) -> Path:
+    return Path(plan.data[data].folder) if plan.data[data].folder else config.data / data
+
+
+def _make_data(config: StudyConfig, plan: Plan, wanted: set[str]) -> None:
+    wanted = wanted | {plan.data[name].shards_of for name in wanted} - {""}
+    for name, data in plan.data.items():  # in their order in the plan: shards are taken over from earlier ones
+        folder = _folder(config, plan, name)
+        if name not in wanted or data.generate is None:
+            continue
+        if data.shards_of:
+            _take_over_shards(_folder(config, plan, data.shards_of), folder, data.games)
+        flags = [*shlex.split(data.generate), "--games", str(data.games), "--out", str(folder)]
+        if _command("distill.generate", flags):
+            raise UserError(f"the games of {name} were not made, as said above")
+
+
+def _take_over_shards(source: Path, folder: Path, count: int) -> None:
+    """Copy the shards of finished games that a run of `count` games has too, byte for byte; `generate` checks them."""
+    if not (source / MANIFEST).is_file():
+        return
+    for shard in games.open_run(source).shards:
+        if shard.first_game + shard.games <= count and not (folder / shard.name).exists():
+            write_atomically(folder / shard.name, shard.path.read_bytes())
+
+
+Ending = Literal["done", "left out", "failed"]
+
+
+def _train(config: StudyConfig, plan: Plan, tier: Tier, name: str, seed: int) -> Ending:
+    """Train a run to its end, or go on with it; left out where its games are missing or another process is at it."""
+    settings, out = plan.runs[name], _run_folder(config, name, seed)
+    folder = _folder(config, plan, settings.data)
+    if not (folder / MANIFEST).is_file():
+        say(f"{name} left out: {folder} holds no finished games")
+        return "left out"
+    flags = ["--seed", str(seed), *shlex.split(tier.train), *shlex.split(settings.train)]
+    flags += ["--data", str(folder), "--out", str(out)]
+    if (out / METRICS).is_file() and _json(out / RECORD).get("train") == flags:
+        return "done"
+    try:
+        with folders.locked(out):  # the trainer takes it in a moment, and holds it where only this process is killed
+            pass
+    except UserError:
+        say(f"{name} left out: another process trains in {out}")
+        return "left out"
+    if _command("experiments.study.train", flags):
+        return "failed"
+    games_of_run = games.open_run(folder)
+    record = {"train": flags, "games": games_of_run.games, "rows": games_of_run.rows}
+    write_atomically(out / RECORD, (json.dumps(record, indent=1) + "\n").encode())
+    return "done"
+
+
+def _run_folder(config: StudyConfig, name: str, seed: int) -> Path:
+    return config.out / f"tier{config.tier}" / f"{name}-seed{seed}"
+
+
+def _command(module: str, flags: Sequence[str]) -> int:
+    """Run another command to its end and return its exit code; interrupted, so is it."""
+    say(f"$ {shlex.join(['python', '-m', module, *flags])}")
+    # A session of its own: Ctrl-C reaches this process alone, which hands it on below, once.
+    child = subprocess.Popen([sys.executable, "-m", module, *flags], start_new_session=True)
+    try:
+        return child.wait()
+    except BaseException:
+        child.terminate()
+        child.wait()
+        raise
+
+
+def _json(path: Path) -> dict[str, Any]:
+    """A JSON object; empty where there is none."""
+    try:
+        stored = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return stored if isinstance(stored, dict) else {}
+
+
+# The report -----------------------------------------------------------------------------------------------------------
+
+
+def _report(config: StudyConfig, plan: Plan, tier: Tier, page: Path) -> str:
+    boards = benchmark.read(half=config.half)
+    if config.boards:
+        boards = grading.sample(boards, config.boards, 0)
+    names = tier.runs or tuple(plan.runs)
+    finished = {
+        name: seeds
+        for name in names
+        if (seeds := [s for s in tier.seeds if (_run_folder(config, name, s) / METRICS).is_file()])
+    }
+    if not finished:
+        raise UserError(f"{config.out}: no finished run of tier {config.tier} to report on")
+    grades: dict[str, dict[int, graded.Grades]] = {}
+    for name, seeds in finished.items():
+        say(f"grading {name}")
+        grades[name] = {seed: _grades_of_run(config, boards, _run_folder(config, name, seed)) for seed in seeds}
+    results = [_result(config, plan, boards, name, grades) for name in finished]
+    lines = [_line(config, boards, word) for word in plan.players]
+    main = boards.sets[0]
+    graded_on = f"{int((boards.set == main).sum()):,} boards of the set {main}, {config.half} half, mirrored as well"
+    pages.write(page, plan, str(config.tier), graded_on, results, lines)
+    print(f"{graded.markdown(results, lines)}\n")
+    best = max(results, key=lambda result: result.shares["exact"].mean)
+    exact = 100 * best.shares["exact"].mean
+    return f"{page}: {len(results)} of {len(names)} runs, {best.name} is best with {exact:.1f} % exact on {main}"
+
+
+def _grades_of_run(config: StudyConfig, boards: benchmark.GradedBoards, folder: Path) -> graded.Grades:
+    key = f"{file_hash(folder / BEST)} {_digest(boards)}"
+    return graded.grade(lambda: _network(folder), boards, 0, folder / "grades.npz", key)
+
+
+def _network(folder: Path) -> players.Player:
+    """The network of a run, which may be one of the study's shapes."""
+    nets.start_backend()
+    from experiments.study import shapes  # noqa: F401  their layers register themselves for loading
+
+    return players.make(str(folder))
+
+
+def _line(config: StudyConfig, boards: benchmark.GradedBoards, word: str) -> graded.Line:
+    file = config.out / "players" / f"{word.replace(':', '-')}.npz"
+    grades = graded.grade(lambda: players.make(word, config.workers), boards, 0, file, f"{word} {_digest(boards)}")
+    return graded.Line(name=word, shares=graded.shares(boards, grades))
+
+
+def _digest(boards: benchmark.GradedBoards) -> str:
+    return hashlib.sha256(
+        b"".join(boards.__dict__[name].tobytes() for name in ("current", "mask", "scores"))
+    ).hexdigest()
+
+
+def _result(
+    config: StudyConfig,
+    plan: Plan,
+    boards: benchmark.GradedBoards,
+    name: str,
+    grades: Mapping[str, Mapping[int, graded.Grades]],
+) -> graded.Result:
+    settings, own = plan.runs[name], grades[name]
+    other = grades.get(settings.against, {})
+    common = sorted(set(own) & set(other))
+    folder = _run_folder(config, name, min(own))
+    trained, record = _json(folder / METRICS), _json(folder / RECORD)
+    facts = {key: record.get(key) for key in ("games", "rows")}
+    facts |= {key: trained.get(key) for key in ("parameters", "training_boards", "epochs", "best_epoch", "steps")}
+    facts |= {"agreement_all": trained.get("agreement_all")}
+    mean = graded.mean(list(own.values()))
+    return graded.Result(
+        name=name,
+        change=settings.change,
+        confounded=settings.confounded,
+        against=settings.against or None,
+        facts=facts,
+        shares=graded.shares(boards, mean),
+        gaps=graded.gaps(boards, graded.mean([own[s] for s in common]), graded.mean([other[s] for s in common]))
+        if common
+        else {},
+        by_seed=tuple(graded.shares(boards, each)["exact"].mean for each in own.values()),
+        tactics=graded.tactics(boards, mean),
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; the return value is the exit code."""
+    return cli.main("study", StudyConfig, run, PRESETS, arguments, package="experiments")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

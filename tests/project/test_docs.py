@@ -1,0 +1,218 @@
+"""What documents, code and recipes name is there, and what users meet is in the documents.
+
+* Every file named by a document, a docstring, a comment or a recipe exists, and every module that `python -m distill…`
+  runs; what .gitignore names comes from a run and need not be there. The log and the changelog name what there was.
+* Links in documents lead to files and headings that are there.
+* A published system that a comment cites has its section in docs/sources.md.
+* Every preset of every command stands in docs/, on one line with its command.
+* Every test that docs/faults.md names exists.
+* README has 110 lines at most.
+* Each of these searches finds what is wrong in a made-up text.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pathspec
+import pytest
+
+from distill.base import cli
+
+ROOT = Path(__file__).parents[2]
+DOCS = Path("docs")
+IGNORED = pathspec.GitIgnoreSpec.from_lines((ROOT / ".gitignore").read_text().splitlines())
+HISTORY = ("CHANGELOG.md", "docs/LOG.md")
+WRITTEN = ("Makefile", "run")
+"""Files that somebody writes without a suffix."""
+TEXT = (".py", ".sh", ".md", ".toml", ".yml", ".html", ".ipynb")
+"""Suffixes of files that somebody writes; others are looked for only where a folder is named with them."""
+INSTALLED = "distill/shipped/"
+"""What an installed package has and a checkout has not."""
+
+
+def _files(folder: Path = ROOT) -> Iterator[Path]:
+    """Every file of the checkout that is not ignored, as a path below ROOT."""
+    for entry in sorted(folder.iterdir()):
+        name = entry.relative_to(ROOT).as_posix()
+        if entry.is_symlink() or entry.name == ".git" or IGNORED.match_file(name + "/" * entry.is_dir()):
+            continue
+        if entry.is_dir():
+            yield from _files(entry)
+        else:
+            yield entry.relative_to(ROOT)
+
+
+FILES = tuple(_files())
+NAMES = {file.name for file in FILES}
+FOLDERS = {file.parts[0] for file in FILES if len(file.parts) > 1}
+
+
+def read(file: Path) -> str:
+    return (ROOT / file).read_text(encoding="utf-8")
+
+
+def prose(source: str) -> str:
+    """The docstrings and comments of a Python file."""
+    return "\n".join(map("".join, re.findall(r'"""(.*?)"""|# ([^\n]*)', source, re.DOTALL)))
+
+
+def missing_files(text: str, folder: Path) -> list[str]:
+    """Paths in a text that lead nowhere, from the top, from the package or from the text's own folder below ROOT."""
+    text = re.sub(r"\w+://\S+", " ", text)
+    found = []
+    for path in re.findall(r"(?<![\w/.$}>*~-])(?:\.?[\w-][\w.-]*/)*\.?[\w*-][\w.*-]*/?", re.sub(r"\.?\./", " ", text)):
+        path = path.rstrip(".")
+        named = Path(path).suffix in TEXT
+        if "/" not in path.rstrip("/"):
+            absent = named and path not in NAMES and "*" not in path
+        elif named or path.split("/")[0] in FOLDERS:
+            absent = not any(_is_there(place, path) for place in (ROOT, ROOT / "distill", ROOT / folder))
+        else:
+            absent = False
+        if absent and not path.startswith(INSTALLED) and not IGNORED.match_file(path):
+            found.append(path)
+    return found
+
+
+def _is_there(place: Path, path: str) -> bool:
+    return any(place.glob(path)) if "*" in path else (place / path).exists()
+
+
+def missing_modules(text: str) -> list[str]:
+    """Modules of this project that a text runs by `python -m` and that cannot be run."""
+    found = []
+    for module in re.findall(r"-m ((?:distill|experiments)(?:\.[a-z_]+)*)", text):
+        place = ROOT.joinpath(*module.split("."))
+        if not place.with_suffix(".py").is_file() and not (place / "__main__.py").is_file():
+            found.append(module)
+    return found
+
+
+def dead_links(text: str, page: Path) -> list[str]:
+    """Links of a page that lead to no file or no heading; code holds no links."""
+    text = re.sub("^(```.*?^```|    [^\n]*)$", "", text, flags=re.MULTILINE | re.DOTALL)
+    found = []
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        path, _, heading = link.partition("#")
+        target = page.parent / path if path else page
+        is_there = (ROOT / target).exists() and (not heading or heading in _headings(read(target)))
+        if "://" not in link and not is_there:
+            found.append(link)
+    return found
+
+
+def _headings(page: str) -> set[str]:
+    """The anchors that GitHub gives to a page's headings."""
+    titles = re.findall("^#+ (.*)$", page, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def missing_tests(text: str, known: Mapping[str, set[str]]) -> list[str]:
+    """Tests that a text names by file and name, as in `test_rules`: `a_name`, `another_…`, and that do not exist."""
+    found = []
+    for files, names in re.findall(r"((?:`test_\w+`(?:, )?)+)(?:: ((?:`[\w…]+`(?:, slow: |, )?)+))?", text):
+        stems = re.findall(r"`(\w+)`", files)
+        found += [stem for stem in stems if stem not in known]
+        there = set().union(*(known.get(stem, set()) for stem in stems))
+        for name in re.findall("`([^`]+)`", names):
+            pattern = "test_" + name.replace("…", r"\w*")
+            if not any(re.fullmatch(pattern, test) for test in there):
+                found.append(f"{', '.join(stems)}: {name}")
+    return found
+
+
+def _tests() -> dict[str, set[str]]:
+    """The test functions of each file of tests, by its name without the suffix."""
+    found: dict[str, set[str]] = {}
+    for file in FILES:
+        if file.parts[0] == "tests" and file.suffix == ".py":
+            tree = ast.parse(read(file))
+            found[file.stem] = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+    return found
+
+
+def presets(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, str]]:
+    """Every command of the package with every preset it has."""
+    handed: dict[str, Any] = {}
+    monkeypatch.setattr(cli, "main", lambda name, _class, _run, presets, _words: handed.update({name: presets}))
+    for file in FILES:
+        if file.parts[0] == "distill" and file.suffix == ".py" and "cli.main(" in read(file):
+            importlib.import_module(".".join(file.with_suffix("").parts)).main([])
+    for command, known in handed.items():
+        yield from ((command, preset) for preset in known)
+
+
+def unexplained(command: str, preset: str, lines: list[str]) -> bool:
+    """Whether no line names both, as code."""
+    return not any(f"`{command}`" in line and f"`{preset}`" in line for line in lines)
+
+
+def test_what_a_file_names_is_there() -> None:
+    wrong = {}
+    for file in FILES:
+        if (file.suffix in TEXT or file.name in WRITTEN) and file.as_posix() not in HISTORY:
+            text = read(file)
+            said = prose(text) if file.suffix == ".py" else text
+            run = said if file.parts[0] == "tests" else text  # tests make commands up
+            wrong[file.as_posix()] = missing_files(said, file.parent) + missing_modules(run)
+    assert {file: names for file, names in wrong.items() if names} == {}
+    assert {"README.md", "docs/sources.md", "distill/game/rules.py", "pipelines/quickstart.sh"} <= set(wrong)
+
+
+def test_links_lead_somewhere() -> None:
+    dead = {page.as_posix(): dead_links(read(page), page) for page in FILES if page.suffix == ".md"}
+    assert {page: links for page, links in dead.items() if links} == {}
+
+
+def test_cited_systems_have_a_section() -> None:
+    headings = "\n".join(re.findall("^## (.*)$", read(DOCS / "sources.md"), re.MULTILINE))
+    recipes = [file for file in FILES if file.suffix in (".py", ".sh") and file.parts[0] != "tests"]
+    cited = set(re.findall("“((?:UT Project|Connect)[^”]*)”", "\n".join(map(read, recipes))))
+    assert len(cited) >= 4
+    assert {title for title in cited if title not in headings} == set()
+
+
+def test_every_preset_is_in_the_documents(monkeypatch: pytest.MonkeyPatch) -> None:
+    pages = [file for file in FILES if file.parent == DOCS and file.suffix == ".md" and file.as_posix() not in HISTORY]
+    lines = "\n".join(map(read, pages)).splitlines()
+    known = list(presets(monkeypatch))
+    assert {("generate", "cheap"), ("selfplay", "improve"), ("judge.foreign", "smoke")} <= set(known)
+    assert [pair for pair in known if unexplained(*pair, lines)] == []
+
+
+def test_the_tests_that_the_faults_name_exist() -> None:
+    page = read(DOCS / "faults.md")
+    assert missing_tests(page, _tests()) == []
+    assert len(re.findall("`test_", page)) > 60
+
+
+def test_readme_is_short() -> None:
+    assert len(read(Path("README.md")).splitlines()) <= 110
+
+
+def test_what_is_wrong_in_a_made_up_text_is_found() -> None:
+    wrong = ["distill/nets/a.py", "nets/a.py", "pipelines/a.sh", "gone.md", "docs/none/*.png", "data/benchmark/a.csv"]
+    right = "`nets/cnn.py`, models/cnn/best.keras, docs/*.png, https://a.b/c.md, `README.md`, 4 boards/s, data/games/"
+    assert missing_files(f"`{wrong[0]}`, {wrong[1]}: ./{wrong[2]} ({wrong[3]}) {wrong[4]} {wrong[5]}.", DOCS) == wrong
+    assert missing_files(right, DOCS) == []
+    assert missing_files("study.md, docs/study.md, ../distill/train.py", DOCS) == []
+
+    commands = "python -m distill.generate, -m distill, python -m distill.learned and -m distill.judge.none"
+    assert missing_modules(commands) == ["distill.learned", "distill.judge.none"]
+
+    links = "[a](none.md) [b](faults.md#none) [c](#none) [d](faults.md#other-systems) [e](https://a.b)\n    [f](g)"
+    assert dead_links(links, DOCS / "study.md") == ["none.md", "faults.md#none", "#none"]
+
+    known = {"test_rules": {"test_a_row_wins", "test_a_column_wins"}, "test_tree": set()}
+    named = "`test_rules`: `a_row_wins`, slow: `a_col…_wins`, `a_line_wins`; `test_tree`: `grows`; slow: `test_none`"
+    assert missing_tests(named, known) == ["test_rules: a_line_wins", "test_tree: grows", "test_none"]
+
+    lines = ["| `generate` | `cheap` |", "`train`", "`published`"]
+    assert not unexplained("generate", "cheap", lines)
+    assert unexplained("train", "published", lines)
