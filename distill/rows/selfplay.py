@@ -109,6 +109,4 @@ def make(
             lanes=lanes,
             ended=ended,
         )
-    for leftover in folder.glob(".shard-*"):
-        leftover.unlink()
     return shards.declare(run, finished, folder)

@@ -320,21 +320,14 @@ def delete(folder: Path | Place) -> None:
     place = place_of(folder)
     place.delete(schema.MANIFEST)  # first: what is half deleted is not complete
     for name in place.names():
-        if is_shard(name) or name.startswith(".shard-"):
+        if is_shard(name):
             place.delete(name)
     cli.had_its_effect("--restart")
 
 
-def finish(settings: RunSettings, shards: list[Shard], folder: Path | Place, tidy: bool = True) -> dict[str, Any]:
-    """Declare a run complete: its manifest, written after all its shards.
-
-    `tidy` removes what killed processes left behind; leave it off while others may be writing.
-    """
-    place = place_of(folder)
-    for name in place.names() if tidy else []:
-        if name.startswith(".shard-"):
-            place.delete(name)
-    return declare(identity(settings), shards, place)
+def finish(settings: RunSettings, shards: list[Shard], folder: Path | Place) -> dict[str, Any]:
+    """Declare a run complete: its manifest, written after all its shards."""
+    return declare(identity(settings), shards, folder)
 
 
 def declare(run: Mapping[str, Any], shards: list[Shard], folder: Path | Place) -> dict[str, Any]:
