@@ -12,17 +12,16 @@ perfect play wins; the solver's replies are drawn among the best, and the moves 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from distill.base import cli
-from distill.base.files import write_atomically
+from distill.base.files import write_json
 from distill.base.progress import cores
 from distill.players import players as roster
-from distill.players import tournament
+from distill.players import tournament, words
 from distill.players.intervals import Estimate
 from distill.players.match import openings
 
@@ -34,7 +33,7 @@ MOST_LINES = 5
 class ArenaConfig:
     """Let players meet from paired openings and rate them."""
 
-    players: tuple[str, ...] = cli.setting((), f"who meets: {roster.NAMES}", positional=True)
+    players: tuple[str, ...] = cli.setting((), f"who meets: {words.NAMES}", positional=True)
     games: int = cli.setting(200, "games a pair, half of them from either side")
     opening_plies: int = cli.setting(
         6, "random stones before the players take over; 0: the empty board, where players without chance repeat a game"
@@ -50,11 +49,11 @@ class ArenaConfig:
         cli.check(self.solver_games >= 0, "solver_games", self.solver_games, "0 or more")
         cli.check(self.workers >= 1, "workers", self.workers, "at least 1")
         if len(self.players) < (1 if self.solver_games else 2):
-            raise ValueError(f"name at least two players: {roster.NAMES}")
+            raise ValueError(f"name at least two players: {words.NAMES}")
         if len(set(self.players)) < len(self.players):
             raise ValueError("a player is named twice; it cannot meet itself")
         for word in self.players:
-            roster.check(word)
+            words.check(word)
         if len(self.players) > 1:
             self.openings()
 
@@ -81,7 +80,7 @@ def run(config: ArenaConfig) -> str:
         report["against_solver"], line = _against_solver(config, players)
         last = last or line
     if config.out:
-        write_atomically(config.out / "arena.json", (json.dumps(report, indent=1) + "\n").encode())
+        write_json(config.out / "arena.json", report)
         last += f" · {config.out / 'arena.json'}"
     return last
 

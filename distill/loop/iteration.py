@@ -26,7 +26,7 @@ from distill.loop.settings import SelfPlayConfig
 from distill.players import gate
 from distill.players.players import GuidedPlayer, NetworkPlayer, seeds_for
 from distill.rows import selfplay, shards
-from distill.tables import benchmark, parts, replay
+from distill.tables import benchmark, canonical, replay
 
 if TYPE_CHECKING:
     import keras
@@ -132,7 +132,7 @@ def start(
     if finished:
         continual.resume(learner, files.iteration_folder(out, len(finished)))
     training.save_network(champion, out / files.BEST)
-    excluded = parts.excluded_keys("benchmark")
+    excluded = canonical.excluded_keys("benchmark")
     return Loop(
         config=config,
         out=out,

@@ -19,6 +19,7 @@ import numpy as np
 from distill.base.errors import Interrupted, UserError
 from distill.game import rules
 from distill.players import players as roster
+from distill.players import words
 from distill.tables.benchmark import FULL_COLUMN
 
 HELP = "1-7 plays that column · h hint · b take back · s switch sides · n new game · q quit"
@@ -118,10 +119,10 @@ class Machine:
 
 def _compiler(word: str) -> subprocess.Popen[bytes] | None:
     """A process that compiles the search of a player into the cache, or finds it there; None where there is none."""
-    name, _, mode = word.partition("@")
-    if name.partition(":")[0] in roster.SEARCHES:
+    named = words.read(word)
+    if named.player in words.SEARCHES:
         module = "teacher"
-    elif mode.partition(":")[0] in roster.SEARCHING_MODES:
+    elif named.mode in words.SEARCHING_MODES:
         module = "puct"
     else:
         return None

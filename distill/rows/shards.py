@@ -107,7 +107,7 @@ def opening(settings: Openings, game: int) -> Position:
             return position
 
 
-def play_games(settings: RunSettings, first: int, count: int, lanes: int = teacher.LANES) -> pa.Table:
+def play_games(settings: RunSettings, first: int, count: int) -> pa.Table:
     """The rows of games [first, first + count), in `schema.ROW`, sorted by (game_id, ply)."""
     games = range(first, first + count)
     starts = [opening(settings, game) for game in games]
@@ -116,7 +116,6 @@ def play_games(settings: RunSettings, first: int, count: int, lanes: int = teach
         np.array([start.mask for start in starts], np.uint64),
         teacher.draw(settings.seed, games, CELLS - settings.opening_moves[0], settings),
         settings,
-        lanes,
     )
     return rows(record, np.arange(count), first + np.arange(count), votes=record.votes, move=record.label)
 
