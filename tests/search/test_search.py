@@ -86,7 +86,7 @@ def nodes_of(forest: tree.Forest, lane: int, row: int, twin_node: twin.Node, boa
     [(1.0, True, False), (0.5, False, False), (0.0, True, False), (1.0, True, True)],
 )
 def test_the_compiled_tree_is_the_twins_tree_node_for_node(exploration: float, heuristic: bool, proving: bool) -> None:
-    positions, simulations = [*random_positions(6, seed=2), rules.EMPTY], 250
+    positions, simulations = [*random_positions(5, seed=2), rules.EMPTY], 120
     forest = tree.new_forest(len(positions), simulations, exploration)
     random = np.random.default_rng(3)
     expected: list[twin.Node] = []
