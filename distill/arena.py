@@ -20,10 +20,10 @@ from typing import Any
 from distill.base import cli
 from distill.base.files import write_json
 from distill.base.progress import cores
-from distill.players import players as roster
 from distill.players import tournament, words
 from distill.players.intervals import Estimate
 from distill.players.match import openings
+from distill.players.players import Player, make
 
 MOST_LINES = 5
 """Moves by which wins are given away that are printed; `arena.json` has them all."""
@@ -71,7 +71,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 def run(config: ArenaConfig) -> str:
     """Play, print the tables, write `arena.json`; the last line says who is ahead."""
-    players = [roster.make(word, config.workers) for word in config.players]
+    players = [make(word, config.workers) for word in config.players]
     report: dict[str, Any] = {"config": cli.as_json(config)}
     last = ""
     if len(players) > 1:
@@ -85,7 +85,7 @@ def run(config: ArenaConfig) -> str:
     return last
 
 
-def _meet(config: ArenaConfig, players: list[roster.Player]) -> tuple[dict[str, Any], str]:
+def _meet(config: ArenaConfig, players: list[Player]) -> tuple[dict[str, Any], str]:
     starts = config.openings()
     met = tournament.meet(players, starts, config.seed)
     games, distinct = met.report["games"], met.report["distinct_games"]
@@ -97,8 +97,8 @@ def _meet(config: ArenaConfig, players: list[roster.Player]) -> tuple[dict[str, 
     return met.report, met.last()
 
 
-def _against_solver(config: ArenaConfig, players: list[roster.Player]) -> tuple[list[tournament.Row], str]:
-    solver = roster.make("solver", config.workers)
+def _against_solver(config: ArenaConfig, players: list[Player]) -> tuple[list[tournament.Row], str]:
+    solver = make("solver", config.workers)
     rows = []
     for player in players:
         row = tournament.against_solver(player, solver, config.solver_games, config.workers, config.seed)

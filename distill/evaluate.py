@@ -23,9 +23,8 @@ from distill.base import cli, folders, provenance
 from distill.base.files import write_atomically, write_json
 from distill.base.progress import Progress, cores
 from distill.judge import grading, labels, plots, repeats, report, verdict
-from distill.players import players as roster
 from distill.players import words
-from distill.players.players import Player
+from distill.players.players import Player, make
 from distill.rows import games
 from distill.rows.schema import MANIFEST, read_manifest
 from distill.tables import benchmark
@@ -92,7 +91,7 @@ def run(config: EvaluateConfig) -> str:
     page, last, pictures = ["# How right every move is"], list[str](), plots.Pictures()
     folders.require(config.out, folders.EVALUATION, own=FILES)  # hours before it is written to
     of_games = [word for word in config.players if _is_data(word)]
-    players = [roster.make(word, config.workers) for word in config.players if word not in of_games]
+    players = [make(word, config.workers) for word in config.players if word not in of_games]
     if players:
         last.append(_grade_players(config, players, metrics, page, pictures))
     for word in of_games:

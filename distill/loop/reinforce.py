@@ -26,10 +26,10 @@ from distill.game.rules import CELLS
 from distill.learn import run_folder
 from distill.loop.settings import ReinforceConfig
 from distill.nets import finding
-from distill.players import players as roster
 from distill.players.gate import judged
 from distill.players.intervals import share
 from distill.players.match import Games, Pairing, play_games
+from distill.players.players import NetworkPlayer, Player, Predict, make, seeds_for
 
 if TYPE_CHECKING:
     import keras
@@ -135,9 +135,7 @@ def train(core: keras.Model, config: ReinforceConfig, out: Path) -> State:
     return state
 
 
-def _step(
-    model: WithOpponent, players: Sequence[roster.Player], config: ReinforceConfig, state: State
-) -> dict[str, float]:
+def _step(model: WithOpponent, players: Sequence[Player], config: ReinforceConfig, state: State) -> dict[str, float]:
     """One batch of games, one step of the gradient, and a new opponent if the gate says so."""
     from distill.learn import policy_gradient
 
@@ -162,8 +160,8 @@ def _step(
     return measured | {"score": float(np.mean(scored)), "plies": plies}
 
 
-def _player(name: str, predict: roster.Predict, mode: Mode = "sample") -> roster.NetworkPlayer:
-    return roster.NetworkPlayer(name=name, predict=predict, mode=mode)
+def _player(name: str, predict: Predict, mode: Mode = "sample") -> NetworkPlayer:
+    return NetworkPlayer(name=name, predict=predict, mode=mode)
 
 
 def both_sides(games: int) -> list[Pairing]:
@@ -198,7 +196,7 @@ def points(games: Games, pairings: Sequence[Pairing]) -> NDArray[np.floating[Any
     return (results(games, pairings) + 1) / 2
 
 
-def _measure(predict: roster.Predict, config: ReinforceConfig, state: State, latest: dict[str, float]) -> None:
+def _measure(predict: Predict, config: ReinforceConfig, state: State, latest: dict[str, float]) -> None:
     """Add a row to the curve: the means of the latest steps, and how the learner does against its rivals."""
     row: dict[str, float] = {"step": state.step, "games": state.step * config.games, "seconds": round(state.seconds, 1)}
     row |= {name: round(value, 5) for name, value in latest.items()} | {"checkpoints": state.replaced}
@@ -208,13 +206,13 @@ def _measure(predict: roster.Predict, config: ReinforceConfig, state: State, lat
     state.curve.append(row)
 
 
-def against(predict: roster.Predict, rival: str, games: int, seed: int, mode: Mode = "sample") -> NDArray[np.float32]:
+def against(predict: Predict, rival: str, games: int, seed: int, mode: Mode = "sample") -> NDArray[np.float32]:
     """float32 (games,), the network's results against a rival from the empty board, half of them from either side."""
     pairings = both_sides(games)
-    return results(play_games([_player("learner", predict, mode), roster.make(rival)], pairings, seed), pairings)
+    return results(play_games([_player("learner", predict, mode), make(rival)], pairings, seed), pairings)
 
 
-def final_measurement(predict: roster.Predict, config: ReinforceConfig) -> dict[str, Any]:
+def final_measurement(predict: Predict, config: ReinforceConfig) -> dict[str, Any]:
     """By rival, how many of `final_games` games the network wins, with 95 % intervals, drawing and greedy."""
     modes: dict[str, Mode] = {"": "sample", "_greedy": "policy"}
     report: dict[str, Any] = {}
@@ -227,7 +225,7 @@ def final_measurement(predict: roster.Predict, config: ReinforceConfig) -> dict[
 
 
 def _seed(config: ReinforceConfig, purpose: int, number: int) -> int:
-    return int(roster.seeds_for(config.seed, purpose, number)[0])
+    return int(seeds_for(config.seed, purpose, number)[0])
 
 
 def _note(state: State) -> str:
