@@ -29,7 +29,7 @@ from distill.rows import inspection, schema
 from distill.rows.inspection import is_shard
 from distill.rows.places import Folder, Place, place_of
 from distill.rows.schema import Shard
-from distill.search import grove, teacher
+from distill.search import guided_trees, teacher
 from distill.search.teacher import SearchSettings
 
 LIBRARIES = ("numba", "numpy", "pyarrow")
@@ -121,7 +121,7 @@ def play_games(settings: RunSettings, first: int, count: int) -> pa.Table:
 
 
 def rows(
-    record: teacher.Record | grove.Record,
+    record: teacher.TeacherRecord | guided_trees.GuidedRecord,
     places: NDArray[np.int64],
     game_ids: NDArray[np.int64],
     *,
