@@ -17,14 +17,13 @@ from numpy.typing import NDArray
 from distill.base.errors import DataError
 from distill.game import rules
 from distill.rows import games
-from distill.rows.games import Columns
-from distill.tables.parts import board_keys
+from distill.tables.canonical import board_keys, canonical
 from distill.tables.tables import Examples
 
 COLUMNS_READ = ("current", "mask", "label", "visits", "value", "outcome")
 
 
-def latest(folders: Sequence[Path], most_rows: int | None, most_games: int | None) -> list[games.Shard]:
+def latest(folders: Sequence[Path], most_rows: int | None, most_games: int | None) -> list[games.ShardFile]:
     """The last shards of finished runs, given oldest first, that together hold at most so many rows and games.
 
     The newest run is always taken whole. None: no limit.
@@ -41,16 +40,15 @@ def latest(folders: Sequence[Path], most_rows: int | None, most_games: int | Non
     return chosen[::-1]
 
 
-def table(shards: Sequence[games.Shard], excluded: NDArray[np.uint64]) -> Examples:
+def table(shards: Sequence[games.ShardFile], excluded: NDArray[np.uint64]) -> Examples:
     """Their rows on their canonical boards, merged, without boards whose key is in `excluded` (sorted).
 
     The label of a merged board is the column with most visits, then nearest the centre, then lower. Raises DataError
     where no row is left.
     """
     parts = [rows for shard in shards for rows in games.read(shard, COLUMNS_READ)]
-    rows: Columns = {name: np.concatenate([part[name] for part in parts]) for name in COLUMNS_READ}
-    current, mask, mirrored = rules.canonicalise(rows["current"], rows["mask"])
-    visits = np.where(mirrored[:, None], rows["visits"][:, ::-1], rows["visits"]).astype(np.int64)
+    rows = canonical({name: np.concatenate([part[name] for part in parts]) for name in COLUMNS_READ})
+    current, mask, visits = rows["current"], rows["mask"], rows["visits"].astype(np.int64)
     symmetric = rules.is_own_mirror(current, mask)
     visits[symmetric] += visits[symmetric, ::-1]  # a column and its mirror are one answer
     keys = board_keys(current, mask)

@@ -34,7 +34,7 @@ from distill.base.errors import UserError
 from distill.game import encoding, rules
 from distill.nets import saved
 from distill.ship import comparison, formats, publish, run_facts, warmup, weaknesses
-from distill.web.opponents import Roster
+from distill.web.opponents import Opponents
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +99,7 @@ def test_the_card_says_what_the_model_is(exported):
 
 
 def test_the_page_introduces_a_model_by_its_card(exported):
-    found = {card.name: card.note for card in Roster([exported.parent], 1000, 1).catalogue().players}
+    found = {card.name: card.note for card in Opponents([exported.parent], 1000, 1).catalogue().players}
     parameters = saved.load_core(exported / "best.keras").count_params()
     assert found[exported.name] == f"pillar, {parameters:,} parameters"
 

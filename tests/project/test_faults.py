@@ -117,7 +117,7 @@ def test_a_full_disk_is_one_line_and_the_command_goes_on_afterwards(
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with 250,000 rows of quick searches, which DuckDB cannot keep in 10 or 40 MiB."""
+    """A folder with 250,000 rows of quick searches, which DuckDB cannot keep in 15 MiB."""
     folder = tmp_path_factory.mktemp("many")
     quick = ["--games", "16000", "--simulations", "10", "--votes", "1", "--shard-games", "8000"]
     assert generate.main([*quick, "--out", str(folder / "games")]) == 0
@@ -127,7 +127,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("stage", "memory", "reason"),
     [
-        ("prepare", "0.04 --threads 1", "File too large"),
+        ("prepare", "0.015 --threads 1", "File too large"),
         ("prepare", "0.01 --threads 1", "Out of Memory Error"),
         ("describe", "0.01 --workers 1", "File too large"),
         ("describe", "0.01 --workers 64", "Out of Memory Error"),

@@ -219,10 +219,11 @@ def test_kill_9_in_mid_run_loses_nothing(longer: Path, tmp_path: Path) -> None:
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
     assert not (tmp_path / schema.MANIFEST).exists()
-    (tmp_path / ".shard-00005.parquet.half").write_bytes(b"half a shard")
+    for name in (".shard-00005.parquet.abc.partial", ".manifest.json.abc.partial"):
+        (tmp_path / name).write_bytes(b"half of it")
     assert generate.main([*LONGER, "--out", str(tmp_path)]) == 0
     assert hashes(tmp_path) == hashes(longer)
-    assert not list(tmp_path.glob(".shard-*"))
+    assert [path.name for path in tmp_path.glob(".*")] == [".lock"]
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

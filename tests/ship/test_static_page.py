@@ -132,7 +132,7 @@ def test_the_folder_holds_licences_and_nothing_of_the_server(host):
 
 def write_quickly(monkeypatch) -> None:
     """Leave out what takes seconds, for tests of the folder."""
-    monkeypatch.setattr(static_page.formats, "write_onnx", lambda core, file: file.write_bytes(b"net") and 0.0)
+    monkeypatch.setattr(static_page.formats, "write", lambda name, core, file: file.write_bytes(b"net") and 0.0)
     monkeypatch.setattr(static_page, "_add_runtime", lambda folder: folder.mkdir())
 
 
@@ -157,10 +157,10 @@ def test_a_failure_leaves_the_old_page(tmp_path, monkeypatch):
     out = tmp_path / "page"
     static_page.write_static_page(MODEL, out)
 
-    def fails(core, file):
+    def fails(name, core, file):
         raise UserError("no")
 
-    monkeypatch.setattr(static_page.formats, "write_onnx", fails)
+    monkeypatch.setattr(static_page.formats, "write", fails)
     with pytest.raises(UserError, match="no"):
         static_page.write_static_page(MODEL, out)
     assert (out / "index.html").is_file()
