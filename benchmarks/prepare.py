@@ -25,10 +25,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from distill.base import cli
-from distill.base.errors import UserError
-from distill.base.files import file_hash
-from distill.base.progress import Progress, cores
+from distill.base import Progress, UserError, cli, cores, file_hash
 from distill.game import rules
 from distill.rows import schema
 

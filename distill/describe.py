@@ -15,9 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from distill.base import cli, provenance
-from distill.base.errors import DataError, UserError
-from distill.base.progress import Progress, cores, say
+from distill.base import DataError, Progress, UserError, cli, cores, provenance, say
 from distill.judge import data_card, labels, repeats
 from distill.judge.labels import LabelQuality
 from distill.judge.repeats import Repeats

@@ -19,9 +19,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal
 
-from distill.base import cli, folders, provenance
-from distill.base.files import write_atomically, write_json
-from distill.base.progress import Progress, cores
+from distill.base import Progress, cli, cores, folders, provenance, write_atomically, write_json
 from distill.judge import grading, labels, plots, repeats, report, verdict
 from distill.players import words
 from distill.players.players import Player, make

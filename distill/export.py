@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from distill import nets
-from distill.base import cli, folders, provenance
-from distill.base.errors import UserError
+from distill.base import UserError, cli, folders, provenance
 from distill.nets import finding
 
 FORMATS = ("savedmodel", "litert", "onnx")

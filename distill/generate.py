@@ -14,11 +14,8 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from distill.base import cli, folders
+from distill.base import DataError, Progress, cli, cores, duration, folders, json_bytes, say
 from distill.base.cli import check, setting
-from distill.base.errors import DataError
-from distill.base.files import json_bytes
-from distill.base.progress import Progress, cores, duration, say
 from distill.rows import mapping, schema, shards
 from distill.rows.places import Place, place_of
 from distill.rows.schema import Shard

@@ -13,9 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from distill.base import cli
-from distill.base.files import write_json
-from distill.base.progress import cores
+from distill.base import cli, cores, write_json
 from distill.tables import tables
 
 

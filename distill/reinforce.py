@@ -25,8 +25,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from distill.base import cli, folders
-from distill.base.files import write_json
+from distill.base import cli, folders, write_json
 from distill.learn import run_folder
 from distill.loop import reinforce
 from distill.loop.presets import REINFORCE_PRESETS as PRESETS

@@ -23,8 +23,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from distill import nets
-from distill.base import cli, folders
-from distill.base.progress import say
+from distill.base import cli, folders, say
 from distill.loop import files, iteration
 from distill.loop.files import Metrics
 from distill.loop.presets import PRESETS
@@ -63,7 +62,7 @@ def run(config: SelfPlayConfig) -> str:
 
 def _only_play(config: SelfPlayConfig) -> str:
     nets.start_backend()
-    from distill.base.files import write_json
+    from distill.base import write_json
     from distill.nets import finding, saved
 
     out = config.out or Path("data/selfplay")

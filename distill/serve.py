@@ -14,9 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from distill.base import cli, provenance
-from distill.base.errors import UserError
-from distill.base.progress import cores, say
+from distill.base import UserError, cli, cores, provenance, say
 from distill.nets import finding
 
 HOST = "127.0.0.1"

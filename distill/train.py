@@ -17,10 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from distill import nets
-from distill.base import cli, folders
-from distill.base.errors import UserError
-from distill.base.files import file_hash, write_json
-from distill.base.progress import cores
+from distill.base import UserError, cli, cores, file_hash, folders, write_json
 from distill.learn import run_folder
 from distill.learn.recipe import Recipe
 from distill.learn.run_folder import LAST, METRICS, Claim

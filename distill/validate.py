@@ -14,9 +14,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from distill.base import cli
-from distill.base.errors import UserError
-from distill.base.progress import Progress
+from distill.base import Progress, UserError, cli
 from distill.rows import inspection, schema
 from distill.rows.places import place_of
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from distill.base.files import canonical_json, file_hash
+from distill.base import canonical_json, file_hash
 from distill.game import rules
 from distill.rows import schema
 

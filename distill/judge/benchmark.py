@@ -22,10 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.base import cli, folders
-from distill.base.errors import UserError
-from distill.base.files import canonical_json
-from distill.base.progress import Progress, cores
+from distill.base import Progress, UserError, canonical_json, cli, cores, folders
 from distill.game.encoding import bitboards
 from distill.game.mixing import mix
 from distill.game.rules import EMPTY, canonicalise, is_over, legal_columns, play

@@ -8,9 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from distill.base import provenance
-from distill.base.errors import DataError
-from distill.base.files import read_object, write_atomically
+from distill.base import DataError, provenance, read_object, write_atomically
 from distill.game import rules
 from distill.judge import plots, report
 from distill.judge.data_plots import plot_rows

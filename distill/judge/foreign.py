@@ -19,9 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from distill.base import cli, folders, provenance
-from distill.base.errors import UserError
-from distill.base.progress import Progress, cores
+from distill.base import Progress, UserError, cli, cores, folders, provenance
 from distill.game.rules import EMPTY, Position, canonicalise, is_over, play
 from distill.game.tactics import Boards
 from distill.judge.benchmark import choose, random_opening, refuse_other_boards

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.base.errors import DataError
+from distill.base import DataError
 from distill.game.rules import canonicalise
 from distill.judge.grading import grade_moves
 from distill.judge.strata import is_decisive

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.base.files import write_atomically
+from distill.base import write_atomically
 from distill.game.encoding import boards as to_cells
 from distill.judge.grading import Calibration, Graded, confusion, worst
 from distill.judge.verdict import Verdict

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.base.errors import DataError
+from distill.base import DataError
 from distill.game.rules import CENTRE, COLUMNS, is_own_mirror
 from distill.players.intervals import Estimate, share
 from distill.players.players import Boards, NetworkPlayer, Player, SearchPlayer, seeds_for

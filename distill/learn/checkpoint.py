@@ -15,8 +15,7 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.base.errors import UserError
-from distill.base.files import write_atomically
+from distill.base import UserError, write_atomically
 
 FILE = "checkpoint.npz"
 

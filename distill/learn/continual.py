@@ -13,8 +13,7 @@ import keras
 import numpy as np
 
 from distill import nets
-from distill.base.errors import UserError, first_line
-from distill.base.progress import Progress
+from distill.base import Progress, UserError, first_line
 from distill.learn import checkpoint, training
 from distill.learn.recipe import Recipe
 from distill.tables import tables

@@ -14,7 +14,7 @@ from typing import Any
 import keras
 import pandas as pd
 
-from distill.base.files import write_atomically
+from distill.base import write_atomically
 
 CSV, CURVES, EVENTS = FILES = "history.csv", "curves.png", "events"
 

@@ -25,7 +25,7 @@ import numpy as np
 from keras import ops
 from numpy.typing import NDArray
 
-from distill.base.errors import UserError
+from distill.base import UserError
 from distill.game.rules import COLUMNS, ROWS
 from distill.learn import checkpoint
 from distill.nets import heads

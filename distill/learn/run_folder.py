@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from distill.base import folders, provenance
-from distill.base.errors import UserError
-from distill.base.files import write_json
+from distill.base import UserError, folders, provenance, write_json
 from distill.game.encoding import ENCODING_VERSION
 from distill.rows.schema import SCHEMA_VERSION
 

@@ -25,8 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distill import nets
-from distill.base.errors import DataError, UserError
-from distill.base.progress import Progress
+from distill.base import DataError, Progress, UserError
 from distill.learn import checkpoint, history, run_folder
 from distill.learn.recipe import Recipe
 from distill.nets import finding, heads, matrix_form

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from distill import nets
-from distill.base import cli, folders
-from distill.base.errors import UserError
+from distill.base import UserError, cli, folders
 from distill.loop.settings import SelfPlayConfig
 from distill.search import puct
 
@@ -92,7 +91,7 @@ def discard(out: Path, finished: Sequence[Metrics]) -> None:
 
 def report(out: Path, finished: Sequence[Metrics]) -> None:
     """Draw the curves over all iterations and write the latest metrics."""
-    from distill.base.files import write_json
+    from distill.base import write_json
     from distill.learn import history
 
     rows = [

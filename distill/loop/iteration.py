@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distill import nets
-from distill.base.errors import UserError
-from distill.base.progress import Progress
+from distill.base import Progress, UserError
 from distill.judge import grading
 from distill.loop import files
 from distill.loop.files import Metrics
@@ -149,7 +148,7 @@ def start(
 
 def iterate(loop: Loop, finished: Sequence[Metrics]) -> Metrics:
     """One iteration, or what a killed process has left of it; returns its metrics, written last."""
-    from distill.base.files import write_json
+    from distill.base import write_json
 
     config, number = loop.config, len(finished) + 1
     folder, clock, seconds = files.iteration_folder(loop.out, number), time.monotonic(), dict[str, float]()

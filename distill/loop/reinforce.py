@@ -18,10 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distill import nets
-from distill.base import cli, folders
-from distill.base.errors import UserError
-from distill.base.files import file_hash
-from distill.base.progress import Progress
+from distill.base import Progress, UserError, cli, file_hash, folders
 from distill.game.rules import CELLS
 from distill.learn import run_folder
 from distill.loop.settings import ReinforceConfig

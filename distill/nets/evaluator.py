@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distill import nets
-from distill.base.errors import UserError
+from distill.base import UserError
 from distill.game.encoding import boards
 from distill.game.rules import COLUMNS, ROWS
 from distill.nets import heads

@@ -6,8 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from distill.base import provenance
-from distill.base.errors import UserError, shortened
+from distill.base import UserError, provenance, shortened
 from distill.nets import FORMER
 
 BEST = "best.keras"

@@ -15,7 +15,7 @@ import keras
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from distill.base.errors import UserError, first_line
+from distill.base import UserError, first_line
 from distill.game.rules import CELLS, COLUMNS, ROWS
 from distill.nets import finding, heads, pillar, transformer  # noqa: F401  their layers register themselves for loading
 

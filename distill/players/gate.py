@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from distill.base.files import write_json
+from distill.base import write_json
 from distill.players.intervals import share
 from distill.players.match import openings, paired, play_games
 from distill.players.players import Player, seeds_for

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from distill import nets
-from distill.base.errors import UserError
+from distill.base import UserError
 from distill.game.encoding import boards
 from distill.game.mixing import mix
 from distill.game.rules import COLUMNS, COLUMNS_FROM_CENTRE, FULL_BOARD, Position, has_four, landing, legal_mask

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from distill.base.errors import UserError
+from distill.base import UserError
 from distill.base.provenance import install_line
 from distill.game.rules import CELLS, COLUMNS, ROWS, Position
 from distill.tables.benchmark import FULL_COLUMN

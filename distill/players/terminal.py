@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from distill.base.errors import Interrupted, UserError
+from distill.base import Interrupted, UserError
 from distill.game import rules
 from distill.players import words
 from distill.players.players import Choices, GuidedPlayer, Player, SearchPlayer, make, seeds_for

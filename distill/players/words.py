@@ -23,7 +23,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from distill.base.errors import shortened
+from distill.base import shortened
 from distill.nets import finding
 
 NAMES = (

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from distill.base.errors import DataError
+from distill.base import DataError
 from distill.game import rules
 from distill.game.rules import Position
 from distill.rows import database, games

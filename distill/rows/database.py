@@ -16,7 +16,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from distill.base.errors import DataError, Interrupted, first_line
+from distill.base import DataError, Interrupted, first_line
 
 
 @dataclass(frozen=True, kw_only=True)

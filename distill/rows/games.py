@@ -23,9 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from distill.base import cli, provenance
-from distill.base.errors import DataError, first_line
-from distill.base.files import file_hash, file_inside
+from distill.base import DataError, cli, file_hash, file_inside, first_line, provenance
 from distill.game.mixing import GOLDEN, mix
 from distill.rows import schema
 from distill.rows.schema import ROW, TRAINING, VALIDATION

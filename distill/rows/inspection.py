@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from distill.base.errors import DataError, first_line
+from distill.base import DataError, first_line
 from distill.rows import checks, schema
 from distill.rows.places import Place
 from distill.rows.schema import Shard

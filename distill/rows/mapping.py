@@ -16,8 +16,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from pathlib import Path
 from typing import Any
 
-from distill.base import provenance
-from distill.base.errors import DataError, UserError, first_line
+from distill.base import DataError, UserError, first_line, provenance
 from distill.rows.places import Folder, Place, place_of
 from distill.rows.schema import Shard
 from distill.rows.shards import LIBRARIES, RunSettings, Task, make_shard, shard_name

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from distill.base.errors import DataError, UserError, first_line
-from distill.base.files import file_inside, write_atomically
+from distill.base import DataError, UserError, file_inside, first_line, write_atomically
 from distill.base.provenance import install_line
 from distill.rows import schema
 

@@ -20,8 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from distill.base.errors import DataError, first_line
-from distill.base.files import canonical_json, file_inside, write_atomically, write_json
+from distill.base import DataError, canonical_json, file_inside, first_line, write_atomically, write_json
 
 SCHEMA_VERSION = 1
 """Raised whenever a column changes meaning, of raw or of prepared rows."""

@@ -20,10 +20,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from distill.base import cli, folders, provenance
+from distill.base import DataError, canonical_json, cli, folders, json_bytes, provenance
 from distill.base.cli import as_json, check, setting
-from distill.base.errors import DataError
-from distill.base.files import canonical_json, json_bytes
 from distill.game.rules import CELLS, EMPTY, Position, is_over, legal_columns, play
 from distill.rows import inspection, schema
 from distill.rows.inspection import is_shard

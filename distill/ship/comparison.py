@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.base.errors import UserError
+from distill.base import UserError
 from distill.game import encoding, rules
 from distill.nets import heads
 

@@ -20,8 +20,7 @@ from pathlib import Path
 
 import keras
 
-from distill.base import provenance
-from distill.base.errors import UserError, first_line
+from distill.base import UserError, first_line, provenance
 from distill.nets import heads, saved
 from distill.ship import comparison
 

@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distill import nets
-from distill.base import folders
-from distill.base.errors import UserError
+from distill.base import UserError, folders
 from distill.nets import saved
 from distill.ship import card, comparison, formats, warmup, weaknesses
 from distill.ship.comparison import check_boards

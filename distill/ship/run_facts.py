@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from distill.base.files import read_object
+from distill.base import read_object
 
 GRADES = "grades"
 """The fact that holds what `distill.evaluate` found: `player`, `half`, and by headline set the share of each metric."""

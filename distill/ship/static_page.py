@@ -22,10 +22,7 @@ import keras
 
 import distill
 from distill import nets
-from distill.base import folders, provenance
-from distill.base.errors import UserError
-from distill.base.files import read_object, write_json
-from distill.base.progress import say
+from distill.base import UserError, folders, provenance, read_object, say, write_json
 from distill.nets import finding, saved
 from distill.ship import formats
 

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from distill.base.errors import DataError
+from distill.base import DataError
 from distill.base.provenance import shipped
 from distill.rows.schema import matrix, read_table
 

@@ -9,9 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from distill.base import provenance
-from distill.base.errors import DataError, first_line
-from distill.base.progress import say
+from distill.base import DataError, first_line, provenance, say
 from distill.game import rules
 from distill.rows.games import Columns
 

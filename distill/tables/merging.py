@@ -38,11 +38,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from distill.base import provenance
-from distill.base.errors import DataError, UserError
-from distill.base.files import canonical_json, file_hash
+from distill.base import DataError, Progress, UserError, canonical_json, file_hash, provenance
 from distill.base.folders import locked, replaced, sweep
-from distill.base.progress import Progress
 from distill.game import rules
 from distill.rows import database, games, schema
 from distill.rows.database import Database

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.base.errors import DataError
+from distill.base import DataError
 from distill.game import rules
 from distill.rows import games
 from distill.tables.canonical import board_keys, canonical

@@ -14,8 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.base import provenance
-from distill.base.errors import DataError
+from distill.base import DataError, provenance
 from distill.game import encoding, rules
 from distill.rows import schema
 from distill.rows.games import RawRows, raw_rows

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from distill.base.errors import UserError
+from distill.base import UserError
 from distill.game import encoding
 from distill.game.mixing import mix
 from distill.game.rules import EMPTY, Position

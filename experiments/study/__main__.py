@@ -22,10 +22,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from distill import nets
-from distill.base import cli, folders
-from distill.base.errors import UserError
-from distill.base.files import file_hash, read_object, write_atomically, write_json
-from distill.base.progress import cores, say
+from distill.base import UserError, cli, cores, file_hash, folders, read_object, say, write_atomically, write_json
 from distill.judge import grading
 from distill.learn.run_folder import METRICS
 from distill.nets.finding import BEST

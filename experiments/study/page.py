@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from distill.base.errors import UserError
-from distill.base.files import write_atomically
+from distill.base import UserError, write_atomically
 from experiments.study import plots
 from experiments.study.plan import Plan, Run
 from experiments.study.results import Line, Result, csv, markdown, seeds

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from distill.base.errors import UserError
+from distill.base import UserError
 
 
 @dataclass(frozen=True, kw_only=True)

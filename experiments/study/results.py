@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from distill.base.files import write_atomically
+from distill.base import write_atomically
 from distill.judge import grading
 from distill.judge.report import percent, table
 from distill.players.intervals import Estimate, difference, share

@@ -19,10 +19,8 @@ from typing import Any, Literal
 
 import pytest
 
-from distill.base import cli
+from distill.base import Progress, UserError, cli, duration
 from distill.base.cli import check, setting
-from distill.base.errors import UserError
-from distill.base.progress import Progress, duration
 
 
 @dataclass(frozen=True, kw_only=True)

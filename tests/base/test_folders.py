@@ -34,9 +34,7 @@ from selfplay_helpers import tiny
 
 import distill
 from distill import describe, evaluate, export, generate, prepare, selfplay
-from distill.base import cli, folders, provenance
-from distill.base.errors import Interrupted, UserError
-from distill.base.files import write_json
+from distill.base import Interrupted, UserError, cli, folders, provenance, write_json
 from distill.learn import run_folder
 from distill.rows import mapping, shards
 

@@ -29,8 +29,7 @@ from helpers import REFERENCE, SHIPPED
 from network_helpers import same, tiny_network
 
 from distill import export
-from distill.base import provenance
-from distill.base.errors import UserError
+from distill.base import UserError, provenance
 from distill.game import encoding, rules
 from distill.nets import saved
 from distill.ship import comparison, formats, publish, run_facts, warmup, weaknesses

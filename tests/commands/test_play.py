@@ -26,8 +26,7 @@ from pathlib import Path
 import pytest
 
 from distill import play
-from distill.base import provenance
-from distill.base.errors import UserError
+from distill.base import UserError, provenance
 from distill.game import rules
 from distill.players.solver import Solver
 from distill.players.terminal import YELLOW, board_text

@@ -21,8 +21,7 @@ import pytest
 from network_helpers import same, small_command
 
 from distill import nets, reinforce
-from distill.base import folders
-from distill.base.errors import UserError
+from distill.base import UserError, folders
 from distill.learn import checkpoint, run_folder, training
 from distill.nets import finding, saved
 from distill.ship import publish

@@ -26,8 +26,7 @@ import numpy as np
 import pytest
 
 from distill import nets, train
-from distill.base import provenance
-from distill.base.errors import UserError
+from distill.base import UserError, provenance
 from distill.game import rules
 from distill.learn import checkpoint, history, training
 from distill.learn.recipe import Recipe

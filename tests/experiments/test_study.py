@@ -22,8 +22,7 @@ import pytest
 from distill import generate, train
 from distill import study as old_name
 from distill.__main__ import main as distill_command
-from distill.base import cli, folders, provenance
-from distill.base.errors import Interrupted
+from distill.base import Interrupted, cli, folders, provenance
 from distill.judge import grading
 from distill.players import players
 from distill.tables import benchmark

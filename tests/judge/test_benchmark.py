@@ -24,8 +24,7 @@ import pytest
 from helpers import write_games
 from numpy.typing import NDArray
 
-from distill.base import provenance
-from distill.base.errors import DataError, UserError
+from distill.base import DataError, UserError, provenance
 from distill.game.rules import Position, canonicalise, is_over, legal_mask, mirror_bits, parse_board, problem_with
 from distill.judge import benchmark as maker
 from distill.judge import foreign, grading

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from selfplay_helpers import tiny
 
-from distill.base.errors import UserError
+from distill.base import UserError
 from distill.learn import continual
 from distill.learn.recipe import Recipe
 from distill.tables import replay

@@ -24,7 +24,7 @@ from network_helpers import (
     tiny_network,
 )
 
-from distill.base.errors import UserError
+from distill.base import UserError
 from distill.game import encoding, rules
 from distill.learn import checkpoint, policy_gradient, training
 from distill.loop import reinforce

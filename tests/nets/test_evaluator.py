@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from selfplay_helpers import tiny
 
-from distill.base.errors import UserError
+from distill.base import UserError
 from distill.game import encoding, rules
 from distill.nets import saved
 from distill.nets.evaluator import Evaluator, padded_size, weights_hash

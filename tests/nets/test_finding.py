@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from distill.base import provenance
-from distill.base.errors import UserError
+from distill.base import UserError, provenance
 from distill.learn import run_folder
 from distill.loop import files
 from distill.nets import finding, saved

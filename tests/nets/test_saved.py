@@ -17,7 +17,7 @@ import pytest
 from network_helpers import played_boards, with_random_weights
 
 from distill import nets
-from distill.base.errors import UserError
+from distill.base import UserError
 from distill.nets import saved
 from distill.nets.finding import BEST
 

@@ -20,7 +20,7 @@ import pytest
 from numpy.typing import NDArray
 
 from distill import nets
-from distill.base.errors import UserError
+from distill.base import UserError
 from distill.game import tactics
 from distill.game.rules import EMPTY, Position, parse_board
 from distill.players import players

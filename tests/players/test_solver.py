@@ -15,8 +15,7 @@ import sys
 import numpy as np
 import pytest
 
-from distill.base import provenance
-from distill.base.errors import UserError
+from distill.base import UserError, provenance
 from distill.game.rules import CELLS, EMPTY, Position, is_over, is_won, legal_columns, mirror, parse_board, play
 from distill.players.solver import Solver, moves_to_end, score_boards
 from distill.tables.benchmark import FULL_COLUMN

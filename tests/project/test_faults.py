@@ -33,9 +33,7 @@ from helpers import make_games, same_manifest, write_games
 
 import distill
 from distill import describe, evaluate, export, generate, prepare, train, validate
-from distill.base import provenance
-from distill.base.errors import DataError
-from distill.base.files import file_hash
+from distill.base import DataError, file_hash, provenance
 from distill.rows import games, schema
 from distill.search import compiled
 

@@ -28,7 +28,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twin import Board
 
-from distill.base.errors import DataError
+from distill.base import DataError
 from distill.game import rules
 from distill.rows import inspection, schema
 from distill.rows.places import place_of

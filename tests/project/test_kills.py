@@ -28,7 +28,7 @@ import pytest
 from helpers import make_games, same_manifest, write_games
 
 from distill import validate
-from distill.base.files import file_hash
+from distill.base import file_hash
 from distill.rows import schema
 
 SIGNALS = [signal.SIGKILL, signal.SIGKILL, signal.SIGINT, signal.SIGTERM]

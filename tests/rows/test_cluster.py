@@ -26,9 +26,7 @@ import pytest
 from helpers import same_manifest
 
 from distill import generate, validate
-from distill.base import provenance
-from distill.base.errors import DataError, UserError
-from distill.base.files import file_hash
+from distill.base import DataError, UserError, file_hash, provenance
 from distill.rows import mapping, schema, shards
 from distill.rows.places import Folder, Place, Remote, place_of
 from distill.rows.schema import Shard

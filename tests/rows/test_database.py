@@ -18,8 +18,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from distill.base import cli
-from distill.base.errors import DataError
+from distill.base import DataError, cli
 from distill.rows import database
 from distill.rows.database import Database
 

@@ -21,7 +21,7 @@ from helpers import make_games, write_games
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distill.base.errors import DataError
+from distill.base import DataError
 from distill.rows import games, schema
 from distill.rows.schema import TRAINING, VALIDATION
 

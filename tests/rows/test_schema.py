@@ -18,8 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from helpers import make_games
 
-from distill.base.errors import DataError
-from distill.base.files import canonical_json, write_atomically
+from distill.base import DataError, canonical_json, write_atomically
 from distill.rows import schema
 
 METADATA = {"schema_version": schema.SCHEMA_VERSION, "run": "ab" * 32}

@@ -17,7 +17,7 @@ import pytest
 from puct_helpers import predict as any_network
 from selfplay_helpers import SETTINGS, play_into, read
 
-from distill.base.errors import DataError
+from distill.base import DataError
 from distill.rows import games, schema, shards
 from distill.rows.selfplay import identity, make
 

@@ -19,8 +19,7 @@ import pyarrow as pa
 import pytest
 
 from distill import generate
-from distill.base.errors import DataError
-from distill.base.files import file_hash
+from distill.base import DataError, file_hash
 from distill.game import rules
 from distill.game.rules import Position
 from distill.rows import mapping, schema, shards

@@ -22,8 +22,7 @@ from helpers import REFERENCE, SHIPPED
 from network_helpers import answering
 
 from distill import nets
-from distill.base import provenance
-from distill.base.errors import UserError
+from distill.base import UserError, provenance
 from distill.nets import heads, saved
 from distill.ship import comparison, formats
 

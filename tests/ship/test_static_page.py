@@ -23,8 +23,7 @@ import pytest
 from helpers import REFERENCE, SHIPPED
 
 from distill import export
-from distill.base import provenance
-from distill.base.errors import UserError
+from distill.base import UserError, provenance
 from distill.game import rules
 from distill.nets import saved
 from distill.ship import comparison, formats, static_page

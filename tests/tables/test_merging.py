@@ -26,9 +26,7 @@ from helpers import make_games, write_games
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from distill.base import provenance
-from distill.base.errors import DataError
-from distill.base.files import file_hash
+from distill.base import DataError, file_hash, provenance
 from distill.game import rules
 from distill.game.rules import Position
 from distill.rows import games, schema

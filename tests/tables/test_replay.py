@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from distill.base.errors import DataError
+from distill.base import DataError
 from distill.tables import canonical, replay, tables
 
 

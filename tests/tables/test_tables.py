@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 from helpers import make_games, write_games
 
-from distill.base import provenance
-from distill.base.errors import DataError
+from distill.base import DataError, provenance
 from distill.game import encoding, rules
 from distill.tables import tables
 from distill.tables.tables import TRAINING, VALIDATION, Batch, Examples
