@@ -25,7 +25,7 @@ import numba
 import numpy as np
 
 from distill.game.rules import from_moves
-from distill.search import rollout, teacher, tree
+from distill.search import playout_trees, rollout, teacher
 from distill.search.compiled import SLOTS
 
 POSITIONS = {"empty": "", "stones16": "4444532322676656"}
@@ -56,18 +56,18 @@ def scalar_choice(rows: Any, base: Any, weights: Any, weight_base: Any, order: A
 
 
 def searching(advance: Any, lanes: int = teacher.LANES) -> Timed:
-    forest = tree.new_forest(lanes, SIMULATIONS, 1.0)
+    trees = playout_trees.new_trees(lanes, SIMULATIONS, 1.0)
     live = np.arange(lanes)
 
     def run(moves: str) -> float:
         position, random = from_moves(moves), np.random.default_rng(1)
         for lane in range(lanes):
             key = random.integers(2**63, dtype=np.uint64)
-            tree.plant(forest, lane, np.uint64(position.current), np.uint64(position.mask), key)
-            forest.order[lane * SLOTS : lane * SLOTS + 7] = tree.UNVISITED + random.permutation(7)
-            forest.weights[(lane + 1) * SLOTS : (lane + 1) * SLOTS + 7] = 0.75 + 1.75 * random.dirichlet(np.ones(7))
+            playout_trees.begin_at(trees, lane, np.uint64(position.current), np.uint64(position.mask), key)
+            trees.order[lane * SLOTS : lane * SLOTS + 7] = playout_trees.UNVISITED + random.permutation(7)
+            trees.weights[(lane + 1) * SLOTS : (lane + 1) * SLOTS + 7] = 0.75 + 1.75 * random.dirichlet(np.ones(7))
         began = time.perf_counter()
-        advance(forest, live, lanes, SIMULATIONS, True, False)
+        advance(trees, live, lanes, SIMULATIONS, True, False)
         return (time.perf_counter() - began) / (lanes * SIMULATIONS) * 1e9
 
     return run
@@ -76,7 +76,7 @@ def searching(advance: Any, lanes: int = teacher.LANES) -> Timed:
 def playing_out(advance: Any, playouts: Any) -> Timed:
     """The leaves of the last steps of a search, over and over."""
     lanes, repeats = teacher.LANES, 2000
-    forest = tree.new_forest(lanes, SIMULATIONS, 1.0)
+    trees = playout_trees.new_trees(lanes, SIMULATIONS, 1.0)
     live = np.arange(lanes)
     scratch = rollout.new_lanes(lanes)
 
@@ -92,10 +92,10 @@ def playing_out(advance: Any, playouts: Any) -> Timed:
         position = from_moves(moves)
         for lane in range(lanes):
             current, mask = np.uint64(position.current), np.uint64(position.mask)
-            tree.plant(forest, lane, current, mask, np.uint64(lane))
-            forest.order[lane * SLOTS : lane * SLOTS + 7] = tree.UNVISITED + np.arange(7)
-        advance(forest, live, lanes, 1000, True, False)
-        own, other = forest.leaf_current.copy(), forest.leaf_current ^ forest.leaf_mask
+            playout_trees.begin_at(trees, lane, current, mask, np.uint64(lane))
+            trees.order[lane * SLOTS : lane * SLOTS + 7] = playout_trees.UNVISITED + np.arange(7)
+        advance(trees, live, lanes, 1000, True, False)
+        own, other = trees.leaf_current.copy(), trees.leaf_current ^ trees.leaf_mask
         again(own, other, scratch, 1)
         began = time.perf_counter()
         again(own, other, scratch, repeats)
@@ -105,20 +105,23 @@ def playing_out(advance: Any, playouts: Any) -> Timed:
 
 
 def variants() -> dict[str, Timed]:
-    found = {"the kernel": searching(tree.advance), "playouts alone": playing_out(tree.advance, rollout.playouts)}
-    vector_choice = tree.best_ucb1
-    tree.best_ucb1 = scalar_choice
-    found["scalar choice"] = searching(fresh(tree.advance))
+    found = {
+        "the kernel": searching(playout_trees.advance),
+        "playouts alone": playing_out(playout_trees.advance, rollout.playouts),
+    }
+    vector_choice = playout_trees.best_ucb1
+    playout_trees.best_ucb1 = scalar_choice
+    found["scalar choice"] = searching(fresh(playout_trees.advance))
     found["scalar choice"](POSITIONS["empty"])  # compiles
-    tree.best_ucb1 = vector_choice
+    playout_trees.best_ucb1 = vector_choice
     usual_plies, usual_playouts = rollout.PLIES_BETWEEN_DROPS, rollout.playouts
     for plies in (1, 2, 8):
         rollout.PLIES_BETWEEN_DROPS = plies
-        tree.playouts = fresh(usual_playouts)
-        found[f"drop every {plies}"] = searching(fresh(tree.advance))
+        playout_trees.playouts = fresh(usual_playouts)
+        found[f"drop every {plies}"] = searching(fresh(playout_trees.advance))
         found[f"drop every {plies}"](POSITIONS["empty"])
-    rollout.PLIES_BETWEEN_DROPS, tree.playouts = usual_plies, usual_playouts
-    return found | {f"lanes {lanes}": searching(tree.advance, lanes) for lanes in (1, 4, 8, 16, 64, 128)}
+    rollout.PLIES_BETWEEN_DROPS, playout_trees.playouts = usual_plies, usual_playouts
+    return found | {f"lanes {lanes}": searching(playout_trees.advance, lanes) for lanes in (1, 4, 8, 16, 64, 128)}
 
 
 def main() -> None:

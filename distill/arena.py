@@ -12,19 +12,18 @@ perfect play wins; the solver's replies are drawn among the best, and the moves 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from distill.base import cli
-from distill.base.files import write_atomically
+from distill.base.files import write_json
 from distill.base.progress import cores
-from distill.players import players as roster
-from distill.players import tournament
+from distill.players import tournament, words
 from distill.players.intervals import Estimate
 from distill.players.match import openings
+from distill.players.players import Player, make
 
 MOST_LINES = 5
 """Moves by which wins are given away that are printed; `arena.json` has them all."""
@@ -34,7 +33,7 @@ MOST_LINES = 5
 class ArenaConfig:
     """Let players meet from paired openings and rate them."""
 
-    players: tuple[str, ...] = cli.setting((), f"who meets: {roster.NAMES}", positional=True)
+    players: tuple[str, ...] = cli.setting((), f"who meets: {words.NAMES}", positional=True)
     games: int = cli.setting(200, "games a pair, half of them from either side")
     opening_plies: int = cli.setting(
         6, "random stones before the players take over; 0: the empty board, where players without chance repeat a game"
@@ -50,11 +49,11 @@ class ArenaConfig:
         cli.check(self.solver_games >= 0, "solver_games", self.solver_games, "0 or more")
         cli.check(self.workers >= 1, "workers", self.workers, "at least 1")
         if len(self.players) < (1 if self.solver_games else 2):
-            raise ValueError(f"name at least two players: {roster.NAMES}")
+            raise ValueError(f"name at least two players: {words.NAMES}")
         if len(set(self.players)) < len(self.players):
             raise ValueError("a player is named twice; it cannot meet itself")
         for word in self.players:
-            roster.check(word)
+            words.check(word)
         if len(self.players) > 1:
             self.openings()
 
@@ -72,7 +71,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 def run(config: ArenaConfig) -> str:
     """Play, print the tables, write `arena.json`; the last line says who is ahead."""
-    players = [roster.make(word, config.workers) for word in config.players]
+    players = [make(word, config.workers) for word in config.players]
     report: dict[str, Any] = {"config": cli.as_json(config)}
     last = ""
     if len(players) > 1:
@@ -81,12 +80,12 @@ def run(config: ArenaConfig) -> str:
         report["against_solver"], line = _against_solver(config, players)
         last = last or line
     if config.out:
-        write_atomically(config.out / "arena.json", (json.dumps(report, indent=1) + "\n").encode())
+        write_json(config.out / "arena.json", report)
         last += f" · {config.out / 'arena.json'}"
     return last
 
 
-def _meet(config: ArenaConfig, players: list[roster.Player]) -> tuple[dict[str, Any], str]:
+def _meet(config: ArenaConfig, players: list[Player]) -> tuple[dict[str, Any], str]:
     starts = config.openings()
     met = tournament.meet(players, starts, config.seed)
     games, distinct = met.report["games"], met.report["distinct_games"]
@@ -98,8 +97,8 @@ def _meet(config: ArenaConfig, players: list[roster.Player]) -> tuple[dict[str, 
     return met.report, met.last()
 
 
-def _against_solver(config: ArenaConfig, players: list[roster.Player]) -> tuple[list[tournament.Row], str]:
-    solver = roster.make("solver", config.workers)
+def _against_solver(config: ArenaConfig, players: list[Player]) -> tuple[list[tournament.Row], str]:
+    solver = make("solver", config.workers)
     rows = []
     for player in players:
         row = tournament.against_solver(player, solver, config.solver_games, config.workers, config.seed)

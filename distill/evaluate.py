@@ -23,8 +23,8 @@ from distill.base import cli, folders, provenance
 from distill.base.files import write_atomically, write_json
 from distill.base.progress import Progress, cores
 from distill.judge import grading, labels, plots, repeats, report, verdict
-from distill.players import players as roster
-from distill.players.players import Player
+from distill.players import words
+from distill.players.players import Player, make
 from distill.rows import games
 from distill.rows.schema import MANIFEST, read_manifest
 from distill.tables import benchmark
@@ -34,7 +34,7 @@ from distill.tables import benchmark
 class EvaluateConfig:
     """Grade players and labels against perfect play."""
 
-    players: tuple[str, ...] = cli.setting((), f"{roster.NAMES}; or a folder of games", positional=True)
+    players: tuple[str, ...] = cli.setting((), f"{words.NAMES}; or a folder of games", positional=True)
     half: Literal["test", "dev"] = cli.setting("test", "half of the benchmark: dev for choices, test for headlines")
     sets: tuple[str, ...] = cli.setting((), "sets of the benchmark, such as midgame foreign; nothing takes all")
     boards: int | None = cli.setting(None, "boards of each set at most; none takes all")
@@ -52,12 +52,12 @@ class EvaluateConfig:
         cli.check(self.agreement_rows >= 0, "agreement_rows", self.agreement_rows, "0 or more")
         cli.check(self.workers >= 1, "workers", self.workers, "at least 1")
         if not self.players:
-            raise ValueError(f"name a player: {roster.NAMES}; or a folder of games")
+            raise ValueError(f"name a player: {words.NAMES}; or a folder of games")
         if len(set(self.players)) < len(self.players):
             raise ValueError("a player is named twice")
         for word in self.players:
             if not _is_data(word):
-                roster.check(word)
+                words.check(word)
 
 
 FILES = ("metrics.json", "report.md", "by_set.png", "by_ply.png", "confusion.png", "calibration.png")
@@ -91,7 +91,7 @@ def run(config: EvaluateConfig) -> str:
     page, last, pictures = ["# How right every move is"], list[str](), plots.Pictures()
     folders.require(config.out, folders.EVALUATION, own=FILES)  # hours before it is written to
     of_games = [word for word in config.players if _is_data(word)]
-    players = [roster.make(word, config.workers) for word in config.players if word not in of_games]
+    players = [make(word, config.workers) for word in config.players if word not in of_games]
     if players:
         last.append(_grade_players(config, players, metrics, page, pictures))
     for word in of_games:

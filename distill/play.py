@@ -19,8 +19,7 @@ from typing import Literal
 from distill.base import cli, provenance
 from distill.base.errors import UserError
 from distill.game import rules
-from distill.players import players as roster
-from distill.players import terminal
+from distill.players import terminal, words
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +27,7 @@ class PlayConfig:
     """Play a game in the terminal."""
 
     player: tuple[str, ...] = cli.setting(
-        (), f"the machine: {roster.NAMES}; left out: the shipped network or the newest", positional=True
+        (), f"the machine: {words.NAMES}; left out: the shipped network or the newest", positional=True
     )
     first: Literal["human", "machine"] = cli.setting("human", "who has the first stone, X")
     moves: str = cli.setting("", "a game to go on with, as columns from 1 to 7, such as 4453")
@@ -38,7 +37,7 @@ class PlayConfig:
         if len(self.player) > 1:
             raise ValueError(f"one machine, not {len(self.player)}: {' '.join(self.player)}")
         for word in self.player:
-            roster.check(word)
+            words.check(word)
         cli.check(self.seed >= 0, "seed", self.seed, "0 or more")
         try:
             rules.from_moves(self.moves)

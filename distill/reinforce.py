@@ -3,11 +3,12 @@
     python -m distill.reinforce
     python -m distill.reinforce --init models/pillar --steps 100 --games 128 --lr 1e-4 --entropy 0.01 0.01
 
-The learner plays batches of games, all in lock step, against a checkpoint of itself, half of them from either side;
-each batch gives one step of policy gradient (`learn/policy_gradient.py`). After every `--gate-games` training games the
-learner's score in them decides, by `--gate-rule`, whether the checkpoint becomes what the learner is. These games cost
-nothing extra. Each is counted once: a learner as good as its checkpoint, tested after every batch, would soon pass by
-chance. It goes on learning within a window, so the score is that of the learner as it was on the way, not at its end.
+The learner plays batches of games, all in lock step, against its opponent, an earlier copy of itself, half of them from
+either side; each batch gives one step of policy gradient (`learn/policy_gradient.py`). After every `--gate-games`
+training games the learner's score in them decides, by `--gate-rule`, whether the opponent becomes what the learner is.
+These games cost nothing extra. Each is counted once: a learner as good as its opponent, tested after every batch, would
+soon pass by chance. It goes on learning within a window, so the score is that of the learner as it was on the way, not
+at its end.
 
 Both draw their moves from their policies, in training and in every measurement that does not say "greedy". Every
 `--measure-every` steps the learner meets `punisher` and `random` from the empty board: logged, never used to choose.

@@ -4,7 +4,7 @@
     python -m distill.selfplay --init models/pillar --preset improve
     python -m distill.selfplay --init models/pillar --games-only --games 5000 --out data/selfplay
 
-One iteration: the champion plays `--games` games against itself, the trainee learns from the latest of all games, and
+One iteration: the champion plays `--games` games against itself, the learner learns from the latest of all games, and
 takes the champion's place where it scores `--gate` in the arena; rejected, it trains on all the same. Both are graded
 by the judge on the benchmark's dev half: logged, never used to choose.
 

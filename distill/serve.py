@@ -52,14 +52,14 @@ def run(config: ServeConfig) -> str:
         if error.name and error.name.startswith("distill"):
             raise
         raise UserError(f"serve needs the web packages: {provenance.install_line('serve')}") from None
-    from distill.web.opponents import Roster
+    from distill.web.opponents import Opponents
 
     if config.models and not finding.networks([config.models], (finding.EXPORTED,)):
         wanted = f"no NAME/{finding.EXPORTED} in it" if config.models.is_dir() else "no such folder"
         raise UserError(f"--models {config.models}: {wanted}; python -m distill.export writes it")
     folders = finding.places(config.models)
-    roster = Roster(folders, config.max_simulations, config.workers)
-    catalogue = roster.catalogue()
+    opponents = Opponents(folders, config.max_simulations, config.workers)
+    catalogue = opponents.catalogue()
     with _listen(config.port) as listener:
         networks = [card.name for card in catalogue.players if card.kind == "network"]
         say(f"networks: {', '.join(networks) or f'none in {folders[0]} yet'}")
@@ -68,7 +68,7 @@ def run(config: ServeConfig) -> str:
         url = f"http://{HOST}:{listener.getsockname()[1]}/"
         say(f"play at {url} · API at {url}docs · Ctrl-C stops")
         settings = uvicorn.Config(
-            application(roster), log_level="warning", access_log=False, limit_concurrency=CONNECTIONS
+            application(opponents), log_level="warning", access_log=False, limit_concurrency=CONNECTIONS
         )
         uvicorn.Server(settings).run(sockets=[listener])
     return "stopped"

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import hypothesis
+import portalocker
 import pytest
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # also where Keras is imported before distill.nets sets it
@@ -18,24 +20,51 @@ hypothesis.settings.load_profile("suite")
 
 
 @pytest.fixture(scope="session")
-def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The shipped `pillar` after `python -m distill.export` with all formats, where an older and a killed export were.
+def exports(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """For the name of a shipped network: a folder after `python -m distill.export` with all formats.
 
-    A folder with what the export of a run finds: the network and its settings.
+    It held what the export of a run finds, the network and its settings, and an older and a killed export. Each is made
+    once, also where several processes share the tests.
     """
     from helpers import REFERENCE
 
     from distill import export
 
-    folder = tmp_path_factory.mktemp("run")
-    for name in ("best.keras", "config.json"):
-        shutil.copy(REFERENCE / "pillar" / name, folder)
-    (folder / ".saved_model.killed.partial").mkdir()
-    (folder / "saved_model").mkdir()
-    for name in ("older", "SHA256SUMS"):
-        (folder / "saved_model" / name).touch()
-    assert export.main([str(folder), "--formats", "onnx,savedmodel,litert"]) == 0
-    return folder
+    base = tmp_path_factory.getbasetemp()
+    root = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "exports"
+    root.mkdir(exist_ok=True)
+
+    def folder_of(name: str) -> Path:
+        folder, done = root / name, root / f"{name}.done"
+        with portalocker.Lock(root / f"{name}.lock", timeout=900):
+            if not done.exists():
+                (folder / ".saved_model.killed.partial").mkdir(parents=True)
+                (folder / "saved_model").mkdir()
+                for file in ("best.keras", "config.json"):
+                    shutil.copy(REFERENCE / name / file, folder)
+                for file in ("older", "SHA256SUMS"):
+                    (folder / "saved_model" / file).touch()
+                assert export.main([str(folder), "--formats", "onnx,savedmodel,litert"]) == 0
+                done.touch()
+        return folder
+
+    return folder_of
+
+
+@pytest.fixture(scope="session")
+def exported(exports: Callable[[str], Path]) -> Path:
+    """The shipped `pillar`, exported."""
+    return exports("pillar")
+
+
+@pytest.fixture(scope="module")
+def small_shapes() -> Iterator[None]:
+    """Networks of all shapes are small ones of their kind."""
+    from network_helpers import shrink
+
+    with pytest.MonkeyPatch.context() as patch:
+        shrink(patch.setattr)
+        yield
 
 
 @pytest.fixture

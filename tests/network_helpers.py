@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
+from collections.abc import Callable
+from typing import Any
+
 import keras
 import numpy as np
 
+from distill import nets
 from distill.game import encoding, rules
 from distill.nets import heads, saved
 
@@ -32,6 +37,28 @@ LEFT_COLUMN_FULL = """
     O . . . . . .
     X . . . . . .
 """
+
+
+SMALL = {
+    "BLOCKS": 1,
+    "FEATURES": 8,
+    "FEED_FORWARD": 16,
+    "FILTERS": 8,
+    "GROUPS": 4,
+    "HEAD_FILTERS": 4,
+    "HIDDEN": 16,
+    "KERNEL": 3,
+    "LAYERS": 2,  # of which the last has a form of its own
+    "STAGES": 2,
+}
+
+
+def shrink(change: Callable[[Any, str, int], None] = setattr) -> None:
+    """Make every shape of `nets.build` a small one of its kind: tracing a large graph takes longer than training it."""
+    for arch in nets.ARCHS:
+        module = importlib.import_module(f"distill.nets.{arch}")
+        for name in SMALL.keys() & vars(module).keys():
+            change(module, name, SMALL[name])
 
 
 def boards_of(*drawings: str) -> np.ndarray:

@@ -12,11 +12,14 @@ from typing import Any
 
 from distill.base.errors import DataError
 
+PARTIAL = ".partial"
+"""The end of the name of what is not whole yet; its beginning is a dot. A killed process leaves it behind."""
+
 
 def write_atomically(path: Path, content: bytes) -> None:
     """Replace `path` by `content`; a reader sees the old file or the new one, never a part."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=PARTIAL, dir=path.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)

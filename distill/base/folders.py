@@ -30,6 +30,7 @@ import portalocker
 
 from distill.base import cli
 from distill.base.errors import UserError
+from distill.base.files import PARTIAL
 
 LOCK = ".lock"
 """The file whose lock is held, empty, in the folder that is written."""
@@ -47,7 +48,8 @@ def locked(folder: Path, *, shared: bool = False, wait: bool = False, beside: bo
       wait: until the others are done, instead of raising UserError.
       beside: lock a file next to the folder, which may then be replaced as a whole; it is removed in the end.
 
-    A body that fails leaves no lock file and no empty folder behind that were not there before.
+    A body that ends well leaves no half-written file of a killed process in the folder. One that fails leaves no lock
+    file and no empty folder behind that were not there before.
     """
     if folder.exists() and not folder.is_dir():
         raise UserError(f"{folder}: is a file; a folder is needed here")
@@ -57,6 +59,10 @@ def locked(folder: Path, *, shared: bool = False, wait: bool = False, beside: bo
     leaves_nothing = beside
     try:
         yield
+        if not (shared or beside):
+            for leftover in folder.rglob(f".*{PARTIAL}"):
+                if leftover.is_file():
+                    leftover.unlink()
     except BaseException:
         leaves_nothing = True
         raise
@@ -209,7 +215,7 @@ def replaced(place: Path) -> Iterator[Path]:
     """
     place.parent.mkdir(parents=True, exist_ok=True)
     sweep(place)
-    workplace = Path(tempfile.mkdtemp(prefix=f".{place.name}.", suffix=".partial", dir=place.parent))
+    workplace = Path(tempfile.mkdtemp(prefix=f".{place.name}.", suffix=PARTIAL, dir=place.parent))
     try:
         yield workplace / "new"
         if place.exists():
@@ -222,7 +228,7 @@ def replaced(place: Path) -> Iterator[Path]:
 def sweep(place: Path) -> None:
     """Remove what killed processes left of replacing a folder."""
     for entry in place.parent.iterdir():
-        if entry.name.startswith(f".{place.name}.") and entry.name.endswith(".partial") and entry.is_dir():
+        if entry.name.startswith(f".{place.name}.") and entry.name.endswith(PARTIAL) and entry.is_dir():
             _remove(entry, place)
 
 

@@ -30,7 +30,7 @@ from distill.players.players import RandomPlayer
 from distill.players.solver import Solver
 from distill.rows.schema import SCHEMA_VERSION, write_table
 from distill.tables import benchmark
-from distill.tables.parts import board_keys
+from distill.tables.canonical import board_keys
 
 STYLES: tuple[tuple[str, float], ...] = (
     ("random", 0.0),

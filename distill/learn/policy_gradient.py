@@ -33,8 +33,8 @@ from distill.nets import heads
 Baseline = Literal["none", "mean", "value"]
 
 
-class Learner(keras.Model):
-    """A network and its checkpoint, the opponent, which no gradient reaches; calls give (N, A) masked logits.
+class WithOpponent(keras.Model):
+    """A network and its opponent, an earlier copy which no gradient reaches; calls give (N, A) masked logits.
 
     Where the network has a value head its values are an eighth column. One model holds both networks, so that its
     variables, with the optimizer's, are all that the next step depends on.
@@ -60,7 +60,7 @@ class Learner(keras.Model):
 
 
 class PolicyGradient(keras.losses.Loss):
-    """The loss of the module's docstring; `target` as `targets` makes it, `outputs` as `Learner` gives them."""
+    """The loss of the module's docstring; `target` as `targets` makes it, `outputs` as `WithOpponent` gives them."""
 
     def __init__(self, baseline: Baseline, value_weight: float) -> None:
         super().__init__(name="policy_gradient")
@@ -87,11 +87,11 @@ def _entropy(log_policy: Any) -> Any:
     return -ops.sum(ops.exp(log_policy) * log_policy, axis=1)
 
 
-def learner(core: keras.Model, baseline: Baseline, value_weight: float) -> Learner:
+def learner(core: keras.Model, baseline: Baseline, value_weight: float) -> WithOpponent:
     """The network and a copy of it as opponent, ready for `step`. Raises ValueError for a baseline it cannot give."""
     if baseline == "value" and not heads.has_value(core):
         raise ValueError("this network has no value head")
-    model = Learner(core)
+    model = WithOpponent(core)
     model.compile(
         keras.optimizers.Adam(),  # its rate is set at every step
         PolicyGradient(baseline, value_weight),
@@ -103,7 +103,7 @@ def learner(core: keras.Model, baseline: Baseline, value_weight: float) -> Learn
     return model
 
 
-def _trace_for_any_size(model: Learner) -> None:
+def _trace_for_any_size(model: WithOpponent) -> None:
     """Have TensorFlow make the graph of a step on any number of moves now, before the first step.
 
     Left to itself it makes a graph for the first batch's size, and one for any size when another comes. The two differ
@@ -125,7 +125,7 @@ def targets(
 
 
 def step(
-    model: Learner, boards: NDArray[np.int8], target: NDArray[np.float32], learning_rate: float
+    model: WithOpponent, boards: NDArray[np.int8], target: NDArray[np.float32], learning_rate: float
 ) -> dict[str, float]:
     """One step of Adam; returns the batch's mean `loss` and mean `entropy` before it.
 

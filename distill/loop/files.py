@@ -33,7 +33,7 @@ FREE = ("init", "out", "restart", "iterations", "minutes", "lanes", "games_only"
 
 PANELS = {
     "loss": ["training_loss", "policy_loss", "value_error"],
-    "arena score of the trainee": ["score"],
+    "arena score of the learner": ["score"],
     "judge, without search": ["exact", "class", "blocked"],
 }
 

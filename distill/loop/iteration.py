@@ -1,6 +1,6 @@
-"""One iteration of self-play: the champion plays, the trainee learns, the arena decides, the judge looks on.
+"""One iteration of self-play: the champion plays, the learner learns, the arena decides, the judge looks on.
 
-Each step finds what a killed process has left of it and goes on from there: shards, the trainee's checkpoint, blocks of
+Each step finds what a killed process has left of it and goes on from there: shards, the learner's checkpoint, blocks of
 arena games. The metrics are written last.
 """
 
@@ -26,12 +26,12 @@ from distill.loop.settings import SelfPlayConfig
 from distill.players import gate
 from distill.players.players import GuidedPlayer, NetworkPlayer, seeds_for
 from distill.rows import selfplay, shards
-from distill.tables import benchmark, parts, replay
+from distill.tables import benchmark, canonical, replay
 
 if TYPE_CHECKING:
     import keras
 
-    from distill.learn.trainee import Trainee
+    from distill.learn.continual import Learner
     from distill.nets.evaluator import Evaluator
 
 SELF_PLAY, SAMPLE, TRAINING, OPENINGS = range(4)
@@ -51,7 +51,7 @@ class Loop:
     candidate: keras.Model
     champion_plays: Evaluator
     candidate_plays: Evaluator
-    trainee: Trainee
+    learner: Learner
     judge: NetworkPlayer
     boards: benchmark.GradedBoards
     excluded: NDArray[np.uint64]
@@ -94,7 +94,7 @@ def play(
 def given_network(config: SelfPlayConfig) -> keras.Model:
     """The network to begin with. Raises UserError for one that cannot be trained and searched with."""
     nets.start_backend()
-    from distill.learn import trainee, training
+    from distill.learn import continual, training
     from distill.nets import finding, heads, saved
 
     training.make_repeatable(config.seed)
@@ -103,7 +103,7 @@ def given_network(config: SelfPlayConfig) -> keras.Model:
     core = saved.load_core(finding.network_file(config.init))
     if not heads.has_value(core):
         raise UserError(f"{config.init}: this network has no value head; train one with --value-target blend")
-    trainee.begin(core, config.recipe())
+    continual.begin(core, config.recipe())
     return core
 
 
@@ -122,17 +122,17 @@ def start(
 ) -> Loop:
     """Load the networks as the finished iterations left them, or begin with the one given."""
     nets.start_backend()
-    from distill.learn import trainee, training
+    from distill.learn import continual, training
     from distill.nets import saved
 
     if given is not None:
         training.save_network(given, out / files.INITIAL)
     champion, candidate = saved.load_core(files.champion_file(out, finished)), saved.load_core(out / files.INITIAL)
-    learner = trainee.begin(candidate, config.recipe())
+    learner = continual.begin(candidate, config.recipe())
     if finished:
-        trainee.resume(learner, files.iteration_folder(out, len(finished)))
+        continual.resume(learner, files.iteration_folder(out, len(finished)))
     training.save_network(champion, out / files.BEST)
-    excluded = parts.excluded_keys("benchmark")
+    excluded = canonical.excluded_keys("benchmark")
     return Loop(
         config=config,
         out=out,
@@ -140,7 +140,7 @@ def start(
         candidate=candidate,
         champion_plays=evaluator(config, champion),
         candidate_plays=evaluator(config, candidate),
-        trainee=learner,
+        learner=learner,
         judge=NetworkPlayer(name="candidate", predict=saved.predict_with(candidate)),
         boards=boards,
         excluded=np.zeros(0, np.uint64) if excluded is None else excluded,
@@ -185,21 +185,21 @@ def iterate(loop: Loop, finished: Sequence[Metrics]) -> Metrics:
 
 
 def _train(loop: Loop, number: int) -> dict[str, Any]:
-    """Let the trainee learn from the latest games, unless it has; the candidate becomes what it is now."""
-    from distill.learn import trainee, training
+    """Let the learner learn from the latest games, unless it has; the candidate becomes what it is now."""
+    from distill.learn import continual, training
 
     config, folder = loop.config, files.iteration_folder(loop.out, number)
-    state = trainee.saved_state(folder)
+    state = continual.saved_state(folder)
     if state is None:
         folders = [files.iteration_folder(loop.out, each) / files.GAMES for each in range(1, number + 1)]
         table = replay.table(replay.latest(folders, config.replay_rows, config.replay_games), loop.excluded)
         drawn = replay.sample(table, config.train_boards, loop.seed(number, SAMPLE))
-        learned = trainee.learn(loop.trainee, drawn, config.rate(number), loop.seed(number, TRAINING))
+        learned = continual.learn(loop.learner, drawn, config.rate(number), loop.seed(number, TRAINING))
         state = {"replay_boards": len(table), **learned}
-        trainee.save(loop.trainee, folder, state)
+        continual.save(loop.learner, folder, state)
     else:
-        trainee.resume(loop.trainee, folder)
-    loop.candidate.set_weights(loop.trainee.core.get_weights())
+        continual.resume(loop.learner, folder)
+    loop.candidate.set_weights(loop.learner.core.get_weights())
     loop.candidate_plays.take_weights(loop.candidate)
     training.save_network(loop.candidate, folder / files.CANDIDATE)
     return state

@@ -1,4 +1,4 @@
-"""REINFORCE, the run: games of the learner against a checkpoint of itself, steps, the gate, measurements.
+"""REINFORCE, the run: games of the learner against its opponent, steps of the gradient, the gate, measurements.
 
 What one step of the gradient is stands in `learn/policy_gradient.py`; all else that a run does is here. Everything
 drawn is a function of the run's seed, what it is for, and the number of the step; so a run that goes on from its
@@ -26,21 +26,21 @@ from distill.game.rules import CELLS
 from distill.learn import run_folder
 from distill.loop.settings import ReinforceConfig
 from distill.nets import finding
-from distill.players import players as roster
 from distill.players.gate import judged
 from distill.players.intervals import share
 from distill.players.match import Games, Pairing, play_games
+from distill.players.players import NetworkPlayer, Player, Predict, make, seeds_for
 
 if TYPE_CHECKING:
     import keras
 
-    from distill.learn.policy_gradient import Learner
+    from distill.learn.policy_gradient import WithOpponent
 
 Mode = Literal["sample", "policy"]
 """Whether a network draws its move by its policy or plays the likeliest column."""
 
 RIVALS = ("punisher", "random")
-LEARNER, CHECKPOINT = 0, 1
+LEARNER, OPPONENT = 0, 1
 """Places of the two in a list of players."""
 
 TRAINING_GAMES, CURVE_GAMES, FINAL_GAMES = range(3)
@@ -48,7 +48,7 @@ TRAINING_GAMES, CURVE_GAMES, FINAL_GAMES = range(3)
 
 PANELS = {
     "games won": ["punisher_won", "random_won"],
-    "score against the checkpoint": ["score"],
+    "score against the opponent": ["score"],
     "entropy of the policy, nats": ["entropy"],
 }
 """What the curves show, by title."""
@@ -113,7 +113,7 @@ def train(core: keras.Model, config: ReinforceConfig, out: Path) -> State:
         checkpoint.restore(model, found[0])
         state = State(**found[1])
     predict = saved.predict_with(core)  # it sees later changes of the weights
-    players = [_player("learner", predict), _player("checkpoint", saved.predict_with(model.opponent))]
+    players = [_player("learner", predict), _player("opponent", saved.predict_with(model.opponent))]
     if not state.curve:
         _measure(predict, config, state, {})
     total = config.steps * config.games
@@ -135,8 +135,8 @@ def train(core: keras.Model, config: ReinforceConfig, out: Path) -> State:
     return state
 
 
-def _step(model: Learner, players: Sequence[roster.Player], config: ReinforceConfig, state: State) -> dict[str, float]:
-    """One batch of games, one step of the gradient, and a new checkpoint if the gate says so."""
+def _step(model: WithOpponent, players: Sequence[Player], config: ReinforceConfig, state: State) -> dict[str, float]:
+    """One batch of games, one step of the gradient, and a new opponent if the gate says so."""
     from distill.learn import policy_gradient
 
     done = state.step / config.steps
@@ -160,13 +160,13 @@ def _step(model: Learner, players: Sequence[roster.Player], config: ReinforceCon
     return measured | {"score": float(np.mean(scored)), "plies": plies}
 
 
-def _player(name: str, predict: roster.Predict, mode: Mode = "sample") -> roster.NetworkPlayer:
-    return roster.NetworkPlayer(name=name, predict=predict, mode=mode)
+def _player(name: str, predict: Predict, mode: Mode = "sample") -> NetworkPlayer:
+    return NetworkPlayer(name=name, predict=predict, mode=mode)
 
 
 def both_sides(games: int) -> list[Pairing]:
     """Games from the empty board, the learner with the first stone in every other one."""
-    seats = ((LEARNER, CHECKPOINT), (CHECKPOINT, LEARNER))
+    seats = ((LEARNER, OPPONENT), (OPPONENT, LEARNER))
     return [Pairing(first=first, second=second) for first, second in seats] * (games // 2)
 
 
@@ -196,7 +196,7 @@ def points(games: Games, pairings: Sequence[Pairing]) -> NDArray[np.floating[Any
     return (results(games, pairings) + 1) / 2
 
 
-def _measure(predict: roster.Predict, config: ReinforceConfig, state: State, latest: dict[str, float]) -> None:
+def _measure(predict: Predict, config: ReinforceConfig, state: State, latest: dict[str, float]) -> None:
     """Add a row to the curve: the means of the latest steps, and how the learner does against its rivals."""
     row: dict[str, float] = {"step": state.step, "games": state.step * config.games, "seconds": round(state.seconds, 1)}
     row |= {name: round(value, 5) for name, value in latest.items()} | {"checkpoints": state.replaced}
@@ -206,13 +206,13 @@ def _measure(predict: roster.Predict, config: ReinforceConfig, state: State, lat
     state.curve.append(row)
 
 
-def against(predict: roster.Predict, rival: str, games: int, seed: int, mode: Mode = "sample") -> NDArray[np.float32]:
+def against(predict: Predict, rival: str, games: int, seed: int, mode: Mode = "sample") -> NDArray[np.float32]:
     """float32 (games,), the network's results against a rival from the empty board, half of them from either side."""
     pairings = both_sides(games)
-    return results(play_games([_player("learner", predict, mode), roster.make(rival)], pairings, seed), pairings)
+    return results(play_games([_player("learner", predict, mode), make(rival)], pairings, seed), pairings)
 
 
-def final_measurement(predict: roster.Predict, config: ReinforceConfig) -> dict[str, Any]:
+def final_measurement(predict: Predict, config: ReinforceConfig) -> dict[str, Any]:
     """By rival, how many of `final_games` games the network wins, with 95 % intervals, drawing and greedy."""
     modes: dict[str, Mode] = {"": "sample", "_greedy": "policy"}
     report: dict[str, Any] = {}
@@ -225,18 +225,16 @@ def final_measurement(predict: roster.Predict, config: ReinforceConfig) -> dict[
 
 
 def _seed(config: ReinforceConfig, purpose: int, number: int) -> int:
-    return int(roster.seeds_for(config.seed, purpose, number)[0])
+    return int(seeds_for(config.seed, purpose, number)[0])
 
 
 def _note(state: State) -> str:
     last = state.curve[-1]
     score = f"{np.mean(state.window):.1%}" if state.window else "new"
-    return (
-        f"checkpoint {state.replaced}: {score} · punisher {last['punisher_won']:.1%} · random {last['random_won']:.1%}"
-    )
+    return f"opponent {state.replaced}: {score} · punisher {last['punisher_won']:.1%} · random {last['random_won']:.1%}"
 
 
-def _save(out: Path, model: Learner, state: State) -> None:
+def _save(out: Path, model: WithOpponent, state: State) -> None:
     from distill.learn import checkpoint, history, training
 
     training.save_network(model.core, out / finding.BEST)

@@ -52,7 +52,7 @@ class SelfPlayConfig(SelfPlaySettings):
         "root", "weight of a board met n times, as for train"
     )
     mirror: bool = cli.setting(True, "mirror each board at random")
-    gate: float | None = cli.setting(0.55, "score at which the trainee takes the champion's place; none: always")
+    gate: float | None = cli.setting(0.55, "score at which the learner takes the champion's place; none: always")
     arena_games: int = cli.setting(100, "games of the arena, from both sides of distinct openings")
     arena_plies: int = cli.setting(4, "random stones of these openings")
     judge_boards: int = cli.setting(1000, "benchmark boards of each set graded an iteration, dev half")
@@ -79,7 +79,7 @@ class SelfPlayConfig(SelfPlaySettings):
         self.rates()
 
     def recipe(self) -> Recipe:
-        """How the trainee learns."""
+        """How the learner learns."""
         shared = {field.name for field in dataclasses.fields(Recipe)} & {
             field.name for field in dataclasses.fields(self)
         }
@@ -122,7 +122,7 @@ class ReinforceConfig:
     )
     value_weight: float = cli.setting(0.5, "weight of the value's squared error, where the network has a value head")
     discount: float = cli.setting(1.0, "what a return is multiplied by for every ply between the move and the end")
-    gate: float = cli.setting(0.52, "score against the checkpoint above which the learner takes its place")
+    gate: float = cli.setting(0.52, "score against the opponent above which the learner takes its place")
     gate_games: int = cli.setting(2048, "training games, in whole batches, after which that is decided, by them alone")
     gate_rule: GateRule = cli.setting(
         "lower", "what must be above the gate: the lower bound of the score's 95 % interval, or the score, its mean"

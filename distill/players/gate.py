@@ -1,4 +1,4 @@
-"""Whether a challenger takes the champion's place.
+"""Whether a candidate takes the champion's place.
 
 `meet`: games from distinct openings, written down as they end. `judged`: games that are played anyway, a window of them
 at a time.
@@ -28,13 +28,13 @@ GateRule = Literal["lower", "mean"]
 def judged(
     window: Sequence[float], points: Sequence[float], *, games: int, gate: float, rule: GateRule
 ) -> tuple[list[float], bool]:
-    """The window after a batch of games, and whether it shows the challenger above the gate.
+    """The window after a batch of games, and whether it shows the candidate above the gate.
 
     Windows are disjoint: each is judged once, when it holds enough games, and the next begins empty. Judged after every
-    batch, a running window would pass a challenger no better than the champion sooner or later, by chance.
+    batch, a running window would pass a candidate no better than the champion sooner or later, by chance.
 
     Args:
-      window: the challenger's points in the games since the last window was judged, 1, ½ or 0 each.
+      window: the candidate's points in the games since the last window was judged, 1, ½ or 0 each.
       points: the same of the batch, in which the champion was the one of the window.
       games: a window has at least; batches are not split.
       gate: "lower" passes with a lower bound above it, "mean" with a score that reaches it.
@@ -47,7 +47,7 @@ def judged(
 
 
 def meet(
-    challenger: Player,
+    candidate: Player,
     champion: Player,
     *,
     games: int,
@@ -58,8 +58,8 @@ def meet(
 ) -> dict[str, Any]:
     """Play `games` games, two from each of games / 2 random openings of so many plies, going on from `path`.
 
-    Returns the challenger's `score`, wins and half the draws, and the number of `distinct_games`. The file holds the
-    finished games' results for the challenger and their moves; it is replaced after each block.
+    Returns the candidate's `score`, wins and half the draws, and the number of `distinct_games`. The file holds the
+    finished games' results for the candidate and their moves; it is replaced after each block.
     """
     pairings = paired(0, 1, openings(games // 2, plies, seed % 2**32))
     results: list[float] = []
@@ -71,7 +71,7 @@ def meet(
             advance(len(results))
     while len(results) < games:
         block = pairings[len(results) : len(results) + BLOCK]
-        played = play_games([challenger, champion], block, int(seeds_for(seed, len(results))[0]), advance)
+        played = play_games([candidate, champion], block, int(seeds_for(seed, len(results))[0]), advance)
         sides = np.array([1 if pairing.first == 0 else -1 for pairing in block])
         results += (played.results * sides).tolist()
         lines += ["".join(str(column + 1) for column in line) for line in played.lines]

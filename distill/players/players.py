@@ -22,7 +22,7 @@ from distill.game.mixing import mix
 from distill.game.rules import COLUMNS, COLUMNS_FROM_CENTRE, FULL_BOARD, Position, has_four, landing, legal_mask
 from distill.game.tactics import wins
 from distill.nets import finding
-from distill.players.words import NAMES, SEARCHES, SEARCHING_MODES, check
+from distill.players.words import SEARCHES, check
 from distill.tables.benchmark import FULL_COLUMN
 
 if TYPE_CHECKING:
@@ -34,27 +34,6 @@ if TYPE_CHECKING:
 Boards = NDArray[np.uint64]
 Predict = Callable[[NDArray[np.int8]], Mapping[str, NDArray[Any]]]
 Evaluate = Callable[[Boards, Boards], tuple[NDArray[np.float32], NDArray[np.float32]]]
-
-__all__ = [
-    "NAMES",
-    "SEARCHES",
-    "SEARCHING_MODES",
-    "Boards",
-    "Choices",
-    "GuidedPlayer",
-    "NetworkPlayer",
-    "Player",
-    "Predict",
-    "RandomPlayer",
-    "SearchPlayer",
-    "SolverPlayer",
-    "check",
-    "draw_by",
-    "draw_column",
-    "guided",
-    "make",
-    "seeds_for",
-]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,7 +18,8 @@ import numpy as np
 
 from distill.base.errors import Interrupted, UserError
 from distill.game import rules
-from distill.players import players as roster
+from distill.players import words
+from distill.players.players import Choices, GuidedPlayer, Player, SearchPlayer, make, seeds_for
 from distill.tables.benchmark import FULL_COLUMN
 
 HELP = "1-7 plays that column · h hint · b take back · s switch sides · n new game · q quit"
@@ -80,8 +81,8 @@ class Machine:
         self._thread = ThreadPoolExecutor(1)
         self._player = self._thread.submit(self._made_ready, word)
 
-    def _made_ready(self, word: str) -> roster.Player:
-        player = roster.make(word)
+    def _made_ready(self, word: str) -> Player:
+        player = make(word)
         if self._compiler is not None:
             if self._compiler.poll() is None:
                 self._doing = f"the search of {self.name} is being compiled, which takes up to a minute, but only once"
@@ -95,7 +96,7 @@ class Machine:
         if self._player.done():
             self._player.result()
 
-    def think(self, position: rules.Position, seed: int) -> roster.Choices:
+    def think(self, position: rules.Position, seed: int) -> Choices:
         """Its choice in a position; says what it waits for where it is not ready yet."""
         said = ""
         while wait([self._player], timeout=0.3).not_done:
@@ -103,7 +104,7 @@ class Machine:
                 said = self._doing
                 print(f"one moment: {said}", flush=True)
         current, mask = (np.array([bits], np.uint64) for bits in (position.current, position.mask))
-        return self._player.result().play(current, mask, roster.seeds_for(seed, position.ply))
+        return self._player.result().play(current, mask, seeds_for(seed, position.ply))
 
     def __enter__(self) -> Machine:
         return self
@@ -118,10 +119,10 @@ class Machine:
 
 def _compiler(word: str) -> subprocess.Popen[bytes] | None:
     """A process that compiles the search of a player into the cache, or finds it there; None where there is none."""
-    name, _, mode = word.partition("@")
-    if name.partition(":")[0] in roster.SEARCHES:
+    named = words.read(word)
+    if named.player in words.SEARCHES:
         module = "teacher"
-    elif mode.partition(":")[0] in roster.SEARCHING_MODES:
+    elif named.mode in words.SEARCHING_MODES:
         module = "puct"
     else:
         return None
@@ -130,11 +131,11 @@ def _compiler(word: str) -> subprocess.Popen[bytes] | None:
     return subprocess.Popen(command, stdin=silent, stdout=silent, stderr=silent)
 
 
-def _rehearse(player: roster.Player) -> None:
+def _rehearse(player: Player) -> None:
     """One answer, of the smallest search: what is done but once, such as the tracing of a graph, is done then."""
-    if isinstance(player, roster.SearchPlayer):
+    if isinstance(player, SearchPlayer):
         player = replace(player, settings=replace(player.settings, simulations=1))
-    if isinstance(player, roster.GuidedPlayer):
+    if isinstance(player, GuidedPlayer):
         player = replace(player, settings=replace(player.settings, simulations=1))
     player.play(np.zeros(1, np.uint64), np.zeros(1, np.uint64), np.zeros(1, np.uint64))
 

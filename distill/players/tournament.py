@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distill.base.progress import Progress
-from distill.players import players as roster
 from distill.players.intervals import Estimate, elo_with_intervals, share
 from distill.players.match import Games, Opening, Pairing, given_away, pair_points, paired, play_games
+from distill.players.players import Player
 
 Row = dict[str, Any]
 """One player's line of a table."""
@@ -45,7 +45,7 @@ class Tournament:
         return f"{self.rows[0]['player']} is first with {percent(Estimate(**self.rows[0]['score']))} of the points"
 
 
-def meet(players: Sequence[roster.Player], starts: Sequence[Opening], seed: int) -> Tournament:
+def meet(players: Sequence[Player], starts: Sequence[Opening], seed: int) -> Tournament:
     """Each pair plays each opening twice, once from either side."""
     pairings = [pairing for a, b in combinations(range(len(players)), 2) for pairing in paired(a, b, starts)]
     with Progress(len(pairings), "games") as progress:
@@ -67,7 +67,7 @@ def meet(players: Sequence[roster.Player], starts: Sequence[Opening], seed: int)
     return Tournament(rows=rows, points=points[:, order][:, :, order], report=report)
 
 
-def against_solver(player: roster.Player, solver: roster.Player, count: int, workers: int, seed: int) -> Row:
+def against_solver(player: Player, solver: Player, count: int, workers: int, seed: int) -> Row:
     """The player has the first stone, from the empty board, in so many games against the solver."""
     pairings = [Pairing(first=0, second=1)] * count
     with Progress(count, "games") as progress:

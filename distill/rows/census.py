@@ -96,7 +96,7 @@ def count(run: Run, *, frequent: int = 3, memory_gib: float = 1.0, threads: int 
     room = Path(tempfile.gettempdir())
     task = f"{run.folder}: the rows could not be counted"
     with database.opened(task, room, memory_gib=memory_gib, threads=threads) as counting:
-        counting.execute(f"CREATE TEMP TABLE position ({', '.join(map(' '.join, _POSITION.items()))})")
+        counting.create("position", _POSITION)
         for rows in _positions(run):
             counting.insert("position", rows)
         counting.execute("""

@@ -32,6 +32,10 @@ class Database:
         with self._one_line():
             return self.connection.execute(query, dict(parameters or {})).fetchall()
 
+    def create(self, table: str, columns: Mapping[str, str]) -> None:
+        """An empty table; `columns` are types by name."""
+        self.execute(f"CREATE TABLE {table} ({', '.join(map(' '.join, columns.items()))})")
+
     def insert(self, table: str, rows: pa.Table) -> None:
         """Add rows to a table that has their columns."""
         with self._one_line():

@@ -19,7 +19,7 @@ import numpy as np
 from distill.base.cli import as_json, setting
 from distill.rows import shards
 from distill.search import puct
-from distill.search.grove import Record
+from distill.search.guided_trees import GuidedRecord
 from distill.search.policy_playout import by_playouts
 from distill.search.puct import Predict, PuctSettings
 
@@ -84,7 +84,7 @@ def make(
     ).astype(np.int64)
     left = {task.index: task.games for task in plan.todo}
 
-    def ended(record: Record, indices: Any) -> None:
+    def ended(record: GuidedRecord, indices: Any) -> None:
         for index in (numbers[indices] // settings.shard_games).tolist():
             left[index] -= 1
             if not left[index]:
@@ -109,6 +109,4 @@ def make(
             lanes=lanes,
             ended=ended,
         )
-    for leftover in folder.glob(".shard-*"):
-        leftover.unlink()
     return shards.declare(run, finished, folder)

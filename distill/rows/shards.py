@@ -29,7 +29,7 @@ from distill.rows import inspection, schema
 from distill.rows.inspection import is_shard
 from distill.rows.places import Folder, Place, place_of
 from distill.rows.schema import Shard
-from distill.search import grove, teacher
+from distill.search import guided_trees, teacher
 from distill.search.teacher import SearchSettings
 
 LIBRARIES = ("numba", "numpy", "pyarrow")
@@ -107,7 +107,7 @@ def opening(settings: Openings, game: int) -> Position:
             return position
 
 
-def play_games(settings: RunSettings, first: int, count: int, lanes: int = teacher.LANES) -> pa.Table:
+def play_games(settings: RunSettings, first: int, count: int) -> pa.Table:
     """The rows of games [first, first + count), in `schema.ROW`, sorted by (game_id, ply)."""
     games = range(first, first + count)
     starts = [opening(settings, game) for game in games]
@@ -116,13 +116,12 @@ def play_games(settings: RunSettings, first: int, count: int, lanes: int = teach
         np.array([start.mask for start in starts], np.uint64),
         teacher.draw(settings.seed, games, CELLS - settings.opening_moves[0], settings),
         settings,
-        lanes,
     )
     return rows(record, np.arange(count), first + np.arange(count), votes=record.votes, move=record.label)
 
 
 def rows(
-    record: teacher.Record | grove.Record,
+    record: teacher.TeacherRecord | guided_trees.GuidedRecord,
     places: NDArray[np.int64],
     game_ids: NDArray[np.int64],
     *,
@@ -321,21 +320,14 @@ def delete(folder: Path | Place) -> None:
     place = place_of(folder)
     place.delete(schema.MANIFEST)  # first: what is half deleted is not complete
     for name in place.names():
-        if is_shard(name) or name.startswith(".shard-"):
+        if is_shard(name):
             place.delete(name)
     cli.had_its_effect("--restart")
 
 
-def finish(settings: RunSettings, shards: list[Shard], folder: Path | Place, tidy: bool = True) -> dict[str, Any]:
-    """Declare a run complete: its manifest, written after all its shards.
-
-    `tidy` removes what killed processes left behind; leave it off while others may be writing.
-    """
-    place = place_of(folder)
-    for name in place.names() if tidy else []:
-        if name.startswith(".shard-"):
-            place.delete(name)
-    return declare(identity(settings), shards, place)
+def finish(settings: RunSettings, shards: list[Shard], folder: Path | Place) -> dict[str, Any]:
+    """Declare a run complete: its manifest, written after all its shards."""
+    return declare(identity(settings), shards, folder)
 
 
 def declare(run: Mapping[str, Any], shards: list[Shard], folder: Path | Place) -> dict[str, Any]:

@@ -14,9 +14,9 @@ import numpy as np
 
 from distill.game.rules import COLUMNS
 from distill.search.compiled import inline, jit, popcount
-from distill.search.grove import OWN_VALUE, PRIOR, mean_return
+from distill.search.guided_trees import OWN_VALUE, PRIOR, mean_return
+from distill.search.playout_trees import CENTRE_FIRST, HOPELESS, PROVEN, TOTAL, root_row
 from distill.search.rollout import U, open_columns
-from distill.search.tree import CENTRE_FIRST, HOPELESS, PROVEN, TOTAL, root_row
 
 POLICY_UNITS = 1000
 """The visits recorded for a Gumbel root sum to this."""
@@ -41,14 +41,14 @@ def halving_schedule(simulations: int, considered: int) -> list[int]:
 
 
 @jit
-def score_root(grove: Any, lane: Any, chance: Any) -> Any:
+def score_root(trees: Any, lane: Any, chance: Any) -> Any:
     """Fill `scores` with chance · g + ln P + sigma(q); returns the most visits of a column.
 
     sigma(q) = (c_visit + max n) · c_scale · (1 + q) / 2. An unvisited column's q is the mixed value of Danihelka et al.
     2022: (v + N / sum P · sum P Q) / (1 + N), sums over visited columns, v the network's own value of the root.
     """
-    rows, floats, rules = grove.rows, grove.floats, grove.rules
-    base, step = root_row(grove, lane), grove.step[lane]
+    rows, floats, rules = trees.rows, trees.floats, trees.rules
+    base, step = root_row(trees, lane), trees.step[lane]
     most, visits, weight, returns = np.int64(0), np.int64(0), 0.0, 0.0
     for column in range(COLUMNS):
         n = np.int64(rows[base + column])
@@ -62,7 +62,7 @@ def score_root(grove: Any, lane: Any, chance: Any) -> Any:
     if visits > 0:
         mixed = (mixed + visits * returns / weight) / (1 + visits)
     for column in range(COLUMNS):
-        grove.scores[column] = -np.inf
+        trees.scores[column] = -np.inf
         total = np.int64(rows[base + TOTAL + column])
         if total == HOPELESS:
             continue
@@ -70,44 +70,44 @@ def score_root(grove: Any, lane: Any, chance: Any) -> Any:
         q = mean_return(rows, base + column) if seen else mixed
         prior = max(np.float64(floats[base + PRIOR + column]), 1e-12)
         sigma = (rules.c_visit + most) * rules.c_scale * (1.0 + q) / 2
-        grove.scores[column] = chance * grove.gumbel[lane, step, column] + np.log(prior) + sigma
+        trees.scores[column] = chance * trees.gumbel[lane, step, column] + np.log(prior) + sigma
     return most
 
 
 @inline
-def best_with_visits(grove: Any, lane: Any, visits: Any) -> Any:
+def best_with_visits(trees: Any, lane: Any, visits: Any) -> Any:
     """The column of the highest score in `scores` among those visited so often; -1 where there is none."""
-    base = root_row(grove, lane)
+    base = root_row(trees, lane)
     best, highest = np.int64(-1), -np.inf
     for column in CENTRE_FIRST:
-        if np.int64(grove.rows[base + column]) == visits and grove.scores[column] > highest:
-            best, highest = column, grove.scores[column]
+        if np.int64(trees.rows[base + column]) == visits and trees.scores[column] > highest:
+            best, highest = column, trees.scores[column]
     return best
 
 
 @inline
-def halve(grove: Any, lane: Any) -> Any:
+def halve(trees: Any, lane: Any) -> Any:
     """The root's column for this simulation by sequential halving, one of those whose turn the schedule says it is."""
-    rules = grove.rules
-    score_root(grove, lane, 1.0)
-    considered = min(rules.considered, np.int64(popcount(U(open_columns(grove.mask[lane])))))
-    return best_with_visits(grove, lane, np.int64(rules.schedule[considered, grove.done[lane]]))
+    rules = trees.rules
+    score_root(trees, lane, 1.0)
+    considered = min(rules.considered, np.int64(popcount(U(open_columns(trees.mask[lane])))))
+    return best_with_visits(trees, lane, np.int64(rules.schedule[considered, trees.done[lane]]))
 
 
 @inline
-def improved_policy(grove: Any, record: Any, lane: Any, label: Any) -> None:
+def improved_policy(trees: Any, record: Any, lane: Any, label: Any) -> None:
     """Record softmax(`scores`) as visits, in units of 1 / POLICY_UNITS.
 
     Rounded by systematic sampling: one uniform number shifts all the steps, so that each column gets its share on
     average.
     """
-    g, s = grove.game[lane], grove.step[lane]
+    g, s = trees.game[lane], trees.step[lane]
     total = 0.0
     for column in range(COLUMNS):
-        total += np.exp(grove.scores[column] - grove.scores[label])
-    shift, below, before = grove.uniform[lane, s, 1], 0.0, np.int64(0)
+        total += np.exp(trees.scores[column] - trees.scores[label])
+    shift, below, before = trees.uniform[lane, s, 1], 0.0, np.int64(0)
     for column in range(COLUMNS):
-        below += np.exp(grove.scores[column] - grove.scores[label])
+        below += np.exp(trees.scores[column] - trees.scores[label])
         here = np.int64(np.floor(below / total * POLICY_UNITS + shift))
         record.visits[g, s, column] = here - before
         before = here

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from distill.base.cli import check, setting
 from distill.game.rules import CELLS, COLUMNS
 from distill.search import walk
-from distill.search.grove import MOST_VISITS, Grove, Record, Rules, new_grove
+from distill.search.guided_trees import MOST_VISITS, GuidedRecord, GuidedTrees, Rules, new_trees
 from distill.search.gumbel import halving_schedule
 from distill.search.teacher import generator
 
@@ -135,16 +135,16 @@ def _rules(settings: PuctSettings) -> Rules:
     )
 
 
-def plant(settings: PuctSettings, lanes: int, steps: int, cache: int = CACHE) -> Grove:
+def begin_at(settings: PuctSettings, lanes: int, steps: int, cache: int = CACHE) -> GuidedTrees:
     """Room for `lanes` games of at most `steps` searched positions each."""
     room = min(MOST_VISITS, settings.simulations * (ROOM_FOR_REUSE if settings.reuse else 1) + 3)
-    return new_grove(lanes, steps, _rules(settings), exploration_factors(settings, room), cache)
+    return new_trees(lanes, steps, _rules(settings), exploration_factors(settings, room), cache)
 
 
-def empty_record(current: Bitboards, mask: Bitboards, steps: int) -> Record:
+def empty_record(current: Bitboards, mask: Bitboards, steps: int) -> GuidedRecord:
     """The record of games that are still to be played from (current, mask), uint64 (G,)."""
     games = len(current)
-    record = Record(
+    record = GuidedRecord(
         current=np.zeros((games, steps), np.uint64),
         mask=np.zeros((games, steps), np.uint64),
         label=np.full((games, steps), -1, np.int8),
@@ -170,8 +170,8 @@ def play(
     seeds: Sequence[int] | None = None,
     lanes: int = LANES,
     steps: int = CELLS,
-    ended: Callable[[Record, NDArray[np.int64]], None] | None = None,
-) -> Record:
+    ended: Callable[[GuidedRecord, NDArray[np.int64]], None] | None = None,
+) -> GuidedRecord:
     """Play G games on from the positions (current, mask), uint64 (G,), none of them over.
 
     All chance in game i is drawn from (seed, games[i]), by default games 0, 1, ..., or from (seeds[i], 0) where seeds
@@ -181,40 +181,42 @@ def play(
     """
     number = len(current)
     record = empty_record(current, mask, steps)
-    grove = plant(settings, max(1, min(lanes, number)), steps)
+    trees = begin_at(settings, max(1, min(lanes, number)), steps)
     streams = [(each, 0) for each in seeds] if seeds is not None else [(seed, each) for each in games or range(number)]
-    live = np.arange(len(grove.game))
+    live = np.arange(len(trees.game))
     leaves = np.zeros(len(live), np.int64)
     begun = 0
     while len(live):
-        for lane in live[grove.game[live] < 0][: number - begun]:
-            _seat(grove, record, int(lane), begun, streams[begun], settings)
+        for lane in live[trees.game[live] < 0][: number - begun]:
+            _seat(trees, record, int(lane), begun, streams[begun], settings)
             begun += 1
-        live = live[grove.game[live] >= 0]
-        playing = grove.game[live]
-        waiting = walk.gather(grove, record, live, leaves)
-        over = playing[grove.game[live] < 0]
+        live = live[trees.game[live] >= 0]
+        playing = trees.game[live]
+        waiting = walk.gather(trees, record, live, leaves)
+        over = playing[trees.game[live] < 0]
         if ended is not None and len(over):
             ended(record, over)
         if waiting:
             lanes_waiting = leaves[:waiting]
-            logits, value = predict(grove.leaf_current[lanes_waiting], grove.leaf_mask[lanes_waiting])
-            walk.absorb(grove, lanes_waiting, logits, value)
+            logits, value = predict(trees.leaf_current[lanes_waiting], trees.leaf_mask[lanes_waiting])
+            walk.absorb(trees, lanes_waiting, logits, value)
     return record
 
 
-def _seat(grove: Grove, record: Record, lane: int, game: int, stream: tuple[int, int], settings: PuctSettings) -> None:
+def _seat(
+    trees: GuidedTrees, record: GuidedRecord, lane: int, game: int, stream: tuple[int, int], settings: PuctSettings
+) -> None:
     """Begin a game on an idle lane, with its draws."""
     steps = record.label.shape[1]
-    grove.game[lane], grove.step[lane], grove.planted[lane] = game, 0, False
-    grove.current[lane], grove.mask[lane] = record.current[game, 0], record.mask[game, 0]
-    grove.simulations[lane], grove.carried[lane] = 0, 0
+    trees.game[lane], trees.step[lane], trees.planted[lane] = game, 0, False
+    trees.current[lane], trees.mask[lane] = record.current[game, 0], record.mask[game, 0]
+    trees.simulations[lane], trees.carried[lane] = 0, 0
     random = generator(*stream, 1)
     if settings.root == "gumbel":
-        grove.gumbel[lane] = random.gumbel(size=(steps, COLUMNS)) if settings.noise_fraction else 0.0
+        trees.gumbel[lane] = random.gumbel(size=(steps, COLUMNS)) if settings.noise_fraction else 0.0
     elif settings.noise_fraction:
-        grove.gamma[lane] = random.standard_gamma(settings.dirichlet_alpha, (steps, COLUMNS))
-    grove.uniform[lane] = random.random((steps, 2))
+        trees.gamma[lane] = random.standard_gamma(settings.dirichlet_alpha, (steps, COLUMNS))
+    trees.uniform[lane] = random.random((steps, 2))
 
 
 def search(
@@ -224,7 +226,7 @@ def search(
     predict: Predict,
     seeds: Sequence[int],
     lanes: int = LANES,
-) -> Record:
+) -> GuidedRecord:
     """Search B positions that are not over, side by side: a record of one position a game, all at `[:, 0]`.
 
     Each position's chance comes from its own seed, so it does not depend on the others asked for.

@@ -21,7 +21,7 @@ from distill.search.compiled import inline, jit, popcount
 
 U = np.uint64  # a uint64 mixed with a Python integer becomes a float in compiled code
 ZERO, ONE = U(0), U(1)
-BOTTOM, FULL, TOP = U(rules.BOTTOM_ROW), U(rules.FULL_BOARD), U(rules.TOP_ROW)
+BOTTOM, FULL = U(rules.BOTTOM_ROW), U(rules.FULL_BOARD)
 CENTRE_COLUMN = U(rules.column_bits(rules.CENTRE))
 CENTRE_CHANCE = U(round(0.2 * 2**32))  # of 2^32
 LOW_HALF = U(2**32 - 1)

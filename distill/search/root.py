@@ -8,46 +8,46 @@ import numpy as np
 
 from distill.game.rules import BITS_PER_COLUMN, COLUMNS
 from distill.search.compiled import inline, jit, popcount
-from distill.search.grove import PRIOR, mean_return
+from distill.search.guided_trees import PRIOR, mean_return
 from distill.search.gumbel import POLICY_UNITS, best_with_visits, improved_policy, score_root
+from distill.search.playout_trees import CENTRE_FIRST, CHILD, HOPELESS, PROVEN, TOTAL, WIDTH, root_noise, root_row
 from distill.search.rollout import BOTTOM, FULL, ZERO, U, has_four, landing, open_columns, winning_cells
-from distill.search.tree import CENTRE_FIRST, CHILD, HOPELESS, PROVEN, TOTAL, WIDTH, root_noise, root_row
 
 
 @inline
-def open_search(grove: Any, lane: Any) -> None:
+def open_search(trees: Any, lane: Any) -> None:
     """The root has its row: mix the noise into its priors (or, for the printed term, weigh its exploration)."""
-    rules, floats, step = grove.rules, grove.floats, grove.step[lane]
-    grove.planted[lane] = True
-    grove.done[lane] = 0
+    rules, floats, step = trees.rules, trees.floats, trees.step[lane]
+    trees.planted[lane] = True
+    trees.done[lane] = 0
     if rules.noise > 0.0 and not rules.gumbel:
-        base, allowed = root_row(grove, lane), open_columns(grove.mask[lane])
-        drawn = root_noise(grove.gamma[lane, step], grove.mask[lane], rules.noise)
+        base, allowed = root_row(trees, lane), open_columns(trees.mask[lane])
+        drawn = root_noise(trees.gamma[lane, step], trees.mask[lane], rules.noise)
         for column in range(COLUMNS):
             if allowed >> column & 1:
                 prior = np.float64(floats[base + PRIOR + column])
                 floats[base + PRIOR + column] = (1.0 - rules.noise) * prior + rules.noise * drawn[0, column]
-                grove.weights[lane, column] = drawn[1, column]
+                trees.weights[lane, column] = drawn[1, column]
 
 
 @jit
-def conclude(grove: Any, record: Any, lane: Any) -> Any:
+def conclude(trees: Any, record: Any, lane: Any) -> Any:
     """Record the search of a lane's position and return the column to play.
 
     The label is a column that wins at once, then one proven to win, then the most visited that is not proven to lose
     (with a Gumbel root, the likeliest by its improved policy).
     """
-    rows, rules = grove.rows, grove.rules
-    base, g, s = root_row(grove, lane), grove.game[lane], grove.step[lane]
+    rows, rules = trees.rows, trees.rules
+    base, g, s = root_row(trees, lane), trees.game[lane], trees.step[lane]
     label, most, best_mean = np.int64(-1), np.int64(-(2**40)), -2.0
     visits, returns, highest, lost = np.int64(0), 0.0, -2.0, True
-    wins = winning_cells(grove.current[lane]) & (grove.mask[lane] + BOTTOM) & FULL & ~grove.mask[lane]
+    wins = winning_cells(trees.current[lane]) & (trees.mask[lane] + BOTTOM) & FULL & ~trees.mask[lane]
     for column in CENTRE_FIRST:
         total = np.int64(rows[base + TOTAL + column])
         if total == HOPELESS:
             continue
         n, mean = np.int64(rows[base + column]), mean_return(rows, base + column)
-        record.visits[g, s, column] = n - grove.carried[lane, column]
+        record.visits[g, s, column] = n - trees.carried[lane, column]
         visits += n
         returns += n * mean
         weight = n
@@ -62,40 +62,40 @@ def conclude(grove: Any, record: Any, lane: Any) -> Any:
             label, most, best_mean = column, weight, mean
     move = label
     if rules.gumbel:
-        top = score_root(grove, lane, 1.0)
-        move = best_with_visits(grove, lane, top)
-        score_root(grove, lane, 0.0)
+        top = score_root(trees, lane, 1.0)
+        move = best_with_visits(trees, lane, top)
+        score_root(trees, lane, 0.0)
         if highest < 1.0 and not lost:
             label = np.int64(-1)
             for column in CENTRE_FIRST:
-                if label < 0 or grove.scores[column] > grove.scores[label]:
+                if label < 0 or trees.scores[column] > trees.scores[label]:
                     label = column
         if highest == 1.0:
             record.visits[g, s, :] = 0
             record.visits[g, s, label] = POLICY_UNITS
         else:
-            improved_policy(grove, record, lane, label)
-    ply = np.int64(popcount(grove.mask[lane]))
+            improved_policy(trees, record, lane, label)
+    ply = np.int64(popcount(trees.mask[lane]))
     if ply >= rules.sampling_plies or highest == 1.0 or lost:
         move = label
     elif not rules.gumbel:
-        move = _sample(grove, lane, label)
+        move = _sample(trees, lane, label)
     record.label[g, s], record.move[g, s] = label, move
-    record.simulations[g, s] = grove.done[lane]
+    record.simulations[g, s] = trees.done[lane]
     record.value[g, s] = 1.0 if highest == 1.0 else (-1.0 if lost else returns / visits)
     return move
 
 
 @inline
-def _sample(grove: Any, lane: Any, label: Any) -> Any:
+def _sample(trees: Any, lane: Any, label: Any) -> Any:
     """A column drawn by visits^(1 / temperature) among those not proven lost."""
-    rows, base, power = grove.rows, root_row(grove, lane), 1.0 / grove.rules.temperature
+    rows, base, power = trees.rows, root_row(trees, lane), 1.0 / trees.rules.temperature
     most = max(1.0, np.float64(rows[base + label]))
     total = 0.0
     for column in range(COLUMNS):
         if rows[base + TOTAL + column] > -PROVEN // 2:
             total += (rows[base + column] / most) ** power
-    left = grove.uniform[lane, grove.step[lane], 0] * total
+    left = trees.uniform[lane, trees.step[lane], 0] * total
     move = label
     for column in range(COLUMNS):
         if rows[base + TOTAL + column] > -PROVEN // 2:
@@ -107,37 +107,37 @@ def _sample(grove: Any, lane: Any, label: Any) -> Any:
 
 
 @jit
-def go_on(grove: Any, record: Any, lane: Any, move: Any) -> None:
+def go_on(trees: Any, record: Any, lane: Any, move: Any) -> None:
     """Play the column; the lane goes on with the next position or, where the game has ended, is idle."""
-    rows, g, s = grove.rows, grove.game[lane], grove.step[lane]
-    own, mask = grove.current[lane], grove.mask[lane]
+    rows, g, s = trees.rows, trees.game[lane], trees.step[lane]
+    own, mask = trees.current[lane], trees.mask[lane]
     stone = landing(mask, move)
     won = has_four(own | stone)
     if won or mask | stone == FULL or s + 1 == record.label.shape[1]:
         record.result[g] = np.int8(won)
         record.length[g] = s + 1
-        grove.game[lane] = -1
+        trees.game[lane] = -1
     else:
-        grove.current[lane], grove.mask[lane], grove.step[lane] = own ^ mask, mask | stone, s + 1
+        trees.current[lane], trees.mask[lane], trees.step[lane] = own ^ mask, mask | stone, s + 1
         record.current[g, s + 1], record.mask[g, s + 1] = own ^ mask, mask | stone
-        child = np.int64(rows[root_row(grove, lane) + CHILD + move])
-        grove.planted[lane] = False
-        grove.carried[lane, :] = 0
-        grove.simulations[lane] = 0
-        if grove.rules.reuse and child > 0:
-            _keep_subtree(grove, lane, child)
+        child = np.int64(rows[root_row(trees, lane) + CHILD + move])
+        trees.planted[lane] = False
+        trees.carried[lane, :] = 0
+        trees.simulations[lane] = 0
+        if trees.rules.reuse and child > 0:
+            _keep_subtree(trees, lane, child)
 
 
 @inline
-def _keep_subtree(grove: Any, lane: Any, child: Any) -> None:
+def _keep_subtree(trees: Any, lane: Any, child: Any) -> None:
     """Make a child's tree the lane's, unless it is so large that a search would not fit beside it."""
-    rows, spare, root = grove.rows, grove.spare, root_row(grove, lane)
+    rows, spare, root = trees.rows, trees.spare, root_row(trees, lane)
     first = root + child * WIDTH
     carried = np.int64(0)
     for column in range(COLUMNS):
         if rows[first + TOTAL + column] != HOPELESS:
             carried += rows[first + column]
-    if carried + grove.rules.simulations + 2 < len(grove.bonus):
+    if carried + trees.rules.simulations + 2 < len(trees.bonus):
         for place in range(WIDTH):
             spare[place] = rows[first + place]
         made, node = np.int64(1), np.int64(0)
@@ -154,6 +154,6 @@ def _keep_subtree(grove: Any, lane: Any, child: Any) -> None:
             rows[root + place] = spare[place]
         for column in range(COLUMNS):
             if rows[root + TOTAL + column] != HOPELESS:
-                grove.carried[lane, column] = rows[root + column]
-        grove.used[lane], grove.simulations[lane] = made, carried
-        open_search(grove, lane)
+                trees.carried[lane, column] = rows[root + column]
+        trees.used[lane], trees.simulations[lane] = made, carried
+        open_search(trees, lane)

@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 
 from distill.base.cli import check, setting
 from distill.game.rules import COLUMNS, Position, is_over
-from distill.search import tree
+from distill.search import playout_trees
 from distill.search.compiled import SLOTS, inline, jit
+from distill.search.playout_trees import CENTRE_FIRST, TOTAL, UNVISITED, PlayoutTrees, root_noise, root_row
 from distill.search.rollout import FULL, has_four, landing, open_columns
-from distill.search.tree import CENTRE_FIRST, TOTAL, UNVISITED, Forest, root_noise, root_row
 
 SEARCH_VERSION = 1
 """Raised whenever the same settings and seed give other searches."""
@@ -97,7 +97,7 @@ class Draws(NamedTuple):
     gamma: NDArray[np.float64]  # (G, S, K, 7) standard gamma variates; over their sum, Dirichlet
 
 
-class Record(NamedTuple):
+class TeacherRecord(NamedTuple):
     """What was played and found in G games of at most S positions. A = 7 columns."""
 
     current: NDArray[np.uint64]  # (G, S)
@@ -137,14 +137,14 @@ def play(
     draws: Draws,
     settings: SearchSettings,
     lanes: int = LANES,
-) -> Record:
+) -> TeacherRecord:
     """Play G games on from the positions (current, mask), uint64 (G,), none of them over.
 
     A game ends by the rules or after the S positions there are draws for. `lanes` has no influence
     on the result.
     """
     games, steps, votes = draws.key.shape
-    record = Record(
+    record = TeacherRecord(
         current=np.zeros((games, steps), np.uint64),
         mask=np.zeros((games, steps), np.uint64),
         votes=np.full((games, steps, votes), -1, np.int8),
@@ -157,9 +157,9 @@ def play(
     )
     record.current[:, 0], record.mask[:, 0] = current, mask
     lanes = max(1, min(lanes, games, MOST_NODES // settings.simulations))
-    forest = tree.new_forest(lanes, settings.simulations, settings.exploration)
+    trees = playout_trees.new_trees(lanes, settings.simulations, settings.exploration)
     _play(
-        forest,
+        trees,
         draws,
         record,
         settings.simulations,
@@ -204,9 +204,9 @@ def search(
 
 @jit
 def _play(
-    forest: Forest,
+    trees: PlayoutTrees,
     draws: Draws,
-    record: Record,
+    record: TeacherRecord,
     simulations: int,
     noise: float,
     heuristic: bool,
@@ -215,7 +215,7 @@ def _play(
 ) -> None:
     """All games, one a lane; a lane whose game has ended takes the next one."""
     games = len(record.length)
-    lanes = len(forest.node)
+    lanes = len(trees.node)
     game = np.zeros(lanes, np.int64)  # of each lane
     step = np.zeros(lanes, np.int64)
     vote = np.zeros(lanes, np.int64)
@@ -225,25 +225,25 @@ def _play(
     count = waiting
     for lane in range(count):
         game[lane] = lane
-        _start(forest, lane, draws, record, lane, 0, 0, noise)
+        _start(trees, lane, draws, record, lane, 0, 0, noise)
     while count > 0:
         rounds = simulations
         for j in range(count):
-            done = forest.simulations[live[j]]
+            done = trees.simulations[live[j]]
             due = min(simulations, (done // CHECK_EVERY + 1) * CHECK_EVERY) if savings else simulations
             rounds = min(rounds, due - done)
-        tree.advance(forest, live, count, rounds, heuristic, proving)
+        playout_trees.advance(trees, live, count, rounds, heuristic, proving)
         j = 0
         while j < count:
             lane = live[j]
             j += 1
-            if not _is_finished(forest, lane, simulations, saving[lane]):
+            if not _is_finished(trees, lane, simulations, saving[lane]):
                 continue
             g, s = game[lane], step[lane]
-            _count_vote(forest, lane, record, g, s, vote[lane])
+            _count_vote(trees, lane, record, g, s, vote[lane])
             vote[lane] += 1
             if not _is_settled(record, g, s, vote[lane], saving[lane]):
-                _start(forest, lane, draws, record, g, s, vote[lane], noise)
+                _start(trees, lane, draws, record, g, s, vote[lane], noise)
                 continue
             if saving[lane] and _is_tied(record, g, s):
                 # The tie is broken by visits, so the searches are made again, in full.
@@ -252,7 +252,7 @@ def _play(
                 record.simulations[g, s] = 0
                 record.value[g, s] = 0.0
                 saving[lane], vote[lane] = False, 0
-                _start(forest, lane, draws, record, g, s, 0, noise)
+                _start(trees, lane, draws, record, g, s, 0, noise)
                 continue
             saving[lane], vote[lane] = savings, 0
             if _move(record, g, s, draws.key.shape[1]):
@@ -265,34 +265,34 @@ def _play(
                 count -= 1
                 live[j] = live[count]
                 continue
-            _start(forest, lane, draws, record, game[lane], step[lane], 0, noise)
+            _start(trees, lane, draws, record, game[lane], step[lane], 0, noise)
 
 
 @inline
-def _start(forest: Any, lane: Any, draws: Any, record: Any, game: Any, step: Any, vote: Any, noise: Any) -> None:
+def _start(trees: Any, lane: Any, draws: Any, record: Any, game: Any, step: Any, vote: Any, noise: Any) -> None:
     """Plant the search of one vote, with its own noise and order."""
     mask = record.mask[game, step]
-    tree.plant(forest, lane, record.current[game, step], mask, draws.key[game, step, vote])
+    playout_trees.begin_at(trees, lane, record.current[game, step], mask, draws.key[game, step, vote])
     drawn = root_noise(draws.gamma[game, step, vote], mask, noise)
     for column in range(COLUMNS):
-        forest.weights[(lane + 1) * SLOTS + column] = drawn[1, column]
-        forest.order[lane * SLOTS + column] = draws.order[game, step, vote, column]
+        trees.weights[(lane + 1) * SLOTS + column] = drawn[1, column]
+        trees.order[lane * SLOTS + column] = draws.order[game, step, vote, column]
 
 
 @inline
-def _is_finished(forest: Any, lane: Any, simulations: Any, saving: Any) -> Any:
+def _is_finished(trees: Any, lane: Any, simulations: Any, saving: Any) -> Any:
     """Whether the search has run, or (saving) nothing can overtake its leader any more."""
-    done = forest.simulations[lane]
+    done = trees.simulations[lane]
     if done >= simulations:
         return True
     if not saving or done % CHECK_EVERY:  # between its own checks a tree may be seen by chance of packing
         return False
-    root, allowed = root_row(forest, lane), open_columns(forest.mask[lane])
+    root, allowed = root_row(trees, lane), open_columns(trees.mask[lane])
     first, second, legal = 0, 0, 0
     for column in range(COLUMNS):
         if allowed >> column & 1:
             legal += 1
-            visits = np.int64(forest.rows[root + column])
+            visits = np.int64(trees.rows[root + column])
             if visits > first:
                 first, second = visits, first
             elif visits > second:
@@ -301,15 +301,15 @@ def _is_finished(forest: Any, lane: Any, simulations: Any, saving: Any) -> Any:
 
 
 @inline
-def _count_vote(forest: Any, lane: Any, record: Any, game: Any, step: Any, vote: Any) -> None:
+def _count_vote(trees: Any, lane: Any, record: Any, game: Any, step: Any, vote: Any) -> None:
     """Add one finished search to the position's record."""
-    root, allowed = root_row(forest, lane), open_columns(forest.mask[lane])
+    root, allowed = root_row(trees, lane), open_columns(trees.mask[lane])
     best, most, best_mean, total = -1, -(2**31), 0.0, 0
     for column in CENTRE_FIRST:
         if not allowed >> column & 1:
             continue
-        visits = np.int64(forest.rows[root + column])
-        returns = np.int64(forest.rows[root + TOTAL + column])
+        visits = np.int64(trees.rows[root + column])
+        returns = np.int64(trees.rows[root + TOTAL + column])
         record.visits[game, step, column] += visits
         weight = visits
         if abs(returns) > visits:  # proven: the total is a mark, every visit a win or a loss
@@ -320,8 +320,8 @@ def _count_vote(forest: Any, lane: Any, record: Any, game: Any, step: Any, vote:
         if weight > most or (weight == most and mean > best_mean):
             best, most, best_mean = column, weight, mean
     record.votes[game, step, vote] = best
-    record.simulations[game, step] += forest.simulations[lane]
-    record.value[game, step] += total / forest.simulations[lane]
+    record.simulations[game, step] += trees.simulations[lane]
+    record.value[game, step] += total / trees.simulations[lane]
 
 
 @inline

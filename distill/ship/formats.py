@@ -51,25 +51,17 @@ class Format:
     lines: str
 
 
-def write_onnx(core: keras.Model, file: Path) -> float:
-    """Write a network as ONNX and return its largest difference from the network (`comparison.largest_difference`).
+def write(name: str, core: keras.Model, file: Path, expected: comparison.Outputs | None = None) -> float:
+    """Write a network in a format and return its largest difference from the network (`comparison.largest_difference`).
 
     Args:
+      name: of FORMATS.
       core: the network with its raw logits.
       file: where to; an older file stays until the new one has passed.
+      expected: the network's outputs on the checked boards, if at hand.
 
     Raises UserError where the extra is not installed or the file does not give the network's outputs.
     """
-    return write("onnx", core, file)
-
-
-def write_litert(core: keras.Model, file: Path) -> float:
-    """Write a network for LiteRT, formerly TensorFlow Lite; the rest as `write_onnx`."""
-    return write("litert", core, file)
-
-
-def write(name: str, core: keras.Model, file: Path, expected: comparison.Outputs | None = None) -> float:
-    """`write_onnx` or `write_litert` by name; `expected`: its outputs on the checked boards, if at hand."""
     check_installed(name)
     wanted = FORMATS[name]
     if expected is None:

@@ -20,26 +20,26 @@ The shipped benchmark is excluded unless told otherwise. The reference validatio
 not: it holds every board of the first plies, so leaving it out would strip the openings from
 the tables, and `agreement_unseen` would be `agreement_all` under another name. Naming it is possible.
 
-More rows than memory: the rows are laid down on disk by split and number of stones, between which
-nothing merges (`distill.tables.parts`), and DuckDB groups a few parts at a time within its memory limit.
+More rows than memory: the rows go into a table of DuckDB's, which spills, in pieces sorted by the number of stones, and
+are grouped one number of stones at a time: a query skips the blocks of the table that have no such rows.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from distill.base import provenance
-from distill.base.errors import UserError
+from distill.base.errors import DataError, UserError
 from distill.base.files import canonical_json, file_hash
 from distill.base.folders import locked, replaced, sweep
 from distill.base.progress import Progress
@@ -49,22 +49,42 @@ from distill.rows.database import Database
 from distill.rows.games import Columns
 from distill.rows.majority import majority
 from distill.rows.schema import PREPARED_ROW, TRAINING, VALIDATION
-from distill.tables import parts
+from distill.tables.canonical import canonical, excluded_keys
 
 PREPARATION_VERSION = 2
 """Raised when the same games and settings make other tables. 2: excluded boards leave validation as well."""
 
 FILES = {TRAINING: "training.parquet", VALIDATION: "validation.parquet"}
 
-QUERY_ROWS = 1 << 20
-"""Rows grouped by one query, as long as no single part has more."""
+PIECE_ROWS = 1 << 20
+"""Rows gathered before they are sorted by stones and go into the table: 80 MB."""
 
 GROUP_ROWS = 1 << 17
 """Rows in each row group of a table."""
 
+VALUE_UNIT = 2.0**-32
+"""Values are summed as whole multiples of this, so that a mean does not depend on the order of its rows."""
+
 _OWN = {*FILES.values(), schema.MANIFEST, "config.json"}
 
-_VOTES = [f"rows_{column}" for column in range(rules.COLUMNS)]
+_VISITS, _VOTES = ([f"{what}_{column}" for column in range(rules.COLUMNS)] for what in ("visits", "rows"))
+
+_ROW = {
+    "stones": "UTINYINT",
+    "split": "TINYINT",
+    "current": "UBIGINT",
+    "mask": "UBIGINT",
+    "label": "TINYINT",
+    **dict.fromkeys(_VISITS, "INTEGER"),
+    "value": "BIGINT",  # in units of VALUE_UNIT
+    "outcome": "TINYINT",
+}
+_SUMS = [f"sum({name})::BIGINT AS {name}" for name in (*_VISITS, "value", "outcome")]
+_COUNTS = [f"count(*) FILTER (label = {column}) AS {name}" for column, name in enumerate(_VOTES)]
+_BOARDS = f"""
+    SELECT current, mask, split, count(*) AS count, {", ".join(_SUMS + _COUNTS)}
+    FROM rows WHERE stones = $stones GROUP BY current, mask, split ORDER BY current, mask, split
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +111,7 @@ def prepare(
     Args:
       folders: finished games, each folder another run.
       validation_fraction: expected share of games in validation.
-      exclude: boards left out of both tables: words of `parts.SHIPPED_BOARDS` (where the set is not shipped,
+      exclude: boards left out of both tables: words of `canonical.SHIPPED_BOARDS` (where the set is not shipped,
         that is said), Parquet files with columns `current` and `mask`, or folders of such files.
       memory_gib: what DuckDB may use before it spills; the rest of the process needs about 0.5 GiB.
       restart: prepare again even where the result exists.
@@ -100,7 +120,7 @@ def prepare(
     folder, which the next one removes. Raises DataError for inputs that cannot be used, naming the file.
     """
     runs = games.open_runs(folders)
-    excluded = {name: keys for name in exclude if (keys := parts.excluded_keys(name)) is not None}
+    excluded = {name: keys for name in exclude if (keys := excluded_keys(name)) is not None}
     identity = {
         "schema_version": schema.SCHEMA_VERSION,
         "preparation_version": PREPARATION_VERSION,
@@ -125,12 +145,12 @@ def prepare(
         for killed in filter(_is_partial, out.iterdir()):  # who still worked would hold the lock
             sweep(out / killed.name[1:17])
         with replaced(folder) as new:
-            spill = new.parent / "spill"
-            spill.mkdir()
             new.mkdir()
             metadata = {"schema_version": schema.SCHEMA_VERSION, "kind": "tables", "prepared": folder.name}
-            counts = parts.lay_down(runs, spill, validation_fraction, excluded)
-            counts |= _merge(spill, new, metadata, memory_gib, threads)
+            task = f"{out}: the rows could not be merged"
+            with database.opened(task, out, memory_gib=memory_gib, threads=threads) as grouping:
+                counts = _lay_down(grouping, runs, validation_fraction, excluded)
+                counts |= _merge(grouping, new, metadata)
             manifest = metadata | {
                 "identity": identity,
                 "inputs": [{"run": run.name, "games": run.games, "rows": run.rows} for run in runs],
@@ -143,100 +163,141 @@ def prepare(
     return Prepared(folder=folder, manifest=manifest, reused=False)
 
 
-def _merge(spill: Path, out: Path, metadata: dict[str, Any], memory_gib: float, threads: int) -> dict[str, Any]:
-    """Group every part by board and write both tables, sorted by (stones, current, mask); return the counts."""
-    work = list(_work(spill))
+def _lay_down(
+    grouping: Database, runs: Sequence[games.Run], validation_fraction: float, excluded: dict[str, NDArray[np.uint64]]
+) -> dict[str, Any]:
+    """Put the rows into the table `rows`, canonical; return what was counted."""
+    split_rows = np.zeros(2, np.int64)
+    hits = {name: np.zeros((2, len(keys)), np.int64) for name, keys in excluded.items()}
+    grouping.create("rows", _ROW)
+    for rows in _gathered(_canonical_rows(runs, validation_fraction)):
+        kept = _not_excluded(rows, excluded, hits)
+        split_rows += np.bincount(rows["split"][kept], minlength=2)
+        order = np.flatnonzero(kept)[np.argsort(rows["stones"][kept], kind="stable")]
+        grouping.insert("rows", pa.table({name: rows[name][order] for name in _ROW}))
+    of_runs = [games.count_games(run, validation_fraction) for run in runs]
+    split_games = [sum(counts[split] for counts in of_runs) for split in (TRAINING, VALIDATION)]
+    if not split_rows[TRAINING]:
+        left_out = sum(int(found.sum()) for found in hits.values())
+        raise DataError(
+            f"no training rows: {split_games[TRAINING]} games fell to training, {split_games[VALIDATION]} to "
+            f"validation, {left_out} rows are excluded; generate more games"
+        )
+    return {
+        "rows_read": sum(run.rows for run in runs),
+        "games": _by_split(split_games),
+        "rows": _by_split(split_rows),
+        "excluded": {
+            name: {
+                "boards": len(keys),
+                "boards_found": int(hits[name].any(axis=0).sum()),
+                "rows": _by_split(hits[name].sum(axis=1)),
+            }
+            for name, keys in excluded.items()
+        },
+    }
+
+
+def _canonical_rows(runs: Sequence[games.Run], validation_fraction: float) -> Iterator[Columns]:
+    """All rows of the runs on their canonical boards, with their split, a piece at a time."""
+    columns = ("game_id", "current", "mask", "label", "visits", "value", "outcome")
+    with Progress(sum(run.rows for run in runs), "rows") as progress:
+        for run in runs:
+            for shard in run.shards:
+                for rows in games.read(shard, columns):
+                    found = canonical(rows)
+                    found |= dict(zip(_VISITS, found["visits"].T, strict=True))
+                    found["stones"] = np.bitwise_count(found["mask"])
+                    found["split"] = games.in_validation(run.name, rows["game_id"], validation_fraction).astype(np.int8)
+                    found["value"] = np.rint(rows["value"].astype(np.float64) / VALUE_UNIT).astype(np.int64)
+                    yield {name: found[name] for name in _ROW}
+                    progress.advance(len(rows["mask"]), "made canonical")
+
+
+def _gathered(pieces: Iterable[Columns]) -> Iterator[Columns]:
+    """The pieces joined until they have PIECE_ROWS rows or more; the last may have fewer."""
+    waiting: list[Columns] = []
+    for piece in pieces:
+        waiting.append(piece)
+        if sum(len(each["split"]) for each in waiting) >= PIECE_ROWS:
+            yield _joined(waiting)
+            waiting = []
+    if waiting:
+        yield _joined(waiting)
+
+
+def _joined(pieces: Sequence[Columns]) -> Columns:
+    return {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
+
+
+def _not_excluded(
+    rows: Columns, excluded: dict[str, NDArray[np.uint64]], hits: dict[str, NDArray[np.int64]]
+) -> NDArray[np.bool_]:
+    """bool (B,): rows that stay; `hits`, (2, boards) a set, counts by split and board the rows that do not."""
+    kept = np.ones(len(rows["label"]), np.bool_)
+    keys = rows["current"] + rows["mask"]
+    for name, boards in excluded.items():
+        places = np.minimum(np.searchsorted(boards, keys), max(len(boards) - 1, 0))
+        found = boards[places] == keys if len(boards) else ~kept
+        np.add.at(hits[name], (rows["split"][found], places[found]), 1)
+        kept &= ~found
+    return kept
+
+
+def _merge(grouping: Database, out: Path, metadata: dict[str, Any]) -> dict[str, Any]:
+    """Group the rows by board and write both tables, sorted by (stones, current, mask); return the counts."""
     boards, self_mirror = np.zeros(2, np.int64), np.zeros(2, np.int64)
     removed_boards, removed_rows = np.zeros(rules.CELLS, np.int64), np.zeros(rules.CELLS, np.int64)
-    room = out.parent.parent  # which stays when the hidden folder goes
-    opened = database.opened(f"{room}: the rows could not be merged", room, memory_gib=memory_gib, threads=threads)
-    with opened as grouping, Progress(sum(rows for *_, rows in work), "rows") as progress:
-
-        def tables_of(split: int) -> Iterator[pa.Table]:
-            for files, rows in ((files, rows) for of, files, rows in work if of == split):
-                for batch in _grouped(grouping, files, _training_parts(files) if split == VALIDATION else []):
-                    group = {name: batch[name].to_numpy(zero_copy_only=False) for name in batch.schema.names}
-                    seen = group["seen"]
-                    stones = np.bitwise_count(group["mask"][seen])
-                    np.add.at(removed_boards, stones, 1)
-                    np.add.at(removed_rows, stones, group["count"][seen])
-                    table, own_mirror = _merged({name: values[~seen] for name, values in group.items()}, split)
+    with ExitStack() as open_files:
+        files = [_in_row_groups(out / name, metadata | {"split": split}) for split, name in FILES.items()]
+        add = {split: open_files.enter_context(file) for split, file in zip(FILES, files, strict=True)}
+        progress = open_files.enter_context(Progress(grouping.execute("SELECT count(*) FROM rows")[0][0], "rows"))
+        for stones in range(rules.CELLS):
+            latest = np.uint64(2**64 - 1)  # no board's key
+            for batch in grouping.batches(_BOARDS, {"stones": stones}, GROUP_ROWS):
+                group = {name: batch[name].to_numpy(zero_copy_only=False) for name in batch.schema.names}
+                keys = group["current"] + group["mask"]
+                seen = keys == np.append(latest, keys[:-1])  # a board's training row comes just before
+                latest = keys[-1]
+                removed_boards[stones] += seen.sum()
+                removed_rows[stones] += group["count"][seen].sum()
+                for split in FILES:
+                    chosen = (group["split"] == split) & ~seen
+                    table, own_mirror = _merged({name: values[chosen] for name, values in group.items()}, split)
                     boards[split] += len(table)
                     self_mirror[split] += own_mirror.sum()
-                    yield table
-                progress.advance(rows, "merged")
-
-        for split, name in FILES.items():
-            with schema.table_writer(out / name, PREPARED_ROW, metadata | {"split": split}) as writer:
-                for table in _row_groups(tables_of(split)):
-                    writer.write_table(table)
+                    add[split](table)
+                progress.advance(int(group["count"].sum()), "merged")
     return {
-        "boards": parts.by_split(boards),
-        "self_mirror_boards": parts.by_split(self_mirror),
+        "boards": _by_split(boards),
+        "self_mirror_boards": _by_split(self_mirror),
         "removed_from_validation": {"boards": _by_ply(removed_boards), "rows": _by_ply(removed_rows)},
     }
 
 
-def _row_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """The same rows cut into pieces of GROUP_ROWS: DuckDB's own pieces depend on its threads and memory."""
+@contextmanager
+def _in_row_groups(path: Path, metadata: dict[str, Any]) -> Iterator[Callable[[pa.Table], None]]:
+    """What adds rows to a file, GROUP_ROWS at a time: DuckDB's own pieces depend on its threads and memory."""
     waiting = PREPARED_ROW.empty_table()
-    for table in tables:
+
+    def add(table: pa.Table) -> None:
+        nonlocal waiting
         waiting = pa.concat_tables([waiting, table])
         while len(waiting) >= GROUP_ROWS:
-            yield waiting.slice(0, GROUP_ROWS).combine_chunks()
+            writer.write_table(waiting.slice(0, GROUP_ROWS).combine_chunks())
             waiting = waiting.slice(GROUP_ROWS)
-    if len(waiting):
-        yield waiting.combine_chunks()
 
-
-def _work(spill: Path) -> Iterator[tuple[int, list[Path], int]]:
-    """Split, parts and rows of each query: neighbouring parts together while they are small."""
-    for split in FILES:
-        files: list[Path] = []
-        rows = 0
-        for path in sorted(spill.glob(f"{split}-??.parquet")):
-            size = pq.read_metadata(path).num_rows
-            if files and rows + size > QUERY_ROWS:
-                yield split, files, rows
-                files, rows = [], 0
-            files.append(path)
-            rows += size
-        if files:
-            yield split, files, rows
-
-
-def _training_parts(files: Sequence[Path]) -> list[Path]:
-    """The training rows with as many stones as these validation rows."""
-    candidates = (path.with_name(f"{TRAINING}{path.name.removeprefix(str(VALIDATION))}") for path in files)
-    return [path for path in candidates if path.exists()]
-
-
-def _grouped(grouping: Database, files: Sequence[Path], seen_in: Sequence[Path]) -> Iterator[pa.RecordBatch]:
-    """One row a board of some parts, ordered: sums, rows per label, and whether `seen_in` has the board."""
-    sums = [f"sum({name})::BIGINT AS {name}" for name in (*parts.VISITS, "value", "outcome")]
-    votes = [f"count(*) FILTER (label = {column}) AS {name}" for column, name in enumerate(_VOTES)]
-    others = (
-        "SELECT 1 FROM read_parquet($others) AS other WHERE other.current = board.current AND other.mask = board.mask"
-    )
-    query = f"""
-        SELECT *, {f"EXISTS ({others})" if seen_in else "false"} AS seen
-        FROM (
-            SELECT current, mask, count(*) AS count, {", ".join(sums + votes)}
-            FROM read_parquet($files) GROUP BY current, mask
-        ) AS board
-        ORDER BY bit_count(mask), current, mask
-    """
-    parameters = {"files": [str(path) for path in files]}
-    if seen_in:
-        parameters["others"] = [str(path) for path in seen_in]
-    return grouping.batches(query, parameters, GROUP_ROWS)
+    with schema.table_writer(path, PREPARED_ROW, metadata) as writer:
+        yield add
+        if len(waiting):
+            writer.write_table(waiting.combine_chunks())
 
 
 def _merged(group: Columns, split: int) -> tuple[pa.Table, NDArray[np.bool_]]:
     """Prepared rows of grouped boards, and which of them are their own mirror."""
     current, mask, count = group["current"], group["mask"], group["count"]
     own_mirror = rules.is_own_mirror(current, mask)
-    visits, votes = (np.stack([group[name] for name in names], axis=1) for names in (parts.VISITS, _VOTES))
+    visits, votes = (np.stack([group[name] for name in names], axis=1) for names in (_VISITS, _VOTES))
     visits[own_mirror] += visits[own_mirror][:, ::-1]
     votes[own_mirror] += votes[own_mirror][:, ::-1]
     columns = [
@@ -244,12 +305,17 @@ def _merged(group: Columns, split: int) -> tuple[pa.Table, NDArray[np.bool_]]:
         mask,
         pa.FixedSizeListArray.from_arrays(pa.array(visits.ravel()), rules.COLUMNS),
         majority(votes, visits),
-        (group["value"] * parts.VALUE_UNIT / count).astype(np.float32),
+        (group["value"] * VALUE_UNIT / count).astype(np.float32),
         (group["outcome"] / count).astype(np.float32),
         count.astype(np.int32),
         np.full(len(count), split, np.int8),
     ]
     return pa.table(columns, schema=PREPARED_ROW), own_mirror
+
+
+def _by_split(counts: Sequence[int] | NDArray[np.int64]) -> dict[str, int]:
+    """Counts by split, as a manifest writes them."""
+    return {"training": int(counts[TRAINING]), "validation": int(counts[VALIDATION])}
 
 
 def _by_ply(counts: NDArray[np.int64]) -> dict[str, int]:

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from distill.base.errors import DataError
 from distill.game import rules
 from distill.rows import games
-from distill.rows.games import Columns
-from distill.tables.parts import board_keys
+from distill.tables.canonical import board_keys, canonical
 from distill.tables.tables import Examples
 
 COLUMNS_READ = ("current", "mask", "label", "visits", "value", "outcome")
@@ -48,9 +47,8 @@ def table(shards: Sequence[games.Shard], excluded: NDArray[np.uint64]) -> Exampl
     where no row is left.
     """
     parts = [rows for shard in shards for rows in games.read(shard, COLUMNS_READ)]
-    rows: Columns = {name: np.concatenate([part[name] for part in parts]) for name in COLUMNS_READ}
-    current, mask, mirrored = rules.canonicalise(rows["current"], rows["mask"])
-    visits = np.where(mirrored[:, None], rows["visits"][:, ::-1], rows["visits"]).astype(np.int64)
+    rows = canonical({name: np.concatenate([part[name] for part in parts]) for name in COLUMNS_READ})
+    current, mask, visits = rows["current"], rows["mask"], rows["visits"].astype(np.int64)
     symmetric = rules.is_own_mirror(current, mask)
     visits[symmetric] += visits[symmetric, ::-1]  # a column and its mirror are one answer
     keys = board_keys(current, mask)

@@ -20,8 +20,8 @@ from distill.game import encoding, rules
 from distill.rows import schema
 from distill.rows.games import RawRows, raw_rows
 from distill.rows.schema import PREPARED_ROW, TRAINING, VALIDATION
+from distill.tables.canonical import board_keys
 from distill.tables.merging import FILES, Prepared, prepare
-from distill.tables.parts import board_keys
 
 __all__ = [
     "TRAINING",

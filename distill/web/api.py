@@ -1,6 +1,6 @@
 """The web application: the JSON API, the static page, and what guards them.
 
-`application(roster)` is an ASGI app. Every refusal is JSON `{"error": one line}`: 404 an unknown player, 413 a body
+`application(opponents)` is an ASGI app. Every refusal is JSON `{"error": one line}`: 404 an unknown player, 413 a body
 over the limit, 422 a bad request, 503 too much waiting (with Retry-After). /docs describes the API without any CDN.
 """
 
@@ -22,7 +22,7 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 import distill
 from distill.web.messages import Catalogue, Move, Opinion, Problem, Request, RequestError, next_position
-from distill.web.opponents import Roster
+from distill.web.opponents import Opponents
 
 PAGE = Path(__file__).parent / "page"
 BODY_LIMIT = 4096
@@ -42,15 +42,15 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Message, Receive, Send], Awaitable[None]]
 
 
-def application(roster: Roster) -> FastAPI:
-    """The app for a roster, which is closed when the app stops."""
+def application(opponents: Opponents) -> FastAPI:
+    """The app that asks these opponents, who are closed when the app stops."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        warming = asyncio.create_task(roster.warm_up())
+        warming = asyncio.create_task(opponents.warm_up())
         yield
         warming.cancel()
-        roster.close()
+        opponents.close()
 
     app = FastAPI(
         title="distill",
@@ -71,19 +71,19 @@ def application(roster: Roster) -> FastAPI:
     @app.get("/api/players")
     async def list_players() -> Catalogue:
         """Who can be asked, and the limits."""
-        return roster.catalogue()
+        return opponents.catalogue()
 
     @app.post("/api/move", responses=refusals)
     async def move(request: Request) -> Move:
         """A player's move in a position, and what it leads to."""
         position = request.position()
-        opinion = await roster.ask(request.player, position, request.seed)
+        opinion = await opponents.ask(request.player, position, request.seed)
         return next_position(request, position, opinion.column)
 
     @app.post("/api/analysis", responses=refusals)
     async def analysis(request: Request) -> Opinion:
         """What a player thinks of each column: a network's policy, a search's visits, the solver's scores."""
-        return await roster.ask(request.player, request.position(), request.seed)
+        return await opponents.ask(request.player, request.position(), request.seed)
 
     @app.get("/docs", include_in_schema=False)
     async def docs() -> FileResponse:

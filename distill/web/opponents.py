@@ -1,7 +1,7 @@
 """Who can be asked through the page: the models found in folders, searches, the solver where it is installed.
 
 In: a player's word and a position. Out: an `Opinion`. Words are those of `players/words.py`; a model is called by its
-folder's name, and only a folder that the roster found itself is ever opened.
+folder's name, and only a folder that was found here is ever opened.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ LOADED = 8
 """Networks kept in memory; the one not asked for the longest goes first."""
 
 
-class Roster:
+class Opponents:
     """Finds players and asks them.
 
     Args:

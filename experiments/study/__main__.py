@@ -13,7 +13,6 @@ finished is kept, what was interrupted goes on; a run without its games is left 
 from __future__ import annotations
 
 import hashlib
-import json
 import shlex
 import subprocess
 import sys
@@ -25,7 +24,7 @@ from typing import Any, Literal, get_args
 from distill import nets
 from distill.base import cli, folders
 from distill.base.errors import UserError
-from distill.base.files import file_hash, write_atomically
+from distill.base.files import file_hash, read_object, write_atomically, write_json
 from distill.base.progress import cores, say
 from distill.judge import grading
 from distill.learn.run_folder import METRICS
@@ -150,7 +149,7 @@ def _train(config: StudyConfig, plan: Plan, tier: Tier, name: str, seed: int) ->
         return "left out"
     flags = ["--seed", str(seed), *shlex.split(tier.train), *shlex.split(settings.train)]
     flags += ["--data", str(folder), "--out", str(out)]
-    if (out / METRICS).is_file() and _json(out / RECORD).get("train") == flags:
+    if (out / METRICS).is_file() and read_object(out / RECORD).get("train") == flags:
         return "done"
     try:
         with folders.locked(out):  # the trainer takes it in a moment, and holds it where only this process is killed
@@ -162,7 +161,7 @@ def _train(config: StudyConfig, plan: Plan, tier: Tier, name: str, seed: int) ->
         return "failed"
     games_of_run = games.open_run(folder)
     record = {"train": flags, "games": games_of_run.games, "rows": games_of_run.rows}
-    write_atomically(out / RECORD, (json.dumps(record, indent=1) + "\n").encode())
+    write_json(out / RECORD, record)
     return "done"
 
 
@@ -181,15 +180,6 @@ def _command(module: str, flags: Sequence[str]) -> int:
         child.terminate()
         child.wait()
         raise
-
-
-def _json(path: Path) -> dict[str, Any]:
-    """A JSON object; empty where there is none."""
-    try:
-        stored = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return stored if isinstance(stored, dict) else {}
 
 
 # The report -----------------------------------------------------------------------------------------------------------
@@ -258,7 +248,7 @@ def _result(
     other = grades.get(settings.against, {})
     common = sorted(set(own) & set(other))
     folder = _run_folder(config, name, min(own))
-    trained, record = _json(folder / METRICS), _json(folder / RECORD)
+    trained, record = read_object(folder / METRICS), read_object(folder / RECORD)
     facts = {key: record.get(key) for key in ("games", "rows")}
     facts |= {key: trained.get(key) for key in ("parameters", "training_boards", "epochs", "best_epoch", "steps")}
     facts |= {"agreement_all": trained.get("agreement_all")}

@@ -447,6 +447,23 @@ def test_a_failure_leaves_no_lock_where_there_was_none(tmp_path):
         pass
 
 
+def test_what_a_killed_process_left_half_written_goes_with_the_next_writer_that_ends_well(tmp_path):
+    halves = [tmp_path / ".manifest.json.x1.partial", tmp_path / "iterations" / "1" / ".metrics.json.x2.partial"]
+    for file in (*halves, tmp_path / ".kept", tmp_path / "kept.partial"):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    with folders.locked(tmp_path, shared=True):
+        pass  # others may be writing
+    with contextlib.suppress(UserError), folders.locked(tmp_path):
+        raise UserError("whose folder it is was not known yet")
+    assert all(file.exists() for file in halves)
+    with folders.locked(tmp_path):
+        pass
+    assert not any(file.exists() for file in halves)
+    assert (tmp_path / ".kept").exists()
+    assert (tmp_path / "kept.partial").exists()
+
+
 def test_who_waited_for_a_lock_file_that_was_removed_locks_the_new_one(tmp_path):
     """Two would hold one folder if the waiting one were content with the file that is gone."""
     out, order = tmp_path / "out", list[str]()

@@ -108,6 +108,4 @@ def test_no_message_installs_by_another_line():
     package = Path(distill.__file__).parent
     sources = [file for file in package.rglob("*") if file.suffix in (".py", ".js", ".html", ".md")]
     assert len(sources) > 50
-    assert [file.name for file in sources if "pip install" in file.read_text(encoding="utf-8")] == [
-        "base/provenance.py"
-    ]
+    assert [file.name for file in sources if "pip install" in file.read_text(encoding="utf-8")] == ["provenance.py"]

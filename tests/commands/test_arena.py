@@ -222,7 +222,7 @@ def test_all_games_may_begin_at_the_empty_board(tmp_path: Path, capsys: pytest.C
 
 
 def test_repeated_games_are_owned_up_to(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(arena.roster, "make", lambda word, workers: Fixed("1212121"))
+    monkeypatch.setattr(arena, "make", lambda word, workers: Fixed("1212121"))
     assert arena.main(["random", "punisher", "--games", "4", "--opening-plies", "0"]) == 0
     printed = capsys.readouterr().out
     assert "4 games, 1 of them distinct" in printed

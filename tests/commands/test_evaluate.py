@@ -89,7 +89,7 @@ def test_latency_is_measured_at_both_batch_sizes(tmp_path: Path, monkeypatch: py
     assert list(metrics["players"]["random"]["latency_ms"]) == ["1", "256"]
 
 
-def test_a_saved_network_is_graded_in_both_modes(tmp_path: Path) -> None:
+def test_a_saved_network_is_graded_in_both_modes(tmp_path: Path, small_shapes: None) -> None:
     import keras
 
     from distill.nets import build

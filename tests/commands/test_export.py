@@ -26,6 +26,7 @@ import keras
 import numpy as np
 import pytest
 from helpers import REFERENCE, SHIPPED
+from network_helpers import tiny_network
 
 from distill import export
 from distill.base import provenance
@@ -33,12 +34,13 @@ from distill.base.errors import UserError
 from distill.game import encoding, rules
 from distill.nets import saved
 from distill.ship import comparison, formats, publish, run_facts, warmup, weaknesses
-from distill.web.opponents import Roster
+from distill.web.opponents import Opponents
 
 
 @pytest.fixture(scope="module")
 def core():
-    return saved.load_core(REFERENCE / "pillar" / "best.keras")
+    """For what does not depend on the network."""
+    return tiny_network(value_head=True)
 
 
 def shipped_network(name):
@@ -52,18 +54,11 @@ def test_the_saved_model_in_the_repository_answers_as_the_network_beside_it(name
     assert comparison.largest_difference(shipped_network(name), found) <= comparison.TOLERANCE
 
 
-@pytest.mark.parametrize("name", [name for name in SHIPPED if name != "pillar"])
-def test_every_other_shipped_network_is_exported(name, tmp_path, capsys):
-    """`exported` is the column network; other formats than the SavedModel: test_formats."""
-    assert export.main([str(REFERENCE / name), "--out", str(tmp_path)]) == 0
-    line = capsys.readouterr().out
-    assert f"{tmp_path / 'saved_model'}: savedmodel; largest difference from the network" in line
-    assert sorted(file.name for file in tmp_path.iterdir()) == [".lock", "saved_model"]
-
-
-def test_an_export_leaves_the_model_its_examples_card_and_sums_and_nothing_else(exported):
-    assert sorted(p.name for p in exported.iterdir()) == [".lock", "best.keras", "config.json", "saved_model"]
-    found = sorted(p.name for p in (exported / "saved_model").iterdir())
+@pytest.mark.parametrize("name", SHIPPED)
+def test_an_export_leaves_the_model_its_examples_card_and_sums_and_nothing_else(name, exports):
+    folder = exports(name)
+    assert sorted(p.name for p in folder.iterdir()) == [".lock", "best.keras", "config.json", "saved_model"]
+    found = sorted(p.name for p in (folder / "saved_model").iterdir())
     assert found == ["1", "README.md", "SHA256SUMS", "examples.json", "model.onnx", "model.tflite"]
 
 
@@ -103,9 +98,10 @@ def test_the_card_says_what_the_model_is(exported):
     assert max(len(line) for line in card.splitlines() if not line.startswith("|")) <= 120
 
 
-def test_the_page_introduces_a_model_by_its_card(exported, core):
-    found = {card.name: card.note for card in Roster([exported.parent], 1000, 1).catalogue().players}
-    assert found[exported.name] == f"pillar, {core.count_params():,} parameters"
+def test_the_page_introduces_a_model_by_its_card(exported):
+    found = {card.name: card.note for card in Opponents([exported.parent], 1000, 1).catalogue().players}
+    parameters = saved.load_core(exported / "best.keras").count_params()
+    assert found[exported.name] == f"pillar, {parameters:,} parameters"
 
 
 def test_the_lines_of_the_card_run_where_it_lies(exported):
@@ -330,8 +326,13 @@ def test_a_network_that_ships_is_found_by_its_name_and_never_exported_into(tmp_p
     assert export.main(["reference/mk4", "--out", "here"]) == 1
     assert "no such path, and no network of that name; networks by name are reference/cnn" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+    asked = []
+    monkeypatch.setattr(
+        publish, "publish", lambda core, *rest: asked.append((core.name, *rest)) or {"savedmodel": 1e-6}
+    )
     assert export.main(["pillar", "--out", "here"]) == 0
-    assert (tmp_path / "here" / "saved_model" / "1" / "saved_model.pb").is_file()
+    assert [(name, str(folder)) for name, folder, *_ in asked] == [("pillar", "here")]
+    assert "here/saved_model: savedmodel; largest difference from the network 1.0e-06" in capsys.readouterr().out
 
 
 def test_a_missing_model_is_one_line_and_exit_1(tmp_path, capsys):

@@ -358,9 +358,9 @@ def test_compiling_ahead_leaves_nothing_to_be_compiled_in_the_game():
 import numpy as np
 from distill.game.rules import EMPTY
 from distill.players import players
-from distill.search import ahead, puct, teacher, tree, walk
+from distill.search import ahead, puct, teacher, playout_trees, walk
 def compiled():
-    parts = {**vars(puct), **vars(teacher), **vars(tree), **vars(walk)}
+    parts = {**vars(puct), **vars(teacher), **vars(playout_trees), **vars(walk)}
     return {name: len(part.signatures) for name, part in parts.items() if hasattr(part, "signatures")}
 ahead.compile_teacher()
 ahead.compile_puct()

@@ -24,7 +24,7 @@ from selfplay_helpers import read, tiny
 
 from distill import selfplay
 from distill.base import cli
-from distill.learn import trainee
+from distill.learn import continual
 from distill.loop import iteration
 from distill.loop.presets import PRESETS
 from distill.loop.settings import SelfPlayConfig
@@ -109,10 +109,10 @@ def test_the_gate_alone_decides_who_plays_next(
         assert same(weights(last / "candidate.keras"), best)
 
 
-def test_a_rejected_trainee_trains_on(tmp_path: Path, small_networks: None, monkeypatch: pytest.MonkeyPatch):
+def test_a_rejected_learner_trains_on(tmp_path: Path, small_networks: None, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(gate, "meet", lambda *_, **__: {"score": 0.0, "distinct_games": 4})
     learned: list[str] = []
-    learn = trainee.learn
+    learn = continual.learn
 
     def watched(learner: Any, *rest: Any) -> Any:
         learned.append(weights_hash(learner.core))
@@ -120,7 +120,7 @@ def test_a_rejected_trainee_trains_on(tmp_path: Path, small_networks: None, monk
         learned.append(weights_hash(learner.core))
         return result
 
-    monkeypatch.setattr(trainee, "learn", watched)
+    monkeypatch.setattr(continual, "learn", watched)
     assert selfplay.main([*SMOKE, "--out", str(tmp_path)]) == 0
     assert learned[1] == learned[2] != learned[0]
     assert learned[3] != learned[2]

@@ -29,7 +29,7 @@ from distill import nets, train
 from distill.base import provenance
 from distill.base.errors import UserError
 from distill.game import rules
-from distill.learn import checkpoint, training
+from distill.learn import checkpoint, history, training
 from distill.learn.recipe import Recipe
 from distill.learn.run_folder import LAST
 from distill.nets import saved
@@ -37,6 +37,9 @@ from distill.nets.finding import BEST
 from distill.ship import publish
 from distill.tables import tables
 from tests.helpers import make_games, write_games
+from tests.network_helpers import same
+
+pytestmark = pytest.mark.usefixtures("small_shapes")
 
 TINY = Recipe(epochs=2, batch_size=32, seed=7)
 
@@ -69,12 +72,10 @@ def fitted(folder, splits, recipe=TINY, arch="cnn"):
     folder.mkdir(exist_ok=True)
     training.make_repeatable(recipe.seed)
     core = nets.build(arch)
-    state = training.fit(core, *splits, recipe, folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(history, "write", lambda *_: None)  # to draw the curves takes longer than a small epoch
+        state = training.fit(core, *splits, recipe, folder)
     return [keras.ops.convert_to_numpy(v) for v in core.variables], state
-
-
-def same(first, second) -> bool:
-    return all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
 
 
 def a_batch(count=(1, 1)) -> tables.Batch:
@@ -126,7 +127,7 @@ def test_the_evaluated_loss_is_the_loss_keras_trains_on(arch, splits):
 
 def test_a_rule_that_can_be_seen_on_the_board_is_learned(splits, tmp_path):
     tables_of_rule = tuple(stacked_lowest(examples) for examples in splits)
-    _, state = fitted(tmp_path, tables_of_rule, dataclasses.replace(TINY, epochs=6), arch="pillar")
+    _, state = fitted(tmp_path, tables_of_rule, dataclasses.replace(TINY, epochs=6, lr=0.02), arch="pillar")
     first, last = state.history[0], state.history[-1]
     assert last["validation_agreement"] > 0.5  # a constant column gets 0.2
     assert last["validation_loss"] < first["validation_loss"]
@@ -294,7 +295,7 @@ def _nothing_is_shipped():
 
 
 @pytest.fixture(scope="module")
-def run_folder(games, tmp_path_factory):
+def run_folder(small_shapes, games, tmp_path_factory):
     """A finished run of `distill train`."""
     out = tmp_path_factory.mktemp("models") / "pillar"
     assert train.main(arguments(games, out)) == 0
@@ -370,10 +371,19 @@ def quiet_by_itself() -> dict[str, str]:
 def test_a_killed_run_goes_on_and_restart_begins_anew(games, tmp_path, monkeypatch):
     """kill -9 once the first epoch is stored; the same command ends with the weights of an uninterrupted run."""
     monkeypatch.setattr(publish, "publish", lambda *_: 0.0)  # in this process; other tests export
+    monkeypatch.setattr(history, "write", lambda *_: None)  # and draw
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     more = ("--arch", "cnn", "--epochs", "3")
     assert train.main(arguments(games, whole, *more)) == 0
-    command = [sys.executable, "-m", "distill.train", *arguments(games, cut, *more)]
+    program = """
+import sys
+from distill import nets, train
+nets.start_backend()  # quietly, before the helpers ask for Keras
+from tests.network_helpers import shrink
+shrink()
+train.main(sys.argv[1:])
+"""
+    command = [sys.executable, "-c", program, *arguments(games, cut, *more)]
     said = tmp_path / "stderr.txt"
     with said.open("w") as file:
         process = subprocess.Popen(command, stdout=file, stderr=file, env=quiet_by_itself())

@@ -59,18 +59,19 @@ positions = st.builds(lambda game, index: game[index % len(game)], games, st.int
 
 def test_the_positions_of_each_ply_are_as_many_as_known():
     level, counts, counts_up_to_mirror = {EMPTY}, [], []
-    for _ in DISTINCT:
+    for ply in range(len(DISTINCT)):
+        if ply:
+            level = {
+                rules.play(position, column)
+                for position in level
+                if not rules.is_over(position)
+                for column in rules.legal_columns(position)
+            }
         counts.append(len(level))
         current = np.array([position.current for position in level], np.uint64)
         mask = np.array([position.mask for position in level], np.uint64)
         canonical_current, canonical_mask, _mirrored = rules.canonicalise(current, mask)
         counts_up_to_mirror.append(len(set(zip(canonical_current.tolist(), canonical_mask.tolist(), strict=True))))
-        level = {
-            rules.play(position, column)
-            for position in level
-            if not rules.is_over(position)
-            for column in rules.legal_columns(position)
-        }
     assert counts == DISTINCT
     assert counts_up_to_mirror == DISTINCT_UP_TO_MIRROR
 

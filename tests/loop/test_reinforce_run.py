@@ -29,7 +29,7 @@ from distill.game import encoding, rules
 from distill.learn import checkpoint, policy_gradient, training
 from distill.loop import reinforce
 from distill.loop.presets import REINFORCE_PRESETS
-from distill.loop.reinforce import CHECKPOINT, LEARNER
+from distill.loop.reinforce import LEARNER, OPPONENT
 from distill.loop.settings import ReinforceConfig
 from distill.nets import saved
 from distill.players.match import Pairing, play_games
@@ -67,11 +67,11 @@ def make_player(core: keras.Model, mode: str) -> NetworkPlayer:
 
 def test_the_learners_moves_are_those_of_its_seat_with_the_result_for_the_side_that_made_them():
     pairings = reinforce.both_sides(40)
-    assert pairings[:2] == [Pairing(first=LEARNER, second=CHECKPOINT), Pairing(first=CHECKPOINT, second=LEARNER)]
+    assert pairings[:2] == [Pairing(first=LEARNER, second=OPPONENT), Pairing(first=OPPONENT, second=LEARNER)]
     assert sum(pairing.first == LEARNER for pairing in pairings) == 20
     games = play_games([make("punisher"), make("random")], pairings, seed=1)
     own = reinforce.moves_of(LEARNER, games, pairings)
-    other = reinforce.moves_of(CHECKPOINT, games, pairings)
+    other = reinforce.moves_of(OPPONENT, games, pairings)
     assert (own ^ other).all()
     results = reinforce.results(games, pairings)
     assert results.mean() > 0.5, "the punisher beats random play"
@@ -111,7 +111,7 @@ def test_the_checkpoint_is_replaced_at_the_end_of_a_window_that_shows_the_learne
     batches = iter([[0.0] * 6, [1.0] * 6, [1.0] * 6, [1.0] * 6, [0.5] * 6])
     copies = []
     monkeypatch.setattr(reinforce, "points", lambda *_: np.array(next(batches)))
-    monkeypatch.setattr(policy_gradient.Learner, "replace_opponent", lambda _: copies.append(1))
+    monkeypatch.setattr(policy_gradient.WithOpponent, "replace_opponent", lambda _: copies.append(1))
     config = dataclasses.replace(TINY, gate_games=12, steps=5)  # windows of two batches
     state = trained(tmp_path, config)[1]
     # 0 and 1 make 50 %; the second 1 and the third are a window of their own, though a running mean had passed before.

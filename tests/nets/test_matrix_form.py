@@ -19,6 +19,8 @@ from distill.learn import training
 from distill.learn.recipe import Recipe
 from distill.nets import heads, matrix_form
 
+pytestmark = pytest.mark.usefixtures("small_shapes")
+
 FORMS = tuple(matrix_form.FORMS)
 
 
@@ -64,8 +66,10 @@ def test_a_step_changes_its_weights_as_it_changes_the_networks(arch):
     wanted = {"logits": policy / policy.sum(axis=1, keepdims=True), "value": np.linspace(-1, 1, 64, dtype=np.float32)}
     before = core.get_weights()
     core = without_dropout(core)
-    training.compiled(core, recipe).train_on_batch(boards, wanted)
-    training.compiled(form, recipe).train_on_batch(boards, wanted)
+    for each in (core, form):
+        model = training.compiled(each, recipe)
+        model.run_eagerly = True  # to trace a graph takes longer than one step
+        model.train_on_batch(boards, wanted)
     matrix_form.copy_weights(form, (came_back := nets.build(arch, True)))
     for name, old, expected, found in zip(
         [w.path for w in core.weights], before, core.get_weights(), came_back.get_weights(), strict=True

@@ -1,10 +1,10 @@
 """What decides who plays next (`players/gate.py`). Properties:
 
 - of games that are played anyway each is judged once, in windows of whole batches that begin empty;
-- a challenger no better than the gate passes one window in 40, one no better than the champion hardly ever, one that
+- a candidate no better than the gate passes one window in 40, one no better than the champion hardly ever, one that
   is clearly better nearly always; by the score alone, the published rule, chance passes a sixth of small windows;
 - draws are half a point;
-- the score is the challenger's;
+- the score is the candidate's;
 - a killed arena goes on after its last block with the same games.
 """
 
@@ -22,7 +22,7 @@ from distill.players.players import RandomPlayer
 
 
 def rates(win: float, windows: int = 2000, **settings: Any) -> float:
-    """Share of windows of 512 games, in batches of 64, that pass a challenger who wins this share of its games."""
+    """Share of windows of 512 games, in batches of 64, that pass a candidate who wins this share of its games."""
     dice = np.random.default_rng(0)
     window: list[float] = []
     passes = 0
@@ -64,12 +64,12 @@ def test_draws_are_half_a_point_and_narrow_the_interval():
     assert not gate.judged([], [0.5] * 400, **settings)[1], "level is not above"
 
 
-def meet(path: Path, challenger: Any = None, champion: Any = None, **more: Any) -> dict[str, Any]:
-    players = challenger or RandomPlayer(name="punisher", tactical=True), champion or RandomPlayer()
+def meet(path: Path, candidate: Any = None, champion: Any = None, **more: Any) -> dict[str, Any]:
+    players = candidate or RandomPlayer(name="punisher", tactical=True), champion or RandomPlayer()
     return gate.meet(*players, games=60, plies=4, seed=2**63 + 5, path=path, **more)
 
 
-def test_the_score_is_the_challengers(tmp_path: Path):
+def test_the_score_is_the_candidates(tmp_path: Path):
     strong = meet(tmp_path / "a.json")
     assert strong["score"] > 0.8
     weak = meet(tmp_path / "b.json", RandomPlayer(), RandomPlayer(name="punisher", tactical=True))

@@ -34,6 +34,8 @@ for name in ("fcntl", "resource", "termios", "grp", "syslog"):
 CHAIN = """
 import fcntl_is_hidden, sys
 from distill import export, generate, train
+from tests.network_helpers import shrink
+shrink()
 games = ["--games", "4", "--simulations", "20", "--votes", "1", "--shard-games", "2", "--workers", "1"]
 assert generate.main([*games, "--out", "games"]) == 0
 learn = ["--preset", "smoke", "--arch", "pillar", "--data", "games", "--prepared", "tables", "--exclude", "--no-export"]

@@ -50,7 +50,7 @@ KINDS = {
 def test_the_compiled_search_plays_the_games_of_its_twin(kind: str):
     settings = PuctSettings(simulations=18, **KINDS[kind])
     record = play(*bits(*TWIN_STARTS), settings, predict, seed=3, lanes=2)
-    room = len(puct.plant(settings, 1, 1, cache=1).bonus)
+    room = len(puct.begin_at(settings, 1, 1, cache=1).bonus)
     for game, start in enumerate(TWIN_STARTS):
         draws = _draws(settings, 3, game)
         twin = puct_twin.play(Board.from_bits(start.current, start.mask), settings, one_answer, draws, room)

@@ -13,7 +13,7 @@ import twin
 
 from distill.game import rules
 from distill.game.rules import Position, from_moves, parse_board
-from distill.search import rollout, teacher, tree
+from distill.search import playout_trees, rollout, teacher
 from distill.search.compiled import SLOTS
 from distill.search.teacher import SearchSettings, search
 
@@ -62,22 +62,22 @@ def test_compiled_line_tests_equal_the_rules() -> None:
             assert bool(int(wins) & stone) == rules.has_four(position.current | stone)
 
 
-def nodes_of(forest: tree.Forest, lane: int, row: int, twin_node: twin.Node, board: twin.Board) -> int:
+def nodes_of(trees: playout_trees.PlayoutTrees, lane: int, row: int, twin_node: twin.Node, board: twin.Board) -> int:
     """Compare one compiled node with the twin's, then all below; returns the number compared."""
-    start = (lane * len(forest.bonus) + row) * tree.WIDTH
+    start = (lane * len(trees.bonus) + row) * playout_trees.WIDTH
     legal = board.legal()
     for column in legal:
-        assert forest.rows[start + column] == twin_node.visits[column]
-        assert forest.rows[start + tree.TOTAL + column] == twin_node.total[column]
+        assert trees.rows[start + column] == twin_node.visits[column]
+        assert trees.rows[start + playout_trees.TOTAL + column] == twin_node.total[column]
     compared = 1
     for column in legal:
-        child = forest.rows[start + tree.CHILD + column]
+        child = trees.rows[start + playout_trees.CHILD + column]
         if not twin_node.proven[column]:
             assert (child > 0) == (twin_node.children[column] is not None)
         if child > 0:
             after = board.copy()
             after.play(column)
-            compared += nodes_of(forest, lane, int(child), twin_node.children[column], after)
+            compared += nodes_of(trees, lane, int(child), twin_node.children[column], after)
     return compared
 
 
@@ -86,23 +86,23 @@ def nodes_of(forest: tree.Forest, lane: int, row: int, twin_node: twin.Node, boa
     [(1.0, True, False), (0.5, False, False), (0.0, True, False), (1.0, True, True)],
 )
 def test_the_compiled_tree_is_the_twins_tree_node_for_node(exploration: float, heuristic: bool, proving: bool) -> None:
-    positions, simulations = [*random_positions(6, seed=2), rules.EMPTY], 250
-    forest = tree.new_forest(len(positions), simulations, exploration)
+    positions, simulations = [*random_positions(5, seed=2), rules.EMPTY], 120
+    trees = playout_trees.new_trees(len(positions), simulations, exploration)
     random = np.random.default_rng(3)
     expected: list[twin.Node] = []
     boards: list[twin.Board] = []
     for lane, position in enumerate(positions):
         key, order = int(random.integers(2**63)), [float(rank) for rank in random.permutation(7)]
         weights = random.uniform(0.5, 2.5, 7).astype(np.float32)
-        tree.plant(forest, lane, np.uint64(position.current), np.uint64(position.mask), np.uint64(key))
-        forest.order[lane * SLOTS : lane * SLOTS + 7] = tree.UNVISITED + np.array(order)
-        forest.weights[(lane + 1) * SLOTS : (lane + 1) * SLOTS + 7] = weights
+        playout_trees.begin_at(trees, lane, np.uint64(position.current), np.uint64(position.mask), np.uint64(key))
+        trees.order[lane * SLOTS : lane * SLOTS + 7] = playout_trees.UNVISITED + np.array(order)
+        trees.weights[(lane + 1) * SLOTS : (lane + 1) * SLOTS + 7] = weights
         boards.append(twin.Board.from_bits(position.current, position.mask))
         expected.append(
             twin.uct(boards[-1], simulations, key, order, weights.tolist(), exploration, heuristic, proving)
         )
-    tree.advance(forest, np.arange(len(positions)), len(positions), simulations, heuristic, proving)
-    compared = sum(nodes_of(forest, lane, 0, expected[lane], boards[lane]) for lane in range(len(positions)))
+    playout_trees.advance(trees, np.arange(len(positions)), len(positions), simulations, heuristic, proving)
+    compared = sum(nodes_of(trees, lane, 0, expected[lane], boards[lane]) for lane in range(len(positions)))
     assert compared > 60
 
 
@@ -151,8 +151,10 @@ def test_savings_leave_every_label_and_cost_less() -> None:
 
 
 def test_searches_too_large_to_stand_side_by_side_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    side_by_side, forests = [], tree.new_forest
-    monkeypatch.setattr(tree, "new_forest", lambda lanes, *rest: side_by_side.append(lanes) or forests(lanes, *rest))
+    side_by_side, trees = [], playout_trees.new_trees
+    monkeypatch.setattr(
+        playout_trees, "new_trees", lambda lanes, *rest: side_by_side.append(lanes) or trees(lanes, *rest)
+    )
     settings = SearchSettings(simulations=40)
     results = []
     for nodes in (teacher.MOST_NODES, 120, 1):

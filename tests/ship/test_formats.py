@@ -32,10 +32,14 @@ onnxruntime = pytest.importorskip("onnxruntime", reason="the extra onnx is not i
 interpreter = pytest.importorskip("ai_edge_litert.interpreter", reason="the extra litert is not installed")
 
 
-@pytest.fixture(scope="module", params=[name for name in SHIPPED if name != "pillar"])
-def core(request):
-    """`pillar` goes through the export command with all formats, in test_export."""
-    return saved.load_core(REFERENCE / request.param / "best.keras")
+@pytest.fixture(scope="module", params=SHIPPED)
+def shipped(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def core(shipped):
+    return saved.load_core(REFERENCE / shipped / "best.keras")
 
 
 @pytest.fixture(scope="module")
@@ -44,12 +48,8 @@ def expected(core):
 
 
 @pytest.fixture(scope="module")
-def files(core, expected, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("formats")
-    for name, wanted in formats.FORMATS.items():
-        difference = formats.write(name, core, folder / wanted.file, expected)
-        assert 0 < difference <= comparison.TOLERANCE
-    return folder
+def files(shipped, exports):
+    return exports(shipped) / "saved_model"
 
 
 def onnx_answer(file, boards):
@@ -64,23 +64,19 @@ def litert_answer(file, boards):
 
 
 @pytest.mark.parametrize(("file", "answer"), [("model.onnx", onnx_answer), ("model.tflite", litert_answer)])
-@pytest.mark.parametrize("number", [1, 3, 256])
-def test_a_file_answers_any_number_of_boards_as_the_network(files, expected, file, answer, number):
-    boards = comparison.check_boards()[-number:]
-    found = answer(files / file, boards)
-    assert set(found) == set(expected)
-    for name, array in found.items():
-        assert array.dtype == (np.int32 if name == "move" else np.float32)
-    last = {name: array[-number:] for name, array in expected.items()}
-    assert comparison.largest_difference(last, found) <= comparison.TOLERANCE
-    full = boards[:, 0] != 0
-    assert (found["logits"][full] == np.float32(heads.FULL_COLUMN_LOGIT)).all()
-    assert (found["policy"][full] == 0).all()
-    assert found["move"][-1] == -1
-
-
-def test_nothing_but_the_files_is_left(files):
-    assert sorted(file.name for file in files.iterdir()) == ["model.onnx", "model.tflite"]
+def test_a_file_answers_any_number_of_boards_as_the_network(files, expected, file, answer):
+    for number in (1, 3, 256):
+        boards = comparison.check_boards()[-number:]
+        found = answer(files / file, boards)
+        assert set(found) == set(expected)
+        for name, array in found.items():
+            assert array.dtype == (np.int32 if name == "move" else np.float32)
+        last = {name: array[-number:] for name, array in expected.items()}
+        assert comparison.largest_difference(last, found) <= comparison.TOLERANCE
+        full = boards[:, 0] != 0
+        assert (found["logits"][full] == np.float32(heads.FULL_COLUMN_LOGIT)).all()
+        assert (found["policy"][full] == 0).all()
+        assert found["move"][-1] == -1
 
 
 def test_the_onnx_file_says_what_it_takes_and_has_plain_operations_only(files):
@@ -116,7 +112,7 @@ def test_every_network_can_be_converted(tmp_path, arch, name):
     assert formats.write(name, core, tmp_path / "model") <= comparison.TOLERANCE
 
 
-one_network = pytest.mark.parametrize("core", SHIPPED[:1], indirect=True)
+one_network = pytest.mark.parametrize("shipped", SHIPPED[:1], indirect=True)
 """For what does not depend on the network."""
 
 

@@ -33,7 +33,7 @@ from distill.game import rules
 from distill.game.rules import Position
 from distill.rows import games, schema
 from distill.rows.schema import PREPARED_ROW, ROW, TRAINING, VALIDATION
-from distill.tables import merging, parts
+from distill.tables import merging
 
 FRACTION = 0.3
 Board = tuple[int, int]
@@ -272,8 +272,7 @@ def test_the_bytes_depend_on_inputs_and_settings_alone(tmp_path: Path, monkeypat
     first = prepare(one, tmp_path / "out", folders=[one, two], threads=2)
     assert pq.read_metadata(first.folder / "training.parquet").num_row_groups > 2
     monkeypatch.setattr(games, "BATCH_ROWS", 64)
-    monkeypatch.setattr(parts, "SPILL_ROWS", 300)
-    monkeypatch.setattr(merging, "QUERY_ROWS", 300)
+    monkeypatch.setattr(merging, "PIECE_ROWS", 300)
     again = prepare(one, tmp_path / "again", folders=[two, one], threads=1, memory_gib=0.1)
     assert again.folder.name == first.folder.name
     assert content(again) == content(first)

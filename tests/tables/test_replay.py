@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from distill.base.errors import DataError
-from distill.tables import parts, replay, tables
+from distill.tables import canonical, replay, tables
 
 
 def test_the_replay_holds_the_latest_games_or_rows(three_runs: list[Path]):
@@ -31,7 +31,7 @@ def test_the_replay_merges_as_prepare_does(three_runs: list[Path], tmp_path: Pat
     merged = replay.table(replay.latest(three_runs, None, None), np.zeros(0, np.uint64))
     prepared = tables.prepare(three_runs, tmp_path, validation_fraction=1e-9, exclude=())
     expected = tables.load(prepared.folder, tables.TRAINING)
-    places = {name: np.argsort(parts.board_keys(each.current, each.mask)) for name, each in
+    places = {name: np.argsort(canonical.board_keys(each.current, each.mask)) for name, each in
               (("merged", merged), ("expected", expected))}  # fmt: skip
     assert len(merged) == len(expected)
     for name in ("current", "mask", "visits", "count"):
@@ -47,9 +47,9 @@ def test_the_replay_merges_as_prepare_does(three_runs: list[Path], tmp_path: Pat
 def test_excluded_boards_are_not_in_the_replay(three_runs: list[Path]):
     latest = replay.latest(three_runs, None, None)
     merged = replay.table(latest, np.zeros(0, np.uint64))
-    keys = np.sort(parts.board_keys(merged.current, merged.mask))
+    keys = np.sort(canonical.board_keys(merged.current, merged.mask))
     left = replay.table(latest, keys[::2])
-    assert sorted(parts.board_keys(left.current, left.mask).tolist()) == keys[1::2].tolist()
+    assert sorted(canonical.board_keys(left.current, left.mask).tolist()) == keys[1::2].tolist()
     with pytest.raises(DataError, match="every board is kept out"):
         replay.table(latest, keys)
 

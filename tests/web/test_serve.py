@@ -45,7 +45,7 @@ from distill.base import provenance
 from distill.game import encoding, rules
 from distill.nets import saved
 from distill.web import api, opponents, work
-from distill.web.opponents import Roster
+from distill.web.opponents import Opponents
 from tests.pages import small_network
 
 URL = "http://127.0.0.1"
@@ -65,7 +65,7 @@ def models(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def app(models):
-    return api.application(Roster([models], max_simulations=1000, workers=2))
+    return api.application(Opponents([models], max_simulations=1000, workers=2))
 
 
 @pytest.fixture(scope="module")
@@ -261,7 +261,7 @@ def test_the_catalogue_lists_models_searches_and_the_solver_with_its_licence(cli
 
 def test_every_shipped_network_is_introduced_with_its_parameters():
     shipped = provenance.shipped("models/reference")
-    found = {card.name: card.note for card in Roster([shipped.parent], 1000, 1).catalogue().players}
+    found = {card.name: card.note for card in Opponents([shipped.parent], 1000, 1).catalogue().players}
     results = sorted(shipped.glob("*/metrics.json"))
     assert len(results) >= 3
     for file in results:
@@ -271,7 +271,7 @@ def test_every_shipped_network_is_introduced_with_its_parameters():
 
 def test_without_the_solver_nobody_is_told_of_it(models, monkeypatch):
     monkeypatch.setattr(opponents.importlib.util, "find_spec", lambda name: None)
-    client = TestClient(api.application(Roster([models], 1000, 1)), base_url=URL)
+    client = TestClient(api.application(Opponents([models], 1000, 1)), base_url=URL)
     catalogue = client.get("/api/players").json()
     assert "solver" not in [player["name"] for player in catalogue["players"]]
     assert catalogue["notices"] == []
@@ -289,7 +289,7 @@ def gather(app, requests: list[dict]) -> list[httpx2.Response]:
 
 
 def test_what_comes_together_is_answered_in_one_batch_each_with_its_own(models):
-    app = api.application(found := Roster([models], 1000, 1))
+    app = api.application(found := Opponents([models], 1000, 1))
     batches = []
     predict = saved.load(models / "small")
 
@@ -309,7 +309,7 @@ def test_what_comes_together_is_answered_in_one_batch_each_with_its_own(models):
 
 
 def test_more_than_the_queue_takes_is_told_to_come_again(models):
-    app = api.application(found := Roster([models], 1000, 1))
+    app = api.application(found := Opponents([models], 1000, 1))
     release = threading.Event()
     blocked = [{"player": "uct:10", "moves": "4"}] * (opponents.SEARCH_QUEUE + 5)
 
@@ -365,7 +365,7 @@ def test_a_damaged_model_is_told_of_and_the_others_play_on(models):
     broken = models / "broken" / "saved_model" / "1"
     broken.mkdir(parents=True)
     (broken / "saved_model.pb").write_bytes(b"no model")
-    client = TestClient(api.application(Roster([models], 1000, 1)), base_url=URL)
+    client = TestClient(api.application(Opponents([models], 1000, 1)), base_url=URL)
     try:
         assert "not a readable SavedModel" in refusal(client, 404, player="broken", moves="4")
         assert ask(client, player="small", moves="4").status_code == 200
@@ -375,7 +375,7 @@ def test_a_damaged_model_is_told_of_and_the_others_play_on(models):
 
 def test_only_so_many_networks_are_kept_in_memory(models, monkeypatch):
     monkeypatch.setattr(opponents, "LOADED", 1)
-    found = Roster([models], 1000, 1)
+    found = Opponents([models], 1000, 1)
     first = found._batcher(models / "small" / "saved_model")
     assert found._batcher(models / "small" / "saved_model") is first
     found._batcher(models / "reference" / "shipped" / "saved_model")
@@ -385,7 +385,7 @@ def test_only_so_many_networks_are_kept_in_memory(models, monkeypatch):
 
 def test_the_solver_comes_back_after_its_process_was_killed(models):
     async def kill_and_ask():
-        found = Roster([models], 1000, 1)
+        found = Opponents([models], 1000, 1)
         queue = found._solver
         with pytest.raises(work.BusyError):
             await queue.run(os._exit, 1)
@@ -462,7 +462,7 @@ def test_a_connection_is_served_without_waiting_for_acknowledgements(monkeypatch
         pass
 
     monkeypatch.setattr(uvicorn, "Server", Server)
-    monkeypatch.setattr(Roster, "warm_up", nothing)  # seconds of work for nobody
+    monkeypatch.setattr(Opponents, "warm_up", nothing)  # seconds of work for nobody
     serving = threading.Thread(target=serve.run, args=[serve.ServeConfig(port=0)])
     serving.start()
     server = started.get(timeout=60)

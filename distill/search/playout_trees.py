@@ -3,7 +3,7 @@
 The scoring rule is a parameter: `descent(best)` gives the descent by a rule. The teacher's UCB1 with playouts is here;
 `puct.py` walks and backs up the same rows by rules of its own, with leaves valued by a network.
 
-A forest holds one tree a lane. A node is one row of 32 int32, aligned to two cache lines:
+There is one tree a lane. A node is one row of 32 int32, aligned to two cache lines:
 
     0-7    n       visits of each child; column 7 does not exist
     8-15   total   summed returns of each child, for the side to move at the node
@@ -39,7 +39,7 @@ CENTRE_FIRST = np.array(COLUMNS_FROM_CENTRE)
 UNVISITED = 2.0**12  # score of an unvisited child, plus its rank: above any but a proven win's
 
 
-class Forest(NamedTuple):
+class PlayoutTrees(NamedTuple):
     """Trees of `lanes` searches. L lanes, C rows a tree, D = 43 levels at most."""
 
     rows: NDArray[np.int32]  # (L * C * WIDTH,) nodes; the root is row 0 of its tree
@@ -62,12 +62,12 @@ class Forest(NamedTuple):
     playouts: Lanes
 
 
-def new_forest(lanes: int, simulations: int, exploration: float) -> Forest:
+def new_trees(lanes: int, simulations: int, exploration: float) -> PlayoutTrees:
     """Room for `lanes` searches of up to `simulations` each. Untouched rows cost no memory."""
     capacity = simulations + 2
     visits = np.arange(capacity, dtype=np.float64)
     visits[0] = 1.0
-    return Forest(
+    return PlayoutTrees(
         rows=new_rows(lanes * capacity),
         used=np.zeros(lanes, np.int64),
         simulations=np.zeros(lanes, np.int64),
@@ -98,7 +98,7 @@ def new_rows(number: int) -> NDArray[np.int32]:
 
 @inline
 def root_row(trees: Any, lane: Any) -> Any:
-    """Where the row of a lane's root begins, in a forest or a grove."""
+    """Where the row of a lane's root begins, in trees of either kind."""
     return lane * len(trees.bonus) * WIDTH
 
 
@@ -134,56 +134,56 @@ def clear_row(rows: Any, base: Any, mask: Any) -> None:
 
 
 @jit
-def plant(forest: Forest, lane: int, current: Any, mask: Any, key: Any) -> None:
+def begin_at(trees: PlayoutTrees, lane: int, current: Any, mask: Any, key: Any) -> None:
     """Start a search of a position that is not over; `weights` and `order` of the lane are the caller's."""
-    forest.current[lane], forest.mask[lane], forest.key[lane] = current, mask, key
-    forest.simulations[lane] = 0
-    forest.used[lane] = 1
-    clear_row(forest.rows, root_row(forest, lane), mask)
+    trees.current[lane], trees.mask[lane], trees.key[lane] = current, mask, key
+    trees.simulations[lane] = 0
+    trees.used[lane] = 1
+    clear_row(trees.rows, root_row(trees, lane), mask)
 
 
 def descent(best: Any) -> Any:
-    """The function `descend(forest, live, count)` for a scoring rule.
+    """The function `descend(trees, live, count)` for a scoring rule.
 
-    `best(forest, base, level, lane)` is the column that a simulation of this lane takes in the node whose row begins at
-    `base`, `level` plies below the root; `forest.visits[lane]` tells how often the node was entered.
+    `best(trees, base, level, lane)` is the column that a simulation of this lane takes in the node whose row begins at
+    `base`, `level` plies below the root; `trees.visits[lane]` tells how often the node was entered.
     """
 
     @inline
-    def descend(forest: Any, live: Any, count: Any) -> None:
+    def descend(trees: Any, live: Any, count: Any) -> None:
         """Select a leaf in every live tree, expanding on the way; visits are counted on the way down."""
-        rows, capacity, lanes = forest.rows, len(forest.bonus), len(forest.node)
+        rows, capacity, lanes = trees.rows, len(trees.bonus), len(trees.node)
         for j in range(count):
             lane = live[j]
-            forest.descending[j] = lane
-            forest.node[lane] = 0
-            forest.visits[lane] = forest.simulations[lane]
-            forest.leaf_current[lane], forest.leaf_mask[lane] = forest.current[lane], forest.mask[lane]
+            trees.descending[j] = lane
+            trees.node[lane] = 0
+            trees.visits[lane] = trees.simulations[lane]
+            trees.leaf_current[lane], trees.leaf_mask[lane] = trees.current[lane], trees.mask[lane]
         level = 0
         while count > 0:
             still = 0
             for j in range(count):
-                lane = forest.descending[j]
-                base = (lane * capacity + forest.node[lane]) * WIDTH
-                column = best(forest, base, level, lane)
+                lane = trees.descending[j]
+                base = (lane * capacity + trees.node[lane]) * WIDTH
+                column = best(trees, base, level, lane)
                 slot = base + column
                 visits, child = rows[slot], np.int64(rows[slot + CHILD])
                 rows[slot] = visits + 1
-                forest.path[level * lanes + lane] = slot
-                forest.depth[lane] = level + 1
-                mask = forest.leaf_mask[lane]
-                forest.leaf_current[lane] ^= mask
+                trees.path[level * lanes + lane] = slot
+                trees.depth[lane] = level + 1
+                mask = trees.leaf_mask[lane]
+                trees.leaf_current[lane] ^= mask
                 mask |= mask + (ONE << U(BITS_PER_COLUMN * column))
-                forest.leaf_mask[lane] = mask
+                trees.leaf_mask[lane] = mask
                 inner = (visits > 0) & (child >= 0)
                 if inner & (child == 0):
-                    child = forest.used[lane]
-                    forest.used[lane] = child + 1
+                    child = trees.used[lane]
+                    trees.used[lane] = child + 1
                     rows[slot + CHILD] = child
                     clear_row(rows, (lane * capacity + child) * WIDTH, mask)
-                forest.node[lane] = child
-                forest.visits[lane] = visits
-                forest.descending[still] = lane
+                trees.node[lane] = child
+                trees.visits[lane] = visits
+                trees.descending[still] = lane
                 still += np.int64(inner)
             count = still
             level += 1
@@ -192,69 +192,69 @@ def descent(best: Any) -> Any:
 
 
 @inline
-def _best_by_ucb1(forest: Any, base: Any, level: Any, lane: Any) -> Any:
+def _best_by_ucb1(trees: Any, base: Any, level: Any, lane: Any) -> Any:
     weights = (lane + 1) * SLOTS if level == 0 else 0
-    bonus = forest.bonus[forest.visits[lane]]
-    return best_ucb1(forest.rows, base, forest.weights, weights, forest.order, lane * SLOTS, bonus)
+    bonus = trees.bonus[trees.visits[lane]]
+    return best_ucb1(trees.rows, base, trees.weights, weights, trees.order, lane * SLOTS, bonus)
 
 
 _descend = descent(_best_by_ucb1)
 
 
 @inline
-def _evaluate(forest: Any, live: Any, count: Any, heuristic: Any) -> None:
+def _evaluate(trees: Any, live: Any, count: Any, heuristic: Any) -> None:
     """Play out every leaf; those that end the game are valued in `_backup`."""
-    lanes = forest.playouts
+    lanes = trees.playouts
     for j in range(count):
         lane = live[j]
-        lanes.own[j] = forest.leaf_current[lane]
-        lanes.other[j] = forest.leaf_current[lane] ^ forest.leaf_mask[lane]
-        lanes.random[j] = playout_seed(forest.key[lane], forest.simulations[lane])
+        lanes.own[j] = trees.leaf_current[lane]
+        lanes.other[j] = trees.leaf_current[lane] ^ trees.leaf_mask[lane]
+        lanes.random[j] = playout_seed(trees.key[lane], trees.simulations[lane])
     playouts(lanes, count, heuristic)
 
 
 @inline
-def _backup(forest: Any, live: Any, count: Any, proving: Any) -> None:
+def _backup(trees: Any, live: Any, count: Any, proving: Any) -> None:
     """Add each leaf's value along its path, the sign alternating with the side to move."""
-    rows, lanes = forest.rows, len(forest.node)
+    rows, lanes = trees.rows, len(trees.node)
     for j in range(count):
         lane = live[j]
-        value = forest.playouts.results[j]
-        last = forest.depth[lane] - 1
-        leaf = forest.path[last * lanes + lane]
-        mask = forest.leaf_mask[lane]
-        won = has_four(forest.leaf_current[lane] ^ mask)
+        value = trees.playouts.results[j]
+        last = trees.depth[lane] - 1
+        leaf = trees.path[last * lanes + lane]
+        mask = trees.leaf_mask[lane]
+        won = has_four(trees.leaf_current[lane] ^ mask)
         if won | (mask == FULL):
             value = -1 if won else 0
             rows[leaf + CHILD] = TERMINAL
         elif rows[leaf + CHILD] < 0:
             value = -1 if rows[leaf + CHILD] == PROVEN_WIN else 1
-        add_along_path(forest, lane, value)
+        add_along_path(trees, lane, value)
         if proving and won:
             rows[leaf + TOTAL] = PROVEN
-            carry_loss(forest, lane, last - 1)
+            carry_loss(trees, lane, last - 1)
 
 
 @inline
-def add_along_path(forest: Any, lane: Any, value: Any) -> None:
+def add_along_path(trees: Any, lane: Any, value: Any) -> None:
     """Back up a value, for the side to move at the leaf, along the lane's path: one simulation is done."""
-    lanes = len(forest.node)
-    for level in range(forest.depth[lane] - 1, -1, -1):
+    lanes = len(trees.node)
+    for level in range(trees.depth[lane] - 1, -1, -1):
         value = -value
-        forest.rows[forest.path[level * lanes + lane] + TOTAL] += value
-    forest.simulations[lane] += 1
+        trees.rows[trees.path[level * lanes + lane] + TOTAL] += value
+    trees.simulations[lane] += 1
 
 
 @inline
-def carry_loss(forest: Any, lane: Any, level: Any) -> None:
+def carry_loss(trees: Any, lane: Any, level: Any) -> None:
     """Mark the move at this level of the path as lost, and carry that to the root (MCTS-Solver, Winands et al. 2008).
 
     A node all of whose moves are lost makes the move that led to it a win, and a node with a winning move makes the
     move that led to it a loss.
     """
-    rows, lanes = forest.rows, len(forest.node)
+    rows, lanes = trees.rows, len(trees.node)
     while level >= 0:
-        into = forest.path[level * lanes + lane]
+        into = trees.path[level * lanes + lane]
         rows[into + CHILD], rows[into + TOTAL] = PROVEN_LOSS, -PROVEN
         base = into - into % SLOTS
         lost = True
@@ -262,15 +262,17 @@ def carry_loss(forest: Any, lane: Any, level: Any) -> None:
             lost &= rows[base + TOTAL + column] < -PROVEN // 2
         if level == 0 or not lost:
             break
-        won = forest.path[(level - 1) * lanes + lane]
+        won = trees.path[(level - 1) * lanes + lane]
         rows[won + CHILD], rows[won + TOTAL] = PROVEN_WIN, PROVEN
         level -= 2
 
 
 @jit
-def advance(forest: Forest, live: NDArray[np.int64], count: int, rounds: int, heuristic: bool, proving: bool) -> None:
+def advance(
+    trees: PlayoutTrees, live: NDArray[np.int64], count: int, rounds: int, heuristic: bool, proving: bool
+) -> None:
     """Execute `rounds` simulations in each of the trees live[:count]."""
     for _ in range(rounds):
-        _descend(forest, live, count)
-        _evaluate(forest, live, count, heuristic)
-        _backup(forest, live, count, proving)
+        _descend(trees, live, count)
+        _evaluate(trees, live, count, heuristic)
+        _backup(trees, live, count, proving)

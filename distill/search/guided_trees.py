@@ -1,13 +1,13 @@
 """Search trees whose leaves a network values: the arrays of `puct.py`'s searches, and what they mean.
 
-A grove holds one game a lane, and of that game one tree at a time, in the rows of `tree.py`. Other than the teacher's,
+A lane holds one game, and of that game one tree at a time, in the rows of `playout_trees.py`. Other than the teacher's,
 a node gets its row when it is first reached, because the network's priors for its moves go into the eight slots that
 the teacher leaves unused: as float32 bits, seven priors and the network's own value of the node. Totals are whole
 multiples of 1/UNIT, so a mean does not depend on the order of its parts.
 
 `walk.py` runs the simulations, `root.py` begins and ends a search, `gumbel.py` is the other way to spend simulations at
-a root. What runs once a simulation is compiled into its caller: passing a grove to a function counts references to all
-of its arrays, which costs as much as the function itself.
+a root. What runs once a simulation is compiled into its caller: passing trees to a function counts references to all of
+their arrays, which costs as much as the function itself.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from distill.game.rules import CELLS, COLUMNS
 from distill.search.compiled import SLOTS, inline
-from distill.search.tree import PROVEN, TOTAL, WIDTH, new_rows
+from distill.search.playout_trees import PROVEN, TOTAL, WIDTH, new_rows
 
 PRIOR = 3 * SLOTS
 OWN_VALUE = PRIOR + COLUMNS
@@ -48,7 +48,7 @@ class Rules(NamedTuple):
     schedule: NDArray[np.int32]  # (8, simulations): visits that a considered column has when it is its turn
 
 
-class Record(NamedTuple):
+class GuidedRecord(NamedTuple):
     """What was played and found in G games of at most S positions. A = 7 columns.
 
     `length` is 0 until the game has ended, then the number of positions recorded.
@@ -65,8 +65,8 @@ class Record(NamedTuple):
     result: NDArray[np.int8]  # (G,) 1 if the last move won, else 0
 
 
-class Grove(NamedTuple):
-    """Trees of L lanes, C rows a tree; up to S searches a game. The first fields are those of `tree.Forest`."""
+class GuidedTrees(NamedTuple):
+    """Trees of L lanes, C rows a tree; up to S searches a game. The first fields are those of `PlayoutTrees`."""
 
     rows: NDArray[np.int32]  # (L * C * WIDTH,)
     used: NDArray[np.int64]  # (L,)
@@ -100,7 +100,7 @@ class Grove(NamedTuple):
     answers: NDArray[np.float32]  # (E * 8,) seven priors and the value of each
 
 
-def new_grove(lanes: int, steps: int, rules: Rules, bonus: NDArray[np.float64], cache: int) -> Grove:
+def new_trees(lanes: int, steps: int, rules: Rules, bonus: NDArray[np.float64], cache: int) -> GuidedTrees:
     """Room for `lanes` games of up to `steps` searches, and 2^cache kept answers. Untouched rows cost no memory."""
     capacity = len(bonus)
     rows = new_rows(lanes * capacity)
@@ -111,7 +111,7 @@ def new_grove(lanes: int, steps: int, rules: Rules, bonus: NDArray[np.float64], 
     def bits() -> NDArray[np.uint64]:
         return np.zeros(lanes, np.uint64)
 
-    return Grove(
+    return GuidedTrees(
         rows=rows,
         used=numbers(),
         simulations=numbers(),

@@ -1,4 +1,4 @@
-"""The network of a loop as it learns (`learn/trainee.py`). Properties:
+"""The network of a loop as it learns (`learn/continual.py`). Properties:
 
 - its loss falls, and a resumed one goes on to the same weights, with every optimizer;
 - a missing checkpoint is named.
@@ -14,31 +14,31 @@ import pytest
 from selfplay_helpers import tiny
 
 from distill.base.errors import UserError
-from distill.learn import trainee
+from distill.learn import continual
 from distill.learn.recipe import Recipe
 from distill.tables import replay
 
 
 @pytest.mark.parametrize("optimizer", ["adamw", "adam", "sgd"])
-def test_the_trainee_learns_and_goes_on_where_it_was(
+def test_the_learner_learns_and_goes_on_where_it_was(
     optimizer: Any, three_runs: list[Path], tmp_path: Path, small_networks: None
 ):
     examples = replay.table(replay.latest(three_runs, None, None), np.zeros(0, np.uint64))
     recipe = Recipe(epochs=3, batch_size=32, lr=0.02, value_target="outcome", optimizer=optimizer)
-    learner = trainee.begin(tiny(), recipe)
-    first = trainee.learn(learner, examples, 0.02, seed=1)
+    learner = continual.begin(tiny(), recipe)
+    first = continual.learn(learner, examples, 0.02, seed=1)
     assert first["steps"] == 3 * (len(examples) // 32)
-    trainee.save(learner, tmp_path, first)
-    assert trainee.saved_state(tmp_path) == pytest.approx(first)
-    second = trainee.learn(learner, examples, 0.01, seed=2)
+    continual.save(learner, tmp_path, first)
+    assert continual.saved_state(tmp_path) == pytest.approx(first)
+    second = continual.learn(learner, examples, 0.01, seed=2)
     assert second["policy_loss"] < first["policy_loss"]
-    resumed = trainee.begin(tiny(), recipe)
-    trainee.resume(resumed, tmp_path)
-    assert trainee.learn(resumed, examples, 0.01, seed=2) == pytest.approx(second)
+    resumed = continual.begin(tiny(), recipe)
+    continual.resume(resumed, tmp_path)
+    assert continual.learn(resumed, examples, 0.01, seed=2) == pytest.approx(second)
     for ours, theirs in zip(resumed.core.get_weights(), learner.core.get_weights(), strict=True):
         np.testing.assert_array_equal(ours, theirs)
 
 
 def test_a_missing_checkpoint_is_named(tmp_path: Path, small_networks: None):
     with pytest.raises(UserError, match="no checkpoint"):
-        trainee.resume(trainee.begin(tiny(), Recipe(value_target="outcome")), tmp_path)
+        continual.resume(continual.begin(tiny(), Recipe(value_target="outcome")), tmp_path)

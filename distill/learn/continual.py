@@ -21,7 +21,7 @@ from distill.tables import tables
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trainee:
+class Learner:
     """A network with mask, losses and optimizer around it; `model` shares the weights of `core`."""
 
     core: keras.Model
@@ -29,8 +29,8 @@ class Trainee:
     recipe: Recipe
 
 
-def begin(core: keras.Model, recipe: Recipe) -> Trainee:
-    """A trainee with the weights of a network, which stays as it is, and a fresh optimizer.
+def begin(core: keras.Model, recipe: Recipe) -> Learner:
+    """A learner with the weights of a network, which stays as it is, and a fresh optimizer.
 
     Raises UserError for a network of another shape than its arch has now.
     """
@@ -41,22 +41,22 @@ def begin(core: keras.Model, recipe: Recipe) -> Trainee:
         own.set_weights(core.get_weights())
     except ValueError as error:
         raise UserError(f"{arch}: not a network this distill can train on ({first_line(error)})") from None
-    return Trainee(core=own, model=training.compiled(own, recipe), recipe=recipe)
+    return Learner(core=own, model=training.compiled(own, recipe), recipe=recipe)
 
 
-def resume(trainee: Trainee, folder: Path) -> None:
+def resume(learner: Learner, folder: Path) -> None:
     """Go on from a folder's checkpoint. Raises UserError where there is none, or it is damaged or another network's."""
     if (found := checkpoint.load(folder)) is None:
         raise UserError(f"{folder}: no checkpoint; --restart begins anew")
     try:
-        checkpoint.restore(trainee.model, found[0])
+        checkpoint.restore(learner.model, found[0])
     except ValueError as error:
         raise UserError(f"{folder / checkpoint.FILE}: {error}") from None
 
 
-def save(trainee: Trainee, folder: Path, state: dict[str, float]) -> None:
+def save(learner: Learner, folder: Path, state: dict[str, float]) -> None:
     """Replace the folder's checkpoint; `state` is kept with it."""
-    checkpoint.save(folder, trainee.model, state)
+    checkpoint.save(folder, learner.model, state)
 
 
 def saved_state(folder: Path) -> dict[str, float] | None:
@@ -65,13 +65,13 @@ def saved_state(folder: Path) -> dict[str, float] | None:
     return None if found is None else found[1]
 
 
-def learn(trainee: Trainee, examples: tables.Examples, rate: float, seed: int) -> dict[str, float]:
+def learn(learner: Learner, examples: tables.Examples, rate: float, seed: int) -> dict[str, float]:
     """Train `recipe.epochs` passes at one learning rate; returns the mean loss and what the network then scores.
 
     `policy_loss` and `value_error` are measured on these boards after the last step. Raises UserError where the loss
     stops being a number.
     """
-    recipe, model = trainee.recipe, trainee.model
+    recipe, model = learner.recipe, learner.model
     scale = 1 / float(training.weights(examples.count, recipe).mean())
     model.optimizer.learning_rate = rate
     boards = recipe.epochs * (len(examples) // recipe.batch_size or 1) * min(recipe.batch_size, len(examples))

@@ -1,0 +1,61 @@
+"""Canonical boards: of a board and its mirror the smaller one, its key, and sets of boards that tables leave out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from distill.base import provenance
+from distill.base.errors import DataError, first_line
+from distill.base.progress import say
+from distill.game import rules
+from distill.rows.games import Columns
+
+SHIPPED_BOARDS = {"benchmark": "data/benchmark", "reference": "data/reference"}
+"""Words that `exclude` understands beside paths."""
+
+
+def canonical(rows: Columns) -> Columns:
+    """The rows seen on their canonical boards: visits and label turn with the board."""
+    current, mask, mirrored = rules.canonicalise(rows["current"], rows["mask"])
+    return rows | {
+        "current": current,
+        "mask": mask,
+        "label": np.where(mirrored, rules.COLUMNS - 1 - rows["label"], rows["label"]).astype(np.int8),
+        "visits": np.where(mirrored[:, None], rows["visits"][:, ::-1], rows["visits"]),
+    }
+
+
+def board_keys(current: NDArray[np.uint64], mask: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """uint64 (B,): one number a canonical board, the same for a board and its mirror.
+
+    current + mask tells positions apart: a column of k stones adds its pattern, below 2^k, to 2^k - 1, so
+    columns of different heights have disjoint sums, and no sum leaves its seven bits. (Known from
+    Pascal Pons' solver.)
+    """
+    current, mask, _ = rules.canonicalise(np.asarray(current, np.uint64), np.asarray(mask, np.uint64))
+    return current + mask
+
+
+def excluded_keys(name: str) -> NDArray[np.uint64] | None:
+    """The sorted keys of a set of boards, or None, which is said, for a shipped set that is not there."""
+    place = provenance.shipped(SHIPPED_BOARDS[name]) if name in SHIPPED_BOARDS else Path(name)
+    files = [] if place is None else [place] if place.is_file() else sorted(place.rglob("*.parquet"))
+    if not files:
+        if name in SHIPPED_BOARDS:
+            say(f"the shipped boards {SHIPPED_BOARDS[name]} are not here: none of them is kept out of the tables")
+            return None
+        raise DataError(f"--exclude {name}: no Parquet file there")
+    keys = []
+    for file in files:
+        try:
+            table = pq.read_table(file, columns=["current", "mask"], page_checksum_verification=True)
+            current, mask = (table[column].cast(pa.uint64()).to_numpy() for column in ("current", "mask"))
+        except (OSError, KeyError, pa.ArrowException) as error:
+            raise DataError(f"{file}: no columns current and mask can be read ({first_line(error)})") from None
+        keys.append(board_keys(current, mask))
+    return np.unique(np.concatenate(keys))
