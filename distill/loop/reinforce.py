@@ -29,12 +29,13 @@ from distill.nets import finding
 from distill.players.gate import judged
 from distill.players.intervals import share
 from distill.players.match import Games, Pairing, play_games
-from distill.players.players import NetworkPlayer, Player, Predict, make, seeds_for
+from distill.players.players import NetworkPlayer, Player, make, seeds_for
 
 if TYPE_CHECKING:
     import keras
 
     from distill.learn.policy_gradient import WithOpponent
+    from distill.nets.saved import Predict
 
 Mode = Literal["sample", "policy"]
 """Whether a network draws its move by its policy or plays the likeliest column."""

@@ -17,24 +17,10 @@ from distill.rows.selfplay import SelfPlaySettings
 
 
 @dataclass(frozen=True, kw_only=True)
-class SelfPlayConfig(SelfPlaySettings):
-    """Let a network play against itself and learn from it."""
+class LearningSettings:
+    """How the learner learns from the games."""
 
-    simulations: int = cli.setting(32, "simulations of each search")
-    root: Literal["puct", "gumbel"] = cli.setting(
-        "gumbel", "how the root spends them: by score and noise, or Gumbel draws with sequential halving"
-    )
-    arch: nets.Arch = cli.setting("pillar", "the network, where it starts from nothing", former=nets.FORMER)
-    init: Path | None = cli.setting(
-        None, "the network to start from: a run's folder, a .keras file or a name; none: nothing"
-    )
-    iterations: int = cli.setting(10_000, "rounds of self-play, training and arena")
-    games: int = cli.setting(400, "games of an iteration, or with --games-only in all")
-    games_only: bool = cli.setting(False, "play with --init as it is, and train nothing")
-    minutes: float | None = cli.setting(None, "begin no iteration later than so many minutes after the start")
-    lanes: int = cli.setting(512, "games side by side, and so the network's batch; no influence on the games")
     precision: nets.Precision = cli.setting("float32", "arithmetic of the network, in self-play and training")
-    extra_noise: int = cli.setting(0, "first iterations, in which the root's noise is doubled")
     replay_rows: int | None = cli.setting(200_000, "latest rows kept to learn from; none: no limit")
     replay_games: int | None = cli.setting(None, "latest games kept to learn from; none: no limit")
     train_boards: int | None = cli.setting(40_960, "boards drawn from these an iteration; none: all")
@@ -52,34 +38,16 @@ class SelfPlayConfig(SelfPlaySettings):
         "root", "weight of a board met n times, as for train"
     )
     mirror: bool = cli.setting(True, "mirror each board at random")
-    gate: float | None = cli.setting(0.55, "score at which the learner takes the champion's place; none: always")
-    arena_games: int = cli.setting(100, "games of the arena, from both sides of distinct openings")
-    arena_plies: int = cli.setting(4, "random stones of these openings")
-    judge_boards: int = cli.setting(1000, "benchmark boards of each set graded an iteration, dev half")
-    out: Path | None = cli.setting(None, "folder of the run; none: models/selfplay, or data/selfplay with --games-only")
-    restart: bool = cli.setting(False, "begin anew, in place of what the folder holds")
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in ("iterations", "games", "lanes", "judge_boards"):
-            cli.check(getattr(self, name) >= 1, name, getattr(self, name), "at least 1")
         for name in ("replay_rows", "replay_games", "train_boards"):
             value = getattr(self, name)
             cli.check(value is None or value >= 1, name, value, "at least 1, or none")
-        cli.check(self.extra_noise >= 0, "extra_noise", self.extra_noise, "0 or more")
-        cli.check(self.gate is None or 0 < self.gate < 1, "gate", self.gate, "between 0 and 1, or none")
-        even = self.arena_games >= 2 and self.arena_games % 2 == 0
-        cli.check(even, "arena_games", self.arena_games, "an even number from 2")
-        cli.check(0 <= self.arena_plies <= 20, "arena_plies", self.arena_plies, "from 0 to 20")
-        if self.gate is not None and not self.games_only:
-            match.openings(self.arena_games // 2, self.arena_plies, 0)
-        if self.games_only and self.init is None:
-            raise ValueError("--games-only needs --init, the network that plays")
         self.recipe()
         self.rates()
 
     def recipe(self) -> Recipe:
-        """How the learner learns."""
+        """The recipe of an iteration's steps."""
         shared = {field.name for field in dataclasses.fields(Recipe)} & {
             field.name for field in dataclasses.fields(self)
         }
@@ -101,6 +69,55 @@ class SelfPlayConfig(SelfPlaySettings):
         """The learning rate of an iteration, counted from 1."""
         rates = self.rates()
         return rates[max(first for first in rates if first <= iteration)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArenaSettings:
+    """When the learner takes the champion's place."""
+
+    gate: float | None = cli.setting(0.55, "score at which the learner takes the champion's place; none: always")
+    arena_games: int = cli.setting(100, "games of the arena, from both sides of distinct openings")
+    arena_plies: int = cli.setting(4, "random stones of these openings")
+
+    def __post_init__(self) -> None:
+        cli.check(self.gate is None or 0 < self.gate < 1, "gate", self.gate, "between 0 and 1, or none")
+        even = self.arena_games >= 2 and self.arena_games % 2 == 0
+        cli.check(even, "arena_games", self.arena_games, "an even number from 2")
+        cli.check(0 <= self.arena_plies <= 20, "arena_plies", self.arena_plies, "from 0 to 20")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelfPlayConfig(SelfPlaySettings, LearningSettings, ArenaSettings):
+    """Let a network play against itself and learn from it."""
+
+    simulations: int = cli.setting(32, "simulations of each search")
+    root: Literal["puct", "gumbel"] = cli.setting(
+        "gumbel", "how the root spends them: by score and noise, or Gumbel draws with sequential halving"
+    )
+    arch: nets.Arch = cli.setting("pillar", "the network, where it starts from nothing", former=nets.FORMER)
+    init: Path | None = cli.setting(
+        None, "the network to start from: a run's folder, a .keras file or a name; none: nothing"
+    )
+    iterations: int = cli.setting(10_000, "rounds of self-play, training and arena")
+    games: int = cli.setting(400, "games of an iteration, or with --games-only in all")
+    games_only: bool = cli.setting(False, "play with --init as it is, and train nothing")
+    minutes: float | None = cli.setting(None, "begin no iteration later than so many minutes after the start")
+    lanes: int = cli.setting(512, "games side by side, and so the network's batch; no influence on the games")
+    extra_noise: int = cli.setting(0, "first iterations, in which the root's noise is doubled")
+    judge_boards: int = cli.setting(1000, "benchmark boards of each set graded an iteration, dev half")
+    out: Path | None = cli.setting(None, "folder of the run; none: models/selfplay, or data/selfplay with --games-only")
+    restart: bool = cli.setting(False, "begin anew, in place of what the folder holds")
+
+    def __post_init__(self) -> None:
+        for part in (SelfPlaySettings, LearningSettings, ArenaSettings):
+            part.__post_init__(self)
+        for name in ("iterations", "games", "lanes", "judge_boards"):
+            cli.check(getattr(self, name) >= 1, name, getattr(self, name), "at least 1")
+        cli.check(self.extra_noise >= 0, "extra_noise", self.extra_noise, "0 or more")
+        if self.gate is not None and not self.games_only:
+            match.openings(self.arena_games // 2, self.arena_plies, 0)
+        if self.games_only and self.init is None:
+            raise ValueError("--games-only needs --init, the network that plays")
 
 
 @dataclass(frozen=True, kw_only=True)

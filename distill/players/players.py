@@ -8,9 +8,8 @@ depend on what else is in the batch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,12 +27,11 @@ from distill.tables.benchmark import FULL_COLUMN
 if TYPE_CHECKING:
     import keras
 
-    from distill.search.puct import PuctSettings
+    from distill.nets.saved import Predict
+    from distill.search.puct import Evaluate, PuctSettings
     from distill.search.teacher import SearchResult, SearchSettings
 
 Boards = NDArray[np.uint64]
-Predict = Callable[[NDArray[np.int8]], Mapping[str, NDArray[Any]]]
-Evaluate = Callable[[Boards, Boards], tuple[NDArray[np.float32], NDArray[np.float32]]]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -38,7 +38,7 @@ Columns = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shard(schema.Shard):
+class ShardFile(schema.Shard):
     """A shard and the folder it lies in."""
 
     folder: Path
@@ -57,7 +57,7 @@ class Run:
     name: str
     games: int
     rows: int
-    shards: tuple[Shard, ...]
+    shards: tuple[ShardFile, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +99,7 @@ def open_run(folder: Path, otherwise: str = "") -> Run:
         run = str(manifest["run"])
         int(run[:16], 16)
         entries = (schema.shard_of(entry) for entry in manifest["shards"])
-        shards = tuple(Shard(folder=folder, **dataclasses.asdict(entry)) for entry in entries)
+        shards = tuple(ShardFile(folder=folder, **dataclasses.asdict(entry)) for entry in entries)
         return Run(folder=folder, name=run, games=manifest["games"], rows=manifest["rows"], shards=shards)
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(f"{folder / schema.MANIFEST}: not the manifest of a run of games ({error})") from None
@@ -154,7 +154,7 @@ def verify(runs: Iterable[Run]) -> None:
             )
 
 
-def read(shard: Shard, columns: Sequence[str]) -> Iterator[Columns]:
+def read(shard: ShardFile, columns: Sequence[str]) -> Iterator[Columns]:
     """Some columns of a verified shard in its order, at most BATCH_ROWS rows at a time.
 
     Raises DataError for values no run can hold.
@@ -211,7 +211,7 @@ def _array(column: pa.ChunkedArray) -> NDArray[Any]:
     return values
 
 
-def _checked(shard: Shard, rows: Columns) -> Columns:
+def _checked(shard: ShardFile, rows: Columns) -> Columns:
     """The rows, once every value that is used as an index or summed is known to be in its range."""
 
     def require(fine: NDArray[np.bool_], what: str) -> None:

@@ -21,7 +21,7 @@ from distill.rows import shards
 from distill.search import puct
 from distill.search.guided_trees import GuidedRecord
 from distill.search.policy_playout import by_playouts
-from distill.search.puct import Predict, PuctSettings
+from distill.search.puct import Evaluate, PuctSettings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +50,7 @@ def identity(settings: SelfPlaySettings, network: str) -> dict[str, Any]:
 def make(
     settings: SelfPlaySettings,
     network: str,
-    predict: Predict,
+    predict: Evaluate,
     games: int,
     folder: Path,
     *,

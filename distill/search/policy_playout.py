@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from distill.game.mixing import GOLDEN, mix
 from distill.game.rules import FULL_BOARD, has_four, landing, legal_mask
-from distill.search.puct import Bitboards, Predict
+from distill.search.puct import Bitboards, Evaluate
 
 
-def by_playouts(predict: Predict, seed: int = 0) -> Predict:
+def by_playouts(predict: Evaluate, seed: int = 0) -> Evaluate:
     """The same priors, but values from one playout of each leaf whose moves are drawn from the policy.
 
     A playout's draws are a function of (seed, position), so a leaf's value is too. The whole batch is played out

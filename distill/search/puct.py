@@ -39,7 +39,7 @@ ROOM_FOR_REUSE = 4
 """A tree holds this many searches' visits before a reused one is given up."""
 
 Bitboards: TypeAlias = NDArray[np.uint64]
-Predict: TypeAlias = Callable[[Bitboards, Bitboards], tuple[NDArray[np.float32], NDArray[np.float32]]]
+Evaluate: TypeAlias = Callable[[Bitboards, Bitboards], tuple[NDArray[np.float32], NDArray[np.float32]]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,7 +163,7 @@ def play(
     current: Bitboards,
     mask: Bitboards,
     settings: PuctSettings,
-    predict: Predict,
+    predict: Evaluate,
     *,
     seed: int = 0,
     games: Sequence[int] | None = None,
@@ -223,7 +223,7 @@ def search(
     current: Bitboards,
     mask: Bitboards,
     settings: PuctSettings,
-    predict: Predict,
+    predict: Evaluate,
     seeds: Sequence[int],
     lanes: int = LANES,
 ) -> GuidedRecord:

@@ -23,7 +23,7 @@ from distill.tables.tables import Examples
 COLUMNS_READ = ("current", "mask", "label", "visits", "value", "outcome")
 
 
-def latest(folders: Sequence[Path], most_rows: int | None, most_games: int | None) -> list[games.Shard]:
+def latest(folders: Sequence[Path], most_rows: int | None, most_games: int | None) -> list[games.ShardFile]:
     """The last shards of finished runs, given oldest first, that together hold at most so many rows and games.
 
     The newest run is always taken whole. None: no limit.
@@ -40,7 +40,7 @@ def latest(folders: Sequence[Path], most_rows: int | None, most_games: int | Non
     return chosen[::-1]
 
 
-def table(shards: Sequence[games.Shard], excluded: NDArray[np.uint64]) -> Examples:
+def table(shards: Sequence[games.ShardFile], excluded: NDArray[np.uint64]) -> Examples:
     """Their rows on their canonical boards, merged, without boards whose key is in `excluded` (sorted).
 
     The label of a merged board is the column with most visits, then nearest the centre, then lower. Raises DataError

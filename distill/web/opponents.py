@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from distill.players.solver import Solver
 from distill.tables.benchmark import FULL_COLUMN
 from distill.web import work
 from distill.web.messages import Card, Catalogue, Opinion, RequestError
+
+if TYPE_CHECKING:
+    from distill.nets.saved import Predict
 
 SOLVER_NOTICE = (
     "The player “solver” is the package bitbully, © Markus Thill, under the GNU AGPL-3.0; "
@@ -176,7 +179,7 @@ def _describe(model: Path) -> str:
     return f"{found[1]}, {found[2]} parameters" if found else "a network without search"
 
 
-def _load(model: Path) -> work.Predict:
+def _load(model: Path) -> Predict:
     from distill import nets
 
     nets.start_backend()

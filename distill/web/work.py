@@ -15,14 +15,16 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context, parent_process
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+if TYPE_CHECKING:
+    from distill.nets.saved import Predict
+
 Result = TypeVar("Result")
 Outputs = Mapping[str, NDArray[Any]]
-Predict = Callable[[NDArray[np.int8]], Outputs]
 
 
 class BusyError(Exception):
