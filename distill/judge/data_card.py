@@ -250,7 +250,7 @@ def _limits(counted: Census, made: Mapping[str, Any]) -> str:
     told = [
         "`prepare` and `train` read them: equal boards are merged, a game is in one split as a whole, and the "
         "benchmark's boards are kept out of training.",
-        "A label is a search's opinion, not the best move. No exact solver took part.",
+        "A label is a search's opinion and need not be exact: no solver took part.",
         "Boards come as often as they were met, in the orientation that was played. Rows of one game are not "
         "independent of each other.",
         f"The first {min(counted.openings)} to {max(counted.openings)} moves of a game are random and not labelled, so "

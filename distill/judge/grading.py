@@ -269,7 +269,7 @@ def calibration(predicted: Array, observed: Array, low: float, high: float) -> C
 
 
 def policy_calibration(boards: GradedBoards, graded: Graded) -> Calibration | None:
-    """The probability of the move played against how often it is exactly best, on the GENERAL sets."""
+    """The probability of the move played against how often it is exact, on the GENERAL sets."""
     if graded.policy is None:
         return None
     rows = np.flatnonzero(np.isin(boards.set, GENERAL))

@@ -128,12 +128,12 @@ def plot_confusion(path: Path, boards: GradedBoards, players: Sequence[Graded]) 
 
 
 def plot_calibration(path: Path, policy: Mapping[str, Calibration], value: Mapping[str, Calibration]) -> None:
-    """Probability of the move against how often it is exactly best, and value against the outcome of perfect play."""
+    """Probability of the move against how often it is exact, and value against the outcome of perfect play."""
     figure, axes = new_figure(1, 2, 10, 4.6)
     names = list(dict.fromkeys([*policy, *value]))
     colours = dict(zip(names, _colours(len(names)), strict=True))
     for axis, found, low, labels in (
-        (axes[0], policy, 0, ("probability of the move played", "share exactly best")),
+        (axes[0], policy, 0, ("probability of the move played", "share exact")),
         (axes[1], value, -1, ("value", "mean outcome under perfect play")),
     ):
         axis.plot([low, 1], [low, 1], color=INK, linewidth=0.8, linestyle=":")

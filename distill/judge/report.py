@@ -24,12 +24,6 @@ LEGEND = """\
 moves differ in class. In percent, with half the width of the 95 % interval; every board is graded as stored and
 mirrored."""
 
-METRIC_TITLES = {
-    "exact": "Exactly best moves",
-    "class": "Outcome class kept",
-    "decisive": "Outcome class kept where it can be lost",
-}
-
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A Markdown table, padded so that it reads well as it is; all but the first column are right-aligned."""
@@ -168,8 +162,8 @@ def of_players(
 ) -> list[str]:
     """The sections on the players, with the pictures of `plots.of_players`."""
     page = [LEGEND, headline(verdicts, uniform), "![by set](by_set.png)", "![by ply](by_ply.png)"]
-    for metric, title in METRIC_TITLES.items():
-        page += [f"## {title}", by_set(verdicts, uniform, metric)]
+    for metric in METRICS:
+        page += [f"## {metric.capitalize()}", by_set(verdicts, uniform, metric)]
     page += ["## Blunders by ply", by_ply(verdicts)]
     if pairs:
         main = headline_sets(boards.sets)

@@ -23,7 +23,7 @@ def learning_curve(path: Path, results: Sequence[Result], lines: Sequence[Line])
     results = sorted(results, key=lambda result: result.facts["games"])
     games = [result.facts["games"] for result in results]
     figure, axes = new_figure(1, 2, 10, 4.4)
-    for axis, (metric, title) in zip(axes, SHOWN.items(), strict=True):
+    for axis, metric in zip(axes, SHOWN, strict=True):
         found = [result.shares[metric] for result in results]
         _with_bars(axis, games, found, COLOURS[metric])
         for number, line in enumerate(lines):
@@ -36,7 +36,7 @@ def learning_curve(path: Path, results: Sequence[Result], lines: Sequence[Line])
         axis.set_xscale("log")
         axis.set_xticks(games, [f"{number:,}" for number in games])
         axis.minorticks_off()
-        axis.set(xlabel="games", ylabel=f"{title}, %")
+        axis.set(xlabel="games", ylabel=f"{metric}, %")
         axis.grid(color=GRID)
     figure.suptitle("More games, as many steps (bars: 95 %)")
     save_figure(figure, path)
@@ -52,7 +52,7 @@ def bars(path: Path, title: str, results: Sequence[Result]) -> None:
     """A bar a run for both shares, from well below the lowest, so that differences can be seen."""
     figure, axes = new_figure(1, 2, 10, 4.4)
     places = np.arange(len(results))
-    for axis, (metric, name) in zip(axes, SHOWN.items(), strict=True):
+    for axis, metric in zip(axes, SHOWN, strict=True):
         found = [result.shares[metric] for result in results]
         means = np.array([100 * each.mean for each in found])
         errors = [means - [100 * each.low for each in found], [100 * each.high for each in found] - means]
@@ -63,7 +63,7 @@ def bars(path: Path, title: str, results: Sequence[Result]) -> None:
         span = max(highest - lowest, 1.0)
         axis.set_ylim(max(0.0, lowest - span), highest + 0.3 * span)  # 100 is no bound: a label stands above the bar
         axis.set_xticks(places, [result.name for result in results], rotation=15, ha="right")
-        axis.set_ylabel(f"{name}, %")
+        axis.set_ylabel(f"{metric}, %")
         axis.grid(color=GRID, axis="y")
         axis.set_axisbelow(True)
     figure.suptitle(f"{title} (bars: 95 %; the axis does not begin at 0)")
@@ -75,7 +75,7 @@ def differences(path: Path, results: Sequence[Result]) -> None:
     shown = sorted((result for result in results if result.gaps), key=lambda result: -result.gaps["exact"].mean)
     figure, axes = new_figure(1, 2, 11, 1.4 + 0.34 * len(shown))
     places = np.arange(len(shown))
-    for axis, (metric, name) in zip(axes, SHOWN.items(), strict=True):
+    for axis, metric in zip(axes, SHOWN, strict=True):
         gaps = [result.gaps[metric] for result in shown]
         means = np.array([100 * gap.mean for gap in gaps])
         errors = [means - [100 * gap.low for gap in gaps], [100 * gap.high for gap in gaps] - means]
@@ -83,7 +83,7 @@ def differences(path: Path, results: Sequence[Result]) -> None:
         axis.errorbar(means, places, xerr=errors, fmt="o", markersize=5, capsize=3, color=COLOURS[metric])
         axis.set_yticks(places, [f"{result.name} − {result.against}" for result in shown] if metric == "exact" else [])
         axis.set_ylim(len(shown) - 0.5, -0.5)
-        axis.set_xlabel(f"{name}, points")
+        axis.set_xlabel(f"{metric}, points")
         axis.grid(color=GRID)
         axis.set_axisbelow(True)
     figure.suptitle("One change at a time, on the same boards (bars: 95 %, paired)")

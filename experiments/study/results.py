@@ -29,8 +29,8 @@ from distill.players.intervals import Estimate, difference, share
 from distill.players.players import Player
 from distill.tables.benchmark import GradedBoards
 
-SHOWN = {"exact": "exactly best", "class": "right class"}
-"""The metrics of a study, and how they are called in it."""
+SHOWN = ("exact", "class")
+"""The metrics of a study."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,8 +51,8 @@ class Result:
       facts: numbers by name that training left, of the first seed.
       shares: metric → share on the main set.
       gaps: metric → paired difference from `against`; empty where that run is not there.
-      by_seed: share exactly best of each seed.
-      tactics: mean share exactly best over the sets that are picked for what stands on them.
+      by_seed: share exact of each seed.
+      tactics: mean share exact over the sets that are picked for what stands on them.
     """
 
     name: str
@@ -115,7 +115,7 @@ def gaps(boards: GradedBoards, one: Grades, other: Grades) -> dict[str, Estimate
 
 
 def tactics(boards: GradedBoards, grades: Grades) -> float:
-    """Mean share exactly best over the sets that are picked for what stands on them; NaN where there are none."""
+    """Mean share exact over the sets that are picked for what stands on them; NaN where there are none."""
     picked = [name for name in boards.sets if name not in grading.GENERAL]
     found = [float(grading.units(boards, grades.exact, name).mean()) for name in picked]
     return float(np.mean(found)) if found else float("nan")
@@ -146,8 +146,8 @@ def _columns(name: str, estimate: Estimate | None) -> dict[str, float | None]:
 
 def markdown(results: Sequence[Result], lines: Sequence[Line]) -> str:
     """The table of the page: shares in percent, differences in points, a star where the interval leaves out 0."""
-    header = ["run", "parameters", "boards", "epochs", *SHOWN.values(), "tactics"]
-    header += [f"{name}, difference" for name in SHOWN.values()] + ["from"]
+    header = ["run", "parameters", "boards", "epochs", *SHOWN, "tactics"]
+    header += [f"{metric}, difference" for metric in SHOWN] + ["from"]
     rows = []
     for result in results:
         numbers = [_number(result.facts.get(name)) for name in ("parameters", "training_boards", "epochs")]
@@ -160,10 +160,10 @@ def markdown(results: Sequence[Result], lines: Sequence[Line]) -> str:
 
 
 def seeds(results: Sequence[Result]) -> str:
-    """Share exactly best of each seed; empty where every run has one."""
+    """Share exact of each seed; empty where every run has one."""
     several = [result for result in results if len(result.by_seed) > 1]
     rows = [[result.name, " · ".join(_percent(share) for share in result.by_seed)] for result in several]
-    return table(["run", "exactly best, seed by seed"], rows) if rows else ""
+    return table(["run", "exact, seed by seed"], rows) if rows else ""
 
 
 def _number(value: Any) -> str:
