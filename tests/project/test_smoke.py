@@ -17,7 +17,6 @@ import os
 import signal
 import subprocess
 import sys
-import typing
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -85,7 +84,7 @@ def test_the_chain_leaves_the_places_of_real_runs_alone(place: Path) -> None:
 @pytest.mark.parametrize("stage", [*STAGES, "judge.benchmark", "judge.foreign"])
 def test_every_command_has_the_preset_and_keeps_to_its_folders(stage: str, place: Path) -> None:
     module = importlib.import_module(f"distill.{stage}")
-    config = cli.parse(typing.get_type_hints(module.run)["config"], ["--preset", "smoke"], module.PRESETS)
+    config = cli.parse(getattr(module, module.run.__annotations__["config"]), ["--preset", "smoke"], module.PRESETS)
     values = cli.as_json(config).values()
     words = [word for value in values for word in (value if isinstance(value, list) else [value])]
     places = [word for word in words if isinstance(word, str) and word.startswith(REAL)]
@@ -108,7 +107,7 @@ def test_every_command_has_the_preset_and_keeps_to_its_folders(stage: str, place
 )
 def test_another_network_or_kind_of_run_has_another_folder(stage: str, flags: str, out: str) -> None:
     module = importlib.import_module(f"distill.{stage}")
-    config_class = typing.get_type_hints(module.run)["config"]
+    config_class = getattr(module, module.run.__annotations__["config"])
     config = cli.parse(config_class, ["--preset", "smoke", *flags.split()], module.PRESETS)
     assert cli.as_json(config)["out"] == out
 
