@@ -89,9 +89,15 @@ def wait_for(page: Any, script: str, arg: Any = None) -> None:
 
 @contextmanager
 def serving(*flags: str | Path) -> Iterator[str]:
-    """`python -m distill.serve` in a process of its own; gives the address. Ends it with Ctrl-C, as a user does."""
+    """`python -m distill.serve` in a process of its own; gives the address."""
     command = [sys.executable, "-m", "distill.serve", "--port", "0", *map(str, flags)]
-    server = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    with listening(subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)) as address:
+        yield address
+
+
+@contextmanager
+def listening(server: subprocess.Popen[str]) -> Iterator[str]:
+    """The address that a process of `serve` says it listens at; it is ended with Ctrl-C, as a user does."""
     assert server.stderr is not None
     try:
         said = []

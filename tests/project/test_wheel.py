@@ -14,7 +14,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 import sysconfig
@@ -25,6 +24,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from pages import listening
 
 from distill.base import provenance
 
@@ -154,29 +154,16 @@ def test_a_network_that_ships_is_graded_by_its_name(installed: Installed) -> Non
 
 
 def test_the_page_is_served_with_the_networks_that_ship(installed: Installed) -> None:
-    server = installed.start(installed.python.with_name("distill"), "serve", "--port", "0")
-    assert server.stderr is not None
-    try:
-        said = []
-        for line in server.stderr:
-            said.append(line)
-            if address := re.search(r"play at (\S+)", line):
-                break
-        assert address, "".join(said)
-        with urllib.request.urlopen(address[1], timeout=PATIENCE) as reply:
+    with listening(installed.start(installed.python.with_name("distill"), "serve", "--port", "0")) as address:
+        with urllib.request.urlopen(address, timeout=PATIENCE) as reply:
             assert b"<html" in reply.read()
-        with urllib.request.urlopen(f"{address[1]}api/players", timeout=PATIENCE) as reply:
+        with urllib.request.urlopen(f"{address}api/players", timeout=PATIENCE) as reply:
             names = [player["name"] for player in json.load(reply)["players"] if player["kind"] == "network"]
         assert names == ["reference/cnn", "reference/pillar", "reference/transformer"]
         asked = json.dumps({"player": "pillar", "moves": "44"}).encode()
-        request = urllib.request.Request(f"{address[1]}api/move", asked, {"Content-Type": "application/json"})
+        request = urllib.request.Request(f"{address}api/move", asked, {"Content-Type": "application/json"})
         with urllib.request.urlopen(request, timeout=PATIENCE) as reply:
             assert len(json.load(reply)["moves"]) == 3
-        server.send_signal(signal.SIGINT)
-        assert server.wait(PATIENCE) == 130
-    finally:
-        server.kill()
-        server.communicate()
 
 
 def test_games_are_generated_and_trained_on(installed: Installed) -> None:
