@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from distill.base import UserError, provenance, shortened
+from distill.base import UserError, provenance, say, shortened
 from distill.nets import FORMER
 
 BEST = "best.keras"
@@ -52,7 +53,14 @@ def find(word: str | Path) -> Path | None:
     """What a user's word for a network means: a path where it is one, else the network of that name; None: neither."""
     if os.path.exists(word):  # unlike Path's, False for a word that is too long to be a path
         return Path(word)
-    return called(str(word).rstrip("/"), networks(places()))
+    name = str(word).rstrip("/")
+    found = called(name, networks(places()))
+    if found and found.name != name.rpartition("/")[2]:
+        _say_once(f"{name} is called {found.name} now; the old name goes with the next release")
+    return found
+
+
+_say_once = functools.cache(say)
 
 
 def names() -> str:

@@ -43,11 +43,13 @@ def test_a_name_is_looked_for_here_and_then_among_what_ships(here: Path) -> None
     assert finding.find("reference/pillar") == reference / "pillar"
 
 
-def test_a_network_is_found_by_its_former_name(here: Path) -> None:
+def test_a_network_is_found_by_its_former_name(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     reference = provenance.shipped("models/reference")
     assert reference is not None
     for name in ("column", "reference/column"):
-        assert finding.find(name) == reference / "pillar"
+        assert finding.find(name) == finding.find(name) == reference / "pillar"
+    said = capsys.readouterr().err
+    assert said.count("column is called pillar now") == 2, "once for each word"
     (here / "models" / "column").mkdir()
     (here / "models" / "column" / "best.keras").touch()
     assert finding.find("column") == Path("models/column")
