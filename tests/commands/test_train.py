@@ -408,8 +408,8 @@ def test_a_run_goes_on_from_a_given_network(run_folder, games, tmp_path, capsys)
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--arch", "cnn"], "a column with a value head; --arch and --value-target must ask for the same"),
-        (["--value-target", "none"], "a column with a value head; --arch and --value-target must ask for the same"),
+        (["--arch", "cnn"], "a pillar with a value head; --arch and --value-target must ask for the same"),
+        (["--value-target", "none"], "a pillar with a value head; --arch and --value-target must ask for the same"),
         (
             ["--init", "nowhere"],
             "nowhere: no such path, and no network of that name; networks by name are ",

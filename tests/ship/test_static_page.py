@@ -50,7 +50,7 @@ def host(tmp_path_factory, exports):
         with pytest.MonkeyPatch.context() as patch:
             written = exports(name) / "saved_model" / "model.onnx"
             patch.setattr(
-                formats, "write_onnx", lambda _core, file, written=written: shutil.copy(written, file) and 0.0
+                formats, "write", lambda _name, _core, file, written=written: shutil.copy(written, file) and 0.0
             )
             assert export.main([str(REFERENCE / name), "--web", str(root / name)]) == 0
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=root))
