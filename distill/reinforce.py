@@ -25,6 +25,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from distill import nets
 from distill.base import cli, folders, write_json
 from distill.learn import run_folder
 from distill.loop import reinforce
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 def run(config: ReinforceConfig) -> str:
     """Train one network; returns the line that says where it is and how often it beats the punisher."""
     core = reinforce.network(config)
-    out = config.out or Path("models") / f"{core.name}-reinforce"
+    out = config.out or Path("models") / f"{nets.arch_of(core)}-reinforce"
     with folders.locked(out):
         return _run(config, core, out)
 
@@ -56,7 +57,7 @@ def _run(config: ReinforceConfig, core: keras.Model, out: Path) -> str:
         return before
     state = reinforce.train(core, config, out)
     metrics = {
-        "arch": core.name,
+        "arch": nets.arch_of(core),
         "parameters": core.count_params(),
         "steps": state.step,
         "training_games": state.step * config.games,
