@@ -45,7 +45,7 @@ class Evaluator:
 
     def __init__(self, core: keras.Model, batch: int = BATCH, precision: nets.Precision = "float32") -> None:
         if not heads.has_value(core):
-            raise UserError(f"{core.name}: this network has no value head, which a search needs")
+            raise UserError(f"{nets.arch_of(core)}: this network has no value head, which a search needs")
         self.network = _copy(core, precision)
         self.batch = batch
         self._graphs: dict[int, Callable[[Any], Any]] = {}
