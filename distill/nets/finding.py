@@ -32,8 +32,7 @@ def networks(folders: Sequence[Path], holding: Sequence[str] = (BEST, EXPORTED))
     found: dict[str, Path] = {}
     for top in folders:
         for folder in (*sorted(top.glob("*")), *sorted(top.glob(f"{REFERENCE}/*"))):
-            second_name = folder.is_symlink() and folder.resolve().parent == folder.parent.resolve()
-            if not second_name and any((folder / file).is_file() for file in holding):
+            if any((folder / file).is_file() for file in holding):
                 found.setdefault(folder.relative_to(top).as_posix(), folder)
     return found
 
@@ -55,7 +54,10 @@ def find(word: str | Path) -> Path | None:
         return Path(word)
     name = str(word).rstrip("/")
     found = called(name, networks(places()))
-    if found and found.name != name.rpartition("/")[2]:
+    last = name.rpartition("/")[2]
+    if found is None and last in FORMER and (now := Path(name).with_name(FORMER[last])).exists():
+        found = now
+    if found and found.name != last:
         _say_once(f"{name} is called {found.name} now; the old name goes with the next release")
     return found
 

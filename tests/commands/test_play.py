@@ -330,7 +330,7 @@ def test_the_board_is_there_before_the_machine_and_whoever_waits_is_told_why():
     command = [sys.executable, "-m", "distill.play", str(REFERENCE / "pillar")]
     run = subprocess.run(command, input="4\nq\n", env=environment, capture_output=True, text=True, check=True)
     assert run.stderr == ""
-    order = ["You are X, column is O.", "X to move: 4", "one moment: column is being loaded", "column plays", "game 4"]
+    order = ["You are X, pillar is O.", "X to move: 4", "one moment: pillar is being loaded", "pillar plays", "game 4"]
     assert sorted(order, key=run.stdout.index) == order
 
 

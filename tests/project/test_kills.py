@@ -192,7 +192,7 @@ def test_looking_through_a_shard_starts_no_thread_that_could_outlive_the_interpr
     write_games(tmp_path, make_games(2, seed=1))
     look = """
 import os, pathlib, sys
-from distill.data import inspection, places, schema
+from distill.rows import inspection, places, schema
 path = pathlib.Path(sys.argv[1])
 before = os.listdir("/proc/self/task")
 assert not inspection.inspect_shard(places.place_of(path.parent), path.name).violations
