@@ -22,6 +22,7 @@ from pathlib import Path
 
 import pytest
 
+from distill import nets
 from distill.base import provenance
 from distill.game import rules
 from distill.game.encoding import boards
@@ -420,9 +421,10 @@ def test_choices_are_kept_for_the_next_visit(page, server):
 def test_the_parameters_of_every_shipped_network_are_shown(page):
     for file in provenance.shipped("models/reference").glob("*/metrics.json"):
         told = json.loads(file.read_text())
+        arch = nets.FORMER.get(told["arch"], told["arch"])
         for select in ("player-0", "player-1", "network-who"):
             option = page.locator(f"#{select} option[value='reference/{file.parent.name}']")
-            assert option.get_attribute("title") == f"{told['arch']}, {told['parameters']:,} parameters"
+            assert option.get_attribute("title") == f"{arch}, {told['parameters']:,} parameters"
 
 
 def test_nothing_is_asked_of_any_other_host(page, server):
