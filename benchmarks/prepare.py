@@ -16,7 +16,6 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -216,10 +215,7 @@ def run(config: BenchmarkConfig) -> str:
     return json.dumps(figures)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the benchmark; the return value is the exit code."""
-    return cli.main("benchmarks.prepare", BenchmarkConfig, run, arguments=arguments)
-
+main = cli.Command("benchmarks.prepare", BenchmarkConfig, run)
 
 if __name__ == "__main__":
     raise SystemExit(main())

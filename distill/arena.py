@@ -12,7 +12,6 @@ perfect play wins; the solver's replies are drawn among the best, and the moves 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -111,10 +110,7 @@ def _against_solver(config: ArenaConfig, players: list[Player]) -> tuple[list[to
     return rows, f"{best['player']} wins {best['won']['mean']:.1%} of its games against the solver"
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; the return value is the exit code."""
-    return cli.main("arena", ArenaConfig, run, PRESETS, arguments)
-
+main = cli.Command("arena", ArenaConfig, run, PRESETS)
 
 if __name__ == "__main__":
     raise SystemExit(main())

@@ -10,7 +10,6 @@ teacher is asked again (`judge/repeats.py`). Without the solver, an optional pac
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -122,10 +121,7 @@ def _command(config: DescribeConfig, folder: Path) -> list[str]:
     return [*words, "--label-rows", rows, "--agreement-rows", str(config.agreement_rows), "--seed", str(config.seed)]
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; the return value is the exit code."""
-    return cli.main("describe", DescribeConfig, run, PRESETS, arguments)
-
+main = cli.Command("describe", DescribeConfig, run, PRESETS)
 
 if __name__ == "__main__":
     raise SystemExit(main())

@@ -175,10 +175,7 @@ def _compare_labels(
         page += [f"## Agreement with the labels of {folder}", *parts]
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; the return value is the exit code."""
-    return cli.main("evaluate", EvaluateConfig, run, PRESETS, arguments)
-
+main = cli.Command("evaluate", EvaluateConfig, run, PRESETS)
 
 if __name__ == "__main__":
     raise SystemExit(main())

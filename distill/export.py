@@ -12,7 +12,6 @@ any file host can serve.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -93,10 +92,7 @@ def _ships(model: Path, network: Path) -> bool:
     return shipped is not None and not model.exists() and network.resolve().is_relative_to(shipped.resolve())
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; the return value is the exit code."""
-    return cli.main("export", ExportConfig, run, PRESETS, arguments)
-
+main = cli.Command("export", ExportConfig, run, PRESETS)
 
 if __name__ == "__main__":
     raise SystemExit(main())

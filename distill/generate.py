@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from distill.base import DataError, Progress, cli, cores, duration, folders, json_bytes, say
@@ -146,10 +146,7 @@ def _mapped(config: GenerateConfig, todo: shards.Plan, place: Place) -> Iterator
     return mapping.make_locally(settings, todo.todo, place, config.workers or cores())
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; returns its exit code."""
-    return cli.main("generate", GenerateConfig, run, PRESETS, arguments)
-
+main = cli.Command("generate", GenerateConfig, run, PRESETS)
 
 if __name__ == "__main__":
     raise SystemExit(main())

@@ -11,7 +11,6 @@ person thinks: TensorFlow takes seconds to load, and a search to be compiled, th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -65,10 +64,7 @@ def default_player() -> str:
     return str(newest.parents[2])
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; the return value is the exit code."""
-    return cli.main("play", PlayConfig, run, PRESETS, arguments)
-
+main = cli.Command("play", PlayConfig, run, PRESETS)
 
 if __name__ == "__main__":
     raise SystemExit(main())

@@ -8,7 +8,6 @@ every count in its `manifest.json`. Training does this itself where it is missin
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -88,10 +87,7 @@ def report(counts: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; the return value is the exit code."""
-    return cli.main("prepare", PrepareConfig, run, PRESETS, arguments)
-
+main = cli.Command("prepare", PrepareConfig, run, PRESETS)
 
 if __name__ == "__main__":
     raise SystemExit(main())

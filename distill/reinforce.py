@@ -20,7 +20,6 @@ on from its last measurement with the same command, to the weights it would have
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -81,10 +80,7 @@ def _result(out: Path, metrics: dict[str, Any]) -> str:
     return f"{out}: after {metrics['training_games']:,} games it wins {', '.join(parts)}"
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; the return value is the exit code."""
-    return cli.main("reinforce", ReinforceConfig, run, PRESETS, arguments)
-
+main = cli.Command("reinforce", ReinforceConfig, run, PRESETS)
 
 if __name__ == "__main__":
     raise SystemExit(main())

@@ -92,10 +92,7 @@ def _result(out: Path, finished: Sequence[Metrics]) -> str:
     return f"{out}: {_line((accepted or finished)[-1])} ({len(accepted)} of {len(finished)} accepted)"
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; the return value is the exit code."""
-    return cli.main("selfplay", SelfPlayConfig, run, PRESETS, arguments)
-
+main = cli.Command("selfplay", SelfPlayConfig, run, PRESETS)
 
 if __name__ == "__main__":
     raise SystemExit(main())

@@ -9,7 +9,6 @@ page and the API on 127.0.0.1, which is this machine alone; /docs describes the 
 from __future__ import annotations
 
 import socket
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -86,10 +85,7 @@ def _listen(port: int) -> socket.socket:
     return listener
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; the return value is the exit code."""
-    return cli.main("serve", ServeConfig, run, PRESETS, arguments)
-
+main = cli.Command("serve", ServeConfig, run, PRESETS)
 
 if __name__ == "__main__":
     raise SystemExit(main())

@@ -10,7 +10,7 @@ last: with it the run is finished. An interrupted run goes on with the same comm
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -199,10 +199,7 @@ def _result(out: Path, metrics: Mapping[str, Any]) -> str:
     )
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; the return value is the exit code."""
-    return cli.main("train", TrainConfig, run, PRESETS, arguments)
-
+main = cli.Command("train", TrainConfig, run, PRESETS)
 
 if __name__ == "__main__":
     raise SystemExit(main())

@@ -67,10 +67,7 @@ def _show(word: str, violations: Sequence[inspection.Violation], most: int | Non
         print(f"{word}/{violations[0].file}: and {len(violations) - most:,} more (--lines none prints all)")
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; returns its exit code."""
-    return cli.main("validate", ValidateConfig, run, PRESETS, arguments)
-
+main = cli.Command("validate", ValidateConfig, run, PRESETS)
 
 if __name__ == "__main__":
     raise SystemExit(main())

@@ -21,9 +21,10 @@ import sys
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NoReturn, TypeAlias, TypeVar
+from typing import Any, Generic, NoReturn, TypeAlias, TypeVar
 
 from distill.base.errors import Interrupted, UserError
 from distill.base.progress import say
@@ -235,41 +236,44 @@ def check(condition: bool, name: str, value: Any, requirement: str) -> None:
         raise ValueError(f"{_flag(name)} {value} must be {requirement}")
 
 
-def main(
-    stage: str,
-    config_class: type[Config],
-    run: Callable[[Config], str],
-    presets: Presets | None = None,
-    arguments: Sequence[str] | None = None,
-    package: str = "distill",
-) -> int:
-    """Parse, run and report one command, the module `stage` of a package; the return value is the exit code."""
-    arguments = list(sys.argv[1:] if arguments is None else arguments)
-    _print_whatever_the_locale()
-    _had_its_effect.clear()
-    try:
-        config = parse(config_class, arguments, presets, prog=f"{package} {stage}")
-    except SystemExit as stop:
-        return int(stop.code or 0)
-    previous = {number: signal.signal(number, _interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        print(run(config), flush=True)
-    except UserError as error:
-        print(f"{package} {stage}: {error}", file=sys.stderr)
-        return 1
-    except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        print(f"{package} {stage}: {where}{error.strerror or error}", file=sys.stderr)
-        return 1
-    except Interrupted as stop:
-        words = [word for word in arguments if word not in _had_its_effect]
-        command = shlex.join(["python", "-m", f"{package}.{stage}", *words])
-        print(f"\nstopped by {stop}; to go on: {command}", file=sys.stderr)
-        return stop.code
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
-    return 0
+@dataclass(frozen=True)
+class Command(Generic[Config]):
+    """One command, the module `stage` of a package, whose `main` it is. Called with words, it returns the exit code."""
+
+    stage: str
+    config_class: type[Config]
+    run: Callable[[Config], str]
+    presets: Presets | None = None
+    package: str = "distill"
+
+    def __call__(self, arguments: Sequence[str] | None = None) -> int:
+        """Parse, run and report; without words given the process's own are taken."""
+        name, words = f"{self.package} {self.stage}", list(sys.argv[1:] if arguments is None else arguments)
+        _print_whatever_the_locale()
+        _had_its_effect.clear()
+        try:
+            config = parse(self.config_class, words, self.presets, prog=name)
+        except SystemExit as stop:
+            return int(stop.code or 0)
+        previous = {number: signal.signal(number, _interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            print(self.run(config), flush=True)
+        except UserError as error:
+            print(f"{name}: {error}", file=sys.stderr)
+            return 1
+        except OSError as error:
+            where = f"{error.filename}: " if error.filename else ""
+            print(f"{name}: {where}{error.strerror or error}", file=sys.stderr)
+            return 1
+        except Interrupted as stop:
+            again = [word for word in words if word not in _had_its_effect]
+            line = shlex.join(["python", "-m", f"{self.package}.{self.stage}", *again])
+            print(f"\nstopped by {stop}; to go on: {line}", file=sys.stderr)
+            return stop.code
+        finally:
+            for number, handler in previous.items():
+                signal.signal(number, handler)
+        return 0
 
 
 def _print_whatever_the_locale() -> None:

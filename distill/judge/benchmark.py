@@ -229,10 +229,7 @@ def _wanted(stratum: Stratum, share: float) -> int:
     return max(1, round(stratum.size * share))
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; the return value is the exit code."""
-    return cli.main("judge.benchmark", Config, run, PRESETS, arguments)
-
+main = cli.Command("judge.benchmark", Config, run, PRESETS)
 
 if __name__ == "__main__":
     raise SystemExit(main())

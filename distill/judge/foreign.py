@@ -162,10 +162,7 @@ def _openspiel() -> Any:
     return pyspiel
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; the return value is the exit code."""
-    return cli.main("judge.foreign", Config, run, PRESETS, arguments)
-
+main = cli.Command("judge.foreign", Config, run, PRESETS)
 
 if __name__ == "__main__":
     raise SystemExit(main())

@@ -265,10 +265,7 @@ def _result(
     )
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; the return value is the exit code."""
-    return cli.main("study", StudyConfig, run, PRESETS, arguments, package="experiments")
-
+main = cli.Command("study", StudyConfig, run, PRESETS, package="experiments")
 
 if __name__ == "__main__":
     raise SystemExit(main())

@@ -5,7 +5,6 @@ python -m experiments.study.train --arch column-threats --data data/games --out 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -30,10 +29,7 @@ def run(config: StudyTrainConfig) -> str:
     return train.run(config, shapes.build)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; the return value is the exit code."""
-    return cli.main("study.train", StudyTrainConfig, run, train.PRESETS, arguments, package="experiments")
-
+main = cli.Command("study.train", StudyTrainConfig, run, train.PRESETS, package="experiments")
 
 if __name__ == "__main__":
     raise SystemExit(main())

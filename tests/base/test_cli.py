@@ -193,7 +193,7 @@ def test_a_missing_config_file_is_named(complaint, tmp_path: Path):
 
 
 def test_help_names_every_flag_its_meaning_and_its_default(capsys: pytest.CaptureFixture[str]):
-    assert cli.main("stage", Config, lambda _config: "", PRESETS, ["--help"]) == 0
+    assert cli.Command("stage", Config, lambda _config: "", PRESETS)(["--help"]) == 0
     text = " ".join(capsys.readouterr().out.split())
     assert "Settings of a stage made up for these tests." in text
     assert "--games GAMES games to play [100]" in text
@@ -242,7 +242,7 @@ def test_a_positional_field_takes_the_words_without_a_flag(tmp_path: Path):
 
 
 def run_main(run, *words: str) -> int:
-    return cli.main("stage", Config, run, PRESETS, list(words))
+    return cli.Command("stage", Config, run, PRESETS)(words)
 
 
 def test_the_last_line_is_what_the_command_reports_and_the_exit_code_is_0(capsys: pytest.CaptureFixture[str]):

@@ -83,7 +83,7 @@ def commands() -> Iterator[tuple[str, str, str]]:
     root = Path(distill.__file__).parent
     for file in sorted(root.rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) == "cli.main":
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "cli.Command":
                 stage, config = node.args[0], node.args[1]
                 assert isinstance(stage, ast.Constant)
                 assert isinstance(config, ast.Name)

@@ -10,6 +10,7 @@ nothing but its two folders and shows what is kept; that takes some minutes.
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import itertools
 import shlex
@@ -79,8 +80,10 @@ def test_its_commands_and_their_flags_exist(
     known = []
     for words in commands(kept):
         module = importlib.import_module(words[1])
-        monkeypatch.setattr(module, "run", lambda config: "would run")
-        assert module.main(words[2:]) == 0, (words, capsys.readouterr())
+        assert dataclasses.replace(module.main, run=lambda config: "would run")(words[2:]) == 0, (
+            words,
+            capsys.readouterr(),
+        )
         known.append(words[1].removeprefix("distill."))
     assert known == ["generate", "prepare", "train", "evaluate", "play", "export"]
 

@@ -92,6 +92,6 @@ def test_a_signal_inside_a_query_ends_the_command_with_its_code(
         use(tmp_path, lambda opened: opened.execute(endless))
         return "never"
 
-    assert cli.main("count", Nothing, run, None, []) == 128 + signal.SIGTERM
+    assert cli.Command("count", Nothing, run)([]) == 128 + signal.SIGTERM
     assert capsys.readouterr().err == "\nstopped by SIGTERM; to go on: python -m distill.count\n"
     assert not list(tmp_path.iterdir())
