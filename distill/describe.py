@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from distill.base import DataError, Progress, UserError, cli, cores, provenance, say
+from distill.base import DataError, UserError, cli, cores, provenance, say
 from distill.judge import data_card, labels, repeats
 from distill.judge.labels import LabelQuality
 from distill.judge.repeats import Repeats
@@ -65,7 +65,7 @@ def _describe(config: DescribeConfig, folder: Path) -> str:
     if not isinstance(manifest.get("identity"), dict):
         raise DataError(f"{folder / schema.MANIFEST}: names no settings of the run")
     counted = census.count(found, memory_gib=config.memory_gib, threads=config.workers)
-    quality, ungraded = _grade(config, folder, counted.rows)
+    quality, ungraded = _grade(config, folder)
     again, unasked = _ask_again(config, folder)
     data_card.write(
         page,
@@ -85,7 +85,7 @@ def _describe(config: DescribeConfig, folder: Path) -> str:
     return f"{page}: {counted.games:,} games, {counted.rows:,} rows, {counted.boards:,} unlike boards; {graded}"
 
 
-def _grade(config: DescribeConfig, folder: Path, rows: int) -> tuple[LabelQuality | None, str]:
+def _grade(config: DescribeConfig, folder: Path) -> tuple[LabelQuality | None, str]:
     """The quality of the labels, or None and the line that says why they were not graded."""
     if config.label_rows == 0:
         return None, "Not graded (`--label-rows 0`)."
@@ -95,9 +95,7 @@ def _grade(config: DescribeConfig, folder: Path, rows: int) -> tuple[LabelQualit
         line = f"Not graded: the solver is not installed (`{provenance.install_line('solver')}`)."
         say(f"{folder}: {line}")
         return None, line
-    with Progress(min(config.label_rows or rows, rows), "boards") as progress:
-        quality = labels.grade_labels(folder, config.label_rows, config.seed, config.workers, progress.advance)
-    return quality, ""
+    return labels.grade_labels(folder, config.label_rows, config.seed, config.workers), ""
 
 
 def _ask_again(config: DescribeConfig, folder: Path) -> tuple[Repeats | None, str]:
@@ -108,8 +106,7 @@ def _ask_again(config: DescribeConfig, folder: Path) -> tuple[Repeats | None, st
     if not config.agreement_rows:
         return None, "The teacher was not asked again."
     rows, _ = labels.sample(folder, config.agreement_rows, config.seed)
-    with Progress(len(rows) * repeats.LABELS, "labels") as progress:
-        return repeats.ask_again(rows, teacher, config.seed, config.workers, progress.advance), ""
+    return repeats.ask_again(rows, teacher, config.seed, config.workers), ""
 
 
 def _command(config: DescribeConfig, folder: Path) -> list[str]:

@@ -144,9 +144,7 @@ def _grade_players(
 def _grade_labels(
     config: EvaluateConfig, folder: Path, metrics: dict[str, Any], page: list[str], pictures: plots.Pictures
 ) -> str:
-    rows = config.label_rows or int(read_manifest(folder)["rows"])
-    with Progress(rows, "boards") as progress:
-        quality = labels.grade_labels(folder, config.label_rows, config.seed, config.workers, progress.advance)
+    quality = labels.grade_labels(folder, config.label_rows, config.seed, config.workers)
     metrics.setdefault("labels", {})[str(folder)] = quality
     text = report.label_tables(str(folder), quality)
     print(f"{text}\n")
@@ -163,8 +161,7 @@ def _compare_labels(
     again = None
     if config.agreement_rows and (teacher := repeats.teacher_of(folder)):
         asked, _ = labels.sample(folder, config.agreement_rows, config.seed)
-        with Progress(len(asked) * repeats.LABELS, "labels") as progress:
-            again = repeats.ask_again(asked, teacher, config.seed, config.workers, progress.advance)
+        again = repeats.ask_again(asked, teacher, config.seed, config.workers)
     rows = games.raw_rows([folder], None, 0.0)
     students = repeats.students(players, rows, config.seed)
     metrics.setdefault("agreement", {})[str(folder)] = {"teacher": again, "players": students}

@@ -84,7 +84,7 @@ def run(config: GenerateConfig) -> str:
                     f"({duration(seconds)}); {missing:,} shards of other parts are missing, the last part to end "
                     "writes the manifest"
                 )
-        manifest = shards.finish(config, done, place)
+        manifest = shards.declare(shards.identity(config), done, place)
     executed = sum(shard.simulations for shard in made)
     nominal = sum(shard.rows for shard in made) * config.simulations * config.votes
     speed = f"{executed / seconds / 1e6:.2f} M simulations/s"

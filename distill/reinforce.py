@@ -49,8 +49,7 @@ def _run(config: ReinforceConfig, core: keras.Model, out: Path) -> str:
 
     claim = reinforce.claim(out, config, core)
     claim.check()
-    if publish.possible():
-        publish.check_place(out)
+    publish.check_place(out)
     claim.begin()
     if before := run_folder.finished(out, partial(_result, out)):
         return before
@@ -63,11 +62,8 @@ def _run(config: ReinforceConfig, core: keras.Model, out: Path) -> str:
         "training_seconds": round(state.seconds),
         "checkpoints": state.replaced,
     } | reinforce.final_measurement(saved.predict_with(core), config)
-    if publish.possible():
-        facts = {k: v for k, v in metrics.items() if not isinstance(v, dict)}
-        publish.publish(core, out, {"trained by": "REINFORCE"} | cli.as_json(config) | facts)
-    else:
-        print(f"no SavedModel from this backend; KERAS_BACKEND=tensorflow python -m distill.export {out} writes it")
+    facts = {k: v for k, v in metrics.items() if not isinstance(v, dict)}
+    publish.publish_if_possible(core, out, {"trained by": "REINFORCE"} | cli.as_json(config) | facts)
     write_json(out / run_folder.METRICS, metrics | {"curve": state.curve})
     return _result(out, metrics)
 

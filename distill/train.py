@@ -9,7 +9,6 @@ last: with it the run is finished. An interrupted run goes on with the same comm
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -121,7 +120,7 @@ def _run(
             core.set_weights(given.get_weights())
         except ValueError:
             raise UserError(f"{config.init}: a {config.arch} of another shape than this distill makes") from None
-    if config.export and publish.possible():
+    if config.export:
         publish.check_place(out)
     claim.begin()  # nothing that was given can be wrong any more
     state = training.fit(core, learned, held_out, config, out, build)
@@ -137,12 +136,10 @@ def _run(
         "validation_loss": state.best_loss,
         "validation_rows_from": source,
     } | agreement.measure(saved.predict_with(best), rows, learned)
-    if not config.export:
-        print(f"no SavedModel was asked for; python -m distill.export {out} writes it")
-    elif publish.possible():
-        publish.publish(best, out, publish.facts_of_run(out) | metrics)
+    if config.export:
+        publish.publish_if_possible(best, out, publish.facts_of_run(out) | metrics)
     else:
-        print(f"no SavedModel from this backend; KERAS_BACKEND=tensorflow python -m distill.export {out} writes it")
+        print(f"no SavedModel was asked for; python -m distill.export {out} writes it")
     write_json(out / METRICS, metrics)
     return _result(out, metrics)
 
@@ -159,19 +156,12 @@ def _prepare(config: TrainConfig) -> tables.Prepared:
 
 def _claim(out: Path, config: TrainConfig, prepared: tables.Prepared) -> Claim:
     """The run's claim to its folder."""
-    settings = cli.as_json(dataclasses.replace(config, restart=False))
-    identity = {name: value for name, value in settings.items() if name not in PLACES}
-    identity["arch"] = nets.in_identity(config.arch)
-    identity["prepared data"] = prepared.manifest["prepared"]
-    identity["init"] = file_hash(finding.network_file(config.init)) if config.init else None
-    return Claim(
-        out=out,
-        kind=folders.TRAINING,
-        own=OWN_FILES,
-        settings=settings,
-        identity=identity,
-        restart=config.restart,
-    )
+    also = {
+        "arch": nets.in_identity(config.arch),
+        "prepared data": prepared.manifest["prepared"],
+        "init": file_hash(finding.network_file(config.init)) if config.init else None,
+    }
+    return run_folder.claim(out, folders.TRAINING, OWN_FILES, config, PLACES, also)
 
 
 def _given_network(config: TrainConfig) -> keras.Model | None:

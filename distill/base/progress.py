@@ -5,7 +5,15 @@ from __future__ import annotations
 import os
 import sys
 import time
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+Advance: TypeAlias = Callable[[int], object]
+"""Told how much work was done since it was told last, such as `Progress.advance`."""
+
+
+def silent(_amount: int) -> None:
+    """The `Advance` that tells nobody."""
 
 
 class Progress:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distill.base import Progress, UserError, canonical_json, cli, cores, folders
+from distill.base.progress import Advance, silent
 from distill.game.encoding import bitboards
 from distill.game.mixing import mix
 from distill.game.rules import EMPTY, canonicalise, is_over, legal_columns, play
@@ -138,7 +139,7 @@ def mixed_play(
     games: int,
     seed: int,
     workers: int = 1,
-    advance: Callable[[int], None] | None = None,
+    advance: Advance = silent,
     styles: Sequence[tuple[str, float]] = STYLES,
 ) -> tuple[Boards, Boards]:
     """Canonical boards of so many games, each board once, in random order: current and mask, uint64 (B,)."""
@@ -176,7 +177,7 @@ def choose(
     strata: Sequence[Stratum],
     share: float = 1.0,
     workers: int = 1,
-    advance: Callable[[int], None] | None = None,
+    advance: Advance = silent,
 ) -> GradedBoards:
     """Fill the strata one after another with boards that belong, first come first served; no board is taken twice.
 
@@ -199,8 +200,7 @@ def choose(
             taken.setdefault(stratum.name, []).append(belonging)
             free[belonging] = False
             missing -= len(belonging)
-            if advance and len(belonging):
-                advance(len(belonging))
+            advance(len(belonging))
         if missing:
             raise UserError(f"set {stratum.name}: {missing} boards short; take them from more --games")
 

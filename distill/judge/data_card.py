@@ -11,7 +11,6 @@ from typing import Any
 from distill.base import DataError, provenance, read_object, write_atomically
 from distill.game import rules
 from distill.judge import plots, report
-from distill.judge.data_plots import plot_rows
 from distill.judge.labels import LabelQuality
 from distill.judge.repeats import Repeats
 from distill.rows import census
@@ -58,7 +57,7 @@ def write(
     """
     made = manifest["identity"]
     pictures = {title: page.with_name(f"{page.stem}-{title}.png") for title in ("rows", "labels")}
-    plot_rows(pictures["rows"], counted)
+    plots.plot_rows(pictures["rows"], counted)
     if quality:
         plots.plot_by_ply(pictures["labels"], {str(run.folder): quality.by_ply})
     else:

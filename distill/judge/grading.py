@@ -15,13 +15,14 @@ Dimensions: B boards, A = 7 columns. Everything is computed from the stored scor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from distill.base.progress import Advance, silent
 from distill.game.rules import is_own_mirror, mirror_bits
 from distill.judge.strata import MIRROR_SET, best_scores, is_decisive, keeps_class
 from distill.players.intervals import Estimate, difference, share
@@ -67,7 +68,7 @@ _STEP = 2048
 """Boards between two words of progress."""
 
 
-def grade(player: Player, boards: GradedBoards, seed: int, advance: Callable[[int], None] | None = None) -> Graded:
+def grade(player: Player, boards: GradedBoards, seed: int, advance: Advance = silent) -> Graded:
     """Ask a player about every board and its mirror; `advance` is told the number of answers."""
     turned = [(boards.current, boards.mask), (mirror_bits(boards.current), mirror_bits(boards.mask))]
     answers = [_ask(player, *bits, seeds_for(seed, side, np.arange(len(boards))), advance) for side, bits in
@@ -82,13 +83,12 @@ def grade(player: Player, boards: GradedBoards, seed: int, advance: Callable[[in
     return Graded(name=player.name, moves=moves, policy=policy, value=value, exact=exact, keeps=keeps)
 
 
-def _ask(player: Player, current: Array, mask: Array, seeds: Array, advance: Callable[[int], None] | None) -> Choices:
+def _ask(player: Player, current: Array, mask: Array, seeds: Array, advance: Advance) -> Choices:
     parts = []
     for start in range(0, len(mask), _STEP):
         rows = slice(start, start + _STEP)
         parts.append(player.play(current[rows], mask[rows], seeds[rows]))
-        if advance:
-            advance(len(parts[-1].moves))
+        advance(len(parts[-1].moves))
 
     def joined(name: str) -> Array | None:
         arrays = [getattr(part, name) for part in parts]

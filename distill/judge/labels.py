@@ -6,7 +6,6 @@ In: a folder of finished games. Out: how many of its labels keep the best score 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.base import DataError
+from distill.base import DataError, Progress
 from distill.game.rules import canonicalise
 from distill.judge.grading import grade_moves
 from distill.judge.strata import is_decisive
@@ -54,20 +53,18 @@ def sample(folder: Path, count: int | None, seed: int) -> tuple[RawRows, int]:
     everything = games.raw_rows([folder], None, 0.0)
     if not len(everything):
         raise DataError(f"{folder}: holds no rows")
-    return everything.take(np.random.default_rng(seed).permutation(len(everything))[:count]), len(everything)
+    return everything[np.random.default_rng(seed).permutation(len(everything))[:count]], len(everything)
 
 
-def grade_labels(
-    folder: Path, rows: int | None, seed: int, workers: int = 1, advance: Callable[[int], None] | None = None
-) -> LabelQuality:
-    """Grade a random sample of `rows` labels, all for None; `advance` is told the boards scored.
+def grade_labels(folder: Path, rows: int | None, seed: int, workers: int = 1) -> LabelQuality:
+    """Grade a random sample of `rows` labels, all for None, and show how far it is.
 
     Raises DataError for a folder that is no finished run, UserError where the solver is not installed.
     """
     chosen, of = sample(folder, rows, seed)
     label, ply = chosen.label.astype(np.int64), chosen.ply
     began = time.perf_counter()
-    scores, boards = score_once(chosen.current, chosen.mask, workers, advance)
+    scores, boards = score_once(chosen.current, chosen.mask, workers)
     seconds = time.perf_counter() - began
     exact, keeps = grade_moves(scores, label)
     decisive = is_decisive(scores)
@@ -92,12 +89,11 @@ def grade_labels(
     )
 
 
-def score_once(
-    current: Boards, mask: Boards, workers: int = 1, advance: Callable[[int], None] | None = None
-) -> tuple[NDArray[np.int8], int]:
+def score_once(current: Boards, mask: Boards, workers: int = 1) -> tuple[NDArray[np.int8], int]:
     """int8 (B, 7) scores of boards of which many may be equal up to mirror, and how many unlike ones there were."""
     small_current, small_mask, mirrored = canonicalise(current, mask)
     unlike, place = np.unique(np.stack([small_current, small_mask], 1), axis=0, return_inverse=True)
     columns = np.ascontiguousarray(unlike.T)
-    scores = score_boards(columns[0], columns[1], workers, advance)[place.reshape(-1)]
+    with Progress(len(unlike), "boards") as progress:
+        scores = score_boards(columns[0], columns[1], workers, progress.advance)[place.reshape(-1)]
     return np.where(mirrored[:, None], scores[:, ::-1], scores), len(unlike)

@@ -16,9 +16,11 @@ from numpy.typing import NDArray
 
 from distill.base import write_atomically
 from distill.game.encoding import boards as to_cells
+from distill.game.rules import CELLS
 from distill.judge.grading import Calibration, Graded, confusion, worst
 from distill.judge.verdict import Verdict
 from distill.players.intervals import Estimate
+from distill.rows.census import Census
 from distill.tables.benchmark import FULL_COLUMN, GradedBoards
 
 if TYPE_CHECKING:
@@ -217,3 +219,28 @@ def of_players(
         f"mistakes_{number}.png": partial(plot_mistakes, boards=boards, graded=graded)
         for number, graded in enumerate(everybody, start=1)
     }
+
+
+def plot_rows(path: Path, census: Census) -> None:
+    """Of a data card: rows and unlike boards, the share of rows on a repeated board, and games by length."""
+    figure, axes = new_figure(3, 1, 9, 9)
+    plies = list(census.plies)
+    rows = np.array([census.plies[ply].rows for ply in plies])
+    axes[0].bar(plies, rows, color=GRID, edgecolor=INK, linewidth=0.5, label="rows")
+    boards = [census.plies[ply].boards for ply in plies]
+    axes[0].plot(plies, boards, color=BOARD, marker="o", markersize=3, label="unlike boards, up to mirror")
+    axes[0].set_ylabel("rows, boards")
+    axes[0].legend(fontsize=8)
+    repeated = np.array([census.plies[ply].repeated for ply in plies])
+    axes[1].plot(plies, 100 * repeated / rows, color=FIRST, marker="o", markersize=3)
+    axes[1].set_ylabel("rows on a repeated board, %")
+    axes[1].set_ylim(0, 101)
+    axes[1].set_xlabel("stones on the board")
+    axes[2].bar(list(census.lengths), list(census.lengths.values()), color=BOARD)
+    axes[2].set_ylabel("games")
+    axes[2].set_xlabel("stones on the board at the end")
+    for axis in axes:
+        axis.set_xlim(-0.7, CELLS + 0.7)
+        axis.grid(color=GRID)
+        axis.set_axisbelow(True)
+    save_figure(figure, path)

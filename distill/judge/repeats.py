@@ -21,7 +21,7 @@ Dimensions: R rows, N labels a row, A = 7 columns.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,8 +29,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.base import DataError
+from distill.base import DataError, Progress
+from distill.base.progress import Advance, silent
 from distill.game.rules import CENTRE, COLUMNS, is_own_mirror
+from distill.learn.agreement import agrees
 from distill.players.intervals import Estimate, share
 from distill.players.players import Boards, NetworkPlayer, Player, SearchPlayer, seeds_for
 from distill.rows.games import RawRows
@@ -87,15 +89,10 @@ def teacher_of(folder: Path) -> SearchSettings | None:
     return SearchSettings(**{name: identity[name] for name in names if name in identity})
 
 
-def ask_again(
-    rows: RawRows,
-    settings: SearchSettings,
-    seed: int,
-    workers: int = 1,
-    advance: Callable[[int], None] | None = None,
-) -> Repeats:
-    """Ask a teacher with these settings for LABELS fresh labels a row; `advance` is told the labels given."""
-    labels, visits = fresh_labels(rows.current, rows.mask, settings, seed, workers, advance)
+def ask_again(rows: RawRows, settings: SearchSettings, seed: int, workers: int = 1) -> Repeats:
+    """Ask a teacher with these settings for LABELS fresh labels a row, and show how far it is."""
+    with Progress(len(rows) * LABELS, "labels") as progress:
+        labels, visits = fresh_labels(rows.current, rows.mask, settings, seed, workers, progress.advance)
     labels, visits = one_answer(rows.current, rows.mask, labels), _one_count(rows.current, rows.mask, visits)
     stored = one_answer(rows.current, rows.mask, rows.label.astype(np.int64))
     return Repeats(
@@ -112,7 +109,7 @@ def fresh_labels(
     settings: SearchSettings,
     seed: int,
     workers: int = 1,
-    advance: Callable[[int], None] | None = None,
+    advance: Advance = silent,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Labels int64 (R, N) and the visits behind each (R, N, A); label k of row r depends on (seed, k, r) alone."""
     rows = np.repeat(np.arange(len(mask)), LABELS)
@@ -122,8 +119,7 @@ def fresh_labels(
     for start in range(0, len(rows), _AT_ONCE):
         part = slice(start, start + _AT_ONCE)
         found += teacher.search(current[rows[part]], mask[rows[part]], seeds[part])
-        if advance:
-            advance(len(rows[part]))
+        advance(len(rows[part]))
     labels = np.array([result.label for result in found], np.int64).reshape(-1, LABELS)
     visits = np.array([result.visits for result in found], np.int64).reshape(-1, LABELS, COLUMNS)
     return labels, visits
@@ -151,21 +147,13 @@ def ceiling(labels: NDArray[np.int64], visits: NDArray[np.int64]) -> NDArray[np.
     return np.mean(hits, axis=0)
 
 
-def agrees(player: Player, rows: RawRows, seed: int) -> NDArray[np.bool_]:
-    """bool (R,), whether a player's column is the row's label."""
-    moves = player.play(rows.current, rows.mask, seeds_for(seed, np.arange(len(rows)))).moves
-    label, move = (one_answer(rows.current, rows.mask, each.astype(np.int64)) for each in (rows.label, moves))
-    same: NDArray[np.bool_] = label == move
-    return same
-
-
 def students(players: Sequence[Player], rows: RawRows, seed: int) -> dict[str, dict[str, Estimate]]:
     """Of each network that answers at once, the shares of rows whose label it plays: `by_band`, and of EARLY rows."""
     early = is_early(rows)
     found = {}
     for player in players:
         if isinstance(player, NetworkPlayer) and player.mode == "policy":
-            same = agrees(player, rows, seed)
+            same = agrees(rows, player.play(rows.current, rows.mask, seeds_for(seed, np.arange(len(rows)))).moves)
             found[player.name] = by_band(same, rows.ply, 1) | {EARLY: share(same[early], 1)}
     return found
 

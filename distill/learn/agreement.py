@@ -8,14 +8,16 @@ On a board that is its own mirror a column and its mirror image count as the sam
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from distill.game import encoding, rules
-from distill.nets.saved import Predict
 from distill.tables import tables
+
+if TYPE_CHECKING:
+    from distill.nets.saved import Predict
 
 
 def measure(predict: Predict, rows: tables.RawRows, training: tables.Examples) -> dict[str, Any]:

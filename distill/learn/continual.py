@@ -53,17 +53,6 @@ def resume(learner: Learner, folder: Path) -> None:
         raise UserError(f"{folder / checkpoint.FILE}: {error}") from None
 
 
-def save(learner: Learner, folder: Path, state: dict[str, float]) -> None:
-    """Replace the folder's checkpoint; `state` is kept with it."""
-    checkpoint.save(folder, learner.model, state)
-
-
-def saved_state(folder: Path) -> dict[str, float] | None:
-    """What was kept with the folder's checkpoint; None where there is none."""
-    found = checkpoint.load(folder)
-    return None if found is None else found[1]
-
-
 def learn(learner: Learner, examples: tables.Examples, rate: float, seed: int) -> dict[str, float]:
     """Train `recipe.epochs` passes at one learning rate; returns the mean loss and what the network then scores.
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from distill.base import UserError, folders, provenance, write_json
+from distill.base import UserError, cli, folders, provenance, write_json
 from distill.game.encoding import ENCODING_VERSION
 from distill.rows.schema import SCHEMA_VERSION
 
@@ -72,6 +73,15 @@ class Claim:
         }
         write_json(self.out / CONFIG, self.settings)
         write_json(self.out / RUN, about)
+
+
+def claim(
+    out: Path, kind: folders.Kind, own: Sequence[str], config: Any, free: Sequence[str], also: Mapping[str, Any]
+) -> Claim:
+    """The claim of a command's config: weights depend on its settings but those in `free`, and on what is in `also`."""
+    settings = cli.as_json(dataclasses.replace(config, restart=False))
+    identity = {name: value for name, value in settings.items() if name not in free} | dict(also)
+    return Claim(out=out, kind=kind, own=own, settings=settings, identity=identity, restart=config.restart)
 
 
 def finished(out: Path, describe: Callable[[Mapping[str, Any]], str]) -> str | None:

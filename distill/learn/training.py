@@ -168,7 +168,11 @@ def fit(
         raise DataError("no validation board that training does not hold as well: generate more games")
     trained = trained_form(core, recipe, build)
     model, judged = compiled(trained, recipe), heads.played(core)
-    state = _resume(model, folder) or State(planned_steps=_plan(model, training, recipe))
+    if found := checkpoint.load(folder):
+        checkpoint.restore(model, found[0])
+        state = State(**found[1])
+    else:
+        state = State(planned_steps=_plan(model, training, recipe))
     boards_a_step = min(recipe.batch_size, len(training))
     with Progress(state.planned_steps * boards_a_step, "boards", done=state.step * boards_a_step) as progress:
         while not state.finished:
@@ -211,14 +215,6 @@ def save_network(core: keras.Model, path: Path) -> None:
     temporary = path.with_name(f".{path.name}.tmp.keras")
     core.save(temporary)
     os.replace(temporary, path)
-
-
-def _resume(model: keras.Model, folder: Path) -> State | None:
-    if (found := checkpoint.load(folder)) is None:
-        return None
-    arrays, state = found
-    checkpoint.restore(model, arrays)
-    return State(**state)
 
 
 def _plan(model: keras.Model, training: tables.Examples, recipe: Recipe) -> int:

@@ -8,7 +8,6 @@ An iteration is finished where it has its metrics, which are written last.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 from collections.abc import Sequence
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from distill import nets
-from distill.base import UserError, cli, folders
+from distill.base import UserError, folders
 from distill.loop.settings import SelfPlayConfig
 from distill.search import puct
 
@@ -44,16 +43,8 @@ def claim(out: Path, config: SelfPlayConfig) -> Claim:
     """The run's claim to its folder."""
     from distill.learn import run_folder
 
-    settings = cli.as_json(dataclasses.replace(config, restart=False))
-    identity = {name: value for name, value in settings.items() if name not in FREE}
-    return run_folder.Claim(
-        out=out,
-        kind=folders.LOOP,
-        own=OWN_FILES,
-        settings=settings,
-        identity=identity | {"arch": nets.in_identity(config.arch), "puct_version": puct.PUCT_VERSION},
-        restart=config.restart,
-    )
+    also = {"arch": nets.in_identity(config.arch), "puct_version": puct.PUCT_VERSION}
+    return run_folder.claim(out, folders.LOOP, OWN_FILES, config, FREE, also)
 
 
 def iteration_folder(out: Path, iteration: int) -> Path:

@@ -185,18 +185,19 @@ def iterate(loop: Loop, finished: Sequence[Metrics]) -> Metrics:
 
 def _train(loop: Loop, number: int) -> dict[str, Any]:
     """Let the learner learn from the latest games, unless it has; the candidate becomes what it is now."""
-    from distill.learn import continual, training
+    from distill.learn import checkpoint, continual, training
 
     config, folder = loop.config, files.iteration_folder(loop.out, number)
-    state = continual.saved_state(folder)
-    if state is None:
+    found = checkpoint.load(folder)
+    if found is None:
         folders = [files.iteration_folder(loop.out, each) / files.GAMES for each in range(1, number + 1)]
         table = replay.table(replay.latest(folders, config.replay_rows, config.replay_games), loop.excluded)
         drawn = replay.sample(table, config.train_boards, loop.seed(number, SAMPLE))
         learned = continual.learn(loop.learner, drawn, config.rate(number), loop.seed(number, TRAINING))
         state = {"replay_boards": len(table), **learned}
-        continual.save(loop.learner, folder, state)
+        checkpoint.save(folder, loop.learner.model, state)
     else:
+        state = found[1]
         continual.resume(loop.learner, folder)
     loop.candidate.set_weights(loop.learner.core.get_weights())
     loop.candidate_plays.take_weights(loop.candidate)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distill import nets
-from distill.base import Progress, UserError, cli, file_hash, folders
+from distill.base import Progress, UserError, file_hash, folders
 from distill.game.rules import CELLS
 from distill.learn import run_folder
 from distill.loop.settings import ReinforceConfig
@@ -83,18 +83,10 @@ def claim(out: Path, config: ReinforceConfig, core: keras.Model) -> run_folder.C
     """The run's claim to its folder."""
     from distill.learn import checkpoint, history
 
-    settings = cli.as_json(dataclasses.replace(config, restart=False))
-    identity = {name: value for name, value in settings.items() if name not in ("out", "init", "restart")}
-    identity["arch"] = core.name
-    identity["init"] = file_hash(finding.network_file(config.init)) if config.init else None
-    return run_folder.Claim(
-        out=out,
-        kind=folders.REINFORCE,
-        own=(run_folder.METRICS, checkpoint.FILE, finding.BEST, *history.FILES),
-        settings=settings,
-        identity=identity,
-        restart=config.restart,
-    )
+    own = (run_folder.METRICS, checkpoint.FILE, finding.BEST, *history.FILES)
+    init = file_hash(finding.network_file(config.init)) if config.init else None
+    also = {"arch": core.name, "init": init}
+    return run_folder.claim(out, folders.REINFORCE, own, config, ("out", "init", "restart"), also)
 
 
 def train(core: keras.Model, config: ReinforceConfig, out: Path) -> State:

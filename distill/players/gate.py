@@ -7,13 +7,14 @@ at a time.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from distill.base import write_json
+from distill.base.progress import Advance, silent
 from distill.players.intervals import share
 from distill.players.match import openings, paired, play_games
 from distill.players.players import Player, seeds_for
@@ -54,7 +55,7 @@ def meet(
     plies: int,
     seed: int,
     path: Path,
-    advance: Callable[[int], None] | None = None,
+    advance: Advance = silent,
 ) -> dict[str, Any]:
     """Play `games` games, two from each of games / 2 random openings of so many plies, going on from `path`.
 
@@ -67,8 +68,7 @@ def meet(
     if path.is_file():
         stored = json.loads(path.read_text(encoding="utf-8"))
         results, lines = stored["results"], stored["lines"]
-        if advance:
-            advance(len(results))
+        advance(len(results))
     while len(results) < games:
         block = pairings[len(results) : len(results) + BLOCK]
         played = play_games([candidate, champion], block, int(seeds_for(seed, len(results))[0]), advance)

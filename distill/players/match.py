@@ -8,12 +8,13 @@ states from the side to move, the moves played in them, and the final result for
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from distill.base.progress import Advance, silent
 from distill.game.encoding import bitboards, boards
 from distill.game.rules import CELLS, EMPTY, FULL_BOARD, Position, has_four, is_over, landing, mirror, play
 from distill.game.tactics import wins
@@ -102,7 +103,7 @@ def play_games(
     players: Sequence[Player],
     pairings: Sequence[Pairing],
     seed: int,
-    advance: Callable[[int], None] | None = None,
+    advance: Advance = silent,
 ) -> Games:
     """Play every pairing to its end.
 
@@ -140,8 +141,7 @@ def play_games(
             current[games], mask[games] = opponent, mask[games] | cells
             plies[games] += 1
         over = (results[live] != 0) | (mask[live] == FULL_BOARD)
-        if advance and over.any():
-            advance(int(over.sum()))
+        advance(int(over.sum()))
         live = live[~over]
 
     game = np.concatenate(numbers) if numbers else np.zeros(0, np.int64)

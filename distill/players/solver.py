@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from distill.base import UserError
+from distill.base.progress import Advance, silent
 from distill.base.provenance import install_line
 from distill.game.rules import CELLS, COLUMNS, ROWS, Position
 from distill.tables.benchmark import FULL_COLUMN
@@ -54,14 +55,13 @@ class Solver:
         return [scores.get(column, FULL_COLUMN) for column in range(COLUMNS)]
 
     def score_boards(
-        self, current: NDArray[np.uint64], mask: NDArray[np.uint64], advance: Callable[[int], None] | None = None
+        self, current: NDArray[np.uint64], mask: NDArray[np.uint64], advance: Advance = silent
     ) -> NDArray[np.int8]:
         """int8 (B, 7) scores of bitboards (B,); `advance` is told the number of boards done."""
         scores = np.empty((len(current), COLUMNS), np.int8)
         for index, position in enumerate(zip(current.tolist(), mask.tolist(), strict=True)):
             scores[index] = self.scores(Position(*position))
-            if advance:
-                advance(1)
+            advance(1)
         return scores
 
 
@@ -73,7 +73,7 @@ def score_boards(
     current: NDArray[np.uint64],
     mask: NDArray[np.uint64],
     workers: int = 1,
-    advance: Callable[[int], None] | None = None,
+    advance: Advance = silent,
 ) -> NDArray[np.int8]:
     """int8 (B, 7) scores of bitboards (B,), shared between worker processes; the same for any number of them."""
     solver = Solver()
@@ -86,8 +86,7 @@ def score_boards(
     chunks = []
     for chunk in Parallel(n_jobs=workers, return_as="generator")(tasks):
         chunks.append(chunk)
-        if advance:
-            advance(len(chunk))
+        advance(len(chunk))
     return np.concatenate(chunks)
 
 

@@ -59,7 +59,7 @@ class Run:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RawRows:
+class RawRows(schema.Arrays):
     """Labelled positions in the orientation they were played in, one entry a row.
 
     game: int64 (N,), its number in its run.  current, mask: uint64 (N,).  label: int8 (N,), the majority vote.
@@ -71,13 +71,6 @@ class RawRows:
     mask: NDArray[np.uint64]
     label: NDArray[np.int8]
     ply: NDArray[np.int8]
-
-    def __len__(self) -> int:
-        return len(self.label)
-
-    def take(self, rows: NDArray[np.integer[Any]] | NDArray[np.bool_]) -> RawRows:
-        """Some of the rows, by number or by a mask."""
-        return RawRows(**{name: values[rows] for name, values in vars(self).items()})
 
 
 def open_run(folder: Path, otherwise: str = "") -> Run:

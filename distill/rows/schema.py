@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -67,6 +67,16 @@ _ROW_BYTES = 400
 """A raw row with 100 votes takes 164 bytes and the levels of its lists."""
 _FOOTER_STRING, _FOOTER_ENTRIES = 1 << 24, 1 << 20
 """Bytes of a text and entries of a list in a Parquet footer."""
+
+
+class Arrays:
+    """What a dataclass inherits whose fields are arrays with one entry a row."""
+
+    def __len__(self) -> int:
+        return len(next(iter(vars(self).values())))
+
+    def __getitem__(self, rows: NDArray[np.integer[Any]] | NDArray[np.bool_] | slice) -> Self:
+        return type(self)(**{name: values[rows] for name, values in vars(self).items()})
 
 
 @dataclass(frozen=True, kw_only=True)

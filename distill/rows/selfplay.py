@@ -72,7 +72,7 @@ def make(
     killed process loses the games of unfinished shards, which are played again, and no other.
     """
     run = identity(settings, network)
-    plan = shards.look_through(run, settings.shard_games, games, folder)
+    plan = shards.plan(settings, games, folder, run=run)
     if begins:
         begins()
     finished = list(plan.done)

@@ -63,9 +63,7 @@ def settings_of(config: RunSettings) -> RunSettings:
 
 def identity(settings: RunSettings) -> dict[str, Any]:
     """The settings that define a run, and the version of the search that plays it."""
-    fields = {field.name for field in dataclasses.fields(RunSettings)}
-    chosen = {name: value for name, value in as_json(settings).items() if name in fields}
-    return {"search_version": teacher.SEARCH_VERSION, **chosen}
+    return {"search_version": teacher.SEARCH_VERSION, **as_json(settings_of(settings))}
 
 
 def run_hash(run_identity: Mapping[str, Any]) -> str:
@@ -220,19 +218,19 @@ class Plan:
     damaged: list[str]
 
 
-def plan(settings: RunSettings, games: int, folder: Path | Place, indices: Iterable[int] | None = None) -> Plan:
+def plan(
+    settings: Any,
+    games: int,
+    folder: Path | Place,
+    indices: Iterable[int] | None = None,
+    run: Mapping[str, Any] | None = None,
+) -> Plan:
     """Look through a run's place; every shard found is read with its checksums, and every row of it checked.
 
-    `indices` are the shards to look at; None means all of the run. Raises DataError where the place holds a run with
-    other settings (naming the differences) or files that are not a run's.
+    `indices` are the shards to look at; None means all of the run. `run` is its identity where a network played. Raises
+    DataError where the place holds a run with other settings (naming the differences) or files that are not a run's.
     """
-    return look_through(identity(settings), settings.shard_games, games, folder, indices)
-
-
-def look_through(
-    run: Mapping[str, Any], shard_games: int, games: int, folder: Path | Place, indices: Iterable[int] | None = None
-) -> Plan:
-    """What a place holds and lacks of the run with this identity; raises as `plan` does."""
+    run, shard_games = run or identity(settings), settings.shard_games
     place = place_of(folder)
     names = place.names()
     visible = [name for name in names if not name.startswith(".")]
@@ -321,11 +319,6 @@ def delete(folder: Path | Place) -> None:
         if is_shard(name):
             place.delete(name)
     cli.had_its_effect("--restart")
-
-
-def finish(settings: RunSettings, shards: list[Shard], folder: Path | Place) -> dict[str, Any]:
-    """Declare a run complete: its manifest, written after all its shards."""
-    return declare(identity(settings), shards, folder)
 
 
 def declare(run: Mapping[str, Any], shards: list[Shard], folder: Path | Place) -> dict[str, Any]:

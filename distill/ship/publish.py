@@ -92,10 +92,18 @@ def publish(core: keras.Model, folder: Path, facts: Mapping[str, Any], others: S
     return {name: file.difference for name, file in zip((SAVED_MODEL, *others), files, strict=True)}
 
 
+def publish_if_possible(core: keras.Model, folder: Path, facts: Mapping[str, Any]) -> None:
+    """`publish`, or say which command does it."""
+    if possible():
+        publish(core, folder, facts)
+    else:
+        print(f"no SavedModel from this backend; KERAS_BACKEND=tensorflow python -m distill.export {folder} writes it")
+
+
 def check_place(folder: Path) -> None:
     """Raise UserError where `<folder>/saved_model` was written by another program, and would be replaced."""
     place = folder / PLACE
-    if place.exists() and not (place / SUMS).is_file():
+    if possible() and place.exists() and not (place / SUMS).is_file():
         raise UserError(f"{place}: was not written by this program and would be replaced; name another --out")
 
 

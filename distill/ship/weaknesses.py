@@ -7,12 +7,13 @@ positions are those of random play, the same for every network: harder than thos
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from distill.game import encoding, rules
+from distill.game import encoding, rules, tactics
 from distill.nets.saved import Predict
 
 GAMES = 100
@@ -20,20 +21,13 @@ SHOWN = 2
 """Boards of each kind that are kept to be shown."""
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Tally:
     """How often the network found the move: `found` of `asked` positions, and some where it did not with its move."""
 
-    asked: int = 0
-    found: int = 0
-    missed: list[tuple[rules.Position, int]] = field(default_factory=list)
-
-    def count(self, position: rules.Position, move: int, right: bool) -> None:
-        """Add one position with the network's move there."""
-        self.asked += 1
-        self.found += right
-        if not right and len(self.missed) < SHOWN:
-            self.missed.append((position, move))
+    asked: int
+    found: int
+    missed: list[tuple[rules.Position, int]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,18 +48,22 @@ class Weaknesses:
 def measure(predict: Predict, games: int = GAMES) -> Weaknesses:
     """Ask a network for its move in every position of `games` random games."""
     positions = list(_random_positions(games))
-    moves, mirrored_moves = _moves(predict, positions), _moves(predict, [rules.mirror(p) for p in positions])
-    wins, blocks, mirrored = Tally(), Tally(), Tally()
-    for position, move, mirrored_move in zip(positions, moves, mirrored_moves, strict=True):
-        winning = _columns_where(position, rules.is_won)
-        threats = _columns_where(rules.Position(position.opponent, position.mask), rules.is_won)
-        if winning:
-            wins.count(position, move, move in winning)
-        elif len(threats) == 1:
-            blocks.count(position, move, move in threats)
-        if rules.mirror(position) != position:
-            mirrored.count(position, move, mirrored_move == rules.COLUMNS - 1 - move)
-    return Weaknesses(wins=wins, blocks=blocks, mirrored=mirrored)
+    current, mask = (np.array([getattr(p, name) for p in positions], np.uint64) for name in ("current", "mask"))
+    moves = np.asarray(predict(encoding.boards(current, mask))["move"])
+    of_mirror = np.asarray(predict(encoding.boards(rules.mirror_bits(current), rules.mirror_bits(mask)))["move"])
+    winning, threats = tactics.wins(current, mask), tactics.wins(current ^ mask, mask)
+
+    def tally(asked: NDArray[np.bool_], right: NDArray[np.bool_]) -> Tally:
+        missed = np.flatnonzero(asked & ~right)[:SHOWN]
+        shown = [(positions[row], int(moves[row])) for row in missed]
+        return Tally(asked=int(asked.sum()), found=int((asked & right).sum()), missed=shown)
+
+    rows, wins_now = np.arange(len(moves)), np.asarray(winning.any(1))
+    return Weaknesses(
+        wins=tally(wins_now, winning[rows, moves]),
+        blocks=tally(~wins_now & (threats.sum(1) == 1), threats[rows, moves]),
+        mirrored=tally(~rules.is_own_mirror(current, mask), np.asarray(of_mirror == rules.COLUMNS - 1 - moves)),
+    )
 
 
 def _random_positions(games: int) -> Iterator[rules.Position]:
@@ -75,13 +73,3 @@ def _random_positions(games: int) -> Iterator[rules.Position]:
         while not rules.is_over(position):
             yield position
             position = rules.play(position, dice.choice(rules.legal_columns(position)))
-
-
-def _columns_where(position: rules.Position, holds: Callable[[rules.Position], bool]) -> list[int]:
-    """Columns whose move leads to a position of which something holds."""
-    return [column for column in rules.legal_columns(position) if holds(rules.play(position, column))]
-
-
-def _moves(predict: Predict, positions: list[rules.Position]) -> list[int]:
-    boards = encoding.boards([p.current for p in positions], [p.mask for p in positions])
-    return np.asarray(predict(boards)["move"]).tolist()

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from distill.base import DataError
 from distill.base.provenance import shipped
-from distill.rows.schema import matrix, read_table
+from distill.rows.schema import Arrays, matrix, read_table
 
 FULL_COLUMN = -128
 """In place of a score where a column is full."""
@@ -43,7 +43,7 @@ GRADED_BOARD = pa.schema(
 
 
 @dataclass(frozen=True, kw_only=True)
-class GradedBoards:
+class GradedBoards(Arrays):
     """B boards with the exact score of every move.
 
     Attributes:
@@ -60,12 +60,6 @@ class GradedBoards:
     scores: NDArray[np.int8]
     ply: NDArray[np.int8]
     moves_to_end: NDArray[np.int8]
-
-    def __len__(self) -> int:
-        return len(self.current)
-
-    def __getitem__(self, rows: NDArray[np.integer] | NDArray[np.bool_] | slice) -> GradedBoards:
-        return GradedBoards(**{name: values[rows] for name, values in vars(self).items()})
 
     @property
     def sets(self) -> list[str]:

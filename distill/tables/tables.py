@@ -40,7 +40,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, kw_only=True)
-class Examples:
+class Examples(schema.Arrays):
     """A prepared table in memory: N canonical boards, everything from the side to move.
 
     current, mask: uint64 (N,).  visits: int64 (N, 7), summed.  label: int8 (N,).
@@ -54,9 +54,6 @@ class Examples:
     value: NDArray[np.float32]
     outcome: NDArray[np.float32]
     count: NDArray[np.int32]
-
-    def __len__(self) -> int:
-        return len(self.label)
 
 
 @dataclass(frozen=True, kw_only=True)

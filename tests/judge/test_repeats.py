@@ -127,7 +127,7 @@ def test_an_open_board_counts_mirrored_labels_as_equal(monkeypatch: pytest.Monke
 
 
 def test_a_row_gets_the_same_labels_whatever_else_is_asked(rows: RawRows, monkeypatch: pytest.MonkeyPatch) -> None:
-    some = rows.take(np.arange(12))
+    some = rows[np.arange(12)]
     counted: list[int] = []
     labels, visits = repeats.fresh_labels(some.current, some.mask, SETTINGS, 3, advance=counted.append)
     assert labels.shape == (12, 9)

@@ -14,7 +14,7 @@ import pytest
 from selfplay_helpers import tiny
 
 from distill.base import UserError
-from distill.learn import continual
+from distill.learn import checkpoint, continual
 from distill.learn.recipe import Recipe
 from distill.tables import replay
 
@@ -28,8 +28,8 @@ def test_the_learner_learns_and_goes_on_where_it_was(
     learner = continual.begin(tiny(), recipe)
     first = continual.learn(learner, examples, 0.02, seed=1)
     assert first["steps"] == 3 * (len(examples) // 32)
-    continual.save(learner, tmp_path, first)
-    assert continual.saved_state(tmp_path) == pytest.approx(first)
+    checkpoint.save(tmp_path, learner.model, first)
+    assert checkpoint.load(tmp_path)[1] == pytest.approx(first)
     second = continual.learn(learner, examples, 0.01, seed=2)
     assert second["policy_loss"] < first["policy_loss"]
     resumed = continual.begin(tiny(), recipe)

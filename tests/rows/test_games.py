@@ -84,7 +84,7 @@ def test_raw_rows_come_back_as_they_were_played(folder: Path) -> None:
         np.testing.assert_array_equal(getattr(rows, name), table[name].to_numpy())
         assert getattr(rows, name).dtype == table[name].type.to_pandas_dtype()
     np.testing.assert_array_equal(rows.game, table["game_id"].to_numpy())
-    some = rows.take(rows.ply > 20)
+    some = rows[rows.ply > 20]
     np.testing.assert_array_equal(some.label, table["label"].to_numpy()[table["ply"].to_numpy() > 20])
 
 
