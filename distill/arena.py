@@ -62,7 +62,7 @@ class ArenaConfig:
 
 
 PRESETS: dict[str, dict[str, Any]] = {
-    "smoke": {"players": (str(cli.SMOKE_MODELS / "cnn"), "random"), "games": 4, "out": cli.SMOKE_MODELS / "arena"},
+    "smoke": {"players": (str(cli.SMOKE_MODELS / "cnn"), "random"), "games": 4, "out": cli.SMOKE_MODELS / "arena"}
 }
 
 

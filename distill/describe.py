@@ -48,7 +48,7 @@ class DescribeConfig:
 
 
 PRESETS: dict[str, dict[str, Any]] = {
-    "smoke": {"folders": (cli.SMOKE_DATA / "games",), "label_rows": 50, "agreement_rows": 10},
+    "smoke": {"folders": (cli.SMOKE_DATA / "games",), "label_rows": 50, "agreement_rows": 10}
 }
 
 

@@ -68,7 +68,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "label_rows": 50,
         "agreement_rows": 10,
         "out": cli.SMOKE_MODELS / "evaluation",
-    },
+    }
 }
 
 

@@ -44,7 +44,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "data": (cli.SMOKE_DATA / "games",),
         "out": cli.SMOKE_DATA / "prepared",
         "validation_fraction": 0.5,  # of a handful of games some must land in either split
-    },
+    }
 }
 
 

@@ -34,13 +34,7 @@ PLACES = ("init", "out", "data", "prepared", "export", "restart")
 """Settings that say where things lie and what is written; the weights do not depend on them."""
 
 PRESETS: dict[str, dict[str, Any]] = {
-    "published": {
-        "target": "vote",
-        "optimizer": "adam",
-        "schedule": "plateau",
-        "lr": 1e-3,
-        "epochs": 60,
-    },
+    "published": {"target": "vote", "optimizer": "adam", "schedule": "plateau", "lr": 1e-3, "epochs": 60},
     "smoke": {
         "data": (cli.SMOKE_DATA / "games",),
         "prepared": cli.SMOKE_DATA / "prepared",

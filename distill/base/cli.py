@@ -62,10 +62,7 @@ def setting(default: Any, help: str, positional: bool = False, former: Mapping[s
 
 
 def parse(
-    config_class: type[Config],
-    arguments: Sequence[str] | None,
-    presets: Presets | None = None,
-    prog: str | None = None,
+    config_class: type[Config], arguments: Sequence[str] | None, presets: Presets | None = None, prog: str | None = None
 ) -> Config:
     """The config that flags, a preset and a JSON file describe; exits with 2 on a wrong value.
 
@@ -73,11 +70,7 @@ def parse(
     several words, a Literal lists its choices, and `X | None` accepts "none".
     """
     hints = typing.get_type_hints(config_class)
-    parser = _Parser(
-        prog=prog,
-        description=(config_class.__doc__ or "").strip().split("\n")[0],
-        allow_abbrev=False,
-    )
+    parser = _Parser(prog=prog, description=(config_class.__doc__ or "").strip().split("\n")[0], allow_abbrev=False)
     if presets:
         former = {name: value for name, value in presets.items() if isinstance(value, str)}
         choices = sorted(presets.keys() - former.keys())

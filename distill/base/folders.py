@@ -135,8 +135,7 @@ NETWORK_GAMES = Kind(
 TABLES = Kind(noun="prepared tables", known=_named("validation_fraction", "excluded"))
 TRAINING = Kind(noun="a training run", known=_named("validation_fraction", "arch"))
 LOOP = Kind(
-    noun="a run of self-play",
-    known=lambda settings: "arena_games" in settings and not settings.get("games_only"),
+    noun="a run of self-play", known=lambda settings: "arena_games" in settings and not settings.get("games_only")
 )
 REINFORCE = Kind(noun="a run of REINFORCE", known=_named("entropy", "baseline"))
 EVALUATION = Kind(noun="an evaluation", known=_named("players", "label_rows"))

@@ -74,12 +74,7 @@ class Config:
 
 
 PRESETS: dict[str, dict[str, Any]] = {
-    "smoke": {
-        "out": cli.SMOKE_DATA / "benchmark",
-        "network": cli.SMOKE_MODELS / "cnn",
-        "games": 300,
-        "share": 0.004,
-    },
+    "smoke": {"out": cli.SMOKE_DATA / "benchmark", "network": cli.SMOKE_MODELS / "cnn", "games": 300, "share": 0.004}
 }
 
 
@@ -136,11 +131,7 @@ class Careless:
 
 
 def mixed_play(
-    games: int,
-    seed: int,
-    workers: int = 1,
-    advance: Advance = silent,
-    styles: Sequence[tuple[str, float]] = STYLES,
+    games: int, seed: int, workers: int = 1, advance: Advance = silent, styles: Sequence[tuple[str, float]] = STYLES
 ) -> tuple[Boards, Boards]:
     """Canonical boards of so many games, each board once, in random order: current and mask, uint64 (B,)."""
     rng = np.random.default_rng(seed)

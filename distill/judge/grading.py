@@ -231,10 +231,7 @@ def mirror_consistency(boards: GradedBoards, graded: Graded) -> dict[str, float]
     sum of |p − p mirrored|, the total variation.
     """
     both = ~is_own_mirror(boards.current, boards.mask)
-    report = {
-        "boards": float(both.sum()),
-        "mirrored_moves": float((graded.moves[0] == graded.moves[1])[both].mean()),
-    }
+    report = {"boards": float(both.sum()), "mirrored_moves": float((graded.moves[0] == graded.moves[1])[both].mean())}
     if graded.policy is not None:
         gaps = np.abs(graded.policy[0] - graded.policy[1])[both]
         report["largest_policy_difference"] = float(gaps.max())

@@ -78,9 +78,7 @@ def plot_by_ply(path: Path, players: Mapping[str, Mapping[int, Mapping[str, Any]
 
 
 def plot_by_set(
-    path: Path,
-    players: Mapping[str, Mapping[str, Mapping[str, Estimate]]],
-    uniform: Mapping[str, Mapping[str, float]],
+    path: Path, players: Mapping[str, Mapping[str, Mapping[str, Estimate]]], uniform: Mapping[str, Mapping[str, float]]
 ) -> None:
     """Exact and class for every set, one colour a player, bars of 95 %; a tick marks uniform random."""
     names = list(uniform)

@@ -104,12 +104,7 @@ def ask_again(rows: RawRows, settings: SearchSettings, seed: int, workers: int =
 
 
 def fresh_labels(
-    current: Boards,
-    mask: Boards,
-    settings: SearchSettings,
-    seed: int,
-    workers: int = 1,
-    advance: Advance = silent,
+    current: Boards, mask: Boards, settings: SearchSettings, seed: int, workers: int = 1, advance: Advance = silent
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Labels int64 (R, N) and the visits behind each (R, N, A); label k of row r depends on (seed, k, r) alone."""
     rows = np.repeat(np.arange(len(mask)), LABELS)

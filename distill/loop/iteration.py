@@ -68,11 +68,7 @@ def evaluator(config: SelfPlayConfig, core: keras.Model) -> Evaluator:
 
 
 def play(
-    config: SelfPlayConfig,
-    core: keras.Model,
-    plays: Evaluator,
-    folder: Path,
-    begins: Callable[[], None] | None = None,
+    config: SelfPlayConfig, core: keras.Model, plays: Evaluator, folder: Path, begins: Callable[[], None] | None = None
 ) -> dict[str, Any]:
     """The games of a network, in a folder of their own, which the caller holds; returns their manifest."""
     from distill.nets.evaluator import weights_hash

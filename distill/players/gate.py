@@ -48,14 +48,7 @@ def judged(
 
 
 def meet(
-    candidate: Player,
-    champion: Player,
-    *,
-    games: int,
-    plies: int,
-    seed: int,
-    path: Path,
-    advance: Advance = silent,
+    candidate: Player, champion: Player, *, games: int, plies: int, seed: int, path: Path, advance: Advance = silent
 ) -> dict[str, Any]:
     """Play `games` games, two from each of games / 2 random openings of so many plies, going on from `path`.
 

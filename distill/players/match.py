@@ -99,12 +99,7 @@ def _urgent(position: Position) -> bool:
     return any(wins(np.array([stones], np.uint64), mask).any() for stones in (position.current, position.opponent))
 
 
-def play_games(
-    players: Sequence[Player],
-    pairings: Sequence[Pairing],
-    seed: int,
-    advance: Advance = silent,
-) -> Games:
+def play_games(players: Sequence[Player], pairings: Sequence[Pairing], seed: int, advance: Advance = silent) -> Games:
     """Play every pairing to its end.
 
     A player's seed is a function of (seed, game, ply), so a game does not depend on those beside it. `advance` is told

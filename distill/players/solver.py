@@ -70,10 +70,7 @@ _CHUNK = 64
 
 
 def score_boards(
-    current: NDArray[np.uint64],
-    mask: NDArray[np.uint64],
-    workers: int = 1,
-    advance: Advance = silent,
+    current: NDArray[np.uint64], mask: NDArray[np.uint64], workers: int = 1, advance: Advance = silent
 ) -> NDArray[np.int8]:
     """int8 (B, 7) scores of bitboards (B,), shared between worker processes; the same for any number of them."""
     solver = Solver()

@@ -57,8 +57,7 @@ class PuctSettings:
     )
     exploration: float = setting(1.5, "constant c of the rule")
     first_play: float | None = setting(
-        0.25,
-        "unvisited columns count as the node's own value less this · sqrt(visited prior); none: as 0",
+        0.25, "unvisited columns count as the node's own value less this · sqrt(visited prior); none: as 0"
     )
     noise_fraction: float = setting(
         0.25, "share of the root's priors that is Dirichlet noise; 0 also silences a Gumbel root's draws"

@@ -132,11 +132,7 @@ def draw(seed: int, games: Sequence[int], steps: int, settings: SearchSettings) 
 
 
 def play(
-    current: NDArray[np.uint64],
-    mask: NDArray[np.uint64],
-    draws: Draws,
-    settings: SearchSettings,
-    lanes: int = LANES,
+    current: NDArray[np.uint64], mask: NDArray[np.uint64], draws: Draws, settings: SearchSettings, lanes: int = LANES
 ) -> TeacherRecord:
     """Play G games on from the positions (current, mask), uint64 (G,), none of them over.
 

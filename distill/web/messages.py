@@ -30,10 +30,7 @@ class RequestError(Exception):
 class Request(BaseModel):
     """A position, as moves from the empty board or as a board, and the player who is asked about it."""
 
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={"examples": [{"player": "uct:1000", "moves": "4453"}]},
-    )
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"player": "uct:1000", "moves": "4453"}]})
 
     player: str = Field(min_length=1, max_length=80, description="a name out of /api/players, such as uct:1000")
     moves: str | None = Field(

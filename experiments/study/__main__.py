@@ -71,7 +71,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "data": cli.SMOKE_DATA / "study",
         "out": cli.SMOKE_MODELS / "study",
         "page": cli.SMOKE_MODELS / "study" / "study.md",
-    },
+    }
 }
 
 
