@@ -11,19 +11,9 @@ from pathlib import Path
 import distill
 
 STAGES = (
-    "generate",
-    "prepare",
-    "validate",
-    "describe",
-    "train",
-    "evaluate",
-    "arena",
-    "export",
-    "serve",
-    "play",
-    "selfplay",
-    "reinforce",
-)
+    "generate", "prepare", "validate", "describe", "train", "evaluate",
+    "arena", "export", "serve", "play", "selfplay", "reinforce",
+)  # fmt: skip
 """The order in which a newcomer meets them."""
 MOVED = ("study",)
 """Stages that say where they are now, for one release."""

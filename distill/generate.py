@@ -13,6 +13,7 @@ import dataclasses
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from distill.base import DataError, Progress, cli, cores, duration, folders, json_bytes, say
 from distill.base.cli import check, setting
@@ -64,7 +65,8 @@ def run(config: GenerateConfig) -> str:
             if config.cluster:
                 mapping.check_cluster(config.cluster)
             shards.delete(place)
-        games = max(config.games, _finished_games(config, place))
+        before = _manifest(config, place)
+        games = max(config.games, before["games"]) if before else config.games  # fewer never take any away
         indices = range(shards.shard_count(games, config.shard_games))[config.shard_index :: config.num_shards]
         todo = shards.plan(config, games, place, indices if is_part else None)
         for line in todo.damaged:
@@ -93,7 +95,7 @@ def run(config: GenerateConfig) -> str:
     return f"{manifest['games']:,} games, {manifest['rows']:,} rows in {place} ({duration(seconds)}, {speed})"
 
 
-def _manifest(config: GenerateConfig, place: Place) -> dict[str, object] | None:
+def _manifest(config: GenerateConfig, place: Place) -> dict[str, Any] | None:
     """The manifest of this run; None where there is none, or one that cannot be read or is of another run."""
     try:
         content = place.read(schema.MANIFEST)
@@ -105,12 +107,6 @@ def _manifest(config: GenerateConfig, place: Place) -> dict[str, object] | None:
         say(f"made again: {error}")
         return None
     return manifest if manifest.get("identity") == shards.identity(config) else None
-
-
-def _finished_games(config: GenerateConfig, place: Place) -> int:
-    """Games of the finished run that lies there: fewer `--games` never take any away."""
-    manifest = _manifest(config, place)
-    return int(str(manifest["games"])) if manifest else 0
 
 
 def _with_other_parts(config: GenerateConfig, games: int, place: Place) -> tuple[list[Shard], int]:

@@ -87,7 +87,9 @@ def run(config: TrainConfig, build: nets.Builder | None = None) -> str:
     """
     out = config.out or Path("models") / config.arch
     given = _given_network(config)  # before anything is written
-    prepared = _prepare(config)
+    fraction, exclude = config.validation_fraction, config.exclude
+    data, place = config.data, config.prepared
+    prepared = tables.prepare(data, place, validation_fraction=fraction, exclude=exclude, threads=cores())
     with folders.locked(out):
         return _run(config, build or nets.build, out, given, prepared)
 
@@ -136,16 +138,6 @@ def _run(
         print(f"no SavedModel was asked for; python -m distill.export {out} writes it")
     write_json(out / METRICS, metrics)
     return _result(out, metrics)
-
-
-def _prepare(config: TrainConfig) -> tables.Prepared:
-    return tables.prepare(
-        config.data,
-        config.prepared,
-        validation_fraction=config.validation_fraction,
-        exclude=config.exclude,
-        threads=cores(),
-    )
 
 
 def _claim(out: Path, config: TrainConfig, prepared: tables.Prepared) -> Claim:

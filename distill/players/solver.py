@@ -17,6 +17,7 @@ boards carry their scores.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -54,16 +55,6 @@ class Solver:
         scores = self._agent.score_all_moves(self._new_board(_grid(position)))
         return [scores.get(column, FULL_COLUMN) for column in range(COLUMNS)]
 
-    def score_boards(
-        self, current: NDArray[np.uint64], mask: NDArray[np.uint64], advance: Advance = silent
-    ) -> NDArray[np.int8]:
-        """int8 (B, 7) scores of bitboards (B,); `advance` is told the number of boards done."""
-        scores = np.empty((len(current), COLUMNS), np.int8)
-        for index, position in enumerate(zip(current.tolist(), mask.tolist(), strict=True)):
-            scores[index] = self.scores(Position(*position))
-            advance(1)
-        return scores
-
 
 _CHUNK = 64
 """Boards a process scores at a time: a few seconds at most, so that the last chunks end together."""
@@ -73,28 +64,27 @@ def score_boards(
     current: NDArray[np.uint64], mask: NDArray[np.uint64], workers: int = 1, advance: Advance = silent
 ) -> NDArray[np.int8]:
     """int8 (B, 7) scores of bitboards (B,), shared between worker processes; the same for any number of them."""
-    solver = Solver()
-    if workers == 1 or len(current) <= _CHUNK:
-        return solver.score_boards(current, mask, advance)
+    Solver()  # says at once that the package is missing
     from joblib import Parallel, delayed
 
     starts = range(0, len(current), _CHUNK)
-    tasks = (delayed(_score_chunk)(current[start : start + _CHUNK], mask[start : start + _CHUNK]) for start in starts)
-    chunks = []
-    for chunk in Parallel(n_jobs=workers, return_as="generator")(tasks):
+    tasks = (delayed(_score)(current[start : start + _CHUNK], mask[start : start + _CHUNK]) for start in starts)
+    chunks = [np.empty((0, COLUMNS), np.int8)]
+    for chunk in Parallel(n_jobs=workers if len(starts) > 1 else 1, return_as="generator")(tasks):
         chunks.append(chunk)
         advance(len(chunk))
     return np.concatenate(chunks)
 
 
-_solver: Solver | None = None
-"""One solver a worker process: loading its book takes longer than scoring a chunk."""
+@functools.cache
+def _own_solver() -> Solver:
+    """One a process: loading its book takes longer than scoring a chunk."""
+    return Solver()
 
 
-def _score_chunk(current: NDArray[np.uint64], mask: NDArray[np.uint64]) -> NDArray[np.int8]:
-    global _solver
-    _solver = _solver or Solver()
-    return _solver.score_boards(current, mask)
+def _score(current: NDArray[np.uint64], mask: NDArray[np.uint64]) -> NDArray[np.int8]:
+    boards = zip(current.tolist(), mask.tolist(), strict=True)
+    return np.array([_own_solver().scores(Position(*bits)) for bits in boards], np.int8)
 
 
 def _grid(position: Position) -> list[list[int]]:

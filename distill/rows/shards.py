@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -76,19 +76,7 @@ def shard_name(index: int) -> str:
     return f"shard-{index:05d}.parquet"
 
 
-class Openings(Protocol):
-    """What random openings depend on, beside the game."""
-
-    @property
-    def opening_moves(self) -> tuple[int, ...]:
-        """Fewest and most moves."""
-
-    @property
-    def seed(self) -> int:
-        """Of the run."""
-
-
-def opening(settings: Openings, game: int) -> Position:
+def opening(settings: Any, game: int) -> Position:
     """The position a game's random opening leads to; an opening that ends the game is redrawn."""
     fewest, most = settings.opening_moves
     random = teacher.generator(settings.seed, game, 0)

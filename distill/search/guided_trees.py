@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.game.rules import CELLS, COLUMNS
+from distill.game.rules import COLUMNS
 from distill.search.compiled import SLOTS, inline
-from distill.search.playout_trees import PROVEN, TOTAL, WIDTH, new_rows
+from distill.search.playout_trees import PROVEN, TOTAL, WIDTH, by_lane, new_rows
 
 PRIOR = 3 * SLOTS
 OWN_VALUE = PRIOR + COLUMNS
@@ -104,34 +104,16 @@ def new_trees(lanes: int, steps: int, rules: Rules, bonus: NDArray[np.float64], 
     """Room for `lanes` games of up to `steps` searches, and 2^cache kept answers. Untouched rows cost no memory."""
     capacity = len(bonus)
     rows = new_rows(lanes * capacity)
-
-    def numbers() -> NDArray[np.int64]:
-        return np.zeros(lanes, np.int64)
-
-    def bits() -> NDArray[np.uint64]:
-        return np.zeros(lanes, np.uint64)
-
     return GuidedTrees(
         rows=rows,
-        used=numbers(),
-        simulations=numbers(),
-        current=bits(),
-        mask=bits(),
         bonus=bonus,
-        node=numbers(),
-        visits=numbers(),
-        leaf_current=bits(),
-        leaf_mask=bits(),
-        depth=numbers(),
-        path=np.zeros((CELLS + 1) * lanes, np.int64),
-        descending=numbers(),
         rules=rules,
         floats=rows.view(np.float32),
         spare=np.zeros(capacity * WIDTH if rules.reuse else 0, np.int32),
         game=np.full(lanes, -1),
-        step=numbers(),
+        step=np.zeros(lanes, np.int64),
         planted=np.zeros(lanes, np.bool_),
-        done=numbers(),
+        done=np.zeros(lanes, np.int64),
         carried=np.zeros((lanes, SLOTS), np.int64),
         forced=np.full(lanes, -1),
         weights=np.ones((lanes, SLOTS)),
@@ -141,6 +123,7 @@ def new_trees(lanes: int, steps: int, rules: Rules, bonus: NDArray[np.float64], 
         uniform=np.zeros((lanes, steps, 2)),
         known=np.zeros(1 << cache, np.uint64),
         answers=np.zeros(SLOTS << cache, np.float32),
+        **by_lane(lanes),
     )
 
 

@@ -69,23 +69,21 @@ def new_trees(lanes: int, simulations: int, exploration: float) -> PlayoutTrees:
     visits[0] = 1.0
     return PlayoutTrees(
         rows=new_rows(lanes * capacity),
-        used=np.zeros(lanes, np.int64),
-        simulations=np.zeros(lanes, np.int64),
-        current=np.zeros(lanes, np.uint64),
-        mask=np.zeros(lanes, np.uint64),
         key=np.zeros(lanes, np.uint64),
         weights=np.ones((1 + lanes) * SLOTS, np.float32),
         order=np.zeros(lanes * SLOTS, np.float32),
         bonus=(exploration * np.sqrt(np.log(visits))).astype(np.float32),
-        node=np.zeros(lanes, np.int64),
-        visits=np.zeros(lanes, np.int64),
-        leaf_current=np.zeros(lanes, np.uint64),
-        leaf_mask=np.zeros(lanes, np.uint64),
-        depth=np.zeros(lanes, np.int64),
-        path=np.zeros((CELLS + 1) * lanes, np.int64),
-        descending=np.zeros(lanes, np.int64),
         playouts=new_lanes(lanes),
+        **by_lane(lanes),
     )
+
+
+def by_lane(lanes: int) -> dict[str, NDArray[Any]]:
+    """The fields by lane that trees of either kind have, all zero."""
+    numbers = ("used", "simulations", "node", "visits", "depth", "descending")
+    found: dict[str, NDArray[Any]] = {name: np.zeros(lanes, np.int64) for name in numbers}
+    found |= {name: np.zeros(lanes, np.uint64) for name in ("current", "mask", "leaf_current", "leaf_mask")}
+    return found | {"path": np.zeros((CELLS + 1) * lanes, np.int64)}
 
 
 def new_rows(number: int) -> NDArray[np.int32]:

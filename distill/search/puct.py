@@ -24,7 +24,7 @@ from distill.game.rules import CELLS, COLUMNS
 from distill.search import walk
 from distill.search.guided_trees import MOST_VISITS, GuidedRecord, GuidedTrees, Rules, new_trees
 from distill.search.gumbel import halving_schedule
-from distill.search.teacher import generator
+from distill.search.teacher import blank_record, generator
 
 PUCT_VERSION = 1
 """Raised whenever the same settings, seed and answers give other searches."""
@@ -140,24 +140,6 @@ def begin_at(settings: PuctSettings, lanes: int, steps: int, cache: int = CACHE)
     return new_trees(lanes, steps, _rules(settings), exploration_factors(settings, room), cache)
 
 
-def empty_record(current: Bitboards, mask: Bitboards, steps: int) -> GuidedRecord:
-    """The record of games that are still to be played from (current, mask), uint64 (G,)."""
-    games = len(current)
-    record = GuidedRecord(
-        current=np.zeros((games, steps), np.uint64),
-        mask=np.zeros((games, steps), np.uint64),
-        label=np.full((games, steps), -1, np.int8),
-        move=np.full((games, steps), -1, np.int8),
-        visits=np.zeros((games, steps, COLUMNS), np.int32),
-        simulations=np.zeros((games, steps), np.int32),
-        value=np.zeros((games, steps)),
-        length=np.zeros(games, np.int64),
-        result=np.zeros(games, np.int8),
-    )
-    record.current[:, 0], record.mask[:, 0] = current, mask
-    return record
-
-
 def play(
     current: Bitboards,
     mask: Bitboards,
@@ -179,7 +161,7 @@ def play(
     have just ended. Games begin in their order.
     """
     number = len(current)
-    record = empty_record(current, mask, steps)
+    record = GuidedRecord(move=np.full((number, steps), -1, np.int8), **blank_record(current, mask, steps))
     trees = begin_at(settings, max(1, min(lanes, number)), steps)
     streams = [(each, 0) for each in seeds] if seeds is not None else [(seed, each) for each in games or range(number)]
     live = np.arange(len(trees.game))

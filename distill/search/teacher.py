@@ -140,18 +140,7 @@ def play(
     on the result.
     """
     games, steps, votes = draws.key.shape
-    record = TeacherRecord(
-        current=np.zeros((games, steps), np.uint64),
-        mask=np.zeros((games, steps), np.uint64),
-        votes=np.full((games, steps, votes), -1, np.int8),
-        label=np.full((games, steps), -1, np.int8),
-        visits=np.zeros((games, steps, COLUMNS), np.int32),
-        simulations=np.zeros((games, steps), np.int32),
-        value=np.zeros((games, steps), np.float64),
-        length=np.zeros(games, np.int64),
-        result=np.zeros(games, np.int8),
-    )
-    record.current[:, 0], record.mask[:, 0] = current, mask
+    record = TeacherRecord(votes=np.full((games, steps, votes), -1, np.int8), **blank_record(current, mask, steps))
     lanes = max(1, min(lanes, games, MOST_NODES // settings.simulations))
     trees = playout_trees.new_trees(lanes, settings.simulations, settings.exploration)
     _play(
@@ -164,6 +153,23 @@ def play(
         settings.savings == "exact",
         settings.mcts_solver,
     )
+    return record
+
+
+def blank_record(current: NDArray[np.uint64], mask: NDArray[np.uint64], steps: int) -> dict[str, Any]:
+    """The fields that records of either kind have, of games that are still to be played from (current, mask)."""
+    shape = (len(current), steps)
+    record: dict[str, Any] = {
+        "current": np.zeros(shape, np.uint64),
+        "mask": np.zeros(shape, np.uint64),
+        "label": np.full(shape, -1, np.int8),
+        "visits": np.zeros((*shape, COLUMNS), np.int32),
+        "simulations": np.zeros(shape, np.int32),
+        "value": np.zeros(shape),
+        "length": np.zeros(len(current), np.int64),
+        "result": np.zeros(len(current), np.int8),
+    }
+    record["current"][:, 0], record["mask"][:, 0] = current, mask
     return record
 
 

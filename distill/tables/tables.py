@@ -23,20 +23,9 @@ from distill.tables.canonical import board_keys
 from distill.tables.merging import FILES, Prepared, prepare
 
 __all__ = [
-    "TRAINING",
-    "VALIDATION",
-    "Batch",
-    "Examples",
-    "Prepared",
-    "RawRows",
-    "batches",
-    "in_order",
-    "load",
-    "prepare",
-    "raw_rows",
-    "seen",
-    "validation_rows",
-]
+    "TRAINING", "VALIDATION", "Batch", "Examples", "Prepared", "RawRows", "batches", "in_order",
+    "load", "prepare", "raw_rows", "seen", "validation_rows",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -109,7 +109,7 @@ def test_processes_give_the_scores_of_one() -> None:
     done: list[int] = []
     scores = score_boards(current, mask, workers=2, advance=done.append)
     assert sum(done) == 130
-    assert (scores == Solver().score_boards(current, mask)).all()
+    assert (scores == score_boards(current, mask)).all()
 
 
 def test_a_missing_package_is_named_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
