@@ -43,8 +43,7 @@ class ArenaConfig:
     def __post_init__(self) -> None:
         cli.check(self.games >= 2 and self.games % 2 == 0, "games", self.games, "an even number from 2")
         cli.check(0 <= self.opening_plies <= 20, "opening_plies", self.opening_plies, "from 0 to 20")
-        cli.check(self.solver_games >= 0, "solver_games", self.solver_games, "0 or more")
-        cli.check(self.workers >= 1, "workers", self.workers, "at least 1")
+        cli.check_least(self, solver_games=0, workers=1)
         if len(self.players) < (1 if self.solver_games else 2):
             raise ValueError(f"name at least two players: {words.NAMES}")
         if len(set(self.players)) < len(self.players):

@@ -40,11 +40,7 @@ class DescribeConfig:
             raise ValueError("name a folder of games")
         cli.check(self.out is None or len(self.folders) == 1, "out", self.out, "left out where several are given")
         cli.check(self.out is None or self.out.suffix == ".md", "out", self.out, "a Markdown file, such as games.md")
-        cli.check(self.label_rows is None or self.label_rows >= 0, "label_rows", self.label_rows, "0 or more, or none")
-        cli.check(self.agreement_rows >= 0, "agreement_rows", self.agreement_rows, "0 or more")
-        cli.check(self.memory_gib >= 0.01, "memory_gib", self.memory_gib, "at least 0.01")
-        cli.check(self.workers >= 1, "workers", self.workers, "at least 1")
-        cli.check(self.seed >= 0, "seed", self.seed, "0 or more")
+        cli.check_least(self, label_rows=0, agreement_rows=0, memory_gib=0.01, workers=1, seed=0)
 
 
 PRESETS: dict[str, dict[str, Any]] = {

@@ -45,10 +45,7 @@ class EvaluateConfig:
     out: Path = cli.setting(Path("models/evaluation"), "folder that receives metrics.json, report.md and pictures")
 
     def __post_init__(self) -> None:
-        cli.check(self.boards is None or self.boards >= 1, "boards", self.boards, "at least 1")
-        cli.check(self.label_rows is None or self.label_rows >= 1, "label_rows", self.label_rows, "at least 1")
-        cli.check(self.agreement_rows >= 0, "agreement_rows", self.agreement_rows, "0 or more")
-        cli.check(self.workers >= 1, "workers", self.workers, "at least 1")
+        cli.check_least(self, boards=1, label_rows=1, agreement_rows=0, workers=1)
         if not self.players:
             raise ValueError(f"name a player: {words.NAMES}; or a folder of games")
         if len(set(self.players)) < len(self.players):

@@ -35,8 +35,7 @@ class PrepareConfig:
     def __post_init__(self) -> None:
         cli.check(len(self.data) > 0, "data", "(nothing)", "at least one folder")
         cli.check(0 <= self.validation_fraction < 1, "validation_fraction", self.validation_fraction, "in [0, 1)")
-        cli.check(self.memory_gib >= 0.01, "memory_gib", self.memory_gib, "at least 0.01")
-        cli.check(self.threads is None or self.threads > 0, "threads", self.threads, "positive")
+        cli.check_least(self, memory_gib=0.01, threads=1)
 
 
 PRESETS: dict[str, dict[str, Any]] = {

@@ -33,7 +33,7 @@ class ServeConfig:
     def __post_init__(self) -> None:
         cli.check(0 <= self.port <= 65535, "port", self.port, "from 0 to 65535")
         cli.check(1 <= self.max_simulations <= 1_000_000, "max_simulations", self.max_simulations, "up to 1,000,000")
-        cli.check(self.workers >= 1, "workers", self.workers, "at least 1")
+        cli.check_least(self, workers=1)
 
 
 PRESETS: dict[str, dict[str, Any]] = {"smoke": {"models": cli.SMOKE_MODELS, "port": 0, "max_simulations": 1000}}

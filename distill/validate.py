@@ -31,7 +31,7 @@ class ValidateConfig:
     def __post_init__(self) -> None:
         if not self.places:
             raise ValueError("name a folder of games")
-        cli.check(self.lines is None or self.lines >= 1, "lines", self.lines, "at least 1, or none")
+        cli.check_least(self, lines=1)
 
 
 PRESETS = {"smoke": {"places": (str(cli.SMOKE_DATA / "games"),)}}

@@ -229,6 +229,13 @@ def check(condition: bool, name: str, value: Any, requirement: str) -> None:
         raise ValueError(f"{_flag(name)} {value} must be {requirement}")
 
 
+def check_least(config: object, **least: float) -> None:
+    """Raise ValueError unless each of these settings is None or not less than the number here."""
+    for name, number in least.items():
+        value = getattr(config, name)
+        check(value is None or value >= number, name, value, f"at least {number:g}")
+
+
 @dataclass(frozen=True)
 class Command(Generic[Config]):
     """One command, the module `stage` of a package, whose `main` it is. Called with words, it returns the exit code."""

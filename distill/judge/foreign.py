@@ -59,9 +59,8 @@ class Config:
     seed: int = cli.setting(20_262, "of the games and of the choice among their boards")
 
     def __post_init__(self) -> None:
-        cli.check(self.games >= 1, "games", self.games, "at least 1")
+        cli.check_least(self, games=1, workers=1)
         cli.check(0 < self.share <= 1, "share", self.share, "above 0 and at most 1")
-        cli.check(self.workers >= 1, "workers", self.workers, "at least 1")
 
 
 PRESETS: dict[str, dict[str, Any]] = {"smoke": {"out": cli.SMOKE_DATA / "benchmark", "games": 60, "share": 0.01}}

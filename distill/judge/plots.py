@@ -51,6 +51,12 @@ def save_figure(figure: Figure, path: Path) -> None:
     write_atomically(path, picture.getvalue())
 
 
+def in_percent(found: Sequence[Estimate]) -> tuple[NDArray[np.float64], list[NDArray[np.float64]]]:
+    """Means, and how far the intervals reach below and above them."""
+    low, means, high = 100 * np.array([(each.low, each.mean, each.high) for each in found]).T
+    return means, [means - low, high - means]
+
+
 def _colours(count: int) -> list[Any]:
     from matplotlib import colormaps
 
@@ -89,9 +95,7 @@ def plot_by_set(
         axis.scatter(expected, places, marker="|", s=220, color=INK, label="uniform random, exactly")
         offsets = np.linspace(-0.3, 0.3, len(players)) if len(players) > 1 else [0.0]
         for (player, sets), colour, offset in zip(players.items(), _colours(len(players)), offsets, strict=True):
-            estimates = [sets[name][metric] for name in names]
-            means = np.array([100 * e.mean for e in estimates])
-            errors = [means - [100 * e.low for e in estimates], [100 * e.high for e in estimates] - means]
+            means, errors = in_percent([sets[name][metric] for name in names])
             axis.errorbar(means, places + offset, xerr=errors, fmt="o", markersize=4, color=colour, label=player)
         axis.set_yticks(places, names if metric == "exact" else [""] * len(names))
         axis.invert_yaxis()

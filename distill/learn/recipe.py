@@ -54,13 +54,10 @@ class Recipe:
     seed: int = cli.setting(0, "of initial weights, order, mirroring and dropout")
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "batch_size", "lr"):
-            cli.check(getattr(self, name) > 0, name, getattr(self, name), "positive")
-        for name in ("value_weight", "weight_decay", "seed"):
-            cli.check(getattr(self, name) >= 0, name, getattr(self, name), "0 or more")
+        cli.check_least(self, epochs=1, batch_size=1, steps=1, value_weight=0, weight_decay=0, seed=0)
+        cli.check(self.lr > 0, "lr", self.lr, "positive")
         cli.check(0 <= self.value_blend <= 1, "value_blend", self.value_blend, "from 0 to 1")
         cli.check(self.minutes is None or self.minutes > 0, "minutes", self.minutes, "positive")
-        cli.check(self.steps is None or self.steps > 0, "steps", self.steps, "positive")
         cli.check(self.dropout is None or 0 <= self.dropout < 1, "dropout", self.dropout, "at least 0 and below 1")
         either = self.steps is None or self.minutes is None
         cli.check(either, "steps", self.steps, "left out with --minutes, which plans the steps itself")

@@ -40,9 +40,7 @@ class LearningSettings:
     mirror: bool = cli.setting(True, "mirror each board at random")
 
     def __post_init__(self) -> None:
-        for name in ("replay_rows", "replay_games", "train_boards"):
-            value = getattr(self, name)
-            cli.check(value is None or value >= 1, name, value, "at least 1, or none")
+        cli.check_least(self, replay_rows=1, replay_games=1, train_boards=1)
         self.recipe()
         self.rates()
 
@@ -111,9 +109,7 @@ class SelfPlayConfig(SelfPlaySettings, LearningSettings, ArenaSettings):
     def __post_init__(self) -> None:
         for part in (SelfPlaySettings, LearningSettings, ArenaSettings):
             part.__post_init__(self)
-        for name in ("iterations", "games", "lanes", "judge_boards"):
-            cli.check(getattr(self, name) >= 1, name, getattr(self, name), "at least 1")
-        cli.check(self.extra_noise >= 0, "extra_noise", self.extra_noise, "0 or more")
+        cli.check_least(self, iterations=1, games=1, lanes=1, judge_boards=1, extra_noise=0)
         if self.gate is not None and not self.games_only:
             match.openings(self.arena_games // 2, self.arena_plies, 0)
         if self.games_only and self.init is None:
@@ -152,13 +148,10 @@ class ReinforceConfig:
     restart: bool = cli.setting(False, "begin anew, in place of what the folder holds")
 
     def __post_init__(self) -> None:
-        for name in ("steps", "gate_games", "measure_every"):
-            cli.check(getattr(self, name) >= 1, name, getattr(self, name), "at least 1")
+        cli.check_least(self, steps=1, gate_games=1, measure_every=1, value_weight=0, seed=0)
         for name in ("games", "measure_games", "final_games"):
             number = getattr(self, name)
             cli.check(number >= 2 and number % 2 == 0, name, number, "an even number from 2")
-        for name in ("value_weight", "seed"):
-            cli.check(getattr(self, name) >= 0, name, getattr(self, name), "0 or more")
         cli.check(
             len(self.lr) > 0 and min(self.lr, default=0) > 0, "lr", _words(self.lr), "one positive number or more"
         )

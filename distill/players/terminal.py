@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -134,9 +133,10 @@ def _compiler(word: str) -> subprocess.Popen[bytes] | None:
 
 def _rehearse(player: Player) -> None:
     """One answer, of the smallest search: what is done but once, such as the tracing of a graph, is done then."""
-    if isinstance(player, SearchPlayer | GuidedPlayer):
-        settings: Any = replace(player.settings, simulations=1)
-        player = replace(player, settings=settings)
+    if isinstance(player, SearchPlayer):
+        player = replace(player, settings=replace(player.settings, simulations=1))
+    if isinstance(player, GuidedPlayer):
+        player = replace(player, settings=replace(player.settings, simulations=1))
     player.play(np.zeros(1, np.uint64), np.zeros(1, np.uint64), np.zeros(1, np.uint64))
 
 

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.base.cli import check, setting
+from distill.base.cli import check, check_least, setting
 from distill.game.rules import CELLS, COLUMNS
 from distill.search import walk
 from distill.search.guided_trees import MOST_VISITS, GuidedRecord, GuidedTrees, Rules, new_trees
@@ -90,7 +90,7 @@ class PuctSettings:
         check(0 <= self.sampling_plies <= CELLS, "sampling_plies", self.sampling_plies, f"from 0 to {CELLS}")
         check(0.01 <= self.temperature <= 100, "temperature", self.temperature, "from 0.01 to 100")
         check(2 <= self.considered <= COLUMNS, "considered", self.considered, f"from 2 to {COLUMNS}")
-        check(self.c_visit >= 0, "c_visit", self.c_visit, "0 or more")
+        check_least(self, c_visit=0)
         check(self.c_scale > 0, "c_scale", self.c_scale, "above 0")
         check(
             not (self.reuse and self.root == "gumbel"), "reuse", self.reuse, "off with --root gumbel, which halves anew"
@@ -112,25 +112,21 @@ def exploration_factors(settings: PuctSettings, most: int) -> NDArray[np.float64
 
 
 def _rules(settings: PuctSettings) -> Rules:
-    gumbel = settings.root == "gumbel"
     schedule = np.zeros((COLUMNS + 1, settings.simulations), np.int32)
     for number in range(1, COLUMNS + 1):
         schedule[number] = halving_schedule(settings.simulations, number)
+    as_is = {name: getattr(settings, name) for name in ("simulations", "sampling_plies", "reuse", "considered")}
+    numbers: dict[str, Any] = {n: float(getattr(settings, n)) for n in ("temperature", "c_visit", "c_scale")}
     return Rules(
-        simulations=settings.simulations,
         printed=settings.rule == "printed",
         from_parent=settings.first_play is not None,
         reduction=float(settings.first_play or 0.0),
         noise=float(settings.noise_fraction),
-        sampling_plies=settings.sampling_plies,
-        temperature=float(settings.temperature),
-        reuse=settings.reuse,
         solver=settings.mcts_solver,
-        gumbel=gumbel,
-        considered=settings.considered,
-        c_visit=float(settings.c_visit),
-        c_scale=float(settings.c_scale),
+        gumbel=settings.root == "gumbel",
         schedule=schedule,
+        **as_is,
+        **numbers,
     )
 
 

@@ -60,8 +60,7 @@ class StudyConfig:
     def __post_init__(self) -> None:
         unknown = [step for step in self.do if step not in STEPS]
         cli.check(not unknown and len(self.do) > 0, "do", " ".join(self.do), f"some of {', '.join(STEPS)}")
-        cli.check(self.boards is None or self.boards >= 1, "boards", self.boards, "at least 1")
-        cli.check(self.workers >= 1, "workers", self.workers, "at least 1")
+        cli.check_least(self, boards=1, workers=1)
 
 
 PRESETS: dict[str, dict[str, Any]] = {

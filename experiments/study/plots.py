@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from distill.judge.plots import BOARD, FIRST, GRID, INK, new_figure, save_figure
+from distill.judge.plots import BOARD, FIRST, GRID, INK, in_percent, new_figure, save_figure
 from distill.players.intervals import Estimate
 from experiments.study.results import SHOWN, Line, Result
 
@@ -43,14 +42,8 @@ def learning_curve(path: Path, results: Sequence[Result], lines: Sequence[Line])
     save_figure(figure, path)
 
 
-def _in_percent(found: Sequence[Estimate]) -> tuple[NDArray[np.float64], list[NDArray[np.float64]]]:
-    """Means, and how far the intervals reach below and above them."""
-    low, means, high = 100 * np.array([(each.low, each.mean, each.high) for each in found]).T
-    return means, [means - low, high - means]
-
-
 def _with_bars(axis: Axes, places: Sequence[float], found: Sequence[Estimate], colour: str) -> None:
-    means, errors = _in_percent(found)
+    means, errors = in_percent(found)
     axis.errorbar(places, means, yerr=errors, color=colour, marker="o", markersize=5, capsize=3)
 
 
@@ -59,7 +52,7 @@ def bars(path: Path, title: str, results: Sequence[Result]) -> None:
     figure, axes = new_figure(1, 2, 10, 4.4)
     places = np.arange(len(results))
     for axis, metric in zip(axes, SHOWN, strict=True):
-        means, errors = _in_percent([result.shares[metric] for result in results])
+        means, errors = in_percent([result.shares[metric] for result in results])
         axis.bar(places, means, yerr=errors, capsize=3, width=0.6, color=COLOURS[metric])
         for place, value, above in zip(places, means, errors[1], strict=True):
             axis.annotate(f"{value:.1f}", (place, value + above), ha="center", va="bottom", fontsize=9)
@@ -80,7 +73,7 @@ def differences(path: Path, results: Sequence[Result]) -> None:
     figure, axes = new_figure(1, 2, 11, 1.4 + 0.34 * len(shown))
     places = np.arange(len(shown))
     for axis, metric in zip(axes, SHOWN, strict=True):
-        means, errors = _in_percent([result.gaps[metric] for result in shown])
+        means, errors = in_percent([result.gaps[metric] for result in shown])
         axis.axvline(0, color=INK, linewidth=1)
         axis.errorbar(means, places, xerr=errors, fmt="o", markersize=5, capsize=3, color=COLOURS[metric])
         axis.set_yticks(places, [f"{result.name} − {result.against}" for result in shown] if metric == "exact" else [])
