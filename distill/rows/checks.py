@@ -172,10 +172,8 @@ def _of_rows(rows: Columns, law: Law) -> Iterator[Finding]:
     needed = 1 if law.savings else votes.shape[1]
     yield cast.sum(axis=1) < needed, lambda i: f"votes {_text(votes[i])} with one that was skipped"
     if law.votes is not None:
-        yield (
-            np.full(len(ply), votes.shape[1] != law.votes),
-            lambda i: f"{votes.shape[1]} votes, where the run has {law.votes}",
-        )
+        wrong_number = np.full(len(ply), votes.shape[1] != law.votes)
+        yield wrong_number, lambda _: f"{votes.shape[1]} votes, where the run has {law.votes}"
     yield (visits < 0).any(axis=1), lambda i: f"visits {_text(visits[i])} below zero"
     yield ((visits != 0) & ~legal).any(axis=1), lambda i: f"visits {_text(visits[i])} on a full column"
     total = visits.sum(axis=1, dtype=np.int64)
@@ -231,10 +229,8 @@ def _of_games(rows: Columns, law: Law, sound: NDArray[np.bool_]) -> Iterator[Fin
     ends = np.flatnonzero(last)
     end = ends[np.cumsum(first) - 1]  # the last row of each row's game
     result = won[end].astype(np.int64) * (1 - 2 * ((end - np.arange(len(game))) % 2))
-    yield (
-        sound & sound[end] & (outcome != result),
-        lambda i: f"outcome {outcome[i]}, but the moves lead to {result[i]}",
-    )
+    unlike = sound & sound[end] & (outcome != result)
+    yield unlike, lambda i: f"outcome {outcome[i]}, but the moves lead to {result[i]}"
 
 
 def _played(

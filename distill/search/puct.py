@@ -72,19 +72,10 @@ class PuctSettings:
     c_scale: float = setting(0.3, "Gumbel: see c_visit; values are taken on [0, 1]")
 
     def __post_init__(self) -> None:
-        check(
-            1 <= self.simulations <= MOST_VISITS // 2,
-            "simulations",
-            self.simulations,
-            f"from 1 to {MOST_VISITS // 2:,}",
-        )
+        most, first = MOST_VISITS // 2, self.first_play
+        check(1 <= self.simulations <= most, "simulations", self.simulations, f"from 1 to {most:,}")
+        check(first is None or 0 <= first <= 10, "first_play", first, "from 0 to 10, or none")
         check(0 <= self.exploration <= 100, "exploration", self.exploration, "from 0 to 100")
-        check(
-            self.first_play is None or 0 <= self.first_play <= 10,
-            "first_play",
-            self.first_play,
-            "from 0 to 10, or none",
-        )
         check(0 <= self.noise_fraction <= 1, "noise_fraction", self.noise_fraction, "from 0 to 1")
         check(0 < self.dirichlet_alpha <= 1e6, "dirichlet_alpha", self.dirichlet_alpha, "above 0, at most 1e6")
         check(0 <= self.sampling_plies <= CELLS, "sampling_plies", self.sampling_plies, f"from 0 to {CELLS}")
@@ -92,9 +83,8 @@ class PuctSettings:
         check(2 <= self.considered <= COLUMNS, "considered", self.considered, f"from 2 to {COLUMNS}")
         check_least(self, c_visit=0)
         check(self.c_scale > 0, "c_scale", self.c_scale, "above 0")
-        check(
-            not (self.reuse and self.root == "gumbel"), "reuse", self.reuse, "off with --root gumbel, which halves anew"
-        )
+        possible = not (self.reuse and self.root == "gumbel")
+        check(possible, "reuse", self.reuse, "off with --root gumbel, which halves anew")
 
 
 def quiet(settings: PuctSettings) -> PuctSettings:

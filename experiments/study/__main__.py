@@ -228,9 +228,8 @@ def _line(config: StudyConfig, boards: benchmark.GradedBoards, word: str) -> gra
 
 
 def _digest(boards: benchmark.GradedBoards) -> str:
-    return hashlib.sha256(
-        b"".join(boards.__dict__[name].tobytes() for name in ("current", "mask", "scores"))
-    ).hexdigest()
+    arrays = (boards.current, boards.mask, boards.scores)
+    return hashlib.sha256(b"".join(array.tobytes() for array in arrays)).hexdigest()
 
 
 def _result(
