@@ -233,7 +233,7 @@ def check_least(config: object, **least: float) -> None:
     """Raise ValueError unless each of these settings is None or not less than the number here."""
     for name, number in least.items():
         value = getattr(config, name)
-        check(value is None or value >= number, name, value, f"at least {number:g}")
+        check(value is None or value >= number, name, value, f"at least {number:g}" if number else "0 or more")
 
 
 @dataclass(frozen=True)
