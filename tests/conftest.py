@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import portalocker
@@ -17,6 +19,28 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 # Derandomised: a run can be repeated. No deadline: tests are not timed. No database: nothing is left behind.
 hypothesis.settings.register_profile("suite", derandomize=True, deadline=None, database=None)
 hypothesis.settings.load_profile("suite")
+
+
+@contextmanager
+def check_here() -> Iterator[None]:
+    """SavedModels are checked in this process: one of its own, which `exported` has had, needs seconds to start."""
+    from distill.nets import saved
+    from distill.ship import comparison
+
+    alone = comparison.outputs_in_clean_process
+
+    def outputs(written: Path, *rest: Any) -> Any:
+        return saved.load(written)(comparison.check_boards()) if written.is_dir() else alone(written, *rest)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(comparison, "outputs_in_clean_process", outputs)
+        yield
+
+
+@pytest.fixture(scope="module")
+def checked_here() -> Iterator[None]:
+    with check_here():
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -44,7 +68,8 @@ def exports(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
                     shutil.copy(REFERENCE / name / file, folder)
                 for file in ("older", "SHA256SUMS"):
                     (folder / "saved_model" / file).touch()
-                assert export.main([str(folder), "--formats", "onnx,savedmodel,litert"]) == 0
+                with nullcontext() if name == "pillar" else check_here():
+                    assert export.main([str(folder), "--formats", "onnx,savedmodel,litert"]) == 0
                 done.touch()
         return folder
 
@@ -65,6 +90,15 @@ def small_shapes() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         shrink(patch.setattr)
         yield
+
+
+@pytest.fixture
+def eagerly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Training steps are taken without a graph: to trace one takes longer than a few steps."""
+    import keras
+
+    compiled = keras.Model.compile
+    monkeypatch.setattr(keras.Model, "compile", lambda *given, **more: compiled(*given, **more, run_eagerly=True))
 
 
 @pytest.fixture

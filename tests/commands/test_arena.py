@@ -114,12 +114,9 @@ def test_a_game_does_not_depend_on_those_beside_it() -> None:
     assert play_games(players, paired(0, 1, starts), seed=2).lines != together.lines
 
 
-def test_a_full_column_is_refused_with_the_players_name() -> None:
+def test_a_full_column_is_refused_with_the_players_name_and_an_opening_that_ends_the_game() -> None:
     with pytest.raises(RuntimeError, match="fixed 1111111 chose a full column"):
         play_games([Fixed("1111111"), Fixed("1111111")], [Pairing(first=0, second=1)], seed=0)
-
-
-def test_an_opening_that_ends_the_game_is_refused() -> None:
     with pytest.raises(ValueError, match="opening"):
         play_games([make("random")], [Pairing(first=0, second=0, opening=(0, 1, 0, 1, 0, 1, 0))], seed=0)
 
@@ -204,12 +201,6 @@ def test_the_command_prints_the_tables_and_writes_the_report(
     assert sum(row["wins"] - row["losses"] for row in report["standings"]) == 0
     assert f"60 games, {report['distinct_games']} of them distinct, from 10 openings" in printed
     assert printed.splitlines()[-1].startswith("uct:50 is first with")
-
-
-def test_deterministic_players_repeat_their_games_and_the_count_says_so(tmp_path: Path) -> None:
-    pairings = [Pairing(first=0, second=1)] * 6
-    games = play_games([Fixed("1212121"), Fixed("1212121")], pairings, seed=0)
-    assert games.distinct == 1
 
 
 def test_all_games_may_begin_at_the_empty_board(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

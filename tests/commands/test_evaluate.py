@@ -86,7 +86,9 @@ def test_the_sets_that_are_asked_for_are_graded_and_no_other(tmp_path: Path) -> 
 def test_latency_is_measured_at_both_batch_sizes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("distill.judge.verdict.LATENCY_SECONDS", 0.01)
     metrics = run(["random", "--boards", "6"], tmp_path)
-    assert list(metrics["players"]["random"]["latency_ms"]) == ["1", "256"]
+    latency = metrics["players"]["random"]["latency_ms"]
+    assert list(latency) == ["1", "256"]
+    assert min(latency.values()) > 0
 
 
 def test_a_saved_network_is_graded_in_both_modes(tmp_path: Path, small_shapes: None) -> None:
@@ -169,17 +171,6 @@ def test_networks_are_compared_with_the_labels_of_a_folder(tmp_path: Path, capsy
     first = shares["first 19 rows of a game"]
     assert (first["mean"], first["units"]) == (pytest.approx(agreed[early].mean()), early.sum())
     assert "| first 19 rows of a game |" in capsys.readouterr().out
-
-
-def test_a_sample_of_random_labels_is_near_the_uniform_expectation(tmp_path: Path) -> None:
-    pytest.importorskip("bitbully", reason="the solver is an optional extra")
-    table = make_games(120, seed=1, first_plies=8)
-    late = table.filter(pa.array(table["ply"].to_numpy() >= 20))
-    write_games(tmp_path / "games", late)
-    quality = labels.grade_labels(tmp_path / "games", 300, seed=0)
-    assert quality.rows == 300 < quality.of
-    assert 0.2 < quality.exact.mean < 0.8, "labels of random votes are neither good nor all bad"
-    assert quality.exact.mean <= quality.keeps.mean
 
 
 def test_equal_boards_are_scored_once_and_mirrored_ones_in_the_mirror() -> None:

@@ -28,13 +28,13 @@ from distill.ship import publish
 
 pytestmark = pytest.mark.usefixtures("small_shapes")
 
-SMOKE = ["--arch", "pillar", "--baseline", "value", "--preset", "smoke", "--measure-games", "4", "--final-games", "4"]
+SMOKE = ["--arch", "resnet", "--baseline", "value", "--preset", "smoke", "--measure-games", "4", "--final-games", "4"]
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory, small_shapes):
+def run(tmp_path_factory, small_shapes, checked_here):
     """A finished run of `distill reinforce`."""
-    out = tmp_path_factory.mktemp("models") / "column-reinforce"
+    out = tmp_path_factory.mktemp("models") / "resnet-reinforce"
     assert reinforce.main([*SMOKE, "--out", str(out)]) == 0
     return out
 
@@ -74,25 +74,23 @@ def test_a_finished_run_and_its_stored_config_have_nothing_to_do(run, capsys):
     assert "finished before, nothing to do" in capsys.readouterr().out
 
 
-def test_other_settings_in_the_same_folder_are_refused_with_the_difference(run, capsys):
-    before = (run / "metrics.json").read_bytes()
-    assert reinforce.main([*SMOKE, "--out", str(run), "--gate", "0.6"]) == 1
-    error = capsys.readouterr().err
-    assert "gate: 0.52 → 0.6" in error
-    assert error.count("\n") == 1
-    assert (run / "metrics.json").read_bytes() == before
-
-
-def test_a_run_begun_under_the_running_mean_is_not_gone_on_with(run, tmp_path, capsys):
-    out = shutil.copytree(run, tmp_path / "older")
-    about = json.loads((out / "run.json").read_text())
+def test_other_settings_in_the_same_folder_are_refused_with_the_difference(run, tmp_path, capsys):
+    """A run under the older rule of the gate too."""
+    older = shutil.copytree(run, tmp_path / "older")
+    about = json.loads((older / "run.json").read_text())
     del about["identity"]["gate_rule"]  # as it was before there was a choice
-    (out / "run.json").write_text(json.dumps(about))
-    (out / "metrics.json").unlink()
-    assert reinforce.main([*SMOKE, "--out", str(out)]) == 1
-    error = capsys.readouterr().err
-    assert "gate_rule: None → lower" in error
-    assert error.count("\n") == 1
+    (older / "run.json").write_text(json.dumps(about))
+    (older / "metrics.json").unlink()
+    before = (run / "metrics.json").read_bytes()
+    for out, flags, difference in (
+        (run, ["--gate", "0.6"], "gate: 0.52 → 0.6"),
+        (older, [], "gate_rule: None → lower"),
+    ):
+        assert reinforce.main([*SMOKE, "--out", str(out), *flags]) == 1
+        error = capsys.readouterr().err
+        assert difference in error
+        assert error.count("\n") == 1
+    assert (run / "metrics.json").read_bytes() == before
 
 
 def test_a_run_folder_that_cannot_be_read_is_named(tmp_path):
@@ -103,20 +101,19 @@ def test_a_run_folder_that_cannot_be_read_is_named(tmp_path):
         claim.check()
 
 
-def test_a_run_begins_from_the_network_it_is_given(run, tmp_path, monkeypatch):
+def test_a_run_begins_from_the_network_it_is_given(run, tmp_path, monkeypatch, eagerly):
     monkeypatch.setattr(publish, "publish", lambda *_: 0.0)
     out = tmp_path / "more"
-    given = ["--init", str(run), "--preset", "smoke", "--measure-games", "4", "--final-games", "4"]
-    assert reinforce.main([*given, "--lr", "1e-9", "--entropy", "0", "0", "--out", str(out)]) == 0
+    given = ["--preset", "smoke", "--measure-games", "2", "--final-games", "2"]
+    assert reinforce.main([*given, "--init", str(run), "--lr", "1e-9", "--entropy", "0", "0", "--out", str(out)]) == 0
     begun, ended = (saved.load_core(folder / finding.BEST).get_weights() for folder in (run, out))
     for before, after in zip(begun, ended, strict=True):
         np.testing.assert_allclose(before, after, atol=1e-7)
     # A restart from other weights: the curve begins anew.
-    (tmp_path / "other.keras").write_bytes((out / finding.BEST).read_bytes())
     training.save_network(nets.build("pillar"), tmp_path / "other.keras")
-    again = ["--init", str(tmp_path / "other.keras"), "--preset", "smoke", "--out", str(out), "--baseline", "mean"]
+    again = [*given, "--init", str(tmp_path / "other.keras"), "--out", str(out), "--baseline", "mean", "--steps", "1"]
     assert reinforce.main(again) == 1
-    assert reinforce.main([*again, "--measure-games", "2", "--final-games", "2", "--restart"]) == 0
+    assert reinforce.main([*again, "--restart"]) == 0
     assert json.loads((out / "config.json").read_text())["init"] == str(tmp_path / "other.keras")
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import keras
 import numpy as np
 import pytest
-from network_helpers import arrays, played_boards, with_random_weights
+from network_helpers import arrays, played_boards, same, with_random_weights
 
 from distill import nets
 from distill.learn import training
@@ -87,7 +87,7 @@ def test_weights_come_back_as_they_went(arch):
     core, form = both(arch)
     back = nets.build(arch, True)
     matrix_form.copy_weights(form, back)
-    assert all(np.array_equal(a, b) for a, b in zip(core.get_weights(), back.get_weights(), strict=True))
+    assert same(core.get_weights(), back.get_weights())
     assert form.count_params() == core.count_params()
 
 
@@ -109,7 +109,7 @@ def test_runs_train_in_it_with_the_networks_weights(arch):
     assert {layer.__class__ for layer in trained.layers} != {layer.__class__ for layer in core.layers}
     assert {weight.dtype for weight in trained.weights} == {"float32"}
     matrix_form.copy_weights(trained, (back := nets.build(arch)))
-    assert all(np.array_equal(a, b) for a, b in zip(core.get_weights(), back.get_weights(), strict=True))
+    assert same(core.get_weights(), back.get_weights())
 
 
 def test_other_shapes_have_none():

@@ -135,26 +135,18 @@ def write_quickly(monkeypatch) -> None:
     monkeypatch.setattr(static_page, "_add_runtime", lambda folder: folder.mkdir())
 
 
-def test_an_older_page_is_replaced_and_anything_else_stays(tmp_path, monkeypatch):
+def test_an_older_page_is_replaced_or_stays_and_so_does_anything_else(tmp_path, monkeypatch):
     write_quickly(monkeypatch)
-    out = tmp_path / "page"
+    out, other = tmp_path / "page", tmp_path / "other"
     static_page.write_static_page(MODEL, out)
     (out / "stale").touch()
     static_page.write_static_page(MODEL, out)
     assert not (out / "stale").exists()
-    other = tmp_path / "other"
     other.mkdir()
     (other / "mine.txt").write_text("mine")
     with pytest.raises(UserError, match="something else here"):
         static_page.write_static_page(MODEL, other)
     assert (other / "mine.txt").read_text() == "mine"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["other", "page"]
-
-
-def test_a_failure_leaves_the_old_page(tmp_path, monkeypatch):
-    write_quickly(monkeypatch)
-    out = tmp_path / "page"
-    static_page.write_static_page(MODEL, out)
 
     def fails(name, core, file):
         raise UserError("no")
@@ -163,7 +155,7 @@ def test_a_failure_leaves_the_old_page(tmp_path, monkeypatch):
     with pytest.raises(UserError, match="no"):
         static_page.write_static_page(MODEL, out)
     assert (out / "index.html").is_file()
-    assert [path.name for path in tmp_path.iterdir()] == ["page"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["other", "page"]
 
 
 def test_a_runtime_that_is_not_the_published_one_is_refused(tmp_path, monkeypatch):
