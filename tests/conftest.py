@@ -102,6 +102,14 @@ def eagerly(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pictures are composed but not drawn: that takes half a second each."""
+    from matplotlib.figure import Figure
+
+    monkeypatch.setattr(Figure, "savefig", lambda _figure, file, **_: file.write(b"not drawn"))
+
+
+@pytest.fixture
 def small_networks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands build the tiny network in place of the one they are asked for."""
     from selfplay_helpers import tiny

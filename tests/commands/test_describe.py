@@ -51,7 +51,7 @@ def folder(tmp_path: Path) -> Path:
 def described(folder: Path, *flags: str) -> str:
     """The card of a folder, where it was asked for."""
     page = folder.parent / "card.md"
-    assert describe.main([str(folder), "--out", str(page), "--workers", "1", *flags]) == 0
+    assert describe.main([str(folder), "--out", str(page), "--workers", "1", "--agreement-rows", "100", *flags]) == 0
     return page.read_text(encoding="utf-8")
 
 
@@ -200,7 +200,7 @@ def test_the_card_tells_counts_hashes_and_boards(folder: Path, capsys: pytest.Ca
     assert (folder.parent / "card-rows.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_the_commands_on_the_card_make_the_games_and_the_same_card(tmp_path: Path) -> None:
+def test_the_commands_on_the_card_make_the_games_and_the_same_card(tmp_path: Path, undrawn: None) -> None:
     folder = self_played(tmp_path / "games")
     first = described(folder, "--label-rows", "0", "--use", "It's for --no games -- but tests.")
     make, write = commands(first)
@@ -210,7 +210,7 @@ def test_the_commands_on_the_card_make_the_games_and_the_same_card(tmp_path: Pat
 
 
 def test_without_the_solver_the_card_says_so_in_one_line_and_a_long_run_does_not_list_its_shards(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    folder: Path, undrawn: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "bitbully", None)
     monkeypatch.setattr(data_card, "LISTED_SHARDS", 3)
@@ -241,7 +241,7 @@ def late_games(place: Path, identity: dict[str, Any]) -> Path:
 
 
 def test_labels_are_graded_by_the_solver_and_the_teacher_is_asked_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, undrawn: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("bitbully", reason="the solver is an optional extra")
     found: list[labels.LabelQuality] = []
@@ -254,7 +254,7 @@ def test_labels_are_graded_by_the_solver_and_the_teacher_is_asked_again(
     text = described(late_games(tmp_path / "games", shards.identity(TEACHER)), "--label-rows", "40")
     (quality,) = found
     assert f"{100 * quality.exact.mean:.1f} ±" in text
-    asked, _ = labels.sample(tmp_path / "games", 1000, seed=0)
+    asked, _ = labels.sample(tmp_path / "games", 100, seed=0)
     teacher = repeats.teacher_of(tmp_path / "games")
     assert teacher is not None
     again = repeats.ask_again(asked, teacher, seed=0)
@@ -268,7 +268,7 @@ def test_labels_are_graded_by_the_solver_and_the_teacher_is_asked_again(
     assert (tmp_path / "card-labels.png").is_file()
 
 
-def test_labels_of_a_network_are_graded_and_not_asked_again(tmp_path: Path) -> None:
+def test_labels_of_a_network_are_graded_and_not_asked_again(tmp_path: Path, undrawn: None) -> None:
     pytest.importorskip("bitbully", reason="the solver is an optional extra")
     folder = late_games(tmp_path / "games", selfplay_identity(NETWORK, "0123abcd-float32"))
     text = described(folder, "--preset", "smoke")
@@ -277,8 +277,10 @@ def test_labels_of_a_network_are_graded_and_not_asked_again(tmp_path: Path) -> N
     assert "two fresh labels agree" not in text
 
 
-def test_a_folder_with_its_card_is_read_as_before(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert describe.main([str(folder), "--label-rows", "0"]) == 0
+def test_a_folder_with_its_card_is_read_as_before(
+    folder: Path, undrawn: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert describe.main([str(folder), "--label-rows", "0", "--agreement-rows", "0"]) == 0
     assert {"README.md", "README-rows.png"} <= {path.name for path in folder.iterdir()}
     assert validate.main([str(folder)]) == 0
     assert prepare.main(["--data", str(folder), "--exclude", "--out", str(folder.parent / "prepared")]) == 0

@@ -221,14 +221,9 @@ class Terminal:
         assert piece, f"it ended after {self.screen!r}"
         self.screen += piece.decode()
 
-    def wait_for(self, text: str) -> None:
-        """Reads until the text is on the screen."""
-        while text not in self.screen:
-            self.wait_for_more()
-
-    def wait_for_another(self, text: str) -> None:
-        """The same for a second time, wherever the first one was."""
-        while self.screen.count(text) < 2:
+    def wait_for(self, text: str, times: int = 1) -> None:
+        """Reads until the text has been on the screen so often."""
+        while self.screen.count(text) < times:
             self.wait_for_more()
 
     def type(self, text: str) -> None:
@@ -270,7 +265,7 @@ def test_colours_are_for_terminals_that_want_them_and_ctrl_c_tells_the_moves(ter
     terminal.wait_for("to move: ")
     terminal.type("4\n")
     terminal.wait_for("random plays")
-    terminal.wait_for_another("to move: ")
+    terminal.wait_for("to move: ", times=2)
     assert (YELLOW in terminal.screen) == coloured
     assert ("\x1b" in terminal.screen) == coloured
     if ends == "q":

@@ -16,10 +16,8 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import signal
 import subprocess
 import sys
-import time
 
 import keras
 import numpy as np
@@ -36,7 +34,7 @@ from distill.nets.finding import BEST
 from distill.ship import publish
 from distill.tables import tables
 from tests.helpers import make_games, write_games
-from tests.network_helpers import same, small_command
+from tests.network_helpers import kill_once, killed_at, same, small_command
 from tests.selfplay_helpers import tiny
 
 pytestmark = pytest.mark.usefixtures("small_shapes")
@@ -179,31 +177,13 @@ def test_one_seed_gives_the_same_weights_to_the_last_bit(splits, tmp_path, eager
     assert not same(first, other)
 
 
-class Killed(BaseException):
-    pass
-
-
-def raising(function, on_call: int):
-    """`function`, but its call of this number is the process's last."""
-    calls = iter(range(1, 1_000_000))
-
-    def called(*arguments):
-        if next(calls) == on_call:
-            raise Killed
-        return function(*arguments)
-
-    return called
-
-
-def test_a_run_interrupted_twice_ends_with_the_weights_of_an_uninterrupted_one(splits, tmp_path, monkeypatch):
+def test_a_run_interrupted_twice_ends_with_the_weights_of_an_uninterrupted_one(splits, tmp_path):
     """In the second epoch, and then at its end, before its checkpoint."""
     recipe = dataclasses.replace(TINY, epochs=3)
     expected, state = fitted(tmp_path / "whole", splits, recipe)
     for module, name, on_call in ((training, "train_step", state.planned_steps // 3 + 2), (checkpoint, "save", 1)):
-        with monkeypatch.context() as patch:
-            patch.setattr(module, name, raising(getattr(module, name), on_call))
-            with pytest.raises(Killed):
-                fitted(tmp_path / "cut", splits, recipe)
+        with killed_at(module, name, on_call):
+            fitted(tmp_path / "cut", splits, recipe)
         stored = checkpoint.load(tmp_path / "cut")
         assert stored is not None
         assert stored[1]["epoch"] == 1
@@ -251,16 +231,15 @@ def test_half_a_checkpoint_is_never_used_and_a_damaged_one_is_named(splits, tmp_
         fitted(tmp_path, splits)
 
 
-def test_few_minutes_plan_few_steps_and_leave_the_weights_alone(splits, monkeypatch, eagerly):
+def test_few_minutes_plan_few_steps_and_many_change_nothing(splits, tmp_path, monkeypatch, eagerly):
     monkeypatch.setattr(training, "TIMED_STEPS", 2)
-    training.make_repeatable(1)
-    model = training.compiled(nets.build("cnn"), TINY)
-    before = checkpoint.snapshot(model)
-    all_steps = training._plan(model, splits[0], TINY)
-    assert all_steps == 2 * (len(splits[0]) // 32)
-    assert training._plan(model, splits[0], dataclasses.replace(TINY, minutes=1e6)) == all_steps
-    assert training._plan(model, splits[0], dataclasses.replace(TINY, minutes=1e-6)) == 1
-    assert same(before, checkpoint.snapshot(model))
+    recipe = dataclasses.replace(TINY, epochs=1, batch_size=256)
+    expected, _ = fitted(tmp_path / "all", splits, recipe)
+    timed, state = fitted(tmp_path / "many", splits, dataclasses.replace(recipe, minutes=1e6))
+    assert same(expected, timed), "the steps that were timed have left no trace"
+    assert state.step == len(splits[0]) // 256
+    _, state = fitted(tmp_path / "few", splits, dataclasses.replace(recipe, minutes=1e-6))
+    assert (state.planned_steps, state.step, state.epoch) == (1, 1, 1)
 
 
 def test_steps_rule_in_place_of_epochs_down_to_the_last_one(splits, tmp_path):
@@ -268,11 +247,6 @@ def test_steps_rule_in_place_of_epochs_down_to_the_last_one(splits, tmp_path):
     a_pass = len(splits[0]) // TINY.batch_size
     assert state.step == state.planned_steps == 30
     assert state.epoch == -(-30 // a_pass) > 1, "more passes than epochs says, the last one cut short"
-
-
-def test_a_run_of_few_minutes_ends_where_it_was_planned(splits, tmp_path):
-    _, state = fitted(tmp_path, splits, dataclasses.replace(TINY, minutes=1e-6), arch="tiny")
-    assert (state.step, state.epoch) == (1, 1)
 
 
 def test_a_loss_that_is_no_number_ends_the_run_with_one_line(splits, tmp_path, eagerly):
@@ -374,14 +348,7 @@ def test_a_killed_run_goes_on(run_folder, games, tmp_path, monkeypatch):
     cut, said = tmp_path / "cut", tmp_path / "stderr.txt"
     with said.open("w") as file:
         command = [*small_command("train"), *arguments(games, cut)]
-        process = subprocess.Popen(command, stdout=file, stderr=file, env=quiet_by_itself())
-    deadline = time.monotonic() + 120
-    while not (cut / "checkpoint.npz").exists():
-        assert process.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
+        kill_once(cut / "checkpoint.npz", command, stdout=file, stderr=file, env=quiet_by_itself())
     assert [line for line in said.read_text().splitlines() if not line.endswith(" left")] == []  # our progress alone
     assert not (cut / "metrics.json").exists()
     assert train.main(arguments(games, cut)) == 0
@@ -451,5 +418,5 @@ def test_without_games_the_command_that_makes_them_is_named(tmp_path, monkeypatc
 
 
 def test_the_flags_are_listed_without_starting_keras():
-    check = "import sys, distill.train; assert not {'keras', 'tensorflow'} & set(sys.modules)"
+    check = "import sys, distill.train, distill.reinforce; assert not {'keras', 'tensorflow'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", check], check=True)

@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import shutil
 from collections.abc import Callable
@@ -354,19 +355,14 @@ def test_the_positions_reachable_in_four_and_six_plies_are_those_of_a_search_for
         level = {rules.play(p, c) for p in level if not rules.is_over(p) for c in rules.legal_columns(p)}
     for reached, stones in zip(seen, (4, 6), strict=True):
         masks = {position.mask for position in reached}
-        candidates = {Position(bits, mask) for mask in masks for bits in halves(mask, stones // 2)}
+        candidates = {
+            Position(sum(own), mask)
+            for mask in masks
+            for own in itertools.combinations([1 << bit for bit in range(49) if mask >> bit & 1], stones // 2)
+        }
         candidates = {p for p in candidates if not rules.has_four(p.current) and not rules.has_four(p.opponent)}
         found = {position for position in candidates if checks.is_reachable(position)}
         assert found == {position for position in reached if not rules.is_over(position)}
         current = np.array([position.current for position in candidates], np.uint64)
         mask = np.array([position.mask for position in candidates], np.uint64)
         assert int(checks._are_reachable(current, mask).sum()) == len(found) < len(candidates)
-
-
-def halves(mask: int, count: int) -> list[int]:
-    """All ways to give `count` of the stones to one side."""
-    stones = [1 << bit for bit in range(49) if mask >> bit & 1]
-    chosen = [0]
-    for stone in stones:
-        chosen += [bits | stone for bits in chosen]
-    return [bits for bits in chosen if bits.bit_count() == count]

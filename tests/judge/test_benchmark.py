@@ -27,7 +27,7 @@ from distill.base import DataError, UserError, provenance
 from distill.game.rules import Position, canonicalise, is_over, legal_mask, mirror_bits, parse_board, problem_with
 from distill.judge import benchmark as maker
 from distill.judge import foreign, grading
-from distill.judge.strata import Stratum, all_strata, best_scores, foreign_strata, is_decisive, keeps_class, outcome
+from distill.judge.strata import Stratum, all_strata, best_scores, foreign_strata, outcome
 from distill.players.solver import moves_to_end
 from distill.rows import schema
 from distill.tables import benchmark, merging, tables
@@ -235,23 +235,6 @@ def test_in_zugzwang_a_pass_would_be_better(shipped: GradedBoards) -> None:
         best = int(np.sign(best_scores(boards.scores)[row]))
         assert -outcome(passed, {}) > best
         assert outcome(Position(int(boards.current[row]), int(boards.mask[row])), {}) == best
-
-
-def test_class_and_decisive_are_told_from_the_scores() -> None:
-    scores = np.array(
-        [
-            [3, 1, 0, -2, FULL_COLUMN, 3, -18],
-            [-4, -4, -5, FULL_COLUMN, FULL_COLUMN, -6, -4],
-            [0, 0, 0, 0, 0, 0, 0],
-        ],
-        np.int8,
-    )
-    assert keeps_class(scores).tolist() == [
-        [True, True, False, False, False, True, False],
-        [True, True, True, False, False, True, True],
-        [True] * 7,
-    ]
-    assert is_decisive(scores).tolist() == [True, False, False]
 
 
 # Reading --------------------------------------------------------------------------------------------------------------

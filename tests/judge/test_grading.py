@@ -75,6 +75,7 @@ SCORES = np.array(
 def test_a_move_is_exact_when_it_keeps_the_best_score() -> None:
     exact, keeps = grade_moves(SCORES, np.array([[0, 2, 6], [1, 0, 5], [5, 5, 0], [2, 1, 3]]))
     assert exact.tolist() == [[True, False, False], [False, True, True], [True, False, True], [False, True, True]]
+    assert is_decisive(SCORES).tolist() == [True, False, True]
     assert keeps.tolist() == [[True, True, False], [True, True, True], [True, True, True], [False, True, True]]
 
 

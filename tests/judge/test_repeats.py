@@ -90,15 +90,6 @@ def test_the_figures_are_those_of_plain_python(labels: list[int], seed: int, mos
     assert repeats.ceiling(array, visits[None])[0] == pytest.approx(hits / 9)
 
 
-def test_visits_decide_between_equally_common_labels() -> None:
-    labels = np.array([[0] * 5 + [6] * 4])
-    visits = no_visits(labels)
-    visits[..., 6] = 1
-    assert repeats.ceiling(labels, visits) == pytest.approx([4 * 0 + 0])  # without a 0 the 6 leads, without a 6 the 0
-    visits[..., 6], visits[..., 0] = 0, 1
-    assert repeats.ceiling(labels, visits) == pytest.approx([5 / 9])
-
-
 def test_on_a_board_that_is_its_own_mirror_a_column_and_its_mirror_are_one_label() -> None:
     boards = [parse_board(SYMMETRIC), parse_board(WON_AT_ONCE), mirror(parse_board(WON_AT_ONCE))]
     current = np.array([board.current for board in boards], np.uint64)

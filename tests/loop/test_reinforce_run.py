@@ -19,6 +19,7 @@ from network_helpers import (
     LEFT_COLUMN_FULL,
     WIN_IN_THE_MIDDLE,
     WIN_ON_THE_RIGHT,
+    killed_at,
     policy_of,
     same,
     tiny_network,
@@ -161,15 +162,11 @@ def test_games_against_itself_alone_teach_it_to_beat_random_play(tmp_path, monke
 # Interruptions
 
 
-class Killed(BaseException):
-    pass
-
-
 def without_seconds(curve):
     return [{name: value for name, value in row.items() if name != "seconds"} for row in curve]
 
 
-def test_a_run_interrupted_again_and_again_ends_with_the_weights_of_an_uninterrupted_one(tmp_path, monkeypatch):
+def test_a_run_interrupted_again_and_again_ends_with_the_weights_of_an_uninterrupted_one(tmp_path):
     """Of the tiny network, which replaces its checkpoint."""
     config = dataclasses.replace(TINY, gate=0.05, gate_games=18, lr=(1e-2, 1e-3))  # a window ends inside an interval
     expected, state = trained(tmp_path / "whole", config)
@@ -179,17 +176,8 @@ def test_a_run_interrupted_again_and_again_ends_with_the_weights_of_an_uninterru
         (policy_gradient, "step", 5),  # the third step: two calls make the graph
         (training, "save_network", 1),  # before the second checkpoint
     ):
-        original, calls = getattr(module, name), iter(range(1, 1000))
-
-        def killed(*arguments, original=original, calls=calls, last_call=last_call, **more):
-            if next(calls) == last_call:
-                raise Killed
-            return original(*arguments, **more)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(module, name, killed)
-            with pytest.raises(Killed):
-                trained(tmp_path / "cut", config)
+        with killed_at(module, name, last_call):
+            trained(tmp_path / "cut", config)
     resumed, state_after = trained(tmp_path / "cut", config)
     assert same(expected, resumed)
     assert without_seconds(state.curve) == without_seconds(state_after.curve)

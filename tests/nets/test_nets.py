@@ -20,7 +20,16 @@ import sys
 import keras
 import numpy as np
 import pytest
-from network_helpers import answering, arrays, boards_of, played_boards, same, shrink, with_random_weights
+from network_helpers import (
+    LEFT_COLUMN_FULL,
+    answering,
+    arrays,
+    boards_of,
+    played_boards,
+    same,
+    shrink,
+    with_random_weights,
+)
 
 from distill import nets
 from distill.game import encoding
@@ -28,15 +37,6 @@ from distill.nets import heads
 
 PARAMETERS = {"pillar": 182_087, "cnn": 192_505, "transformer": 137_351, "mk4": 323_527, "resnet": 470_216}
 """As published (`pillar` is our own), counted by Keras, moving statistics of batch norm included."""
-
-RIGHT_COLUMN_FULL = """
-    . . . . . . X
-    . . . . . . O
-    . . . . . . X
-    . . . . . . O
-    . . . O . . X
-    . . X X O . O
-"""
 
 
 @pytest.mark.parametrize(("arch", "count"), PARAMETERS.items())
@@ -116,25 +116,25 @@ def test_a_network_tells_apart_who_owns_the_stones(arch):
     core = with_random_weights(nets.build(arch))
     # Before its batch norms have seen data, the CNN lets little of the board through: larger kernels do.
     core.set_weights([w * 4 if w.ndim > 1 else w for w in core.get_weights()])
-    boards = boards_of(RIGHT_COLUMN_FULL)
-    own, other = (arrays(heads.played(core)(b))["logits"][0, :6] for b in (boards, -boards))
+    boards = boards_of(LEFT_COLUMN_FULL)
+    own, other = (arrays(heads.played(core)(b))["logits"][0, 1:] for b in (boards, -boards))
     assert np.abs(own - other).max() > 1e-3
 
 
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("arch", nets.ARCHS)
 def test_a_full_column_gets_no_policy_and_minus_a_billion(arch):
-    outputs = arrays(heads.served(with_random_weights(nets.build(arch)))(boards_of(RIGHT_COLUMN_FULL)))
-    assert outputs["policy"][0, 6] == 0
-    assert outputs["logits"][0, 6] == np.float32(-1e9)
+    outputs = arrays(heads.served(with_random_weights(nets.build(arch)))(boards_of(LEFT_COLUMN_FULL)))
+    assert outputs["policy"][0, 0] == 0
+    assert outputs["logits"][0, 0] == np.float32(-1e9)
     assert outputs["policy"][0].sum() == pytest.approx(1, abs=1e-6)
     assert outputs["move"].dtype == np.int32
     assert outputs["move"][0] == outputs["policy"][0].argmax()
 
 
 def test_the_best_column_is_not_played_where_it_is_full():
-    served = answering([0, 0, 0, 0, 1, 0, 9])
-    assert arrays(served(boards_of(RIGHT_COLUMN_FULL)))["move"].tolist() == [4]
+    served = answering([9, 0, 0, 0, 1, 0, 0])
+    assert arrays(served(boards_of(LEFT_COLUMN_FULL)))["move"].tolist() == [4]
 
 
 @pytest.mark.parametrize(
