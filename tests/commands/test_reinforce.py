@@ -63,10 +63,9 @@ def test_a_run_leaves_every_file_it_promises(run):
 
 
 def test_a_finished_run_and_its_stored_config_have_nothing_to_do(run, capsys):
-    assert reinforce.main([*SMOKE, "--out", str(run)]) == 0
-    assert "finished before, nothing to do" in capsys.readouterr().out
-    assert reinforce.main(["--config", str(run / "config.json")]) == 0
-    assert "finished before, nothing to do" in capsys.readouterr().out
+    for words in ([*SMOKE, "--out", str(run)], ["--config", str(run / "config.json")]):
+        assert reinforce.main(words) == 0
+        assert "finished before, nothing to do" in capsys.readouterr().out
 
 
 def test_other_settings_in_the_same_folder_are_refused_with_the_difference(run, tmp_path, capsys):
@@ -92,14 +91,14 @@ def test_a_run_begins_from_the_network_it_is_given(run, tmp_path, monkeypatch, e
     monkeypatch.setattr(history, "write", lambda *_, **__: None)
     monkeypatch.setattr(publish, "publish", lambda *_: 0.0)
     out = tmp_path / "more"
-    given = ["--preset", "smoke", "--measure-games", "2", "--final-games", "2"]
+    given = ["--preset", "smoke", "--steps", "1", "--measure-games", "2", "--final-games", "2"]
     assert reinforce.main([*given, "--init", str(run), "--lr", "1e-9", "--entropy", "0", "0", "--out", str(out)]) == 0
     begun, ended = (saved.load_core(folder / finding.BEST).get_weights() for folder in (run, out))
     for before, after in zip(begun, ended, strict=True):
         np.testing.assert_allclose(before, after, atol=1e-7)
     # A restart from other weights: the curve begins anew.
     training.save_network(nets.build("pillar"), tmp_path / "other.keras")
-    again = [*given, "--init", str(tmp_path / "other.keras"), "--out", str(out), "--baseline", "mean", "--steps", "1"]
+    again = [*given, "--init", str(tmp_path / "other.keras"), "--out", str(out), "--baseline", "mean"]
     assert reinforce.main(again) == 1
     assert reinforce.main([*again, "--restart"]) == 0
     assert json.loads((out / "config.json").read_text())["init"] == str(tmp_path / "other.keras")

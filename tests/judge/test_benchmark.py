@@ -210,10 +210,6 @@ EXAMPLES = {
 """In `win-horizontal` two columns win, so it is no board of that set; the others are."""
 
 
-def stratum_of(name: str) -> Stratum:
-    return next(one for one in [*all_strata(), *foreign_strata()] if one.name == name)
-
-
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_a_set_means_what_a_drawn_board_says(name: str) -> None:
     pytest.importorskip("bitbully", reason="the solver is an optional extra")
@@ -222,7 +218,7 @@ def test_a_set_means_what_a_drawn_board_says(name: str) -> None:
     position = parse_board(EXAMPLES[name])
     current, mask = (np.array([bits], np.uint64) for bits in (position.current, position.mask))
     scores = score_boards(current, mask)
-    stratum = stratum_of(name)
+    stratum = next(one for one in [*all_strata(), *foreign_strata()] if one.name == name)
     assert [bool(stratum.seen(current, mask)[0] and stratum.graded(current, mask, scores)[0])] == [
         name != "win-horizontal"
     ]
@@ -348,10 +344,10 @@ def test_no_player_of_this_project_chose_a_foreign_board(tmp_path: Path) -> None
 
 def test_a_foreign_game_depends_on_its_number_alone() -> None:
     pytest.importorskip("pyspiel", reason="OpenSpiel is an optional extra")
-    together, apart = foreign.play_games(range(4), 7), [foreign.play_games([game], 7) for game in range(4)]
+    together, apart = foreign.play_games(range(2), 7), [foreign.play_games([game], 7) for game in range(2)]
     assert (together == np.concatenate(apart)).all()
     assert all(problem_with(Position(*bits)) is None for bits in together.tolist())
-    assert (together[0] != foreign.play_games([0], 8)[0]).any() or len(apart[0]) != len(foreign.play_games([0], 8))
+    assert apart[0].tolist() != foreign.play_games([0], 8).tolist()
 
 
 def test_the_file_holds_what_was_made(tmp_path: Path, shipped: GradedBoards) -> None:

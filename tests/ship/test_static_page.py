@@ -1,6 +1,6 @@
 """The page without a server. Properties, in headless Chromium against a plain file server:
 
-- of every network that ships, the browser's outputs are Python's on 256 boards, full columns among them;
+- of every network that ships, the browser's outputs are Python's on 64 boards, full columns among them;
 - a game is played by clicks against the network, and the search in the browser takes a win and blocks one;
 - nothing is asked of any other host, the console stays silent, and it works from a folder below the host's root;
 - the folder holds the licences of what it bundles; what only the server needs is not in it;
@@ -74,7 +74,7 @@ def page(running, host):
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_the_browsers_answers_are_pythons(running, host, name):
-    boards = comparison.check_boards()
+    boards = comparison.check_boards(64)
     script = """async (boards) => {
       const { predict } = await import("./network.js");
       return predict(boards.map((board) => Int8Array.from(board)));
