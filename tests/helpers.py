@@ -1,18 +1,24 @@
-"""Tables of random legal games, in the schema of the real ones, for tests that need rows but no search."""
+"""Random positions, tables of random legal games in the schema of the real ones, and folders of them."""
 
 from __future__ import annotations
 
 import hashlib
+import os
+import random
+import signal
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from distill.base import canonical_json, file_hash
 from distill.game import rules
-from distill.rows import schema
+from distill.rows import schema, shards
+from distill.rows.places import Place
+from distill.rows.shards import RunSettings
 
 REFERENCE = Path(__file__).parents[1] / "models" / "reference"
 SHIPPED = sorted(file.parent.name for file in REFERENCE.glob("*/best.keras"))
@@ -20,6 +26,34 @@ SHIPPED = sorted(file.parent.name for file in REFERENCE.glob("*/best.keras"))
 
 VOTES = 3
 SIMULATIONS = 30
+
+
+def bits(*positions: rules.Position) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """Positions as the arrays `current` and `mask`."""
+    return (
+        np.array([position.current for position in positions], np.uint64),
+        np.array([position.mask for position in positions], np.uint64),
+    )
+
+
+def random_game(seed: int) -> list[rules.Position]:
+    """All positions of a game of uniformly random moves, the empty board first."""
+    rng, positions = random.Random(seed), [rules.EMPTY]
+    while not rules.is_over(positions[-1]):
+        positions.append(rules.play(positions[-1], rng.choice(rules.legal_columns(positions[-1]))))
+    return positions
+
+
+def random_positions(count: int, least: int = 0, most: int = rules.CELLS - 1, seed: int = 0) -> list[rules.Position]:
+    """Positions of random games that are not over, each of `least` to `most` stones."""
+    rng, found = np.random.default_rng(seed), list[rules.Position]()
+    while len(found) < count:
+        position, stop = rules.EMPTY, rng.integers(least, most, endpoint=True)
+        while position.ply < stop and not rules.is_over(position):
+            position = rules.play(position, int(rng.choice(rules.legal_columns(position))))
+        if not rules.is_over(position):
+            found.append(position)
+    return found
 
 
 def make_games(games: int, seed: int, first_game: int = 0, first_plies: int = 2) -> pa.Table:
@@ -96,6 +130,27 @@ def write_games(
     manifest = about | {"games": count, "rows": len(table), "shards": shards}
     schema.write_manifest(folder, manifest)
     return manifest
+
+
+def shard_hashes(folder: Path) -> dict[str, str]:
+    """SHA-256 of all finished shards under a folder, by their paths below it."""
+    return {path.relative_to(folder).as_posix(): file_hash(path) for path in sorted(folder.rglob("shard-*.parquet"))}
+
+
+def die_once(settings: RunSettings, index: int, count: int, folder: Path | Place) -> schema.Shard:
+    """Make a shard, but shard 1 kills its worker the first time it is tried."""
+    marker = Path(str(folder)) / "died"
+    if index == 1 and not marker.exists():
+        marker.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return shards.make_shard(settings, index, count, folder)
+
+
+def die_always(settings: RunSettings, index: int, count: int, folder: Path | Place) -> schema.Shard:
+    """Make a shard, but shard 1 kills every worker that tries it."""
+    if index == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return shards.make_shard(settings, index, count, folder)
 
 
 def same_manifest(one: Path, other: Path) -> bool:

@@ -113,9 +113,6 @@ SCRIPTS = sorted(path for path in ROOT.rglob("*.sh") if ".venv" not in path.part
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
 def test_a_recipe_asks_for_nothing_that_macos_lacks(script: Path) -> None:
     assert faults(script.read_text(encoding="utf-8")) == []
-
-
-def test_there_are_recipes() -> None:
     assert {"setup.sh", "quickstart.sh", "reference.sh"} <= {path.name for path in SCRIPTS}
 
 
