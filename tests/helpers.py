@@ -1,12 +1,14 @@
-"""Random positions, tables of random legal games in the schema of the real ones, and folders of them."""
+"""Random positions, tables and folders of random games, workers that die, and what a source file imports."""
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import os
 import random
 import signal
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -157,3 +159,36 @@ def same_manifest(one: Path, other: Path) -> bool:
     """Whether two folders declare the same run; the commit may have changed in between."""
     first, second = schema.read_manifest(one), schema.read_manifest(other)
     return first | {"commit": None} == second | {"commit": None}
+
+
+@dataclass(frozen=True)
+class Import:
+    """One imported name, absolute, and whether loading the module runs it (not inside a function or TYPE_CHECKING)."""
+
+    name: str
+    at_load: bool
+
+
+def imports_of(file: Path, package: str) -> Iterator[Import]:
+    """All imports of a file; `package` is the dotted name of the package that relative imports start from."""
+
+    def walk(node: ast.AST, at_load: bool) -> Iterator[Import]:
+        if isinstance(node, ast.Import):
+            yield from (Import(alias.name, at_load) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                parents = package.split(".")
+                base = ".".join([*parents[: len(parents) - node.level + 1], *([base] if base else [])])
+            yield from (Import(f"{base}.{alias.name}", at_load) for alias in node.names)
+        elif isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+            for child in node.body:
+                yield from walk(child, False)
+            for child in node.orelse:
+                yield from walk(child, at_load)
+        else:
+            inside = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+            for child in ast.iter_child_nodes(node):
+                yield from walk(child, at_load and not inside)
+
+    yield from walk(ast.parse(file.read_text(encoding="utf-8")), True)

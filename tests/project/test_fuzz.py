@@ -152,7 +152,7 @@ KEYS = st.sampled_from(["schema_version", "kind", "run", "games", "rows", "shard
 
 
 @given(value=st.dictionaries(KEYS, JSON | st.just(schema.SCHEMA_VERSION) | st.lists(st.dictionaries(KEYS, JSON))))
-@settings(max_examples=100)
+@settings(max_examples=40)
 def test_a_manifest_of_random_json_is_inspected_without_harm(value: dict[str, object]) -> None:
     place = place_of("memory://fuzz")
     place.write(schema.MANIFEST, json.dumps(value).encode())

@@ -44,7 +44,7 @@ REAL = ("data/", "models/", "docs/")
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory, small_shapes: None) -> Iterator[Path]:
+def place(tmp_path_factory: pytest.TempPathFactory, tiny_networks: None) -> Iterator[Path]:
     """A folder that was empty, after the chain; it is the working directory. A test plays against the network."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(tmp_path_factory.mktemp("smoke"))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import twin
-from helpers import random_positions
+from helpers import bits, random_positions
 from puct_helpers import BLOCK, WINNING_COLUMN, WINS
 
 from distill.game import rules
@@ -20,18 +20,15 @@ from distill.search.compiled import SLOTS
 from distill.search.teacher import SearchSettings, search
 
 
-def uint64(values: list[int]) -> np.ndarray:
-    return np.array(values, np.uint64)
-
-
 @pytest.mark.parametrize("heuristic", [True, False])
 def test_a_playout_ends_as_the_twins_does(heuristic: bool) -> None:
     positions = random_positions(75) + random_positions(75, 30)
     seeds = [twin.playout_seed(12345, i) for i in range(len(positions))]
     lanes = rollout.new_lanes(len(positions))
-    lanes.own[: len(positions)] = uint64([p.current for p in positions])
-    lanes.other[: len(positions)] = uint64([p.opponent for p in positions])
-    lanes.random[: len(positions)] = uint64(seeds)
+    current, mask = bits(*positions)
+    lanes.own[: len(positions)] = current
+    lanes.other[: len(positions)] = current ^ mask
+    lanes.random[: len(positions)] = np.array(seeds, np.uint64)
     rollout.playouts(lanes, len(positions), heuristic)
     expected = [
         twin.playout(twin.Board.from_bits(p.current, p.mask), seed, heuristic)
