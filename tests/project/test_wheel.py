@@ -158,7 +158,7 @@ def test_networks_that_ship_are_met_by_name_and_games_generated_and_trained_on(i
     lines = (
         "play pillar --first machine",
         "evaluate reference/pillar --boards 2 --no-latency",
-        "train --preset smoke --arch mk4 --data few --out models/few --no-export",
+        "train --preset smoke --arch pillar --data few --out models/few --no-export",
     )
     said = installed.asked(IN_ONE_PROCESS, *lines, typed="4\nq\n")  # TensorFlow is loaded once
     assert "pillar plays 4" in said
