@@ -115,15 +115,6 @@ def test_the_top_row_of_the_board_is_empty_exactly_where_a_column_may_be_played(
     assert np.flatnonzero(board[0] == 0).tolist() == rules.legal_columns(position)
 
 
-def test_every_cell_has_its_own_bit_in_both_directions():
-    boards = np.zeros((42, 6, 7), np.int8)
-    boards[np.arange(42), np.arange(42) // 7, np.arange(42) % 7] = 1
-    current, mask = encoding.bitboards(boards)
-    assert current.tolist() == mask.tolist()
-    assert sorted(current.tolist()) == [1 << bit for bit in range(49) if bit % 7 != 6]
-    assert (encoding.boards(current, mask) == boards).all()
-
-
 def test_only_two_and_three_planes_exist():
     with pytest.raises(KeyError):
         encoding.planes(np.zeros((1, 6, 7), np.int8), channels=4)

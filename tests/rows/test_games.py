@@ -112,10 +112,6 @@ def test_rows_arrive_in_bounded_pieces(folder: Path, monkeypatch: pytest.MonkeyP
     np.testing.assert_array_equal(np.concatenate([p["visits"] for p in pieces]), schema.matrix(table["visits"]))
 
 
-def test_only_whole_shards_pass(folder: Path) -> None:
-    games.verify([games.open_run(folder)])
-
-
 def refusal(folder: Path) -> str:
     with pytest.raises(DataError) as caught:
         games.raw_rows([folder], None, 0.15)

@@ -58,11 +58,13 @@ def test_the_same_rows_give_the_same_bytes(shard: Path, table: pa.Table) -> None
     assert again.read_bytes() == shard.read_bytes()
 
 
-def test_a_truncated_shard_is_named(shard: Path) -> None:
+def test_a_truncated_or_missing_shard_is_named(shard: Path) -> None:
     whole = shard.read_bytes()
     for length in (0, 3, len(whole) // 2, len(whole) - 1):
         shard.write_bytes(whole[:length])
         assert "not a readable Parquet file" in refusal(shard)
+    shard.unlink()
+    refusal(shard)
 
 
 @pytest.mark.parametrize("column", schema.ROW.names)
@@ -75,10 +77,6 @@ def test_a_flipped_byte_in_a_data_page_is_noticed(shard: Path, column: str) -> N
     content[start + chunk.total_compressed_size - 1] ^= 1
     shard.write_bytes(content)
     assert "damaged" in refusal(shard)
-
-
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    refusal(tmp_path / "nothing.parquet")
 
 
 def test_a_foreign_parquet_file_is_refused(tmp_path: Path, table: pa.Table) -> None:

@@ -24,12 +24,11 @@ from puct_helpers import BLOCK, LOST, STARTS, WIN, WINS, look, one_answer, predi
 from twin import Board
 
 from distill.game import rules
-from distill.game.rules import Position, from_moves, mirror, parse_board
+from distill.game.rules import COLUMNS, Position, from_moves, mirror, parse_board
 from distill.search import puct
 from distill.search.puct import PuctSettings, play, quiet, search
 from distill.search.teacher import generator
 
-COLUMNS = 7
 TWIN_STARTS = [from_moves(moves) for moves in ("444444333", "1234567712345", "22334")]
 
 KINDS = {
