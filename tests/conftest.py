@@ -104,11 +104,19 @@ def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def small_networks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands build the tiny network in place of the one they are asked for."""
-    from selfplay_helpers import tiny
+    from selfplay_helpers import build_tiny
 
-    from distill import nets
+    build_tiny(monkeypatch.setattr)
 
-    monkeypatch.setattr(nets, "build", lambda arch, value_head=False, precision="float32": tiny(value_head))
+
+@pytest.fixture(scope="module")
+def tiny_networks() -> Iterator[None]:
+    """The same for a whole module."""
+    from selfplay_helpers import build_tiny
+
+    with pytest.MonkeyPatch.context() as patch:
+        build_tiny(patch.setattr)
+        yield
 
 
 @pytest.fixture(scope="session")
