@@ -174,7 +174,7 @@ def test_the_card_tells_the_games_and_the_grades_of_this_very_network(core, tmp_
     facts = run_facts.facts_of_run(run_folder(tmp_path))
     assert "5,000 games, 143,002 positions, each labelled by 3 searches of 10,000" in facts[run_facts.TEACHER]
     assert list(facts[run_facts.GRADES]["sets"]) == ["midgame", "foreign"]
-    nothing = weaknesses.Tally()
+    nothing = weaknesses.Tally(asked=0, found=0, missed=[])
     found = weaknesses.Weaknesses(wins=nothing, blocks=nothing, mirrored=nothing)
     text = publish.card.write(core, facts, [], found)
     assert "- 52.9% agrees with the teacher's label" in text
