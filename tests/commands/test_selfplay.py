@@ -2,7 +2,7 @@
 
 - a run leaves what it promises; a finished one says so and can be extended to what it would have been;
 - a rejected candidate changes nothing but itself and trains on; an accepted one takes over; the judge decides nothing;
-- (`project/test_kills.py`) the loop resumes after kill -9 in self-play, in training and in the arena;
+- (`tests/project/test_kills.py`) the loop resumes after kill -9 in self-play, in training and in the arena;
 - flags and presets: learning-rate drops, the published numbers, what is wrong is named.
 """
 
