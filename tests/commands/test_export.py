@@ -3,7 +3,6 @@
 - the SavedModel of every network that ships, the one in the repository and one written here, gives the network's
   outputs on 256 boards, full columns and the full board among them, in a process of TensorFlow alone too;
 - a SavedModel that differs, or does not load alone, is refused: what was there stays, and no hidden folder is left;
-- an export takes the place of an older one, also after one that was killed;
 - examples hold what the model answers, the sums fit the files, every other format asked for among them;
 - the card says what the model is, how to load it, what it was trained on, how well it plays where that is recorded
   for this very network, and what it overlooks; its Python lines run; the page reads it;
@@ -50,14 +49,6 @@ def shipped_network(name):
 def test_the_saved_model_in_the_repository_answers_as_the_network_beside_it(name):
     found = saved.load(REFERENCE / name)(comparison.check_boards())
     assert comparison.largest_difference(shipped_network(name), found) <= comparison.TOLERANCE
-
-
-@pytest.mark.parametrize("name", SHIPPED)
-def test_an_export_leaves_the_model_its_examples_card_and_sums_and_nothing_else(name, exports):
-    folder = exports(name)
-    assert sorted(p.name for p in folder.iterdir()) == [".lock", "best.keras", "config.json", "saved_model"]
-    found = sorted(p.name for p in (folder / "saved_model").iterdir())
-    assert found == ["1", "README.md", "SHA256SUMS", "examples.json", "model.onnx", "model.tflite"]
 
 
 def test_the_sums_fit_every_file(exported):

@@ -1,5 +1,6 @@
 """The network for other runtimes. Properties:
 
+- an export of a network that ships leaves all it promises, in place of an older one and of one that was killed;
 - ONNX and LiteRT of every network that ships give its outputs, by the same names and types, for any number of boards,
   full columns and the full board among them, in a process without TensorFlow, Keras and this project;
 - every network can be converted, and only plain operations of ONNX are in the file (browsers run it);
@@ -49,6 +50,12 @@ def expected(core):
 @pytest.fixture(scope="module")
 def files(shipped, exports):
     return exports(shipped) / "saved_model"
+
+
+def test_an_export_leaves_the_model_its_examples_card_and_sums_and_nothing_else(files):
+    assert sorted(p.name for p in files.parent.iterdir()) == [".lock", "best.keras", "config.json", "saved_model"]
+    found = sorted(p.name for p in files.iterdir())
+    assert found == ["1", "README.md", "SHA256SUMS", "examples.json", "model.onnx", "model.tflite"]
 
 
 def onnx_answer(file, boards):
