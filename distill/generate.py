@@ -25,6 +25,18 @@ from distill.search import teacher
 
 PRESETS = {
     "smoke": {"games": 12, "simulations": 100, "shard_games": 4, "out": str(cli.SMOKE_DATA / "games")},
+    "published": {
+        "simulations": 10_000,
+        "votes": 3,
+        "rollout": "heuristic",
+        "exploration": 1.0,
+        "noise_fraction": 0.25,
+        "noise_at": "label",
+        "dirichlet_alpha": 1.0,
+        "mcts_solver": False,
+        "savings": "off",
+        "opening_moves": (1, 8),
+    },
     "cheap": {"simulations": 1000, "votes": 1, "shard_games": 2000, "out": "data/cheap-games"},
 }
 
