@@ -78,7 +78,7 @@ def run(config: GenerateConfig) -> str:
                 mapping.check_cluster(config.cluster)
             shards.delete(place)
         before = _manifest(config, place)
-        games = max(config.games, before["games"]) if before else config.games  # fewer never take any away
+        games = max(config.games, int(before["games"]) if before else 0)  # fewer never take any away
         indices = range(shards.shard_count(games, config.shard_games))[config.shard_index :: config.num_shards]
         todo = shards.plan(config, games, place, indices if is_part else None)
         for line in todo.damaged:

@@ -11,6 +11,9 @@ source pipelines/setup.sh
 set_up dev,solver
 set_up_browser
 
+say 'compiling the searches, beside the checks: each process of the tests would do it for itself'
+"$python" -m distill.search.ahead teacher & "$python" -m distill.search.ahead puct &
+
 failed=0
 say 'ruff check'
 "$python" -m ruff check || failed=1
@@ -19,6 +22,7 @@ say 'ruff format --check'
 say 'mypy'
 "$python" -m mypy || failed=1
 [ "$failed" = 0 ] || say 'a check above has failed; the tests run all the same'
+wait
 say 'pytest'
 "$python" -m pytest -n 2 --dist loadfile "$@" || failed=$? # two processes, a file of tests stays in one
 exit "$failed"

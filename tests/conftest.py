@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import portalocker
@@ -17,6 +18,22 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 # Derandomised: a run can be repeated. No deadline: tests are not timed. No database: nothing is left behind.
 hypothesis.settings.register_profile("suite", derandomize=True, deadline=None, database=None)
 hypothesis.settings.load_profile("suite")
+
+
+@pytest.fixture(scope="module")
+def checked_here() -> Iterator[None]:
+    """SavedModels are checked in this process: one of its own, as those that ship have it, needs seconds to start."""
+    from distill.nets import saved
+    from distill.ship import comparison
+
+    alone = comparison.outputs_in_clean_process
+
+    def outputs(written: Path, *rest: Any) -> Any:
+        return saved.load(written)(comparison.check_boards()) if written.is_dir() else alone(written, *rest)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(comparison, "outputs_in_clean_process", outputs)
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -68,13 +85,38 @@ def small_shapes() -> Iterator[None]:
 
 
 @pytest.fixture
+def eagerly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Training steps are taken without a graph: to trace one takes longer than a few steps."""
+    import keras
+
+    compiled = keras.Model.compile
+    monkeypatch.setattr(keras.Model, "compile", lambda *given, **more: compiled(*given, **more, run_eagerly=True))
+
+
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pictures are composed but not drawn: that takes half a second each."""
+    from matplotlib.figure import Figure
+
+    monkeypatch.setattr(Figure, "savefig", lambda _figure, file, **_: file.write(b"not drawn"))
+
+
+@pytest.fixture
 def small_networks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands build the tiny network in place of the one they are asked for."""
-    from selfplay_helpers import tiny
+    from selfplay_helpers import build_tiny
 
-    from distill import nets
+    build_tiny(monkeypatch.setattr)
 
-    monkeypatch.setattr(nets, "build", lambda arch, value_head=False, precision="float32": tiny(value_head))
+
+@pytest.fixture(scope="module")
+def tiny_networks() -> Iterator[None]:
+    """The same for a whole module."""
+    from selfplay_helpers import build_tiny
+
+    with pytest.MonkeyPatch.context() as patch:
+        build_tiny(patch.setattr)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -1,18 +1,26 @@
-"""Tables of random legal games, in the schema of the real ones, for tests that need rows but no search."""
+"""Random positions, tables and folders of random games, workers that die, and what a source file imports."""
 
 from __future__ import annotations
 
+import ast
 import hashlib
-from collections.abc import Mapping
+import os
+import random
+import signal
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from distill.base import canonical_json, file_hash
 from distill.game import rules
-from distill.rows import schema
+from distill.rows import schema, shards
+from distill.rows.places import Place
+from distill.rows.shards import RunSettings
 
 REFERENCE = Path(__file__).parents[1] / "models" / "reference"
 SHIPPED = sorted(file.parent.name for file in REFERENCE.glob("*/best.keras"))
@@ -20,6 +28,34 @@ SHIPPED = sorted(file.parent.name for file in REFERENCE.glob("*/best.keras"))
 
 VOTES = 3
 SIMULATIONS = 30
+
+
+def bits(*positions: rules.Position) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """Positions as the arrays `current` and `mask`."""
+    return (
+        np.array([position.current for position in positions], np.uint64),
+        np.array([position.mask for position in positions], np.uint64),
+    )
+
+
+def random_game(seed: int) -> list[rules.Position]:
+    """All positions of a game of uniformly random moves, the empty board first."""
+    rng, positions = random.Random(seed), [rules.EMPTY]
+    while not rules.is_over(positions[-1]):
+        positions.append(rules.play(positions[-1], rng.choice(rules.legal_columns(positions[-1]))))
+    return positions
+
+
+def random_positions(count: int, least: int = 0, most: int = rules.CELLS - 1, seed: int = 0) -> list[rules.Position]:
+    """Positions of random games that are not over, each of `least` to `most` stones."""
+    rng, found = np.random.default_rng(seed), list[rules.Position]()
+    while len(found) < count:
+        position, stop = rules.EMPTY, rng.integers(least, most, endpoint=True)
+        while position.ply < stop and not rules.is_over(position):
+            position = rules.play(position, int(rng.choice(rules.legal_columns(position))))
+        if not rules.is_over(position):
+            found.append(position)
+    return found
 
 
 def make_games(games: int, seed: int, first_game: int = 0, first_plies: int = 2) -> pa.Table:
@@ -98,7 +134,61 @@ def write_games(
     return manifest
 
 
+def shard_hashes(folder: Path) -> dict[str, str]:
+    """SHA-256 of all finished shards under a folder, by their paths below it."""
+    return {path.relative_to(folder).as_posix(): file_hash(path) for path in sorted(folder.rglob("shard-*.parquet"))}
+
+
+def die_once(settings: RunSettings, index: int, count: int, folder: Path | Place) -> schema.Shard:
+    """Make a shard, but shard 1 kills its worker the first time it is tried."""
+    marker = Path(str(folder)) / "died"
+    if index == 1 and not marker.exists():
+        marker.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return shards.make_shard(settings, index, count, folder)
+
+
+def die_always(settings: RunSettings, index: int, count: int, folder: Path | Place) -> schema.Shard:
+    """Make a shard, but shard 1 kills every worker that tries it."""
+    if index == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return shards.make_shard(settings, index, count, folder)
+
+
 def same_manifest(one: Path, other: Path) -> bool:
     """Whether two folders declare the same run; the commit may have changed in between."""
     first, second = schema.read_manifest(one), schema.read_manifest(other)
     return first | {"commit": None} == second | {"commit": None}
+
+
+@dataclass(frozen=True)
+class Import:
+    """One imported name, absolute, and whether loading the module runs it (not inside a function or TYPE_CHECKING)."""
+
+    name: str
+    at_load: bool
+
+
+def imports_of(file: Path, package: str) -> Iterator[Import]:
+    """All imports of a file; `package` is the dotted name of the package that relative imports start from."""
+
+    def walk(node: ast.AST, at_load: bool) -> Iterator[Import]:
+        if isinstance(node, ast.Import):
+            yield from (Import(alias.name, at_load) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                parents = package.split(".")
+                base = ".".join([*parents[: len(parents) - node.level + 1], *([base] if base else [])])
+            yield from (Import(f"{base}.{alias.name}", at_load) for alias in node.names)
+        elif isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+            for child in node.body:
+                yield from walk(child, False)
+            for child in node.orelse:
+                yield from walk(child, at_load)
+        else:
+            inside = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+            for child in ast.iter_child_nodes(node):
+                yield from walk(child, at_load and not inside)
+
+    yield from walk(ast.parse(file.read_text(encoding="utf-8")), True)

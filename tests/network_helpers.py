@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import importlib
+import itertools
+import subprocess
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import keras
 import numpy as np
+import pytest
 
 from distill import nets
 from distill.game import encoding, rules
@@ -74,6 +80,38 @@ shrink()
 raise SystemExit({stage}.main(sys.argv[1:]))
 """
     return [sys.executable, "-c", program]
+
+
+class Killed(BaseException):
+    """The end of a process, as near as one comes to it in this one."""
+
+
+@contextmanager
+def killed_at(module: Any, name: str, on_call: int) -> Iterator[None]:
+    """Of a module's function the call of this number is the last thing that happens."""
+    original, calls = getattr(module, name), itertools.count(1)
+
+    def called(*arguments: Any, **more: Any) -> Any:
+        if next(calls) == on_call:
+            raise Killed
+        return original(*arguments, **more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, name, called)
+        with pytest.raises(Killed):
+            yield
+
+
+def kill_once(file: Path, command: list[str], **more: Any) -> None:
+    """Start a process and end it with kill -9 as soon as it has written a file."""
+    process = subprocess.Popen(command, **more)
+    deadline = time.monotonic() + 240
+    while not file.exists():
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
 
 
 def boards_of(*drawings: str) -> np.ndarray:

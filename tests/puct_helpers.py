@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from helpers import bits
 
-from distill.game import rules
 from distill.game.rules import COLUMNS, Position, from_moves
 from distill.search.puct import PuctSettings, search
 
@@ -36,32 +36,12 @@ def uniform(current: Any, mask: Any) -> tuple[Any, Any]:
     return np.zeros((len(current), COLUMNS), np.float32), np.zeros(len(current), np.float32)
 
 
-def bits(*positions: Position) -> tuple[Any, Any]:
-    return (
-        np.array([position.current for position in positions], np.uint64),
-        np.array([position.mask for position in positions], np.uint64),
-    )
-
-
 def look(settings: PuctSettings, *positions: Position, network: Any = uniform, seed: int = 5) -> Any:
     """The record of one search of each position."""
     return search(*bits(*positions), settings, network, seeds=range(seed, seed + len(positions)))
 
 
 STARTS = [from_moves(moves) for moves in ("", "4", "44442", "123", "443526", "33334444")]
-
-
-def random_positions(stones: int, count: int) -> list[Position]:
-    """Random positions of so many stones that are not over."""
-    rng, found = np.random.default_rng(2), list[Position]()
-    while len(found) < count:
-        position = rules.EMPTY
-        while position.ply < stones and not rules.is_over(position):
-            columns = rules.legal_columns(position)
-            position = rules.play(position, columns[rng.integers(len(columns))])
-        if not rules.is_over(position):
-            found.append(position)
-    return found
 
 
 WIN = """
@@ -88,3 +68,38 @@ BLOCK = """
     X . . . . . .
     X O O O . . X
 """
+WINS = {
+    "vertical": """
+        . . . . . . .
+        . . . . . . .
+        . . . . . . .
+        X . . . . . .
+        X O . . . . .
+        X O . O . . .
+    """,
+    "horizontal": """
+        . . . . . . .
+        . . . . . . .
+        . . . . . . .
+        . . . . . . .
+        O . O . . . .
+        X . X X . . O
+    """,
+    "rising": """
+        . . . . . . .
+        . . . . . . .
+        . . . . . . .
+        . . X O . . .
+        . X O O . . .
+        X O O X X . .
+    """,
+    "falling": """
+        . . . . . . .
+        . . . . . . .
+        . . . . . . .
+        . . . O X . .
+        . . . O O X .
+        . . X X O O X
+    """,
+}
+WINNING_COLUMN = {"vertical": 0, "horizontal": 1, "rising": 3, "falling": 3}

@@ -22,6 +22,7 @@ LINES = [
     if 0 <= column + 3 * dc < COLUMNS and 0 <= row + 3 * dr < ROWS
 ]
 assert len(LINES) == 69
+THROUGH = {(c, r): [line for line in LINES if (c, r) in line] for c in range(COLUMNS) for r in range(ROWS)}
 
 
 class Board:
@@ -60,8 +61,10 @@ class Board:
         return any(all(self.at(column, row) == side for column, row in line) for line in LINES)
 
     def wins_at(self, column: int, side: int) -> bool:
+        """Whether a stone there makes a line for a side that has none yet."""
         self.columns[column].append(side)
-        won = self.has_four(side)
+        lines = THROUGH[column, len(self.columns[column]) - 1]
+        won = any(all(self.at(column, row) == side for column, row in line) for line in lines)
         self.columns[column].pop()
         return won
 

@@ -329,7 +329,7 @@ def test_who_goes_on_after_a_restart_does_not_begin_anew_again(name, there, tmp_
         assert main(case.stage, *flags(case, there, out, ["--restart"])) == 143
     assert " --restart" in capsys.readouterr().err
     with monkeypatch.context() as patched:
-        patched.setattr(shards, "look_through", interrupt)
+        patched.setattr(shards, "plan", interrupt)
         assert main(case.stage, *flags(case, there, out, ["--restart"])) == 143
     assert "--restart" not in capsys.readouterr().err
     assert not list(out.glob("shard-*"))

@@ -73,12 +73,11 @@ def test_a_package_installed_inside_another_checkout_does_not_take_its_commit(
     assert provenance.commit() is None
 
 
-def test_without_git_there_is_no_commit(checkout: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("PATH", str(checkout))
-    assert provenance.commit() is None
-
-
-def test_a_repository_without_a_commit_has_none(checkout: Path):
+def test_without_a_commit_or_git_there_is_none(checkout: Path, monkeypatch: pytest.MonkeyPatch):
+    with monkeypatch.context() as patched:
+        patched.setenv("PATH", str(checkout))
+        assert provenance.commit() is None
+    assert provenance.commit() is not None
     shutil.rmtree(checkout / ".git")
     subprocess.run(["git", "-C", str(checkout), "init", "--quiet"], check=True)
     assert provenance.commit() is None

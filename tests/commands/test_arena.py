@@ -19,7 +19,7 @@ import pytest
 
 from distill import arena
 from distill.game.encoding import bitboards
-from distill.game.rules import EMPTY, Position, from_moves, has_four, is_over, legal_columns, mirror, play
+from distill.game.rules import Position, from_moves, has_four, is_over, legal_columns, mirror, play
 from distill.players.intervals import difference, elo, elo_with_intervals, share
 from distill.players.match import Pairing, openings, pair_points, paired, play_games
 from distill.players.players import Boards, Choices, make
@@ -73,15 +73,7 @@ def test_the_record_follows_the_protocol() -> None:
 
 
 def test_a_full_board_is_a_draw() -> None:
-    rng = np.random.default_rng(0)
-    while True:
-        position, columns = EMPTY, []
-        while not is_over(position):
-            columns.append(int(rng.choice(legal_columns(position))))
-            position = play(position, columns[-1])
-        if not has_four(position.opponent):
-            break
-    moves = "".join(str(column + 1) for column in columns)
+    moves = "121212212121343434434343565656656565777777"
     games = play_games([Fixed(moves), Fixed(moves)], [Pairing(first=0, second=1)], seed=0)
     assert len(games.moves) == 42
     assert games.results.tolist() == [0]
@@ -114,12 +106,9 @@ def test_a_game_does_not_depend_on_those_beside_it() -> None:
     assert play_games(players, paired(0, 1, starts), seed=2).lines != together.lines
 
 
-def test_a_full_column_is_refused_with_the_players_name() -> None:
+def test_a_full_column_is_refused_with_the_players_name_and_an_opening_that_ends_the_game() -> None:
     with pytest.raises(RuntimeError, match="fixed 1111111 chose a full column"):
         play_games([Fixed("1111111"), Fixed("1111111")], [Pairing(first=0, second=1)], seed=0)
-
-
-def test_an_opening_that_ends_the_game_is_refused() -> None:
     with pytest.raises(ValueError, match="opening"):
         play_games([make("random")], [Pairing(first=0, second=0, opening=(0, 1, 0, 1, 0, 1, 0))], seed=0)
 
@@ -206,12 +195,6 @@ def test_the_command_prints_the_tables_and_writes_the_report(
     assert printed.splitlines()[-1].startswith("uct:50 is first with")
 
 
-def test_deterministic_players_repeat_their_games_and_the_count_says_so(tmp_path: Path) -> None:
-    pairings = [Pairing(first=0, second=1)] * 6
-    games = play_games([Fixed("1212121"), Fixed("1212121")], pairings, seed=0)
-    assert games.distinct == 1
-
-
 def test_all_games_may_begin_at_the_empty_board(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["random", "punisher", "uct:50", "--games", "10", "--opening-plies", "0", "--workers", "1"]
     assert arena.main([*words, "--out", str(tmp_path)]) == 0
@@ -231,12 +214,12 @@ def test_repeated_games_are_owned_up_to(monkeypatch: pytest.MonkeyPatch, capsys:
 
 def test_the_command_plays_the_solver_from_the_empty_board(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("bitbully", reason="the solver is an optional extra")
-    words = ["random", "--solver-games", "3", "--workers", "1", "--out", str(tmp_path)]
+    words = ["random", "--solver-games", "2", "--workers", "1", "--out", str(tmp_path)]
     assert arena.main(words) == 0
     printed = capsys.readouterr().out
     assert "won 0.0 %" in printed
     given_away = json.loads((tmp_path / "arena.json").read_text())["against_solver"][0]["given_away"]
-    assert sum(given_away.values()) == 3, "each game that was not won was let go of at one move"
+    assert sum(given_away.values()) == 2, "each game that was not won was let go of at one move"
     solver = Solver()
     for line, count in given_away.items():
         columns = [int(column) - 1 for column in line]

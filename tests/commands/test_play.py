@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import select
 import signal
 import subprocess
@@ -59,12 +60,6 @@ def test_a_person_plays_and_the_machine_answers(session):
     assert rules.from_moves(last_line(screen).split()[-1]).ply == 4
 
 
-def test_the_machine_may_have_the_first_stone(session):
-    _, screen = session("q", "uct:20", "--first", "machine")
-    assert "You are O, uct:20 is X." in screen
-    assert len(last_line(screen).split()[-1]) == 1
-
-
 def test_a_win_is_told_with_its_line_and_its_moves(session):
     code, screen = session("4", "random", "--moves", "414243")
     assert code == 0
@@ -74,13 +69,29 @@ def test_a_win_is_told_with_its_line_and_its_moves(session):
     assert last_line(screen) == "you win · game 4142434"
 
 
-def test_a_loss_and_a_draw_are_told(session):
-    _, screen = session("7", "punisher", "--first", "human", "--moves", "212131")
-    assert "the machine wins" in last_line(screen)
-    drawn = "121212212121343434434343565656656565777777"
-    assert rules.from_moves(drawn).mask == rules.FULL_BOARD
-    _, screen = session("q", "random", "--moves", drawn)
-    assert last_line(screen) == f"a draw · game {drawn}"
+DRAWN = "121212212121343434434343565656656565777777"
+
+
+@pytest.mark.parametrize(
+    ("typed", "arguments", "said", "end"),
+    [
+        ("q", "random --first machine", "You are O, random is X.", r"not finished · game \d"),
+        ("7", "punisher --first human --moves 212131", "", r"the machine wins .*"),
+        ("q", f"random --moves {DRAWN}", "", f"a draw · game {DRAWN}"),
+        ("\t4  Q", "random", "", r"not finished · game 4\d"),  # words may have capitals and blanks
+        ("4 b q", "random", "", "not finished · no move"),
+        ("4 b b q", "random --first machine", "you have no move to take back", r"not finished · game \d"),
+        ("4 5 b q", "random --moves 414243", "the game is over", "not finished · game 414243"),
+        ("s q", "random --moves 44", "you are O now", r"not finished · game 44\d"),
+        ("n q", "random --moves 44", "", "not finished · no move"),
+        ("4", "random", "", r"not finished · game 4\d"),  # the end of the input
+    ],
+)
+def test_a_game_goes_as_it_is_typed(session, typed, arguments, said, end):
+    code, screen = session(typed, *arguments.split())
+    assert code == 0
+    assert said in screen
+    assert re.fullmatch(end, last_line(screen))
 
 
 @pytest.mark.parametrize(
@@ -103,11 +114,6 @@ def test_what_cannot_be_done_is_answered_and_the_game_goes_on(session, typed, an
     assert last_line(screen).startswith("not finished · game 4444447")
 
 
-def test_words_may_have_capitals_and_blanks(session):
-    _, screen = session("\t4  Q", "random")
-    assert last_line(screen).startswith("not finished · game 4")
-
-
 def test_a_hint_shows_the_policy_and_the_scores(session):
     pytest.importorskip("bitbully")
     exact = Solver().scores(rules.from_moves("444444"))
@@ -127,37 +133,6 @@ def test_a_hint_without_the_solver_says_how_to_install_it(session, monkeypatch):
     _, screen = session("h q", "random")
     assert "14%" in screen
     assert "to install it: python -m pip install" in screen
-
-
-def test_take_back_undoes_the_own_move_and_the_answer(session):
-    _, screen = session("4 b q", "uct:20")
-    assert last_line(screen) == "not finished · no move"
-    _, screen = session("4 b b q", "uct:20", "--first", "machine")
-    assert "you have no move to take back" in screen
-    assert len(last_line(screen).split()[-1]) == 1
-
-
-def test_take_back_works_after_the_end(session):
-    _, screen = session("4 5 b q", "random", "--moves", "414243")
-    assert "the game is over" in screen
-    assert last_line(screen) == "not finished · game 414243"
-
-
-def test_switching_sides_lets_the_machine_move(session):
-    _, screen = session("s q", "uct:20", "--moves", "44")
-    assert "you are O now" in screen
-    assert len(last_line(screen).split()[-1]) == 3
-
-
-def test_a_new_game_begins_with_an_empty_board(session):
-    _, screen = session("n q", "uct:20", "--moves", "44")
-    assert last_line(screen) == "not finished · no move"
-
-
-def test_the_end_of_the_input_ends_the_game_politely(session, monkeypatch):
-    code, screen = session("4", "uct:20")
-    assert code == 0
-    assert last_line(screen).startswith("not finished · game 4")
 
 
 @pytest.mark.parametrize(
@@ -246,14 +221,9 @@ class Terminal:
         assert piece, f"it ended after {self.screen!r}"
         self.screen += piece.decode()
 
-    def wait_for(self, text: str) -> None:
-        """Reads until the text is on the screen."""
-        while text not in self.screen:
-            self.wait_for_more()
-
-    def wait_for_another(self, text: str) -> None:
-        """The same for a second time, wherever the first one was."""
-        while self.screen.count(text) < 2:
+    def wait_for(self, text: str, times: int = 1) -> None:
+        """Reads until the text has been on the screen so often."""
+        while self.screen.count(text) < times:
             self.wait_for_more()
 
     def type(self, text: str) -> None:
@@ -287,32 +257,26 @@ def terminal():
 
 
 @pytest.mark.parametrize(
-    ("environment", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)]
+    ("environment", "coloured", "ends"),
+    [({}, True, "Ctrl-C"), ({"NO_COLOR": "1"}, False, "q"), ({"TERM": "dumb"}, False, "q")],
 )
-def test_colours_are_for_terminals_that_want_them(terminal, environment, coloured):
+def test_colours_are_for_terminals_that_want_them_and_ctrl_c_tells_the_moves(terminal, environment, coloured, ends):
     terminal = terminal(**environment)
     terminal.wait_for("to move: ")
     terminal.type("4\n")
     terminal.wait_for("random plays")
-    terminal.wait_for_another("to move: ")
+    terminal.wait_for("to move: ", times=2)
     assert (YELLOW in terminal.screen) == coloured
     assert ("\x1b" in terminal.screen) == coloured
-    terminal.type("q\n")
-    terminal.wait_for("not finished · game 4")
-    assert terminal.process.wait() == 0
-
-
-def test_ctrl_c_ends_with_130_and_the_moves(terminal):
-    terminal = terminal()
-    terminal.wait_for("to move: ")
-    terminal.type("4\n")
-    terminal.wait_for("random plays")
-    terminal.wait_for_another("to move: ")
-    terminal.interrupt()
-    terminal.wait_for("stopped by SIGINT")
-    assert "\r\ngame 4" in terminal.screen
-    assert "Traceback" not in terminal.screen
-    assert terminal.process.wait() == 130
+    if ends == "q":
+        terminal.type("q\n")
+        terminal.wait_for("not finished · game 4")
+    else:
+        terminal.interrupt()
+        terminal.wait_for("stopped by SIGINT")
+        assert "\r\ngame 4" in terminal.screen
+        assert "Traceback" not in terminal.screen
+    assert terminal.process.wait() == (0 if ends == "q" else 130)
 
 
 def test_without_a_terminal_there_are_no_colours_and_stray_bytes_are_answered():

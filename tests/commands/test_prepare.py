@@ -95,18 +95,6 @@ def test_a_folder_that_cannot_be_used_exits_with_1_and_changes_nothing(
     assert not Path("data/prepared").exists()
 
 
-def test_a_truncated_shard_exits_with_1_and_changes_nothing(
-    workplace: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    shard = workplace / "data" / "games" / "shard-00002.parquet"
-    shard.write_bytes(shard.read_bytes()[:-1])
-    assert prepare.main([]) == 1
-    said, error = capsys.readouterr().err.splitlines()
-    assert "data/benchmark are not here" in said
-    assert error.startswith("distill prepare: data/games/shard-00002.parquet: not a readable Parquet file")
-    assert not Path("data/prepared").exists()
-
-
 @pytest.mark.parametrize("command", [prepare, train])
 @pytest.mark.parametrize(
     ("place", "flags", "where", "made"),

@@ -9,32 +9,27 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import signal
 import subprocess
-import sys
-import time
 
 import numpy as np
 import pytest
-from network_helpers import same, small_command
+from network_helpers import kill_once, same, small_command
 
 from distill import nets, reinforce
-from distill.base import UserError, folders
-from distill.learn import checkpoint, run_folder, training
+from distill.learn import checkpoint, history, training
 from distill.nets import finding, saved
 from distill.ship import publish
 
 pytestmark = pytest.mark.usefixtures("small_shapes")
 
-SMOKE = ["--arch", "pillar", "--baseline", "value", "--preset", "smoke", "--measure-games", "4", "--final-games", "4"]
+SMOKE = ["--arch", "resnet", "--baseline", "value", "--preset", "smoke", "--measure-games", "4", "--final-games", "4"]
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory, small_shapes):
+def run(tmp_path_factory, small_shapes, checked_here):
     """A finished run of `distill reinforce`."""
-    out = tmp_path_factory.mktemp("models") / "column-reinforce"
+    out = tmp_path_factory.mktemp("models") / "resnet-reinforce"
     assert reinforce.main([*SMOKE, "--out", str(out)]) == 0
     return out
 
@@ -68,55 +63,44 @@ def test_a_run_leaves_every_file_it_promises(run):
 
 
 def test_a_finished_run_and_its_stored_config_have_nothing_to_do(run, capsys):
-    assert reinforce.main([*SMOKE, "--out", str(run)]) == 0
-    assert "finished before, nothing to do" in capsys.readouterr().out
-    assert reinforce.main(["--config", str(run / "config.json")]) == 0
-    assert "finished before, nothing to do" in capsys.readouterr().out
+    for words in ([*SMOKE, "--out", str(run)], ["--config", str(run / "config.json")]):
+        assert reinforce.main(words) == 0
+        assert "finished before, nothing to do" in capsys.readouterr().out
 
 
-def test_other_settings_in_the_same_folder_are_refused_with_the_difference(run, capsys):
+def test_other_settings_in_the_same_folder_are_refused_with_the_difference(run, tmp_path, capsys):
+    """A run under the older rule of the gate too."""
+    older = shutil.copytree(run, tmp_path / "older")
+    about = json.loads((older / "run.json").read_text())
+    del about["identity"]["gate_rule"]  # as it was before there was a choice
+    (older / "run.json").write_text(json.dumps(about))
+    (older / "metrics.json").unlink()
     before = (run / "metrics.json").read_bytes()
-    assert reinforce.main([*SMOKE, "--out", str(run), "--gate", "0.6"]) == 1
-    error = capsys.readouterr().err
-    assert "gate: 0.52 → 0.6" in error
-    assert error.count("\n") == 1
+    for out, flags, difference in (
+        (run, ["--gate", "0.6"], "gate: 0.52 → 0.6"),
+        (older, [], "gate_rule: None → lower"),
+    ):
+        assert reinforce.main([*SMOKE, "--out", str(out), *flags]) == 1
+        error = capsys.readouterr().err
+        assert difference in error
+        assert error.count("\n") == 1
     assert (run / "metrics.json").read_bytes() == before
 
 
-def test_a_run_begun_under_the_running_mean_is_not_gone_on_with(run, tmp_path, capsys):
-    out = shutil.copytree(run, tmp_path / "older")
-    about = json.loads((out / "run.json").read_text())
-    del about["identity"]["gate_rule"]  # as it was before there was a choice
-    (out / "run.json").write_text(json.dumps(about))
-    (out / "metrics.json").unlink()
-    assert reinforce.main([*SMOKE, "--out", str(out)]) == 1
-    error = capsys.readouterr().err
-    assert "gate_rule: None → lower" in error
-    assert error.count("\n") == 1
-
-
-def test_a_run_folder_that_cannot_be_read_is_named(tmp_path):
-    (tmp_path / "config.json").write_text('{"entropy": [0, 0], "baseline": "none"}')
-    (tmp_path / "run.json").write_text("{}")
-    claim = run_folder.Claim(out=tmp_path, kind=folders.REINFORCE, own=(), settings={}, identity={}, restart=False)
-    with pytest.raises(UserError, match=r"run\.json: cannot be read; --restart"):
-        claim.check()
-
-
-def test_a_run_begins_from_the_network_it_is_given(run, tmp_path, monkeypatch):
+def test_a_run_begins_from_the_network_it_is_given(run, tmp_path, monkeypatch, eagerly):
+    monkeypatch.setattr(history, "write", lambda *_, **__: None)
     monkeypatch.setattr(publish, "publish", lambda *_: 0.0)
     out = tmp_path / "more"
-    given = ["--init", str(run), "--preset", "smoke", "--measure-games", "4", "--final-games", "4"]
-    assert reinforce.main([*given, "--lr", "1e-9", "--entropy", "0", "0", "--out", str(out)]) == 0
+    given = ["--preset", "smoke", "--steps", "1", "--measure-games", "2", "--final-games", "2"]
+    assert reinforce.main([*given, "--init", str(run), "--lr", "1e-9", "--entropy", "0", "0", "--out", str(out)]) == 0
     begun, ended = (saved.load_core(folder / finding.BEST).get_weights() for folder in (run, out))
     for before, after in zip(begun, ended, strict=True):
         np.testing.assert_allclose(before, after, atol=1e-7)
     # A restart from other weights: the curve begins anew.
-    (tmp_path / "other.keras").write_bytes((out / finding.BEST).read_bytes())
     training.save_network(nets.build("pillar"), tmp_path / "other.keras")
-    again = ["--init", str(tmp_path / "other.keras"), "--preset", "smoke", "--out", str(out), "--baseline", "mean"]
+    again = [*given, "--init", str(tmp_path / "other.keras"), "--out", str(out), "--baseline", "mean"]
     assert reinforce.main(again) == 1
-    assert reinforce.main([*again, "--measure-games", "2", "--final-games", "2", "--restart"]) == 0
+    assert reinforce.main([*again, "--restart"]) == 0
     assert json.loads((out / "config.json").read_text())["init"] == str(tmp_path / "other.keras")
 
 
@@ -125,14 +109,7 @@ def test_a_killed_process_goes_on_to_the_weights_of_an_uninterrupted_run(run, tm
     monkeypatch.setattr(publish, "publish", lambda *_: 0.0)
     out = tmp_path / "cut"
     command = [*small_command("reinforce"), *SMOKE, "--out", str(out)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 240
-    while not (out / "checkpoint.npz").exists():
-        assert process.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
+    kill_once(out / "checkpoint.npz", command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     assert not (out / "metrics.json").exists()
     assert reinforce.main([*SMOKE, "--out", str(out)]) == 0
     assert same(checkpoint.load(run)[0], checkpoint.load(out)[0])
@@ -170,8 +147,3 @@ def test_a_wrong_network_to_begin_from_is_named(tmp_path, capsys):
     assert "no value head, which --baseline value needs" in error
     assert error.count("\n") == 1
     assert not (tmp_path / "out").exists()
-
-
-def test_the_flags_are_listed_without_starting_keras():
-    check = "import sys, distill.reinforce; assert not {'keras', 'tensorflow'} & set(sys.modules)"
-    subprocess.run([sys.executable, "-c", check], check=True)

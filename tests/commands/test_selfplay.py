@@ -2,30 +2,24 @@
 
 - a run leaves what it promises; a finished one says so and can be extended to what it would have been;
 - a rejected candidate changes nothing but itself and trains on; an accepted one takes over; the judge decides nothing;
-- the loop resumes after kill -9 in self-play, in training and in the arena: same games, same metrics, none twice;
+- (`tests/project/test_kills.py`) the loop resumes after kill -9 in self-play, in training and in the arena;
 - flags and presets: learning-rate drops, the published numbers, what is wrong is named.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
+from network_helpers import same
 from selfplay_helpers import read, tiny
 
 from distill import selfplay
 from distill.base import cli
 from distill.learn import continual
-from distill.loop import iteration
+from distill.loop import files, iteration
 from distill.loop.presets import PRESETS
 from distill.loop.settings import SelfPlayConfig
 from distill.nets import saved
@@ -52,21 +46,32 @@ def weights(path: Path) -> list[Any]:
     return list(saved.load_core(path).get_weights())
 
 
-def same(one: list[Any], other: list[Any]) -> bool:
-    return all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+@pytest.fixture
+def quick(small_networks: None, eagerly: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tiny networks, and no curves: to draw them takes longer than an iteration."""
+    monkeypatch.setattr(files, "report", lambda *_: None)
 
 
 def test_a_run_leaves_what_it_promises_and_can_be_extended(
-    tmp_path: Path, small_networks: None, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, small_networks: None, eagerly: None, capsys: pytest.CaptureFixture[str]
 ):
-    out = tmp_path / "run"
-    assert selfplay.main([*SMOKE, "--out", str(out)]) == 0
-    assert "of 2 accepted" in capsys.readouterr().out
+    out, whole = tmp_path / "run", tmp_path / "whole"
+    command = [*SMOKE, "--out", str(out), "--iterations"]
+    assert selfplay.main([*command, "1"]) == 0
+    assert "of 1 accepted" in capsys.readouterr().out
     for name in ("best.keras", "config.json", "run.json", "metrics.json", "history.csv", "curves.png"):
         assert (out / name).is_file(), name
     first = metrics_of(out)
-    assert [each["iteration"] for each in first] == [1, 2]
-    for each in first:
+    assert selfplay.main([*command, "1"]) == 0
+    assert "finished before, nothing to do" in capsys.readouterr().out
+    assert selfplay.main([*command, "1", "--lr", "0.5"]) == 1
+    assert "lr: 0.001 → 0.5" in capsys.readouterr().err
+    assert selfplay.main([*command, "2"]) == 0
+    both = metrics_of(out)
+    assert both[:1] == first
+    assert [each["iteration"] for each in both] == [1, 2]
+    assert len(list(out.glob("iterations/*/checkpoint.npz"))) == 1  # what nothing will ask for is deleted
+    for each in both:
         assert each["games"] == 6
         assert 0 <= each["score"] <= 1
         assert each["accepted"] == (each["score"] >= 0.55)
@@ -74,43 +79,19 @@ def test_a_run_leaves_what_it_promises_and_can_be_extended(
     for folder in sorted(out.glob("iterations/*/games")):
         read(folder)
 
-    assert selfplay.main([*SMOKE, "--out", str(out)]) == 0
-    assert "finished before, nothing to do" in capsys.readouterr().out
-    assert selfplay.main([*SMOKE, "--out", str(out), "--lr", "0.5"]) == 1
-    assert "lr: 0.001 → 0.5" in capsys.readouterr().err
-    assert selfplay.main([*SMOKE, "--out", str(out), "--iterations", "3"]) == 0
-    assert metrics_of(out)[:2] == first
-    assert len(metrics_of(out)) == 3
-    assert len(list(out.glob("iterations/*/checkpoint.npz"))) == 1  # what nothing will ask for is deleted
-
-    whole = tmp_path / "whole"
-    assert selfplay.main([*SMOKE, "--out", str(whole), "--iterations", "3"]) == 0
-    assert metrics_of(whole) == metrics_of(out)
+    assert selfplay.main([*SMOKE, "--out", str(whole)]) == 0
+    assert metrics_of(whole) == both
     assert games_of(whole) == games_of(out)
     assert same(weights(whole / "best.keras"), weights(out / "best.keras"))
 
 
 @pytest.mark.parametrize("accepted", [True, False])
-def test_the_gate_alone_decides_who_plays_next(
-    accepted: bool, tmp_path: Path, small_networks: None, monkeypatch: pytest.MonkeyPatch
+def test_the_gate_alone_decides_who_plays_next_and_a_rejected_learner_trains_on(
+    accepted: bool, tmp_path: Path, quick: None, monkeypatch: pytest.MonkeyPatch
 ):
     score = {"score": 0.55 if accepted else 0.54, "distinct_games": 4}
     monkeypatch.setattr(gate, "meet", lambda *_, **__: score)
     monkeypatch.setattr(iteration, "_judged", lambda _: {"class": 0.0})  # the judge's word changes nothing
-    assert selfplay.main([*SMOKE, "--out", str(tmp_path)]) == 0
-    initial, best = weights(tmp_path / "initial.keras"), weights(tmp_path / "best.keras")
-    assert same(initial, best) != accepted
-    last = tmp_path / "iterations" / "0002"
-    names = [schema.read_manifest(tmp_path / "iterations" / each / "games")["identity"]["network"] for each in
-             ("0001", "0002")]  # fmt: skip
-    assert (names[0] != names[1]) == accepted
-    assert (last / "candidate.keras").exists() == accepted
-    if accepted:
-        assert same(weights(last / "candidate.keras"), best)
-
-
-def test_a_rejected_learner_trains_on(tmp_path: Path, small_networks: None, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(gate, "meet", lambda *_, **__: {"score": 0.0, "distinct_games": 4})
     learned: list[str] = []
     learn = continual.learn
 
@@ -122,17 +103,27 @@ def test_a_rejected_learner_trains_on(tmp_path: Path, small_networks: None, monk
 
     monkeypatch.setattr(continual, "learn", watched)
     assert selfplay.main([*SMOKE, "--out", str(tmp_path)]) == 0
+    initial, best = weights(tmp_path / "initial.keras"), weights(tmp_path / "best.keras")
+    assert same(initial, best) != accepted
     assert learned[1] == learned[2] != learned[0]
     assert learned[3] != learned[2]
+    first, second = (identity["network"] for identity in identities(tmp_path))
+    assert (first != second) == accepted
+    candidate = tmp_path / "iterations" / "0002" / "candidate.keras"
+    assert candidate.exists() == accepted
+    if accepted:
+        assert same(weights(candidate), best)
 
 
-def test_without_a_gate_every_candidate_is_taken(tmp_path: Path, small_networks: None):
+def identities(out: Path) -> list[dict[str, Any]]:
+    """What the games of each iteration were made with."""
+    return [schema.read_manifest(path.parent)["identity"] for path in sorted(out.glob("iterations/*/games/manifest*"))]
+
+
+def test_without_a_gate_every_candidate_is_taken(tmp_path: Path, quick: None):
     assert selfplay.main([*SMOKE, "--gate", "none", "--extra-noise", "1", "--out", str(tmp_path)]) == 0
-    assert [each["accepted"] for each in metrics_of(tmp_path)] == [True, True]
-    assert [each["score"] for each in metrics_of(tmp_path)] == [None, None]
-    noise = [schema.read_manifest(tmp_path / "iterations" / each / "games")["identity"]["noise_fraction"] for each in
-             ("0001", "0002")]  # fmt: skip
-    assert noise == [0.5, 0.25]
+    assert [(each["accepted"], each["score"]) for each in metrics_of(tmp_path)] == [(True, None)] * 2
+    assert [identity["noise_fraction"] for identity in identities(tmp_path)] == [0.5, 0.25]
 
 
 def test_games_only_plays_with_the_network_as_it_is(
@@ -146,41 +137,6 @@ def test_games_only_plays_with_the_network_as_it_is(
     assert not (tmp_path / "games" / "best.keras").exists()
     assert selfplay.main([*command, str(tmp_path / "games"), "--games", "9", "--lanes", "2"]) == 0
     assert len({row["game_id"] for row in read(tmp_path / "games")}) == 9
-
-
-@pytest.mark.slow
-def test_a_killed_loop_goes_on_in_every_phase(tmp_path: Path):
-    """kill -9 of real processes in self-play, in training and in the arena; then the same games and metrics."""
-    keep = [*SMOKE, "--arena-games", "44", "--games", "12", "--iterations", "1"]
-    out, whole = tmp_path / "cut", tmp_path / "whole"
-    folder = out / "iterations" / "0001"
-
-    def killed_when(ready: Callable[[], bool]) -> None:
-        command = [sys.executable, "-m", "distill.selfplay", *keep, "--out", str(out)]
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        deadline = time.monotonic() + 300
-        while not ready():
-            assert process.poll() is None
-            assert time.monotonic() < deadline
-            time.sleep(0.002)
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
-
-    killed_when(lambda: any(folder.glob("games/shard-*")))
-    assert not (folder / "games" / "manifest.json").exists(), "it was to die in self-play"
-    kept = {path: path.read_bytes() for path in folder.glob("games/shard-*")}
-    killed_when((folder / "games" / "manifest.json").exists)
-    assert not (folder / "checkpoint.npz").exists(), "it was to die in training"
-    killed_when((folder / "candidate.keras").exists)
-    assert not (folder / "metrics.json").exists(), "it was to die in the arena"
-    assert selfplay.main([*keep, "--out", str(out)]) == 0
-    assert selfplay.main([*keep, "--out", str(whole)]) == 0
-    assert {path: path.read_bytes() for path in kept} == kept
-    assert games_of(out) == games_of(whole)
-    assert metrics_of(out) == metrics_of(whole)
-    assert [row["game_id"] for row in read(folder / "games")] == [
-        row["game_id"] for row in read(whole / "iterations" / "0001" / "games")
-    ]
 
 
 # Settings -------------------------------------------------------------------------------------------------------------
@@ -201,28 +157,25 @@ def test_a_preset_keeps_its_former_name_for_a_release(former: str, capsys: pytes
     assert f"--preset {former} is called {name} now" in capsys.readouterr().err
 
 
-def test_the_presets_are_the_published_ones():
-    names = ("connect-4-ai-1", "connect-4-ai-2", "connect4-zero")
-    e1, e2, d = (cli.parse(SelfPlayConfig, ["--preset", name], PRESETS) for name in names)
-    assert (e1.sampling_plies, e1.simulations, e1.games, e1.dirichlet_alpha, e1.noise_fraction) == (
-        12,
-        200,
-        4,
-        0.4,
-        0.2,
-    )
-    assert (e1.epochs, e1.batch_size, e1.train_boards, e1.replay_games, e1.iterations) == (3, 32, 256, 16, 1080)
-    assert (e2.sampling_plies, e2.simulations, e2.games, e2.dirichlet_alpha, e2.noise_fraction) == (
-        10,
-        110,
-        16,
-        0.3,
-        0.25,
-    )
-    assert (e2.epochs, e2.batch_size, e2.train_boards, e2.replay_games, e2.extra_noise) == (20, 32, 480, 48, 100)
-    assert [e2.rate(iteration) for iteration in (1, 49, 50, 150, 250, 2000)] == [0.2, 0.2, 2e-2, 2e-3, 2e-4, 2e-4]
-    assert (d.exploration, d.sampling_plies, d.noise_fraction, d.dirichlet_alpha) == (1.5, 10, 0.25, 0.3)
-    assert (d.arch, d.replay_rows, d.gate, d.arena_games) == ("resnet", 200_000, 0.55, 100)
+PUBLISHED: dict[str, dict[str, Any]] = {
+    "connect-4-ai-1": {"sampling_plies": 12, "simulations": 200, "games": 4, "dirichlet_alpha": 0.4}
+    | {"noise_fraction": 0.2, "epochs": 3, "batch_size": 32, "train_boards": 256, "replay_games": 16}
+    | {"iterations": 1080},
+    "connect-4-ai-2": {"sampling_plies": 10, "simulations": 110, "games": 16, "dirichlet_alpha": 0.3}
+    | {"noise_fraction": 0.25, "epochs": 20, "batch_size": 32, "train_boards": 480, "replay_games": 48}
+    | {"extra_noise": 100},
+    "connect4-zero": {"exploration": 1.5, "sampling_plies": 10, "noise_fraction": 0.25, "dirichlet_alpha": 0.3}
+    | {"arch": "resnet", "replay_rows": 200_000, "gate": 0.55, "arena_games": 100},
+}
+
+
+@pytest.mark.parametrize("preset", PUBLISHED)
+def test_the_presets_are_the_published_ones(preset: str):
+    config = cli.parse(SelfPlayConfig, ["--preset", preset], PRESETS)
+    assert {name: getattr(config, name) for name in PUBLISHED[preset]} == PUBLISHED[preset]
+    if preset == "connect-4-ai-2":
+        rates = [config.rate(iteration) for iteration in (1, 49, 50, 150, 250, 2000)]
+        assert rates == [0.2, 0.2, 2e-2, 2e-3, 2e-4, 2e-4]
 
 
 @pytest.mark.parametrize(
@@ -235,8 +188,8 @@ def test_the_presets_are_the_published_ones():
         (["--arena-plies", "1"], "there are only about 4 openings"),
         (["--lr-drops", "soon"], "--lr-drops soon must be ITERATION:RATE"),
         (["--lr-drops", "5:-1"], "--lr-drops 5:-1 must be positive rates"),
-        (["--replay-rows", "0"], "--replay-rows 0 must be at least 1, or none"),
-        (["--epochs", "0"], "--epochs 0 must be positive"),
+        (["--replay-rows", "0"], "--replay-rows 0 must be at least 1"),
+        (["--epochs", "0"], "--epochs 0 must be at least 1"),
         (["--opening-moves", "3", "1"], "--opening-moves 3 1"),
         (["--simulations", "0"], "--simulations 0"),
     ],

@@ -16,10 +16,8 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import signal
 import subprocess
 import sys
-import time
 
 import keras
 import numpy as np
@@ -36,7 +34,8 @@ from distill.nets.finding import BEST
 from distill.ship import publish
 from distill.tables import tables
 from tests.helpers import make_games, write_games
-from tests.network_helpers import same, small_command
+from tests.network_helpers import kill_once, killed_at, same, small_command
+from tests.selfplay_helpers import tiny
 
 pytestmark = pytest.mark.usefixtures("small_shapes")
 
@@ -70,7 +69,7 @@ def fitted(folder, splits, recipe=TINY, arch="cnn"):
     """The variables after training this arch (the CNN has dropout and batch norm), and where the run got to."""
     folder.mkdir(exist_ok=True)
     training.make_repeatable(recipe.seed)
-    core = nets.build(arch)
+    core = tiny(value_head=False) if arch == "tiny" else nets.build(arch)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(history, "write", lambda *_: None)  # to draw the curves takes longer than a small epoch
         state = training.fit(core, *splits, recipe, folder)
@@ -112,7 +111,7 @@ def test_a_board_met_often_weighs_as_much_as_asked_for(kind, expected):
 
 
 @pytest.mark.parametrize("arch", ["cnn", "resnet"])
-def test_the_evaluated_loss_is_the_loss_keras_trains_on(arch, splits):
+def test_the_evaluated_loss_is_the_loss_keras_trains_on(arch, splits, eagerly):
     recipe = Recipe(value_weight=0.7)
     model = training.compiled(nets.build(arch), recipe)
     few = tables.Examples(**{f.name: getattr(splits[1], f.name)[:50] for f in dataclasses.fields(tables.Examples)})
@@ -126,14 +125,14 @@ def test_the_evaluated_loss_is_the_loss_keras_trains_on(arch, splits):
 
 def test_a_rule_that_can_be_seen_on_the_board_is_learned(splits, tmp_path):
     tables_of_rule = tuple(stacked_lowest(examples) for examples in splits)
-    _, state = fitted(tmp_path, tables_of_rule, dataclasses.replace(TINY, epochs=6, lr=0.02), arch="pillar")
+    _, state = fitted(tmp_path, tables_of_rule, dataclasses.replace(TINY, epochs=6, lr=0.02), arch="tiny")
     first, last = state.history[0], state.history[-1]
     assert last["validation_agreement"] > 0.5  # a constant column gets 0.2
     assert last["validation_loss"] < first["validation_loss"]
     assert last["training_loss"] < 1.2
 
 
-def test_counts_weigh_in_the_training_loss(splits):
+def test_counts_weigh_in_the_training_loss(eagerly):
     model = training.compiled(nets.build("pillar"), TINY)
     losses = []
     for count in [(1, 1), (3, 1), (1, 3)]:
@@ -162,15 +161,15 @@ def test_a_plateau_halves_the_rate_and_stops_at_last(splits, tmp_path, monkeypat
     losses = iter([5.0, 4.0, *[4.5] * 20])
     monkeypatch.setattr(training, "evaluate", lambda *_: {"loss": next(losses), "agreement": 0.0})
     recipe = dataclasses.replace(TINY, schedule="plateau", epochs=30, batch_size=256)
-    _, state = fitted(tmp_path, splits, recipe, arch="pillar")
+    _, state = fitted(tmp_path, splits, recipe, arch="tiny")
     assert state.stopped_early
     assert (state.epoch, state.best_epoch) == (10, 2)
     rates = [epoch["learning_rate"] / recipe.lr for epoch in state.history]
     assert rates == [1, 1, 1, 1, 1, 0.5, 0.5, 0.5, 0.25, 0.25]
 
 
-def test_one_seed_gives_the_same_weights_to_the_last_bit(splits, tmp_path):
-    recipe = dataclasses.replace(TINY, epochs=1)
+def test_one_seed_gives_the_same_weights_to_the_last_bit(splits, tmp_path, eagerly):
+    recipe = dataclasses.replace(TINY, steps=2)
     first, _ = fitted(tmp_path / "a", splits, recipe)
     again, _ = fitted(tmp_path / "b", splits, recipe)
     other, _ = fitted(tmp_path / "c", splits, dataclasses.replace(recipe, seed=8))
@@ -178,36 +177,16 @@ def test_one_seed_gives_the_same_weights_to_the_last_bit(splits, tmp_path):
     assert not same(first, other)
 
 
-class Killed(BaseException):
-    pass
-
-
-def raising(function, on_call: int):
-    """`function`, but its call of this number is the process's last."""
-    calls = iter(range(1, 1_000_000))
-
-    def called(*arguments):
-        if next(calls) == on_call:
-            raise Killed
-        return function(*arguments)
-
-    return called
-
-
-@pytest.mark.parametrize("moment", ["in the second epoch", "before its checkpoint"])
-def test_an_interrupted_run_ends_with_the_weights_of_an_uninterrupted_one(moment, splits, tmp_path, monkeypatch):
+def test_a_run_interrupted_twice_ends_with_the_weights_of_an_uninterrupted_one(splits, tmp_path):
+    """In the second epoch, and then at its end, before its checkpoint."""
     recipe = dataclasses.replace(TINY, epochs=3)
     expected, state = fitted(tmp_path / "whole", splits, recipe)
-    with monkeypatch.context() as patch:
-        if moment == "in the second epoch":
-            patch.setattr(training, "train_step", raising(training.train_step, state.planned_steps // 3 + 2))
-        else:
-            patch.setattr(checkpoint, "save", raising(checkpoint.save, 2))
-        with pytest.raises(Killed):
+    for module, name, on_call in ((training, "train_step", state.planned_steps // 3 + 2), (checkpoint, "save", 1)):
+        with killed_at(module, name, on_call):
             fitted(tmp_path / "cut", splits, recipe)
-    stored = checkpoint.load(tmp_path / "cut")
-    assert stored is not None
-    assert stored[1]["epoch"] == 1
+        stored = checkpoint.load(tmp_path / "cut")
+        assert stored is not None
+        assert stored[1]["epoch"] == 1
 
     resumed, resumed_state = fitted(tmp_path / "cut", splits, recipe)
     assert same(expected, resumed)
@@ -217,8 +196,8 @@ def test_an_interrupted_run_ends_with_the_weights_of_an_uninterrupted_one(moment
     assert same(*best)
 
 
-def test_arithmetic_in_bfloat16_leaves_a_network_of_float32(splits, tmp_path):
-    recipe = dataclasses.replace(TINY, precision="bfloat16", epochs=1)
+def test_arithmetic_in_bfloat16_leaves_a_network_of_float32(splits, tmp_path, eagerly):
+    recipe = dataclasses.replace(TINY, precision="bfloat16", steps=3)
     variables, state = fitted(tmp_path / "bfloat16", splits, recipe, "pillar")
     plain_recipe = dataclasses.replace(recipe, precision="float32")
     plain, plain_state = fitted(tmp_path / "float32", splits, plain_recipe, "pillar")
@@ -230,7 +209,7 @@ def test_arithmetic_in_bfloat16_leaves_a_network_of_float32(splits, tmp_path):
     assert same([keras.ops.convert_to_numpy(v) for v in best.variables], variables)
 
 
-def test_a_checkpoint_holds_the_random_state_of_dropout(splits):
+def test_a_checkpoint_holds_the_random_state_of_dropout(eagerly):
     training.make_repeatable(1)
     model = training.compiled(nets.build("transformer"), TINY)
     batch = a_batch()
@@ -252,32 +231,27 @@ def test_half_a_checkpoint_is_never_used_and_a_damaged_one_is_named(splits, tmp_
         fitted(tmp_path, splits)
 
 
-def test_few_minutes_plan_few_steps_and_leave_the_weights_alone(splits):
-    training.make_repeatable(1)
-    model = training.compiled(nets.build("cnn"), TINY)
-    before = checkpoint.snapshot(model)
-    all_steps = training._plan(model, splits[0], TINY)
-    assert all_steps == 2 * (len(splits[0]) // 32)
-    assert training._plan(model, splits[0], dataclasses.replace(TINY, minutes=1e6)) == all_steps
-    assert training._plan(model, splits[0], dataclasses.replace(TINY, minutes=1e-6)) == 1
-    assert same(before, checkpoint.snapshot(model))
+def test_few_minutes_plan_few_steps_and_many_change_nothing(splits, tmp_path, monkeypatch, eagerly):
+    monkeypatch.setattr(training, "TIMED_STEPS", 2)
+    recipe = dataclasses.replace(TINY, epochs=1, batch_size=256)
+    expected, _ = fitted(tmp_path / "all", splits, recipe)
+    timed, state = fitted(tmp_path / "many", splits, dataclasses.replace(recipe, minutes=1e6))
+    assert same(expected, timed), "the steps that were timed have left no trace"
+    assert state.step == len(splits[0]) // 256
+    _, state = fitted(tmp_path / "few", splits, dataclasses.replace(recipe, minutes=1e-6))
+    assert (state.planned_steps, state.step, state.epoch) == (1, 1, 1)
 
 
 def test_steps_rule_in_place_of_epochs_down_to_the_last_one(splits, tmp_path):
-    _, state = fitted(tmp_path, splits, dataclasses.replace(TINY, epochs=1, steps=30), arch="pillar")
+    _, state = fitted(tmp_path, splits, dataclasses.replace(TINY, epochs=1, steps=30), arch="tiny")
     a_pass = len(splits[0]) // TINY.batch_size
     assert state.step == state.planned_steps == 30
     assert state.epoch == -(-30 // a_pass) > 1, "more passes than epochs says, the last one cut short"
 
 
-def test_a_run_of_few_minutes_ends_where_it_was_planned(splits, tmp_path):
-    _, state = fitted(tmp_path, splits, dataclasses.replace(TINY, minutes=1e-6), arch="pillar")
-    assert (state.step, state.epoch) == (1, 1)
-
-
-def test_a_loss_that_is_no_number_ends_the_run_with_one_line(splits, tmp_path):
+def test_a_loss_that_is_no_number_ends_the_run_with_one_line(splits, tmp_path, eagerly):
     with pytest.raises(UserError, match="not a number in epoch 1") as caught:
-        fitted(tmp_path, splits, dataclasses.replace(TINY, lr=1e30), arch="pillar")
+        fitted(tmp_path, splits, dataclasses.replace(TINY, lr=1e30), arch="tiny")
     assert "\n" not in str(caught.value)
     assert "--lr than 1e+30" in str(caught.value)
 
@@ -294,15 +268,15 @@ def _nothing_is_shipped():
 
 
 @pytest.fixture(scope="module")
-def run_folder(small_shapes, games, tmp_path_factory):
+def run_folder(small_shapes, checked_here, games, tmp_path_factory):
     """A finished run of `distill train`."""
-    out = tmp_path_factory.mktemp("models") / "pillar"
+    out = tmp_path_factory.mktemp("models") / "cnn"
     assert train.main(arguments(games, out)) == 0
     return out
 
 
 def arguments(games, out, *more: str) -> list[str]:
-    given = ["--preset", "smoke", "--arch", "pillar", "--data", str(games), "--out", str(out)]
+    given = ["--preset", "smoke", "--arch", "cnn", "--data", str(games), "--out", str(out)]
     return [*given, "--prepared", str(out.parent / "prepared"), "--value-target", "blend", "--exclude", *more]
 
 
@@ -367,53 +341,42 @@ def quiet_by_itself() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"}
 
 
-def test_a_killed_run_goes_on_and_restart_begins_anew(games, tmp_path, monkeypatch):
+def test_a_killed_run_goes_on(run_folder, games, tmp_path, monkeypatch):
     """kill -9 once the first epoch is stored; the same command ends with the weights of an uninterrupted run."""
     monkeypatch.setattr(publish, "publish", lambda *_: 0.0)  # in this process; other tests export
     monkeypatch.setattr(history, "write", lambda *_: None)  # and draw
-    whole, cut = tmp_path / "whole", tmp_path / "cut"
-    more = ("--arch", "cnn", "--epochs", "3")
-    assert train.main(arguments(games, whole, *more)) == 0
-    command = [*small_command("train"), *arguments(games, cut, *more)]
-    said = tmp_path / "stderr.txt"
+    cut, said = tmp_path / "cut", tmp_path / "stderr.txt"
     with said.open("w") as file:
-        process = subprocess.Popen(command, stdout=file, stderr=file, env=quiet_by_itself())
-    deadline = time.monotonic() + 120
-    while not (cut / "checkpoint.npz").exists():
-        assert process.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
+        command = [*small_command("train"), *arguments(games, cut)]
+        kill_once(cut / "checkpoint.npz", command, stdout=file, stderr=file, env=quiet_by_itself())
     assert [line for line in said.read_text().splitlines() if not line.endswith(" left")] == []  # our progress alone
     assert not (cut / "metrics.json").exists()
-    assert train.main(arguments(games, cut, *more)) == 0
-    expected, resumed = (saved.load_core(folder / LAST).get_weights() for folder in (whole, cut))
-    assert same(expected, resumed)
-    assert train.main(arguments(games, cut, *more, "--lr", "0.01", "--epochs", "1", "--restart")) == 0
-    assert not same(expected, saved.load_core(cut / LAST).get_weights())
+    assert train.main(arguments(games, cut)) == 0
+    assert same(*(saved.load_core(folder / LAST).get_weights() for folder in (run_folder, cut)))
 
 
-def test_a_run_goes_on_from_a_given_network(run_folder, games, tmp_path, capsys):
-    given = saved.load_core(run_folder / BEST).get_weights()
-    more = ("--steps", "1", "--no-export", "--init", str(run_folder))
-    assert train.main(arguments(games, tmp_path / "same", *more, "--lr", "1e-12")) == 0
-    begun = saved.load_core(tmp_path / "same" / LAST).get_weights()
+def test_a_run_goes_on_from_a_given_network_and_restart_begins_anew(
+    run_folder, games, tmp_path, capsys, monkeypatch, eagerly
+):
+    monkeypatch.setattr(history, "write", lambda *_: None)
+    given = saved.load_core(run_folder / BEST).trainable_variables
+    out, tiny_steps = tmp_path / "same", ("--steps", "1", "--no-export", "--lr", "1e-12")
+    assert train.main(arguments(games, out, *tiny_steps, "--init", str(run_folder))) == 0
+    begun = saved.load_core(out / LAST).trainable_variables
     assert all(np.allclose(a, b, atol=1e-8) for a, b in zip(given, begun, strict=True))
-    assert train.main(arguments(games, tmp_path / "same", *more[:-2], "--lr", "1e-12")) == 1
+    assert train.main(arguments(games, out, *tiny_steps)) == 1
     assert "init: " in capsys.readouterr().err
-    assert not same(given, nets.build("pillar", True).get_weights())
+    assert train.main(arguments(games, out, *tiny_steps, "--restart")) == 0
+    anew = saved.load_core(out / LAST).trainable_variables
+    assert not all(np.allclose(a, b, atol=1e-3) for a, b in zip(given, anew, strict=True))
 
 
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--arch", "cnn"], "a pillar with a value head; --arch and --value-target must ask for the same"),
-        (["--value-target", "none"], "a pillar with a value head; --arch and --value-target must ask for the same"),
-        (
-            ["--init", "nowhere"],
-            "nowhere: no such path, and no network of that name; networks by name are ",
-        ),
+        (["--arch", "pillar"], "a cnn with a value head; --arch and --value-target must ask for the same"),
+        (["--value-target", "none"], "a cnn with a value head; --arch and --value-target must ask for the same"),
+        (["--init", "nowhere"], "nowhere: no such path, and no network of that name; networks by name are "),
     ],
 )
 def test_another_kind_of_network_to_begin_with_is_refused(flags, message, run_folder, games, tmp_path, capsys):
@@ -428,11 +391,11 @@ def test_another_kind_of_network_to_begin_with_is_refused(flags, message, run_fo
     ("flags", "message"),
     [
         (["--arch", "gpt"], "invalid choice: 'gpt'"),
-        (["--epochs", "0"], "--epochs 0 must be positive"),
-        (["--batch-size", "-3"], "--batch-size -3 must be positive"),
+        (["--epochs", "0"], "--epochs 0 must be at least 1"),
+        (["--batch-size", "-3"], "--batch-size -3 must be at least 1"),
         (["--lr", "fast"], "--lr"),
         (["--minutes", "0"], "--minutes 0.0 must be positive"),
-        (["--steps", "0"], "--steps 0 must be positive"),
+        (["--steps", "0"], "--steps 0 must be at least 1"),
         (["--steps", "9", "--minutes", "1"], "--steps 9 must be left out with --minutes"),
         (["--validation-fraction", "1"], "--validation-fraction 1.0 must be between 0 and 1"),
         (["--dropout", "1"], "--dropout 1.0 must be at least 0 and below 1"),
@@ -455,5 +418,5 @@ def test_without_games_the_command_that_makes_them_is_named(tmp_path, monkeypatc
 
 
 def test_the_flags_are_listed_without_starting_keras():
-    check = "import sys, distill.train; assert not {'keras', 'tensorflow'} & set(sys.modules)"
+    check = "import sys, distill.train, distill.reinforce; assert not {'keras', 'tensorflow'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", check], check=True)

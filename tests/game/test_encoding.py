@@ -9,16 +9,14 @@
 
 from __future__ import annotations
 
-import random
-from typing import Any
-
 import numpy as np
 import pytest
+from helpers import bits, random_game
 from hypothesis import given
 from hypothesis import strategies as st
 
 from distill.game import encoding, rules
-from distill.game.rules import EMPTY, Position
+from distill.game.rules import Position
 
 DRAWING = """
     . . . . . . .
@@ -32,21 +30,11 @@ DRAWING = """
 
 def position_of(seed: int) -> Position:
     """A position of a game of random moves."""
-    rng = random.Random(seed)
-    position = EMPTY
-    for _ in range(rng.randrange(43)):
-        if rules.is_over(position):
-            break
-        position = rules.play(position, rng.choice(rules.legal_columns(position)))
-    return position
+    game = random_game(seed)
+    return game[seed % len(game)]
 
 
 batches = st.lists(st.integers(0, 2**32).map(position_of), max_size=12)
-
-
-def bitboards_of(batch: list[Position]) -> tuple[Any, Any]:
-    current = np.array([position.current for position in batch], np.uint64)
-    return current, np.array([position.mask for position in batch], np.uint64)
 
 
 def test_a_drawn_board_becomes_the_array_one_reads_off_it():
@@ -72,7 +60,7 @@ def test_a_drawn_board_becomes_the_array_one_reads_off_it():
 
 @given(batches)
 def test_decoding_an_encoded_batch_gives_the_positions_back(batch: list[Position]):
-    current, mask = bitboards_of(batch)
+    current, mask = bits(*batch)
     boards = encoding.boards(current, mask)
     assert boards.shape == (len(batch), 6, 7)
     decoded_current, decoded_mask = encoding.bitboards(boards)
@@ -90,8 +78,8 @@ def test_a_single_position_encodes_as_its_row_of_a_batch(position: Position):
 
 @given(st.lists(st.integers(0, 2**32).map(position_of), min_size=1, max_size=12))
 def test_encoding_the_mirror_is_flipping_the_encoding(batch: list[Position]):
-    boards = encoding.boards(*bitboards_of(batch))
-    mirrored = encoding.boards(*bitboards_of([rules.mirror(position) for position in batch]))
+    boards = encoding.boards(*bits(*batch))
+    mirrored = encoding.boards(*bits(*map(rules.mirror, batch)))
     assert (mirrored == boards[:, :, ::-1]).all()
     for channels in (2, 3):
         flipped = encoding.planes(boards, channels)[:, :, ::-1]
@@ -102,7 +90,7 @@ def test_encoding_the_mirror_is_flipping_the_encoding(batch: list[Position]):
 
 @given(st.lists(st.integers(0, 2**32).map(position_of), min_size=1, max_size=12))
 def test_planes_and_tokens_say_what_the_boards_say(batch: list[Position]):
-    boards = encoding.boards(*bitboards_of(batch))
+    boards = encoding.boards(*bits(*batch))
     two, three = encoding.planes(boards), encoding.planes(boards, 3)
     assert two.shape == (len(batch), 6, 7, 2)
     assert three.shape == (len(batch), 6, 7, 3)
@@ -127,15 +115,6 @@ def test_the_top_row_of_the_board_is_empty_exactly_where_a_column_may_be_played(
     assert np.flatnonzero(board[0] == 0).tolist() == rules.legal_columns(position)
 
 
-def test_every_cell_has_its_own_bit_in_both_directions():
-    boards = np.zeros((42, 6, 7), np.int8)
-    boards[np.arange(42), np.arange(42) // 7, np.arange(42) % 7] = 1
-    current, mask = encoding.bitboards(boards)
-    assert current.tolist() == mask.tolist()
-    assert sorted(current.tolist()) == [1 << bit for bit in range(49) if bit % 7 != 6]
-    assert (encoding.boards(current, mask) == boards).all()
-
-
 def test_only_two_and_three_planes_exist():
     with pytest.raises(KeyError):
         encoding.planes(np.zeros((1, 6, 7), np.int8), channels=4)
@@ -144,7 +123,7 @@ def test_only_two_and_three_planes_exist():
 def test_keras_and_numpy_encode_alike():
     from keras import ops
 
-    boards = encoding.boards(*bitboards_of([position_of(seed) for seed in range(50)]))
+    boards = encoding.boards(*bits(*map(position_of, range(50))))
     for channels in (2, 3):
         ours, theirs = encoding.planes(boards, channels), encoding.planes(ops.convert_to_tensor(boards), channels, ops)
         assert np.array_equal(ours, ops.convert_to_numpy(theirs))

@@ -14,7 +14,6 @@ Reading and making:
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,7 @@ from distill.base import DataError, UserError, provenance
 from distill.game.rules import Position, canonicalise, is_over, legal_mask, mirror_bits, parse_board, problem_with
 from distill.judge import benchmark as maker
 from distill.judge import foreign, grading
-from distill.judge.strata import Stratum, all_strata, best_scores, foreign_strata, is_decisive, keeps_class, outcome
+from distill.judge.strata import Stratum, all_strata, best_scores, foreign_strata, outcome
 from distill.players.solver import moves_to_end
 from distill.rows import schema
 from distill.tables import benchmark, merging, tables
@@ -150,89 +149,65 @@ def _row(game: int, position: Position) -> dict[str, object]:
 
 # What sets mean -------------------------------------------------------------------------------------------------------
 
-EXAMPLES: dict[str, tuple[str, bool]] = {
-    "horizontal-three": (
-        """
+EXAMPLES = {
+    "horizontal-three": """
         . . . . . . .
         . . . . . . .
         . . . . . . .
         . . . . . . .
         . . . O . . .
         . O X X X . .
-        """,
-        True,
-    ),
-    "open-two": (
-        """
+    """,
+    "open-two": """
         . . . . . . .
         . . . . . . .
         . . . . . . .
         . . . . . . .
         O . . . . . .
         X O . . X X .
-        """,
-        True,
-    ),
-    "block-horizontal": (
-        """
+    """,
+    "block-horizontal": """
         . . . . . . .
         . . . . . . .
         . . . . . . .
         . . . . . . .
         . O . . . . .
         . O X . X X .
-        """,
-        True,
-    ),
-    "trap-set": (
-        """
+    """,
+    "trap-set": """
         . . . . . . .
         . . . . . . .
         . . . . . . .
         . . . . . . .
         . . . . O . .
         . O . X X . .
-        """,
-        True,
-    ),
-    "trap-avoid": (
-        """
+    """,
+    "trap-avoid": """
         . . . . . . .
         . . . . . . .
         . . . . . . .
         . . . . . . .
         . . . . O . .
         . . . X X . .
-        """,
-        True,
-    ),
-    "win-horizontal": (
-        """
+    """,
+    "win-horizontal": """
         . . . . . . .
         . . . . . . .
         . . . . . . .
         . . . . . . .
         O . O O . . .
         X . X X X . .
-        """,
-        False,  # two columns win
-    ),
-    "win-vertical": (
-        """
+    """,
+    "win-vertical": """
         . . . . . . .
         . . . . . . .
         . . . . . . .
         X O . . . . .
         X O . . . . .
         X O . . . . .
-        """,
-        True,
-    ),
+    """,
 }
-
-
-def stratum_of(name: str) -> Stratum:
-    return next(one for one in [*all_strata(), *foreign_strata()] if one.name == name)
+"""In `win-horizontal` two columns win, so it is no board of that set; the others are."""
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
@@ -240,12 +215,13 @@ def test_a_set_means_what_a_drawn_board_says(name: str) -> None:
     pytest.importorskip("bitbully", reason="the solver is an optional extra")
     from distill.players.solver import score_boards
 
-    drawing, expected = EXAMPLES[name]
-    position = parse_board(drawing)
+    position = parse_board(EXAMPLES[name])
     current, mask = (np.array([bits], np.uint64) for bits in (position.current, position.mask))
     scores = score_boards(current, mask)
-    stratum = stratum_of(name)
-    assert [bool(stratum.seen(current, mask)[0] and stratum.graded(current, mask, scores)[0])] == [expected]
+    stratum = next(one for one in [*all_strata(), *foreign_strata()] if one.name == name)
+    assert [bool(stratum.seen(current, mask)[0] and stratum.graded(current, mask, scores)[0])] == [
+        name != "win-horizontal"
+    ]
 
 
 def test_in_zugzwang_a_pass_would_be_better(shipped: GradedBoards) -> None:
@@ -255,23 +231,6 @@ def test_in_zugzwang_a_pass_would_be_better(shipped: GradedBoards) -> None:
         best = int(np.sign(best_scores(boards.scores)[row]))
         assert -outcome(passed, {}) > best
         assert outcome(Position(int(boards.current[row]), int(boards.mask[row])), {}) == best
-
-
-def test_class_and_decisive_are_told_from_the_scores() -> None:
-    scores = np.array(
-        [
-            [3, 1, 0, -2, FULL_COLUMN, 3, -18],
-            [-4, -4, -5, FULL_COLUMN, FULL_COLUMN, -6, -4],
-            [0, 0, 0, 0, 0, 0, 0],
-        ],
-        np.int8,
-    )
-    assert keeps_class(scores).tolist() == [
-        [True, True, False, False, False, True, False],
-        [True, True, True, False, False, True, True],
-        [True] * 7,
-    ]
-    assert is_decisive(scores).tolist() == [True, False, False]
 
 
 # Reading --------------------------------------------------------------------------------------------------------------
@@ -285,26 +244,10 @@ def test_a_half_or_some_sets_can_be_asked_for(shipped: GradedBoards) -> None:
     assert some.scores.shape == (750, 7)
 
 
-def _missing(folder: Path) -> None:
-    pass
-
-
-def _cut(folder: Path) -> None:
-    content = (provenance.ROOT / "data/benchmark" / benchmark.FILES[0]).read_bytes()
-    (folder / benchmark.FILES[0]).write_bytes(content[: len(content) // 2])
-
-
-def _foreign(folder: Path) -> None:
-    table = pa.table({"current": pa.array([0], pa.uint64())})
-    schema.write_table(folder / benchmark.FILES[0], table, {"schema_version": schema.SCHEMA_VERSION})
-
-
-@pytest.mark.parametrize(
-    ("spoil", "problem"),
-    [(_missing, "no such file"), (_cut, "not a readable Parquet file"), (_foreign, "column 'set' is missing")],
-)
-def test_an_unusable_file_is_named_in_one_line(tmp_path: Path, spoil: Callable[[Path], None], problem: str) -> None:
-    spoil(tmp_path)
+@pytest.mark.parametrize(("content", "problem"), [(None, "no such file"), (b"PAR1", "not a readable Parquet file")])
+def test_an_unusable_file_is_named_in_one_line(tmp_path: Path, content: bytes | None, problem: str) -> None:
+    if content is not None:
+        (tmp_path / benchmark.FILES[0]).write_bytes(content)
     with pytest.raises(DataError, match=problem) as caught:
         benchmark.read(tmp_path)
     assert str(tmp_path / benchmark.FILES[0]) in str(caught.value)
@@ -319,12 +262,15 @@ def test_a_set_that_is_not_there_is_named() -> None:
 # Making ---------------------------------------------------------------------------------------------------------------
 
 
+Pool = tuple[NDArray[np.uint64], NDArray[np.uint64]]
+
+
 @pytest.fixture(scope="module")
-def pool() -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+def pool() -> Pool:
     return maker.mixed_play(games=60, seed=4)
 
 
-def test_mixed_play_gives_unlike_canonical_boards(pool: tuple[NDArray[np.uint64], NDArray[np.uint64]]) -> None:
+def test_mixed_play_gives_unlike_canonical_boards(pool: Pool) -> None:
     current, mask = pool
     assert len(np.unique(np.stack([current, mask], 1), axis=0)) == len(mask) > 500
     assert not canonicalise(current, mask)[2].any()
@@ -334,19 +280,18 @@ def test_mixed_play_gives_unlike_canonical_boards(pool: tuple[NDArray[np.uint64]
     assert (again[1] == mask).all()
 
 
-def test_boards_are_taken_once_and_in_the_numbers_asked_for(
-    pool: tuple[NDArray[np.uint64], NDArray[np.uint64]],
-) -> None:
+def late(current: NDArray[np.uint64], mask: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    return np.asarray(np.bitwise_count(mask) >= 20)
+
+
+def test_boards_are_taken_once_and_in_the_numbers_asked_for(pool: Pool) -> None:
     pytest.importorskip("bitbully", reason="the solver is an optional extra")
 
-    def late(current: NDArray[np.uint64], mask: NDArray[np.uint64]) -> NDArray[np.bool_]:
-        return np.asarray(np.bitwise_count(mask) >= 20)
-
-    def lost(current: NDArray[np.uint64], mask: NDArray[np.uint64], scores: NDArray[np.int8]) -> NDArray[np.bool_]:
+    def lost(_current: Any, _mask: Any, scores: NDArray[np.int8]) -> NDArray[np.bool_]:
         return best_scores(scores) < 0
 
-    def not_lost(current: NDArray[np.uint64], mask: NDArray[np.uint64], scores: NDArray[np.int8]) -> NDArray[np.bool_]:
-        return best_scores(scores) >= 0
+    def not_lost(*board: Any) -> NDArray[np.bool_]:
+        return ~lost(*board)
 
     strata = [
         Stratum(name="lost", size=20, seen=late, graded=lost),
@@ -364,12 +309,9 @@ def test_boards_are_taken_once_and_in_the_numbers_asked_for(
         maker.choose(*pool, [Stratum(name="lost", size=100_000, seen=late, graded=lost)])
 
 
-def test_each_set_begins_to_read_at_its_own_place(pool: tuple[NDArray[np.uint64], NDArray[np.uint64]]) -> None:
+def test_each_set_begins_to_read_at_its_own_place(pool: Pool) -> None:
     """So that a first, large set does not leave the others without the kinds of boards it takes."""
     pytest.importorskip("bitbully", reason="the solver is an optional extra")
-
-    def late(current: NDArray[np.uint64], mask: NDArray[np.uint64]) -> NDArray[np.bool_]:
-        return np.asarray(np.bitwise_count(mask) >= 20)
 
     def any_board(current: NDArray[np.uint64], mask: NDArray[np.uint64], scores: NDArray[np.int8]) -> NDArray[np.bool_]:
         return np.ones(len(mask), np.bool_)
@@ -402,10 +344,10 @@ def test_no_player_of_this_project_chose_a_foreign_board(tmp_path: Path) -> None
 
 def test_a_foreign_game_depends_on_its_number_alone() -> None:
     pytest.importorskip("pyspiel", reason="OpenSpiel is an optional extra")
-    together, apart = foreign.play_games(range(4), 7), [foreign.play_games([game], 7) for game in range(4)]
+    together, apart = foreign.play_games(range(2), 7), [foreign.play_games([game], 7) for game in range(2)]
     assert (together == np.concatenate(apart)).all()
     assert all(problem_with(Position(*bits)) is None for bits in together.tolist())
-    assert (together[0] != foreign.play_games([0], 8)[0]).any() or len(apart[0]) != len(foreign.play_games([0], 8))
+    assert apart[0].tolist() != foreign.play_games([0], 8).tolist()
 
 
 def test_the_file_holds_what_was_made(tmp_path: Path, shipped: GradedBoards) -> None:

@@ -24,10 +24,10 @@ def test_the_learner_learns_and_goes_on_where_it_was(
     optimizer: Any, three_runs: list[Path], tmp_path: Path, small_networks: None
 ):
     examples = replay.table(replay.latest(three_runs, None, None), np.zeros(0, np.uint64))
-    recipe = Recipe(epochs=3, batch_size=32, lr=0.02, value_target="outcome", optimizer=optimizer)
+    recipe = Recipe(epochs=2, batch_size=64, lr=0.02, value_target="outcome", optimizer=optimizer)
     learner = continual.begin(tiny(), recipe)
     first = continual.learn(learner, examples, 0.02, seed=1)
-    assert first["steps"] == 3 * (len(examples) // 32)
+    assert first["steps"] == 2 * (len(examples) // 64)
     checkpoint.save(tmp_path, learner.model, first)
     assert checkpoint.load(tmp_path)[1] == pytest.approx(first)
     second = continual.learn(learner, examples, 0.01, seed=2)

@@ -20,6 +20,7 @@ from network_helpers import (
     policy_of,
     same,
     tiny_network,
+    with_random_weights,
 )
 
 from distill import nets
@@ -56,6 +57,10 @@ def test_loss_and_gradient_are_the_closed_forms_of_the_formula(baseline):
     np.testing.assert_allclose(gradient[:, 7], by_value / number, atol=1e-6)
 
 
+few_steps = pytest.mark.usefixtures("small_shapes", "eagerly")
+
+
+@few_steps
 def test_a_move_that_won_becomes_likelier_and_one_that_lost_unlikelier():
     keras.utils.set_random_seed(2)
     core = nets.build("mk4")
@@ -69,6 +74,7 @@ def test_a_move_that_won_becomes_likelier_and_one_that_lost_unlikelier():
     assert after[1, 0] < before[1, 0]
 
 
+@few_steps
 def test_equal_returns_and_their_mean_as_baseline_change_nothing():
     core = tiny_network()
     model = policy_gradient.learner(core, "mean", 0.5)
@@ -97,6 +103,7 @@ def test_the_entropy_bonus_flattens_the_policy_over_open_columns_alone():
     np.testing.assert_allclose(policy[1:], 1 / 6, atol=0.02)
 
 
+@few_steps
 def test_a_step_leaves_the_opponent_and_the_statistics_of_batch_norms_alone():
     core = nets.build("cnn", value_head=True)
     model = policy_gradient.learner(core, "value", 0.5)
@@ -107,7 +114,7 @@ def test_a_step_leaves_the_opponent_and_the_statistics_of_batch_norms_alone():
     policy_gradient.step(
         model, boards, policy_gradient.targets(np.array([6, 3]), np.array([1.0, -1]), "value", 0.05), 0.01
     )
-    assert len(statistics) >= 8, "two for each batch norm"
+    assert len(statistics) == 4, "two for each batch norm"
     assert same(statistics, [w.numpy() for w in core.non_trainable_weights])
     assert same(opponent, model.opponent.get_weights())
     assert not same(opponent, core.get_weights())
@@ -115,12 +122,10 @@ def test_a_step_leaves_the_opponent_and_the_statistics_of_batch_norms_alone():
     assert same(model.opponent.get_weights(), core.get_weights())
 
 
+@few_steps
 def test_the_gradient_is_of_the_policy_that_draws_the_moves():
     """Dropout and batch norms as when playing: the entropy that a step reports is that of the served policy."""
-    core = nets.build("cnn")
-    rng = np.random.default_rng(4)
-    shifts = [np.abs(rng.normal(0, 0.1, w.shape)) if w.ndim == 1 else np.zeros(w.shape) for w in core.get_weights()]
-    core.set_weights([w + shift.astype(np.float32) for w, shift in zip(core.get_weights(), shifts, strict=True)])
+    core = with_random_weights(nets.build("cnn"))
     boards = boards_of(WIN_ON_THE_RIGHT, WIN_IN_THE_MIDDLE)
     policy = policy_of(core, boards).astype(np.float64)
     expected = -(policy * np.log(policy)).sum(1).mean()

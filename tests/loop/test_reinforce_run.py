@@ -19,6 +19,7 @@ from network_helpers import (
     LEFT_COLUMN_FULL,
     WIN_IN_THE_MIDDLE,
     WIN_ON_THE_RIGHT,
+    killed_at,
     policy_of,
     same,
     tiny_network,
@@ -26,7 +27,7 @@ from network_helpers import (
 
 from distill.base import UserError
 from distill.game import encoding, rules
-from distill.learn import checkpoint, policy_gradient, training
+from distill.learn import checkpoint, history, policy_gradient, training
 from distill.loop import reinforce
 from distill.loop.presets import REINFORCE_PRESETS
 from distill.loop.reinforce import LEARNER, OPPONENT
@@ -93,21 +94,16 @@ def test_the_learners_moves_are_those_of_its_seat_with_the_result_for_the_side_t
 def test_the_published_learning_rates_and_entropy_weights_are_passed_through():
     config = ReinforceConfig(**REINFORCE_PRESETS["published"])
     rates = [policy_gradient.stepwise(config.lr, done / 300) for done in range(300)]
-    assert [rates[0], rates[99], rates[100], rates[199], rates[200], rates[299]] == [
-        1e-3,
-        1e-3,
-        1e-4,
-        1e-4,
-        1e-5,
-        1e-5,
-    ]
+    assert rates == [1e-3] * 100 + [1e-4] * 100 + [1e-5] * 100
     assert policy_gradient.linear(*config.entropy, 0.0) == 0.05
     assert policy_gradient.linear(*config.entropy, 0.5) == pytest.approx(0.04)
     assert policy_gradient.linear(*config.entropy, 1.0) == pytest.approx(0.03)
     assert (config.arch, config.gate, config.gate_rule, config.baseline) == ("mk4", 0.52, "mean", "none")
 
 
-def test_the_checkpoint_is_replaced_at_the_end_of_a_window_that_shows_the_learner_above_it(tmp_path, monkeypatch):
+def test_the_checkpoint_is_replaced_at_the_end_of_a_window_that_shows_the_learner_above_it(
+    tmp_path, monkeypatch, eagerly
+):
     batches = iter([[0.0] * 6, [1.0] * 6, [1.0] * 6, [1.0] * 6, [0.5] * 6])
     copies = []
     monkeypatch.setattr(reinforce, "points", lambda *_: np.array(next(batches)))
@@ -141,15 +137,19 @@ def test_a_small_network_finds_wins_in_one():
     assert policy[1, 3] > 0.9
 
 
-def trained(folder, config=TINY, core=None):
+def trained(folder, config=TINY):
     """The variables of learner, opponent and optimizer after a run of the tiny network, and where it got to."""
     folder.mkdir(exist_ok=True)
     training.make_repeatable(config.seed)
-    state = reinforce.train(core or tiny_network(config.baseline == "value"), config, folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(history, "write", lambda *_, **__: None)  # to draw the curves takes longer than the steps
+        state = reinforce.train(tiny_network(config.baseline == "value"), config, folder)
     return checkpoint.load(folder)[0], state
 
 
-def test_games_against_itself_alone_teach_it_to_beat_random_play(tmp_path):
+def test_games_against_itself_alone_teach_it_to_beat_random_play(tmp_path, monkeypatch):
+    monkeypatch.setattr(reinforce, "RIVALS", ("random",))
+    monkeypatch.setattr(reinforce, "_note", lambda _: "")
     config = ReinforceConfig(
         steps=40, games=64, lr=(1e-2,), baseline="value", measure_every=40, measure_games=400, gate_games=256
     )
@@ -162,51 +162,30 @@ def test_games_against_itself_alone_teach_it_to_beat_random_play(tmp_path):
 # Interruptions
 
 
-class Killed(BaseException):
-    pass
-
-
 def without_seconds(curve):
     return [{name: value for name, value in row.items() if name != "seconds"} for row in curve]
 
 
-@pytest.fixture(scope="module")
-def uninterrupted(tmp_path_factory):
-    """A run of the tiny network that replaces its checkpoint, and is not interrupted."""
+def test_a_run_interrupted_again_and_again_ends_with_the_weights_of_an_uninterrupted_one(tmp_path):
+    """Of the tiny network, which replaces its checkpoint."""
     config = dataclasses.replace(TINY, gate=0.05, gate_games=18, lr=(1e-2, 1e-3))  # a window ends inside an interval
-    arrays, state = trained(tmp_path_factory.mktemp("whole"), config)
+    expected, state = trained(tmp_path / "whole", config)
     assert state.replaced > 0
-    return config, arrays, state
-
-
-@pytest.mark.parametrize(
-    ("module", "name", "call"),
-    [(policy_gradient, "step", 5), (checkpoint, "save", 1), (training, "save_network", 2)],
-    ids=["in the third step", "before the first checkpoint", "before the second checkpoint"],
-)
-def test_an_interrupted_run_ends_with_the_weights_of_an_uninterrupted_one(
-    module, name, call, uninterrupted, tmp_path, monkeypatch
-):
-    config, expected, state = uninterrupted
-    original, calls = getattr(module, name), iter(range(1, 1000))
-
-    def killed(*arguments, **more):
-        if next(calls) == call:
-            raise Killed
-        return original(*arguments, **more)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(module, name, killed)
-        with pytest.raises(Killed):
-            trained(tmp_path, config)
-    resumed, state_after = trained(tmp_path, config)
+    for module, name, last_call in (
+        (checkpoint, "save", 1),  # before the first checkpoint
+        (policy_gradient, "step", 5),  # the third step: two calls make the graph
+        (training, "save_network", 1),  # before the second checkpoint
+    ):
+        with killed_at(module, name, last_call):
+            trained(tmp_path / "cut", config)
+    resumed, state_after = trained(tmp_path / "cut", config)
     assert same(expected, resumed)
     assert without_seconds(state.curve) == without_seconds(state_after.curve)
     assert (state.window, state.replaced) == (state_after.window, state_after.replaced)
     assert len(state.window) == 6, "the last game of an open window counts, before and after"
 
 
-def test_a_loss_that_is_no_number_ends_the_run_with_one_line(tmp_path):
+def test_a_loss_that_is_no_number_ends_the_run_with_one_line(tmp_path, eagerly):
     with pytest.raises(UserError, match="steps: learner: its policy does not sum to 1") as caught:
         trained(tmp_path, dataclasses.replace(TINY, lr=(1e30,)))
     assert "\n" not in str(caught.value)

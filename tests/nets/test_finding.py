@@ -12,8 +12,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from helpers import REFERENCE
 
-from distill.base import UserError, provenance
+from distill.base import UserError
 from distill.learn import run_folder
 from distill.loop import files
 from distill.nets import finding
@@ -30,30 +31,26 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_name_is_looked_for_here_and_then_among_what_ships(here: Path) -> None:
-    reference = provenance.shipped("models/reference")
-    assert reference is not None
     assert finding.find("mine") == Path("models/mine")
     assert finding.find("exported/") == Path("models/exported")
     for name in ("pillar", "reference/pillar", "pillar/", "reference/pillar/"):
-        assert finding.find(name) == reference / "pillar"
+        assert finding.find(name) == REFERENCE / "pillar"
     (here / "models" / "pillar").mkdir()
-    assert finding.find("pillar") == reference / "pillar"  # nothing is in the one here
+    assert finding.find("pillar") == REFERENCE / "pillar"  # nothing is in the one here
     (here / "models" / "pillar" / "best.keras").touch()
     assert finding.find("pillar") == Path("models/pillar")
-    assert finding.find("reference/pillar") == reference / "pillar"
+    assert finding.find("reference/pillar") == REFERENCE / "pillar"
 
 
 def test_a_network_is_found_by_its_former_name(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    reference = provenance.shipped("models/reference")
-    assert reference is not None
     for name in ("column", "reference/column"):
-        assert finding.find(name) == finding.find(name) == reference / "pillar"
+        assert finding.find(name) == finding.find(name) == REFERENCE / "pillar"
     said = capsys.readouterr().err
     assert said.count("column is called pillar now") == 2, "once for each word"
     (here / "models" / "column").mkdir()
     (here / "models" / "column" / "best.keras").touch()
     assert finding.find("column") == Path("models/column")
-    assert finding.find(reference / "column") == reference / "pillar"
+    assert finding.find(REFERENCE / "column") == REFERENCE / "pillar"
 
 
 def test_a_path_goes_before_a_name(here: Path) -> None:

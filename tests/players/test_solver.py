@@ -14,9 +14,10 @@ import sys
 
 import numpy as np
 import pytest
+from helpers import bits, random_positions
 
 from distill.base import UserError, provenance
-from distill.game.rules import CELLS, EMPTY, Position, is_over, is_won, legal_columns, mirror, parse_board, play
+from distill.game.rules import EMPTY, Position, is_over, is_won, legal_columns, mirror, parse_board, play
 from distill.players.solver import Solver, moves_to_end, score_boards
 from distill.tables.benchmark import FULL_COLUMN
 
@@ -26,19 +27,6 @@ pytest.importorskip("bitbully", reason="the solver is an optional extra")
 @pytest.fixture(scope="module")
 def exact() -> Solver:
     return Solver()
-
-
-def late_positions(count: int, first_ply: int = 29) -> list[Position]:
-    """Positions that are not over, from random games that came so far."""
-    rng = np.random.default_rng(7)
-    found: list[Position] = []
-    while len(found) < count:
-        position, stop = EMPTY, int(rng.integers(first_ply, CELLS))
-        while not is_over(position) and position.ply < stop:
-            position = play(position, int(rng.choice(legal_columns(position))))
-        if not is_over(position):
-            found.append(position)
-    return found
 
 
 def plain_best(position: Position, known: dict[Position, tuple[int, int]]) -> tuple[int, int]:
@@ -62,7 +50,7 @@ def plain_move(position: Position, column: int, known: dict[Position, tuple[int,
 
 def test_scores_equal_those_of_a_plain_search(exact: Solver) -> None:
     outcomes = set()
-    for position in late_positions(60):
+    for position in random_positions(60, 29, seed=7):
         known: dict[Position, tuple[int, int]] = {}
         expected = [FULL_COLUMN] * 7
         for column in legal_columns(position):
@@ -73,14 +61,14 @@ def test_scores_equal_those_of_a_plain_search(exact: Solver) -> None:
 
 
 def test_moves_to_end_counts_the_plies_of_perfect_play(exact: Solver) -> None:
-    for position in late_positions(40, first_ply=31):
+    for position in random_positions(40, 31, seed=7):
         score, plies = plain_best(position, {})
         assert moves_to_end([score], [position.ply]).tolist() == [plies]
     assert moves_to_end([1, 0], [0, 0]).tolist() == [41, 42]
 
 
 def test_a_mirrored_board_has_the_mirrored_scores(exact: Solver) -> None:
-    for position in late_positions(100, first_ply=20):
+    for position in random_positions(100, 20, seed=7):
         assert exact.scores(mirror(position)) == exact.scores(position)[::-1]
 
 
@@ -103,9 +91,8 @@ def test_a_win_at_once_scores_22_less_the_winners_stones(exact: Solver) -> None:
 
 
 def test_processes_give_the_scores_of_one() -> None:
-    positions = late_positions(130, first_ply=24)
-    current = np.array([position.current for position in positions], np.uint64)
-    mask = np.array([position.mask for position in positions], np.uint64)
+    positions = random_positions(130, 24, seed=7)
+    current, mask = bits(*positions)
     done: list[int] = []
     scores = score_boards(current, mask, workers=2, advance=done.append)
     assert sum(done) == 130

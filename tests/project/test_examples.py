@@ -33,8 +33,7 @@ import pytest
 from helpers import REFERENCE
 from packaging.requirements import Requirement
 
-from distill.nets import saved
-from distill.ship import formats, static_page
+from distill.ship import static_page
 from tests import pages
 
 ROOT = Path(__file__).parents[2]
@@ -108,15 +107,10 @@ def check(printed: str, model: Path) -> None:
     assert second == f"{len(examples)} boards answered as examples.json says"
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the clients are given: the SavedModel in the repository, and other formats of its network beside it."""
-    folder = tmp_path_factory.mktemp("app") / "saved_model"
-    shutil.copytree(REFERENCE / "pillar" / "saved_model", folder)
-    core = saved.load_core(REFERENCE / "pillar" / "best.keras")
-    for name, wanted in formats.FORMATS.items():
-        formats.write(name, core, folder / wanted.file)
-    return folder
+@pytest.fixture
+def model(exported: Path) -> Path:
+    """What the clients are given: the SavedModel of a network that ships, with other formats beside it."""
+    return exported / "saved_model"
 
 
 @pytest.mark.parametrize("client", PACKAGES)

@@ -81,7 +81,7 @@ def read_or_refuse(content: bytes, folder: Path) -> bool:
 
 def test_a_damaged_shard_is_read_right_or_refused_by_name(tmp_path: Path) -> None:
     dice = random.Random(1)
-    read = [read_or_refuse(damaged(dice), tmp_path) for _ in range(400)]
+    read = [read_or_refuse(damaged(dice), tmp_path) for _ in range(200)]
     assert sum(read) < len(read) / 2
 
 
@@ -152,30 +152,16 @@ KEYS = st.sampled_from(["schema_version", "kind", "run", "games", "rows", "shard
 
 
 @given(value=st.dictionaries(KEYS, JSON | st.just(schema.SCHEMA_VERSION) | st.lists(st.dictionaries(KEYS, JSON))))
-@settings(max_examples=100)
+@settings(max_examples=40)
 def test_a_manifest_of_random_json_is_inspected_without_harm(value: dict[str, object]) -> None:
-    class Memory:
-        """A place with a manifest and nothing else."""
-
-        def names(self) -> list[str]:
-            return [schema.MANIFEST]
-
-        def read(self, name: str) -> bytes:
-            if name != schema.MANIFEST:
-                raise FileNotFoundError(name)
-            return json.dumps(value).encode()
-
-        def write(self, name: str, content: bytes) -> None:
-            raise AssertionError("an inspection writes nothing")
-
-        def delete(self, name: str) -> None:
-            raise AssertionError("an inspection deletes nothing")
-
-    list(inspection.inspect(Memory()))
+    place = place_of("memory://fuzz")
+    place.write(schema.MANIFEST, json.dumps(value).encode())
+    list(inspection.inspect(place))
+    assert place.names() == [schema.MANIFEST], "an inspection writes and deletes nothing"
 
 
 @given(moves=st.one_of(st.text(alphabet="1234567", max_size=45), st.text(max_size=12)))
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_a_move_string_is_a_game_or_is_refused(moves: str) -> None:
     try:
         position = rules.from_moves(moves)
@@ -193,7 +179,7 @@ def test_a_move_string_is_a_game_or_is_refused(moves: str) -> None:
         st.text(max_size=60),
     )
 )
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_a_drawing_is_a_position_or_is_refused(drawing: str) -> None:
     try:
         position = rules.parse_board(drawing)

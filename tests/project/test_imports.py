@@ -15,11 +15,10 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from helpers import Import, imports_of
 
 import distill
 
@@ -30,39 +29,6 @@ WITH_TENSORS = ("nets", "learn", "ship")
 COMPUTED = {"__main__", "nets", "study"}
 """`__main__` imports the stage it is asked for, `nets.build` a network beside it, `study` the experiment it is now."""
 TENSOR_LIBRARIES = {"tensorflow", "keras"}
-
-
-@dataclass(frozen=True)
-class Import:
-    """One imported name, absolute, and whether loading the module runs it (not inside a function or TYPE_CHECKING)."""
-
-    name: str
-    at_load: bool
-
-
-def imports_of(file: Path, package: str) -> Iterator[Import]:
-    """All imports of a file; `package` is the dotted name of the package that relative imports start from."""
-
-    def walk(node: ast.AST, at_load: bool) -> Iterator[Import]:
-        if isinstance(node, ast.Import):
-            yield from (Import(alias.name, at_load) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            base = node.module or ""
-            if node.level:
-                parents = package.split(".")
-                base = ".".join([*parents[: len(parents) - node.level + 1], *([base] if base else [])])
-            yield from (Import(f"{base}.{alias.name}", at_load) for alias in node.names)
-        elif isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
-            for child in node.body:
-                yield from walk(child, False)
-            for child in node.orelse:
-                yield from walk(child, at_load)
-        else:
-            inside = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-            for child in ast.iter_child_nodes(node):
-                yield from walk(child, at_load and not inside)
-
-    yield from walk(ast.parse(file.read_text(encoding="utf-8")), True)
 
 
 class Project:

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import make_games, same_manifest, write_games
+from helpers import make_games, same_manifest, shard_hashes, write_games
 
 from distill import validate
 from distill.base import file_hash
@@ -117,10 +117,6 @@ def shards(folder: Path) -> dict[str, tuple[int, str]]:
     }
 
 
-def hashes(folder: Path) -> dict[str, str]:
-    return {name: value for name, (_, value) in shards(folder).items()}
-
-
 def survive(trial: Trial, folder: Path, count: int) -> list[Path]:
     """Strike `count` times; a run that ends is followed by one in a new folder. 20 strikes or more go on to all stages.
 
@@ -176,7 +172,7 @@ GENERATE = Trial(
 def kill_generate(tmp_path: Path, count: int) -> None:
     whole, *runs = survive(GENERATE, tmp_path, count)
     for folder in runs:
-        assert hashes(folder) == hashes(whole)
+        assert shard_hashes(folder) == shard_hashes(whole)
         assert same_manifest(folder, whole)
         assert validate.main([str(folder)]) == 0
         assert sorted(path.name for path in folder.iterdir() if path.name.startswith(".")) == [".lock"]
@@ -278,7 +274,7 @@ def test_selfplay_survives_20_strikes(tmp_path: Path) -> None:
     whole, *runs = survive(trial, tmp_path, 20)
     expected = saved.load_core(whole / "best.keras").get_weights()
     for folder in runs:
-        assert hashes(folder) == hashes(whole)
+        assert shard_hashes(folder) == shard_hashes(whole)
         assert iterations_of(folder) == iterations_of(whole)
         for games in sorted(folder.glob("iterations/*/games")):
             tables = [schema.read_table(path)[0].to_pandas() for path in sorted(games.glob("shard-*"))]

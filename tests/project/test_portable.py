@@ -10,7 +10,6 @@ Neither Windows nor bash 3.2 is at hand where this is written: see docs/faults.m
 
 from __future__ import annotations
 
-import ast
 import os
 import re
 import subprocess
@@ -18,6 +17,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from helpers import imports_of
 
 import distill
 
@@ -34,11 +34,11 @@ for name in ("fcntl", "resource", "termios", "grp", "syslog"):
 CHAIN = """
 import fcntl_is_hidden, sys
 from distill import export, generate, train
-from tests.network_helpers import shrink
-shrink()
+from selfplay_helpers import build_tiny
+build_tiny()
 games = ["--games", "4", "--simulations", "20", "--votes", "1", "--shard-games", "2", "--workers", "1"]
 assert generate.main([*games, "--out", "games"]) == 0
-learn = ["--preset", "smoke", "--arch", "pillar", "--data", "games", "--prepared", "tables", "--exclude", "--no-export"]
+learn = ["--preset", "smoke", "--data", "games", "--prepared", "tables", "--exclude", "--no-export"]
 assert train.main([*learn, "--out", "net"]) == 0
 assert export.main(["net"]) == 0
 try:
@@ -52,7 +52,7 @@ def test_generate_train_and_export_without_what_windows_lacks(tmp_path: Path) ->
     (tmp_path / "hook").mkdir()
     (tmp_path / "hook" / "sitecustomize.py").write_text("import fcntl_is_hidden")  # in worker processes as well
     (tmp_path / "hook" / "fcntl_is_hidden.py").write_text(HIDE)
-    environment = os.environ | {"PYTHONPATH": f"{tmp_path / 'hook'}{os.pathsep}{ROOT}"}
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, (tmp_path / "hook", ROOT, ROOT / "tests")))}
     run = subprocess.run(
         [sys.executable, "-c", CHAIN], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
     )
@@ -67,14 +67,7 @@ def test_nothing_imports_what_other_systems_lack(folder: Path) -> None:
     files = sorted(folder.rglob("*.py"))
     assert files
     for file in files:
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Import):
-                names = {alias.name.split(".")[0] for alias in node.names}
-            elif isinstance(node, ast.ImportFrom):
-                names = {(node.module or "").split(".")[0]}
-            else:
-                continue
-            assert not names & POSIX_ONLY, f"{file}:{node.lineno}"
+        assert not {entry.name.split(".")[0] for entry in imports_of(file, "distill")} & POSIX_ONLY, file
 
 
 NEWER = {
@@ -113,9 +106,6 @@ SCRIPTS = sorted(path for path in ROOT.rglob("*.sh") if ".venv" not in path.part
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
 def test_a_recipe_asks_for_nothing_that_macos_lacks(script: Path) -> None:
     assert faults(script.read_text(encoding="utf-8")) == []
-
-
-def test_there_are_recipes() -> None:
     assert {"setup.sh", "quickstart.sh", "reference.sh"} <= {path.name for path in SCRIPTS}
 
 

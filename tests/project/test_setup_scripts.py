@@ -154,20 +154,16 @@ def test_an_installation_that_failed_is_told_and_tried_again(machine: Machine):
     assert len(machine.calls("-m pip")) == 1
 
 
-@pytest.mark.parametrize(("version", "lacks"), [("3.12", "pip"), ("3.9", "nothing")], ids=["half-made", "too old"])
-def test_an_environment_that_will_not_do_is_made_anew(machine: Machine, version: str, lacks: str):
+@pytest.mark.parametrize("fault", ["half-made", "too old", "without its Python"])
+def test_an_environment_that_will_not_do_is_made_anew(machine: Machine, fault: str):
     machine.add("python3", "3.13")
-    machine.add(".venv/bin/python", version, lacks)
+    version, lacks = "3.9" if fault == "too old" else "3.12", "pip" if fault == "half-made" else "nothing"
+    inside = machine.add(".venv/bin/python", version, lacks)
+    if fault == "without its Python":
+        inside.unlink()
+        inside.symlink_to("/nowhere/python3")
     assert machine.run().returncode == 0
     assert machine.calls("-m venv") == ["3.13 -m venv --clear .venv"]
-
-
-def test_an_environment_without_its_python_is_made_anew(machine: Machine):
-    machine.add("python3", "3.12")
-    (machine.checkout / ".venv" / "bin").mkdir(parents=True)
-    (machine.checkout / ".venv" / "bin" / "python").symlink_to("/nowhere/python3")
-    assert machine.run().returncode == 0
-    assert machine.calls("-m venv") == ["3.12 -m venv --clear .venv"]
 
 
 def test_pytest_has_the_last_word_and_takes_the_arguments(machine: Machine):

@@ -29,22 +29,22 @@ from distill.tables import benchmark
 
 CHECKOUT = Path(distill.__file__).parents[1]
 CHAIN = (
-    "generate",
+    "generate --workers 1",
     "validate",
     "prepare",
     "describe",
     "train --no-export",
     "export",
-    "evaluate",
+    "evaluate --no-latency",
     "arena",
-    "selfplay",
+    "selfplay --iterations 1",
     "selfplay --games-only --init models/smoke/selfplay",
 )
 REAL = ("data/", "models/", "docs/")
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def place(tmp_path_factory: pytest.TempPathFactory, tiny_networks: None) -> Iterator[Path]:
     """A folder that was empty, after the chain; it is the working directory. A test plays against the network."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(tmp_path_factory.mktemp("smoke"))

@@ -2,7 +2,7 @@
 
 Properties: rows are legal, ordered and consistent with the games they record; the same bytes for 1, 2
 and 3 workers, after kill -9, after Ctrl-C, when extended and when a damaged shard is made again; other
-settings, foreign folders and a second writer are refused; a dying worker costs its shard alone.
+settings and foreign folders are refused; a dying worker costs its shard alone.
 """
 
 from __future__ import annotations
@@ -17,20 +17,14 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from helpers import die_always, die_once, shard_hashes
 
-from distill import generate
-from distill.base import DataError, file_hash
-from distill.game import rules
-from distill.game.rules import Position
+from distill import generate, validate
+from distill.base import DataError
 from distill.rows import mapping, schema, shards
-from distill.rows.schema import Shard, matrix
 from distill.rows.shards import RunSettings
 
 SMALL = ["--games", "10", "--simulations", "60", "--shard-games", "4"]
-
-
-def hashes(folder: Path) -> dict[str, str]:
-    return {path.name: file_hash(path) for path in sorted(folder.glob("shard-*.parquet"))}
 
 
 @pytest.fixture(scope="module")
@@ -45,37 +39,13 @@ def rows_of(folder: Path) -> pa.Table:
     return pa.concat_tables([schema.read_table(path)[0] for path in sorted(folder.glob("shard-*.parquet"))])
 
 
-def test_rows_replay_as_legal_games_with_their_outcomes(reference: Path) -> None:
+def test_rows_are_true_of_the_games_they_record(reference: Path) -> None:
+    """As `validate` has it, and `test_validate` shows for each untruth that it is found."""
+    assert validate.main([str(reference)]) == 0
     rows = rows_of(reference)
     assert sorted(set(rows["game_id"].to_pylist())) == list(range(10))
-    keys = list(zip(rows["game_id"].to_pylist(), rows["ply"].to_pylist(), strict=True))
-    assert keys == sorted(keys)
-    for game in range(10):
-        played = rows.filter(pa.compute.equal(rows["game_id"], game)).to_pylist()
-        position = Position(played[0]["current"], played[0]["mask"])
-        assert 1 <= position.ply <= 8
-        for row in played:
-            assert (row["current"], row["mask"], row["ply"]) == (position.current, position.mask, position.ply)
-            assert rules.problem_with(position) is None
-            assert not rules.is_over(position)
-            assert row["move"] == row["label"]
-            position = rules.play(position, row["move"])
-        assert rules.is_over(position)
-        last = 1 if rules.is_won(position) else 0
-        assert [row["outcome"] for row in reversed(played)] == [last * (-1) ** i for i in range(len(played))]
-
-
-def test_labels_are_the_majority_and_visits_are_all_simulations(reference: Path) -> None:
-    rows = rows_of(reference)
-    visits = matrix(rows["visits"])
-    assert (visits.sum(1) == 3 * 60).all()
-    assert rows["simulations"].to_pylist() == visits.sum(1).tolist()
-    legal = rules.legal_mask(rows["mask"].to_numpy())
-    assert (visits[~legal] == 0).all()
-    for votes, label in zip(rows["votes"].to_pylist(), rows["label"].to_pylist(), strict=True):
-        assert len(votes) == 3
-        assert votes.count(label) == max(votes.count(column) for column in votes)
-    assert np.abs(rows["value"].to_numpy()).max() <= 1
+    assert {len(votes) for votes in rows["votes"].to_pylist()} == {3}
+    assert set(rows["simulations"].to_pylist()) == {3 * 60}
 
 
 def test_openings_are_random_and_not_labelled() -> None:
@@ -92,17 +62,16 @@ def test_the_manifest_describes_every_shard(reference: Path) -> None:
     manifest = schema.read_manifest(reference)
     assert manifest["games"] == 10
     assert manifest["rows"] == len(rows_of(reference))
-    assert {shard["name"]: shard["sha256"] for shard in manifest["shards"]} == hashes(reference)
+    assert {shard["name"]: shard["sha256"] for shard in manifest["shards"]} == shard_hashes(reference)
     for shard in manifest["shards"]:
         table, metadata = schema.read_table(reference / shard["name"])
         assert shard["content_hash"] == schema.content_hash(table)
         assert metadata["run"] == manifest["run"]
 
 
-@pytest.mark.parametrize("workers", [2, 3])
-def test_any_number_of_workers_writes_the_same_bytes(reference: Path, tmp_path: Path, workers: int) -> None:
-    assert generate.main([*SMALL, "--workers", str(workers), "--out", str(tmp_path)]) == 0
-    assert hashes(tmp_path) == hashes(reference)
+def test_three_workers_write_the_bytes_of_one(reference: Path, tmp_path: Path) -> None:
+    assert generate.main([*SMALL, "--workers", "3", "--out", str(tmp_path)]) == 0
+    assert shard_hashes(tmp_path) == shard_hashes(reference)
 
 
 def test_more_games_extend_a_finished_run(reference: Path, tmp_path: Path) -> None:
@@ -110,14 +79,14 @@ def test_more_games_extend_a_finished_run(reference: Path, tmp_path: Path) -> No
     assert generate.main([*shorter, "--workers", "1", "--out", str(tmp_path)]) == 0
     assert schema.read_manifest(tmp_path)["games"] == 6
     assert generate.main([*SMALL, "--workers", "1", "--out", str(tmp_path)]) == 0
-    assert hashes(tmp_path) == hashes(reference)
+    assert shard_hashes(tmp_path) == shard_hashes(reference)
 
 
 def test_fewer_games_take_nothing_away(reference: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    before = hashes(reference)
+    before = shard_hashes(reference)
     assert generate.main(["--games", "3", *SMALL[2:], "--out", str(reference)]) == 0
     assert "finished before: 10 games" in capsys.readouterr().out
-    assert hashes(reference) == before
+    assert shard_hashes(reference) == before
 
 
 @pytest.mark.parametrize("damage", ["truncated", "empty", "flipped"])
@@ -133,17 +102,17 @@ def test_a_damaged_shard_is_made_again(
     victim.write_bytes({"truncated": content[:-200], "empty": b"", "flipped": content}[damage])
     assert generate.main([*SMALL, "--workers", "1", "--out", str(tmp_path)]) == 0
     assert "made again" in capsys.readouterr().err
-    assert hashes(tmp_path) == hashes(reference)
+    assert shard_hashes(tmp_path) == shard_hashes(reference)
 
 
 def test_other_settings_are_refused_with_the_difference(reference: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    before = hashes(reference)
+    before = shard_hashes(reference)
     assert generate.main([*SMALL, "--seed", "7", "--exploration", "2", "--out", str(reference)]) == 1
     message = capsys.readouterr().err
     assert "exploration 1.0 there, 2.0 here" in message
     assert "seed 0 there, 7 here" in message
     assert message.count("\n") == 1
-    assert hashes(reference) == before
+    assert shard_hashes(reference) == before
 
 
 def test_a_folder_of_other_things_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -183,31 +152,26 @@ def test_wrong_flags_exit_with_2_and_one_line(
     assert not out.exists()
 
 
-def test_a_second_writer_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with shards.locked(tmp_path):
-        assert generate.main([*SMALL, "--out", str(tmp_path)]) == 1
-    assert "another process is writing here" in capsys.readouterr().err
-
-
 def start(folder: Path, *flags: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "distill.generate", *flags, "--out", str(folder)]
     return subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True)
 
 
-LONGER = ["--games", "24", "--simulations", "1500", "--shard-games", "4", "--workers", "2"]
+LONGER = ["--games", "20", "--simulations", "1000", "--shard-games", "2", "--workers", "2"]
+IN_PEACE = [*LONGER, "--workers", "1"]
 
 
 @pytest.fixture(scope="module")
 def longer(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("longer")
-    assert generate.main([*LONGER, "--out", str(folder)]) == 0
+    assert generate.main([*IN_PEACE, "--out", str(folder)]) == 0
     return folder
 
 
-def until_a_shard_is_there(process: subprocess.Popen[str], folder: Path) -> None:
+def until_a_shard_is_there(process: subprocess.Popen[str], folder: Path, more_than: int = 0) -> None:
     until = time.monotonic() + 120
-    while not list(folder.glob("shard-*.parquet")):
-        assert process.poll() is None, "ended before its first shard"
+    while len(list(folder.glob("shard-*.parquet"))) <= more_than:
+        assert process.poll() is None, "ended before its next shard"
         assert time.monotonic() < until, "no shard in two minutes"
         time.sleep(0.01)
 
@@ -220,40 +184,24 @@ def test_kill_9_in_mid_run_loses_nothing(longer: Path, tmp_path: Path) -> None:
     assert not (tmp_path / schema.MANIFEST).exists()
     for name in (".shard-00005.parquet.abc.partial", ".manifest.json.abc.partial"):
         (tmp_path / name).write_bytes(b"half of it")
-    assert generate.main([*LONGER, "--out", str(tmp_path)]) == 0
-    assert hashes(tmp_path) == hashes(longer)
+    assert generate.main([*IN_PEACE, "--out", str(tmp_path)]) == 0
+    assert shard_hashes(tmp_path) == shard_hashes(longer)
     assert [path.name for path in tmp_path.glob(".*")] == [".lock"]
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_an_interrupt_says_how_to_go_on(longer: Path, tmp_path: Path, number: signal.Signals, code: int) -> None:
-    process = start(tmp_path, *LONGER)
-    until_a_shard_is_there(process, tmp_path)
-    os.kill(process.pid, number)
-    _, message = process.communicate(timeout=60)
-    assert process.returncode == code
-    assert "to go on: python -m distill.generate --games 24" in message
-    assert "Traceback" not in message
-    assert hashes(tmp_path).items() <= hashes(longer).items()
-    assert not list(tmp_path.glob(".shard-*"))
-    assert generate.main([*LONGER, "--out", str(tmp_path)]) == 0
-    assert hashes(tmp_path) == hashes(longer)
-
-
-def die_once(settings: RunSettings, index: int, count: int, folder: Path) -> Shard:
-    """Shard 1 kills its worker the first time it is tried."""
-    marker = folder / "died"
-    if index == 1 and not marker.exists():
-        marker.touch()
-        os.kill(os.getpid(), signal.SIGKILL)
-    return shards.make_shard(settings, index, count, folder)
-
-
-def die_always(settings: RunSettings, index: int, count: int, folder: Path) -> Shard:
-    """Shard 1 kills every worker that tries it."""
-    if index == 1:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return shards.make_shard(settings, index, count, folder)
+def test_an_interrupt_says_how_to_go_on(longer: Path, tmp_path: Path) -> None:
+    for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+        process = start(tmp_path, *LONGER)
+        until_a_shard_is_there(process, tmp_path, len(shard_hashes(tmp_path)))
+        os.kill(process.pid, number)
+        _, message = process.communicate(timeout=60)
+        assert process.returncode == code
+        assert "to go on: python -m distill.generate --games 20" in message
+        assert "Traceback" not in message
+        assert shard_hashes(tmp_path).items() <= shard_hashes(longer).items()
+        assert not list(tmp_path.glob(".shard-*"))
+    assert generate.main([*IN_PEACE, "--out", str(tmp_path)]) == 0
+    assert shard_hashes(tmp_path) == shard_hashes(longer)
 
 
 RUN = RunSettings(simulations=60, shard_games=4)
@@ -262,13 +210,13 @@ RUN = RunSettings(simulations=60, shard_games=4)
 def test_a_killed_worker_costs_only_its_shard(reference: Path, tmp_path: Path) -> None:
     todo = shards.plan(RUN, 10, tmp_path).todo
     made = list(mapping.make_locally(RUN, todo, tmp_path, 2, die_once))
-    assert {shard.name: shard.sha256 for shard in made} == hashes(reference)
+    assert {shard.name: shard.sha256 for shard in made} == shard_hashes(reference)
 
 
 def test_a_shard_that_always_kills_is_reported_and_the_rest_is_made(reference: Path, tmp_path: Path) -> None:
     todo = shards.plan(RUN, 10, tmp_path).todo
     with pytest.raises(DataError, match=r"shard-00001\.parquet died 2 times"):
         list(mapping.make_locally(RUN, todo, tmp_path, 2, die_always))
-    expected = hashes(reference)
+    expected = shard_hashes(reference)
     del expected["shard-00001.parquet"]
-    assert hashes(tmp_path) == expected
+    assert shard_hashes(tmp_path) == expected

@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from puct_helpers import BLOCK, bits, look, random_positions, uniform
+from helpers import bits, random_positions
+from puct_helpers import BLOCK, look, uniform
 
 from distill.game import rules
 from distill.game.rules import COLUMNS, Position, parse_board
@@ -30,7 +31,7 @@ def test_a_playout_by_the_network_ends_with_the_result_of_the_game():
         columns = rules.legal_columns(position)
         return -result(rules.play(position, columns[-1])) if columns else 0
 
-    positions = random_positions(12, 20) + random_positions(33, 10)
+    positions = random_positions(20, 12, 12) + random_positions(10, 33, 33)
     logits, value = by_playouts(plays_to_the_right, seed=1)(*bits(*positions))
     assert value.tolist() == [result(position) for position in positions]
     assert set(value.tolist()) >= {-1.0, 1.0}
@@ -38,7 +39,7 @@ def test_a_playout_by_the_network_ends_with_the_result_of_the_game():
 
 
 def test_a_playout_depends_on_the_position_and_the_seed_alone():
-    positions = random_positions(8, 30)
+    positions = random_positions(30, 8, 8)
     together = by_playouts(uniform, seed=1)(*bits(*positions))[1]
     alone = [by_playouts(uniform, seed=1)(*bits(position))[1][0] for position in positions]
     assert together.tolist() == alone

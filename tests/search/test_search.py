@@ -10,41 +10,25 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import twin
+from helpers import bits, random_positions
+from puct_helpers import BLOCK, WINNING_COLUMN, WINS
 
 from distill.game import rules
-from distill.game.rules import Position, from_moves, parse_board
+from distill.game.rules import from_moves, parse_board
 from distill.search import playout_trees, rollout, teacher
 from distill.search.compiled import SLOTS
 from distill.search.teacher import SearchSettings, search
 
 
-def random_positions(count: int, seed: int = 0) -> list[Position]:
-    """Positions of games in progress, at every ply."""
-    random = np.random.default_rng(seed)
-    found: list[Position] = []
-    while len(found) < count:
-        position = rules.EMPTY
-        for _ in range(random.integers(0, 41)):
-            after = rules.play(position, random.choice(rules.legal_columns(position)))
-            if rules.is_over(after):
-                break
-            position = after
-        found.append(position)
-    return found
-
-
-def uint64(values: list[int]) -> np.ndarray:
-    return np.array(values, np.uint64)
-
-
 @pytest.mark.parametrize("heuristic", [True, False])
 def test_a_playout_ends_as_the_twins_does(heuristic: bool) -> None:
-    positions = random_positions(300)
+    positions = random_positions(75) + random_positions(75, 30)
     seeds = [twin.playout_seed(12345, i) for i in range(len(positions))]
     lanes = rollout.new_lanes(len(positions))
-    lanes.own[: len(positions)] = uint64([p.current for p in positions])
-    lanes.other[: len(positions)] = uint64([p.opponent for p in positions])
-    lanes.random[: len(positions)] = uint64(seeds)
+    current, mask = bits(*positions)
+    lanes.own[: len(positions)] = current
+    lanes.other[: len(positions)] = current ^ mask
+    lanes.random[: len(positions)] = np.array(seeds, np.uint64)
     rollout.playouts(lanes, len(positions), heuristic)
     expected = [
         twin.playout(twin.Board.from_bits(p.current, p.mask), seed, heuristic)
@@ -52,14 +36,6 @@ def test_a_playout_ends_as_the_twins_does(heuristic: bool) -> None:
     ]
     assert lanes.results[: len(positions)].tolist() == expected
     assert set(expected) == {-1, 0, 1}
-
-
-def test_compiled_line_tests_equal_the_rules() -> None:
-    for position in random_positions(200, seed=1):
-        wins = rollout.winning_cells(np.uint64(position.current))
-        for column in rules.legal_columns(position):
-            stone = rules.play(position, column).mask ^ position.mask
-            assert bool(int(wins) & stone) == rules.has_four(position.current | stone)
 
 
 def nodes_of(trees: playout_trees.PlayoutTrees, lane: int, row: int, twin_node: twin.Node, board: twin.Board) -> int:
@@ -166,7 +142,7 @@ def test_searches_too_large_to_stand_side_by_side_take_turns(monkeypatch: pytest
 
 @pytest.mark.parametrize("savings", ["off", "exact"])
 def test_lanes_in_flight_change_nothing(savings: str) -> None:
-    settings = SearchSettings(simulations=300, savings=savings)
+    settings = SearchSettings(simulations=100, savings=savings)
     draws = teacher.draw(3, range(20), 41, settings)
     start = np.zeros(20, np.uint64)
     records = [teacher.play(start, start, draws, settings, lanes) for lanes in (1, 3, 20, 64)]
@@ -194,67 +170,24 @@ def label(drawing: str) -> int:
     return search([parse_board(drawing)], SETTINGS)[0].label
 
 
-@pytest.mark.parametrize(
-    ("drawing", "columns"),
-    [
-        ("""
-         . . . . . . .
-         . . . . . . .
-         . . . . . . .
-         . . . X . . .
-         . . . X . . .
-         O O . X . O .""", {3}),
-        ("""
-         . . . . . . .
-         . . . . . . .
-         . . . . . . .
-         . . . . . . .
-         . O O . . . .
-         . O X X X . .""", {5}),
-        ("""
-         . . . . . . .
-         . . . . . . .
-         . . . . . . .
-         . . . X O . .
-         . . X O X . .
-         . X O O X O .""", {4}),
-        ("""
-         . . . . . . .
-         . . . . . . .
-         . . . . . . .
-         . . O X . . .
-         . . X O X . .
-         . O X O O X .""", {2}),
-    ],
-    ids=["vertical", "horizontal", "rising", "falling"],
-)  # fmt: skip
-def test_wins_in_one(drawing: str, columns: set[int]) -> None:
-    position = parse_board(drawing)
-    winning = {c for c in rules.legal_columns(position) if rules.is_won(rules.play(position, c))}
-    assert winning == columns
-    assert label(drawing) in columns
+@pytest.mark.parametrize("direction", WINS)
+def test_wins_in_one(direction: str) -> None:
+    position = parse_board(WINS[direction])
+    winning = [c for c in rules.legal_columns(position) if rules.is_won(rules.play(position, c))]
+    assert winning == [WINNING_COLUMN[direction]] == [label(WINS[direction])]
 
 
-@pytest.mark.parametrize(
-    ("drawing", "column"),
-    [
-        ("""
-         . . . . . . .
-         . . . . . . .
-         . . . . . . .
-         . . . X . . .
-         . . . X . . .
-         . O . X O . .""", 3),
-        ("""
-         . . . . . . .
-         . . . . . . .
-         . . . . . . .
-         . . . . . . .
-         O . . . . . .
-         O X X X . . .""", 4),
-    ],
-    ids=["vertical", "horizontal"],
-)  # fmt: skip
+THREE_UP = """
+    . . . . . . .
+    . . . . . . .
+    . . . . . . .
+    . . . X . . .
+    . . . X . . .
+    . O . X O . .
+"""
+
+
+@pytest.mark.parametrize(("drawing", "column"), [(THREE_UP, 3), (BLOCK, 4)], ids=["vertical", "horizontal"])
 def test_blocks_an_immediate_threat(drawing: str, column: int) -> None:
     assert label(drawing) == column
 

@@ -98,6 +98,8 @@ def test_every_row_appears_once_and_the_leftover_rows_are_dropped(examples: Exam
     keys = keys_of(joined(batches)["boards"])
     assert len(set(keys)) == 3 * size
     assert set(keys) <= set(tables.board_keys(examples.current, examples.mask).tolist())
+    (batch,) = tables.batches(examples, 10**9, seed=0, epoch=0)
+    assert len(batch.label) == len(examples), "fewer rows than a batch are one"
 
 
 def keys_of(boards: np.ndarray) -> list[int]:
@@ -127,11 +129,6 @@ def test_without_mirror_every_row_stays_as_stored(examples: Examples) -> None:
     arrays = joined(list(tables.batches(examples, 1, seed=0, epoch=0, mirror=False)))
     current, mask = encoding.bitboards(arrays["boards"])
     assert set(zip(current, mask, strict=True)) == set(zip(examples.current, examples.mask, strict=True))
-
-
-def test_fewer_rows_than_a_batch_make_one_batch(examples: Examples) -> None:
-    batches = list(tables.batches(examples, 10**9, seed=0, epoch=0))
-    assert [len(batch.label) for batch in batches] == [len(examples)]
 
 
 def test_an_empty_table_is_refused_in_one_line(examples: Examples) -> None:
