@@ -36,7 +36,7 @@ PRESETS = {
         "mcts_solver": False,
         "savings": "off",
         "opening_moves": (1, 8),
-    },
+    },  # fmt: skip
     "cheap": {"simulations": 1000, "votes": 1, "shard_games": 2000, "out": "data/cheap-games"},
 }
 
