@@ -32,8 +32,9 @@ _COLUMN_BITS = np.array([rules.column_bits(column) for column in range(COLUMNS)]
 class Law:
     """What a shard's metadata say that its rows must obey; None where they do not say it.
 
-    teacher: games of `generate`, where the label is played and visits sum to the simulations. In self-play chance may
-    choose the move, and visits may be an improved policy in units of the simulations.
+    teacher: games of `generate`, where visits sum to the simulations and, unless it `strays` (noise acts on the move),
+    the label is played. In self-play chance may choose the move, and visits may be an improved policy in units of the
+    simulations.
     """
 
     first_game: int
@@ -42,6 +43,7 @@ class Law:
     simulations: int | None = None
     savings: bool = False
     teacher: bool = False
+    strays: bool = False
     opening_moves: tuple[int, int] | None = None
 
 
@@ -68,6 +70,7 @@ def law_of(metadata: Mapping[str, Any]) -> Law:
         simulations=int(identity["simulations"]),
         savings=identity["savings"] != "off",
         teacher=True,
+        strays=identity.get("noise_at") == "move" and identity["noise_fraction"] > 0,
         opening_moves=(fewest, most),
     )
 
@@ -189,7 +192,7 @@ def _of_rows(rows: Columns, law: Law) -> Iterator[Finding]:
     unlike = label != best
     yield unlike, lambda i: f"label {label[i]} is not the majority of votes {_text(votes[i])}, which is {best[i]}"
     yield ~is_legal(move), lambda i: f"move {move[i]} is no legal column"
-    if law.teacher:
+    if law.teacher and not law.strays:
         yield move != label, lambda i: f"move {move[i]} is not the label {label[i]}, which the teacher plays"
     value, outcome = rows["value"], rows["outcome"]
     yield ~(np.abs(value) <= 1), lambda i: f"value {value[i]} outside [-1, 1]"

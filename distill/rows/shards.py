@@ -63,7 +63,10 @@ def settings_of(config: RunSettings) -> RunSettings:
 
 def identity(settings: RunSettings) -> dict[str, Any]:
     """The settings that define a run, and the version of the search that plays it."""
-    return {"search_version": teacher.SEARCH_VERSION, **as_json(settings_of(settings))}
+    stored = as_json(settings_of(settings))
+    if stored["noise_at"] == "label":  # as in runs that were made before there was a choice
+        del stored["noise_at"]
+    return {"search_version": teacher.SEARCH_VERSION, **stored}
 
 
 def run_hash(run_identity: Mapping[str, Any]) -> str:
@@ -101,7 +104,7 @@ def play_games(settings: RunSettings, first: int, count: int) -> pa.Table:
         teacher.draw(settings.seed, games, CELLS - settings.opening_moves[0], settings),
         settings,
     )
-    return rows(record, np.arange(count), first + np.arange(count), votes=record.votes, move=record.label)
+    return rows(record, np.arange(count), first + np.arange(count), votes=record.votes, move=record.move)
 
 
 def rows(

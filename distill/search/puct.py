@@ -147,7 +147,7 @@ def play(
     have just ended. Games begin in their order.
     """
     number = len(current)
-    record = GuidedRecord(move=np.full((number, steps), -1, np.int8), **blank_record(current, mask, steps))
+    record = GuidedRecord(**blank_record(current, mask, steps))
     trees = begin_at(settings, max(1, min(lanes, number)), steps)
     streams = [(each, 0) for each in seeds] if seeds is not None else [(seed, each) for each in games or range(number)]
     live = np.arange(len(trees.game))

@@ -9,6 +9,10 @@ root, w = n_legal * ((1 - f) / n_legal + f * Dirichlet(alpha)) for a noise fract
 search: most visits, then higher mean, then nearest the centre, then lower column (with `mcts_solver` a
 proven win first, and proven losses last). Majority: most
 votes, then most summed visits, then nearest the centre, then lower column.
+
+So it is with `noise_at` "label". With "move" every w is 1, and the noise acts on the move that is played instead: it is
+drawn from (1 - f) * [the majority's column] + f * Dirichlet(alpha). Labels and visits are then of searches without
+noise, and games differ all the same. The move does not depend on single votes or visits, which `savings` may leave out.
 """
 
 from __future__ import annotations
@@ -33,6 +37,9 @@ SEARCH_VERSION = 1
 LANES = 32
 """Searches in flight: enough to fill the vectors and hide memory latency, small enough for the caches."""
 
+MOVE_STREAM = 2**32
+"""Of a game's random numbers, for the noise of its moves; 0 is the opening's, and vote k has 1 + k."""
+
 MOST_SIMULATIONS = 10_000_000
 """Of one search."""
 
@@ -51,7 +58,12 @@ class SearchSettings:
     votes: int = setting(3, "independent searches of each position")
     rollout: Literal["heuristic", "random"] = setting("heuristic", "policy of the playouts")
     exploration: float = setting(1.0, "constant c of UCB1")
-    noise_fraction: float = setting(0.25, "share of the root's exploration weight that is Dirichlet noise")
+    noise_fraction: float = setting(
+        0.25, "share of Dirichlet noise in the root's exploration weights, or in what moves are drawn from"
+    )
+    noise_at: Literal["label", "move"] = setting(
+        "label", "where it acts: in the searches that label, or in the moves played, which leaves the labels clean"
+    )
     dirichlet_alpha: float = setting(1.0, "concentration of that noise")
     mcts_solver: bool = setting(False, "back up proven wins and losses")
     savings: Literal["off", "exact"] = setting(
@@ -95,6 +107,7 @@ class Draws(NamedTuple):
     key: NDArray[np.uint64]  # (G, S, K) seeds of the playouts
     order: NDArray[np.float32]  # (G, S, K, 8) scores of unvisited children
     gamma: NDArray[np.float64]  # (G, S, K, 7) standard gamma variates; over their sum, Dirichlet
+    move: NDArray[np.float64]  # (G, S, 8) the same for the move played, and a uniform number
 
 
 class TeacherRecord(NamedTuple):
@@ -104,6 +117,7 @@ class TeacherRecord(NamedTuple):
     mask: NDArray[np.uint64]  # (G, S)
     votes: NDArray[np.int8]  # (G, S, K)
     label: NDArray[np.int8]  # (G, S)
+    move: NDArray[np.int8]  # (G, S) the column played: the label, or with noise at the move one drawn around it
     visits: NDArray[np.int32]  # (G, S, A)
     simulations: NDArray[np.int32]  # (G, S)
     value: NDArray[np.float64]  # (G, S) summed over the votes until the position is settled, then the mean
@@ -117,18 +131,23 @@ def generator(seed: int, game: int, stream: int) -> np.random.Generator:
 
 
 def draw(seed: int, games: Sequence[int], steps: int, settings: SearchSettings) -> Draws:
-    """The draws of these games; vote k of game g depends on (seed, g, k) alone. Stream 0 is the opening's."""
+    """The draws of these games; vote k of game g depends on (seed, g, k) alone, its moves on (seed, g)."""
     shape = (len(games), settings.votes, steps)
     key = np.empty(shape, np.uint64)
     order = np.zeros((*shape, SLOTS), np.float32)
     gamma = np.empty((*shape, COLUMNS), np.float64)
+    move = np.zeros((len(games), steps, COLUMNS + 1))
     for i, game in enumerate(games):
         for vote in range(settings.votes):
             random = generator(seed, game, 1 + vote)
             key[i, vote] = random.integers(0, 2**64, steps, np.uint64)
             order[i, vote, :, :COLUMNS] = UNVISITED + random.random((steps, COLUMNS)).argsort(-1)
             gamma[i, vote] = random.standard_gamma(settings.dirichlet_alpha, (steps, COLUMNS))
-    return Draws(key.swapaxes(1, 2).copy(), order.swapaxes(1, 2).copy(), gamma.swapaxes(1, 2).copy())
+        if settings.noise_at == "move":
+            random = generator(seed, game, MOVE_STREAM)
+            move[i, :, :COLUMNS] = random.standard_gamma(settings.dirichlet_alpha, (steps, COLUMNS))
+            move[i, :, COLUMNS] = random.random(steps)
+    return Draws(key.swapaxes(1, 2).copy(), order.swapaxes(1, 2).copy(), gamma.swapaxes(1, 2).copy(), move)
 
 
 def play(
@@ -141,6 +160,7 @@ def play(
     """
     games, steps, votes = draws.key.shape
     record = TeacherRecord(votes=np.full((games, steps, votes), -1, np.int8), **blank_record(current, mask, steps))
+    at_label = settings.noise_fraction if settings.noise_at == "label" else 0.0
     lanes = max(1, min(lanes, games, MOST_NODES // settings.simulations))
     trees = playout_trees.new_trees(lanes, settings.simulations, settings.exploration)
     _play(
@@ -148,7 +168,8 @@ def play(
         draws,
         record,
         settings.simulations,
-        settings.noise_fraction,
+        at_label,
+        settings.noise_fraction - at_label,
         settings.rollout == "heuristic",
         settings.savings == "exact",
         settings.mcts_solver,
@@ -163,6 +184,7 @@ def blank_record(current: NDArray[np.uint64], mask: NDArray[np.uint64], steps: i
         "current": np.zeros(shape, np.uint64),
         "mask": np.zeros(shape, np.uint64),
         "label": np.full(shape, -1, np.int8),
+        "move": np.full(shape, -1, np.int8),
         "visits": np.zeros((*shape, COLUMNS), np.int32),
         "simulations": np.zeros(shape, np.int32),
         "value": np.zeros(shape),
@@ -211,6 +233,7 @@ def _play(
     record: TeacherRecord,
     simulations: int,
     noise: float,
+    stray: float,
     heuristic: bool,
     savings: bool,
     proving: bool,
@@ -257,7 +280,7 @@ def _play(
                 _start(trees, lane, draws, record, g, s, 0, noise)
                 continue
             saving[lane], vote[lane] = savings, 0
-            if _move(record, g, s, draws.key.shape[1]):
+            if _move(draws, record, g, s, stray):
                 step[lane] = s + 1
             elif waiting < games:
                 game[lane], step[lane] = waiting, 0
@@ -356,8 +379,8 @@ def _is_tied(record: Any, game: Any, step: Any) -> Any:
 
 
 @inline
-def _move(record: Any, game: Any, step: Any, steps: Any) -> Any:
-    """Settle the label, take the mean value and play; False where the game ends here."""
+def _move(draws: Any, record: Any, game: Any, step: Any, stray: Any) -> Any:
+    """Settle the label, take the mean value and play, astray by a noise of this share; False where the game ends."""
     label, most_votes, most_visits, made = -1, 0, -1, 0
     for column in CENTRE_FIRST:
         votes = 0
@@ -371,11 +394,20 @@ def _move(record: Any, game: Any, step: Any, steps: Any) -> Any:
     record.value[game, step] /= made
     record.length[game] = step + 1
     own, mask = record.current[game, step], record.mask[game, step]
-    stone = landing(mask, label)
+    move = label
+    if stray > 0.0:
+        noise, left = root_noise(draws.move[game, step], mask, stray), draws.move[game, step, COLUMNS]
+        for column in range(COLUMNS):
+            left -= stray * noise[0, column] + (1.0 - stray) * (column == label)
+            if left < 0.0:
+                move = column
+                break
+    record.move[game, step] = move
+    stone = landing(mask, move)
     if has_four(own | stone):
         record.result[game] = 1
         return False
-    if mask | stone == FULL or step + 1 == steps:
+    if mask | stone == FULL or step + 1 == record.label.shape[1]:
         return False
     record.current[game, step + 1] = own ^ mask
     record.mask[game, step + 1] = mask | stone
