@@ -341,6 +341,7 @@ def quiet_by_itself() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"}
 
 
+@pytest.mark.slow  # in this process: `a_run_interrupted_twice`
 def test_a_killed_run_goes_on(run_folder, games, tmp_path, monkeypatch):
     """kill -9 once the first epoch is stored; the same command ends with the weights of an uninterrupted run."""
     monkeypatch.setattr(publish, "publish", lambda *_: 0.0)  # in this process; other tests export
