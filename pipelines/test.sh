@@ -24,6 +24,5 @@ say 'mypy'
 [ "$failed" = 0 ] || say 'a check above has failed; the tests run all the same'
 wait
 say 'pytest'
-# Two processes, a file of tests stays in one; in their order, since the files with fewest tests are not the shortest.
-"$python" -m pytest -n 2 --dist loadfile --no-loadscope-reorder "$@" || failed=$?
+"$python" -m pytest -n 2 --dist loadfile "$@" || failed=$? # two processes, a file of tests stays in one
 exit "$failed"

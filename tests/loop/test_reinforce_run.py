@@ -147,6 +147,7 @@ def trained(folder, config=TINY):
     return checkpoint.load(folder)[0], state
 
 
+@pytest.mark.slow
 def test_games_against_itself_alone_teach_it_to_beat_random_play(tmp_path, monkeypatch):
     monkeypatch.setattr(reinforce, "RIVALS", ("random",))
     monkeypatch.setattr(reinforce, "_note", lambda _: "")

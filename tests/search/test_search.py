@@ -83,7 +83,7 @@ def test_the_compiled_tree_is_the_twins_tree_node_for_node(exploration: float, h
 
 
 def test_the_teacher_votes_as_the_twin_does() -> None:
-    positions = random_positions(12, seed=4)
+    positions = random_positions(6, seed=4)
     settings = SearchSettings(simulations=60, votes=3)
     for game, (position, result) in enumerate(zip(positions, search(positions, settings, seeds=9), strict=True)):
         board = twin.Board.from_bits(position.current, position.mask)
