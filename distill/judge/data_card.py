@@ -94,14 +94,17 @@ def _player(made: Mapping[str, Any]) -> str:
         return f"a network's own search of {simulations} ({made.get('root')} root) played both sides and labelled"
     votes = made.get("votes", 1)
     searches = f"the majority of {votes} searches of {simulations} each" if votes > 1 else f"a search of {simulations}"
-    return f"{searches} ({made.get('rollout')} playouts, no network) chose every label, which was played"
+    played = "around which noise drew the move" if made.get("noise_at") == "move" else "which was played"
+    return f"{searches} ({made.get('rollout')} playouts, no network) chose every label, {played}"
 
 
 def rebuild_command(folder: Path, manifest: Mapping[str, Any]) -> list[str]:
     """The words of the command that makes the run, every setting given, so that no default can change it."""
     made = manifest["identity"]
     words = ["python", "-m", "distill.generate"]
-    if "network" in made:
+    if "network" not in made:
+        made = {"noise_at": "label"} | made  # which identities leave out
+    else:
         words = ["python", "-m", "distill.selfplay", "--games-only", "--init", _network(folder)]
         words += ["--precision", made["network"].partition("-")[2] or "float32"]
     for name, value in made.items():

@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import shlex
 import shutil
@@ -142,6 +143,11 @@ def test_a_teachers_run_is_made_again_by_the_command_on_its_card(folder: Path) -
     config = cli.parse(GenerateConfig, words[3:])
     assert shards.identity(config) == shards.identity(TEACHER)
     assert (config.games, config.out) == (40, str(folder))
+    for where in ("label", "move"):  # said in both cases, so that another default changes nothing
+        made = shards.identity(dataclasses.replace(TEACHER, noise_at=where))
+        again = data_card.rebuild_command(folder, {"games": 40, "identity": made})
+        assert again[again.index("--noise-at") + 1] == where
+        assert shards.identity(cli.parse(GenerateConfig, again[3:])) == made
     teacher = repeats.teacher_of(folder)
     assert teacher is not None
     assert (teacher.simulations, teacher.votes) == (SIMULATIONS, VOTES)
