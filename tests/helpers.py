@@ -1,12 +1,15 @@
-"""Random positions, tables and folders of random games, workers that die, and what a source file imports."""
+"""Random positions, tables and folders of random games, what a folder holds and who holds it, workers that die."""
 
 from __future__ import annotations
 
 import ast
+import contextlib
 import hashlib
 import os
 import random
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -192,3 +195,34 @@ def imports_of(file: Path, package: str) -> Iterator[Import]:
                 yield from walk(child, at_load and not inside)
 
     yield from walk(ast.parse(file.read_text(encoding="utf-8")), True)
+
+
+def state(folder: Path) -> dict[str, str]:
+    """Each file and folder below a folder, hidden ones too, with the hash of what is in it."""
+    return {
+        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+        for path in folder.rglob("*")
+    }
+
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from distill.base import folders
+with folders.locked(Path(sys.argv[1]), shared="shared" in sys.argv, beside="beside" in sys.argv):
+    print("held", flush=True)
+    time.sleep(600)
+"""
+
+
+@contextlib.contextmanager
+def held(folder: Path, *how: str) -> Iterator[subprocess.Popen[str]]:
+    """A folder that another process holds, until it is killed."""
+    command = [sys.executable, "-c", HOLD, str(folder), *how]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        try:
+            yield process
+        finally:
+            process.kill()

@@ -6,30 +6,23 @@
 * Commands without `--restart` overwrite nothing that they have not written.
 * A restart that is cut off between deleting and writing leaves a folder that the same command goes on in, and the line
   that says how to go on does not begin anew once more.
-* While another process holds a folder, each writer is refused with one line; what only waits, waits. The lock goes with
-  a killed process, is shared by parts of a run alone, and leaves nothing where nothing was written.
-* An export takes no workplace from one that is alive, and gives back what a killed one had set aside.
+* While another process holds a folder, each writer is refused with one line; what only waits, waits.
 """
 
 from __future__ import annotations
 
 import ast
-import contextlib
 import dataclasses
-import hashlib
 import importlib
 import json
 import shutil
 import signal
-import subprocess
-import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from helpers import make_games, write_games
+from helpers import held, make_games, state, write_games
 from selfplay_helpers import tiny
 
 import distill
@@ -111,14 +104,6 @@ KINDS = {
 def main(stage: str, *words: object) -> int:
     module, _ = COMMANDS[stage]
     return int(importlib.import_module(module).main([*map(str, words)]))
-
-
-def state(folder: Path) -> dict[str, str]:
-    """Each file and folder below a folder, hidden ones too, with the hash of what is in it."""
-    return {
-        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
-        for path in folder.rglob("*")
-    }
 
 
 def one_line(capsys: pytest.CaptureFixture[str], message: str) -> None:
@@ -339,28 +324,6 @@ def test_who_goes_on_after_a_restart_does_not_begin_anew_again(name, there, tmp_
 
 # Two at once ----------------------------------------------------------------------------------------------------------
 
-HOLD = """
-import sys, time
-from pathlib import Path
-from distill.base import folders
-with folders.locked(Path(sys.argv[1]), shared="shared" in sys.argv, beside="beside" in sys.argv):
-    print("held", flush=True)
-    time.sleep(600)
-"""
-
-
-@contextlib.contextmanager
-def held(folder: Path, *how: str) -> Iterator[subprocess.Popen[str]]:
-    """A folder that another process holds, until it is killed."""
-    command = [sys.executable, "-c", HOLD, str(folder), *how]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "held\n"
-        try:
-            yield process
-        finally:
-            process.kill()
-
 
 def test_what_another_process_writes_is_left_to_it(there, tmp_path, capsys):
     """By name: where the command writes, and its flags."""
@@ -411,110 +374,3 @@ def test_who_writes_for_a_moment_waits_for_its_turn(stage, there, tmp_path):
         process.kill()
         work.join(120)
     assert len(ended) == 1
-
-
-def test_a_lock_goes_with_a_killed_process_and_is_shared_by_parts_alone(tmp_path):
-    with held(tmp_path, "shared"):
-        with folders.locked(tmp_path, shared=True):
-            pass
-        with pytest.raises(UserError, match="another process is writing here"), folders.locked(tmp_path):
-            pass
-    with held(tmp_path) as process:
-        with pytest.raises(UserError, match="another"), folders.locked(tmp_path, shared=True):
-            pass
-        process.kill()
-        process.wait()
-        with folders.locked(tmp_path):
-            pass
-
-
-def test_a_failure_leaves_no_lock_where_there_was_none(tmp_path):
-    with pytest.raises(UserError), folders.locked(tmp_path / "new"):
-        raise UserError("wrong")
-    assert not (tmp_path / "new").exists()
-    with folders.locked(tmp_path / "old"):
-        pass
-    with pytest.raises(UserError), folders.locked(tmp_path / "old"):
-        raise UserError("wrong")
-    assert state(tmp_path / "old").keys() == {".lock"}
-    with folders.locked(tmp_path / "page", beside=True):
-        (tmp_path / "page").mkdir()
-    assert state(tmp_path).keys() == {"old", "old/.lock", "page"}
-    (tmp_path / "file").touch()
-    with pytest.raises(UserError, match="is a file"), folders.locked(tmp_path / "file"):
-        pass
-
-
-def test_what_a_killed_process_left_half_written_goes_with_the_next_writer_that_ends_well(tmp_path):
-    halves = [tmp_path / ".manifest.json.x1.partial", tmp_path / "iterations" / "1" / ".metrics.json.x2.partial"]
-    for file in (*halves, tmp_path / ".kept", tmp_path / "kept.partial"):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.touch()
-    with folders.locked(tmp_path, shared=True):
-        pass  # others may be writing
-    with contextlib.suppress(UserError), folders.locked(tmp_path):
-        raise UserError("whose folder it is was not known yet")
-    assert all(file.exists() for file in halves)
-    with folders.locked(tmp_path):
-        pass
-    assert not any(file.exists() for file in halves)
-    assert (tmp_path / ".kept").exists()
-    assert (tmp_path / "kept.partial").exists()
-
-
-def test_who_waited_for_a_lock_file_that_was_removed_locks_the_new_one(tmp_path):
-    """Two would hold one folder if the waiting one were content with the file that is gone."""
-    out, order = tmp_path / "out", list[str]()
-
-    def second() -> None:
-        with folders.locked(out, wait=True):
-            order.append("second")
-            with pytest.raises(UserError), folders.locked(out):
-                pass
-
-    def fail() -> None:
-        waiting.start()
-        time.sleep(0.3)
-        order.append("first")
-        raise UserError("wrong")
-
-    waiting = threading.Thread(target=second)
-    with pytest.raises(UserError, match="wrong"), folders.locked(out):
-        fail()
-    waiting.join(20)
-    assert order == ["first", "second"]
-    assert state(out).keys() == {".lock"}
-
-
-def test_a_swap_that_was_cut_off_gives_back_what_stood_there(tmp_path):
-    page = tmp_path / "page"
-    workplaces = [tmp_path / ".page.1.partial", tmp_path / ".page.2.partial"]
-    for workplace in workplaces:
-        (workplace / "new").mkdir(parents=True)
-    (workplaces[1] / "old").mkdir()
-    (workplaces[1] / "old" / "index.html").write_text("old")
-    (tmp_path / ".page.mine").mkdir()
-    folders.sweep(page)
-    assert state(tmp_path).keys() == {".page.mine", "page", "page/index.html"}
-
-
-def test_a_folder_is_replaced_as_a_whole_or_not_at_all(tmp_path):
-    page = tmp_path / "page"
-    for text in ("old", "new"):
-        with folders.replaced(page) as new:
-            new.mkdir()
-            (new / text).touch()
-            (new.parent / "on the way").touch()
-    assert state(tmp_path).keys() == {"page", "page/new"}
-
-    def fail() -> None:
-        with folders.replaced(page) as new:
-            new.mkdir()
-            raise UserError("wrong")
-
-    with pytest.raises(UserError):
-        fail()
-    assert state(tmp_path).keys() == {"page", "page/new"}
-    with pytest.raises(FileNotFoundError), folders.replaced(page):
-        pass  # nothing was made
-    assert state(tmp_path).keys() == {"page", "page/new"}
