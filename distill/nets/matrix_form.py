@@ -3,8 +3,8 @@
 What is saved and served are the networks of `cnn.py` and `transformer.py`, made of Keras' own layers. A CPU multiplies
 large matrices at its peak and does little else well, so the steps of training go to these forms of them:
 
-- `cnn`: channels first, (C, B, T). A depthwise convolution is then C products (B, T) · (T, T), where cells that lie at
-  the same distance share a weight, a pointwise one a single product (F, C) · (C, B·T), and nothing is transposed;
+- `cnn`: a depthwise convolution is C products (B, T) · (T, T), where cells that lie at the same distance share a
+  weight, a pointwise one a single product (B·T, C) · (C, F), and the norm over the batch one fused operation;
 - `transformer`: attention as plain products, and a last layer that works out CLS alone, the one vector that is read.
 
 Dropout can be changed, or left out, without touching the networks. What both gain: `benchmarks/train.py`.
@@ -50,12 +50,12 @@ def copy_weights(source: keras.Model, target: keras.Model) -> None:
 
 def _cnn(value_head: bool, dropout: float | None) -> keras.Model:
     planes = heads.planes_input()
-    x = ops.transpose(ops.reshape(planes, (-1, CELLS, planes.shape[-1])), (2, 0, 1))  # (C, B, T)
+    x = planes
     for stage in range(1, cnn.STAGES + 1):
         x = SeparableConvolution(cnn.FILTERS, cnn.KERNEL, name=f"conv{stage}")(x)
-        x = layers.BatchNormalization(axis=0, momentum=heads.NORM_MOMENTUM, name=f"norm{stage}")(x)
+        x = BatchNorm(momentum=heads.NORM_MOMENTUM, name=f"norm{stage}")(x)
         x = layers.ReLU(name=f"relu{stage}")(x)
-    features = ops.transpose(ops.mean(x, axis=-1))  # (B, F)
+    features = layers.GlobalAveragePooling2D(name="pool")(x)
 
     hidden = layers.Dense(cnn.HIDDEN, activation="relu", name="hidden")(features)
     hidden = layers.Dropout(cnn.DROPOUT if dropout is None else dropout, name="dropout")(hidden)
@@ -64,27 +64,58 @@ def _cnn(value_head: bool, dropout: float | None) -> keras.Model:
 
 
 class SeparableConvolution(layers.Layer):
-    """Keras' `SeparableConv2D` with padding "same" and no bias, channels first: (C, B, T) → (F, B, T)."""
+    """Keras' `SeparableConv2D` with padding "same" and no bias: (B, H, W, C) → (B, H, W, F)."""
 
     def __init__(self, filters: int, kernel_size: int, **options: Any) -> None:
         super().__init__(**options)
         self.filters, self.kernel_size = filters, kernel_size
 
     def build(self, shape: Any) -> None:
-        kernel = (self.kernel_size, self.kernel_size, shape[0], 1)
+        kernel = (self.kernel_size, self.kernel_size, shape[-1], 1)
         self.depthwise = self.add_weight(name="depthwise", shape=kernel, initializer="zeros")
-        self.pointwise = self.add_weight(name="pointwise", shape=(shape[0], self.filters), initializer="zeros")
+        self.pointwise = self.add_weight(name="pointwise", shape=(shape[-1], self.filters), initializer="zeros")
 
     def call(self, x: Any) -> Any:
-        channels = x.shape[0]
+        height, width, channels = x.shape[1:]
         kernels = ops.reshape(self.depthwise, (-1, channels))
         placed = ops.matmul(ops.transpose(kernels), ops.cast(_placement(self.kernel_size), x.dtype))
+        x = ops.reshape(ops.transpose(ops.reshape(x, (-1, channels))), (channels, -1, CELLS))  # (C, B, T)
         x = ops.matmul(x, ops.reshape(placed, (channels, CELLS, CELLS)))
-        x = ops.matmul(ops.transpose(self.pointwise), ops.reshape(x, (channels, -1)))
-        return ops.reshape(x, (self.filters, -1, CELLS))
+        x = _transposed_product(ops.reshape(x, (channels, -1)), self.pointwise)
+        return ops.reshape(x, (-1, height, width, self.filters))
 
     def compute_output_shape(self, shape: Any) -> tuple[Any, ...]:
-        return (self.filters, *shape[1:])
+        return (*shape[:-1], self.filters)
+
+
+class BatchNorm(layers.BatchNormalization):
+    """Keras' layer over (B, H, W, C); with TensorFlow its training steps go through one fused operation."""
+
+    def call(self, x: Any, training: bool = False) -> Any:
+        if not training or keras.backend.backend() != "tensorflow":
+            return super().call(x, training=training)
+        import tensorflow as tf
+
+        nothing = tf.zeros([0])  # of running means, which are ours to keep
+        x, mean, variance, *_ = tf.raw_ops.FusedBatchNormV3(
+            x=x, scale=self.gamma, offset=self.beta, mean=nothing, variance=nothing, epsilon=self.epsilon
+        )
+        rows = ops.cast(ops.size(x) // x.shape[-1], "float32")
+        self._keep(self.moving_mean, mean)
+        self._keep(self.moving_variance, variance * (rows - 1) / rows)  # the operation's has Bessel's correction
+        return x
+
+    def _keep(self, moving: Any, now: Any) -> None:
+        moving.assign(moving * self.momentum + now * (1 - self.momentum))
+
+
+def _transposed_product(x: Any, y: Any) -> Any:
+    """(C, N), (C, F) → (N, F). TensorFlow's own flag spares its gradient a transposed copy."""
+    if keras.backend.backend() != "tensorflow":
+        return ops.matmul(ops.transpose(x), y)
+    import tensorflow as tf
+
+    return tf.matmul(x, tf.cast(y, x.dtype), transpose_a=True)
 
 
 def _placement(size: int) -> NDArray[np.float32]:
