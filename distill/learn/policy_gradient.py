@@ -1,4 +1,4 @@
-"""REINFORCE: a network plays against a frozen copy of itself and is pushed along the gradient of what came of it.
+"""REINFORCE: a network plays against frozen copies of itself and is pushed along the gradient of what came of it.
 
 In: positions in which the network moved, the columns it played there and the results of those games. Out: one
 gradient step. Who plays the games is not this module's business.
@@ -25,6 +25,7 @@ import numpy as np
 from keras import ops
 from numpy.typing import NDArray
 
+from distill import nets
 from distill.base import UserError
 from distill.game.rules import COLUMNS, ROWS
 from distill.learn import checkpoint
@@ -33,20 +34,29 @@ from distill.nets import heads
 Baseline = Literal["none", "mean", "value"]
 
 
-class WithOpponent(keras.Model):
-    """A network and its opponent, an earlier copy which no gradient reaches; calls give (N, A) masked logits.
+class WithOpponents(keras.Model):
+    """A copy of a network that learns, its opponents, and its average; calls give (N, A) masked logits.
 
-    Where the network has a value head its values are an eighth column. One model holds both networks, so that its
-    variables, with the optimizer's, are all that the next step depends on.
+    The opponents are earlier copies of the network, and `average` is the mean of its weights over the steps, the latest
+    counting most, in float32; no gradient reaches either. Where the network has a value head its values are an eighth
+    column. One model holds all of them, so that its variables, with the optimizer's, are all that the next step depends
+    on.
+
+    Args:
+      core: what all begin as; it is left alone.
+      opponents: how many.
+      precision: of the arithmetic in which the network and its opponents play and learn.
+      decay: what a step leaves of the average before it; 0: the average is the network as it is.
     """
 
-    def __init__(self, core: keras.Model) -> None:
+    def __init__(self, core: keras.Model, opponents: int, precision: nets.Precision, decay: float) -> None:
         super().__init__(name="learner")
-        self.core = core
-        self.played = heads.played(core)
-        self.opponent = keras.models.clone_model(core)
-        self.opponent.trainable = False
-        self.replace_opponent()
+        self.core = _copy(core, precision)
+        self.played = heads.played(self.core)
+        self.opponents = [_copy(core, precision) for _ in range(opponents)]
+        self.average, self.decay = _copy(core, "float32"), decay
+        for network in (*self.opponents, self.average):
+            network.trainable = False
 
     def call(self, boards: Any) -> Any:
         outputs = self.played(boards, training=False)
@@ -54,13 +64,28 @@ class WithOpponent(keras.Model):
             return outputs["logits"]
         return ops.concatenate([outputs["logits"], outputs["value"][:, None]], axis=1)
 
-    def replace_opponent(self) -> None:
-        """Make the opponent a copy of what the network is now."""
-        self.opponent.set_weights(self.core.get_weights())
+    def replace_opponent(self, number: int) -> None:
+        """Make one of the opponents a copy of what the network is now."""
+        self.opponents[number].set_weights(self.core.get_weights())
+
+    def move_average(self) -> None:
+        """Let the average follow the network."""
+        pairs = zip(self.average.get_weights(), self.core.get_weights(), strict=True)
+        decay = np.float32(self.decay)
+        self.average.set_weights([decay * average + (1 - decay) * weights for average, weights in pairs])
+
+
+def _copy(core: keras.Model, precision: nets.Precision) -> keras.Model:
+    if precision == "float32":
+        copy = keras.models.clone_model(core)
+    else:
+        copy = nets.build(nets.arch_of(core), heads.has_value(core), precision)
+    copy.set_weights(core.get_weights())
+    return copy
 
 
 class PolicyGradient(keras.losses.Loss):
-    """The loss of the module's docstring; `target` as `targets` makes it, `outputs` as `WithOpponent` gives them."""
+    """The loss of the module's docstring; `target` as `targets` makes it, `outputs` as `WithOpponents` gives them."""
 
     def __init__(self, baseline: Baseline, value_weight: float) -> None:
         super().__init__(name="policy_gradient")
@@ -87,11 +112,18 @@ def _entropy(log_policy: Any) -> Any:
     return -ops.sum(ops.exp(log_policy) * log_policy, axis=1)
 
 
-def learner(core: keras.Model, baseline: Baseline, value_weight: float) -> WithOpponent:
-    """The network and a copy of it as opponent, ready for `step`. Raises ValueError for a baseline it cannot give."""
+def learner(
+    core: keras.Model,
+    baseline: Baseline,
+    value_weight: float,
+    opponents: int = 1,
+    precision: nets.Precision = "float32",
+    decay: float = 0.0,
+) -> WithOpponents:
+    """The network with its opponents, ready for `step`. Raises ValueError for a baseline it cannot give."""
     if baseline == "value" and not heads.has_value(core):
         raise ValueError("this network has no value head")
-    model = WithOpponent(core)
+    model = WithOpponents(core, opponents, precision, decay)
     model.compile(
         keras.optimizers.Adam(),  # its rate is set at every step
         PolicyGradient(baseline, value_weight),
@@ -103,7 +135,7 @@ def learner(core: keras.Model, baseline: Baseline, value_weight: float) -> WithO
     return model
 
 
-def _trace_for_any_size(model: WithOpponent) -> None:
+def _trace_for_any_size(model: WithOpponents) -> None:
     """Have TensorFlow make the graph of a step on any number of moves now, before the first step.
 
     Left to itself it makes a graph for the first batch's size, and one for any size when another comes. The two differ
@@ -125,9 +157,9 @@ def targets(
 
 
 def step(
-    model: WithOpponent, boards: NDArray[np.int8], target: NDArray[np.float32], learning_rate: float
+    model: WithOpponents, boards: NDArray[np.int8], target: NDArray[np.float32], learning_rate: float
 ) -> dict[str, float]:
-    """One step of Adam; returns the batch's mean `loss` and mean `entropy` before it.
+    """One step of Adam, and of the average after it; returns the batch's mean `loss` and mean `entropy` before it.
 
     Raises UserError where the loss is not a number.
     """
@@ -135,6 +167,7 @@ def step(
     logs = model.train_on_batch(boards, target, return_dict=True)
     if not math.isfinite(logs["loss"]):
         raise UserError("the loss is not a number")
+    model.move_average()
     return {name: float(logs[name]) for name in ("loss", "entropy")}
 
 

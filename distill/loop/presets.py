@@ -97,6 +97,19 @@ def _smoke_name(settings: Mapping[str, Any]) -> str:
 
 
 REINFORCE_PRESETS: cli.Presets = {
+    "steady": {
+        "arch": "mk4",
+        "steps": 2400,
+        "lr": (1e-3, 5e-4, 2e-4, 1e-4),
+        "entropy": (0.12, 0.01),
+        "baseline": "value",
+        "discount": 0.97,
+        "precision": "bfloat16",
+        "average": 0.99,
+        "opponents": 4,
+        "measure_every": 60,
+        "measure_games": 2000,
+    },
     "published": {
         "arch": "mk4",
         "lr": (1e-3, 1e-4, 1e-5),
@@ -116,4 +129,4 @@ REINFORCE_PRESETS: cli.Presets = {
         "out": lambda settings: cli.SMOKE_MODELS / f"{_smoke_name(settings)}-reinforce",
     },
 }
-"""published: the series “Connect-Zero”, where it gives a number."""
+"""published: the series “Connect-Zero”, where it gives a number. steady: the same network, made to beat `punisher`."""

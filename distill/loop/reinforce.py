@@ -1,4 +1,4 @@
-"""REINFORCE, the run: games of the learner against its opponent, steps of the gradient, the gate, measurements.
+"""REINFORCE, the run: games of the learner against its opponents, steps of the gradient, the gate, measurements.
 
 What one step of the gradient is stands in `learn/policy_gradient.py`; all else that a run does is here. Everything
 drawn is a function of the run's seed, what it is for, and the number of the step; so a run that goes on from its
@@ -31,15 +31,15 @@ from distill.players.players import NetworkPlayer, Player, make, seeds_for
 if TYPE_CHECKING:
     import keras
 
-    from distill.learn.policy_gradient import WithOpponent
+    from distill.learn.policy_gradient import WithOpponents
     from distill.nets.saved import Predict
 
 Mode = Literal["sample", "policy"]
 """Whether a network draws its move by its policy or plays the likeliest column."""
 
 RIVALS = ("punisher", "random")
-LEARNER, OPPONENT = 0, 1
-"""Places of the two in a list of players."""
+LEARNER = 0
+"""Its place in a list of players; its opponents, or its rival, follow."""
 
 TRAINING_GAMES, CURVE_GAMES, FINAL_GAMES = range(3)
 """What games are for: one of the numbers their random draws are a function of."""
@@ -92,18 +92,22 @@ def claim(out: Path, config: ReinforceConfig, core: keras.Model) -> run_folder.C
 def train(core: keras.Model, config: ReinforceConfig, out: Path) -> State:
     """Play and learn until all steps are done, going on from the folder's checkpoint where there is one.
 
-    Raises UserError where the loss or the policy stops being a number.
+    `core` becomes the average of what was learned. Raises UserError where the loss or the policy stops being a number.
     """
-    from distill.learn import checkpoint, policy_gradient
+    from distill.learn import checkpoint, policy_gradient, training
     from distill.nets import saved
 
-    model = policy_gradient.learner(core, config.baseline, config.value_weight)
+    model = policy_gradient.learner(
+        core, config.baseline, config.value_weight, config.opponents, config.precision, config.average
+    )
     state = State()
     if found := checkpoint.load(out):
         checkpoint.restore(model, found[0])
         state = State(**found[1])
+        core.set_weights(model.average.get_weights())
     predict = saved.predict_with(core)  # it sees later changes of the weights
-    players = [_player("learner", predict), _player("opponent", saved.predict_with(model.opponent))]
+    players = [_player("learner", saved.predict_with(model.core))]
+    players += [_player("opponent", saved.predict_with(opponent)) for opponent in model.opponents]
     if not state.curve:
         _measure(predict, config, state, {})
     total = config.steps * config.games
@@ -115,24 +119,26 @@ def train(core: keras.Model, config: ReinforceConfig, out: Path) -> State:
                 for _ in range(min(config.measure_every, config.steps - state.step)):
                     latest.append(_step(model, players, config, state))
                     progress.advance(config.games, _note(state))
+                core.set_weights(model.average.get_weights())
                 state.seconds += time.monotonic() - began
                 means = {name: float(np.mean([row[name] for row in latest])) for name in latest[0]}
                 _measure(predict, config, state, means)
             except UserError as error:
                 hint = "begin anew with --restart and a smaller --lr"
                 raise UserError(f"after {state.step} steps: {error}; {hint}") from None
+            training.save_network(core, out / finding.BEST)
             _save(out, model, state)
     return state
 
 
-def _step(model: WithOpponent, players: Sequence[Player], config: ReinforceConfig, state: State) -> dict[str, float]:
+def _step(model: WithOpponents, players: Sequence[Player], config: ReinforceConfig, state: State) -> dict[str, float]:
     """One batch of games, one step of the gradient, and a new opponent if the gate says so."""
     from distill.learn import policy_gradient
 
     done = state.step / config.steps
     rate = policy_gradient.stepwise(config.lr, done)
     entropy_weight = policy_gradient.linear(*config.entropy, done)
-    pairings = both_sides(config.games)
+    pairings = both_sides(config.games, config.opponents)
     games = play_games(players, pairings, _seed(config, TRAINING_GAMES, state.step))
     own = moves_of(LEARNER, games, pairings)
     returns = games.returns[own] * config.discount ** plies_left(games)[own]
@@ -144,7 +150,7 @@ def _step(model: WithOpponent, players: Sequence[Player], config: ReinforceConfi
         state.window, scored, games=config.gate_games, gate=config.gate, rule=config.gate_rule
     )
     if passed:
-        model.replace_opponent()
+        model.replace_opponent(state.replaced % config.opponents)  # the one that has stood longest
         state.replaced += 1
     plies = len(games.moves) / config.games
     return measured | {"score": float(np.mean(scored)), "plies": plies}
@@ -154,10 +160,10 @@ def _player(name: str, predict: Predict, mode: Mode = "sample") -> NetworkPlayer
     return NetworkPlayer(name=name, predict=predict, mode=mode)
 
 
-def both_sides(games: int) -> list[Pairing]:
-    """Games from the empty board, the learner with the first stone in every other one."""
-    seats = ((LEARNER, OPPONENT), (OPPONENT, LEARNER))
-    return [Pairing(first=first, second=second) for first, second in seats] * (games // 2)
+def both_sides(games: int, opponents: int = 1) -> list[Pairing]:
+    """Games from the empty board, the learner with the first stone in every other one, its opponents in turn."""
+    pairs = [1 + pair % opponents for pair in range(games // 2)]
+    return [Pairing(first=a, second=b) for other in pairs for a, b in ((LEARNER, other), (other, LEARNER))]
 
 
 def moves_of(player: int, games: Games, pairings: Sequence[Pairing]) -> NDArray[np.bool_]:
@@ -224,9 +230,8 @@ def _note(state: State) -> str:
     return f"opponent {state.replaced}: {score} · punisher {last['punisher_won']:.1%} · random {last['random_won']:.1%}"
 
 
-def _save(out: Path, model: WithOpponent, state: State) -> None:
-    from distill.learn import checkpoint, history, training
+def _save(out: Path, model: WithOpponents, state: State) -> None:
+    from distill.learn import checkpoint, history
 
-    training.save_network(model.core, out / finding.BEST)
     history.write(out, state.curve, PANELS, over="games")
     checkpoint.save(out, model, dataclasses.asdict(state))  # last: with it these steps count as done

@@ -135,7 +135,12 @@ class ReinforceConfig:
     )
     value_weight: float = cli.setting(0.5, "weight of the value's squared error, where the network has a value head")
     discount: float = cli.setting(1.0, "what a return is multiplied by for every ply between the move and the end")
-    gate: float = cli.setting(0.52, "score against the opponent above which the learner takes its place")
+    precision: nets.Precision = cli.setting("float32", "arithmetic of the network, in its games and its steps")
+    average: float = cli.setting(
+        0.0, "share of the weights' average that a step leaves, below 1; the average is what is measured and kept"
+    )
+    opponents: int = cli.setting(1, "earlier copies that the learner plays in turn; a new one replaces the oldest")
+    gate: float = cli.setting(0.52, "score against the opponents above which the learner takes a place among them")
     gate_games: int = cli.setting(2048, "training games, in whole batches, after which that is decided, by them alone")
     gate_rule: GateRule = cli.setting(
         "lower", "what must be above the gate: the lower bound of the score's 95 % interval, or the score, its mean"
@@ -148,7 +153,8 @@ class ReinforceConfig:
     restart: bool = cli.setting(False, "begin anew, in place of what the folder holds")
 
     def __post_init__(self) -> None:
-        cli.check_least(self, steps=1, gate_games=1, measure_every=1, value_weight=0, seed=0)
+        cli.check_least(self, steps=1, gate_games=1, measure_every=1, opponents=1, value_weight=0, seed=0)
+        cli.check(0 <= self.average < 1, "average", self.average, "at least 0 and below 1")
         for name in ("games", "measure_games", "final_games"):
             number = getattr(self, name)
             cli.check(number >= 2 and number % 2 == 0, name, number, "an even number from 2")

@@ -3,7 +3,8 @@
 - the loss and its gradient are the closed forms of the documented formula, with no baseline, the mean and the value;
 - a step makes a move that won likelier and one that lost unlikelier; equal returns with their mean as baseline, and no
   entropy bonus, change nothing; the bonus alone flattens the policy; full columns take no part;
-- a step leaves batch norms' statistics and the opponent alone; it is of the policy that draws the moves.
+- a step leaves batch norms' statistics and the opponents alone; it is of the policy that draws the moves;
+- the average follows the weights, in float32 whatever the steps calculate in; opponents are replaced one by one.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ def test_a_move_that_won_becomes_likelier_and_one_that_lost_unlikelier():
     before = policy_of(core, boards)
     target = policy_gradient.targets(np.array([6, 0]), np.array([1.0, -1.0]), "none", 0.0)
     policy_gradient.step(model, boards, target, 1e-4)
-    after = policy_of(core, boards)
+    after = policy_of(model.core, boards)
     assert after[0, 6] > before[0, 6]
     assert after[1, 0] < before[1, 0]
 
@@ -83,10 +84,10 @@ def test_equal_returns_and_their_mean_as_baseline_change_nothing():
     for returns in ([1.0, 1.0], [-1.0, -1.0]):
         target = policy_gradient.targets(np.array([1, 2]), np.array(returns), "mean", 0.0)
         policy_gradient.step(model, boards, target, 0.1)
-        assert same(before, core.get_weights())
+        assert same(before, model.core.get_weights())
     target = policy_gradient.targets(np.array([1, 2]), np.array([1.0, 0.0]), "mean", 0.0)
     policy_gradient.step(model, boards, target, 0.1)
-    assert not same(before, core.get_weights())
+    assert not same(before, model.core.get_weights())
 
 
 def test_the_entropy_bonus_flattens_the_policy_over_open_columns_alone():
@@ -98,7 +99,7 @@ def test_the_entropy_bonus_flattens_the_policy_over_open_columns_alone():
     entropies = [policy_gradient.step(model, boards, target, 0.01)["entropy"] for _ in range(200)]
     assert entropies[0] < entropies[100] <= np.log(6) + 1e-5
     assert entropies[-1] == pytest.approx(np.log(6), abs=1e-3)
-    policy = policy_of(core, boards)[0]
+    policy = policy_of(model.core, boards)[0]
     assert policy[0] == 0
     np.testing.assert_allclose(policy[1:], 1 / 6, atol=0.02)
 
@@ -107,19 +108,43 @@ def test_the_entropy_bonus_flattens_the_policy_over_open_columns_alone():
 def test_a_step_leaves_the_opponent_and_the_statistics_of_batch_norms_alone():
     core = nets.build("cnn", value_head=True)
     model = policy_gradient.learner(core, "value", 0.5)
-    statistics = [w.numpy() for w in core.non_trainable_weights]
-    opponent = model.opponent.get_weights()
+    statistics = [w.numpy() for w in model.core.non_trainable_weights]
+    opponent = model.opponents[0].get_weights()
     assert same(opponent, core.get_weights())
     boards = boards_of(WIN_ON_THE_RIGHT, WIN_IN_THE_MIDDLE)
     policy_gradient.step(
         model, boards, policy_gradient.targets(np.array([6, 3]), np.array([1.0, -1]), "value", 0.05), 0.01
     )
     assert len(statistics) == 4, "two for each batch norm"
-    assert same(statistics, [w.numpy() for w in core.non_trainable_weights])
-    assert same(opponent, model.opponent.get_weights())
-    assert not same(opponent, core.get_weights())
-    model.replace_opponent()
-    assert same(model.opponent.get_weights(), core.get_weights())
+    assert same(statistics, [w.numpy() for w in model.core.non_trainable_weights])
+    assert same(opponent, model.opponents[0].get_weights())
+    assert not same(opponent, model.core.get_weights())
+    model.replace_opponent(0)
+    assert same(model.opponents[0].get_weights(), model.core.get_weights())
+
+
+@few_steps
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_the_average_follows_the_weights_and_opponents_are_replaced_one_by_one(precision):
+    core = nets.build("mk4", value_head=True)
+    began = core.get_weights()
+    model = policy_gradient.learner(core, "value", 0.5, opponents=2, precision=precision, decay=0.75)
+    boards = boards_of(WIN_ON_THE_RIGHT, WIN_IN_THE_MIDDLE)
+    target = policy_gradient.targets(np.array([6, 3]), np.array([1.0, -1]), "value", 0.05)
+    expected = began
+    for _ in range(3):
+        policy_gradient.step(model, boards, target, 0.01)
+        learned = model.core.get_weights()
+        expected = [0.75 * average + 0.25 * weights for average, weights in zip(expected, learned, strict=True)]
+        for ours, theirs in zip(model.average.get_weights(), expected, strict=True):
+            np.testing.assert_allclose(ours, theirs, atol=1e-6)
+    assert {each.compute_dtype for each in model.average.layers} == {"float32"}
+    assert {each.compute_dtype for each in model.core.layers[1:-1]} == {precision}
+    assert not same(learned, began)
+    assert same(core.get_weights(), began)
+    model.replace_opponent(1)
+    assert same(model.opponents[0].get_weights(), began)
+    assert same(model.opponents[1].get_weights(), learned)
 
 
 @few_steps

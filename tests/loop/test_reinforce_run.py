@@ -30,7 +30,7 @@ from distill.game import encoding, rules
 from distill.learn import checkpoint, history, policy_gradient, training
 from distill.loop import reinforce
 from distill.loop.presets import REINFORCE_PRESETS
-from distill.loop.reinforce import LEARNER, OPPONENT
+from distill.loop.reinforce import LEARNER
 from distill.loop.settings import ReinforceConfig
 from distill.nets import saved
 from distill.players.match import Pairing, play_games
@@ -66,13 +66,19 @@ def make_player(core: keras.Model, mode: str) -> NetworkPlayer:
     return NetworkPlayer(name="network", predict=saved.predict_with(core), mode=mode)
 
 
+def test_its_opponents_take_turns_and_meet_it_from_both_sides():
+    seats = [(pairing.first, pairing.second) for pairing in reinforce.both_sides(10, opponents=3)]
+    assert seats == [(0, 1), (1, 0), (0, 2), (2, 0), (0, 3), (3, 0), (0, 1), (1, 0), (0, 2), (2, 0)]
+
+
 def test_the_learners_moves_are_those_of_its_seat_with_the_result_for_the_side_that_made_them():
     pairings = reinforce.both_sides(40)
-    assert pairings[:2] == [Pairing(first=LEARNER, second=OPPONENT), Pairing(first=OPPONENT, second=LEARNER)]
+    opponent = 1
+    assert pairings[:2] == [Pairing(first=LEARNER, second=opponent), Pairing(first=opponent, second=LEARNER)]
     assert sum(pairing.first == LEARNER for pairing in pairings) == 20
     games = play_games([make("punisher"), make("random")], pairings, seed=1)
     own = reinforce.moves_of(LEARNER, games, pairings)
-    other = reinforce.moves_of(OPPONENT, games, pairings)
+    other = reinforce.moves_of(opponent, games, pairings)
     assert (own ^ other).all()
     results = reinforce.results(games, pairings)
     assert results.mean() > 0.5, "the punisher beats random play"
@@ -107,13 +113,13 @@ def test_the_checkpoint_is_replaced_at_the_end_of_a_window_that_shows_the_learne
     batches = iter([[0.0] * 6, [1.0] * 6, [1.0] * 6, [1.0] * 6, [0.5] * 6])
     copies = []
     monkeypatch.setattr(reinforce, "points", lambda *_: np.array(next(batches)))
-    monkeypatch.setattr(policy_gradient.WithOpponent, "replace_opponent", lambda _: copies.append(1))
+    monkeypatch.setattr(policy_gradient.WithOpponents, "replace_opponent", lambda _, number: copies.append(number))
     config = dataclasses.replace(TINY, gate_games=12, steps=5)  # windows of two batches
     state = trained(tmp_path, config)[1]
     # 0 and 1 make 50 %; the second 1 and the third are a window of their own, though a running mean had passed before.
     assert state.replaced == 1
     assert state.window == [0.5] * 6
-    assert len(copies) == 2, "when the learner is made, and once later"
+    assert copies == [0]
 
 
 # Learning
@@ -123,7 +129,7 @@ def test_a_small_network_finds_wins_in_one():
     keras.utils.set_random_seed(6)
     core = tiny_network()
     model = policy_gradient.learner(core, "none", 0.5)
-    player = make_player(core, "sample")
+    player = make_player(model.core, "sample")
     positions = [rules.parse_board(drawing) for drawing in (WIN_ON_THE_RIGHT, WIN_IN_THE_MIDDLE)] * 32
     current, mask = (np.array([getattr(p, name) for p in positions], np.uint64) for name in ("current", "mask"))
     boards = encoding.boards(current, mask)
@@ -132,7 +138,7 @@ def test_a_small_network_finds_wins_in_one():
         won = [rules.is_won(rules.play(p, int(move))) for p, move in zip(positions, moves, strict=True)]
         target = policy_gradient.targets(moves, np.where(won, 1.0, -1.0), "none", 0.01)
         policy_gradient.step(model, boards, target, 3e-3)
-    policy = policy_of(core, boards[:2])
+    policy = policy_of(model.core, boards[:2])
     assert policy[0, 6] > 0.9
     assert policy[1, 3] > 0.9
 
@@ -168,8 +174,9 @@ def without_seconds(curve):
 
 
 def test_a_run_interrupted_again_and_again_ends_with_the_weights_of_an_uninterrupted_one(tmp_path):
-    """Of the tiny network, which replaces its checkpoint."""
-    config = dataclasses.replace(TINY, gate=0.05, gate_games=18, lr=(1e-2, 1e-3))  # a window ends inside an interval
+    """Of the tiny network, which replaces its opponents, and whose average is kept."""
+    changes = {"gate": 0.05, "gate_games": 18, "lr": (1e-2, 1e-3), "opponents": 2, "average": 0.5}
+    config = dataclasses.replace(TINY, **changes)  # a window ends inside an interval
     expected, state = trained(tmp_path / "whole", config)
     assert state.replaced > 0
     for module, name, last_call in (
