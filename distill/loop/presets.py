@@ -1,7 +1,9 @@
 """Named settings of self-play and, below them, of REINFORCE.
 
 connect4-zero: “Connect4-Zero: Architecture & Design”. connect-4-ai-1, connect-4-ai-2: the two configurations of
-“Connect 4 AI”, 2021. All where their sources give a number. improve: from a network that plays well already.
+“Connect 4 AI”, 2021, with the PUCT of the paper that it cites; the second also with the selection term that it prints,
+and with leaves valued by playouts whose moves the network chooses. All where their sources give a number. improve: from
+a network that plays well already.
 """
 
 from __future__ import annotations
@@ -72,6 +74,8 @@ PRESETS: cli.Presets = {
     },
     "connect-4-ai-1": CONNECT_4_AI_1,
     "connect-4-ai-2": CONNECT_4_AI_1 | CONNECT_4_AI_2,
+    "connect-4-ai-2-printed": CONNECT_4_AI_1 | CONNECT_4_AI_2 | {"rule": "printed"},
+    "connect-4-ai-2-playouts": CONNECT_4_AI_1 | CONNECT_4_AI_2 | {"leaves": "playout"},
     # their names in the first release
     "d": "connect4-zero",
     "e1": "connect-4-ai-1",
