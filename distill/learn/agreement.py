@@ -17,7 +17,7 @@ from distill.game import encoding, rules
 from distill.tables import tables
 
 if TYPE_CHECKING:
-    from distill.nets.saved import Predict
+    from distill.nets.predict import Predict
 
 
 def measure(predict: Predict, rows: tables.RawRows, training: tables.Examples) -> dict[str, Any]:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import keras
 
     from distill.learn.policy_gradient import WithOpponents
-    from distill.nets.saved import Predict
+    from distill.nets.predict import Predict
 
 Mode = Literal["sample", "policy"]
 """Whether a network draws its move by its policy or plays the likeliest column."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from distill.base import UserError, provenance, say, shortened
@@ -68,6 +70,34 @@ _say_once = functools.cache(say)
 def names() -> str:
     """The networks that have a name here, for a message."""
     return f"networks by name are {', '.join(networks(places())) or 'none'}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Card:
+    """What the card of an exported network says of it; a dash stands for what it does not say."""
+
+    network: str = "–"
+    parameters: str = "–"
+    has_value: bool = False
+    exact: str = "–"
+    right_class: str = "–"
+
+
+def read_card(model: Path) -> Card:
+    """The card in a `saved_model` folder, `README.md`: the one file that goes where the network goes."""
+    try:
+        text = (model / "README.md").read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return Card()
+    head = re.search(r"^# Connect 4 network `(.+)`\n[^|#]*?^([\d,]+) parameters\. ", text, re.MULTILINE)
+    graded = re.search(r"\(`midgame`\): ([\d.]+%) .*?, ([\d.]+%) ", text)
+    return Card(
+        network=head[1] if head else "–",
+        parameters=head[2] if head else "–",
+        has_value="\n- `value` " in text,
+        exact=graded[1] if graded else "–",
+        right_class=graded[2] if graded else "–",
+    )
 
 
 def network_file(word: str | Path) -> Path:

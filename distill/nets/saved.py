@@ -1,30 +1,21 @@
 """A saved model as a plain function, and the writing of SavedModels.
 
-In: a `.keras` file, a SavedModel folder, or the folder of a training run. Out: `predict(boards)`, which
-maps int8 boards (B, 6, 7), or one (6, 7), to NumPy arrays by name, as the README of an exported model lists them:
-logits (B, 7) with -1e9 on full columns, policy (B, 7), move int32 (B,), and value (B,) where there is that head.
+In: a `.keras` file, a SavedModel folder, or the folder of a training run. Out: `predict(boards)` as `predict.py` says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import keras
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from distill.base import UserError, first_line
 from distill.game.rules import CELLS, COLUMNS, ROWS
 from distill.nets import finding, heads, pillar, transformer  # noqa: F401  their layers register themselves for loading
-
-Outputs: TypeAlias = dict[str, NDArray[Any]]
-Predict: TypeAlias = Callable[[ArrayLike], Outputs]
+from distill.nets.predict import Predict, on_arrays
 
 SIGNATURE = "serving_default"
-CHUNK = 4096
-"""Boards handed to the graph at once: bounds the memory of attention, and is past the size where more is faster."""
 
 
 def load(path: Path) -> Predict:
@@ -69,7 +60,7 @@ def predict_with(core: keras.Model) -> Predict:
 
         # Not model.predict: it builds a tf.data pipeline whose autotuning stalls for seconds.
         outputs = tf.function(outputs, input_signature=[board_signature()])
-    return _on_arrays(outputs)
+    return on_arrays(outputs)
 
 
 def write(core: keras.Model, folder: Path) -> None:
@@ -100,26 +91,7 @@ def _load_saved_model(folder: Path) -> Predict:
         # `loaded` is named so that it lives as long as this function: its variables die with it.
         return loaded.signatures[SIGNATURE](board=tf.constant(board))
 
-    return _on_arrays(call)
-
-
-def _on_arrays(outputs: Callable[[Any], Any]) -> Predict:
-    """Around a graph: checks shapes, lets through a single board, cuts many into pieces."""
-
-    def predict(boards: ArrayLike) -> Outputs:
-        given = np.asarray(boards, np.int8)
-        if given.ndim not in (2, 3) or given.shape[-2:] != (ROWS, COLUMNS):
-            raise ValueError(f"boards have shape {given.shape}, expected (B, {ROWS}, {COLUMNS}) or ({ROWS}, {COLUMNS})")
-        batch = given.reshape(-1, ROWS, COLUMNS)
-        if not len(batch):  # TensorFlow's convolutions refuse an empty batch
-            return {name: array[:0] for name, array in predict(np.zeros((1, ROWS, COLUMNS), np.int8)).items()}
-        pieces = [outputs(batch[start : start + CHUNK]) for start in range(0, len(batch), CHUNK)]
-        joined = {
-            name: np.concatenate([keras.ops.convert_to_numpy(piece[name]) for piece in pieces]) for name in pieces[0]
-        }
-        return joined if given.ndim == 3 else {name: array[0] for name, array in joined.items()}
-
-    return predict
+    return on_arrays(call)
 
 
 def board_signature() -> Any:

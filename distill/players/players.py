@@ -18,16 +18,16 @@ from distill import nets
 from distill.base import UserError
 from distill.game.encoding import boards
 from distill.game.mixing import mix
-from distill.game.rules import COLUMNS, COLUMNS_FROM_CENTRE, FULL_BOARD, Position, has_four, landing, legal_mask
+from distill.game.rules import COLUMNS, COLUMNS_FROM_CENTRE, FULL_BOARD, ROWS, Position, has_four, landing, legal_mask
 from distill.game.tactics import wins
-from distill.nets import finding
+from distill.nets import finding, predict
 from distill.players.words import SEARCHES, check
 from distill.tables.benchmark import FULL_COLUMN
 
 if TYPE_CHECKING:
     import keras
 
-    from distill.nets.saved import Predict
+    from distill.nets.predict import Predict
     from distill.search.puct import Evaluate, PuctSettings
     from distill.search.teacher import SearchResult, SearchSettings
 
@@ -61,8 +61,11 @@ class Player(Protocol):
         """Its moves in B positions that are not over; bitboards and seeds are uint64 (B,)."""
 
 
-def make(word: str, workers: int = 1) -> Player:
+def make(word: str, workers: int = 1, *, quick: bool = False) -> Player:
     """The player that a word names; searches and the solver may use `workers` processes.
+
+    With `quick` an exported network is asked as `nets.predict.load` finds it, ready at once and equal up to rounding:
+    for play. Figures are taken without it.
 
     Raises ValueError for a word that names nobody, DataError for a folder without a model, and UserError where the
     solver is not installed.
@@ -79,22 +82,42 @@ def make(word: str, workers: int = 1) -> Player:
         return SearchPlayer(name=word, settings=settings, workers=workers)
     folder = finding.find(named.network)
     assert folder is not None  # checked above
+    shown = word.replace("/@", "@").rstrip("/")
+    if quick and predict.is_quick(folder):
+        return with_predict(shown, predict.load(folder), named.mode, named.simulations)
     nets.start_backend()
     from distill.nets import saved
 
-    shown = word.replace("/@", "@").rstrip("/")
     if named.simulations:
         return guided(shown, saved.load_core(finding.network_file(folder)), named.mode, named.simulations)
     return NetworkPlayer(name=shown, predict=saved.load(folder), mode=named.mode)
 
 
+def with_predict(name: str, predict: Predict, mode: str, simulations: int) -> Player:
+    """The player in a mode of `words` that asks this network; for searching modes it has a value head, or UserError."""
+    if not simulations:
+        return NetworkPlayer(name=name, predict=predict, mode=mode)
+    if "value" not in predict(np.zeros((1, ROWS, COLUMNS), np.int8)):
+        raise UserError(f"{name}: this network has no value head, which a search needs")
+
+    def evaluate(current: Boards, mask: Boards) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        answer = predict(boards(current, mask))
+        return answer["logits"], answer["value"]
+
+    return GuidedPlayer(name=name, predict=evaluate, settings=_guided_settings(mode, simulations))
+
+
 def guided(name: str, core: keras.Model, root: str, simulations: int) -> GuidedPlayer:
     """A search by a network in memory, `root` one of SEARCHING_MODES. Raises UserError where it has no value head."""
     from distill.nets.evaluator import Evaluator
+
+    return GuidedPlayer(name=name, predict=Evaluator(core), settings=_guided_settings(root, simulations))
+
+
+def _guided_settings(root: str, simulations: int) -> PuctSettings:
     from distill.search.puct import PuctSettings
 
-    settings = PuctSettings(simulations=simulations, root="gumbel" if root == "gumbel" else "puct")
-    return GuidedPlayer(name=name, predict=Evaluator(core), settings=settings)
+    return PuctSettings(simulations=simulations, root="gumbel" if root == "gumbel" else "puct")
 
 
 @dataclass(frozen=True, kw_only=True)

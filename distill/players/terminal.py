@@ -82,7 +82,7 @@ class Machine:
         self._player = self._thread.submit(self._made_ready, word)
 
     def _made_ready(self, word: str) -> Player:
-        player = make(word)
+        player = make(word, quick=True)
         if self._compiler is not None:
             if self._compiler.poll() is None:
                 self._doing = f"the search of {self.name} is being compiled, which takes up to a minute, but only once"

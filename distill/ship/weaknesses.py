@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distill.game import encoding, rules, tactics
-from distill.nets.saved import Predict
+from distill.nets.predict import Predict
 
 GAMES = 100
 SHOWN = 2

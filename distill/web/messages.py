@@ -79,7 +79,9 @@ class Card(BaseModel):
     """A player that can be asked."""
 
     name: str = Field(description="what requests call it; N stands for a number of simulations")
-    kind: Literal["network", "search", "solver", "simple"]
+    kind: Literal["network", "guided", "search", "solver", "simple"] = Field(
+        description="guided: a network with search"
+    )
     title: str
     note: str
 
@@ -88,7 +90,7 @@ class Catalogue(BaseModel):
     """Who can be asked, and the limits."""
 
     players: list[Card]
-    max_simulations: int = Field(description="the largest N")
+    max_simulations: int = Field(description="the largest N of a search")
     notices: list[str] = Field(description="licences that a user must be told of")
 
 

@@ -1,14 +1,14 @@
 """Who can be asked through the page: the models found in folders, searches, the solver where it is installed.
 
 In: a player's word and a position. Out: an `Opinion`. Words are those of `players/words.py`; a model is called by its
-folder's name, and only a folder that was found here is ever opened.
+folder's name, and only a folder that was found here is ever opened. Boards that are asked of the same network in the
+same mode while it computes are answered together, those of a search in lock step.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import random
-import re
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from distill.base import UserError
 from distill.game import encoding
 from distill.game.mixing import mix
 from distill.game.rules import EMPTY, Position
-from distill.nets import finding
+from distill.nets import finding, predict
 from distill.players import players, words
 from distill.players.solver import Solver
 from distill.tables.benchmark import FULL_COLUMN
@@ -29,7 +30,10 @@ from distill.web import work
 from distill.web.messages import Card, Catalogue, Opinion, RequestError
 
 if TYPE_CHECKING:
-    from distill.nets.saved import Predict
+    from distill.nets.predict import Predict
+
+MODES = ("policy", "value")
+"""Of a network, beside its searches; `sample` draws, which is for training."""
 
 SOLVER_NOTICE = (
     "The player “solver” is the package bitbully, © Markus Thill, under the GNU AGPL-3.0; "
@@ -45,10 +49,12 @@ SIMPLE = {
     "punisher": ("Punisher", "wins if it can, blocks if it must, else random"),
     "random": ("Random", "any legal column"),
 }
+MOST_GUIDED = 2000
+"""Simulations of a search guided by a network: about a second."""
 SOLVER_QUEUE, SEARCH_QUEUE, NETWORK_QUEUE = 8, 32, 256
 """Calls that may wait or run: some seconds of the solver's or of searches' work, tenths of a second of a network's."""
-LOADED = 8
-"""Networks kept in memory; the one not asked for the longest goes first."""
+LOADED = 16
+"""Networks in their modes kept in memory; the one not asked for the longest goes first."""
 
 
 class Opponents:
@@ -65,9 +71,10 @@ class Opponents:
         self.has_solver = importlib.util.find_spec("bitbully") is not None
         self._searches = work.threads(workers, SEARCH_QUEUE, "search")
         self._network_thread = work.threads(1, NETWORK_QUEUE, "network")
+        self._guided_thread = work.threads(1, NETWORK_QUEUE, "guided search")
         self._solver = work.process(SOLVER_QUEUE)
         self._found: dict[str, Path] = {}
-        self._loaded: dict[tuple[Path, int], work.Batcher] = {}
+        self._loaded: dict[tuple[Path, int, str, int], work.Batcher] = {}
 
     def models(self) -> dict[str, Path]:
         """Name → `saved_model` folder of every exported model there is now; of equal names the first folder's."""
@@ -76,7 +83,13 @@ class Opponents:
 
     def catalogue(self) -> Catalogue:
         """Everybody who can be asked now."""
-        cards = [Card(name=n, kind="network", title=n, note=_describe(m)) for n, m in self.models().items()]
+        models = {name: finding.read_card(model) for name, model in self.models().items()}
+        cards = [Card(name=n, kind="network", title=n, note=_describe(m)) for n, m in models.items()]
+        cards += [
+            Card(name=f"{n}@puct:N", kind="guided", title=f"{n} with search", note=f"N from 1 to {MOST_GUIDED:,}")
+            for n, m in models.items()
+            if m.has_value  # which a search needs
+        ]
         cards += [Card(name=f"{n}:N", kind="search", title=t, note=d) for n, (t, d) in SEARCHES.items()]
         if self.has_solver:
             cards.append(Card(name="solver", kind="solver", title="Solver", note="perfect play"))
@@ -95,7 +108,7 @@ class Opponents:
                 self._check_simulations(word, named)
             if named.player in (*SIMPLE, *SEARCHES):
                 return await self._searches.run(_play, word, position, seed)
-            return await self._ask_network(word, position)
+            return await self._ask_network(word, named, position)
         except work.BusyError:
             raise RequestError(503, "too many requests wait already; try again in a moment", retry_after=1) from None
         except UserError as error:  # a model that was found and cannot be read
@@ -103,20 +116,24 @@ class Opponents:
 
     async def warm_up(self) -> None:
         """Ask everybody for a first move, so that nobody waits for libraries, networks and compiled code later."""
-        for word in [*list(self.models())[:LOADED], "uct:1", *(["solver"] if self.has_solver else [])]:
+        names = list(self.models())
+        guided = [f"{name}@puct:1" for name in names]
+        for word in [*names[:LOADED], "uct:1", *guided[:LOADED], *(["solver"] if self.has_solver else [])]:
             with suppress(RequestError):  # it is told to whoever asks
                 await self.ask(word, EMPTY)
 
     def close(self) -> None:
         """Drop what waits and stop the workers."""
-        for queue in (self._searches, self._network_thread, self._solver):
+        for queue in (self._searches, self._network_thread, self._guided_thread, self._solver):
             queue.close()
 
     def _check_simulations(self, word: str, named: words.Word) -> None:
+        most = self.max_simulations if named.player else min(MOST_GUIDED, self.max_simulations)
         if not named.simulations:
-            raise RequestError(422, f"player {word!r}: {named.player}:N needs a whole number of simulations from 1")
-        if named.simulations > self.max_simulations:
-            raise RequestError(422, f"player {word!r}: at most {self.max_simulations} simulations here")
+            search = named.player or named.mode
+            raise RequestError(422, f"player {word!r}: {search}:N needs a whole number of simulations from 1")
+        if named.simulations > most:
+            raise RequestError(422, f"player {word!r}: at most {most} simulations here")
 
     async def _ask_solver(self, position: Position, seed: int) -> Opinion:
         if not self.has_solver:
@@ -132,17 +149,22 @@ class Opponents:
             scores=[None if score == FULL_COLUMN else score for score in scores],
         )
 
-    async def _ask_network(self, word: str, position: Position) -> Opinion:
-        model = self._model(word)
+    async def _ask_network(self, word: str, named: words.Word, position: Position) -> Opinion:
+        model = self._model(named.network)
         if model is None:
             raise RequestError(404, f"player {word!r} is unknown; /api/players lists those there are")
-        batcher = self._batcher(model)
+        if named.mode in words.SEARCHING_MODES:
+            self._check_simulations(word, named)
+        elif named.mode not in MODES:
+            modes = ", ".join([*MODES, *(f"{search}:N" for search in words.SEARCHING_MODES)])
+            raise RequestError(422, f"player {word!r}: modes are {modes}")
+        batcher = self._batcher(model, named)
         answer = await batcher.ask(encoding.boards([position.current], [position.mask])[0])
-        value: Any = answer.get("value")
+        policy, value = answer.get("policy"), answer.get("value")
         return Opinion(
             player=word,
             column=int(answer["move"]),
-            policy=answer["policy"].tolist(),
+            policy=None if policy is None else policy.tolist(),
             value=None if value is None else float(np.clip(value, -1, 1)),
             scores=None,
         )
@@ -155,10 +177,14 @@ class Opponents:
             model = finding.called(word, self._found)
         return model
 
-    def _batcher(self, model: Path) -> work.Batcher:
-        """The network in a folder, loaded when it is first asked, and again when its file has changed."""
-        key = (model, _weights(model).stat().st_mtime_ns)
-        batcher = self._loaded.pop(key, None) or work.Batcher(partial(_load, model), self._network_thread)
+    def _batcher(self, model: Path, named: words.Word) -> work.Batcher:
+        """A network in a mode, loaded when it is first asked, and again when its file has changed."""
+        key = (model, _weights(model).stat().st_mtime_ns, named.mode, named.simulations)
+        batcher = self._loaded.pop(key, None)
+        if batcher is None and named.mode == "policy":
+            batcher = work.Batcher(partial(predict.load, model.parent), self._network_thread)
+        elif batcher is None:
+            batcher = work.Batcher(partial(_load_player, model.parent, named), self._guided_thread, padded=False)
         self._loaded[key] = batcher  # last: the one asked for most recently
         while len(self._loaded) > LOADED:
             del self._loaded[next(iter(self._loaded))]
@@ -169,23 +195,22 @@ def _weights(model: Path) -> Path:
     return model / "1" / "saved_model.pb"
 
 
-def _describe(model: Path) -> str:
-    """What the head of a model's card says of it, in a few words; the card is the one file that goes where it goes."""
-    try:
-        card = (model / "README.md").read_text(encoding="utf-8")
-    except (OSError, ValueError):
-        card = ""
-    found = re.search(r"^# Connect 4 network `(.+)`\n[^|#]*?^([\d,]+) parameters\. ", card, re.MULTILINE)
-    return f"{found[1]}, {found[2]} parameters" if found else "a network without search"
+def _describe(card: finding.Card) -> str:
+    known = card != finding.Card()
+    return f"{card.network}, {card.parameters} parameters" if known else "a network without search"
 
 
-def _load(model: Path) -> Predict:
-    from distill import nets
+def _load_player(folder: Path, named: words.Word) -> Predict:
+    """A network in a mode that plays by more than one pass, as `predict(boards)` of what it chooses."""
+    player = players.with_predict(named.network, predict.load(folder), named.mode, named.simulations)
 
-    nets.start_backend()
-    from distill.nets import saved
+    def choose(boards: ArrayLike) -> dict[str, NDArray[Any]]:
+        current, mask = encoding.bitboards(np.asarray(boards, np.int8))
+        choices = player.play(current, mask, np.zeros(len(current), np.uint64))  # no mode of MODES draws
+        found = {"move": choices.moves, "policy": choices.policy, "value": choices.value}
+        return {name: array for name, array in found.items() if array is not None}
 
-    return saved.load(model)
+    return choose
 
 
 def _play(word: str, position: Position, seed: int) -> Opinion:

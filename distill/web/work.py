@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from distill.nets.saved import Predict
+    from distill.nets.predict import Predict
 
 Result = TypeVar("Result")
 Outputs = Mapping[str, NDArray[Any]]
@@ -86,10 +86,14 @@ class Batcher:
       load: gives `predict(boards)`; called once, in the queue's thread, with the first batch.
       queue: where the network computes, one batch at a time.
       limit: boards that may wait; size: boards a batch.
+      padded: whether a batch is filled up to a power of two. TensorFlow prepares for each new size, which takes longer
+        than the batch, and keeps that; a search would take as long over the padding as over the boards.
     """
 
-    def __init__(self, load: Callable[[], Predict], queue: Queue, limit: int = 256, size: int = 64) -> None:
-        self._load, self._queue, self._limit, self._size = load, queue, limit, size
+    def __init__(
+        self, load: Callable[[], Predict], queue: Queue, limit: int = 256, size: int = 64, padded: bool = True
+    ) -> None:
+        self._load, self._queue, self._limit, self._size, self._padded = load, queue, limit, size, padded
         self._predict: Predict | None = None
         self._waiting: deque[tuple[NDArray[np.int8], asyncio.Future[dict[str, Any]]]] = deque()
         self._task: asyncio.Task[None] | None = None
@@ -121,7 +125,8 @@ class Batcher:
     def _answer(self, boards: NDArray[np.int8]) -> Outputs:
         if self._predict is None:
             self._predict = self._load()
-        # Few batch sizes: TensorFlow prepares for each new one, which takes longer than the batch, and keeps that.
+        if not self._padded:
+            return self._predict(boards)
         padded = np.zeros((1 << (len(boards) - 1).bit_length(), *boards.shape[1:]), np.int8)
         padded[: len(boards)] = boards
         return self._predict(padded)

@@ -2,6 +2,7 @@
 
 - a position given as moves and as a board gets the same answer, in columns 0-6, for the side to move;
 - a network answers what its SavedModel says, a search its shares of visits, the solver exact scores;
+- a network with search, and its value head alone, answer as `players.make` does, many at once as each alone;
 - the reply to a move says where the stone fell and whether it won, drew or neither;
 - floating stones, wrong counts, games that are won or over, unknown players, too many simulations, bodies over the
   limit, foreign hosts and anything that is no such request: 4xx with one line;
@@ -23,6 +24,7 @@ import os
 import socket
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from queue import Queue
@@ -42,6 +44,7 @@ from distill import serve
 from distill.base import provenance
 from distill.game import encoding, rules
 from distill.nets import saved
+from distill.players.players import make
 from distill.web import api, opponents, work
 from distill.web.opponents import Opponents
 from tests.pages import small_network
@@ -109,6 +112,31 @@ def test_a_network_answers_what_its_saved_model_says(client, models):
     assert reply["column"] == expected["move"]
     assert reply["value"] == pytest.approx(float(expected["value"]), abs=1e-6)
     assert reply["scores"] is None
+
+
+@pytest.mark.parametrize("mode", ["puct:20", "gumbel:16", "value"])
+def test_a_network_in_another_mode_answers_as_that_player_does(client, models, mode):
+    games = [moves for moves in ("", "4", "44", "4453", "445532", FULL_LEFT, "12345671") for _ in range(3)]
+    with ThreadPoolExecutor(len(games)) as at_once:
+        asked = [at_once.submit(ask, client, player=f"small@{mode}", moves=moves) for moves in games]
+        replies = [reply.result().json() for reply in asked]
+    player = make(f"{models / 'small'}@{mode}") if mode == "value" else None
+    for moves, reply in zip(games, replies, strict=True):
+        assert reply == ask(client, player=f"small@{mode}", moves=moves).json(), "whoever else asks"
+        if player is not None:
+            current, mask = (np.array([bits], np.uint64) for bits in rules.from_moves(moves))
+            choices = player.play(current, mask, np.zeros(1, np.uint64))
+            assert (reply["column"], reply["policy"]) == (choices.moves[0], None)
+            assert reply["value"] == pytest.approx(choices.value[0], abs=1e-6)
+        else:
+            assert sum(reply["policy"]) == pytest.approx(1)
+
+
+def test_a_network_with_search_takes_a_win_and_is_in_the_catalogue(client):
+    reply = ask(client, player="small@puct:50", moves="414243").json()
+    assert (reply["column"], reply["value"]) == (3, 1)
+    cards = [card for card in client.get("/api/players").json()["players"] if card["kind"] == "guided"]
+    assert cards == [], "this network has no card that tells of a value head"
 
 
 @pytest.mark.parametrize("player", ["uct:500", "mcts-solver:500"])
@@ -190,6 +218,11 @@ def test_what_is_no_open_game_is_refused(client, given, line):
         ("uct:٣", 422, "whole number"),
         ("uct", 422, "whole number"),
         ("teacher:100", 404, "unknown"),
+        ("small@puct:0", 422, "from 1"),
+        ("small@puct", 422, "whole number"),
+        ("small@puct:1001", 422, "at most 1000 simulations"),
+        ("small@sample", 422, "modes are policy, value, puct:N, gumbel:N"),
+        ("nobody@puct:5", 404, "unknown"),
         ("x" * 81, 422, "player: "),
     ],
 )

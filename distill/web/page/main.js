@@ -7,7 +7,7 @@ import { Game, PERSON } from "./game.js";
 import { Opinions, Strip, capital } from "./opinions.js";
 import { ROWS } from "./rules.js";
 
-const STRENGTHS = [100, 1000, 10_000, 100_000];
+const STRENGTHS = { search: [100, 1000, 10_000, 100_000], guided: [16, 50, 200, 800] }; // simulations
 const PACE = { answer: 350, watch: 700, replay: 600 }; // ms between one move and the next
 const STRIPS = ["network", "search", "solver"];
 const UNITS = { network: "policy, %", search: "visits, %", solver: "score" };
@@ -33,14 +33,17 @@ let replaying = 0; // the timer of a running replay
 function fillSelects(catalogue) {
   const of = (kind) => catalogue.players.filter((player) => player.kind === kind);
   const networks = of("network");
-  const searches = of("search").flatMap(({ name, title }) =>
-    STRENGTHS.filter((number) => number <= catalogue.max_simulations).map((number) => ({
-      name: name.replace("N", number),
+  const withStrengths = (kind) => of(kind).flatMap(({ name, title, note }) =>
+    STRENGTHS[kind].filter((number) => number <= catalogue.max_simulations).map((number) => ({
+      name: name.replace(/N$/, number),
       title: `${title}, ${number.toLocaleString("en")} simulations`,
+      note,
     })),
   );
+  const guided = withStrengths("guided");
+  const searches = withStrengths("search");
   const option = ({ name, title, note }) => Object.assign(new Option(title, name), { title: note ?? "" });
-  const groups = { Networks: networks, Searches: searches, Others: [...of("solver"), ...of("simple")] };
+  const groups = { Networks: networks, "Networks with search": guided, Searches: searches, Others: [...of("solver"), ...of("simple")] };
   for (const { name, title } of Object.values(groups).flat()) titles.set(name, title);
   for (const side of [0, 1]) {
     const select = $(`player-${side}`);
@@ -54,7 +57,7 @@ function fillSelects(catalogue) {
     select.addEventListener("change", () => game.seat(side, select.value));
   }
   $("network-who").append(...networks.map(option));
-  $("search-who").append(...searches.map(({ name, title }) => new Option(title.replace("Search, ", ""), name)));
+  $("search-who").append(...[...guided, ...searches].map(({ name, title }) => new Option(title.replace("Search, ", ""), name)));
   $("search-who").value = searches.some(({ name }) => name === "uct:10000") ? "uct:10000" : searches[0]?.name;
   for (const [kind, all] of [["network", networks], ["search", searches], ["solver", of("solver")]]) {
     if (all.length) continue;

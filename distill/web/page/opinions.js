@@ -101,6 +101,9 @@ export function pliesToEnd(score, ply) {
   return score < 0 ? 2 * (22 + score - other) : 42 - ply;
 }
 
+/** Moves of the side that wins, its last among them. */
+const movesToEnd = (score, ply) => Math.ceil(pliesToEnd(score, ply) / 2);
+
 function shareCells(policy, chosen) {
   const most = Math.max(...policy);
   return (column) => {
@@ -120,12 +123,12 @@ function scoreCells(scores, ply) {
     const score = scores[column];
     if (score === null) return { number: "–", label: `column ${column + 1}: full` };
     const kind = score > 0 ? "win" : score < 0 ? "loss" : "draw";
-    const inPlies = score ? ` in ${count(pliesToEnd(score, ply), "move")}` : "";
+    const soon = score ? ` in ${count(movesToEnd(score, ply), "move")}` : "";
     return {
       number: score > 0 ? `+${score}` : score < 0 ? `−${-score}` : "0",
       kind,
       isBest: score === best,
-      label: `column ${column + 1}: ${kind}${inPlies}`,
+      label: `column ${column + 1}: ${kind}${soon}`,
     };
   };
 }
@@ -134,7 +137,7 @@ function outlook(scores, colour, ply) {
   const best = Math.max(...scores.filter((score) => score !== null));
   if (best === 0) return "a draw";
   const winner = best > 0 ? colour : colour === "red" ? "yellow" : "red";
-  return `${capital(winner)} wins in ${count(pliesToEnd(best, ply), "move")}`;
+  return `${capital(winner)} wins in ${count(movesToEnd(best, ply), "move")}`;
 }
 
 function expectation(value, colour) {

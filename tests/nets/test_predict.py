@@ -1,0 +1,111 @@
+"""Networks ready to be asked (`nets/predict.py`, `load_pretrained`). Properties:
+
+- the ONNX file that ships with each network gives its SavedModel's outputs up to rounding, for one board and for many;
+- with it a network is loaded without TensorFlow and Keras; where there is no such file, or nothing to run it with, the
+  SavedModel answers;
+- a damaged file, another model and an unknown name are told in one line;
+- the command `models` lists every network with what its card says.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from network_helpers import played_boards
+
+import distill
+from distill import models
+from distill.base import UserError
+from distill.game import encoding
+from distill.nets import finding, predict, saved
+from distill.players import players
+
+SHIPPED = Path(distill.__file__).parents[1] / "models" / "reference"
+
+
+@pytest.mark.parametrize("name", ["pillar", "cnn", "transformer"])
+def test_the_file_that_ships_gives_the_outputs_of_the_saved_model(name):
+    assert predict.is_quick(SHIPPED / name)
+    quick, slow = predict.load(SHIPPED / name), saved.load(SHIPPED / name)
+    boards = played_boards(300)
+    found, expected = quick(boards), slow(boards)
+    assert sorted(found) == sorted(expected)
+    for output in ("policy", *({"value"} & set(expected))):
+        np.testing.assert_allclose(found[output], expected[output], atol=2e-5)
+    assert {array.dtype for array in (found["move"], expected["move"])} == {np.dtype(np.int32)}
+    clear = np.sort(expected["policy"])[:, -1] - np.sort(expected["policy"])[:, -2] > 1e-4
+    assert clear.sum() > 250
+    np.testing.assert_array_equal(found["move"][clear], expected["move"][clear])
+    np.testing.assert_allclose(quick(boards[7])["policy"], found["policy"][7], atol=2e-5)
+
+
+def test_a_network_is_loaded_and_searched_with_without_tensorflow():
+    lines = """
+import sys, distill, numpy as np
+answer = distill.load_pretrained("pillar")(np.zeros((6, 7), np.int8))
+assert answer["move"] == 3 and abs(answer["policy"].sum() - 1) < 1e-5 and -1 <= answer["value"] <= 1
+from distill.players import players
+player = players.make("pillar@puct:20", quick=True)
+choices = player.play(*(np.zeros(2, np.uint64) for _ in range(3)))
+assert choices.moves.tolist() == [3, 3] and choices.policy.shape == (2, 7)
+assert not {"tensorflow", "keras"} & set(sys.modules)
+"""
+    environment = {**os.environ, "PYTHONPATH": str(SHIPPED.parents[1])}
+    done = subprocess.run([sys.executable, "-c", lines], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_saved_model_answers_where_there_is_nothing_quicker(tmp_path, monkeypatch):
+    boards = played_boards(20)
+    expected = saved.load(SHIPPED / "cnn")(boards)["logits"]
+    monkeypatch.setattr(predict.importlib.util, "find_spec", lambda _: None)
+    assert not predict.is_quick(SHIPPED / "cnn")
+    np.testing.assert_array_equal(distill.load_pretrained(str(SHIPPED / "cnn"))(boards)["logits"], expected)
+
+
+def test_the_search_of_a_quick_network_is_that_of_the_network():
+    boards = played_boards(12)
+    current, mask = (np.ascontiguousarray(array) for array in encoding.bitboards(boards))
+    seeds = np.zeros(len(current), np.uint64)
+    found, expected = (
+        players.make("pillar@puct:30", quick=quick).play(current, mask, seeds) for quick in (True, False)
+    )
+    np.testing.assert_array_equal(found.moves, expected.moves)
+    np.testing.assert_allclose(found.policy, expected.policy, atol=0.07)  # two visits of thirty
+    np.testing.assert_allclose(found.value, expected.value, atol=0.02)
+
+
+def test_what_cannot_be_loaded_is_told_in_one_line(tmp_path):
+    file = tmp_path / predict.ONNX
+    file.parent.mkdir()
+    file.write_bytes((SHIPPED / "cnn" / predict.ONNX).read_bytes()[:-1000])
+    with pytest.raises(UserError, match=r"model\.onnx: not a readable ONNX model") as caught:
+        predict.load(tmp_path)
+    assert "\n" not in str(caught.value)
+    value = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1])
+    node = onnx.helper.make_node("Identity", ["x"], ["y"])
+    other = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [1])
+    graph = onnx.helper.make_graph([node], "other", [value], [other])
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8), file)
+    with pytest.raises(UserError, match=r"not a model of distill \(outputs \['y'\]\)"):
+        predict.load(tmp_path)
+    with pytest.raises(UserError, match=r"nobody: no such network; networks by name are .*reference/pillar"):
+        distill.load_pretrained("nobody")
+
+
+def test_every_network_is_listed_with_what_its_card_says(tmp_path, capsys):
+    (tmp_path / "bare" / "saved_model" / "1").mkdir(parents=True)
+    (tmp_path / "bare" / finding.EXPORTED).touch()
+    assert models.main(["--models", str(tmp_path)]) == 0
+    lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line}
+    assert lines["bare"].split()[1:] == ["–", "–", "–", "–", "SavedModel"]
+    for name, parameters in (("cnn", "192,505"), ("pillar", "190,408"), ("transformer", "137,351")):
+        assert lines[f"reference/{name}"].split()[1:3] == [name, parameters]
+        assert "SavedModel, ONNX, LiteRT" in lines[f"reference/{name}"]
+        assert lines[f"reference/{name}"].count("%") == 2, "its grades"
