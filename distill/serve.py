@@ -3,12 +3,16 @@
     python -m distill.serve
 
 In: the exported networks in `models/` and those that ship, looked for again whenever the page is loaded. Out: the
-page and the API on 127.0.0.1, which is this machine alone; /docs describes the API.
+page and the API on 127.0.0.1, which is this machine alone, or with `--host` on another of its addresses; /docs
+describes the API.
 """
 
 from __future__ import annotations
 
+import errno
+import ipaddress
 import socket
+import webbrowser
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +20,6 @@ from typing import Any
 from distill.base import UserError, cli, cores, provenance, say
 from distill.nets import finding
 
-HOST = "127.0.0.1"
 CONNECTIONS = 512
 """Open at a time, beyond which new ones get 503."""
 
@@ -26,11 +29,17 @@ class ServeConfig:
     """Serve the page and the JSON API on this machine."""
 
     models: Path | None = cli.setting(None, "folder of the networks to play, beside those that ship; none: models")
-    port: int = cli.setting(8765, "of 127.0.0.1; 0 takes any free one")
+    host: str = cli.setting("127.0.0.1", "the address to listen at; 0.0.0.0: all of this machine's, for its network")
+    port: int = cli.setting(8765, "of that address; 0 takes any free one")
+    open: bool = cli.setting(False, "show the page in the browser")
     max_simulations: int = cli.setting(100_000, "largest search that may be asked for")
     workers: int = cli.setting(cores(), "searches that run at a time")
 
     def __post_init__(self) -> None:
+        try:
+            ipaddress.IPv4Address(self.host)
+        except ValueError:
+            raise ValueError(f"--host {self.host} must be an IPv4 address, such as 127.0.0.1 or 0.0.0.0") from None
         cli.check(0 <= self.port <= 65535, "port", self.port, "from 0 to 65535")
         cli.check(1 <= self.max_simulations <= 1_000_000, "max_simulations", self.max_simulations, "up to 1,000,000")
         cli.check_least(self, workers=1)
@@ -44,7 +53,7 @@ def run(config: ServeConfig) -> str:
     try:
         import uvicorn
 
-        from distill.web.api import application
+        from distill.web.api import HOSTS, application
     except ModuleNotFoundError as error:
         if error.name and error.name.startswith("distill"):
             raise
@@ -57,31 +66,40 @@ def run(config: ServeConfig) -> str:
     folders = finding.places(config.models)
     opponents = Opponents(folders, config.max_simulations, config.workers)
     catalogue = opponents.catalogue()
-    with _listen(config.port) as listener:
+    with _listen(config.host, config.port) as listener:
         networks = [card.name for card in catalogue.players if card.kind == "network"]
         say(f"networks: {', '.join(networks) or f'none in {folders[0]} yet'}")
         for notice in catalogue.notices:
             say(notice)
-        url = f"http://{HOST}:{listener.getsockname()[1]}/"
+        everywhere = config.host == "0.0.0.0"
+        url = f"http://{'127.0.0.1' if everywhere else config.host}:{listener.getsockname()[1]}/"
         say(f"play at {url} · API at {url}docs · Ctrl-C stops")
+        if not ipaddress.IPv4Address(config.host).is_loopback:
+            say("whoever reaches this machine may play: there is no password")
+        if config.open:
+            webbrowser.open(url)  # the socket listens already: the browser waits until the server below answers
         settings = uvicorn.Config(
-            application(opponents), log_level="warning", access_log=False, limit_concurrency=CONNECTIONS
+            application(opponents, ["*"] if everywhere else [config.host, *HOSTS]),
+            log_level="warning",
+            access_log=False,
+            limit_concurrency=CONNECTIONS,
         )
         uvicorn.Server(settings).run(sockets=[listener])
     return "stopped"
 
 
-def _listen(port: int) -> socket.socket:
+def _listen(host: str, port: int) -> socket.socket:
     # asyncio sets TCP_NODELAY on what a socket accepts only where its protocol is named; without it a reply's second
     # packet waits some 40 ms until the client has acknowledged the first.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listener.bind((HOST, port))
+        listener.bind((host, port))
         listener.listen()  # so that whoever reads the address below may connect at once
     except OSError as error:
         listener.close()
-        raise UserError(f"--port {port} cannot be used ({error.strerror}); another may be free") from None
+        wrong = f"--host {host}" if error.errno == errno.EADDRNOTAVAIL else f"--port {port}"
+        raise UserError(f"{wrong} cannot be used ({error.strerror}); another may be free") from None
     return listener
 
 

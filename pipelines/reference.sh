@@ -72,7 +72,7 @@ column() {
   "$python" -m distill.evaluate "$reference/pillar" "$reference/pillar@value" uct:1000 --no-latency \
     --out "$reference/pillar/evaluation"
   say 'the card again, now with the grades'
-  "$python" -m distill.export "$reference/pillar"
+  "$python" -m distill.export "$reference/pillar" --formats savedmodel,litert,onnx
 }
 
 # A published shape, from 20,000 games of the teacher: shape, then flags of train.
@@ -84,14 +84,14 @@ published() {
   "$python" -m distill.train --arch "$arch" --data data/reference/games-20000 --precision "$precision" --optimizer muon \
     --out "$reference/$arch" "$@"
   "$python" -m distill.evaluate "$reference/$arch" --out "$reference/$arch/evaluation"
-  "$python" -m distill.export "$reference/$arch" # the card again, now with the grades
+  "$python" -m distill.export "$reference/$arch" --formats savedmodel,litert,onnx # with the grades on the card
 }
 
 [ $# -gt 0 ] || set -- column cnn transformer
 for arch; do
   case $arch in
     column) column ;;
-    cnn) published cnn --steps 8000 --lr 4e-3 ;;
+    cnn) published cnn --steps 36000 --lr 4e-3 ;;
     transformer) published transformer --steps 10500 --lr 6e-3 --dropout 0 ;;
     *) fail "$arch: no network that ships; there are column, cnn and transformer" ;;
   esac

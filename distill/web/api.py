@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import mimetypes
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ PAGE = Path(__file__).parent / "page"
 BODY_LIMIT = 4096
 """Bytes; the largest board with every field given is below 700."""
 HOSTS = ["127.0.0.1", "localhost"]
-"""Names this server answers to: a web site that points its own name at 127.0.0.1 gets nothing."""
+"""Names this server answers to at first: a web site that points its own name at 127.0.0.1 gets nothing."""
 HEADERS = {
     b"content-security-policy": b"default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'",
     b"x-content-type-options": b"nosniff",
@@ -42,8 +42,8 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Message, Receive, Send], Awaitable[None]]
 
 
-def application(opponents: Opponents) -> FastAPI:
-    """The app that asks these opponents, who are closed when the app stops."""
+def application(opponents: Opponents, hosts: Sequence[str] = HOSTS) -> FastAPI:
+    """The app that asks these opponents, who are closed when the app stops; it answers to `hosts` alone."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -105,7 +105,7 @@ def application(opponents: Opponents) -> FastAPI:
     mimetypes.add_type("text/javascript", ".js")  # some systems' tables say otherwise, and browsers insist
     app.mount("/", StaticFiles(directory=PAGE, html=True))
     app.add_middleware(Guard)
-    app.add_middleware(TrustedHostMiddleware, allowed_hosts=HOSTS)
+    app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts))
     return app
 
 

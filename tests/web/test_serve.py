@@ -24,7 +24,6 @@ import os
 import socket
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from queue import Queue
@@ -44,6 +43,7 @@ from distill import serve
 from distill.base import provenance
 from distill.game import encoding, rules
 from distill.nets import saved
+from distill.players import words
 from distill.players.players import make
 from distill.web import api, opponents, work
 from distill.web.opponents import Opponents
@@ -117,14 +117,16 @@ def test_a_network_answers_what_its_saved_model_says(client, models):
 @pytest.mark.parametrize("mode", ["puct:20", "gumbel:16", "value"])
 def test_a_network_in_another_mode_answers_as_that_player_does(client, models, mode):
     games = [moves for moves in ("", "4", "44", "4453", "445532", FULL_LEFT, "12345671") for _ in range(3)]
-    with ThreadPoolExecutor(len(games)) as at_once:
-        asked = [at_once.submit(ask, client, player=f"small@{mode}", moves=moves) for moves in games]
-        replies = [reply.result().json() for reply in asked]
+    together = gather(
+        api.application(Opponents([models], 1000, 1)), [{"player": f"small@{mode}", "moves": moves} for moves in games]
+    )
+    replies = [reply.json() for reply in together]
     player = make(f"{models / 'small'}@{mode}") if mode == "value" else None
     for moves, reply in zip(games, replies, strict=True):
         assert reply == ask(client, player=f"small@{mode}", moves=moves).json(), "whoever else asks"
         if player is not None:
-            current, mask = (np.array([bits], np.uint64) for bits in rules.from_moves(moves))
+            position = rules.from_moves(moves)
+            current, mask = (np.array([bits], np.uint64) for bits in (position.current, position.mask))
             choices = player.play(current, mask, np.zeros(1, np.uint64))
             assert (reply["column"], reply["policy"]) == (choices.moves[0], None)
             assert reply["value"] == pytest.approx(choices.value[0], abs=1e-6)
@@ -300,7 +302,7 @@ def test_what_comes_together_is_answered_in_one_batch_each_with_its_own(models):
         return predict(boards)
 
     batcher = work.Batcher(lambda: counting, found._network_thread)
-    found._batcher = lambda model: batcher
+    found._batcher = lambda *_: batcher
     games = [f"{a}{b}" for a in range(1, 8) for b in range(1, 8)]
     replies = gather(app, [{"player": "small", "moves": moves} for moves in games])
     expected = predict(np.array([board_of(moves) for moves in games], np.int8))["policy"]
@@ -378,11 +380,12 @@ def test_a_damaged_model_is_told_of_and_the_others_play_on(models):
 def test_only_so_many_networks_are_kept_in_memory(models, monkeypatch):
     monkeypatch.setattr(opponents, "LOADED", 1)
     found = Opponents([models], 1000, 1)
-    first = found._batcher(models / "small" / "saved_model")
-    assert found._batcher(models / "small" / "saved_model") is first
-    found._batcher(models / "reference" / "shipped" / "saved_model")
+    small, one_pass = models / "small" / "saved_model", words.Word(network="small", mode="policy")
+    first = found._batcher(small, one_pass)
+    assert found._batcher(small, one_pass) is first
+    found._batcher(small, words.Word(network="small", mode="puct", simulations=2))
     assert len(found._loaded) == 1
-    assert found._batcher(models / "small" / "saved_model") is not first
+    assert found._batcher(small, one_pass) is not first
 
 
 def test_the_solver_comes_back_after_its_process_was_killed(models):
@@ -470,7 +473,7 @@ def test_a_connection_is_served_without_waiting_for_acknowledgements(monkeypatch
     server = started.get(timeout=60)
     try:
         port = server.servers[0].sockets[0].getsockname()[1]
-        with closing(http.client.HTTPConnection(serve.HOST, port, timeout=60)) as client:
+        with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as client:
             client.request("GET", "/api/players")
             assert client.getresponse().read().startswith(b'{"players"')
             (connection,) = server.server_state.connections
@@ -483,7 +486,7 @@ def test_a_connection_is_served_without_waiting_for_acknowledgements(monkeypatch
 
 def test_a_taken_port_is_told_in_one_line(models, capsys):
     with socket.socket() as taken:
-        taken.bind((serve.HOST, 0))
+        taken.bind(("127.0.0.1", 0))
         taken.listen()
         assert serve.main(["--models", str(models), "--port", str(taken.getsockname()[1])]) == 1
     error = capsys.readouterr().err
@@ -491,7 +494,30 @@ def test_a_taken_port_is_told_in_one_line(models, capsys):
     assert "Traceback" not in error
 
 
-@pytest.mark.parametrize("flags", [["--port", "65536"], ["--workers", "0"], ["--max-simulations", "2000000"]])
+def test_an_address_that_is_not_this_machines_is_told_in_one_line(models, capsys):
+    assert serve.main(["--models", str(models), "--host", "192.0.2.1", "--port", "0"]) == 1
+    assert "--host 192.0.2.1 cannot be used" in capsys.readouterr().err
+
+
+def test_the_page_is_opened_and_other_machines_may_ask_only_where_that_was_said(models, monkeypatch):
+    shown, served, said = [], [], []
+    monkeypatch.setattr(serve, "say", said.append)
+    monkeypatch.setattr(uvicorn.Config, "configure_logging", lambda _: None)
+    monkeypatch.setattr(serve.webbrowser, "open", shown.append)
+    monkeypatch.setattr(uvicorn.Server, "run", lambda server, sockets: served.append((server.config.app, sockets[0])))
+    for flags in ({}, {"open": True, "host": "0.0.0.0"}):
+        assert serve.run(serve.ServeConfig(models=models, port=0, **flags)) == "stopped"
+    assert [address.rpartition(":")[0] for address in shown] == ["http://127.0.0.1"]
+    assert sum("there is no password" in line for line in said) == 1
+    for (app, _), status in zip(served, (400, 200), strict=True):
+        headers = {"Host": "another.example"}
+        assert TestClient(app, base_url=URL).get("/api/players", headers=headers).status_code == status
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [["--port", "65536"], ["--workers", "0"], ["--max-simulations", "2000000"], ["--host", "everywhere"]],
+)
 def test_a_wrong_flag_exits_with_2(flags):
     assert serve.main(flags) == 2
 

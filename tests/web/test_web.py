@@ -9,7 +9,8 @@
 - two players are watched, paused and go on; a player who fails is told of and can be asked again;
 - nothing runs out of a phone's width, touch plays, light and dark differ, and text has enough contrast in both;
 - a screen reader finds names for every control, columns that say what they hold, and each move told in a live region;
-- every shipped network is offered with its number of parameters;
+- every shipped network is offered with its number of parameters, with a search too where it has a value head; such a
+  player takes a win that the network alone would have to know;
 - the console stays silent everywhere (`pages.open_page` fails otherwise), and nothing is asked of any other host.
 """
 
@@ -235,6 +236,8 @@ def asked(page, server: str, player: str, moves: str) -> dict:
 
 def test_the_networks_policy_and_value_are_shown(page, server):
     start(page, FULL_LEFT)
+    assert not page.is_checked("#network-on"), "nobody is told what to play who has not asked"
+    page.locator("#network-on").check()
     reply = asked(page, server, page.input_value("#network-who"), FULL_LEFT)
     percents = [round(100 * share) for share in reply["policy"]]
     shown = cells_of(page, "network")
@@ -265,7 +268,7 @@ def test_the_solver_says_how_many_moves_are_left_and_grades_moves(page):
     cells_of(page, "solver")
     assert "Red wins in 1 move" in page.inner_text("#solver-strip")
     page.keyboard.press("n")
-    pages.wait_for(page, "document.querySelector('#solver-strip .strip-value').textContent === 'Red wins in 41 moves'")
+    pages.wait_for(page, "document.querySelector('#solver-strip .strip-value').textContent === 'Red wins in 21 moves'")
     page.keyboard.press("1")  # from the empty board only the centre wins, and a corner loses
     page.wait_for_selector("#moves [data-grade=mistake]")
     page.keyboard.press("u")
@@ -423,6 +426,37 @@ def test_the_parameters_of_every_shipped_network_are_shown(page):
         for select in ("player-0", "player-1", "network-who"):
             option = page.locator(f"#{select} option[value='reference/{file.parent.name}']")
             assert option.get_attribute("title") == f"{arch}, {told['parameters']:,} parameters"
+
+
+def test_a_network_with_search_is_offered_and_plays(page, server):
+    words = page.locator("#player-1 optgroup[label='Networks with search'] option").evaluate_all(
+        "all => all.map(o => o.value)"
+    )
+    assert words == [f"reference/pillar@puct:{number}" for number in (16, 50, 200, 800)], (
+        "the others have no value head"
+    )
+    start(page, "414243", first="reference/pillar@puct:50")
+    status_says(page, "Red wins with four in a row.")
+    assert moves_of(page) == "4142434"
+    page.select_option("#search-who", "reference/pillar@puct:200")
+    start(page, "44")
+    page.locator("#search-on").check()
+    reply = asked(page, server, "reference/pillar@puct:200", "44")
+    assert cells_of(page, "search")[reply["column"]] == str(round(100 * reply["policy"][reply["column"]]))
+
+
+def test_the_status_stays_beside_its_dot_on_a_phone(browser, server):
+    phone = {"viewport": {"width": 320, "height": 700}, "has_touch": True, "is_mobile": True}
+    with pages.open_page(browser, server, **phone) as page:
+        page.select_option("#player-1", "reference/pillar@puct:800")
+        page.fill("#game-text", "4")
+        height = page.locator("#board").bounding_box()["y"]
+        page.press("#game-text", "Enter")
+        status_says(page, "it is your turn")
+        before = "getComputedStyle(document.getElementById('status'), '::before').display"
+        assert page.evaluate(before) == "inline-block", "in the line, it is broken with the words"
+        moved = page.locator("#board").bounding_box()["y"] - height
+        assert abs(moved) < 1, "the board does not move when the line grows"
 
 
 def test_the_description_of_the_api_lists_and_tries_it_and_nothing_is_asked_of_any_other_host(page, server):
