@@ -98,7 +98,9 @@ def test_a_shipped_folder_is_found_in_a_checkout_and_in_an_installed_package(
 
 def test_the_line_that_installs_an_extra_names_its_packages():
     assert provenance.install_line("solver") == 'python -m pip install "bitbully>=0.0.70"'
-    assert provenance.install_line("serve") == 'python -m pip install "fastapi>=0.115" "uvicorn>=0.34"'
+    assert (
+        provenance.install_line("serve") == 'python -m pip install "fastapi>=0.115" "onnxruntime>=1.23" "uvicorn>=0.34"'
+    )
     with pytest.raises(KeyError):
         provenance.install_line("no-such-extra")
 

@@ -18,7 +18,7 @@ from network_helpers import played_boards, with_random_weights
 
 from distill import nets
 from distill.base import UserError
-from distill.nets import saved
+from distill.nets import predict, saved
 from distill.nets.finding import BEST
 
 
@@ -54,16 +54,16 @@ def test_every_door_gives_the_outputs_of_the_network(core, run_folder, place):
 
 @pytest.mark.parametrize("place", ["best.keras", "saved_model/1"])
 def test_any_number_of_boards_is_answered_as_one_by_one(run_folder, place, monkeypatch):
-    monkeypatch.setattr(saved, "CHUNK", 4)
-    predict = saved.load(run_folder / place)
+    monkeypatch.setattr(predict, "CHUNK", 4)
+    ask = saved.load(run_folder / place)
     boards = played_boards(9)
-    together = predict(boards)
+    together = ask(boards)
     for number, board in enumerate(boards):
-        alone = predict(board)
+        alone = ask(board)
         assert alone["policy"].shape == (7,)
         assert alone["move"].shape == alone["value"].shape == ()
         np.testing.assert_allclose(alone["policy"], together["policy"][number], atol=1e-5)
-    nothing = predict(boards[:0])
+    nothing = ask(boards[:0])
     assert {name: a.shape for name, a in nothing.items()} == dict.fromkeys(("logits", "policy"), (0, 7)) | {
         "move": (0,),
         "value": (0,),
