@@ -13,6 +13,7 @@ import contextlib
 import importlib
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
@@ -69,6 +70,10 @@ def arithmetic(precision: Precision) -> Iterator[None]:
         config.set_dtype_policy(before)
 
 
+_STARTING = threading.Lock()
+"""Two threads that swap file descriptor 2 side by side could leave it swapped."""
+
+
 def start_backend() -> None:
     """Import Keras and its backend, which takes seconds; what they print of themselves meanwhile is dropped.
 
@@ -76,18 +81,19 @@ def start_backend() -> None:
     uses scikit-learn and Matplotlib for wrappers and pictures of its own, which nothing here asks for, and does without
     them where they are not installed; that they look so while it loads saves a third of the time.
     """
-    sys.stderr.flush()
-    kept = os.dup(2)
-    try:
-        with open(os.devnull, "w") as nowhere:
-            os.dup2(nowhere.fileno(), 2)
-        with _as_if_not_installed("sklearn", "matplotlib"):
-            import keras
+    with _STARTING:
+        sys.stderr.flush()
+        kept = os.dup(2)
+        try:
+            with open(os.devnull, "w") as nowhere:
+                os.dup2(nowhere.fileno(), 2)
+            with _as_if_not_installed("sklearn", "matplotlib"):
+                import keras
 
-        keras.ops.convert_to_tensor(0)  # looks for devices, once
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+            keras.ops.convert_to_tensor(0)  # looks for devices, once
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
 
 
 @contextlib.contextmanager
