@@ -6,6 +6,7 @@ import { Board } from "./board.js";
 import { Game, PERSON } from "./game.js";
 import { Opinions, Strip, capital } from "./opinions.js";
 import { ROWS } from "./rules.js";
+import { Tabs } from "./tabs.js";
 
 const STRENGTHS = { search: [100, 1000, 10_000, 100_000], guided: [16, 50, 200, 800] }; // simulations
 const PACE = { answer: 350, watch: 700, replay: 600 }; // ms between one move and the next
@@ -24,9 +25,32 @@ const opinions = new Opinions(engine);
 const board = new Board($("board"), drop);
 const strips = Object.fromEntries(STRIPS.map((kind) => [kind, new Strip($(`${kind}-strip`), kind)]));
 const titles = new Map([[PERSON, "Person"]]);
+const tabs = new Tabs(["play", "review", "puzzles", "openings"], changeMode);
+const modes = { play: {}, review: {}, puzzles: {}, openings: {} }; // see changeMode
+let mine = null; // the person's own game, while puzzles or openings show others
 let thinking = null; // AbortController of the move being asked for
 let problem = ""; // what went wrong last, until the next change
 let replaying = 0; // the timer of a running replay
+
+/* ---- what to do ---- */
+
+/**
+ * Another tab is chosen. A mode may have enter(), leave(), drop(column) → whether that was its own affair, and change(why)
+ * after anything changed; engines answer in "play" alone, and the person's own game waits while others are looked at.
+ */
+function changeMode(mode, before) {
+  modes[before].leave?.();
+  const isOwn = ["play", "review"].includes(mode);
+  if (!isOwn && !mine) mine = { moves: game.moves, cursor: game.cursor };
+  if (isOwn && mine) {
+    game.load(mine.moves);
+    game.goTo(mine.cursor);
+    mine = null;
+  }
+  modes[mode].enter?.();
+  show();
+  letEngineMove();
+}
 
 /* ---- who plays ---- */
 
@@ -75,10 +99,11 @@ function fillSelects(catalogue) {
 /* ---- playing ---- */
 
 /** Whether a person may drop a stone: in turn, for a player that is paused, and to try another way from further back. */
-const mayDrop = (position) => game.players[position.side] === PERSON || game.isPaused || !game.isAtEnd;
+const mayDrop = (position) => tabs.chosen !== "play" || game.players[position.side] === PERSON || game.isPaused || !game.isAtEnd;
 
 /** A person presses a column. */
 function drop(column) {
+  if (modes[tabs.chosen].drop?.(column)) return;
   const position = game.position;
   if (position.isOver) return say("The game is over. N starts a new one.");
   if (!mayDrop(position)) return say(`Not yet: ${capital(game.colour(position.side))}, ${nameOf(position.side)}, is thinking.`);
@@ -95,6 +120,7 @@ async function letEngineMove() {
   thinking = null;
   const position = game.position;
   const player = game.players[position.side];
+  if (tabs.chosen !== "play") return;
   if (player === PERSON || position.isOver || !game.isAtEnd || game.isPaused || replaying) return;
   const asked = new AbortController();
   thinking = asked;
@@ -371,6 +397,7 @@ game.addEventListener("change", ({ detail }) => {
   if (replaying && detail.why !== "step") stopReplay();
   writeLink();
   show(detail.why);
+  modes[tabs.chosen].change?.(detail.why);
   showOpinions();
   letEngineMove();
   remember();
