@@ -1,16 +1,17 @@
 """`distill.serve` under load: from request to reply for 1 and for 50 players at once, and memory over 10,000 moves.
 
     pip install -e ".[serve,dev]"
-    python benchmarks/serve.py                        # a shipped network; --player chooses another
+    python benchmarks/serve.py                        # a shipped network; --player NETWORK@puct:50 adds a search
     python benchmarks/serve.py --browser              # also `fetch` and from click to stone in headless Chromium
 
-Two servers run, each in a process of its own: one as users start it, which sets TCP_NODELAY, and one that does not, as
-it was until the listener's protocol was named. They are asked in turns, in rounds, so that whatever else the machine
-does meets both; the ratio is the median over the rounds. The client is what a browser is to them: connections that are
+Two servers run, each in a process of its own: one as users start it, which asks the network by ONNX Runtime, and one
+that asks it by TensorFlow, as it does where ONNX Runtime is not installed. They are asked in turns, in rounds, so that
+whatever else the machine does meets both; the ratio is the median over the rounds. `first` is the time from the start
+of the command to its first answer, with the compiled search in the cache. The client is what a browser is to them: connections that are
 kept, requests in one packet, and replies of two packets, which the system acknowledges when it likes to.
 
 Every player asks for a move as soon as its last one came, at random positions of random games, so 50 players are 50
-requests waiting at all times. Memory is the server's resident set, read every 500 moves after the first 1,000
+requests waiting at all times. Memory is that of the server with ONNX Runtime: its resident set, read every 500 moves after the first 1,000
 (libraries and caches have settled by then).
 """
 
@@ -41,16 +42,8 @@ ANIMATION = 350  # ms that the page waits before it shows a reply; part of what 
 ROUNDS = 10
 
 AS_USERS_DO = "import sys; from distill import serve; raise SystemExit(serve.main(sys.argv[1:]))"
-PROTOCOL_NOT_NAMED = """
-import socket
-from distill import serve
-listen = serve._listen
-def not_named(port):
-    listener = listen(port)
-    return socket.socket(listener.family, listener.type, 0, listener.detach())
-serve._listen = not_named
-"""
-KINDS = {"without_nodelay": PROTOCOL_NOT_NAMED + AS_USERS_DO, "nodelay": AS_USERS_DO}
+WITHOUT_ONNX = "from distill.nets import predict; predict.is_quick = lambda folder: False; "
+KINDS = {"tensorflow": WITHOUT_ONNX + AS_USERS_DO, "onnx": AS_USERS_DO}
 """Python that serves, by what it shows."""
 
 Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -186,7 +179,7 @@ def report(what: str, times: Times) -> dict[str, Any]:
     for kind, rounds in times.items():
         p50, p99 = np.percentile(np.concatenate(rounds), [50, 99])
         figures[kind] = {"p50": round(float(p50), 1), "p99": round(float(p99), 1)}
-    medians = [np.median(rounds, axis=1) for rounds in (times["without_nodelay"], times["nodelay"])]
+    medians = [np.median(rounds, axis=1) for rounds in (times["tensorflow"], times["onnx"])]
     figures["ratio"] = round(float(np.median(medians[0] / medians[1])), 2)
     cells = "".join(f"{figures[kind][name]:>9.1f}" for kind in KINDS for name in ("p50", "p99"))
     print(f"{what:>20}{cells}{figures['ratio']:>8.2f}", flush=True)
@@ -206,6 +199,21 @@ def serving(code: str, models: str) -> Iterator[tuple[str, int]]:
         server.wait()
 
 
+def first_answer(code: str, models: str, player: str) -> float:
+    """Milliseconds from the start of a server to its first move."""
+    began = time.perf_counter()
+    with serving(code, models) as (url, _):
+        asyncio.run(one_question(url, player))
+        return 1000 * (time.perf_counter() - began)
+
+
+async def one_question(url: str, player: str) -> None:
+    """A move from the empty board, over a connection of its own."""
+    connection = await asyncio.open_connection(urlsplit(url).hostname, urlsplit(url).port)
+    await ask(connection, player, "")
+    connection[1].close()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--models", default="models")
@@ -216,12 +224,18 @@ def main() -> None:
 
     player = arguments.player
     figures: dict[str, Any] = {"player": player}
+    print(f"{'ms':>20}{'TensorFlow':>18}{'ONNX Runtime':>18}")
+    print(f"{'':>20}{'p50':>9}{'p99':>9}{'p50':>9}{'p99':>9}{'ratio':>8}")
+    first_answer(KINDS["onnx"], arguments.models, player)  # fills the caches
+    begun: Times = {kind: [] for kind in KINDS}
+    for number in range(3):
+        for kind in turn(KINDS, number):
+            begun[kind].append([first_answer(KINDS[kind], arguments.models, player)])
+    figures["first"] = report("first", begun)
     with ExitStack() as stack:
         servers = {kind: stack.enter_context(serving(code, arguments.models)) for kind, code in KINDS.items()}
         urls = {kind: url for kind, (url, _) in servers.items()}
         asyncio.run(play(urls, player, 50, 500))  # loads the network, for every size of a batch
-        print(f"{'ms':>20}{'no TCP_NODELAY':>18}{'as it is':>18}")
-        print(f"{'':>20}{'p50':>9}{'p99':>9}{'p50':>9}{'p99':>9}{'ratio':>8}")
         for players in (1, 50):
             name = f"{players} player{'s' if players > 1 else ''} at once"
             times = asyncio.run(play(urls, player, players, arguments.moves // 10))
@@ -230,9 +244,9 @@ def main() -> None:
             for what, times in in_chromium(urls, player, 100).items():
                 figures[what] = report(f"{what} in Chromium", times)
         memory = []
-        url, process = servers["nodelay"]
+        url, process = servers["onnx"]
         for _ in range(arguments.moves // 500):
-            asyncio.run(play({"nodelay": url}, player, 50, 500, rounds=1))
+            asyncio.run(one_round(url, player, 50, 500))
             memory.append(resident(process))
         settled = memory[min(2, len(memory) - 1) :]
         figures["memory_mb"] = {

@@ -85,7 +85,7 @@ class Machine:
         player = make(word, quick=True)
         if self._compiler is not None:
             if self._compiler.poll() is None:
-                self._doing = f"the search of {self.name} is being compiled, which takes up to a minute, but only once"
+                self._doing = f"the search of {self.name} is being compiled, which may take two minutes, but only once"
             self._compiler.wait()
         if not self._left:
             _rehearse(player)

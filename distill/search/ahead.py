@@ -11,7 +11,12 @@ import sys
 import numpy as np
 
 from distill.game.rules import COLUMNS, EMPTY
-from distill.search import puct, teacher
+from distill.search import compiled, puct, teacher
+
+
+def is_done() -> bool:
+    """Whether both searches' compiled code lies in the cache; else the first use takes up to two minutes."""
+    return compiled.is_cached("teacher._play", "walk.gather", "walk.absorb")
 
 
 def compile_teacher() -> None:

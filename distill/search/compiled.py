@@ -84,6 +84,11 @@ def _mend(cache: Any) -> None:
     cache.load_overload = load_or_forget
 
 
+def is_cached(*names: str) -> bool:
+    """Whether earlier processes have left compiled code of these functions, each named MODULE.FUNCTION."""
+    return _FOLDER is not None and all(any(Path(_FOLDER).glob(f"*/{name}-*.nbc")) for name in names)
+
+
 def inline(function: Function) -> Function:
     """Compile into each caller: for small helpers, so that loops over lanes still vectorise."""
     compiled: Any = numba.njit(inline="always", error_model="numpy")(function)

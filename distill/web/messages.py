@@ -92,6 +92,7 @@ class Catalogue(BaseModel):
     players: list[Card]
     max_simulations: int = Field(description="the largest N of a search")
     notices: list[str] = Field(description="licences that a user must be told of")
+    waiting: str = Field(description="what searches wait for, once after an installation; empty where for nothing")
 
 
 class Problem(BaseModel):

@@ -7,8 +7,10 @@ same mode while it computes are answered together, those of a search in lock ste
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import random
+import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
@@ -18,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from distill.base import UserError
+from distill.base import UserError, say
 from distill.game import encoding
 from distill.game.mixing import mix
 from distill.game.rules import EMPTY, Position
@@ -49,6 +51,7 @@ SIMPLE = {
     "punisher": ("Punisher", "wins if it can, blocks if it must, else random"),
     "random": ("Random", "any legal column"),
 }
+COMPILING = "The searches are being compiled, which may take two minutes, but only once."
 MOST_GUIDED = 2000
 """Simulations of a search guided by a network: about a second."""
 SOLVER_QUEUE, SEARCH_QUEUE, NETWORK_QUEUE = 8, 32, 256
@@ -73,6 +76,8 @@ class Opponents:
         self._network_thread = work.threads(1, NETWORK_QUEUE, "network")
         self._guided_thread = work.threads(1, NETWORK_QUEUE, "guided search")
         self._solver = work.process(SOLVER_QUEUE)
+        self._waiting, self._compiled = "", asyncio.Event()
+        self._compiled.set()
         self._found: dict[str, Path] = {}
         self._loaded: dict[tuple[Path, int, str, int], work.Batcher] = {}
 
@@ -95,7 +100,9 @@ class Opponents:
             cards.append(Card(name="solver", kind="solver", title="Solver", note="perfect play"))
         cards += [Card(name=n, kind="simple", title=t, note=d) for n, (t, d) in SIMPLE.items()]
         notices = [SOLVER_NOTICE] if self.has_solver else []
-        return Catalogue(players=cards, max_simulations=self.max_simulations, notices=notices)
+        return Catalogue(
+            players=cards, max_simulations=self.max_simulations, notices=notices, waiting=self._waiting
+        )
 
     async def ask(self, word: str, position: Position, seed: int | None = None) -> Opinion:
         """A player's opinion on a position that is not over. Raises RequestError: no such player, or busy."""
@@ -106,6 +113,7 @@ class Opponents:
             named = words.read(word)
             if named.player in SEARCHES:
                 self._check_simulations(word, named)
+                await self._compiled.wait()
             if named.player in (*SIMPLE, *SEARCHES):
                 return await self._searches.run(_play, word, position, seed)
             return await self._ask_network(word, named, position)
@@ -118,7 +126,31 @@ class Opponents:
         """Ask everybody for a first move, so that nobody waits for libraries, networks and compiled code later."""
         names = list(self.models())
         guided = [f"{name}@puct:1" for name in names]
-        for word in [*names[:LOADED], "uct:1", *guided[:LOADED], *(["solver"] if self.has_solver else [])]:
+        await self._try(names[:LOADED])
+        if not await self._searches.run(_is_compiled):
+            await self._compile()
+        await self._try(["uct:1", *guided[:LOADED], *(["solver"] if self.has_solver else [])])
+
+    async def _compile(self) -> None:
+        """Searches wait until processes of their own have compiled them: this one answers on, and may be ended."""
+        self._waiting = COMPILING
+        self._compiled.clear()
+        say(COMPILING)
+        command = [sys.executable, "-m", "distill.search.ahead"]
+        compilers = [await asyncio.create_subprocess_exec(*command, module) for module in ("teacher", "puct")]
+        try:
+            for compiler in compilers:
+                await compiler.wait()
+            say("The searches are compiled.")
+        finally:
+            for compiler in compilers:
+                with suppress(ProcessLookupError):  # it has ended
+                    compiler.terminate()
+            self._waiting = ""
+            self._compiled.set()
+
+    async def _try(self, players: Sequence[str]) -> None:
+        for word in players:
             with suppress(RequestError):  # it is told to whoever asks
                 await self.ask(word, EMPTY)
 
@@ -155,6 +187,7 @@ class Opponents:
             raise RequestError(404, f"player {word!r} is unknown; /api/players lists those there are")
         if named.mode in words.SEARCHING_MODES:
             self._check_simulations(word, named)
+            await self._compiled.wait()
         elif named.mode not in MODES:
             modes = ", ".join([*MODES, *(f"{search}:N" for search in words.SEARCHING_MODES)])
             raise RequestError(422, f"player {word!r}: modes are {modes}")
@@ -198,6 +231,12 @@ def _weights(model: Path) -> Path:
 def _describe(card: finding.Card) -> str:
     known = card != finding.Card()
     return f"{card.network}, {card.parameters} parameters" if known else "a network without search"
+
+
+def _is_compiled() -> bool:
+    from distill.search import ahead  # loads Numba: half a second
+
+    return ahead.is_done()
 
 
 def _load_player(folder: Path, named: words.Word) -> Predict:

@@ -9,6 +9,7 @@
 - more requests than the queue takes: 503 with Retry-After, and the next one is answered again;
 - requests that come together are answered by the network in one batch, each with its own board's outputs;
 - a model that is trained again while the server runs is loaded again; names never reach outside the models' folder;
+- searches that are not compiled yet are announced and waited for, while networks answer;
 - the solver's process comes back after it was killed;
 - fuzzed requests over the schema: no 5xx, and every reply is as the schema says;
 - a connection is served with TCP_NODELAY, or every reply on a kept one would wait for the client's acknowledgement;
@@ -386,6 +387,30 @@ def test_only_so_many_networks_are_kept_in_memory(models, monkeypatch):
     found._batcher(small, words.Word(network="small", mode="puct", simulations=2))
     assert len(found._loaded) == 1
     assert found._batcher(small, one_pass) is not first
+
+
+def test_searches_that_must_be_compiled_are_announced_and_networks_answer_meanwhile(models, monkeypatch, capsys):
+    monkeypatch.setattr(opponents, "_is_compiled", lambda: False)  # so it is compiled again, out of the cache
+    found = Opponents([models], 1000, 1)
+    first_move = rules.from_moves("4")
+
+    async def ask_at_once() -> list[str]:
+        answered = []
+
+        async def ask(word: str) -> None:
+            await found.ask(word, first_move)
+            answered.append(word)
+
+        warming = asyncio.create_task(found.warm_up())
+        while not found.catalogue().waiting:
+            await asyncio.sleep(0.01)
+        await asyncio.gather(*(ask(word) for word in ("uct:20", "small@puct:5", "small")), warming)
+        return answered
+
+    assert asyncio.run(ask_at_once())[0] == "small"
+    assert found.catalogue().waiting == ""
+    assert capsys.readouterr().err.splitlines() == [opponents.COMPILING, "The searches are compiled."]
+    found.close()
 
 
 def test_the_solver_comes_back_after_its_process_was_killed(models):

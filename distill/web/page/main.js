@@ -10,6 +10,7 @@ import { Tabs } from "./tabs.js";
 
 const STRENGTHS = { search: [100, 1000, 10_000, 100_000], guided: [16, 50, 200, 800] }; // simulations
 const PACE = { answer: 350, watch: 700, replay: 600 }; // ms between one move and the next
+const PATIENCE = 2500; // ms of thinking before the players are asked what they wait for
 const STRIPS = ["network", "search", "solver"];
 const UNITS = { network: "policy, %", search: "visits, %", solver: "score" };
 
@@ -30,6 +31,7 @@ const modes = { play: {}, review: {}, puzzles: {}, openings: {} }; // see change
 let mine = null; // the person's own game, while puzzles or openings show others
 let thinking = null; // AbortController of the move being asked for
 let problem = ""; // what went wrong last, until the next change
+let waiting = ""; // what the players say that they wait for
 let replaying = 0; // the timer of a running replay
 
 /* ---- what to do ---- */
@@ -125,6 +127,10 @@ async function letEngineMove() {
   const asked = new AbortController();
   thinking = asked;
   show();
+  const impatient = setTimeout(async () => {
+    ({ waiting = "" } = await engine.players());
+    if (!asked.signal.aborted) show();
+  }, PATIENCE);
   try {
     const pace = pause(game.isWatched ? PACE.watch : PACE.answer);
     const column = await engine.choose(player, game.shown, asked.signal);
@@ -137,6 +143,9 @@ async function letEngineMove() {
     thinking = null;
     game.pause(true);
     say(error.message);
+  } finally {
+    clearTimeout(impatient);
+    waiting = "";
   }
 }
 
@@ -171,7 +180,7 @@ function statusLine(position) {
   const played = position.ply ? `${colour(1 - position.side)} played column ${game.shown.at(-1)}. ` : "";
   if (game.players[position.side] === PERSON) return `${played}${colour(position.side)}, it is your turn.`;
   if (game.isPaused) return `${played}Paused: ${colour(position.side)} is to move.`;
-  return `${played}${colour(position.side)}, ${nameOf(position.side)}, is thinking.`;
+  return `${played}${colour(position.side)}, ${nameOf(position.side)}, is thinking. ${waiting}`.trim();
 }
 
 /** A line for the person, until something changes. */
