@@ -100,9 +100,7 @@ class Opponents:
             cards.append(Card(name="solver", kind="solver", title="Solver", note="perfect play"))
         cards += [Card(name=n, kind="simple", title=t, note=d) for n, (t, d) in SIMPLE.items()]
         notices = [SOLVER_NOTICE] if self.has_solver else []
-        return Catalogue(
-            players=cards, max_simulations=self.max_simulations, notices=notices, waiting=self._waiting
-        )
+        return Catalogue(players=cards, max_simulations=self.max_simulations, notices=notices, waiting=self._waiting)
 
     async def ask(self, word: str, position: Position, seed: int | None = None) -> Opinion:
         """A player's opinion on a position that is not over. Raises RequestError: no such player, or busy."""

@@ -1,0 +1,95 @@
+"""The page for people who do not see it, or do not use a mouse. Properties:
+
+- axe finds nothing to complain of: in every tab, in a game, with opinions, with the list of keys open, on the description
+  of the API; in light and dark, on desktop and phone;
+- the Tab key reaches every control once, in the order in which they stand, and never leaves the list of keys;
+- every control has a name of its own.
+"""
+
+from __future__ import annotations
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+from tests import pages
+
+TABS = ("play", "review", "puzzles", "openings")
+LOOKS = {
+    "desktop, light": {"color_scheme": "light"},
+    "phone, dark": {"color_scheme": "dark", "viewport": {"width": 390, "height": 844}, "has_touch": True},
+}
+
+
+@pytest.fixture(scope="module")
+def server():
+    with pages.serving() as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with pages.browser() as running:
+        yield running
+
+
+def complaints(page) -> list[str]:
+    """What axe calls a violation, by rule and place."""
+    found = Axe().run(page).response["violations"]
+    return [f"{rule['id']}: {node['target']} {node['failureSummary']}" for rule in found for node in rule["nodes"]]
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_axe_does_not_complain(browser, server, look):
+    with pages.open_page(browser, f"{server}#4445332232", **LOOKS[look]) as page:
+        for kind in ("network", "search", "solver"):
+            page.locator(f"#{kind}-on").check()
+            pages.wait_for(page, f"document.querySelector('#{kind}-strip[data-state=shown]') !== null")
+        for tab in TABS:
+            page.click(f"#tab-{tab}")
+            assert complaints(page) == [], tab
+        page.click("#keys-button")
+        assert complaints(page) == [], "keys"
+        page.goto(f"{server}docs")
+        page.wait_for_selector("html[data-ready]")
+        assert complaints(page) == [], "docs"
+
+
+FOCUSED = "document.activeElement === document.body ? null : [...document.querySelectorAll('*')].indexOf(document.activeElement)"
+REACHABLE = """[...document.querySelectorAll('a[href], button, select, input, summary, [tabindex="0"]')].filter((control) =>
+  control.checkVisibility() && !control.disabled && control.tabIndex >= 0 && !control.closest("dialog")).length"""
+
+
+@pytest.mark.parametrize("tab", TABS)
+def test_the_tab_key_reaches_every_control_once_in_their_order(browser, server, tab):
+    with pages.open_page(browser, f"{server}#4445332232") as page:
+        page.click(f"#tab-{tab}")
+        page.focus(".brand")  # the first there is
+        places = []
+        while (place := page.evaluate(FOCUSED)) is not None and len(places) < 200:
+            places.append(place)
+            page.keyboard.press("Tab")
+        assert places == sorted(set(places))
+        assert len(places) == page.evaluate(REACHABLE) > 10
+
+
+def test_the_list_of_keys_keeps_the_focus_and_gives_it_back(browser, server):
+    with pages.open_page(browser, server) as page:
+        page.focus("#keys-button")
+        page.keyboard.press("Enter")
+        for _ in range(4):
+            page.keyboard.press("Tab")
+            inside = "document.activeElement === document.body || document.activeElement.closest('dialog') !== null"
+            assert page.evaluate(inside)
+        page.keyboard.press("Escape")
+        assert page.evaluate("document.activeElement.id") == "keys-button"
+
+
+def test_every_control_has_a_name_of_its_own(browser, server):
+    with pages.open_page(browser, f"{server}#44") as page:
+        for tab in TABS:
+            page.click(f"#tab-{tab}")
+            lines = page.locator("body").aria_snapshot().splitlines()
+            roles = ("button", "combobox", "checkbox", "textbox", "link", "tab", "radio", "slider")
+            controls = [line.strip() for line in lines if line.strip("- ").split(" ")[0] in roles]
+            assert all('"' in line for line in controls), controls
+            assert len(controls) == len(set(controls)) > 15, controls
