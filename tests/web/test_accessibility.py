@@ -1,7 +1,7 @@
 """The page for people who do not see it, or do not use a mouse. Properties:
 
-- axe finds nothing to complain of: in every tab, in a game, with opinions, with the list of keys open, on the description
-  of the API; in light and dark, on desktop and phone;
+- axe finds nothing to complain of: in every tab, in a game, with opinions, with the list of keys open, on the
+  description of the API; in light and dark, on desktop and phone;
 - the Tab key reaches every control once, in the order in which they stand, and never leaves the list of keys;
 - every control has a name of its own.
 """
@@ -54,9 +54,11 @@ def test_axe_does_not_complain(browser, server, look):
         assert complaints(page) == [], "docs"
 
 
-FOCUSED = "document.activeElement === document.body ? null : [...document.querySelectorAll('*')].indexOf(document.activeElement)"
-REACHABLE = """[...document.querySelectorAll('a[href], button, select, input, summary, [tabindex="0"]')].filter((control) =>
-  control.checkVisibility() && !control.disabled && control.tabIndex >= 0 && !control.closest("dialog")).length"""
+FOCUSED = """document.activeElement === document.body ? null :
+  [...document.querySelectorAll("*")].indexOf(document.activeElement)"""
+REACHABLE = """[...document.querySelectorAll("a[href], button, select, input, summary, [tabindex='0']")].filter(
+  (control) => control.checkVisibility() && !control.disabled && control.tabIndex >= 0 && !control.closest("dialog")
+).length"""
 
 
 @pytest.mark.parametrize("tab", TABS)
