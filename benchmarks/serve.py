@@ -7,12 +7,13 @@
 Two servers run, each in a process of its own: one as users start it, which asks the network by ONNX Runtime, and one
 that asks it by TensorFlow, as it does where ONNX Runtime is not installed. They are asked in turns, in rounds, so that
 whatever else the machine does meets both; the ratio is the median over the rounds. `first` is the time from the start
-of the command to its first answer, with the compiled search in the cache. The client is what a browser is to them: connections that are
-kept, requests in one packet, and replies of two packets, which the system acknowledges when it likes to.
+of the command to its first answer, with the compiled search in the cache. The client is what a browser is to them:
+connections that are kept, requests in one packet, and replies of two packets, which the system acknowledges when it
+likes to.
 
 Every player asks for a move as soon as its last one came, at random positions of random games, so 50 players are 50
-requests waiting at all times. Memory is that of the server with ONNX Runtime: its resident set, read every 500 moves after the first 1,000
-(libraries and caches have settled by then).
+requests waiting at all times. Memory is that of the server with ONNX Runtime: its resident set, read every 500 moves
+after the first 1,000 (libraries and caches have settled by then).
 """
 
 from __future__ import annotations
