@@ -7,18 +7,22 @@ The rule has no chance in it, and `web/page/levels.js` is the same in JavaScript
 2. Else two opinions are mixed. One is the policy with each share to the power 1 / temperature, which sees what the
    network has learned, traps among it; at temperature 0 it is the column with the largest share. The other looks at
    nothing: the nearer the centre, the likelier (PRIOR). Its weight is `blindness`, and `trap_blindness` where a trap is
-   on the board: a column in which either side would threaten two wins at once, or one in which a stone lets the
-   opponent win on top of it.
+   on the board: a column in which a stone of either side would threaten to win whatever the single answer
+   (`tactics.traps`), or one in which a stone lets the opponent win on top of it.
 3. If the opponent threatens to win with its next stone, it is blocked with probability `block_straight`, or
    `block_diagonal` where all the lines it would complete are diagonal. Blocking and not blocking, the columns stay in
    the proportions of step 2.
 
-            policy                 wins in one  blocks straight, diagonal  a trap is seen  errs otherwise by
-    beginner  pillar               always       70 %, 40 %                 never           half of its moves unseeing
-    casual    pillar               always       always, 85 %               in 30 %         a tenth of its moves, temperature
-    club      pillar               always       always, always             as the network  temperature
-    expert    pillar's best        always       as the network             as the network  nothing
-    perfect   solver               always       always                     always          nothing
+              asks    a win in one  blocks a threat        sees a trap          errs otherwise
+    beginner  pillar  never missed  70 %, a diagonal 40 %  never                80 % of its moves look at nothing
+    casual    pillar  never missed  always, diagonal 85 %  never                35 % of its moves look at nothing
+    club      pillar  never missed  always                 as the network does  by its temperature, 1.7
+    expert    pillar  never missed  always                 as the network does  where the network does; no chance
+    perfect   solver  never missed  always                 always               never
+
+Without the solver `perfect` asks the network's search of 800 simulations, and has no chance.
+Where a trap is on the board all moves of the two lowest levels look at nothing, but those that win or block.
+`docs/players.md` has what each level is worth in Elo.
 """
 
 from __future__ import annotations
@@ -36,6 +40,8 @@ from distill.game.tactics import Columns, traps, wins, wins_in
 Boards = NDArray[np.uint64]
 Shares = NDArray[np.float64]
 
+NETWORK = "reference/pillar"
+"""By its full name: a network that somebody trains and calls `pillar` is no level."""
 PRIOR = np.array([1, 2, 3, 4, 3, 2, 1], np.float64)
 """What somebody who looks at nothing prefers, before it is divided among the open columns."""
 
@@ -47,7 +53,7 @@ class Level:
     `player` is the word of the player whose policy it takes.
     """
 
-    player: str = "reference/pillar"
+    player: str = NETWORK
     temperature: float = 1.0
     blindness: float = 0.0
     trap_blindness: float = 0.0
@@ -56,13 +62,13 @@ class Level:
 
 
 LEVELS: Mapping[str, Level] = {
-    "beginner": Level(blindness=0.7, trap_blindness=1.0, block_straight=0.7, block_diagonal=0.4),
-    "casual": Level(blindness=0.3, trap_blindness=1.0, block_diagonal=0.85),
-    "club": Level(temperature=1.6),
-    "expert": Level(player="reference/pillar@puct:16", temperature=0.0),
+    "beginner": Level(blindness=0.8, trap_blindness=1.0, block_straight=0.7, block_diagonal=0.4),
+    "casual": Level(blindness=0.35, trap_blindness=1.0, block_diagonal=0.85),
+    "club": Level(temperature=1.7),
+    "expert": Level(temperature=0.0),
     "perfect": Level(player="solver"),
 }
-WITHOUT_SOLVER = Level(player="reference/pillar@puct:800", temperature=0.0)
+WITHOUT_SOLVER = Level(player=f"{NETWORK}@puct:800", temperature=0.0)
 """In place of `perfect` where the solver is not installed."""
 
 
@@ -99,9 +105,9 @@ def probabilities(level: Level, policy: Shares, current: Boards, mask: Boards) -
 
 def has_trap(current: Boards, mask: Boards) -> NDArray[np.bool_]:
     """bool (B,), whether a trap of step 2 is on the board, for the side to move or against it."""
-    opponent = current ^ mask
-    double = traps(current, mask) | traps(opponent, mask)
-    return (double | lets_win_on_top(current, mask)).any(1)
+    double = [traps(stones, mask) & ~wins(stones, mask) for stones in (current, current ^ mask)]
+    found: NDArray[np.bool_] = (double[0] | double[1] | lets_win_on_top(current, mask)).any(1)
+    return found
 
 
 def lets_win_on_top(current: Boards, mask: Boards) -> Columns:

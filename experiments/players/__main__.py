@@ -31,9 +31,9 @@ from experiments.players import measure
 
 LADDER = (
     "random", "beginner", "punisher", "casual", "uct:100", "club", "transformer", "uct:1000", "cnn", "uct:10000",
-    "pillar", "expert", "perfect",
+    "pillar", "expert", "pillar@puct:50", "perfect",
 )  # fmt: skip
-SLOW = ("uct:10000", "expert", "perfect")
+SLOW = ("uct:10000", "pillar@puct:50", "perfect")
 """Of the ladder, those who take tens of milliseconds a move."""
 
 
