@@ -61,9 +61,7 @@ def browser() -> Iterator[Any]:
 
 
 @contextmanager
-def open_page(
-    running: Any, url: str, ignore: tuple[str, ...] = (), more: bool = True, **options: Any
-) -> Iterator[Any]:
+def open_page(running: Any, url: str, ignore: tuple[str, ...] = (), more: bool = True, **options: Any) -> Iterator[Any]:
     """A fresh page on an address, ready to play; fails at the end if the console told of any problem.
 
     `ignore` names what a test provokes itself, by words of the console's line. With `more` it is as somebody finds it

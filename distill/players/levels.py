@@ -121,7 +121,7 @@ def lets_win_on_top(current: Boards, mask: Boards) -> Columns:
 
 
 def _at_temperature(policy: Shares, temperature: float) -> Shares:
-    """The policy with each share to the power 1 / temperature; at 0 all on the largest, of equal ones the centremost."""
+    """Each share to the power 1 / temperature, their sum 1; at 0 all on the largest, of equal ones the centremost."""
     if temperature == 0:
         order = np.array(COLUMNS_FROM_CENTRE)
         best = order[policy[:, order].argmax(1)]
@@ -132,7 +132,7 @@ def _at_temperature(policy: Shares, temperature: float) -> Shares:
 
 
 def _among(shares: Shares, columns: Columns, instead: Shares | None = None) -> Shares:
-    """The shares of these columns alone, divided by their sum; `instead` where that is 0; 0 where there is no column."""
+    """The shares of these columns alone, their sum 1; `instead` in place of zeros; 0 where there is no column."""
     kept = np.where(columns, shares, 0.0)
     if instead is not None:
         kept = np.where(kept.sum(1, keepdims=True) > 0, kept, np.where(columns, instead, 0.0))

@@ -28,8 +28,8 @@ from distill.base import shortened
 from distill.nets import finding
 
 NAMES = (
-    "beginner, casual, club, expert, perfect, random, punisher, solver, uct:N, mcts-solver:N, teacher:N, or a network's "
-    "folder or name, with @policy, @value, @sample, @puct:N or @gumbel:N after it"
+    "beginner, casual, club, expert, perfect, random, punisher, solver, uct:N, mcts-solver:N, teacher:N, or a "
+    "network's folder or name, with @policy, @value, @sample, @puct:N or @gumbel:N after it"
 )
 SIMPLE = ("random", "punisher", "solver")
 LEVELS = ("beginner", "casual", "club", "expert", "perfect")

@@ -67,7 +67,9 @@ class Opinion(BaseModel):
     player: str
     column: int = Field(ge=0, lt=rules.COLUMNS, description="the column it would play, 0-6")
     policy: list[float] | None = Field(
-        min_length=7, max_length=7, description="share of each column: a network's policy, a search's visits, a level's chances"
+        min_length=7,
+        max_length=7,
+        description="share of each column: a network's policy, a search's visits, a level's chances",
     )
     value: float | None = Field(ge=-1, le=1, description="expected outcome for the side to move")
     scores: list[int | None] | None = Field(

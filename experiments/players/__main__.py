@@ -24,10 +24,10 @@ from typing import Any
 from distill.base import cli, folders, say
 from distill.players import words
 from distill.players.match import openings
-from distill.players.players import Player, make
+from distill.players.players import make
 from distill.tables import benchmark
-from experiments.players import page as pages
 from experiments.players import measure
+from experiments.players import page as pages
 
 LADDER = (
     "random", "beginner", "punisher", "casual", "uct:100", "club", "transformer", "uct:1000", "cnn", "uct:10000",
