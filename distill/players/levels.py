@@ -105,9 +105,10 @@ def probabilities(level: Level, policy: Shares, current: Boards, mask: Boards) -
 
 def has_trap(current: Boards, mask: Boards) -> NDArray[np.bool_]:
     """bool (B,), whether a trap of step 2 is on the board, for the side to move or against it."""
-    double = [traps(stones, mask) & ~wins(stones, mask) for stones in (current, current ^ mask)]
-    found: NDArray[np.bool_] = (double[0] | double[1] | lets_win_on_top(current, mask)).any(1)
-    return found
+    found = lets_win_on_top(current, mask)
+    for stones in (current, current ^ mask):
+        found |= traps(stones, mask) & ~wins(stones, mask)
+    return np.logical_or.reduce(found, axis=1)
 
 
 def lets_win_on_top(current: Boards, mask: Boards) -> Columns:
