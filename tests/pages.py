@@ -61,12 +61,15 @@ def browser() -> Iterator[Any]:
 
 
 @contextmanager
-def open_page(running: Any, url: str, ignore: tuple[str, ...] = (), **options: Any) -> Iterator[Any]:
+def open_page(running: Any, url: str, ignore: tuple[str, ...] = (), more: bool = True, **options: Any) -> Iterator[Any]:
     """A fresh page on an address, ready to play; fails at the end if the console told of any problem.
 
-    `ignore` names what a test provokes itself, by words of the console's line.
+    `ignore` names what a test provokes itself, by words of the console's line. With `more` it is as somebody finds it
+    who asked for more players than the levels before.
     """
     context = running.new_context(**{"viewport": {"width": 1280, "height": 900}, "reduced_motion": "reduce", **options})
+    if more:
+        context.add_init_script("localStorage.distill ??= '{\"more\": true}'")
     page = context.new_page()
     page.set_default_timeout(1000 * PATIENCE)
     problems: list[str] = []

@@ -21,7 +21,8 @@ from distill.game.mixing import mix
 from distill.game.rules import COLUMNS, COLUMNS_FROM_CENTRE, FULL_BOARD, ROWS, Position, has_four, landing, legal_mask
 from distill.game.tactics import wins
 from distill.nets import finding, predict
-from distill.players.words import SEARCHES, check
+from distill.players import levels
+from distill.players.words import LEVELS, SEARCHES, check
 from distill.tables.benchmark import FULL_COLUMN
 
 if TYPE_CHECKING:
@@ -75,6 +76,9 @@ def make(word: str, workers: int = 1, *, quick: bool = False) -> Player:
         return RandomPlayer(name=word, tactical=named.player == "punisher")
     if named.player == "solver":
         return SolverPlayer(workers=workers)
+    if named.player in LEVELS:
+        level = levels.named(named.player)
+        return LevelPlayer(name=word, asked=make(level.player, workers, quick=quick), level=level)
     if named.player:
         from distill.search.teacher import SearchSettings
 
@@ -156,6 +160,21 @@ class SolverPlayer:
         allowed = (scores == best) & legal_mask(mask)
         policy = allowed / allowed.sum(1, keepdims=True)
         return Choices(moves=draw_column(allowed, seeds), policy=policy, value=np.sign(best[:, 0]).astype(np.float64))
+
+
+@dataclass(frozen=True, kw_only=True)
+class LevelPlayer:
+    """A named level: its move is drawn by the rule of `levels` over the policy of the player that it asks."""
+
+    name: str
+    asked: Player
+    level: levels.Level
+
+    def play(self, current: Boards, mask: Boards, seeds: Boards) -> Choices:
+        policy = self.asked.play(current, mask, seeds).policy
+        assert policy is not None  # only players that have one are asked
+        shares = levels.probabilities(self.level, policy, current, mask)
+        return Choices(moves=draw_by(shares, seeds), policy=shares)
 
 
 @dataclass(frozen=True, kw_only=True)

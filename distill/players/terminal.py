@@ -18,8 +18,8 @@ import numpy as np
 
 from distill.base import Interrupted, UserError
 from distill.game import rules
-from distill.players import words
-from distill.players.players import Choices, GuidedPlayer, Player, SearchPlayer, make, seeds_for
+from distill.players import levels, words
+from distill.players.players import Choices, GuidedPlayer, LevelPlayer, Player, SearchPlayer, make, seeds_for
 from distill.tables.benchmark import FULL_COLUMN
 
 HELP = "1-7 plays that column · h hint · b take back · s switch sides · n new game · q quit"
@@ -119,7 +119,7 @@ class Machine:
 
 def _compiler(word: str) -> subprocess.Popen[bytes] | None:
     """A process that compiles the search of a player into the cache, or finds it there; None where there is none."""
-    named = words.read(word)
+    named = words.read(levels.named(word).player if word in words.LEVELS else word)
     if named.player in words.SEARCHES:
         module = "teacher"
     elif named.mode in words.SEARCHING_MODES:
@@ -133,6 +133,8 @@ def _compiler(word: str) -> subprocess.Popen[bytes] | None:
 
 def _rehearse(player: Player) -> None:
     """One answer, of the smallest search: what is done but once, such as the tracing of a graph, is done then."""
+    if isinstance(player, LevelPlayer):
+        player = player.asked
     if isinstance(player, SearchPlayer):
         player = replace(player, settings=replace(player.settings, simulations=1))
     if isinstance(player, GuidedPlayer):

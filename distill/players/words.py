@@ -6,6 +6,7 @@
     mcts-solver:N          the same, with proven wins and losses backed up
     teacher:N              the labels' search: three votes of N simulations with root noise
     solver                 at random among the moves with the best exact score
+    club                   a named level: beginner, casual, club, expert or perfect (`players/levels.py`)
     NETWORK[@policy]       a trained network: the column with the highest probability, one forward pass
     NETWORK@value          its value head alone: the best of the positions one move on, no tree
     NETWORK@sample         the network's column drawn by its probabilities, as REINFORCE trains it
@@ -27,10 +28,12 @@ from distill.base import shortened
 from distill.nets import finding
 
 NAMES = (
-    "random, punisher, solver, uct:N, mcts-solver:N, teacher:N, or a network's folder or name, with @policy, @value, "
-    "@sample, @puct:N or @gumbel:N after it"
+    "beginner, casual, club, expert, perfect, random, punisher, solver, uct:N, mcts-solver:N, teacher:N, or a "
+    "network's folder or name, with @policy, @value, @sample, @puct:N or @gumbel:N after it"
 )
 SIMPLE = ("random", "punisher", "solver")
+LEVELS = ("beginner", "casual", "club", "expert", "perfect")
+"""The weakest first."""
 SEARCHES: Mapping[str, Mapping[str, Any]] = {
     "uct": {"votes": 1, "noise_fraction": 0.0},
     "mcts-solver": {"votes": 1, "noise_fraction": 0.0, "mcts_solver": True},
@@ -50,7 +53,7 @@ class Word:
     """A word in its parts; whether there is such a network or mode, `check` says.
 
     Attributes:
-      player: one of SIMPLE or of SEARCHES; empty for a network.
+      player: one of SIMPLE, of LEVELS or of SEARCHES; empty for a network.
       network: what stands before the @; empty for other players.
       mode: of a network.
       simulations: of a search, or of a searching mode; 0 where no such number stands there.
@@ -67,7 +70,7 @@ def read(word: str) -> Word:
     name, _, number = word.partition(":")
     if name in SEARCHES:
         return Word(player=name, simulations=_simulations(number))
-    if word in SIMPLE:
+    if word in (*SIMPLE, *LEVELS):
         return Word(player=word)
     network, _, mode = word.partition("@")
     search, _, number = mode.partition(":")

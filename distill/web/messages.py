@@ -67,7 +67,9 @@ class Opinion(BaseModel):
     player: str
     column: int = Field(ge=0, lt=rules.COLUMNS, description="the column it would play, 0-6")
     policy: list[float] | None = Field(
-        min_length=7, max_length=7, description="share of each column: a network's policy, a search's visits"
+        min_length=7,
+        max_length=7,
+        description="share of each column: a network's policy, a search's visits, a level's chances",
     )
     value: float | None = Field(ge=-1, le=1, description="expected outcome for the side to move")
     scores: list[int | None] | None = Field(
@@ -79,8 +81,8 @@ class Card(BaseModel):
     """A player that can be asked."""
 
     name: str = Field(description="what requests call it; N stands for a number of simulations")
-    kind: Literal["network", "guided", "search", "solver", "simple"] = Field(
-        description="guided: a network with search"
+    kind: Literal["level", "network", "guided", "search", "solver", "simple"] = Field(
+        description="level: a named strength; guided: a network with search"
     )
     title: str
     note: str

@@ -25,7 +25,7 @@ from distill.game import encoding
 from distill.game.mixing import mix
 from distill.game.rules import EMPTY, Position
 from distill.nets import finding, predict
-from distill.players import players, words
+from distill.players import levels, players, words
 from distill.players.solver import Solver
 from distill.tables.benchmark import FULL_COLUMN
 from distill.web import work
@@ -43,6 +43,14 @@ SOLVER_NOTICE = (
 )
 """Section 13 of that licence: who uses the program over a network is told where its source is."""
 
+LEVELS = {
+    "beginner": "wins when it can, often forgets to block",
+    "casual": "blocks nearly always, walks into traps",
+    "club": "sees traps, but errs now and then",
+    "expert": "the network’s best move, without search",
+    "perfect": "perfect play, by the solver",
+}
+PERFECT_WITHOUT_SOLVER = "the network with a search of 800 simulations; the solver is not installed"
 SEARCHES = {
     "uct": ("Search", "Monte-Carlo tree search with playouts"),
     "mcts-solver": ("Search with proofs", "the same, with proven wins and losses backed up"),
@@ -89,7 +97,8 @@ class Opponents:
     def catalogue(self) -> Catalogue:
         """Everybody who can be asked now."""
         models = {name: finding.read_card(model) for name, model in self.models().items()}
-        cards = [Card(name=n, kind="network", title=n, note=_describe(m)) for n, m in models.items()]
+        cards = self._levels() if levels.NETWORK in models else []
+        cards += [Card(name=n, kind="network", title=n, note=_describe(m)) for n, m in models.items()]
         cards += [
             Card(name=f"{n}@puct:N", kind="guided", title=f"{n} with search", note=f"N from 1 to {MOST_GUIDED:,}")
             for n, m in models.items()
@@ -102,6 +111,14 @@ class Opponents:
         notices = [SOLVER_NOTICE] if self.has_solver else []
         return Catalogue(players=cards, max_simulations=self.max_simulations, notices=notices, waiting=self._waiting)
 
+    def _levels(self) -> list[Card]:
+        notes = LEVELS if self.has_solver else LEVELS | {"perfect": PERFECT_WITHOUT_SOLVER}
+        return [
+            Card(name=name, kind="level", title=name.capitalize(), note=note)
+            for name, note in notes.items()
+            if words.read(levels.named(name).player).simulations <= self.max_simulations
+        ]
+
     async def ask(self, word: str, position: Position, seed: int | None = None) -> Opinion:
         """A player's opinion on a position that is not over. Raises RequestError: no such player, or busy."""
         seed = random.getrandbits(63) if seed is None else seed
@@ -109,6 +126,8 @@ class Opponents:
             if word == "solver":
                 return await self._ask_solver(position, seed)
             named = words.read(word)
+            if named.player in LEVELS:
+                return await self._ask_level(word, position, seed)
             if named.player in SEARCHES:
                 self._check_simulations(word, named)
                 await self._compiled.wait()
@@ -177,6 +196,24 @@ class Opponents:
             policy=None,
             value=float(np.sign(best)),
             scores=[None if score == FULL_COLUMN else score for score in scores],
+        )
+
+    async def _ask_level(self, word: str, position: Position, seed: int) -> Opinion:
+        level = levels.named(word)
+        asked = await self.ask(level.player, position, seed)
+        if asked.scores is not None:
+            open_scores = [FULL_COLUMN if score is None else score for score in asked.scores]
+            shares = np.array([open_scores]) == max(open_scores)
+        else:
+            shares = np.array([asked.policy])
+        current, mask = np.array([position.current], np.uint64), np.array([position.mask], np.uint64)
+        chances = levels.probabilities(level, shares.astype(np.float64), current, mask)
+        return Opinion(
+            player=word,
+            column=int(players.draw_by(chances, mix(seed))[0]),
+            policy=chances[0].tolist(),
+            value=None,
+            scores=None,
         )
 
     async def _ask_network(self, word: str, named: words.Word, position: Position) -> Opinion:

@@ -33,6 +33,8 @@ let thinking = null; // AbortController of the move being asked for
 let problem = ""; // what went wrong last, until the next change
 let waiting = ""; // what the players say that they wait for
 let replaying = 0; // the timer of a running replay
+let levels = []; // cards of the named levels
+let others = {}; // everybody else's cards, by the heading they stand under
 
 /* ---- what to do ---- */
 
@@ -68,20 +70,10 @@ function fillSelects(catalogue) {
   );
   const guided = withStrengths("guided");
   const searches = withStrengths("search");
-  const option = ({ name, title, note }) => Object.assign(new Option(title, name), { title: note ?? "" });
-  const groups = { Networks: networks, "Networks with search": guided, Searches: searches, Others: [...of("solver"), ...of("simple")] };
-  for (const { name, title } of Object.values(groups).flat()) titles.set(name, title);
-  for (const side of [0, 1]) {
-    const select = $(`player-${side}`);
-    select.replaceChildren(new Option("Person", PERSON), ...Object.entries(groups).filter(([, all]) => all.length)
-      .map(([label, all]) => {
-        const group = document.createElement("optgroup");
-        group.label = label;
-        group.append(...all.map(option));
-        return group;
-      }));
-    select.addEventListener("change", () => game.seat(side, select.value));
-  }
+  levels = of("level");
+  others = { Networks: networks, "Networks with search": guided, Searches: searches, Others: [...of("solver"), ...of("simple")] };
+  for (const { name, title } of [...levels, ...Object.values(others).flat()]) titles.set(name, title);
+  $("more-label").hidden = !levels.length;
   $("network-who").append(...networks.map(option));
   $("search-who").append(...[...guided, ...searches].map(({ name, title }) => new Option(title.replace("Search, ", ""), name)));
   $("search-who").value = searches.some(({ name }) => name === "uct:10000") ? "uct:10000" : searches[0]?.name;
@@ -94,8 +86,25 @@ function fillSelects(catalogue) {
   $("notices").textContent = catalogue.notices.join(" ");
   $("api-link").hidden = !engine.isServed;
   const rival = networks.find(({ name }) => name.endsWith("pillar")) ?? networks[0] ?? searches[1] ?? searches[0];
-  game.players = [PERSON, rival?.name ?? PERSON];
+  game.players = [PERSON, levels.find(({ name }) => name === "club")?.name ?? rival?.name ?? PERSON];
   if (rival?.kind === "network") $("network-who").value = rival.name;
+}
+
+const option = ({ name, title, note }) => Object.assign(new Option(title, name), { title: note ?? "" });
+
+/** Offer a person and the levels, and everybody else where more are wanted, or who has a seat already. */
+function offerPlayers() {
+  const isWanted = ({ name }) => !levels.length || $("more-players").checked || game.players.includes(name);
+  for (const side of [0, 1]) {
+    const groups = Object.entries(others).map(([label, cards]) => {
+      const group = Object.assign(document.createElement("optgroup"), { label });
+      group.append(...cards.filter(isWanted).map(option));
+      return group;
+    });
+    const shown = groups.filter((group) => group.children.length);
+    $(`player-${side}`).replaceChildren(new Option("Person", PERSON), ...levels.map(option), ...shown);
+    $(`player-${side}`).value = game.players[side];
+  }
 }
 
 /* ---- playing ---- */
@@ -208,6 +217,9 @@ function show(why) {
     $(`player-${side}`).value = game.players[side];
     $(`player-${side}`).closest(".seat").classList.toggle("to-move", !position.isOver && position.side === side);
   }
+  const seated = levels.filter(({ name }) => game.players.includes(name));
+  $("players-note").textContent = seated.map(({ title, note }) => `${title}: ${note}.`).join(" ");
+  $("players-note").hidden = !seated.length;
   const isEnginesTurn = game.players[position.side] !== PERSON && !position.isOver;
   $("pause").hidden = !game.isWatched && !(game.isPaused && isEnginesTurn);
   $("pause").textContent = game.isPaused ? (game.isWatched && !game.cursor ? "Watch" : "Go on") : "Pause";
@@ -316,6 +328,7 @@ function remember() {
   const store = Object.fromEntries([
     ...CHOICES.map((id) => [id, $(id).value]),
     ...STRIPS.map((kind) => [`${kind}-on`, $(`${kind}-on`).checked]),
+    ["more", $("more-players").checked],
     ["flipped", game.isFlipped],
     ["theme", document.documentElement.dataset.theme ?? ""],
   ]);
@@ -335,7 +348,9 @@ function recall() {
   for (const kind of STRIPS) {
     if (!$(`${kind}-on`).disabled && `${kind}-on` in store) $(`${kind}-on`).checked = store[`${kind}-on`];
   }
+  $("more-players").checked = Boolean(store.more);
   for (const side of [0, 1]) if (titles.has(store[`player-${side}`])) game.players[side] = store[`player-${side}`];
+  offerPlayers();
   game.isPaused = game.isWatched;
   game.isFlipped = Boolean(store.flipped);
   if (store.theme) document.documentElement.dataset.theme = store.theme;
@@ -375,6 +390,8 @@ function connectControls() {
   $("share").addEventListener("submit", (event) => (event.preventDefault(), loadText()));
   $("game-text").addEventListener("change", loadText);
   $("theme-button").addEventListener("click", switchTheme);
+  for (const side of [0, 1]) $(`player-${side}`).addEventListener("change", ({ target }) => game.seat(side, target.value));
+  $("more-players").addEventListener("change", () => (offerPlayers(), remember()));
   for (const id of ["network-on", "search-on", "solver-on", "network-who", "search-who"]) {
     $(id).addEventListener("change", () => (showOpinions(), showMoves(), remember()));
   }

@@ -4,6 +4,7 @@
  */
 
 import * as ort from "./ort/ort.wasm.bundle.min.mjs";
+import { LEVELS, cards, levelOpinion } from "./levels.js";
 import { COLUMNS, ROWS, boardOf, legalColumns, replay } from "./rules.js";
 
 export const isServed = false;
@@ -19,6 +20,7 @@ export async function players() {
   const parameters = facts.parameters.toLocaleString("en");
   return {
     players: [
+      ...cards.filter(({ name }) => !LEVELS[name].mode), // those that ask for a search are for where there is one
       { name: facts.name, kind: "network", title: facts.name, note: `${facts.network}, ${parameters} parameters` },
       { name: "uct:N", kind: "search", title: "Search", note: "Monte-Carlo tree search with playouts" },
       { name: "random", kind: "simple", title: "Random", note: "any legal column" },
@@ -37,6 +39,7 @@ export async function opinion(player, moves) {
     const policy = Array.from({ length: COLUMNS }, (_, column) => (legal.includes(column) ? 1 / legal.length : 0));
     return { column: legal[Math.floor(Math.random() * legal.length)], policy, value: null, scores: null };
   }
+  if (player in LEVELS) return levelOpinion(player, moves, () => opinion(facts.name, moves));
   if (player === facts.name) {
     const [answer] = await predict([boardOf(position)]);
     return { column: answer.move, policy: answer.policy, value: answer.value ?? null, scores: null };

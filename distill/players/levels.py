@@ -1,0 +1,141 @@
+"""Named levels for people: the shipped network `pillar`, and a rule that makes the lower ones err as people do.
+
+In: a policy, a position and a level. Out: the probability of each column, by which a move is drawn (`players.make`).
+The rule has no chance in it, and `web/page/levels.js` is the same in JavaScript. For a board it says:
+
+1. If columns win at once, these and no others, each as likely. No level ever misses a win in one.
+2. Else two opinions are mixed. One is the policy with each share to the power 1 / temperature, which sees what the
+   network has learned, traps among it; at temperature 0 it is the column with the largest share. The other looks at
+   nothing: the nearer the centre, the likelier (PRIOR). Its weight is `blindness`, and `trap_blindness` where a trap is
+   on the board: a column in which a stone of either side would threaten to win whatever the single answer
+   (`tactics.traps`), or one in which a stone lets the opponent win on top of it.
+3. If the opponent threatens to win with its next stone, it is blocked with probability `block_straight`, or
+   `block_diagonal` where all the lines it would complete are diagonal. Blocking and not blocking, the columns stay in
+   the proportions of step 2.
+
+              asks    a win in one  blocks a threat        sees a trap          errs otherwise
+    beginner  pillar  never missed  70 %, a diagonal 40 %  never                80 % of its moves look at nothing
+    casual    pillar  never missed  always, diagonal 85 %  never                35 % of its moves look at nothing
+    club      pillar  never missed  always                 as the network does  by its temperature, 1.7
+    expert    pillar  never missed  always                 as the network does  where the network does; no chance
+    perfect   solver  never missed  always                 always               never
+
+Without the solver `perfect` asks the network's search of 800 simulations, and has no chance.
+Where a trap is on the board all moves of the two lowest levels look at nothing, but those that win or block.
+`docs/players.md` has what each level is worth in Elo.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from distill.game.rules import COLUMNS_FROM_CENTRE, landing, legal_mask
+from distill.game.tactics import Columns, traps, wins, wins_in
+
+Boards = NDArray[np.uint64]
+Shares = NDArray[np.float64]
+
+NETWORK = "reference/pillar"
+"""By its full name: a network that somebody trains and calls `pillar` is no level."""
+PRIOR = np.array([1, 2, 3, 4, 3, 2, 1], np.float64)
+"""What somebody who looks at nothing prefers, before it is divided among the open columns."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Level:
+    """How a level chooses, by the rule above. All numbers but the temperature are between 0 and 1.
+
+    `player` is the word of the player whose policy it takes.
+    """
+
+    player: str = NETWORK
+    temperature: float = 1.0
+    blindness: float = 0.0
+    trap_blindness: float = 0.0
+    block_straight: float = 1.0
+    block_diagonal: float = 1.0
+
+
+LEVELS: Mapping[str, Level] = {
+    "beginner": Level(blindness=0.8, trap_blindness=1.0, block_straight=0.7, block_diagonal=0.4),
+    "casual": Level(blindness=0.35, trap_blindness=1.0, block_diagonal=0.85),
+    "club": Level(temperature=1.7),
+    "expert": Level(temperature=0.0),
+    "perfect": Level(player="solver"),
+}
+WITHOUT_SOLVER = Level(player=f"{NETWORK}@puct:800", temperature=0.0)
+"""In place of `perfect` where the solver is not installed."""
+
+
+def named(name: str) -> Level:
+    """The level of this name, one of LEVELS."""
+    if name == "perfect" and importlib.util.find_spec("bitbully") is None:
+        return WITHOUT_SOLVER
+    return LEVELS[name]
+
+
+def probabilities(level: Level, policy: Shares, current: Boards, mask: Boards) -> Shares:
+    """float64 (B, 7), the probability of each column on boards that are not over, 0 on full ones.
+
+    Args:
+      policy: (B, 7), what the level's network thinks of each column, 0 on full ones.
+      current, mask: uint64 (B,) bitboards.
+    """
+    opponent = current ^ mask
+    prior = _among(np.broadcast_to(PRIOR, policy.shape), legal_mask(mask))
+    weight = np.where(has_trap(current, mask), level.trap_blindness, level.blindness)[:, None]
+    mixed = (1 - weight) * _at_temperature(policy.astype(np.float64), level.temperature) + weight * prior
+
+    threats = wins(opponent, mask)
+    straight = (wins_in(opponent, mask, "horizontal") | wins_in(opponent, mask, "vertical")).any(1)
+    block = np.where(straight, level.block_straight, level.block_diagonal)
+    block = np.where(threats.any(1), block, 0.0)
+    others = legal_mask(mask) & ~threats
+    block = np.where(others.any(1), block, 1.0)[:, None]
+    answered = block * _among(mixed, threats, prior) + (1 - block) * _among(mixed, others, prior)
+
+    won = wins(current, mask)
+    return np.where(won.any(1, keepdims=True), _among(won.astype(np.float64), won), answered)
+
+
+def has_trap(current: Boards, mask: Boards) -> NDArray[np.bool_]:
+    """bool (B,), whether a trap of step 2 is on the board, for the side to move or against it."""
+    found = lets_win_on_top(current, mask)
+    for stones in (current, current ^ mask):
+        found |= traps(stones, mask) & ~wins(stones, mask)
+    return np.logical_or.reduce(found, axis=1)
+
+
+def lets_win_on_top(current: Boards, mask: Boards) -> Columns:
+    """bool (B, 7), True where a stone of the side to move lets the opponent win on top of it."""
+    opponent = current ^ mask
+    cells = landing(mask)
+    found = np.zeros(cells.shape, np.bool_)
+    for column, cell in enumerate(cells.T):
+        found[:, column] = (cell != 0) & wins(opponent, mask | cell)[:, column]
+    return found
+
+
+def _at_temperature(policy: Shares, temperature: float) -> Shares:
+    """Each share to the power 1 / temperature, their sum 1; at 0 all on the largest, of equal ones the centremost."""
+    if temperature == 0:
+        order = np.array(COLUMNS_FROM_CENTRE)
+        best = order[policy[:, order].argmax(1)]
+        return np.eye(policy.shape[1])[best]
+    raised = policy ** (1 / temperature)
+    scaled: Shares = raised / raised.sum(1, keepdims=True)
+    return scaled
+
+
+def _among(shares: Shares, columns: Columns, instead: Shares | None = None) -> Shares:
+    """The shares of these columns alone, their sum 1; `instead` in place of zeros; 0 where there is no column."""
+    kept = np.where(columns, shares, 0.0)
+    if instead is not None:
+        kept = np.where(kept.sum(1, keepdims=True) > 0, kept, np.where(columns, instead, 0.0))
+    total = kept.sum(1, keepdims=True)
+    return kept / np.where(total > 0, total, 1.0)

@@ -1,0 +1,117 @@
+"""One table of all players: Elo by games, grades by exact scores, time and size.
+
+    python -m experiments.players                     # the shipped ladder: the better part of an hour of one core
+    python -m experiments.players club uct:1000 cnn   # other players, the weakest first
+
+In: players in the order of their expected strength. Each meets those up to `--apart` places on, from random openings
+in which neither side can win at once, both sides of each. Out: in `--out` a file for every pair, grade and time that is
+finished, so that the same command goes on after an interruption; in `--page` the table between its two markers, and
+beside it the same as CSV. Networks are asked as `play` asks them (`nets/predict.py`).
+
+A file is measured again where the player, the openings or the boards are others than it says. A time stays as it was
+measured: remove the folder `times` to have all of them from one quiet hour.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+from distill.base import cli, folders, say
+from distill.players import words
+from distill.players.match import openings
+from distill.players.players import make
+from distill.tables import benchmark
+from experiments.players import measure
+from experiments.players import page as pages
+
+LADDER = (
+    "random", "beginner", "punisher", "casual", "uct:100", "club", "transformer", "uct:1000", "cnn", "uct:10000",
+    "pillar", "expert", "pillar@puct:50", "perfect",
+)  # fmt: skip
+SLOW = ("uct:10000", "pillar@puct:50", "perfect")
+"""Of the ladder, those who take tens of milliseconds a move."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlayersConfig:
+    """Measure players against their neighbours in strength, and write the table of all."""
+
+    players: tuple[str, ...] = cli.setting(LADDER, f"the weakest first: {words.NAMES}", positional=True)
+    games: int = cli.setting(200, "games a pair, half of them from either side")
+    apart: int = cli.setting(2, "places on the ladder up to which two players meet")
+    opening_plies: int = cli.setting(6, "random stones before the players take over")
+    set: str = cli.setting("foreign", "set of the benchmark, of its test half, on which moves are graded")
+    slow: tuple[str, ...] = cli.setting(SLOW, "players graded on fewer boards")
+    slow_boards: int = cli.setting(500, "boards for them")
+    boards: int | None = cli.setting(None, "boards for everybody at most; none takes all")
+    seed: int = cli.setting(0, "of openings, searches and random moves")
+    out: Path = cli.setting(Path("models/players"), "folder of what has been measured")
+    page: Path = cli.setting(Path("docs/players.md"), "the page that holds the table; a CSV lies beside it")
+
+    def __post_init__(self) -> None:
+        cli.check(self.games >= 2 and self.games % 2 == 0, "games", self.games, "an even number from 2")
+        cli.check(1 <= self.opening_plies <= 20, "opening_plies", self.opening_plies, "from 1 to 20")
+        cli.check_least(self, apart=1, slow_boards=1, boards=1, seed=0)
+        if len(self.players) < 2 or len(set(self.players)) < len(self.players):
+            raise ValueError("name at least two players, each once")
+        for word in self.players:
+            words.check(word)
+        openings(self.games // 2, self.opening_plies, self.seed)
+
+    def pairs(self) -> Iterator[tuple[str, str]]:
+        """Who meets, neighbours first."""
+        places = sorted(combinations(range(len(self.players)), 2), key=lambda pair: pair[1] - pair[0])
+        for one, other in places:
+            if other - one <= self.apart:
+                yield self.players[one], self.players[other]
+
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "smoke": {
+        "players": ("random", "beginner", "casual"),
+        "games": 4,
+        "boards": 20,
+        "out": cli.SMOKE_MODELS / "players",
+        "page": cli.SMOKE_MODELS / "players" / "players.md",
+    }
+}
+
+
+def run(config: PlayersConfig) -> str:
+    """Measure what is missing and write the table; returns the line that says who is first."""
+    pages.require(config.page)
+    player = functools.cache(lambda word: make(word, quick=True))
+    with folders.locked(config.out):
+        rows = _measured(config, player)
+    pages.write(config.page, rows, pages.legend(config.games, config.opening_plies, config.set, config.slow_boards))
+    print(f"{pages.table(rows)}\n")
+    best = rows[0]
+    return f"{config.page}: {len(rows)} players, {best.player} is first with {best.elo.mean:+.0f}"
+
+
+def _measured(config: PlayersConfig, player: Any) -> list[measure.Row]:
+    """The rows of the table, the strongest player first."""
+    boards = benchmark.read(half="test", sets=[config.set])
+    starts = openings(config.games // 2, config.opening_plies, config.seed)
+    times, grades = {}, {}
+    for word in config.players:
+        few = config.slow_boards if word in config.slow else config.boards
+        times[word] = measure.time_alone(word, player, boards, config.out / "times")
+        grades[word] = measure.graded(word, player, boards, few, config.seed, config.out / "grades")
+    pairs = list(config.pairs())
+    met = {}
+    for number, (one, other) in enumerate(pairs, 1):
+        say(f"pair {number} of {len(pairs)}: {one} and {other}")
+        met[one, other] = measure.met(one, other, player, starts, config.seed, config.out / "pairs")
+    return measure.rows(config.players, met, times, grades, config.seed)
+
+
+main = cli.Command("players", PlayersConfig, run, PRESETS, package="experiments")
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,176 @@
+"""What is measured of players, each in a file of its own that is taken where it is there already.
+
+A file says what it was made from, its `key`: whom (with the network's hash and the level's numbers), with what seed,
+on which boards or openings. Where that differs it is measured again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import platform
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from distill.base import canonical_json, file_hash, read_object, write_json
+from distill.judge import grading, verdict
+from distill.nets import finding
+from distill.nets.predict import ONNX
+from distill.players import levels, words
+from distill.players.intervals import Estimate, elo_with_intervals
+from distill.players.match import Opening, pair_points, paired, play_games
+from distill.players.players import Player
+from distill.tables.benchmark import GradedBoards
+
+GetPlayer = Callable[[str], Player]
+Pair = tuple[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One player's line of the table.
+
+    Attributes:
+      elo: rating, `random` or else the first player at 0.
+      games: how many it played.
+      exact, right_class: shares of boards, see `judge/grading.py`; boards: how many, each also mirrored.
+      ms: milliseconds a move, asked alone; processor: on which.
+      bytes: of its network's ONNX file; None for players without a network.
+    """
+
+    player: str
+    elo: Estimate
+    games: int
+    exact: Estimate
+    right_class: Estimate
+    boards: int
+    ms: float
+    processor: str
+    bytes: int | None
+
+
+def met(
+    one: str, other: str, player: GetPlayer, starts: Sequence[Opening], seed: int, folder: Path
+) -> list[list[float]]:
+    """(U, 2), per opening the points, 0 to 2, of both players in its two games."""
+    key = [_identity(one), _identity(other), starts, seed]
+
+    def play() -> list[list[float]]:
+        pairings = paired(0, 1, starts)
+        points = pair_points(play_games([player(one), player(other)], pairings, seed), pairings, 2)
+        return [[float(each[0, 1]), float(each[1, 0])] for each in points]
+
+    return _kept(folder / f"{_file(one)}--{_file(other)}.json", key, play)
+
+
+def graded(
+    word: str, player: GetPlayer, boards: GradedBoards, count: int | None, seed: int, folder: Path
+) -> dict[str, Any]:
+    """The player's shares on at most `count` of the boards, by METRICS, and how many they are."""
+    chosen = grading.sample(boards, count, seed) if count else boards
+    digest = hashlib.sha256(chosen.current.tobytes() + chosen.mask.tobytes()).hexdigest()
+
+    def grade() -> dict[str, Any]:
+        shares = grading.by_set(chosen, grading.grade(player(word), chosen, seed))[chosen.sets[0]]
+        return {metric: asdict(share) for metric, share in shares.items()} | {"boards": len(chosen)}
+
+    return _kept(folder / f"{_file(word)}.json", [_identity(word), digest, seed], grade)
+
+
+def time_alone(word: str, player: GetPlayer, boards: GradedBoards, folder: Path) -> dict[str, Any]:
+    """Median milliseconds a move of boards asked one by one, and the processor."""
+
+    def measure() -> dict[str, Any]:
+        return {"ms": verdict.latency(player(word), boards, 1), "processor": processor()}
+
+    return _kept(folder / f"{_file(word)}.json", [_identity(word)], measure)
+
+
+def rows(
+    players: Sequence[str],
+    met: Mapping[Pair, list[list[float]]],
+    times: Mapping[str, dict[str, Any]],
+    grades: Mapping[str, dict[str, Any]],
+    seed: int,
+) -> list[Row]:
+    """The table, the strongest player first."""
+    count = len(next(iter(met.values())))
+    points = np.full((count, len(players), len(players)), np.nan)
+    games = dict.fromkeys(players, 0)
+    for (one, other), each in met.items():
+        row, column = players.index(one), players.index(other)
+        points[:, row, column], points[:, column, row] = np.array(each).T
+        games[one] += 2 * count
+        games[other] += 2 * count
+    ratings = elo_with_intervals(points, seed)
+    zero = ratings[players.index("random") if "random" in players else 0].mean
+    found = [
+        Row(
+            player=word,
+            elo=Estimate(mean=elo.mean - zero, low=elo.low - zero, high=elo.high - zero, units=elo.units),
+            games=games[word],
+            exact=Estimate(**grades[word]["exact"]),
+            right_class=Estimate(**grades[word]["class"]),
+            boards=grades[word]["boards"],
+            bytes=_bytes(word),
+            **times[word],
+        )
+        for word, elo in zip(players, ratings, strict=True)
+    ]
+    return sorted(found, key=lambda row: -row.elo.mean)
+
+
+def processor() -> str:
+    """The name of this machine's processor."""
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:  # not Linux
+        return platform.processor() or platform.machine()
+    name = re.search(r"^model name\s*: (.+)$", text, re.MULTILINE)
+    return name[1] if name else platform.machine()
+
+
+def _kept(file: Path, key: Any, measure: Callable[[], Any]) -> Any:
+    """What the file holds under this key, or else a fresh measurement, left there."""
+    wanted = hashlib.sha256(canonical_json(key).encode()).hexdigest()
+    stored = read_object(file)
+    if stored.get("key") != wanted:
+        stored = {"key": wanted, "found": measure()}
+        write_json(file, stored)
+    return stored["found"]
+
+
+def _file(word: str) -> str:
+    return re.sub("[^A-Za-z0-9.-]+", "-", word)
+
+
+def _asked(word: str) -> str:
+    """The word itself, or of a level the player that it asks."""
+    return levels.named(word).player if word in words.LEVELS else word
+
+
+def _network(word: str) -> Path | None:
+    network = words.read(_asked(word)).network
+    return finding.find(network) if network else None
+
+
+def _identity(word: str) -> list[str]:
+    """What a player's moves depend on: its word, a level's numbers, the network's hash, how that is computed."""
+    level = [repr(levels.named(word))] if word in words.LEVELS else []
+    folder = _network(word)
+    if folder is None:
+        return [word, *level]
+    file = folder / ONNX if (folder / ONNX).is_file() else finding.network_file(folder)
+    quick = importlib.util.find_spec("onnxruntime") is not None
+    return [word, *level, file_hash(file), f"quick {quick}"]
+
+
+def _bytes(word: str) -> int | None:
+    folder = _network(word)
+    file = folder / ONNX if folder else None
+    return file.stat().st_size if file and file.is_file() else None

@@ -1,0 +1,78 @@
+"""The table of all players: in a page between two markers, and beside it as CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from distill.base import UserError, write_atomically
+from distill.judge import report
+from experiments.players.measure import Row
+
+BEGIN, END = "<!-- python -m experiments.players: begin -->", "<!-- python -m experiments.players: end -->"
+
+
+def require(page: Path) -> None:
+    """Raise UserError where there is a page without the markers: there is no place for the table."""
+    if page.is_file() and not _has_markers(page.read_text(encoding="utf-8", errors="replace")):
+        raise UserError(f"{page}: has no place for the table, between {BEGIN} and {END}; name another --page")
+
+
+def _has_markers(text: str) -> bool:
+    return text.count(BEGIN) == text.count(END) == 1 and text.index(BEGIN) < text.index(END)
+
+
+def write(page: Path, rows: Sequence[Row], legend: str) -> None:
+    """Put legend and table between the markers of the page, which is made where missing, and the CSV beside it."""
+    before, after = "# Players\n\n", "\n"
+    if page.is_file():
+        text = page.read_text(encoding="utf-8")
+        before, after = text[: text.index(BEGIN)], text[text.index(END) + len(END) :]
+    times = f"Times: {', '.join(sorted({row.processor for row in rows}))}, one core."
+    inside = f"{legend} {times}\n\n{table(rows)}\n\nAll figures: [`{page.stem}.csv`]({page.stem}.csv)."
+    write_atomically(page.with_suffix(".csv"), _csv(rows).encode())
+    write_atomically(page, f"{before}{BEGIN}\n\n{inside}\n\n{END}{after}".encode())
+
+
+def legend(games: int, plies: int, name: str, few: int) -> str:
+    """How the figures were measured."""
+    return f"""\
+Each player met its neighbours in {games} games, from openings of {plies} random stones, each played from both sides;
+Elo with 95 % intervals, `random` at 0. *Best move* and *right class* (win, draw or loss kept): on the test half of the
+set `{name}`, in percent; a smaller number of boards, {few} for slow players, has the wider interval. *ms*: a move asked
+for alone. *Network*: the size of its ONNX file."""
+
+
+def table(rows: Sequence[Row]) -> str:
+    """The table as Markdown."""
+    header = ("player", "Elo (95 %)", "best move", "right class", "boards", "ms", "network")
+    return report.table(header, [_cells(row) for row in rows])
+
+
+def _cells(row: Row) -> list[str]:
+    low, high = round(row.elo.low), round(row.elo.high)
+    return [
+        f"`{row.player}`",
+        f"{row.elo.mean:.0f} ({low} to {high})".replace("-", "−"),
+        report.percent(row.exact),
+        report.percent(row.right_class),
+        f"{row.boards:,}",
+        f"{row.ms:.2g}" if row.ms < 10 else f"{row.ms:.0f}",
+        "" if row.bytes is None else f"{row.bytes / 1e6:.1f} MB",
+    ]
+
+
+def _csv(rows: Sequence[Row]) -> str:
+    """One row a player, shares as fractions, an interval as two columns."""
+    records = []
+    for row in rows:
+        record: dict[str, object] = {"player": row.player}
+        for name, estimate in (("elo", row.elo), ("exact", row.exact), ("class", row.right_class)):
+            record |= {name: estimate.mean, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
+        records.append(
+            record
+            | {"games": row.games, "boards": row.boards, "ms": row.ms, "bytes": row.bytes, "processor": row.processor}
+        )
+    return pd.DataFrame(records).astype({"bytes": "Int64"}).to_csv(index=False, float_format="%.5f")

@@ -1,0 +1,114 @@
+"""The ladder of all players. Properties:
+
+- a small run writes the table between the markers of its page, with a CSV beside it, the strongest player first;
+- what has been measured is taken, pair by pair, also after an interruption; another setting is measured again;
+- a rating is that of the arena for the same games, with `random` at 0;
+- neighbours meet first, then those further apart; nobody meets beyond;
+- a page without markers is refused before anything is played, and what stands around the table stays;
+- in the shipped table the levels are in their order, and their intervals apart.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from distill import arena
+from distill.base import Interrupted, provenance
+from distill.players.words import LEVELS
+from experiments.players import __main__ as ladder
+from experiments.players import measure
+from experiments.players import page as pages
+
+SMALL = ["random", "punisher", "--games", "20", "--boards", "30", "--out", "out", "--page", "page.md"]
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_small_run_leaves_the_table_and_its_csv(here, capsys):
+    assert ladder.main(SMALL) == 0
+    text = Path("page.md").read_text()
+    assert text.index(pages.BEGIN) < text.index("| `punisher`") < text.index("| `random`") < text.index(pages.END)
+    table = pd.read_csv("page.csv")
+    assert table.player.tolist() == ["punisher", "random"]
+    assert table.elo[1] == 0
+    assert table.games.tolist() == [20, 20]
+    assert table.boards.tolist() == [30, 30]
+    assert capsys.readouterr().out.splitlines()[-1].startswith("page.md: 2 players, punisher is first with +")
+
+
+def test_what_is_measured_is_kept_and_an_interrupted_run_goes_on(here, monkeypatch, capsys):
+    asked = []
+    play = measure.play_games
+
+    def interrupted(players, *rest):
+        asked.append([player.name for player in players])
+        if len(asked) == 2:
+            raise Interrupted(15)
+        return play(players, *rest)
+
+    monkeypatch.setattr(measure, "play_games", interrupted)
+    three = ["random", "beginner", *SMALL[1:]]
+    assert ladder.main(three) == 143
+    assert "to go on: python -m experiments.players random beginner punisher" in capsys.readouterr().err
+    assert ladder.main(three) == 0
+    assert asked == [
+        ["random", "beginner"], ["beginner", "punisher"], ["beginner", "punisher"], ["random", "punisher"]
+    ]  # fmt: skip
+    written = Path("page.md").read_bytes()
+    assert ladder.main(three) == 0
+    assert len(asked) == 4
+    assert Path("page.md").read_bytes() == written
+    assert ladder.main([*three, "--seed", "1"]) == 0
+    assert len(asked) == 7
+
+
+def test_a_rating_is_the_arenas(here):
+    assert ladder.main(SMALL) == 0
+    assert arena.main(["random", "punisher", "--games", "20", "--out", "arena"]) == 0
+    standings = json.loads(Path("arena/arena.json").read_text())["tournament"]["standings"]
+    gap = standings[0]["elo"]["mean"] - standings[1]["elo"]["mean"]
+    assert pd.read_csv("page.csv").elo[0] == pytest.approx(gap, abs=0.01)
+
+
+def test_neighbours_meet_first_and_nobody_beyond():
+    config = ladder.PlayersConfig(players=("random", "beginner", "punisher", "casual"), apart=2)
+    names = ["".join(word[0] for word in pair) for pair in config.pairs()]
+    assert names == ["rb", "bp", "pc", "rp", "bc"]
+
+
+def test_a_page_without_a_place_for_the_table_is_refused(here, capsys):
+    Path("page.md").write_text("# Something else\n")
+    assert ladder.main(SMALL) == 1
+    assert "page.md: has no place for the table" in capsys.readouterr().err
+    assert not Path("out").exists()
+    Path("page.md").write_text(f"# Ours\n\n{pages.BEGIN}\nold\n{pages.END}\n\nAfter it.\n")
+    assert ladder.main(SMALL) == 0
+    text = Path("page.md").read_text()
+    assert text.startswith("# Ours\n")
+    assert text.endswith("\n\nAfter it.\n")
+    assert "old" not in text
+
+
+@pytest.mark.parametrize("wrong", [["random"], ["random", "random"], ["random", "nobody"]])
+def test_players_that_cannot_be_ranked_are_refused(wrong, capsys):
+    assert ladder.main(wrong) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_the_shipped_table_shows_the_levels_apart():
+    table = pd.read_csv(provenance.checkout() / "docs" / "players.csv").set_index("player")
+    assert (np.diff(table.elo) < 0).all()
+    for one, other in zip(LEVELS, LEVELS[1:], strict=False):
+        assert table.elo_high[one] < table.elo_low[other], f"{one} and {other}"
+    assert table.games.min() >= 200
+    page = (provenance.checkout() / "docs" / "players.md").read_text(encoding="utf-8")
+    assert all(f"| `{player}`" in page for player in table.index)

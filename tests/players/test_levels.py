@@ -1,0 +1,209 @@
+"""Properties of the named levels.
+
+* Every level takes a win in one, in whatever direction, on every board of the benchmark that has one.
+* A threat is blocked with the probability that the level states, straight or diagonal; the higher levels always block.
+* Probabilities sum to 1 and are 0 on full columns; a mirrored board and policy have mirrored probabilities.
+* What a trap is; where one is, the levels that see none do not ask the network; on other boards they do.
+* Club's probabilities are the policy's, at a temperature; the expert's move is the network's best.
+* A policy of zeros leaves a move; so does a board on which only threatened columns are open.
+* A move is drawn by its seed, whatever else is in the batch, with those probabilities.
+* Perfect keeps the best score, and without the solver is a search by the network.
+* A word that is nearly a level's is refused in one line that names the levels.
+* A level plays in the terminal and loads no TensorFlow.
+"""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from helpers import bits
+from numpy.typing import NDArray
+
+from distill import play
+from distill.game import tactics
+from distill.game.mixing import mix
+from distill.game.rules import from_moves, legal_mask, mirror_bits, parse_board
+from distill.players import levels
+from distill.players.players import Player, make, seeds_for
+from distill.players.words import LEVELS
+from distill.tables import benchmark
+
+BOARDS = benchmark.read()
+CURRENT, MASK = BOARDS.current, BOARDS.mask
+OWN = tactics.wins(CURRENT, MASK)
+THREATS = tactics.wins(CURRENT ^ MASK, MASK)
+BY_RULE = [name for name in LEVELS if levels.LEVELS[name].player == levels.NETWORK]
+"""Levels whose policy is the network's; the solver's moves are best on any board."""
+
+BELOW_A_WIN = """
+    . . . . . . .
+    . . . . . . .
+    . . . . . . .
+    . . . . . . .
+    O O O . . . .
+    X X O . X X .
+"""
+
+
+def policies(count: int, mask: NDArray[np.uint64]) -> NDArray[np.float64]:
+    """Any policies at all: even the worst leaves the rule right."""
+    shares = np.random.default_rng(count).dirichlet(np.full(7, 0.3), count) * legal_mask(mask)
+    return shares / shares.sum(1, keepdims=True)
+
+
+@pytest.fixture(scope="module")
+def club() -> Player:
+    return make("club", quick=True)
+
+
+@pytest.mark.parametrize("name", LEVELS)
+def test_a_win_in_one_is_never_missed(name: str) -> None:
+    for direction in tactics.DIRECTIONS:
+        rows = np.flatnonzero(tactics.wins_in(CURRENT, MASK, direction).any(1))
+        assert len(rows) > 100
+        current, mask = CURRENT[rows], MASK[rows]
+        chances = levels.probabilities(levels.named(name), policies(len(rows), mask), current, mask)
+        assert (chances[~OWN[rows]] == 0).all()
+        np.testing.assert_allclose(chances.sum(1), 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "straight", "diagonal"), [("beginner", 0.7, 0.4), ("casual", 1, 0.85), ("club", 1, 1), ("expert", 1, 1)]
+)
+def test_a_threat_is_blocked_as_often_as_stated(name: str, straight: float, diagonal: float) -> None:
+    opponent = CURRENT ^ MASK
+    lines = [tactics.wins_in(opponent, MASK, direction) for direction in ("vertical", "horizontal")]
+    is_straight = (lines[0] | lines[1]).any(1)
+    with_choice = (legal_mask(MASK) & ~THREATS).any(1)
+    asked = THREATS.any(1) & ~OWN.any(1) & with_choice
+    for rows, rate in ((asked & is_straight, straight), (asked & ~is_straight, diagonal)):
+        assert rows.sum() > 200
+        chances = levels.probabilities(levels.named(name), policies(rows.sum(), MASK[rows]), CURRENT[rows], MASK[rows])
+        np.testing.assert_allclose((chances * THREATS[rows]).sum(1), rate)
+
+
+@pytest.mark.parametrize("name", LEVELS)
+def test_probabilities_are_of_open_columns_sum_to_one_and_turn_with_the_board(name: str) -> None:
+    policy = policies(len(MASK), MASK)
+    chances = levels.probabilities(levels.named(name), policy, CURRENT, MASK)
+    assert chances.dtype == np.float64
+    assert (chances >= 0).all()
+    assert (chances[~legal_mask(MASK)] == 0).all()
+    np.testing.assert_allclose(chances.sum(1), 1)
+    mirrored = levels.probabilities(levels.named(name), policy[:, ::-1], mirror_bits(CURRENT), mirror_bits(MASK))
+    np.testing.assert_allclose(mirrored[:, ::-1], chances, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("moves", "there_is"),
+    [
+        ("", False),
+        ("4", False),
+        ("443", True),  # two in a row in the open: a third stone threatens both ends
+        ("4412", False),
+        ("121213", False),  # a threat is none, for it is seen by itself
+    ],
+)
+def test_what_a_trap_is(moves: str, there_is: bool) -> None:
+    assert levels.has_trap(*bits(from_moves(moves))).tolist() == [there_is]
+
+
+def test_a_stone_that_lets_the_opponent_win_on_top_of_it() -> None:
+    position = bits(parse_board(BELOW_A_WIN))
+    assert np.flatnonzero(levels.lets_win_on_top(*position)[0]).tolist() == [3]
+    assert levels.has_trap(*position).all()
+
+
+@pytest.mark.parametrize("name", ["beginner", "casual"])
+def test_who_sees_no_trap_does_not_ask_the_network_there(name: str) -> None:
+    quiet = ~OWN.any(1) & ~THREATS.any(1)
+    trapped = levels.has_trap(CURRENT, MASK)
+    for rows, asks in ((quiet & trapped, False), (quiet & ~trapped, True)):
+        current, mask = CURRENT[rows], MASK[rows]
+        assert len(mask) > 200
+        uniform = legal_mask(mask) / legal_mask(mask).sum(1, keepdims=True)
+        one, other = (
+            levels.probabilities(levels.named(name), policy, current, mask)
+            for policy in (policies(len(mask), mask), uniform)
+        )
+        assert (np.abs(one - other).max(1) > 1e-6).mean() == pytest.approx(float(asks), abs=0.02)
+
+
+def test_club_is_the_policy_at_a_temperature_and_the_expert_its_best_move() -> None:
+    rows = ~OWN.any(1) & ~THREATS.any(1)
+    policy = policies(rows.sum(), MASK[rows])
+    expected = policy ** (1 / levels.named("club").temperature)
+    found = levels.probabilities(levels.named("club"), policy, CURRENT[rows], MASK[rows])
+    np.testing.assert_allclose(found, expected / expected.sum(1, keepdims=True))
+    best = levels.probabilities(levels.named("expert"), policy, CURRENT[rows], MASK[rows])
+    assert (best.argmax(1) == policy.argmax(1)).all()
+    assert (best.max(1) == 1).all()
+
+
+def test_the_expert_plays_as_the_network_on_the_benchmark() -> None:
+    rows = ~OWN.any(1) & ~THREATS.any(1)
+    rows[2000:] = False
+    seeds = seeds_for(0, np.arange(rows.sum()))
+    expert, network = (make(word, quick=True).play(CURRENT[rows], MASK[rows], seeds) for word in ("expert", "pillar"))
+    assert (expert.moves == network.moves).all()
+
+
+@pytest.mark.parametrize("name", LEVELS)
+def test_a_policy_that_gives_no_share_to_a_block_leaves_it_a_move(name: str) -> None:
+    position = bits(from_moves("121212"[:5]))  # three stones of the first player in column 1
+    policy = np.eye(7)[[4]]
+    chances = levels.probabilities(levels.named(name), policy, *position)
+    assert chances.sum() == pytest.approx(1)
+    assert chances[0, 0] >= 0.4
+
+
+def test_a_move_is_drawn_by_its_seed_with_these_probabilities(club: Player) -> None:
+    current, mask = bits(from_moves("4453"))
+    many = np.repeat(current, 4000), np.repeat(mask, 4000)
+    choices = club.play(*many, seeds_for(3, np.arange(4000)))
+    assert choices.policy is not None
+    shares = np.bincount(choices.moves, minlength=7) / 4000
+    np.testing.assert_allclose(shares, choices.policy[0], atol=0.03)
+    alone = [int(club.play(current, mask, seeds_for(3, np.array([index]))).moves[0]) for index in range(20)]
+    assert alone == choices.moves[:20].tolist()
+
+
+def test_perfect_keeps_the_best_score() -> None:
+    pytest.importorskip("bitbully", reason="the solver is an optional extra")
+    late = np.flatnonzero(BOARDS.ply > 20)[:100]
+    chances = make("perfect").play(CURRENT[late], MASK[late], mix(late.astype(np.uint64))).policy
+    assert chances is not None
+    scores = BOARDS.scores[late]
+    assert (chances[scores < scores.max(1, keepdims=True)] == 0).all()
+
+
+def test_without_the_solver_perfect_is_a_search_by_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(levels.importlib.util, "find_spec", lambda name: None)
+    assert levels.named("perfect").player == "reference/pillar@puct:800"
+
+
+@pytest.mark.parametrize("word", ["Club", "clubs", "club:3", "club@value", "club@puct:50", "begin"])
+def test_a_word_that_is_nearly_a_levels_is_refused_in_one_line(word: str) -> None:
+    with pytest.raises(ValueError, match="players are beginner, casual, club, expert, perfect") as caught:
+        make(word)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_level_plays_in_the_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    assert play.main(["club", "--first", "machine"]) == 0
+    assert "club plays " in capsys.readouterr().out
+
+
+def test_the_terminal_loads_no_tensorflow_for_a_level() -> None:
+    pytest.importorskip("onnxruntime", reason="TensorFlow is used without it")
+    code = "import sys; from distill import play; play.main(['club', '--first', 'machine']); " + (
+        "sys.exit('tensorflow' in sys.modules or 'keras' in sys.modules)"
+    )
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, "club plays" in done.stdout) == (0, True), done.stderr

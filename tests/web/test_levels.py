@@ -1,0 +1,194 @@
+"""Named levels on the page and in the API. Properties:
+
+- on a first visit the selects hold a person and the five levels, and Club is the opponent; its note stands below;
+- the switch shows everybody else and is remembered; who has a seat is shown without it, on both sides;
+- the switch works by keyboard, and a game against a level is played to its end;
+- the API answers a level with the probabilities of `levels.probabilities`, and a seed repeats its move;
+- without the solver, Perfect says that it is a search; without the network there is no level;
+- the rule in JavaScript has Python's numbers and gives Python's probabilities, for every level, to 1e-6;
+- nothing runs out of a phone's width.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+
+import numpy as np
+import pytest
+from starlette.testclient import TestClient
+
+from distill.base import provenance
+from distill.game import rules
+from distill.players import levels
+from distill.players.players import make
+from distill.players.words import LEVELS
+from distill.web import api, opponents
+from distill.web.opponents import Opponents
+from tests import pages
+
+OFFERED = ["person", *LEVELS]
+SHIPPED = provenance.shipped("models/reference").parent
+URL = "http://127.0.0.1"
+
+
+@pytest.fixture(scope="module")
+def server():
+    with pages.serving("--models", SHIPPED) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with pages.browser() as running:
+        yield running
+
+
+@pytest.fixture
+def page(browser, server):
+    with pages.open_page(browser, server, more=False) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def client():
+    with TestClient(api.application(Opponents([SHIPPED], 1000, 1)), base_url=URL) as asked:
+        yield asked
+
+
+def offered(page, side: int) -> list[str]:
+    return page.evaluate(
+        "(side) => [...document.getElementById(`player-${side}`).options].map(({ value }) => value)", side
+    )
+
+
+def random_games(count: int) -> list[str]:
+    """Moves of games broken off anywhere before their end."""
+    dice = random.Random(11)
+    games = []
+    while len(games) < count:
+        moves = ""
+        for _ in range(dice.randrange(40)):
+            position = rules.from_moves(moves)
+            if rules.is_over(position):
+                break
+            moves += str(dice.choice(rules.legal_columns(position)) + 1)
+        if not rules.is_over(rules.from_moves(moves)):
+            games.append(moves)
+    return games
+
+
+def test_a_first_visit_offers_a_person_and_the_levels_and_club_is_the_opponent(page):
+    assert (offered(page, 0), offered(page, 1)) == (OFFERED, OFFERED)
+    assert page.input_value("#player-1") == "club"
+    assert page.inner_text("#players-note") == "Club: sees traps, but errs now and then."
+    page.select_option("#player-1", "person")
+    assert not page.is_visible("#players-note")
+
+
+def test_the_switch_shows_everybody_and_is_remembered(page):
+    page.focus("#more-players")
+    page.keyboard.press("Space")
+    assert {"reference/pillar", "uct:1000", "solver", "random", *OFFERED} < set(offered(page, 1))
+    page.reload()
+    page.wait_for_selector("html[data-ready]")
+    assert page.is_checked("#more-players")
+    assert "uct:1000" in offered(page, 0)
+
+
+def test_who_has_a_seat_is_shown_without_the_switch(page):
+    page.check("#more-players")
+    page.select_option("#player-1", "random")
+    page.uncheck("#more-players")
+    assert (offered(page, 0), offered(page, 1)) == ([*OFFERED, "random"], [*OFFERED, "random"])
+    page.click("#switch")
+    assert (page.input_value("#player-0"), page.input_value("#player-1")) == ("random", "person")
+    page.reload()
+    page.wait_for_selector("html[data-ready]")
+    assert page.input_value("#player-0") == "random"
+    assert offered(page, 0) == [*OFFERED, "random"]
+
+
+def test_a_game_against_a_level_is_played_to_its_end(page):
+    page.select_option("#player-1", "casual")
+    dice = random.Random(3)
+    while True:
+        pages.wait_for(page, "['open', 'over'].includes(document.getElementById('board').dataset.state)")
+        moves = page.evaluate("location.hash.slice(1)")
+        if rules.is_over(position := rules.from_moves(moves)):
+            break
+        page.keyboard.press(str(dice.choice(rules.legal_columns(position)) + 1))
+        pages.wait_for(page, "before => location.hash.slice(1) !== before", moves)
+    assert re.search("wins with four|A draw", page.inner_text("#status"))
+
+
+def test_nothing_runs_out_of_a_phones_width(browser, server):
+    with pages.open_page(browser, server, more=False, viewport={"width": 390, "height": 844}) as page:
+        page.select_option("#player-0", "beginner")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+@pytest.mark.parametrize("name", LEVELS)
+def test_the_api_answers_with_a_levels_probabilities_and_a_seed_repeats_its_move(client, name):
+    player = make(name, quick=True)
+    for moves in ("", "4453", "443", "112233", "1212", "454545"):
+        position = rules.from_moves(moves)
+        current, mask = (np.array([bits], np.uint64) for bits in (position.current, position.mask))
+        reply = client.post("/api/analysis", json={"player": name, "moves": moves, "seed": 9}).json()
+        expected = player.play(current, mask, np.zeros(1, np.uint64)).policy
+        np.testing.assert_allclose(reply["policy"], expected[0], atol=1e-6)
+        assert (reply["value"], reply["scores"]) == (None, None)
+        again = client.post("/api/move", json={"player": name, "moves": moves, "seed": 9}).json()
+        assert again["column"] == reply["column"]
+
+
+def test_a_levels_moves_are_drawn(client):
+    asked = ({"player": "beginner", "moves": "44", "seed": seed} for seed in range(20))
+    assert len({client.post("/api/move", json=each).json()["column"] for each in asked}) > 2
+
+
+def test_the_catalogue_begins_with_the_levels(client):
+    cards = client.get("/api/players").json()["players"]
+    assert [card["name"] for card in cards[:5]] == list(LEVELS)
+    assert {card["kind"] for card in cards[:5]} == {"level"}
+    assert [card["title"] for card in cards[:5]] == ["Beginner", "Casual", "Club", "Expert", "Perfect"]
+
+
+def test_without_the_solver_perfect_is_a_search_where_one_so_long_may_be_asked(monkeypatch):
+    monkeypatch.setattr(opponents.importlib.util, "find_spec", lambda name: None)
+    cards = {card.name: card.note for card in Opponents([SHIPPED], 1000, 1).catalogue().players}
+    assert "search of 800 simulations" in cards["perfect"]
+    assert "perfect" not in {card.name for card in Opponents([SHIPPED], 100, 1).catalogue().players}
+
+
+def test_without_the_network_there_is_no_level(tmp_path):
+    cards = Opponents([tmp_path], 1000, 1).catalogue().players
+    assert "level" not in {card.kind for card in cards}
+
+
+def test_the_rule_in_javascript_is_pythons(page):
+    games = random_games(300)
+    positions = [rules.from_moves(moves) for moves in games]
+    current = np.array([position.current for position in positions], np.uint64)
+    mask = np.array([position.mask for position in positions], np.uint64)
+    policy = make("pillar", quick=True).play(current, mask, mask).policy
+    script = """async ([games, policies]) => {
+      const { LEVELS, cards, probabilities } = await import("./levels.js");
+      const { replay } = await import("./rules.js");
+      const found = Object.entries(LEVELS).map(([name, level]) =>
+        [name, games.map((moves, index) => probabilities(level, policies[index], replay(moves)))]);
+      return { levels: LEVELS, cards, found: Object.fromEntries(found) };
+    }"""
+    answer = page.evaluate(script, [games, policy.tolist()])
+    assert list(answer["levels"]) == list(LEVELS)
+    assert {card["name"]: card["note"] for card in answer["cards"]} == opponents.LEVELS | {
+        "perfect": "the network with a search of 800 simulations"
+    }
+    for name, numbers in answer["levels"].items():
+        level = levels.WITHOUT_SOLVER if name == "perfect" else levels.LEVELS[name]
+        assert f"{levels.NETWORK}{numbers.pop('mode')}" == level.player
+        pythons = (level.temperature, level.blindness, level.trap_blindness, level.block_straight, level.block_diagonal)
+        assert tuple(numbers.values()) == pythons
+        expected = levels.probabilities(level, policy, current, mask)
+        np.testing.assert_allclose(answer["found"][name], expected, atol=1e-6)
+    assert levels.has_trap(current, mask).mean() == pytest.approx(0.5, abs=0.4), "boards of both kinds"
