@@ -1,7 +1,7 @@
 """The static page without a connection, and opened as a file. Properties, in headless Chromium:
 
-- once loaded from a folder below a host's root, it plays on after the host has gone: every network, with search, and the
-  search with playouts;
+- once loaded from a folder below a host's root, it plays on after the host has gone: every network, with search, and
+  the search with playouts;
 - every file of the site is kept and nothing else; a newer site takes the place of the older one, whose files go;
 - with the networks that ship it is under 6 MiB to send, gzipped;
 - its manifest names icons that are there, of the size they say, so that it can be installed;
@@ -157,5 +157,6 @@ def test_it_can_be_installed(site):
 def test_opened_as_a_file_it_says_what_to_do(running, site, is_site, advice):
     page = running.new_page()
     page.goto(((site if is_site else static_page.PAGE) / "index.html").as_uri())
-    assert advice in page.inner_text("#status")
+    assert advice in page.inner_text("main")
+    assert page.locator("button").count() == 0  # nothing that would do nothing
     page.close()

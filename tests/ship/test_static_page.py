@@ -156,6 +156,12 @@ def test_a_player_whom_the_page_does_not_have_is_named(page, word):
     assert page.evaluate(script, word) == f"There is no player “{word}” here."
 
 
+def test_a_network_that_cannot_be_loaded_is_named(running, host):
+    script = "async () => (await import('./network.js')).predict([new Int8Array(42)], 'gone').catch((e) => e.message)"
+    with pages.open_page(running, f"{host[1]}site/", ignore=("404",)) as page:
+        assert "The network gone cannot be loaded." in page.evaluate(script)
+
+
 def test_a_game_is_played_without_a_server(page):
     page.select_option("#player-1", FIRST)
     page.evaluate("location.hash = ''")

@@ -9,15 +9,15 @@ import { FROM_CENTRE } from "./stones.js";
 export const isServed = false;
 
 const MOST_GUIDED = 2000; // simulations of a search guided by a network
+const WARM_UP = 100; // simulations in which the browser finds out what to compile well
 const { networks } = await (await fetch("networks.json")).json();
 const inference = new Worker(new URL("./inference.js", import.meta.url), { type: "module" });
 const broken = new Promise((resolve) => inference.addEventListener("error", resolve));
 let playouts = null; // the worker, once somebody asks for one
 
-predict([boardOf(replay(""))]) // the first network is loaded before anybody asks for it
-  .catch(() => {}) // whoever asks is told
-  .then(() => navigator.serviceWorker?.register("sw.js")) // from now on without a connection
-  .catch(() => {}); // a private window may refuse
+const loaded = predict([boardOf(replay(""))]); // before anybody asks for it; whoever does is told what went wrong
+loaded.then(() => navigator.serviceWorker?.register("sw.js")).catch(() => {}); // from now on without a connection
+loaded.then(() => networks[0].value && ask({ network: networks[0].name, moves: "", simulations: WARM_UP })).catch(() => {});
 
 export async function players() {
   const cards = networks.map(({ name, network, parameters }) => ({
