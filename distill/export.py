@@ -3,15 +3,17 @@
     python -m distill.export models/cnn
     python -m distill.export models/cnn --formats savedmodel,litert,onnx
     python -m distill.export models/cnn --web site
+    python -m distill.export models/reference --web site
 
 In: `.keras` files, folders of training runs (their best network), or names of networks (`nets/finding.py`). Out:
 `saved_model/` beside each, or in `--out`, with the model in `1/`, other formats beside it, examples, card and
 checksums, each file after a check in a clean process (`ship/publish.py`). With `--web` instead a static folder that
-any file host can serve.
+any file host can serve, with all of the networks (`ship/static_page.py`); a folder of runs' folders stands for theirs.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,7 +41,6 @@ class ExportConfig:
         if not self.models:
             raise ValueError("needs a model: a .keras file or the folder of a training run")
         cli.check(self.out is None or len(self.models) == 1, "out", self.out, "left out where several models are given")
-        cli.check(self.web is None or len(self.models) == 1, "web", self.web, "left out where several models are given")
         cli.check(
             self.web is None or self.out is None, "out", self.out, "left out beside --web, which names the folder"
         )
@@ -57,20 +58,16 @@ PRESETS = {"smoke": {"models": (cli.SMOKE_MODELS / "cnn",)}}
 
 def run(config: ExportConfig) -> str:
     """Export each network; returns the line that says where they are."""
+    if config.web:
+        return _write_page(config.models, config.web)
     networks = [finding.network_file(model) for model in config.models]
     for model, network in zip(config.models, networks, strict=True):
-        if config.out is None and config.web is None and _ships(model, network):
+        if config.out is None and _ships(model, network):
             raise UserError(f"{model} ships with distill and stays as it is; --out says where its export goes")
     nets.start_backend()
     from distill.nets import saved
     from distill.ship import comparison, publish, run_facts
 
-    if config.web:
-        from distill.ship.static_page import write_static_page
-
-        with folders.locked(config.web, beside=True):
-            write_static_page(config.models[0], config.web)
-        return f"{config.web}: a static page; any file server shows it: python -m http.server --directory {config.web}"
     cores = [saved.load_core(network) for network in networks]  # all of them, before anything is written
     lines = []
     for network, core in zip(networks, cores, strict=True):
@@ -84,6 +81,18 @@ def run(config: ExportConfig) -> str:
             f"({comparison.MEASURE})"
         )
     return "\n".join(lines)
+
+
+def _write_page(models: Sequence[Path], folder: Path) -> str:
+    """The page with the networks of these models; returns the line that says how it is seen."""
+    for model in models:
+        finding.network_files(model)  # before the backend takes its seconds
+    nets.start_backend()
+    from distill.ship.static_page import write_static_page
+
+    with folders.locked(folder, beside=True):
+        write_static_page(models, folder)
+    return f"{folder}: a static page; any file server shows it: python -m http.server --directory {folder}"
 
 
 def _ships(model: Path, network: Path) -> bool:

@@ -109,3 +109,10 @@ def network_file(word: str | Path) -> Path:
     if file.suffix != ".keras" or not file.is_file():
         raise UserError(f"{path}: {'no model in this folder' if path.is_dir() else 'no such .keras file'}")
     return file
+
+
+def network_files(word: str | Path) -> list[Path]:
+    """The same for a word that may also mean a folder of runs' folders: the networks of all of them, `pillar` first."""
+    path = find(word)
+    runs = sorted(path.glob(f"*/{BEST}")) if path and path.is_dir() and not (path / BEST).is_file() else []
+    return sorted(runs, key=lambda file: file.parent.name != "pillar") or [network_file(word)]

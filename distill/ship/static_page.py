@@ -1,7 +1,8 @@
 """The page as a folder of files that any file host serves: the network runs in the visitor's browser.
 
-In: a trained network. Out: a folder with the page (`web/page/`), `model.onnx`, ONNX Runtime Web, and the licences of
-what is bundled. ONNX Runtime Web comes from the npm registry the first time, in one pinned version, checked against the
+In: trained networks. Out: a folder with the page (`web/page/`), `NAME.onnx` of each network, `networks.json`, ONNX
+Runtime Web, the licences of what is bundled, and what lets the page run without a connection once it has been loaded
+(`web/site/`). ONNX Runtime Web comes from the npm registry the first time, in one pinned version, checked against the
 hash that stands here, and is kept in the user's cache.
 """
 
@@ -10,20 +11,23 @@ from __future__ import annotations
 import base64
 import hashlib
 import importlib.util
+import json
 import os
 import shutil
 import subprocess
 import tarfile
 import tempfile
 import urllib.request
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import keras
 
 import distill
 from distill import nets
-from distill.base import UserError, folders, provenance, read_object, say, write_json
-from distill.nets import finding, saved
+from distill.base import UserError, canonical_json, file_hash, folders, provenance, read_object, say, write_json
+from distill.nets import finding, heads, saved
 from distill.ship import formats
 
 RUNTIME = "onnxruntime-web"
@@ -35,49 +39,92 @@ ADDRESS = f"https://registry.npmjs.org/{RUNTIME}/-/{ARCHIVE}"
 RUNTIME_FILES = ("ort.wasm.bundle.min.mjs", "ort-wasm-simd-threaded.wasm")
 
 PAGE = Path(distill.__file__).parent / "web" / "page"
+SITE = Path(distill.__file__).parent / "web" / "site"
 SERVER_ONLY = ("server.js", "docs.html", "docs.css", "docs.js")
-MARKER = "model.json"
-"""Tells that this module wrote the folder, which may then be replaced."""
+CATALOGUE = "networks.json"
+WORKER = "sw.js"
+MARKERS = (CATALOGUE, "model.json")
+"""Files that tell by their versions that this module, the second in its first release, wrote the folder, which may then
+be replaced."""
+CHANGES = {
+    "./server.js": "./network.js",
+    '<link rel="icon"': '<link rel="manifest" href="site.webmanifest">\n  <link rel="icon"',
+}
+"""In index.html."""
 
 
-def write_static_page(model: Path, out: Path) -> None:
+def write_static_page(models: Sequence[Path], out: Path) -> None:
     """Write the folder `out`, as a whole: a host finds the old page or the new one. The caller holds it.
 
     Args:
-      model: a `.keras` file or the folder of a training run.
+      models: `.keras` files, folders of training runs, or folders of such folders; the first network is the page's own.
 
-    Raises UserError for a path that is no such model, a folder that holds something else, a missing extra, a network
-    whose outputs ONNX does not give, and where ONNX Runtime Web cannot be had.
+    Raises UserError for a path that is no such model, networks of one name, a folder that holds something else, a
+    missing extra, a network whose outputs ONNX does not give, and where ONNX Runtime Web cannot be had.
     """
     formats.check_installed("onnx")
-    network = finding.network_file(model)
+    networks = _by_name([file for model in models for file in finding.network_files(model)])
     if out.exists() and not _is_page(out) and (not out.is_dir() or any(out.iterdir())):
         raise UserError(f"{out}: there is something else here already; --web takes a new folder or an older page")
-    core = saved.load_core(network)
+    cores = {name: saved.load_core(file) for name, file in networks.items()}
     with folders.replaced(out) as new:
-        _write(core, network.parent.resolve().name, new)
+        _write(cores, new)
+
+
+def _by_name(files: Sequence[Path]) -> dict[str, Path]:
+    """The files of networks by their folders' names, which the page calls them by."""
+    found: dict[str, Path] = {}
+    for file in files:
+        name = file.parent.resolve().name
+        if name in found:
+            raise UserError(f"{file}: {found[name]} is called {name}, too; in one page every network has its own name")
+        found[name] = file
+    return found
 
 
 def _is_page(folder: Path) -> bool:
-    """Whether this module wrote a folder; other programs have a `model.json` too."""
-    return "difference" in read_object(folder / MARKER)
+    """Whether this module wrote a folder; other programs have files of these names too."""
+    versions = [read_object(folder / marker).get("versions") for marker in MARKERS]
+    return any(isinstance(each, dict) and RUNTIME in each for each in versions)
 
 
-def _write(core: keras.Model, name: str, folder: Path) -> None:
+def _write(cores: Mapping[str, keras.Model], folder: Path) -> None:
     shutil.copytree(PAGE, folder, ignore=shutil.ignore_patterns(*SERVER_ONLY))
+    shutil.copytree(SITE, folder, dirs_exist_ok=True)
     index = (folder / "index.html").read_text(encoding="utf-8")
-    (folder / "index.html").write_text(index.replace("./server.js", "./network.js"), encoding="utf-8")
-    difference = formats.write("onnx", core, folder / "model.onnx")
+    for before, after in CHANGES.items():
+        index = index.replace(before, after)
+    (folder / "index.html").write_text(index, encoding="utf-8")
     facts = {
+        "networks": [_add_network(name, core, folder) for name, core in cores.items()],
+        "versions": provenance.versions("keras", "tensorflow") | {RUNTIME: VERSION},
+    }
+    write_json(folder / CATALOGUE, facts)
+    _add_runtime(folder / "ort")
+    _add_licences(folder / "licences")
+    _list_files(folder)
+
+
+def _add_network(name: str, core: keras.Model, folder: Path) -> dict[str, Any]:
+    """Write NAME.onnx; what the page says of the network, and whether it has a value, which a search needs."""
+    return {
         "name": name,
         "network": nets.arch_of(core),
         "parameters": core.count_params(),
-        "difference": difference,
-        "versions": provenance.versions("keras", "tensorflow") | {RUNTIME: VERSION},
+        "value": heads.has_value(core),
+        "difference": formats.write("onnx", core, folder / f"{name}.onnx"),
     }
-    write_json(folder / MARKER, facts)
-    _add_runtime(folder / "ort")
-    _add_licences(folder / "licences")
+
+
+def _list_files(folder: Path) -> None:
+    """Tell the service worker which files to keep, and a version that any change in them changes."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != WORKER)
+    names = [path.relative_to(folder).as_posix() for path in files]
+    hashes = canonical_json([[name, file_hash(file)] for name, file in zip(names, files, strict=True)])
+    version = hashlib.sha256(hashes.encode()).hexdigest()
+    worker = (folder / WORKER).read_text(encoding="utf-8")
+    site = json.dumps({"version": version[:16], "files": names})
+    (folder / WORKER).write_text(f"const SITE = {site};\n{worker}", encoding="utf-8")
 
 
 def _add_runtime(folder: Path) -> None:

@@ -310,7 +310,6 @@ def test_a_network_that_ships_is_found_by_its_name_and_never_exported_into(tmp_p
     [
         ([], "needs a model"),
         (["a", "b", "--out", "c"], "--out c must be left out where several models are given"),
-        (["a", "b", "--web", "c"], "--web c must be left out where several models are given"),
         (["a", "--web", "c", "--out", "d"], "--out d must be left out beside --web"),
         (["a", "--formats", "onyx"], "--formats onyx must be of savedmodel, litert, onnx"),
         (["a", "--formats", ""], "--formats  must be of savedmodel"),

@@ -170,13 +170,13 @@ def test_the_page_takes_nothing_from_elsewhere():
     code = text.split("-->")[1]
     assert "http" not in code
     runtime = {f"ort/{file}" for file in static_page.RUNTIME_FILES}
-    assert set(re.findall(r'"(?:\./)?([\w./-]+\.\w+)"', code)) == {*runtime, "model.onnx", "examples.json"}
+    assert set(re.findall(r'"(?:\./)?([\w./-]+\.\w+)"', code)) == {*runtime, "pillar.onnx", "examples.json"}
 
 
 @pytest.mark.slow
 def test_the_page_answers_as_the_examples_say_in_chromium(tmp_path: Path):
     shipped = REFERENCE / "pillar"
-    static_page.write_static_page(shipped, tmp_path / "app")
+    static_page.write_static_page([shipped], tmp_path / "app")
     for file in (EXAMPLES / "browser.html", shipped / "saved_model" / "examples.json"):
         shutil.copy(file, tmp_path / "app")
     handler = partial(SimpleHTTPRequestHandler, directory=tmp_path / "app")

@@ -1,27 +1,37 @@
 /**
- * Players without a server: the network in `model.onnx`, run by ONNX Runtime Web, and a search in a worker. The same
- * functions as `server.js`; `write_static_page` puts this module in its place.
+ * Players without a server: the networks that `networks.json` lists, in a worker, and a search with playouts in another.
+ * The same functions as `server.js`; `write_static_page` puts this module in its place.
  */
 
-import * as ort from "./ort/ort.wasm.bundle.min.mjs";
-import { LEVELS, cards, levelOpinion } from "./levels.js";
-import { COLUMNS, ROWS, boardOf, legalColumns, replay } from "./rules.js";
+import { LEVELS, cards as levels, levelOpinion } from "./levels.js";
+import { COLUMNS, boardOf, legalColumns, replay } from "./rules.js";
+import { FROM_CENTRE } from "./stones.js";
 
 export const isServed = false;
 
-ort.env.wasm.numThreads = 1; // more would need headers that a plain file host does not send
-ort.env.wasm.wasmPaths = { wasm: new URL("./ort/ort-wasm-simd-threaded.wasm", import.meta.url).href };
-const facts = await (await fetch("model.json")).json();
-const session = await ort.InferenceSession.create("model.onnx", { executionProviders: ["wasm"] });
-let search = null; // the worker, once somebody asks for one
-let queue = Promise.resolve(); // a session computes one batch at a time
+const MOST_GUIDED = 2000; // simulations of a search guided by a network
+const WARM_UP = 100; // simulations in which the browser finds out what to compile well
+const { networks } = await (await fetch("networks.json")).json();
+const inference = new Worker(new URL("./inference.js", import.meta.url), { type: "module" });
+const broken = new Promise((resolve) => inference.addEventListener("error", resolve));
+let playouts = null; // the worker, once somebody asks for one
+
+const loaded = predict([boardOf(replay(""))]); // before anybody asks for it; whoever does is told what went wrong
+loaded.then(() => navigator.serviceWorker?.register("sw.js")).catch(() => {}); // from now on without a connection
+loaded.then(() => networks[0].value && ask({ network: networks[0].name, moves: "", simulations: WARM_UP })).catch(() => {});
 
 export async function players() {
-  const parameters = facts.parameters.toLocaleString("en");
+  const cards = networks.map(({ name, network, parameters }) => ({
+    name, kind: "network", title: name, note: `${network}, ${parameters.toLocaleString("en")} parameters`,
+  }));
+  const guided = networks.filter(({ value }) => value).map(({ name }) => ({
+    name: `${name}@puct:N`, kind: "guided", title: `${name} with search`, note: `N from 1 to ${MOST_GUIDED.toLocaleString("en")}`,
+  }));
   return {
     players: [
-      ...cards.filter(({ name }) => !LEVELS[name].mode), // those that ask for a search are for where there is one
-      { name: facts.name, kind: "network", title: facts.name, note: `${facts.network}, ${parameters} parameters` },
+      ...levels.filter(({ name }) => networks[0].value || !LEVELS[name].mode),
+      ...cards,
+      ...guided,
       { name: "uct:N", kind: "search", title: "Search", note: "Monte-Carlo tree search with playouts" },
       { name: "random", kind: "simple", title: "Random", note: "any legal column" },
     ],
@@ -30,49 +40,82 @@ export async function players() {
   };
 }
 
-export const choose = async (player, moves) => (await opinion(player, moves)).column;
+export const choose = async (player, moves, signal) => (await opinion(player, moves, signal)).column;
 
-export async function opinion(player, moves) {
+export async function opinion(player, moves, signal) {
   const position = replay(moves);
   if (player === "random") {
     const legal = legalColumns(position);
     const policy = Array.from({ length: COLUMNS }, (_, column) => (legal.includes(column) ? 1 / legal.length : 0));
     return { column: legal[Math.floor(Math.random() * legal.length)], policy, value: null, scores: null };
   }
-  if (player in LEVELS) return levelOpinion(player, moves, () => opinion(facts.name, moves));
-  if (player === facts.name) {
-    const [answer] = await predict([boardOf(position)]);
-    return { column: answer.move, policy: answer.policy, value: answer.value ?? null, scores: null };
+  if (player in LEVELS) return levelOpinion(player, moves, (mode) => opinion(`${networks[0].name}${mode}`, moves, signal));
+  if (player.startsWith("uct:")) return askPlayouts(Number(player.split(":")[1]), moves);
+  const [network, mode] = read(player);
+  if (mode === "value") return byValue(network, moves);
+  if (mode) {
+    const { column, visits, value } = await ask({ network, moves, simulations: Number(mode.split(":")[1]) }, signal);
+    const total = visits.reduce((sum, number) => sum + number, 0);
+    return { column, policy: visits.map((number) => number / total), value, scores: null };
   }
-  return askSearch(Number(player.split(":")[1]), moves);
+  const [answer] = await predict([boardOf(position)], network);
+  return { column: answer.move, policy: answer.policy, value: answer.value ?? null, scores: null };
 }
 
 /**
- * The network's outputs, by name, of each board.
+ * A network's outputs, by name, of each board.
  * @param {Int8Array[]} boards 42 cells each, rows from the top, +1 side to move
  */
-export function predict(boards) {
-  const run = async () => {
-    const cells = Int8Array.from(boards.flatMap((board) => [...board]));
-    const outputs = await session.run({ board: new ort.Tensor("int8", cells, [boards.length, ROWS, COLUMNS]) });
-    return boards.map((_, index) => ({
-      logits: [...outputs.logits.data.slice(index * COLUMNS, (index + 1) * COLUMNS)],
-      policy: [...outputs.policy.data.slice(index * COLUMNS, (index + 1) * COLUMNS)],
-      move: Number(outputs.move.data[index]),
-      value: outputs.value?.data[index],
-    }));
-  };
-  const answer = queue.then(run);
-  queue = answer.catch(() => {});
-  return answer;
+export function predict(boards, network = networks[0].name) {
+  return ask({ network, boards });
 }
 
-function askSearch(simulations, moves) {
-  search ??= new Worker(new URL("./search.js", import.meta.url), { type: "module" });
+/** The network that a player's word names, and its mode: "", "value" or "puct:N". Throws an Error for anybody else. */
+function read(player) {
+  const [name, mode = ""] = networks.some(({ name }) => name === player) ? [player] : player.split(/@(?=[^@]*$)/);
+  const network = networks.find((each) => each.name === name);
+  const [, number] = mode.match(/^puct:(\d+)$/) ?? [];
+  const isMode = !mode || (network?.value && (mode === "value" || (number >= 1 && number <= MOST_GUIDED)));
+  if (!network || !isMode) throw new Error(`There is no player “${player}” here.`);
+  return [name, mode];
+}
+
+/** The move to the position that the value head likes least for the opponent; a win counts 1 and a full board 0. */
+async function byValue(network, moves) {
+  const worth = new Array(COLUMNS).fill(-Infinity);
+  const asked = new Map();
+  for (const column of legalColumns(replay(moves))) {
+    const after = replay(`${moves}${column + 1}`);
+    worth[column] = after.winner === null ? 0 : 1;
+    if (!after.isOver) asked.set(column, boardOf(after));
+  }
+  const answers = asked.size ? await predict([...asked.values()], network) : [];
+  for (const [index, column] of [...asked.keys()].entries()) worth[column] = -answers[index].value;
+  const column = FROM_CENTRE.reduce((best, other) => (worth[other] > worth[best] ? other : best));
+  return { column, policy: null, value: worth[column], scores: null };
+}
+
+/** Ask the worker with the networks; an aborted signal calls a search off. */
+function ask(question, signal) {
+  return new Promise((resolve, reject) => {
+    const { port1, port2 } = new MessageChannel();
+    port1.onmessage = ({ data: { answer, error } }) => {
+      port1.close();
+      if (error) reject(new Error(error));
+      else resolve(answer);
+    };
+    signal?.addEventListener("abort", () => port1.postMessage("stop"));
+    broken.then(() => reject(new Error("The networks cannot be computed in this browser.")));
+    inference.postMessage(question, [port2]);
+  });
+}
+
+function askPlayouts(simulations, moves) {
+  playouts ??= new Worker(new URL("./search.js", import.meta.url), { type: "module" });
   return new Promise((resolve, reject) => {
     const channel = new MessageChannel();
     channel.port1.onmessage = ({ data }) => resolve(data);
-    search.onerror = () => reject(new Error("The search failed in this browser."));
-    search.postMessage({ simulations, moves }, [channel.port2]);
+    playouts.onerror = () => reject(new Error("The search failed in this browser."));
+    playouts.postMessage({ simulations, moves }, [channel.port2]);
   });
 }

@@ -7,64 +7,16 @@
  */
 
 import { CELLS, COLUMNS, ROWS, legalColumns, replay } from "./rules.js";
+import { FROM_CENTRE, Stones } from "./stones.js";
 
-const FROM_CENTRE = [3, 2, 4, 1, 5, 0, 6];
 const CENTRE = 3;
-const STEPS = [[0, 1], [1, 0], [1, 1], [1, -1]];
-
-/** Four cells in a row through each cell. */
-const LINES = Array.from({ length: CELLS }, (_, cell) => {
-  const found = [];
-  for (const [down, right] of STEPS) {
-    for (let shift = -3; shift <= 0; shift += 1) {
-      const cells = [0, 1, 2, 3].map((step) => {
-        const row = Math.floor(cell / COLUMNS) + down * (shift + step);
-        const column = (cell % COLUMNS) + right * (shift + step);
-        return row >= 0 && row < ROWS && column >= 0 && column < COLUMNS ? row * COLUMNS + column : -1;
-      });
-      if (!cells.includes(-1)) found.push(cells);
-    }
-  }
-  return found;
-});
-
-/** A board that is played on in place; `side` is to move. */
-class Board {
-  constructor(position) {
-    this.cells = Int8Array.from(position.cells);
-    this.heights = [...position.heights];
-    this.ply = position.ply;
-    this.side = position.side;
-  }
-
-  copyFrom(other) {
-    this.cells.set(other.cells);
-    for (let column = 0; column < COLUMNS; column += 1) this.heights[column] = other.heights[column];
-    this.ply = other.ply;
-    this.side = other.side;
-  }
-
-  /** Whether a stone of a side in this column makes four. */
-  wins(column, side) {
-    const { cells } = this;
-    const cell = (ROWS - 1 - this.heights[column]) * COLUMNS + column;
-    return LINES[cell].some((line) => line.every((other) => other === cell || cells[other] === side));
-  }
-
-  play(column) {
-    this.cells[(ROWS - 1 - this.heights[column]) * COLUMNS + column] = this.side;
-    this.heights[column] += 1;
-    this.ply += 1;
-    this.side = 1 - this.side;
-  }
-}
 
 const node = () => ({ visits: 0, total: 0, children: null, isWon: false });
 
 /** The root after so many simulations from a position that is not over. */
 function grow(position, simulations) {
-  const start = new Board(position);
-  const board = new Board(position);
+  const start = new Stones(position);
+  const board = new Stones(position);
   const root = node();
   for (let done = 0; done < simulations; done += 1) {
     board.copyFrom(start);

@@ -1,0 +1,161 @@
+/**
+ * Search guided by a network: `distill/search/puct.py` as players use it, by the constant rule, with proofs (MCTS-Solver)
+ * and without chance. For the same answers of the network it makes the same visits, so what Python keeps in float32 is
+ * rounded to it here.
+ */
+
+import { CELLS, COLUMNS, boardOf, legalColumns } from "./rules.js";
+import { FROM_CENTRE, Stones } from "./stones.js";
+
+const EXPLORATION = 1.5;
+const FIRST_PLAY = 0.25;
+const UNIT = 2 ** 14; // values are whole multiples of 1 / UNIT: their sum does not depend on its order
+const WON = 1e9; // scores of proven moves
+const LOST = -1e9;
+
+/**
+ * @param {object} position of `replay`, not over
+ * @param {number} simulations
+ * @param {(board: Int8Array) => Promise<{logits: ArrayLike<number>, value: number}>} evaluate asks the network
+ * @param {{aborted: boolean}} [signal] ends the search with an Error
+ * @returns {Promise<{column: number, visits: number[], value: number}>} the column to play, and the mean return
+ */
+export async function search(position, simulations, evaluate, signal) {
+  const start = new Stones(position);
+  const board = new Stones(position);
+  const root = expand(start, await evaluate(boardOf(start)));
+  for (const column of wins(start)) root.proven[column] = 1; // elsewhere such a position is settled without a node
+  for (let done = 0; done < simulations; done += 1) {
+    if (signal?.aborted) throw new Error("The search was called off.");
+    board.copyFrom(start);
+    const path = descend(root, board, done + 1);
+    let value = settle(path, board);
+    if (value === null) {
+      const child = expand(board, await evaluate(boardOf(board)));
+      const { node, column } = path.at(-1);
+      node.children[column] = child;
+      value = roundToEven(child.value * UNIT);
+    }
+    backUp(path, value);
+  }
+  return conclude(root, wins(start));
+}
+
+
+/** Columns in which the side to move has four at once. */
+const wins = (board) => legalColumns(board).filter((column) => board.wins(column, board.side));
+
+/** Columns after which the opponent has four at once. */
+const losing = (board) => legalColumns(board).filter((column) => {
+  board.play(column);
+  const isLost = wins(board).length > 0;
+  board.undo(column);
+  return isLost;
+});
+
+/** A node of the tree. Totals and proofs (1 won, −1 lost) of its columns are for the side to move. */
+function expand(board, { logits, value }) {
+  const open = legalColumns(board);
+  const highest = Math.max(...open.map((column) => logits[column]));
+  const weights = new Array(COLUMNS).fill(0);
+  for (const column of open) weights[column] = Math.exp(logits[column] - highest);
+  const sum = weights.reduce((total, weight) => total + weight, 0);
+  const proven = new Array(COLUMNS).fill(0);
+  for (const column of losing(board)) proven[column] = -1;
+  return {
+    open, proven,
+    priors: weights.map((weight) => Math.fround(Math.fround(weight) / sum)),
+    value: Math.min(Math.max(value, -1), 1),
+    visits: new Array(COLUMNS).fill(0),
+    totals: new Array(COLUMNS).fill(0),
+    children: new Array(COLUMNS).fill(null),
+  };
+}
+
+/** Play the best columns on the board until one has no node; the nodes passed and the columns taken. */
+function descend(root, board, entered) {
+  const path = [];
+  for (let node = root; node; ) {
+    const column = select(node, entered);
+    path.push({ node, column, isFour: board.wins(column, board.side) });
+    entered = node.visits[column];
+    board.play(column);
+    node = node.children[column];
+  }
+  return path;
+}
+
+/** The column with the highest score in a node entered so often, the nearest to the centre of equals. */
+function select({ open, priors, value, visits, totals, proven }, entered) {
+  const bonus = EXPLORATION * Math.sqrt(entered);
+  const seen = open.reduce((sum, column) => (visits[column] ? sum + priors[column] : sum), 0);
+  const first = value - FIRST_PLAY * Math.sqrt(seen);
+  let best = -1;
+  let highest = -Infinity;
+  for (const column of FROM_CENTRE) {
+    if (!open.includes(column)) continue;
+    const n = visits[column];
+    let score = (n ? totals[column] / (UNIT * n) : first) + (bonus * priors[column]) / (1 + n);
+    if (proven[column] === 1) score = WON;
+    if (proven[column] === -1) score = LOST + priors[column] / (1 + n);
+    if (score > highest) [best, highest] = [column, score];
+  }
+  return best;
+}
+
+/** The leaf's value in UNITs for its side to move where the rules or a proof tell it, or null. */
+function settle(path, board) {
+  const { node, column, isFour } = path.at(-1);
+  if (isFour) {
+    prove(path, 1);
+    return -UNIT;
+  }
+  if (board.ply === CELLS) return 0;
+  if (node.proven[column]) return -UNIT * node.proven[column];
+  if (wins(board).length) {
+    prove(path, -1);
+    return UNIT;
+  }
+  if (losing(board).length === legalColumns(board).length) {
+    prove(path, 1);
+    return -UNIT;
+  }
+  return null;
+}
+
+/** The path's last move is won (1) or lost (−1) for its side: carry that towards the root as far as it reaches. */
+function prove(path, result) {
+  for (const { node, column } of path.toReversed()) {
+    node.proven[column] = result;
+    node.children[column] = null;
+    if (result === -1 && node.open.some((other) => node.proven[other] !== -1)) return;
+    result = -result;
+  }
+}
+
+function backUp(path, value) {
+  for (const { node, column } of path.toReversed()) {
+    value = -value;
+    node.visits[column] += 1;
+    node.totals[column] += value;
+  }
+}
+
+/** As NumPy rounds: halves to the even neighbour. */
+function roundToEven(number) {
+  const rounded = Math.round(number); // halves up
+  return rounded - number === 0.5 && rounded % 2 ? rounded - 1 : rounded;
+}
+
+/** A column that wins at once, else one proven to win, else the most visited that is not proven to lose. */
+function conclude({ open, visits, totals, proven }, winsAtOnce) {
+  const mean = (column) => proven[column] || (visits[column] ? totals[column] / (UNIT * visits[column]) : 0);
+  const won = open.filter((column) => proven[column] === 1);
+  const unlost = open.filter((column) => proven[column] !== -1);
+  const isCandidate = [winsAtOnce, won, unlost, open].find((columns) => columns.length);
+  const ranked = FROM_CENTRE.filter((column) => isCandidate.includes(column));
+  ranked.sort((one, other) => visits[other] - visits[one] || mean(other) - mean(one));
+  const returns = FROM_CENTRE.reduce((sum, column) => sum + visits[column] * mean(column), 0);
+  const value = won.length ? 1 : unlost.length ? returns / visits.reduce((sum, n) => sum + n, 0) : -1;
+  return { column: ranked[0], visits, value };
+}

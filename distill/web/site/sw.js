@@ -1,0 +1,44 @@
+/*
+ * The page without a connection, once it has been loaded: every file of the site comes out of a cache, and nothing else.
+ * `write_static_page` puts a line before this one: `const SITE = {version, files}`, the version a hash of the files.
+ */
+
+const OWN = `distill ${registration.scope} `; // other sites of this host have caches too
+const CACHE = OWN + SITE.version;
+const FILES = new Set(SITE.files.map(addressOf));
+
+/** A file's address; the page itself is asked for by the folder's, which every host gives without another turn. */
+function addressOf(file) {
+  const path = file === "index.html" ? "./" : file.split("/").map(encodeURIComponent).join("/");
+  return new URL(path, registration.scope).href;
+}
+
+self.addEventListener("install", (event) => {
+  event.waitUntil(fill());
+  self.skipWaiting(); // the next time the page is loaded it is the new one
+});
+
+self.addEventListener("activate", (event) => event.waitUntil(takeOver()));
+
+self.addEventListener("fetch", (event) => {
+  const { request } = event;
+  const { origin, pathname } = new URL(request.url);
+  const address = (origin + pathname).replace(/index\.html$/, "");
+  if (request.method === "GET" && FILES.has(address)) event.respondWith(give(address, request));
+});
+
+/** All or none; the host is asked whether what the browser kept is still right. */
+async function fill() {
+  const cache = await caches.open(CACHE);
+  await cache.addAll([...FILES].map((address) => new Request(address, { cache: "no-cache" })));
+}
+
+async function takeOver() {
+  const old = (await caches.keys()).filter((name) => name.startsWith(OWN) && name !== CACHE);
+  await Promise.all(old.map((name) => caches.delete(name)));
+  await clients.claim();
+}
+
+async function give(address, request) {
+  return (await caches.match(address, { cacheName: CACHE })) ?? fetch(request);
+}

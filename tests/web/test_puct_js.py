@@ -1,0 +1,125 @@
+"""The guided search in JavaScript, in headless Chromium. Properties:
+
+- fed the answers that Python's search got of the shipped network, it makes the same visits, plays the same column and
+  finds the same value on 500 graded boards, late ones and proven ones among them, and in deeper searches;
+- full columns get no visits, and the rules alone settle a win, a double threat and a last move without the network;
+- an aborted search ends at once.
+"""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import threading
+
+import numpy as np
+import pytest
+from helpers import REFERENCE
+
+from distill.game import encoding
+from distill.nets import predict
+from distill.search import puct
+from distill.ship import static_page
+from distill.tables import benchmark
+from tests import pages
+
+SEARCH = """async ([boards, simulations, answers]) => {
+  const { search } = await import("/puct.js");
+  const evaluate = async (board) => {
+    const [value, ...logits] = answers[board.join("")];
+    return { logits, value };
+  };
+  const found = [];
+  for (const cells of boards) {
+    const owners = cells.map((cell) => (cell === 0 ? -1 : cell === 1 ? 0 : 1)); // side 0 is to move
+    const heights = [0, 1, 2, 3, 4, 5, 6].map((column) => cells.filter((cell, at) => cell && at % 7 === column).length);
+    const ply = heights.reduce((sum, height) => sum + height);
+    found.push(await search({ cells: owners, heights, ply, side: 0 }, simulations, evaluate));
+  }
+  return found;
+}"""
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture(scope="module")
+def page():
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=static_page.PAGE))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    with pages.browser() as running:
+        page = running.new_page()
+        page.goto(f"http://127.0.0.1:{server.server_port}/style.css")
+        yield page
+    server.shutdown()
+    server.server_close()
+
+
+class Recorded:
+    """The shipped network, asked once a position: what it said stays, by the board as the page's searches name it."""
+
+    def __init__(self):
+        self.predict = predict.load(REFERENCE / "pillar")
+        self.answers = {}
+
+    def __call__(self, current, mask):
+        boards = encoding.boards(current, mask)
+        keys = ["".join(map(str, board)) for board in boards.reshape(len(boards), -1).tolist()]
+        new = [index for index, key in enumerate(keys) if key not in self.answers]
+        if new:
+            found = self.predict(boards[new])
+            rows = np.column_stack([found["value"], found["logits"]]).tolist()
+            self.answers.update(zip((keys[index] for index in new), rows, strict=True))
+        given = np.array([self.answers[key] for key in keys], np.float32)
+        return given[:, 1:], given[:, 0]
+
+
+@pytest.mark.parametrize(("number", "simulations"), [(500, 50), (20, 200)])
+def test_it_makes_the_visits_that_python_makes(page, number, simulations):
+    graded = benchmark.read()
+    chosen = np.random.default_rng(simulations).choice(len(graded), number, replace=False)
+    current, mask = graded.current[chosen], graded.mask[chosen]
+    network = Recorded()
+    settings = puct.quiet(puct.PuctSettings(simulations=simulations))
+    expected = puct.search(current, mask, settings, network, [0] * number)
+    boards = encoding.boards(current, mask).reshape(number, -1).tolist()
+    found = page.evaluate(SEARCH, [boards, simulations, network.answers])
+    assert [each["visits"] for each in found] == expected.visits[:, 0].tolist()
+    assert [each["column"] for each in found] == expected.label[:, 0].tolist()
+    assert [each["value"] for each in found] == pytest.approx(expected.value[:, 0].tolist(), abs=1e-12)
+    if number == 500:
+        assert {-1.0, 1.0} <= set(expected.value[:, 0].tolist())
+        assert graded.ply[chosen].max() > 30
+
+
+SCRIPTED = """async ([moves, simulations, abortedAfter]) => {
+  const { search } = await import("/puct.js");
+  const { replay } = await import("/rules.js");
+  const signal = { aborted: false };
+  let asked = 0;
+  const evaluate = async (board) => {
+    asked += 1;
+    signal.aborted = asked === abortedAfter;
+    return { logits: [0, 0, 0, 0, 0, 0, 0], value: 0 };
+  };
+  const found = await search(replay(moves), simulations, evaluate, signal).catch((error) => error.message);
+  return [found, asked];
+}"""
+
+
+def test_the_rules_settle_what_they_can(page):
+    won, asked = page.evaluate(SCRIPTED, ["112233", 20, 0])
+    assert (won, asked) == ({"column": 3, "visits": [0, 0, 0, 20, 0, 0, 0], "value": 1}, 1)
+    lost, asked = page.evaluate(SCRIPTED, ["33445", 20, 0])  # four at either end
+    assert (lost["value"], asked) == (-1, 1)
+    found, _ = page.evaluate(SCRIPTED, ["444444333333", 60, 0])
+    assert found["visits"][2] == found["visits"][3] == 0
+    assert sum(found["visits"]) == 60
+
+
+def test_an_aborted_search_ends_at_once(page):
+    message, asked = page.evaluate(SCRIPTED, ["", 1000, 5])
+    assert "called off" in message
+    assert asked == 5
