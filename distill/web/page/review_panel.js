@@ -331,7 +331,6 @@ export class ReviewPanel {
       button.textContent = column;
       button.setAttribute("aria-label", `Show best play to move ${index + 1}: ${colour}, column ${column}`);
       if (index + 1 === shown) button.setAttribute("aria-current", "step");
-      if (index >= shown) button.classList.add("later");
       button.addEventListener("click", () => this.#showLine(index + 1));
       item.append(button);
       return item;
