@@ -18,11 +18,12 @@ import numpy as np
 
 from distill.base import Interrupted, UserError
 from distill.game import rules
-from distill.players import levels, words
+from distill.players import levels, review, words
 from distill.players.players import Choices, GuidedPlayer, LevelPlayer, Player, SearchPlayer, make, seeds_for
 from distill.tables.benchmark import FULL_COLUMN
 
-HELP = "1-7 plays that column · h hint · b take back · s switch sides · n new game · q quit"
+HELP = "1-7 plays that column · h hint · r review · b take back · s switch sides · n new game · q quit"
+AT_THE_END = "r reviews, b takes back, n begins a new game, q quits: "
 NAMES = "XO"
 YELLOW, RED, DIM, MARKED, RESET = "\x1b[1;33m", "\x1b[1;31m", "\x1b[2m", "\x1b[7m", "\x1b[0m"
 
@@ -178,7 +179,7 @@ def _play(game: Game, machine: Machine, seed: int) -> None:
             print(_machine_moves(game, machine, seed))
             continue
         machine.check()
-        word = _ask("b takes back, n begins a new game, q quits: " if over else f"{NAMES[game.human]} to move: ")
+        word = _ask(AT_THE_END if over else f"{NAMES[game.human]} to move: ")
         if word in ("q", "quit", None):
             return
         if complaint := _obey(word, game, machine, seed):
@@ -204,6 +205,8 @@ def _obey(word: str, game: Game, machine: Machine, seed: int) -> str:
         return ""
     if word in ("h", "hint") and not over:
         return _hint(game, machine, seed)
+    if word in ("r", "review"):
+        return _review(game)
     if word in ("b", "back"):
         return "" if game.take_back() else "you have no move to take back"
     if word in ("s", "switch") and not over:
@@ -232,6 +235,18 @@ def _hint(game: Game, machine: Machine, seed: int) -> str:
     except UserError as missing:
         rows.append(("score", [], str(missing)))
     return "\n".join(f"{name:7}" + "".join(f"{text:>5}" for text in texts) + f"   {note}" for name, texts, note in rows)
+
+
+def _review(game: Game) -> str:
+    """The game so far, reviewed by the solver where it is installed, else by a search."""
+    if not game.columns:
+        return "there is no move to review"
+    judge = review.default_judge()
+    print(f"one moment: {judge} reviews the game", flush=True)
+    try:
+        return review.text(review.review(game.moves, review.Judge(judge)))
+    except (UserError, ValueError) as missing:
+        return str(missing)
 
 
 def _ask(prompt: str) -> str | None:

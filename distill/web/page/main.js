@@ -5,7 +5,8 @@
 import { Board } from "./board.js";
 import { Game, PERSON } from "./game.js";
 import { Opinions, Strip, capital } from "./opinions.js";
-import { ROWS } from "./rules.js";
+import { ReviewPanel } from "./review_panel.js";
+import { ROWS, replay } from "./rules.js";
 import { Tabs } from "./tabs.js";
 
 const STRENGTHS = { search: [100, 1000, 10_000, 100_000], guided: [16, 50, 200, 800] }; // simulations
@@ -27,7 +28,10 @@ const board = new Board($("board"), drop);
 const strips = Object.fromEntries(STRIPS.map((kind) => [kind, new Strip($(`${kind}-strip`), kind)]));
 const titles = new Map([[PERSON, "Person"]]);
 const tabs = new Tabs(["play", "review", "puzzles", "openings"], changeMode);
-const modes = { play: {}, review: {}, puzzles: {}, openings: {} }; // see changeMode
+const review = new ReviewPanel($("panel-review"), {
+  game, opinions, board, say, refresh: (why) => ((problem = ""), show(why), showOpinions()),
+});
+const modes = { play: {}, review, puzzles: {}, openings: {} }; // see changeMode
 let mine = null; // the person's own game, while puzzles or openings show others
 let thinking = null; // AbortController of the move being asked for
 let problem = ""; // what went wrong last, until the next change
@@ -40,7 +44,8 @@ let others = {}; // everybody else's cards, by the heading they stand under
 
 /**
  * Another tab is chosen. A mode may have enter(), leave(), drop(column) → whether that was its own affair, and change(why)
- * after anything changed; engines answer in "play" alone, and the person's own game waits while others are looked at.
+ * after anything changed; preview() → moves to be looked at in place of the game's, with status(). Engines answer in
+ * "play" alone, and the person's own game waits while others are looked at.
  */
 function changeMode(mode, before) {
   modes[before].leave?.();
@@ -83,6 +88,7 @@ function fillSelects(catalogue) {
     $(`${kind}-on`).disabled = true;
   }
   if (!of("solver").length) $("solver-note").textContent = "not installed";
+  review.offer(catalogue);
   $("notices").textContent = catalogue.notices.join(" ");
   $("api-link").hidden = !engine.isServed;
   const rival = networks.find(({ name }) => name.endsWith("pillar")) ?? networks[0] ?? searches[1] ?? searches[0];
@@ -180,8 +186,13 @@ function stopReplay() {
 
 const nameOf = (side) => titles.get(game.players[side]) ?? game.players[side];
 
+/** The moves looked at. */
+const looked = () => modes[tabs.chosen].preview?.() ?? game.shown;
+
 function statusLine(position) {
   if (problem) return problem;
+  const own = modes[tabs.chosen].status?.();
+  if (own) return own;
   const colour = (side) => capital(game.colour(side));
   if (position.winner !== null) return `${colour(position.winner)} wins with four in a row.`;
   if (position.isOver) return "A draw: the board is full.";
@@ -199,7 +210,7 @@ function say(line) {
 }
 
 function show(why) {
-  const position = game.position;
+  const position = replay(looked());
   board.show(position, {
     colour: (side) => game.colour(side),
     isOpen: mayDrop(position),
@@ -244,15 +255,17 @@ function showMoves() {
     button.setAttribute("aria-label", `Move ${index + 1}: ${colour}, column ${column}${grade && `, ${grade}`}`);
     if (index + 1 === game.cursor) button.setAttribute("aria-current", "step");
     if (index >= game.cursor) button.classList.add("later");
-    button.addEventListener("click", () => game.goTo(index + 1));
+    button.addEventListener("click", () => game.goTo(modes[tabs.chosen].placeOf?.(index) ?? index + 1));
     item.append(button);
     return item;
   });
   $("moves").replaceChildren(...chips);
 }
 
-/** What the solver says of a move that was played, where it has been asked: "best", "mistake" or "". */
+/** What the review says of a move that was played, else the solver, where it has been asked: "best move", "mistake" or "". */
 function gradeOf(index) {
+  const grade = review.gradeOf(index);
+  if (grade !== undefined) return grade;
   const scores = $("solver-on").checked && opinions.known("solver", game.moves.slice(0, index))?.scores;
   if (!scores) return "";
   const best = Math.max(...scores.filter((score) => score !== null));
@@ -262,8 +275,8 @@ function gradeOf(index) {
 }
 
 async function showOpinions() {
-  const moves = game.shown;
-  const position = game.position;
+  const moves = looked();
+  const position = replay(moves);
   const players = { network: $("network-who").value, search: $("search-who").value, solver: "solver" };
   await Promise.all(STRIPS.map(async (kind) => {
     const isOn = $(`${kind}-on`).checked;
@@ -271,7 +284,7 @@ async function showOpinions() {
     if (!isOn) return;
     const title = `${kind === "solver" ? "Solver" : titles.get(players[kind])} · ${UNITS[kind]}`;
     if (position.isOver) return strips[kind].clear(title, "the game is over");
-    const stillWanted = () => game.shown === moves && $(`${kind}-on`).checked &&
+    const stillWanted = () => looked() === moves && $(`${kind}-on`).checked &&
       (kind === "solver" || $(`${kind}-who`).value === players[kind]);
     try {
       if (!opinions.known(players[kind], moves)) strips[kind].wait(title);

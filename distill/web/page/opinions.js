@@ -133,7 +133,8 @@ function scoreCells(scores, ply) {
   };
 }
 
-function outlook(scores, colour, ply) {
+/** How a position of these scores ends, in words. */
+export function outlook(scores, colour, ply) {
   const best = Math.max(...scores.filter((score) => score !== null));
   if (best === 0) return "a draw";
   const winner = best > 0 ? colour : colour === "red" ? "yellow" : "red";
@@ -157,7 +158,7 @@ function fill(cell, { number, label, height = 0, isBest = false, kind = "" }) {
 
 export const capital = (word) => word[0].toUpperCase() + word.slice(1);
 
-const count = (number, noun) => `${number} ${noun}${number === 1 ? "" : "s"}`;
+export const count = (number, noun) => `${number} ${noun}${number === 1 ? "" : "s"}`;
 
 function element(tag, className) {
   const made = document.createElement(tag);

@@ -1,0 +1,282 @@
+"""A game reviewed: each move marked, the accuracy of each side, and what was better, with the line that proves it.
+
+In: a game, and who judges it: the solver, or a search where there is none. Out: a `Review`, as text or as JSON. The
+page has the same rule in `web/page/review.js`; a test holds the two together.
+
+Marks by exact scores (`players/solver.py`) of the side to move, whose class is win, draw or loss:
+
+    forced      the only legal column
+    only move   every other column has a lower class
+    best        no column has a higher score
+    good        the class is kept, and fewer than SLOW moves are lost by it
+    inaccuracy  the class is kept, but a win takes at least SLOW more own moves, or a loss comes as many moves sooner
+    mistake     the class drops by one: a win becomes a draw, or a draw a loss
+    blunder     a win becomes a loss
+
+Marks by a search are an estimate. The class of a value v is win from v ≥ DECIDED and loss from v ≤ −DECIDED; what a
+move is worth is the value of the next position, with the other sign. The column with most visits is best, and one with
+a share of at least SERIOUS is good at worst. Another is good if it is worth less than SLIP below the value before it;
+else the class decides as above, and an inaccuracy keeps it. No move is called the only one: a search does not prove
+that others fail.
+
+Accuracy: the mean of POINTS over a side's moves that were not forced, in whole percent, rounded down. So it is 100 if
+and only if each of them was best or the only move. A side without such a move has none.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from distill.game import rules
+from distill.game.rules import COLUMNS_FROM_CENTRE, Position
+from distill.players import words
+from distill.players.players import make
+from distill.players.solver import Solver, moves_to_end
+from distill.tables.benchmark import FULL_COLUMN
+
+SLOW = 3
+DECIDED, SLIP, SERIOUS = 0.2, 0.3, 0.25
+POINTS = {"only move": 100, "best": 100, "good": 90, "inaccuracy": 70, "mistake": 30, "blunder": 0}
+ERRORS = ("inaccuracy", "mistake", "blunder")
+SIGNS = {"inaccuracy": "?!", "mistake": "?", "blunder": "??", "only move": "!"}
+"""What people write beside a move with such a mark."""
+LINE = 10
+"""Plies of the line that proves what was better."""
+SIDES = "XO"
+STAND_IN = "pillar@puct:400"
+"""Who judges where the solver is not installed."""
+
+
+def mark(scores: Sequence[int], column: int) -> str:
+    """The mark of a move by the seven exact scores before it, FULL_COLUMN for full columns."""
+    legal = [score for score in scores if score != FULL_COLUMN]
+    best, played = max(legal), scores[column]
+    if len(legal) == 1:
+        return "forced"
+    if played == best:
+        kept = sum(_sign(score) == _sign(best) for score in legal)
+        return "only move" if kept == 1 else "best"
+    return _error(_sign(best) - _sign(played)) or ("inaccuracy" if best - played >= SLOW else "good")
+
+
+def estimated_mark(shares: Sequence[float], column: int, before: float, after: float) -> str:
+    """The mark of a move by a search.
+
+    Args:
+      shares: of the visits, for each column; 0 for full ones.
+      before: the value of the position, for the side to move.
+      after: what the move is worth to that side: the value of the next position with the other sign, or the result.
+    """
+    if shares[column] == max(shares):
+        return "best"
+    if shares[column] >= SERIOUS or before - after < SLIP:
+        return "good"
+    return _error(_class(before) - _class(after)) or "inaccuracy"
+
+
+def _sign(score: float) -> int:
+    return (score > 0) - (score < 0)
+
+
+def _class(value: float) -> int:
+    return (value >= DECIDED) - (value <= -DECIDED)
+
+
+def _error(drop: int) -> str:
+    """The mark of a move that loses so many classes; empty where it keeps the class."""
+    return {1: "mistake", 2: "blunder"}.get(drop, "")
+
+
+def accuracy(marks: Sequence[str]) -> tuple[int | None, int | None]:
+    """Whole percent of the side that began and of the other; None for a side that never had a choice."""
+    points = [[POINTS[mark] for mark in marks[side::2] if mark != "forced"] for side in range(2)]
+    first, second = (sum(own) // len(own) if own else None for own in points)
+    return first, second
+
+
+@dataclass(frozen=True, kw_only=True)
+class Opinions:
+    """What a judge says of B positions that are not over.
+
+    columns: (B, 7), exact scores as int64 with FULL_COLUMN, or shares of the visits as float64.
+    value: float64 (B,), expected outcome for the side to move; None beside scores.
+    """
+
+    columns: NDArray[Any]
+    value: NDArray[np.float64] | None
+
+    def best(self, row: int) -> int:
+        """The best column of a position, of equals the nearest to the centre."""
+        return max(COLUMNS_FROM_CENTRE, key=lambda column: self.columns[row, column])
+
+    def outlook(self, row: int) -> float:
+        """For the side to move: the best score, or the value."""
+        return float(self.columns[row].max() if self.value is None else self.value[row])
+
+
+class Judge:
+    """The solver, or a search.
+
+    Raises ValueError for a word that names neither, UserError where the solver is not installed or the network cannot
+    be read.
+    """
+
+    def __init__(self, word: str) -> None:
+        self.name = check(word)
+        self._player = Solver() if word == "solver" else make(word, quick=True)
+        self.is_exact = isinstance(self._player, Solver)
+
+    def ask(self, positions: Sequence[Position]) -> Opinions:
+        """Its opinions on positions that are not over."""
+        if isinstance(self._player, Solver):
+            return Opinions(columns=np.array([self._player.scores(position) for position in positions]), value=None)
+        current = np.array([position.current for position in positions], np.uint64)
+        mask = np.array([position.mask for position in positions], np.uint64)
+        choices = self._player.play(current, mask, np.zeros(len(positions), np.uint64))
+        assert choices.policy is not None  # a search has both
+        return Opinions(columns=choices.policy, value=choices.value)
+
+
+def check(word: str) -> str:
+    """The word, where it names a judge; nothing is loaded. Raises ValueError."""
+    if word != "solver" and not words.check(word).simulations:
+        raise ValueError(f"player {word!r} judges no game; take solver, or a search such as {STAND_IN}")
+    return word
+
+
+def default_judge() -> str:
+    """The solver where it is installed, else a search."""
+    return "solver" if importlib.util.find_spec("bitbully") else STAND_IN
+
+
+@dataclass(frozen=True, kw_only=True)
+class Move:
+    """A move of a reviewed game; columns are 0-6.
+
+    Attributes:
+      number: from 1.
+      side: of SIDES.
+      column: what was played.
+      mark: one of the marks above.
+      better: the best column, of equals the nearest to the centre; what was played, where that was best.
+      line: for an error the moves of perfect play, or of the search, from the position before it, as a move string.
+      outlook: before the move, for its side: the best exact score, or the search's value.
+      worth: of the move, likewise.
+    """
+
+    number: int
+    side: str
+    column: int
+    mark: str
+    better: int
+    line: str
+    outlook: float
+    worth: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Review:
+    """A reviewed game.
+
+    Attributes:
+      game: the moves as people write them.
+      by: who judged; is_exact: whether by exact scores.
+      accuracy: of X and of O, as the function gives it.
+      moves: one for each move of the game.
+    """
+
+    game: str
+    by: str
+    is_exact: bool
+    accuracy: tuple[int | None, int | None]
+    moves: tuple[Move, ...]
+
+
+def review(game: str, judge: Judge) -> Review:
+    """Review a move string. Raises ValueError where it is no game."""
+    columns = [int(text) - 1 for text in game]
+    positions = [rules.EMPTY]
+    rules.from_moves(game)
+    for column in columns:
+        positions.append(rules.play(positions[-1], column))
+    opinions = judge.ask([position for position in positions if not rules.is_over(position)])
+    marks, worth = [], []
+    for ply, column in enumerate(columns):
+        if judge.is_exact:
+            worth.append(float(opinions.columns[ply, column]))
+            marks.append(mark(opinions.columns[ply].tolist(), column))
+            continue
+        after = positions[ply + 1]
+        worth.append(float(rules.is_won(after)) if rules.is_over(after) else -opinions.outlook(ply + 1))
+        shares = opinions.columns[ply].tolist()
+        is_forced = len(rules.legal_columns(positions[ply])) == 1
+        marks.append("forced" if is_forced else estimated_mark(shares, column, opinions.outlook(ply), worth[ply]))
+    errors = [ply for ply in range(len(columns)) if marks[ply] in ERRORS]
+    lines = dict(zip(errors, _lines([positions[ply] for ply in errors], judge), strict=True))
+    moves = (
+        Move(
+            number=ply + 1,
+            side=SIDES[ply % 2],
+            column=column,
+            mark=marks[ply],
+            better=column if marks[ply] in ("best", "only move", "forced") else opinions.best(ply),
+            line=lines.get(ply, ""),
+            outlook=opinions.outlook(ply),
+            worth=worth[ply],
+        )
+        for ply, column in enumerate(columns)
+    )
+    return Review(game=game, by=judge.name, is_exact=judge.is_exact, accuracy=accuracy(marks), moves=tuple(moves))
+
+
+def _lines(positions: list[Position], judge: Judge) -> list[str]:
+    """For each position the judge's moves of both sides, until the end or LINE plies; asked side by side."""
+    lines = [""] * len(positions)
+    for _ in range(LINE):
+        going = [row for row, position in enumerate(positions) if not rules.is_over(position)]
+        if not going:
+            break
+        opinions = judge.ask([positions[row] for row in going])
+        for place, row in enumerate(going):
+            best = opinions.best(place)
+            lines[row] += str(best + 1)
+            positions[row] = rules.play(positions[row], best)
+    return lines
+
+
+def as_json(found: Review) -> dict[str, Any]:
+    """A review as plain JSON values."""
+    return asdict(found)
+
+
+def text(found: Review) -> str:
+    """A review for a terminal: who judged, both accuracies, the moves with their signs, each error with its line."""
+    kind = "exact" if found.is_exact else "an estimate"
+    percents = ("no choice" if percent is None else f"{percent}%" for percent in found.accuracy)
+    accuracies = ", ".join(f"{side} {percent}" for side, percent in zip(SIDES, percents, strict=True))
+    signs = " ".join(f"{move.column + 1}{SIGNS.get(move.mark, '')}" for move in found.moves)
+    errors = [_of_error(move, found.is_exact) for move in found.moves if move.mark in ERRORS]
+    errors = errors or ["no move could clearly have been better"]
+    return "\n".join([f"reviewed by {found.by}: {kind}", f"accuracy: {accuracies}", f"moves: {signs}", *errors])
+
+
+def _of_error(move: Move, is_exact: bool) -> str:
+    """What was wrong with a move, in two lines."""
+    before, after = (_result(move, how) if is_exact else f"value {how:+.2f}" for how in (move.outlook, move.worth))
+    played = f"{move.number:3} {move.side} plays {move.column + 1}, {move.mark}: {after}"
+    return f"{played}; better {move.better + 1}: {before}\n      best play: {' '.join(move.line)}"
+
+
+def _result(move: Move, score: float) -> str:
+    """How the game ends by a score of the side that is to move there."""
+    if not score:
+        return "a draw"
+    winner = move.side if score > 0 else SIDES[move.number % 2]
+    count = int(moves_to_end([score], [move.number - 1])[0] + 1) // 2
+    return f"{winner} wins in {count} move{'' if count == 1 else 's'}"

@@ -1,0 +1,56 @@
+"""Review a game: each move marked, the accuracy of both sides, and what was better.
+
+    python -m distill.review 44444233223671                      # by the solver where it is installed
+    python -m distill.review 44444233223671 --by pillar@puct:400 # by a network's search: an estimate
+    python -m distill.review 44444233223671 --json               # with scores or values of all moves; columns are 0-6
+
+In: a game as people write it, columns 1-7. Out: the moves with their signs (`!` the only move, `?!` inaccuracy, `?`
+mistake, `??` blunder), and for each error the better column with best play from there. `players/review.py` defines the
+marks and the accuracy.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from distill.base import cli
+from distill.game import rules
+from distill.players import review
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReviewConfig:
+    """Review a game move by move."""
+
+    game: tuple[str, ...] = cli.setting((), "the game, as columns from 1 to 7, such as 445323", positional=True)
+    by: str | None = cli.setting(
+        None, f"solver, or a search such as {review.STAND_IN}; none: the solver, or that search where it is missing"
+    )
+    json: bool = cli.setting(False, "print JSON")
+
+    def __post_init__(self) -> None:
+        if len(self.game) != 1 or not self.game[0]:
+            raise ValueError("name one game, such as 445323")
+        try:
+            rules.from_moves(self.game[0])
+        except ValueError as error:
+            raise ValueError(f"game {self.game[0]}: {error}") from None
+        if self.by is not None:
+            review.check(self.by)
+
+
+PRESETS: dict[str, dict[str, Any]] = {"smoke": {"game": ("445323",), "by": f"{cli.SMOKE_MODELS / 'selfplay'}@puct:20"}}
+
+
+def run(config: ReviewConfig) -> str:
+    """Review the game; returns the text, or JSON."""
+    found = review.review(config.game[0], review.Judge(config.by or review.default_judge()))
+    return json.dumps(review.as_json(found)) if config.json else review.text(found)
+
+
+main = cli.Command("review", ReviewConfig, run, PRESETS)
+
+if __name__ == "__main__":
+    raise SystemExit(main())
