@@ -4,7 +4,9 @@
 
 import { Board } from "./board.js";
 import { Game, PERSON } from "./game.js";
+import { Openings } from "./openings.js";
 import { Opinions, Strip, capital } from "./opinions.js";
+import { Puzzles } from "./puzzles.js";
 import { ROWS } from "./rules.js";
 import { Tabs } from "./tabs.js";
 
@@ -35,18 +37,17 @@ let replaying = 0; // the timer of a running replay
 /* ---- what to do ---- */
 
 /**
- * Another tab is chosen. A mode may have enter(), leave(), drop(column) → whether that was its own affair, and change(why)
- * after anything changed; engines answer in "play" alone, and the person's own game waits while others are looked at.
+ * Another tab is chosen. A mode may have enter(), leave(), drop(column) → whether that was its own affair, change(why)
+ * after anything changed, status(position) → its own line, and keys of its own; engines answer in "play" alone, and the person's own game waits while others are looked at.
  */
 function changeMode(mode, before) {
   modes[before].leave?.();
   const isOwn = ["play", "review"].includes(mode);
-  if (!isOwn && !mine) mine = { moves: game.moves, cursor: game.cursor };
-  if (isOwn && mine) {
+  if (mine) {
     game.load(mine.moves);
     game.goTo(mine.cursor);
-    mine = null;
   }
+  mine = isOwn ? null : { moves: game.moves, cursor: game.cursor };
   modes[mode].enter?.();
   show();
   letEngineMove();
@@ -164,6 +165,8 @@ const nameOf = (side) => titles.get(game.players[side]) ?? game.players[side];
 
 function statusLine(position) {
   if (problem) return problem;
+  const own = modes[tabs.chosen].status?.(position);
+  if (own) return own;
   const colour = (side) => capital(game.colour(side));
   if (position.winner !== null) return `${colour(position.winner)} wins with four in a row.`;
   if (position.isOver) return "A draw: the board is full.";
@@ -266,6 +269,7 @@ async function showOpinions() {
 /* ---- sharing ---- */
 
 function writeLink() {
+  if (tabs.chosen === "puzzles") return; // the address keeps the person's own game
   const place = game.moves ? `#${game.moves}` : location.pathname + location.search;
   if (location.hash.slice(1) !== game.moves) history.replaceState(null, "", place);
 }
@@ -382,7 +386,7 @@ function connectControls() {
 
 function act(key) {
   if (replaying) stopReplay();
-  COMMANDS[key]();
+  (modes[tabs.chosen].keys?.[key] ?? COMMANDS[key])();
 }
 
 function switchTheme() {
@@ -403,6 +407,8 @@ game.addEventListener("change", ({ detail }) => {
   remember();
 });
 
+modes.puzzles = new Puzzles(game, $("panel-puzzles"), show, toggleReplay);
+modes.openings = new Openings(game, $("panel-openings"), show);
 connectControls();
 try {
   fillSelects(await engine.players());
