@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from distill.base import DataError, canonical_json, cli, folders, json_bytes, provenance
 from distill.base.cli import as_json, check, setting
-from distill.game.rules import CELLS, EMPTY, Position, is_over, legal_columns, play
+from distill.game.rules import CELLS, EMPTY, Position, from_moves, is_over, legal_columns, play
 from distill.rows import inspection, schema
 from distill.rows.inspection import is_shard
 from distill.rows.places import Folder, Place, place_of
@@ -80,18 +80,24 @@ def shard_name(index: int) -> str:
 
 
 def opening(settings: Any, game: int) -> Position:
-    """The position a game's random opening leads to; an opening that ends the game is redrawn."""
+    """The position a game's random opening leads to."""
+    return from_moves(opening_moves(settings, game))
+
+
+def opening_moves(settings: Any, game: int) -> list[int]:
+    """The columns of a game's random opening; an opening that ends the game is redrawn."""
     fewest, most = settings.opening_moves
     random = teacher.generator(settings.seed, game, 0)
     while True:
-        position = EMPTY
+        position, moves = EMPTY, []
         for _ in range(random.integers(fewest, most + 1)):
             columns = legal_columns(position)
-            position = play(position, columns[random.integers(len(columns))])
+            moves.append(columns[random.integers(len(columns))])
+            position = play(position, moves[-1])
             if is_over(position):
                 break
         if not is_over(position):
-            return position
+            return moves
 
 
 def play_games(settings: RunSettings, first: int, count: int) -> pa.Table:

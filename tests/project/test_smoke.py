@@ -81,7 +81,7 @@ def test_the_chain_leaves_the_places_of_real_runs_alone(place: Path) -> None:
     assert {path.name for path in place.iterdir()} == {"data", "models"}
 
 
-@pytest.mark.parametrize("stage", [*STAGES, "judge.benchmark", "judge.foreign"])
+@pytest.mark.parametrize("stage", [*STAGES, "judge.benchmark", "judge.foreign", "web.puzzles", "web.openings"])
 def test_every_command_has_the_preset_and_keeps_to_its_folders(stage: str, place: Path) -> None:
     module = importlib.import_module(f"distill.{stage}")
     config = cli.parse(getattr(module, module.run.__annotations__["config"]), ["--preset", "smoke"], module.PRESETS)

@@ -4,7 +4,9 @@
 
 import { Board } from "./board.js";
 import { Game, PERSON } from "./game.js";
+import { Openings } from "./openings.js";
 import { Opinions, Strip, capital } from "./opinions.js";
+import { Puzzles } from "./puzzles.js";
 import { ReviewPanel } from "./review_panel.js";
 import { ROWS, replay } from "./rules.js";
 import { Tabs } from "./tabs.js";
@@ -43,19 +45,18 @@ let others = {}; // everybody else's cards, by the heading they stand under
 /* ---- what to do ---- */
 
 /**
- * Another tab is chosen. A mode may have enter(), leave(), drop(column) → whether that was its own affair, and change(why)
- * after anything changed; preview() → moves to be looked at in place of the game's, with status(). Engines answer in
- * "play" alone, and the person's own game waits while others are looked at.
+ * Another tab is chosen. A mode may have enter(), leave(), drop(column) → whether that was its own affair, change(why)
+ * after anything changed, status(position) → its own line, preview() → moves to be looked at in place of the game's, and
+ * keys of its own. Engines answer in "play" alone, and the person's own game waits while others are looked at.
  */
 function changeMode(mode, before) {
   modes[before].leave?.();
   const isOwn = ["play", "review"].includes(mode);
-  if (!isOwn && !mine) mine = { moves: game.moves, cursor: game.cursor };
-  if (isOwn && mine) {
+  if (mine) {
     game.load(mine.moves);
     game.goTo(mine.cursor);
-    mine = null;
   }
+  mine = isOwn ? null : { moves: game.moves, cursor: game.cursor };
   modes[mode].enter?.();
   show();
   letEngineMove();
@@ -191,7 +192,7 @@ const looked = () => modes[tabs.chosen].preview?.() ?? game.shown;
 
 function statusLine(position) {
   if (problem) return problem;
-  const own = modes[tabs.chosen].status?.();
+  const own = modes[tabs.chosen].status?.(position);
   if (own) return own;
   const colour = (side) => capital(game.colour(side));
   if (position.winner !== null) return `${colour(position.winner)} wins with four in a row.`;
@@ -300,6 +301,7 @@ async function showOpinions() {
 /* ---- sharing ---- */
 
 function writeLink() {
+  if (tabs.chosen === "puzzles") return; // the address keeps the person's own game
   const place = game.moves ? `#${game.moves}` : location.pathname + location.search;
   if (location.hash.slice(1) !== game.moves) history.replaceState(null, "", place);
 }
@@ -421,7 +423,7 @@ function connectControls() {
 
 function act(key) {
   if (replaying) stopReplay();
-  COMMANDS[key]();
+  (modes[tabs.chosen].keys?.[key] ?? COMMANDS[key])();
 }
 
 function switchTheme() {
@@ -442,6 +444,8 @@ game.addEventListener("change", ({ detail }) => {
   remember();
 });
 
+modes.puzzles = new Puzzles(game, $("panel-puzzles"), show, toggleReplay);
+modes.openings = new Openings(game, $("panel-openings"), show);
 connectControls();
 try {
   fillSelects(await engine.players());

@@ -1,0 +1,287 @@
+"""What the page's puzzles and opening book say. Properties:
+
+- every puzzle's moves are a game that is not over and lead to a graded board; one column alone keeps its class, a win
+  comes soon enough, and the line ends the game in the plies and with the outcome that are told; over 300 puzzles, no
+  board twice up to mirror, each tactic and difficulty with some;
+- the solver agrees: the scores of 120 puzzles, the reply to every wrong column of 20, every stone of 15 lines;
+- `history` finds an order of stones for boards of random games, and says where there is none;
+- the same boards and players give the same bytes, balanced; who misses what is what the player plays;
+- the book counts what a plain walk through the games counts, by position and move, with results; openings drawn again
+  lead to the games' first rows; its scores are the solver's;
+- games of another kind, changed games, players nobody knows and a book without positions are refused in a line.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from distill.game import rules
+from distill.game.rules import Position
+from distill.players.players import make, seeds_for
+from distill.players.solver import score_boards
+from distill.rows import games
+from distill.tables import benchmark
+from distill.tables.benchmark import FULL_COLUMN
+from distill.tables.canonical import board_keys
+from distill.web import openings, puzzles
+
+PAGE = Path(puzzles.__file__).parent / "page"
+GAMES = Path(__file__).parents[2] / "data" / "reference" / "games-20000"
+
+
+def shipped_puzzles() -> list[dict]:
+    stored = json.loads((PAGE / "puzzles.json").read_text())
+    return [dict(zip(stored["fields"], values, strict=True)) for values in stored["puzzles"]]
+
+
+PUZZLES = shipped_puzzles()
+BOOK = json.loads((PAGE / "openings.json").read_text())
+
+
+def solved(positions: list[Position]) -> list[list[int | None]]:
+    bits = np.array([(position.current, position.mask) for position in positions], np.uint64).T
+    scores = score_boards(np.ascontiguousarray(bits[0]), np.ascontiguousarray(bits[1]))
+    return [[None if score == FULL_COLUMN else score for score in row] for row in scores.tolist()]
+
+
+def best(scores: list[int | None]) -> int:
+    return max(score for score in scores if score is not None)
+
+
+def sign(score: int | None) -> int | None:
+    return None if score is None else int(np.sign(score))
+
+
+def test_every_puzzle_is_a_graded_board_with_one_solution_and_a_line_to_the_end():
+    boards, keys = benchmark.read(), set()
+    for puzzle in PUZZLES:
+        position = rules.from_moves(puzzle["moves"])
+        assert not rules.is_over(position)
+        keys.add(int(board_keys(np.array([position.current], np.uint64), np.array([position.mask], np.uint64))[0]))
+        classes = [sign(score) for score in puzzle["scores"]]
+        assert [score is not None for score in classes] == [rules.is_legal(position, c) for c in range(7)]
+        assert classes.count(puzzle["outcome"]) == 1
+        assert classes.index(puzzle["outcome"]) == puzzle["solution"] - 1
+        assert puzzle["outcome"] == max(score for score in classes if score is not None) >= 0
+        assert puzzle["plies"] == len(puzzle["line"])
+        assert puzzle["outcome"] == 0 or puzzle["plies"] <= puzzles.LONGEST_WIN
+        assert puzzle["line"][0] == str(puzzle["solution"])
+        end = rules.from_moves(puzzle["moves"] + puzzle["line"])
+        assert rules.is_over(end)
+        assert rules.is_won(end) == bool(puzzle["outcome"])
+        assert not rules.is_won(end) or len(puzzle["line"]) % 2 == 1
+        assert [reply == "-" for reply in puzzle["replies"]] == [
+            score is None or column == puzzle["solution"] - 1 for column, score in enumerate(puzzle["scores"])
+        ]
+    assert keys <= set(board_keys(boards.current, boards.mask).tolist())
+    assert len(keys) == len(PUZZLES) > 300
+    assert {puzzle["tactic"] for puzzle in PUZZLES} == set(puzzles.TACTICS)
+    counts = Counter(puzzle["difficulty"] for puzzle in PUZZLES)
+    assert min(counts[difficulty] for difficulty in puzzles.DIFFICULTIES) > 50
+    assert (PAGE / "puzzles.json").stat().st_size < 100_000
+
+
+def test_the_solver_agrees_with_the_puzzles():
+    dice = random.Random(3)
+    sample = dice.sample(PUZZLES, 120)
+    assert [puzzle["scores"] for puzzle in sample] == solved([rules.from_moves(puzzle["moves"]) for puzzle in sample])
+    wrong = [
+        (puzzle, column) for puzzle in sample[:20] for column, reply in enumerate(puzzle["replies"]) if reply != "-"
+    ]
+    after = solved([rules.from_moves(f"{puzzle['moves']}{column + 1}") for puzzle, column in wrong])
+    for (puzzle, column), scores in zip(wrong, after, strict=True):
+        assert scores[int(puzzle["replies"][column]) - 1] == best(scores) == -puzzle["scores"][column]
+    stones = [(puzzle, place) for puzzle in sample[:15] for place in range(len(puzzle["line"]))]
+    along = solved([rules.from_moves(puzzle["moves"] + puzzle["line"][:place]) for puzzle, place in stones])
+    for (puzzle, place), scores in zip(stones, along, strict=True):
+        assert scores[int(puzzle["line"][place]) - 1] == best(scores)
+
+
+def test_a_board_is_reached_in_some_order_of_its_stones():
+    dice = random.Random(4)
+    for _ in range(300):
+        position, last = rules.EMPTY, rules.EMPTY
+        while not rules.is_over(position) and dice.random() > 0.02:
+            last, position = position, rules.play(position, dice.choice(rules.legal_columns(position)))
+        open_one = last if rules.is_over(position) else position
+        assert rules.from_moves(puzzles.history(open_one)) == open_one
+    unreachable = rules.parse_board("\n".join(["......."] * 4 + ["X......", "O......"]))
+    with pytest.raises(ValueError, match="no game leads to"):
+        puzzles.history(unreachable)
+
+
+def test_the_same_boards_and_players_give_the_same_balanced_bytes():
+    boards = benchmark.read(sets=["end-easy", "zugzwang", "win-vertical", "block-vertical"])
+    boards = boards[(boards.moves_to_end <= 8) & (boards.ply >= 24)]
+    players = [make(word) for word in ("punisher", "random")]
+    chosen = puzzles.make_puzzles(boards, players, each=3, seed=5)
+    again = puzzles.make_puzzles(boards[np.arange(len(boards))[::-1]], players, each=3, seed=5)
+    assert puzzles.as_bytes(["a", "b"], chosen) == puzzles.as_bytes(["a", "b"], again)
+    counts = Counter(puzzle.tactic for puzzle in chosen)
+    assert max(counts.values()) == 3
+    assert {"zugzwang", "block", "only-draw"} <= set(counts)
+    zugzwang = [puzzle.difficulty for puzzle in chosen if puzzle.tactic == "zugzwang"]
+    assert zugzwang == ["easy", "easy", "hard"]  # the two draw the same column, where there is no threat
+    for puzzle in chosen:
+        assert puzzle.difficulty == puzzles.DIFFICULTIES[len(puzzle.missed)]  # of two players
+    blocks = [puzzle for puzzle in chosen if puzzle.tactic == "block"]
+    assert blocks
+    assert not any(0 in puzzle.missed for puzzle in blocks), "who blocks if it must misses no block"
+
+
+def test_who_misses_is_who_plays_another_column():
+    stored = json.loads((PAGE / "puzzles.json").read_text())
+    assert stored["players"] == list(puzzles.PLAYERS)
+    sample = PUZZLES[::4]
+    positions = [rules.from_moves(puzzle["moves"]) for puzzle in sample]
+    current, mask = np.array([(position.current, position.mask) for position in positions], np.uint64).T.copy()
+    moves = make("pillar").play(current, mask, seeds_for(0, np.arange(len(sample)))).moves + 1
+    place = puzzles.PLAYERS.index("pillar")
+    assert [place in puzzle["missed"] for puzzle in sample] == [
+        move != puzzle["solution"] for move, puzzle in zip(moves.tolist(), sample, strict=True)
+    ]
+    assert any(place in puzzle["missed"] for puzzle in sample)
+
+
+def plain_count() -> dict[Position, Counter]:
+    """The games' rows alone, their openings left out: of every position each column that was played, and how often."""
+    found: dict[Position, Counter] = defaultdict(Counter)
+    for shard in sorted(GAMES.glob("shard-*.parquet")):
+        rows = pq.read_table(shard, columns=["ply", "current", "mask", "move"]).to_pydict()
+        for ply, current, mask, move in zip(*rows.values(), strict=True):
+            if ply < BOOK["plies"]:
+                found[Position(current, mask)][move] += 1
+    return found
+
+
+def test_the_book_counts_what_the_games_played():
+    assert BOOK["games"] == 20_000
+    counted: dict[str, Counter] = defaultdict(Counter)
+    for position, moves in plain_count().items():
+        name, is_mirrored = openings.key(position)
+        for column, number in moves.items():
+            turned = 6 - column if is_mirrored else column
+            counted[name][min(turned, 6 - turned) if rules.mirror(position) == position else turned] += number
+    for name, (_, moves) in BOOK["positions"].items():
+        assert {column - 1: chosen for column, _, chosen, _, _ in moves if chosen} == dict(counted[name])
+        total = sum(played for _, played, *_ in moves)
+        assert total >= BOOK["least"]
+        assert all(won + drawn <= played and chosen <= played for _, played, chosen, won, drawn in moves)
+    root = BOOK["positions"][",,,,,,"][1]
+    card = {"won": 9_231, "drawn": 1_712}  # as the card of the games says
+    assert {"won": sum(move[3] for move in root), "drawn": sum(move[4] for move in root)} == card
+    assert sum(move[1] for move in root) == 20_000
+    assert (PAGE / "openings.json").stat().st_size < 150_000
+
+
+def test_games_are_told_whole_and_counted_by_move_and_result():
+    run = games.open_run(GAMES)
+    few = games.Run(folder=run.folder, name=run.name, games=200, rows=run.shards[0].rows, shards=run.shards[:1])
+    told = list(openings.read_games(few))
+    assert len(told) == 200
+    for game in told:
+        end = rules.from_moves(game.moves)
+        assert rules.is_over(end)
+        assert game.result == (0 if not rules.is_won(end) else 1 if end.ply % 2 else -1)
+    book = openings.count(told, plies=4)
+    plain: dict[str, Counter] = defaultdict(Counter)
+    for game in told:
+        for ply in range(min(4, len(game.moves))):
+            moves, column = game.moves[:ply], game.moves[ply]
+            name, is_mirrored = openings.key(rules.from_moves(moves))
+            turned = 6 - column if is_mirrored else column
+            if rules.mirror(rules.from_moves(moves)) == rules.from_moves(moves):
+                turned = min(turned, 6 - turned)
+            plain[name].update({(turned, "games"): 1, (turned, "chosen"): int(ply >= game.random)})
+            plain[name].update({(turned, "won"): int(game.result == 1), (turned, "drawn"): int(game.result == 0)})
+    assert {
+        name: {(column, what): number for column, move in passed.moves.items() for what, number in vars(move).items()}
+        for name, passed in book.items()
+    } == {name: dict(counts) for name, counts in plain.items()}
+
+
+def test_a_position_has_one_name_with_its_mirror_and_no_other():
+    dice = random.Random(6)
+    named: dict[str, Position] = {}
+    for _ in range(400):
+        moves = [dice.randrange(7) for _ in range(dice.randrange(5))]
+        position = rules.from_moves(moves)
+        (name, is_mirrored), (other, is_other_mirrored) = openings.key(position), openings.key(rules.mirror(position))
+        assert name == other
+        assert (is_mirrored != is_other_mirrored) == (rules.mirror(position) != position)
+        own = rules.mirror(position) if is_mirrored else position
+        assert named.setdefault(name, own) == own
+    assert openings.key(rules.from_moves("7744")) == (",,,01,,,01", False)
+    assert openings.key(rules.from_moves("1144")) == (",,,01,,,01", True)
+
+
+def test_the_solver_agrees_with_the_book():
+    dice = random.Random(7)
+    sample = dice.sample(sorted(BOOK["positions"]), 100)
+    positions = [of_name(name) for name in sample]
+    assert [openings.key(position) for position in positions] == [(name, False) for name in sample]
+    assert [BOOK["positions"][name][0] for name in sample] == solved(positions)
+
+
+def of_name(name: str) -> Position:
+    columns = [text.ljust(6, ".") for text in name.split(",")]
+    lines = ["".join(column[height] for column in columns) for height in range(5, -1, -1)]
+    return rules.parse_board("\n".join(lines).replace("0", "X").replace("1", "O"))
+
+
+def copied(place: Path, **identity: object) -> Path:
+    """The shipped games' manifest and first shard alone, with another identity."""
+    place.mkdir()
+    manifest = json.loads((GAMES / "manifest.json").read_text())
+    manifest["shards"] = manifest["shards"][:1]
+    manifest["identity"] = {**manifest["identity"], **identity}
+    manifest["games"], manifest["rows"] = manifest["shards"][0]["games"], manifest["shards"][0]["rows"]
+    manifest["identity"] = {name: value for name, value in manifest["identity"].items() if value is not None}
+    (place / "manifest.json").write_text(json.dumps(manifest))
+    (place / "shard-00000.parquet").write_bytes((GAMES / "shard-00000.parquet").read_bytes())
+    return place
+
+
+def test_the_book_is_written_again_byte_for_byte(tmp_path: Path):
+    data, files = copied(tmp_path / "games"), [tmp_path / "one.json", tmp_path / "other.json"]
+    for file in files:
+        words = ["--data", str(data), "--plies", "2", "--least", "5", "--out", str(file), "--workers", "1"]
+        assert openings.main(words) == 0
+    assert files[0].read_bytes() == files[1].read_bytes()
+    stored = json.loads(files[0].read_text())
+    assert (stored["games"], stored["plies"], stored["least"]) == (200, 2, 5)
+    assert sum(move[1] for move in stored["positions"][",,,,,,"][1]) == 200
+
+
+@pytest.mark.parametrize(
+    ("identity", "flags", "line"),
+    [
+        ({"seed": 1}, [], "does not begin with the opening that its seed draws"),
+        ({"opening_moves": None}, [], "were not made by generate"),
+        ({}, ["--least", "300"], "ask for less with --least"),
+    ],
+)
+def test_games_that_give_no_book_are_refused(identity, flags, line, tmp_path: Path, capsys):
+    data = copied(tmp_path / "games", **identity)
+    assert openings.main(["--data", str(data), "--out", str(tmp_path / "book.json"), *flags]) == 1
+    said = capsys.readouterr().err.strip().splitlines()[-1]
+    assert line in said
+    assert not (tmp_path / "book.json").exists()
+
+
+@pytest.mark.parametrize("words", [["--players", "nobody"], ["--players"], ["--each", "0"]])
+def test_flags_that_make_no_puzzles_are_refused(words, capsys):
+    assert puzzles.main(words) == 2
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_a_folder_without_games_is_refused_in_a_line(tmp_path: Path, capsys):
+    assert openings.main(["--data", str(tmp_path / "none")]) == 1
+    assert "no such folder" in capsys.readouterr().err

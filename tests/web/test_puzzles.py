@@ -1,0 +1,401 @@
+"""The page's puzzles and opening explorer, in headless Chromium. Properties:
+
+- the right column is praised with its reason, its line can be stepped through and played out, and the streak grows; a
+  wrong one is refuted as the scores say, ends the streak, and can be tried again; the streak outlives a reload;
+- the solution can be asked for; it ends the streak, and no puzzle's answer asks an engine;
+- tactic and difficulty choose among the puzzles, and a difficulty that a tactic has not cannot be chosen;
+- keys alone do all of it; news come in live regions; a full column is refused; no opinion shows before the answer;
+- the person's own game is there again afterwards, and the address keeps it meanwhile;
+- the explorer lists Python's counts, shares, results and exact classes for the position looked at, mirrored ones too; a
+  click and a stone walk; beyond the book it says so and leads back;
+- nothing runs out of a phone's width, every control has a name, and text has enough contrast, light and dark.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from distill.game import rules
+from distill.web import openings
+from tests import pages
+
+PAGE = Path(openings.__file__).parent / "page"
+STORED = json.loads((PAGE / "puzzles.json").read_text())
+PUZZLES = {values[0]: dict(zip(STORED["fields"], values, strict=True)) for values in STORED["puzzles"]}
+BOOK = json.loads((PAGE / "openings.json").read_text())
+PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+
+
+@pytest.fixture(scope="module")
+def server():
+    with pages.serving("--max-simulations", "100") as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with pages.browser() as running:
+        yield running
+
+
+@pytest.fixture
+def page(browser, server):
+    with pages.open_page(browser, server) as opened:
+        yield opened
+
+
+def choose(page, tactic: str = "", difficulty: str = "") -> dict:
+    """Go to the puzzles, take one of a kind, and return it."""
+    page.click("#tab-puzzles")
+    page.wait_for_selector("#puzzle-next:visible")
+    page.select_option("#puzzle-tactic", tactic)
+    page.select_option("#puzzle-difficulty", difficulty)
+    page.evaluate("document.activeElement.blur()")
+    return shown(page)
+
+
+def shown(page) -> dict:
+    return PUZZLES[page.input_value("#game-text")]
+
+
+def wrong_column(puzzle: dict, score: int | None = None) -> int:
+    fitting = (c for c, reply in enumerate(puzzle["replies"]) if reply != "-" and score in (None, puzzle["scores"][c]))
+    return next(fitting) + 1
+
+
+def says(page, *texts: str) -> None:
+    for text in texts:
+        pages.wait_for(page, "text => document.getElementById('status').textContent.includes(text)", text)
+
+
+def streak(page) -> str:
+    return page.inner_text("#puzzle-streak").split(" · ")[-1]
+
+
+def stones(page) -> int:
+    return page.locator("#stones use").count()
+
+
+def test_the_right_column_is_praised_and_its_line_can_be_walked(page):
+    puzzle = choose(page, "long-win")
+    own = "Red" if len(puzzle["moves"]) % 2 == 0 else "Yellow"
+    count = (puzzle["plies"] + 1) // 2
+    says(page, f"{own} to move and win in {count}.")
+    page.keyboard.press(str(puzzle["solution"]))
+    says(page, f"Right! {own} wins in {count}.")
+    assert "force the win" in page.inner_text("#puzzle-text")
+    assert " ".join(puzzle["line"]) in page.inner_text("#puzzle-text")
+    assert streak(page) == "1 in a row, best 1"
+    assert stones(page) == len(puzzle["moves"]) + 1
+    missed = [STORED["players"][place].split(":")[0] for place in puzzle["missed"]]
+    told = page.inner_text("#puzzle-missed")
+    assert all(("search" if name == "uct" else name) in told for name in missed)
+    assert missed or "None of" in told
+    page.keyboard.press(".")
+    says(page, "Move 2 from the puzzle on")
+    assert stones(page) == len(puzzle["moves"]) + 2
+    page.click("#puzzle-line")
+    says(page, f"{own} wins with four in a row")
+    assert stones(page) == len(puzzle["moves"] + puzzle["line"])
+    page.click("#puzzle-next")
+    assert shown(page) != puzzle
+
+
+def test_a_wrong_column_is_refuted_and_ends_the_streak(page):
+    puzzle = choose(page, "win")
+    page.keyboard.press(str(puzzle["solution"]))
+    says(page, "Right!", "wins at once")
+    assert page.is_hidden("#puzzle-line")
+    page.keyboard.press("n")
+    assert streak(page) == "1 in a row, best 1"
+    puzzle = choose(page, "block")
+    other = "Yellow" if len(puzzle["moves"]) % 2 == 0 else "Red"
+    column = next(
+        c for c in range(1, 8) if puzzle["replies"][c - 1] == str(puzzle["solution"]) and puzzle["scores"][c - 1] < 0
+    )
+    page.keyboard.press(str(column))
+    says(page, f"Not column {column}: {other} answers {puzzle['solution']} and wins at once.")
+    pages.wait_for(page, "n => document.querySelectorAll('#stones use').length === n", len(puzzle["moves"]) + 2)
+    assert page.locator(".won-ring").count() >= 4
+    assert streak(page) == "0 in a row, best 1"
+    page.click("#puzzle-again")
+    says(page, "to move and")
+    assert stones(page) == len(puzzle["moves"])
+    page.keyboard.press(str(puzzle["solution"]))
+    says(page, "Right!")
+    assert streak(page) == "0 in a row, best 1", "not at the first try"
+    page.reload()
+    page.wait_for_selector("html[data-ready]")
+    page.click("#tab-puzzles")
+    page.wait_for_selector("#puzzle-next:visible")
+    assert streak(page) == "0 in a row, best 1"
+    assert page.input_value("#puzzle-tactic") == "block"
+    assert shown(page)["tactic"] == "block"
+
+
+def test_a_wrong_column_that_only_draws_says_so_and_the_next_stone_is_a_new_answer(page):
+    puzzle = choose(page, "double-threat")
+    while 0 not in puzzle["scores"]:
+        page.keyboard.press("n")
+        puzzle = shown(page)
+    column = wrong_column(puzzle, score=0)
+    page.keyboard.press(str(column))
+    says(page, f"Not column {column}", f"answers {puzzle['replies'][column - 1]} and holds the draw.")
+    pages.wait_for(page, "n => document.querySelectorAll('#stones use').length === n", len(puzzle["moves"]) + 2)
+    page.keyboard.press(str(puzzle["solution"]))
+    says(page, "Right!", "wins in 2")
+    assert stones(page) == len(puzzle["moves"]) + 1
+
+
+def test_the_solution_can_be_asked_for_and_no_engine_is(page):
+    asked = []
+    puzzle = choose(page, "only-draw", "hard")
+    page.on("request", lambda request: asked.append(request.url))
+    says(page, "to move and hold the draw.")
+    page.click("#puzzle-show")
+    says(page, f"The solution is column {puzzle['solution']}.")
+    assert streak(page) == "0 in a row, best 0"
+    assert "lost" in page.inner_text("#puzzle-text")
+    assert page.evaluate("document.activeElement.id") == "puzzle-next", "the pressed button is gone"
+    assert asked == []
+
+
+def test_tactic_and_difficulty_choose(page):
+    choose(page)
+    for tactic in dict.fromkeys(puzzle["tactic"] for puzzle in PUZZLES.values()):
+        page.select_option("#puzzle-tactic", tactic)
+        there = {puzzle["difficulty"] for puzzle in PUZZLES.values() if puzzle["tactic"] == tactic}
+        enabled = page.locator("#puzzle-difficulty option:enabled").evaluate_all("all => all.map((one) => one.value)")
+        assert set(enabled) - {""} == there
+        for difficulty in sorted(there):
+            page.select_option("#puzzle-difficulty", difficulty)
+            assert (shown(page)["tactic"], shown(page)["difficulty"]) == (tactic, difficulty)
+    page.select_option("#puzzle-tactic", "long-win")
+    page.select_option("#puzzle-difficulty", "hard")
+    page.select_option("#puzzle-tactic", "win")  # which has no hard ones
+    assert page.input_value("#puzzle-difficulty") == ""
+    assert shown(page)["tactic"] == "win"
+
+
+def test_no_puzzle_comes_twice_before_all_have_been_shown(page):
+    choose(page, "zugzwang", "hard")
+    page.reload()
+    page.wait_for_selector("html[data-ready]")
+    page.click("#tab-puzzles")
+    page.wait_for_selector("#puzzle-next:visible")
+    kind = [moves for moves, one in PUZZLES.items() if (one["tactic"], one["difficulty"]) == ("zugzwang", "hard")]
+    came = []
+    for _ in range(2 * len(kind)):
+        came.append(shown(page)["moves"])
+        page.click("#puzzle-next")
+    assert len(kind) > 3
+    assert sorted(came[: len(kind)]) == sorted(came[len(kind) :]) == sorted(kind)
+
+
+def test_keys_alone_solve_puzzles(page):
+    page.focus("#tab-play")
+    for _ in range(2):
+        page.keyboard.press("ArrowRight")
+    assert page.evaluate("document.activeElement.id") == "tab-puzzles"
+    page.wait_for_selector("#puzzle-next:visible")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.id") == "puzzle-tactic"
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.id") == "puzzle-show"
+    for number in range(1, 3):
+        page.keyboard.press(str(shown(page)["solution"]))
+        says(page, "Right!")
+        assert streak(page).startswith(f"{number} in a row")
+        page.keyboard.press("n")
+        says(page, "to move and")
+    puzzle = shown(page)
+    page.keyboard.press(str(wrong_column(puzzle)))
+    says(page, "Not column")
+    page.keyboard.press("u")
+    says(page, "to move and")
+    assert shown(page) == puzzle
+
+
+def test_a_full_column_is_no_answer_and_opinions_wait_for_it(page):
+    page.check("#solver-on")
+    puzzle = choose(page, "zugzwang")
+    assert page.is_hidden("#strips")
+    assert page.is_hidden("#solver-on")
+    full = puzzle["scores"].index(None) + 1
+    page.keyboard.press(str(full))
+    says(page, f"Column {full} is full.")
+    assert page.get_attribute("#panel-puzzles", "data-state") == "open"
+    page.keyboard.press(str(puzzle["solution"]))
+    says(page, "Right!")
+    assert page.is_visible("#strips")
+
+
+def test_the_persons_own_game_waits(page):
+    page.select_option("#player-1", "person")
+    for key in "4435":
+        page.keyboard.press(key)
+    own = page.evaluate("location.hash")
+    assert own == "#4435"
+    puzzle = choose(page)
+    page.keyboard.press(str(puzzle["solution"]))
+    assert page.evaluate("location.hash") == own
+    page.click("#tab-openings")
+    page.wait_for_selector(".opening")
+    assert page.input_value("#game-text") == "4435"
+    page.keyboard.press("4")
+    page.click("#tab-puzzles")
+    says(page, "to move and")
+    page.click("#tab-play")
+    assert page.input_value("#game-text") == "4435"
+    assert page.evaluate("location.hash") == own
+
+
+def expected(moves: str) -> list[str]:
+    """What the explorer's buttons say of a position, from the file by Python's own reading."""
+    position = rules.from_moves(moves)
+    name, is_mirrored = openings.key(position)
+    scores, played = BOOK["positions"][name]
+    is_symmetric = rules.mirror(position) == position
+    counts = {8 - column if is_mirrored else column: rest for column, *rest in played}
+    lines = []
+    for column in range(1, 8):
+        score = scores[7 - column if is_mirrored else column - 1]
+        if score is None or (is_symmetric and column > 4):
+            continue
+        games, chosen, won, drawn = counts.get(column, (0, 0, 0, 0))
+        label = f"{column} or {8 - column}" if is_symmetric and column < 4 else str(column)
+        # A score is 22 less the winner's stones at the end: its stones now are those of the plies already played.
+        own = len(moves) // 2 if score > 0 else (len(moves) + 1) // 2
+        worth = f"{'wins' if score > 0 else 'loses'} in {22 - abs(score) - own}" if score else "draw"
+        shares = [round_up(100 * part / games) for part in (won, drawn, games - won - drawn)] if games else None
+        results = f", Red won {shares[0]} percent, drawn {shares[1]}, Yellow won {shares[2]}" if shares else ""
+        line = f"Column {label}: {games:,} games, {chosen:,} chosen by the search{results}; best play: {worth}"
+        lines.append((-games, column, line))
+    return [line for _, _, line in sorted(lines)]
+
+
+def round_up(number: float) -> int:
+    """As JavaScript rounds: halves up."""
+    return int(number + 0.5)
+
+
+def listed(page) -> list[str]:
+    return page.locator(".opening").evaluate_all("all => all.map((one) => one.getAttribute('aria-label'))")
+
+
+def explore(page, moves: str) -> None:
+    page.click("#tab-openings")
+    page.wait_for_selector(".opening")
+    page.fill("#game-text", moves)
+    page.press("#game-text", "Enter")
+    page.evaluate("document.activeElement.blur()")
+
+
+@pytest.mark.parametrize("moves", ["", "4", "1", "7", "44", "26", "62", "4435", "4453", "34", "54"])
+def test_the_explorer_lists_pythons_counts_and_classes(page, moves):
+    explore(page, moves)
+    assert len(expected(moves)) >= 4
+    assert listed(page) == expected(moves)
+
+
+def test_clicks_stones_and_keys_walk_the_book_and_out_of_it(page):
+    explore(page, "")
+    says(page, "Red to move. 20,000 of 20,000 games were here.")
+    page.get_by_role("button", name="Column 4: ").click()
+    assert page.input_value("#game-text") == "4"
+    assert listed(page) == expected("4")
+    assert page.evaluate("document.activeElement.classList.contains('opening')"), "focus stays in the list"
+    page.keyboard.press("4")
+    page.get_by_role("button", name="Column 3, empty").click()
+    assert listed(page) == expected("443")
+    page.keyboard.press("u")
+    assert page.input_value("#game-text") == "443"
+    assert listed(page) == expected("44")
+    page.keyboard.press("1")
+    page.keyboard.press("1")
+    known = page.input_value("#game-text")
+    while page.locator(".opening").count():
+        known = page.input_value("#game-text")
+        page.keyboard.press("1" if known.count("1") < 5 else "7")
+    says(page, "The book ends here.")
+    assert page.inner_text("#openings-title") == "Beyond the book"
+    page.click("#openings-back")
+    assert listed(page) == expected(known)
+
+
+def test_the_flipped_colours_are_named_as_they_look(page):
+    page.keyboard.press("f")
+    explore(page, "")
+    assert page.inner_text("#openings-title") == "Yellow’s moves in 20,000 games"
+    assert "Yellow won" in listed(page)[0].split("drawn")[0]
+    puzzle = choose(page, "win")
+    says(page, f"{'Yellow' if len(puzzle['moves']) % 2 == 0 else 'Red'} to move and win at once.")
+
+
+def test_a_file_that_does_not_come_is_told_of(browser, server):
+    with pages.open_page(browser, server, ignore=("503",)) as page:
+        page.route("**/*.json", lambda route: route.fulfill(status=503, body=""))
+        page.click("#tab-puzzles")
+        says(page, "The puzzles cannot be fetched.")
+        page.keyboard.press("4")
+        assert stones(page) == 0
+        page.click("#tab-openings")
+        says(page, "The openings cannot be fetched.")
+        page.unroute("**/*.json")
+        page.click("#tab-puzzles")
+        says(page, "to move and")
+
+
+CONTRAST = """(selectors) => {
+  const parse = (text) => {
+    const canvas = new OffscreenCanvas(1, 1).getContext("2d");
+    canvas.fillStyle = text; canvas.fillRect(0, 0, 1, 1);
+    return [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3).map((v) => v / 255);
+  };
+  const light = (rgb) => {
+    const [r, g, b] = rgb.map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const panel = parse(getComputedStyle(document.querySelector(".panel:not([hidden])")).backgroundColor);
+  return selectors.flatMap((selector) => [...document.querySelectorAll(selector)]).map((element) => {
+    const [a, b] = [light(parse(getComputedStyle(element).color)), light(panel)].sort((x, y) => y - x);
+    return (a + 0.05) / (b + 0.05);
+  });
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_phone_shows_all_of_it_with_names_and_contrast(browser, server, scheme):
+    with pages.open_page(browser, server, color_scheme=scheme, **PHONE) as page:
+        puzzle = choose(page, "only-draw", "hard")
+        for key in ("", str(wrong_column(puzzle)), str(puzzle["solution"])):
+            if key:
+                page.keyboard.press(key)
+            check_layout(page, "#panel-puzzles", "h2, p, .pickers label")
+        explore(page, "4")
+        check_layout(page, "#panel-openings", ".opening > span, .openings-head, #openings-note")
+
+
+def check_layout(page, panel: str, texts: str) -> None:
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    overflow = """panel => [...document.querySelectorAll(`${panel}, ${panel} *`)]
+      .filter((one) => one.checkVisibility() && one.scrollWidth > one.clientWidth + 1 && one.clientWidth > 0
+        && getComputedStyle(one).display !== "inline" && one.tagName !== "SELECT")
+      .map((one) => one.outerHTML.slice(0, 80))"""
+    assert page.evaluate(overflow, panel) == []
+    ratios = page.evaluate(CONTRAST, [f"{panel} :is({texts})"])
+    assert ratios
+    assert min(ratios) >= 4.5
+    controls = page.locator(f"{panel} :is(button, select):visible")
+    for control in controls.all():
+        name = control.evaluate(
+            "one => one.getAttribute('aria-label') ?? one.labels?.[0]?.textContent ?? one.textContent"
+        )
+        assert name.strip()
+        box = control.bounding_box()
+        assert box is not None
+        assert box["height"] >= 30
