@@ -39,7 +39,7 @@ def first_answer(code: str, player: str, answer: str) -> float:
         for line in process.stdout:
             if answer in line:
                 return time.perf_counter() - began
-    raise SystemExit(f"no answer of {player}; is it installed?")
+    raise SystemExit(f"no answer of {player}")
 
 
 def main() -> None:
@@ -49,7 +49,7 @@ def main() -> None:
     arguments = parser.parse_args()
 
     asked = {f"play {player}": (PLAY, player, f"{player} plays") for player in arguments.players}
-    asked["load_pretrained"] = (LOAD, arguments.players[0], "[[")
+    asked["load_pretrained"] = (LOAD, arguments.players[0].partition("@")[0], "[[")
     print(f"{'seconds':28}" + "".join(f"{kind:>14}" for kind in KINDS) + f"{'ratio':>8}")
     figures = {}
     for name, (code, player, answer) in asked.items():

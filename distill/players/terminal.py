@@ -20,6 +20,7 @@ from distill.base import Interrupted, UserError
 from distill.game import rules
 from distill.players import levels, review, words
 from distill.players.players import Choices, GuidedPlayer, LevelPlayer, Player, SearchPlayer, make, seeds_for
+from distill.search import cache
 from distill.tables.benchmark import FULL_COLUMN
 
 HELP = "1-7 plays that column · h hint · r review · b take back · s switch sides · n new game · q quit"
@@ -119,13 +120,15 @@ class Machine:
 
 
 def _compiler(word: str) -> subprocess.Popen[bytes] | None:
-    """A process that compiles the search of a player into the cache, or finds it there; None where there is none."""
+    """A process that compiles the search of a player into the cache; None where it has none, or it is there already."""
     named = words.read(levels.named(word).player if word in words.LEVELS else word)
     if named.player in words.SEARCHES:
         module = "teacher"
     elif named.mode in words.SEARCHING_MODES:
         module = "puct"
     else:
+        return None
+    if cache.holds(module):
         return None
     silent = subprocess.DEVNULL
     command = [sys.executable, "-m", "distill.search.ahead", module]

@@ -1,6 +1,6 @@
 """Compiling a search before it is needed: `python -m distill.search.ahead teacher`, or `puct`.
 
-In: the module's name. Out: its compiled code in the cache (`compiled.py`), where it was not there yet; another process
+In: the module's name. Out: its compiled code in the cache (`cache.py`), where it was not there yet; another process
 then finds it.
 """
 
@@ -11,12 +11,7 @@ import sys
 import numpy as np
 
 from distill.game.rules import COLUMNS, EMPTY
-from distill.search import compiled, puct, teacher
-
-
-def is_done() -> bool:
-    """Whether both searches' compiled code lies in the cache; else the first use takes up to two minutes."""
-    return compiled.is_cached("teacher._play", "walk.gather", "walk.absorb")
+from distill.search import puct, teacher
 
 
 def compile_teacher() -> None:

@@ -1,19 +1,10 @@
-"""How this room compiles: `jit`, and the few operations that only LLVM can say well.
-
-Compiled code is cached in a folder named after a hash of this room's sources: Numba itself looks
-only at the file a function stands in, and would run stale machine code after a change in a file it
-inlines from. Where no folder can be written, functions compile anew in each process.
-"""
+"""How this room compiles: `jit`, and the few operations that only LLVM can say well. `cache.py` keeps the result."""
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import os
 import sys
-import tempfile
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import numba
@@ -21,49 +12,24 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
+from distill.search.cache import FOLDER
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 SLOTS = 8
 """Child slots of a node: seven columns, and one that is never legal, so that a node fills a vector."""
 
 
-def _cache_parents() -> Iterator[Path]:
-    """Where compiled code may lie, best place first."""
-    if chosen := os.environ.get("NUMBA_CACHE_DIR"):
-        yield Path(chosen)
-    yield Path(__file__).parent / "__pycache__"
-    if user := os.environ.get("XDG_CACHE_HOME"):
-        yield Path(user) / "distill"
-    with contextlib.suppress(RuntimeError):  # no home directory
-        yield Path.home() / ".cache" / "distill"
-
-
-def _cache_folder() -> str | None:
-    files = sorted(Path(__file__).parent.glob("*.py"))
-    sources = hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:16]
-    for parent in _cache_parents():
-        folder = parent / f"compiled-{sources}"
-        with contextlib.suppress(OSError):
-            folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryFile(dir=folder):
-                return str(folder)
-    print("distill: no folder for compiled code can be written; compiling takes seconds each time", file=sys.stderr)
-    return None
-
-
-_FOLDER = _cache_folder()
-
-
 def jit(function: Function) -> Function:
     """Compile for this processor, without the interpreter lock and without reordering arithmetic."""
     config: Any = numba.config
     previous = config.CACHE_DIR
-    config.CACHE_DIR = _FOLDER or previous
+    config.CACHE_DIR = FOLDER or previous
     try:
-        compiled: Any = numba.njit(cache=_FOLDER is not None, nogil=True, error_model="numpy")(function)
+        compiled: Any = numba.njit(cache=FOLDER is not None, nogil=True, error_model="numpy")(function)
     finally:
         config.CACHE_DIR = previous
-    if _FOLDER is not None:
+    if FOLDER is not None:
         _mend(compiled._cache)
     return cast(Function, compiled)
 
@@ -82,11 +48,6 @@ def _mend(cache: Any) -> None:
             return None
 
     cache.load_overload = load_or_forget
-
-
-def is_cached(*names: str) -> bool:
-    """Whether earlier processes have left compiled code of these functions, each named MODULE.FUNCTION."""
-    return _FOLDER is not None and all(any(Path(_FOLDER).glob(f"*/{name}-*.nbc")) for name in names)
 
 
 def inline(function: Function) -> Function:

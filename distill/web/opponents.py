@@ -27,6 +27,7 @@ from distill.game.rules import EMPTY, Position
 from distill.nets import finding, predict
 from distill.players import levels, players, words
 from distill.players.solver import Solver
+from distill.search import cache
 from distill.tables.benchmark import FULL_COLUMN
 from distill.web import work
 from distill.web.messages import Card, Catalogue, Opinion, RequestError
@@ -144,17 +145,17 @@ class Opponents:
         names = list(self.models())
         guided = [f"{name}@puct:1" for name in names]
         await self._try(names[:LOADED])
-        if not await self._searches.run(_is_compiled):
-            await self._compile()
+        if missing := [module for module in cache.COMPILED_LAST if not cache.holds(module)]:
+            await self._compile(missing)
         await self._try(["uct:1", *guided[:LOADED], *(["solver"] if self.has_solver else [])])
 
-    async def _compile(self) -> None:
+    async def _compile(self, modules: Sequence[str]) -> None:
         """Searches wait until processes of their own have compiled them: this one answers on, and may be ended."""
         self._waiting = COMPILING
         self._compiled.clear()
         say(COMPILING)
         command = [sys.executable, "-m", "distill.search.ahead"]
-        compilers = [await asyncio.create_subprocess_exec(*command, module) for module in ("teacher", "puct")]
+        compilers = [await asyncio.create_subprocess_exec(*command, module) for module in modules]
         try:
             for compiler in compilers:
                 await compiler.wait()
@@ -266,12 +267,6 @@ def _weights(model: Path) -> Path:
 def _describe(card: finding.Card) -> str:
     known = card != finding.Card()
     return f"{card.network}, {card.parameters} parameters" if known else "a network without search"
-
-
-def _is_compiled() -> bool:
-    from distill.search import ahead  # loads Numba: half a second
-
-    return ahead.is_done()
 
 
 def _load_player(folder: Path, named: words.Word) -> Predict:

@@ -234,7 +234,7 @@ def test_a_damaged_cache_of_compiled_code_is_made_anew(
     tmp_path: Path, suffix: str, content: bytes | None, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     """None: the file is cut in half."""
-    monkeypatch.setattr(compiled, "_FOLDER", str(tmp_path))
+    monkeypatch.setattr(compiled, "FOLDER", str(tmp_path))
     assert compiled.jit(thrice)(14) == 42
     files = list(tmp_path.rglob(f"*.{suffix}"))
     assert files

@@ -1,7 +1,8 @@
 """The compiled operations themselves, and where compiled code is kept.
 
 Properties: the vector choice equals the formula in NumPy's float32, ties to the lowest slot, unvisited
-children first; bits are counted; the first writable folder keeps the cache, and without one all still works.
+children first; bits are counted; the first writable folder keeps the cache, and without one all still works;
+a search that is kept there is known without loading it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import numba
 import numpy as np
 import pytest
 
-from distill.search import compiled
+from distill.search import ahead, cache
 from distill.search.compiled import SLOTS, best_ucb1, popcount
 
 
@@ -57,16 +58,28 @@ def test_bits_are_counted() -> None:
 
 def test_the_first_writable_folder_keeps_the_compiled_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").touch()
-    monkeypatch.setattr(compiled, "_cache_parents", lambda: iter([tmp_path / "file", tmp_path / "folder"]))
-    folder = compiled._cache_folder()
+    monkeypatch.setattr(cache, "_parents", lambda: iter([tmp_path / "file", tmp_path / "folder"]))
+    folder = cache._folder()
     assert folder is not None
     assert Path(folder).parent == tmp_path / "folder"
+
+
+@pytest.mark.parametrize("module", cache.COMPILED_LAST)
+def test_whether_a_search_is_compiled_is_told_without_compiling(
+    module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    {"teacher": ahead.compile_teacher, "puct": ahead.compile_puct}[module]()
+    assert cache.holds(module)
+    monkeypatch.setattr(cache, "FOLDER", str(tmp_path))
+    assert not cache.holds(module)
+    monkeypatch.setattr(cache, "FOLDER", None)
+    assert not cache.holds(module)
 
 
 def test_without_a_writable_folder_a_line_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").touch()
-    monkeypatch.setattr(compiled, "_cache_parents", lambda: iter([tmp_path / "file"]))
-    assert compiled._cache_folder() is None
+    monkeypatch.setattr(cache, "_parents", lambda: iter([tmp_path / "file"]))
+    assert cache._folder() is None
     assert "compiling takes seconds each time" in capsys.readouterr().err

@@ -390,7 +390,7 @@ def test_only_so_many_networks_are_kept_in_memory(models, monkeypatch):
 
 
 def test_searches_that_must_be_compiled_are_announced_and_networks_answer_meanwhile(models, monkeypatch, capsys):
-    monkeypatch.setattr(opponents, "_is_compiled", lambda: False)  # so it is compiled again, out of the cache
+    monkeypatch.setattr(opponents.cache, "holds", lambda _: False)  # so it is compiled again, out of the cache
     found = Opponents([models], 1000, 1)
     first_move = rules.from_moves("4")
 
