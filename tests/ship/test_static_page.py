@@ -4,7 +4,8 @@
   them; the page offers them with searches where they have a value head, `pillar` first;
 - the search guided by a network plays Python's moves on 99 of 100 boards of random games, the value head alone all but
   where it sees a tie; a search that is called off makes room at once;
-- a game is played by clicks against the network, and the search in the browser takes a win and blocks one;
+- a game is played by clicks against the network, and reviewed by its search; the search in the browser takes a win and
+  blocks one;
 - a player whom the page does not have, and a network that cannot be loaded, are named;
 - nothing is asked of any other host, the console stays silent, and it works from a folder below the host's root;
 - the folder holds the licences of what it bundles; what only the server needs is not in it;
@@ -31,7 +32,7 @@ from distill import export
 from distill.base import UserError, provenance
 from distill.game import rules
 from distill.nets import predict, saved
-from distill.players import players
+from distill.players import players, review
 from distill.ship import comparison, formats, static_page
 from tests import pages
 
@@ -175,6 +176,21 @@ def test_a_game_is_played_without_a_server(page):
         pages.wait_for(page, "before => location.hash.slice(1) !== before", moves)
     assert len(moves) >= 7
     assert "wins" in page.inner_text("#status") or "draw" in page.inner_text("#status")
+
+
+def test_a_game_is_reviewed_without_a_server(page):
+    page.select_option("#player-1", "person")
+    page.evaluate("location.hash = '4455'")
+    page.click("#tab-review")
+    page.click("#review-go")
+    page.wait_for_selector("#review-result:not([hidden])")
+    note = page.inner_text("#review-note")
+    assert note == f"By {FIRST} with a search of 400 simulations: an estimate."
+    grades = "[...document.querySelectorAll('#moves button')].map((chip) => chip.dataset.grade)"
+    expected = review.review("4455", review.Judge(f"{REFERENCE / FIRST}@puct:400"))
+    words = {"best": "best move", "good": ""}
+    assert page.evaluate(grades) == [words.get(move.mark, move.mark) for move in expected.moves]
+    page.click("#tab-play")
 
 
 @pytest.mark.parametrize(("moves", "best"), [("414243", 3), ("1414142", 3), ("7172736", 3)])

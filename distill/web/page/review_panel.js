@@ -90,7 +90,8 @@ export class ReviewPanel {
 
   /** Who judges, out of those there are. */
   offer({ players, max_simulations: most }) {
-    const guided = players.find(({ kind }) => kind === "guided");
+    const searches = players.filter(({ kind }) => kind === "guided");
+    const guided = searches.find(({ name }) => name.endsWith("pillar@puct:N")) ?? searches[0]; // as in the terminal
     if (players.some(({ kind }) => kind === "solver")) {
       this.#judge = { player: "solver", by: "By the solver: exact.", isExact: true };
     } else if (guided) {
