@@ -112,7 +112,7 @@ export class Openings {
     $("openings-moves").previousElementSibling.hidden = !entry;
     $("openings-back").hidden = Boolean(entry);
     $("openings-note").textContent = entry
-      ? `Of ${number(games)} games by the search that the networks learned from. Each began with 1 to 8 random moves; the full part of a bar is what the search chose. Positions count together, mirrored or reached another way.`
+      ? `Of ${number(games)} games by the search that the networks learned from. Each began with 1 to 8 random moves; the darker part of a bar is what the search chose. Positions count together, mirrored or reached another way.`
       : `The book holds the first ${plies} moves of positions that ${least} games or more passed.`;
   }
 
