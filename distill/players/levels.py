@@ -88,7 +88,9 @@ def probabilities(level: Level, policy: Shares, current: Boards, mask: Boards) -
     """
     opponent = current ^ mask
     prior = _among(np.broadcast_to(PRIOR, policy.shape), legal_mask(mask))
-    weight = np.where(has_trap(current, mask), level.trap_blindness, level.blindness)[:, None]
+    weight = np.full((len(mask), 1), level.blindness)
+    if level.trap_blindness != level.blindness:
+        weight[has_trap(current, mask)] = level.trap_blindness
     mixed = (1 - weight) * _at_temperature(policy.astype(np.float64), level.temperature) + weight * prior
 
     threats = wins(opponent, mask)

@@ -9,7 +9,7 @@ finished, so that the same command goes on after an interruption; in `--page` th
 beside it the same as CSV. Networks are asked as `play` asks them (`nets/predict.py`).
 
 A file is measured again where the player, the openings or the boards are others than it says. A time stays as it was
-measured: remove the folder `times` to have all of them from one quiet hour.
+measured: remove the folder `times` to have all of them anew.
 """
 
 from __future__ import annotations
@@ -88,7 +88,8 @@ def run(config: PlayersConfig) -> str:
     player = functools.cache(lambda word: make(word, quick=True))
     with folders.locked(config.out):
         rows = _measured(config, player)
-    pages.write(config.page, rows, pages.legend(config.games, config.opening_plies, config.set, config.slow_boards))
+    legend = pages.legend(config.games, config.apart, config.opening_plies, config.set, config.slow_boards)
+    pages.write(config.page, rows, legend)
     print(f"{pages.table(rows)}\n")
     best = rows[0]
     return f"{config.page}: {len(rows)} players, {best.player} is first with {best.elo.mean:+.0f}"

@@ -30,19 +30,19 @@ def write(page: Path, rows: Sequence[Row], legend: str) -> None:
     if page.is_file():
         text = page.read_text(encoding="utf-8")
         before, after = text[: text.index(BEGIN)], text[text.index(END) + len(END) :]
-    times = f"Times: {', '.join(sorted({row.processor for row in rows}))}, one core."
+    times = f"Processor: {', '.join(sorted({row.processor for row in rows}))}, one core."
     inside = f"{legend} {times}\n\n{table(rows)}\n\nAll figures: [`{page.stem}.csv`]({page.stem}.csv)."
     write_atomically(page.with_suffix(".csv"), _csv(rows).encode())
     write_atomically(page, f"{before}{BEGIN}\n\n{inside}\n\n{END}{after}".encode())
 
 
-def legend(games: int, plies: int, name: str, few: int) -> str:
+def legend(games: int, apart: int, plies: int, name: str, few: int) -> str:
     """How the figures were measured."""
     return f"""\
-Each player met its neighbours in {games} games, from openings of {plies} random stones, each played from both sides;
-Elo with 95 % intervals, `random` at 0. *Best move* and *right class* (win, draw or loss kept): on the test half of the
-set `{name}`, in percent; a smaller number of boards, {few} for slow players, has the wider interval. *ms*: a move asked
-for alone. *Network*: the size of its ONNX file."""
+Players up to {apart} places apart met in {games} games, from openings of {plies} random stones, each played from both
+sides; Elo with 95 % intervals, `random` at 0. *Best move* and *right class* (win, draw or loss kept): on the test half
+of the set `{name}`, in percent, slow players on {few} boards. *ms*: processor time of a move asked for alone.
+*Network*: the size of its ONNX file."""
 
 
 def table(rows: Sequence[Row]) -> str:

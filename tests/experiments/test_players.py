@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -107,7 +108,7 @@ def test_players_that_cannot_be_ranked_are_refused(wrong, capsys):
 def test_the_shipped_table_shows_the_levels_apart():
     table = pd.read_csv(provenance.checkout() / "docs" / "players.csv").set_index("player")
     assert (np.diff(table.elo) < 0).all()
-    for one, other in zip(LEVELS, LEVELS[1:], strict=False):
+    for one, other in pairwise(LEVELS):
         assert table.elo_high[one] < table.elo_low[other], f"{one} and {other}"
     assert table.games.min() >= 200
     page = (provenance.checkout() / "docs" / "players.md").read_text(encoding="utf-8")
