@@ -37,11 +37,11 @@ from distill.tables import benchmark
 from distill.tables.benchmark import FULL_COLUMN, GradedBoards
 from distill.tables.canonical import board_keys
 
-PLAYERS = ("transformer", "cnn", "pillar", "uct:100", "uct:1000")
+PLAYERS = ("beginner", "casual", "club", "expert")
 """Who is asked, once each; `players/words.py` explains the words."""
 
 DIFFICULTIES = ("easy", "medium", "hard")
-"""A puzzle that nobody misses, that at most half of the players miss, and that more of them miss."""
+"""A puzzle that fewer than half of the players miss, that half of them miss, and that more of them miss."""
 
 LONGEST_WIN = 25
 """Plies to the end: a win that takes longer is no puzzle."""
@@ -149,7 +149,7 @@ def make_puzzles(
     solutions = keeps_class(boards.scores).argmax(1)
     seeds = seeds_for(seed, np.arange(len(boards)))
     missed = np.stack([player.play(boards.current, boards.mask, seeds).moves != solutions for player in players])
-    difficulty = np.where(missed.any(0), np.where(2 * missed.sum(0) <= len(players), 1, 2), 0)
+    difficulty = np.sign(2 * missed.sum(0) - len(players)) + 1
     chosen = {
         tactic: _evenly([np.flatnonzero(belongs(boards) & (difficulty == d)) for d in range(len(DIFFICULTIES))], each)
         for tactic, belongs in TACTICS.items()
