@@ -67,12 +67,12 @@ def _write(core: keras.Model, name: str, folder: Path) -> None:
     shutil.copytree(PAGE, folder, ignore=shutil.ignore_patterns(*SERVER_ONLY))
     index = (folder / "index.html").read_text(encoding="utf-8")
     (folder / "index.html").write_text(index.replace("./server.js", "./network.js"), encoding="utf-8")
-    difference = formats.write("onnx", core, folder / "model.onnx")
+    found = formats.write("onnx", core, folder / "model.onnx")
     facts = {
         "name": name,
         "network": nets.arch_of(core),
         "parameters": core.count_params(),
-        "difference": difference,
+        "difference": found.difference,
         "versions": provenance.versions("keras", "tensorflow") | {RUNTIME: VERSION},
     }
     write_json(folder / MARKER, facts)
