@@ -141,7 +141,7 @@ def _lost(files: Sequence[File]) -> Iterator[str]:
         for name, loss in file.losses.items()
     ]
     if rows:
-        yield f"""The files in 8 bits choose other columns now and then. What their moves lose against the network's own,
+        yield f"""The files in 8 bits choose other columns now and then. What their moves lose against the network's,
 in points, on boards of the dev half as stored and mirrored, paired (below 0: gained):
 
 | file | boards | how many | the same move | exact lost | class lost |

@@ -102,9 +102,8 @@ def _grades(boards: GradedBoards, moves: NDArray[Any]) -> tuple[NDArray[np.float
 def check(title: str, found: Mapping[str, Loss]) -> None:
     """Raise UserError where a file loses too much to be worth its size."""
     if max(loss.exact for loss in found.values()) >= MOST_LOST:
-        raise UserError(
-            f"{title}: the written file loses {in_words(found)}; allowed: less than {100 * MOST_LOST:g} on each set"
-        )
+        limit = f"less than {100 * MOST_LOST:g} on each set"
+        raise UserError(f"{title}: the written file loses {in_words(found)}; allowed: {limit}")
 
 
 def in_words(found: Mapping[str, Loss]) -> str:

@@ -105,7 +105,7 @@ def test_the_front_matter_of_a_card_that_ships_has_its_figures(name):
     assert found["license"] == "apache-2.0"
     assert (found["library_name"], found["pipeline_tag"]) == ("onnx", "reinforcement-learning")
     assert found["tags"] == ["connect-4", "board-games", "distillation", "tflite", "onnx"]
-    ((index,)) = found["model-index"]
+    (index,) = found["model-index"]
     assert index["name"] == name
     assert [result["dataset"]["name"] for result in index["results"]] == ["midgame, test half", "foreign, test half"]
     for result in index["results"]:
@@ -123,12 +123,9 @@ def test_a_card_that_ships_tells_the_sizes_of_the_files_beside_it_and_what_8_bit
     model = REFERENCE / name / "saved_model"
     card = (model / "README.md").read_text()
     for file in finding.FILES.values():
-        shown = file.name if (model / file.name).is_file() else f"{file.name}/"
-        assert re.search(
-            rf"^\| `{shown}` \| .*{file.title} \| {finding.size(model / file.name)} \| ", card, re.MULTILINE
-        )
+        assert f"{file.title} | {finding.size(model / file.name)} | " in card
         if "int8" in file.title:
-            rows = re.findall(rf"^\| `{shown}` \| `(\w+)` \| [\d,]+ \| [\d.]+% \| (-?[\d.]+) ±", card, re.MULTILINE)
+            rows = re.findall(rf"^\| `{file.name}` \| `(\w+)` \|.*% \| (-?[\d.]+) ±", card, re.MULTILINE)
             assert [set_name for set_name, _ in rows] == list(quantized.SETS)
             assert max(float(lost) for _, lost in rows) < 100 * quantized.MOST_LOST
 
@@ -350,10 +347,8 @@ def test_a_network_that_ships_is_found_by_its_name_and_never_exported_into(tmp_p
     assert "no such path, and no network of that name; networks by name are reference/cnn" in error
     assert error.count("\n") == 1
     assert not list(tmp_path.iterdir())
-    asked = []
-    monkeypatch.setattr(
-        publish, "publish", lambda *given: asked.append(given) or {"savedmodel": formats.Found(difference=1e-6)}
-    )
+    asked, written = [], {"savedmodel": formats.Found(difference=1e-6)}
+    monkeypatch.setattr(publish, "publish", lambda *given: asked.append(given) or written)
     assert export.main(["pillar", "--out", "here"]) == 0
     [(core, folder, *_)] = asked
     assert str(folder) == "here"

@@ -22,7 +22,7 @@ from network_helpers import tiny_network
 from distill.base import UserError
 from distill.judge import grading
 from distill.nets import finding, heads, predict
-from distill.players.players import Choices, Player
+from distill.players.players import Choices
 from distill.ship import comparison, formats, quantized
 
 onnx = pytest.importorskip("onnx", reason="the extra onnx is not installed")
@@ -134,11 +134,14 @@ def test_losses_are_those_of_the_judges_grades():
     legal = quantized.questions(boards)[:, 0] == 0
     moves = [np.where(legal, dice.random(legal.shape), -1).argmax(1) for _ in range(2)]
 
-    def player(name: str, given: np.ndarray) -> Player:
-        parts = iter(np.split(given, 2))
-        return Player(name=name, play=lambda *_: Choices(moves=next(parts), policy=None, value=None))
+    class Answering:
+        def __init__(self, name: str, given: np.ndarray) -> None:
+            self.name, self.sides = name, iter(np.split(given, 2))
 
-    one, other = (grading.grade(player(name, given), boards, 0) for name, given in zip("ab", moves, strict=True))
+        def play(self, *_) -> Choices:
+            return Choices(moves=next(self.sides), policy=None, value=None)
+
+    one, other = (grading.grade(Answering(name, given), boards, 0) for name, given in zip("ab", moves, strict=True))
     expected = grading.compare(boards, one, other)
     found = quantized.losses(boards, *moves)
     assert list(found) == list(expected)
