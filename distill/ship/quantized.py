@@ -141,7 +141,7 @@ def to_onnx(floating: Path, file: Path) -> None:
             file,
             Reader(),
             quant_format=quantization.QuantFormat.QDQ,
-            op_types_to_quantize=["Conv", "MatMul"],
+            op_types_to_quantize=["Conv", "MatMul", "Gemm"],
             per_channel=True,
             reduce_range=True,
             activation_type=quantization.QuantType.QUInt8,
