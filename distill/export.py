@@ -1,7 +1,7 @@
 """Write trained networks for other programs: SavedModel, LiteRT, ONNX, or a web page that plays by itself.
 
     python -m distill.export models/cnn
-    python -m distill.export models/cnn --formats savedmodel,litert,onnx
+    python -m distill.export models/cnn --formats savedmodel,litert,onnx,litert-int8,onnx-int8
     python -m distill.export models/cnn --web site
     python -m distill.export models/reference --web site
 
@@ -21,7 +21,7 @@ from distill import nets
 from distill.base import UserError, cli, folders, provenance
 from distill.nets import finding
 
-FORMATS = ("savedmodel", "litert", "onnx")
+FORMATS = tuple(finding.FILES)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +66,7 @@ def run(config: ExportConfig) -> str:
             raise UserError(f"{model} ships with distill and stays as it is; --out says where its export goes")
     nets.start_backend()
     from distill.nets import saved
-    from distill.ship import comparison, publish, run_facts
+    from distill.ship import comparison, publish, quantized, run_facts
 
     cores = [saved.load_core(network) for network in networks]  # all of them, before anything is written
     lines = []
@@ -74,12 +74,13 @@ def run(config: ExportConfig) -> str:
         folder = config.out or network.parent
         facts = run_facts.facts_of_run(network.parent)
         with folders.locked(folder):
-            differences = publish.publish(core, folder, facts, config.others)
-        worst = max(differences.values())
+            written = publish.publish(core, folder, facts, config.others)
+        worst = max(found.difference for found in written.values() if not found.losses)
         lines.append(
-            f"{folder / publish.PLACE}: {', '.join(differences)}; largest difference from the network {worst:.1e} "
+            f"{folder / publish.PLACE}: {', '.join(written)}; largest difference from the network {worst:.1e} "
             f"({comparison.MEASURE})"
         )
+        lines += [f"{name} loses {quantized.in_words(found.losses)}" for name, found in written.items() if found.losses]
     return "\n".join(lines)
 
 

@@ -3,7 +3,8 @@
     python -m distill.models
     python -m distill.models --models elsewhere
 
-In: folders of networks. Out: a line for each exported one, with what its card says of it. Nothing is loaded; in Python
+In: folders of networks. Out: a line for each exported one, with what its card says of it and the sizes of its files.
+Nothing is loaded; in Python
 
     predict = distill.load_pretrained("pillar")
 
@@ -18,8 +19,8 @@ from pathlib import Path
 from distill.base import cli
 from distill.nets import finding
 
-HEADER = ("name", "network", "parameters", "exact", "class", "files")
-FILES = {"1/saved_model.pb": "SavedModel", "model.onnx": "ONNX", "model.tflite": "LiteRT"}
+FILES = {finding.BEST: "Keras"} | {f"{finding.PUBLISHED}/{file.name}": file.title for file in finding.FILES.values()}
+HEADER = ("name", "network", "parameters", "exact", "class", *FILES.values())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,18 +38,18 @@ def run(config: ModelsConfig) -> str:
     found = finding.networks(finding.places(config.models), (finding.EXPORTED,))
     if not found:
         return "no exported network here; python -m distill.train --arch cnn makes one"
-    rows = [HEADER, *(_row(name, folder / "saved_model") for name, folder in found.items())]
+    rows = [HEADER, *(_row(name, folder) for name, folder in found.items())]
     widths = [max(len(row[place]) for row in rows) for place in range(len(HEADER))]
     lines = ["  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    return "\n".join(
-        [*lines, "", "exact, class: of its moves on the boards `midgame`, test half, as its card has them"]
-    )
+    files = "\n".join(f"{title.ljust(max(map(len, FILES.values())))}  {file}" for file, title in FILES.items())
+    graded = "exact, class: of its moves on the boards `midgame`, test half, as its card has them"
+    return "\n".join([*lines, "", graded, "", "each in the network's folder:", files])
 
 
-def _row(name: str, model: Path) -> tuple[str, ...]:
-    card = finding.read_card(model)
-    files = ", ".join(title for file, title in FILES.items() if (model / file).is_file())
-    return name, card.network, card.parameters, card.exact, card.right_class, files
+def _row(name: str, folder: Path) -> tuple[str, ...]:
+    card = finding.read_card(folder / finding.PUBLISHED)
+    sizes = (finding.size(folder / file) if (folder / file).exists() else "–" for file in FILES)
+    return name, card.network, card.parameters, card.exact, card.right_class, *sizes
 
 
 main = cli.Command("models", ModelsConfig, run, PRESETS)

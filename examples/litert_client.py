@@ -2,6 +2,7 @@
 
 python -m distill.export models/reference/pillar --formats litert --out app
 python litert_client.py app/saved_model
+python litert_client.py app/saved_model model.int8.tflite    # where `--formats litert,litert-int8` was asked for
 """
 
 import json
@@ -13,15 +14,17 @@ from ai_edge_litert.interpreter import Interpreter
 
 if len(sys.argv) < 2:
     made = "python -m distill.export models/reference/pillar --formats litert --out app"
-    print(f"usage: litert_client.py FOLDER; to have app/saved_model for one: {made}", file=sys.stderr)
+    print(f"usage: litert_client.py FOLDER [FILE]; to have app/saved_model for one: {made}", file=sys.stderr)
     sys.exit(2)
-folder = Path(sys.argv[1])
+folder, file = Path(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else "model.tflite"
 examples = json.loads((folder / "examples.json").read_text())
 boards = np.array([example["board"] for example in examples], np.int8)  # row 0 on top, +1 to move, -1 opponent, 0 empty
 
-runner = Interpreter(str(folder / "model.tflite")).get_signature_runner("serving_default")
+runner = Interpreter(str(folder / file)).get_signature_runner("serving_default")
 answer = runner(board=boards)  # valid until the next call
 
 difference = np.abs(answer["policy"] - [example["policy"] for example in examples]).max()
+same = sum(answer["move"] == [example["move"] for example in examples])
 print(f"the first board is empty: column {answer['move'][0] + 1} of 7")
-print(f"{len(boards)} boards answered as examples.json says" if difference < 1e-5 else f"differs by {difference}")
+as_said = f"{len(boards)} boards answered as examples.json says"
+print(as_said if difference < 1e-5 else f"differs by {difference:.4f}; {same} of {len(boards)} moves are the same")

@@ -2,6 +2,7 @@
 
 python -m distill.export models/reference/pillar --formats onnx --out app
 python onnx_client.py app/saved_model
+python onnx_client.py app/saved_model model.int8.onnx    # where `--formats onnx,onnx-int8` was asked for
 """
 
 import json
@@ -13,16 +14,18 @@ import onnxruntime
 
 if len(sys.argv) < 2:
     made = "python -m distill.export models/reference/pillar --formats onnx --out app"
-    print(f"usage: onnx_client.py FOLDER; to have app/saved_model for one: {made}", file=sys.stderr)
+    print(f"usage: onnx_client.py FOLDER [FILE]; to have app/saved_model for one: {made}", file=sys.stderr)
     sys.exit(2)
-folder = Path(sys.argv[1])
+folder, file = Path(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else "model.onnx"
 examples = json.loads((folder / "examples.json").read_text())
 boards = np.array([example["board"] for example in examples], np.int8)  # row 0 on top, +1 to move, -1 opponent, 0 empty
 
-session = onnxruntime.InferenceSession(folder / "model.onnx", providers=["CPUExecutionProvider"])
+session = onnxruntime.InferenceSession(folder / file, providers=["CPUExecutionProvider"])
 names = [output.name for output in session.get_outputs()]
 answer = dict(zip(names, session.run(names, {"board": boards}), strict=True))
 
 difference = np.abs(answer["policy"] - [example["policy"] for example in examples]).max()
+same = sum(answer["move"] == [example["move"] for example in examples])
 print(f"the first board is empty: column {answer['move'][0] + 1} of 7")
-print(f"{len(boards)} boards answered as examples.json says" if difference < 1e-5 else f"differs by {difference}")
+as_said = f"{len(boards)} boards answered as examples.json says"
+print(as_said if difference < 1e-5 else f"differs by {difference:.4f}; {same} of {len(boards)} moves are the same")

@@ -14,6 +14,7 @@ source pipelines/setup.sh
 
 precision=bfloat16 # float32 on a processor without it: twice the time
 reference=${OUT:-models/reference}
+formats=savedmodel,litert,onnx,litert-int8,onnx-int8
 
 set_up solver
 
@@ -72,7 +73,7 @@ column() {
   "$python" -m distill.evaluate "$reference/pillar" "$reference/pillar@value" uct:1000 --no-latency \
     --out "$reference/pillar/evaluation"
   say 'the card again, now with the grades'
-  "$python" -m distill.export "$reference/pillar" --formats savedmodel,litert,onnx
+  "$python" -m distill.export "$reference/pillar" --formats "$formats"
 }
 
 # A published shape, from 20,000 games of the teacher: shape, then flags of train.
@@ -84,7 +85,7 @@ published() {
   "$python" -m distill.train --arch "$arch" --data data/reference/games-20000 --precision "$precision" --optimizer muon \
     --out "$reference/$arch" "$@"
   "$python" -m distill.evaluate "$reference/$arch" --out "$reference/$arch/evaluation"
-  "$python" -m distill.export "$reference/$arch" --formats savedmodel,litert,onnx # with the grades on the card
+  "$python" -m distill.export "$reference/$arch" --formats "$formats" # with the grades on the card
 }
 
 [ $# -gt 0 ] || set -- column cnn transformer

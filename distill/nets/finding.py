@@ -16,8 +16,34 @@ BEST = "best.keras"
 """The network of a run's folder: the one with the smallest loss on validation boards."""
 EXPORTED = "saved_model/1/saved_model.pb"
 """The exported network in a run's folder."""
+PUBLISHED = "saved_model"
+"""The folder in a run's folder that holds what `export` writes."""
 REFERENCE = "reference"
 """The folder in `models/` of the networks that ship."""
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A file, or the SavedModel's folder, in PUBLISHED; `title` is what people call its format."""
+
+    name: str
+    title: str
+
+
+FILES: Mapping[str, Exported] = {
+    "savedmodel": Exported("1", "SavedModel"),
+    "litert": Exported("model.tflite", "LiteRT"),
+    "onnx": Exported("model.onnx", "ONNX"),
+    "litert-int8": Exported("model.int8.tflite", "LiteRT int8"),
+    "onnx-int8": Exported("model.int8.onnx", "ONNX int8"),
+}
+"""What an export may hold, by the word that `export --formats` takes."""
+
+
+def size(place: Path) -> str:
+    """Of a file, or of all files in a folder, for people: KB of 1,000 bytes."""
+    files = [place] if place.is_file() else [path for path in place.rglob("*") if path.is_file()]
+    return f"{sum(file.stat().st_size for file in files) / 1000:,.0f} KB"
 
 
 def places(models: Path | None = None) -> list[Path]:

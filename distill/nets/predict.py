@@ -20,13 +20,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from distill.base import UserError, first_line
 from distill.game.rules import COLUMNS, ROWS
+from distill.nets import finding
 
 Outputs: TypeAlias = dict[str, NDArray[Any]]
 Predict: TypeAlias = Callable[[ArrayLike], Outputs]
 
 CHUNK = 4096
 """Boards handed to the graph at once: bounds the memory of attention, and is past the size where more is faster."""
-ONNX = "saved_model/model.onnx"
+ONNX = f"{finding.PUBLISHED}/{finding.FILES['onnx'].name}"
 """The ONNX file in the folder of an exported network."""
 THREADS = 1
 """For a network this small a second one costs more than it brings, and the machine has other work."""

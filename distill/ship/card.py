@@ -1,10 +1,15 @@
-"""The model card: everything an app developer or a curious reader needs to know of a network, on one page."""
+"""The model card: everything an app developer or a curious reader needs to know of a network, on one page.
+
+It begins with the front matter that the Hugging Face Hub reads, YAML between lines of three dashes; the Hub's card
+specification has the names of its fields.
+"""
 
 from __future__ import annotations
 
+import json
 import textwrap
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import keras
@@ -13,7 +18,7 @@ from distill import nets
 from distill.base import provenance
 from distill.game import rules
 from distill.nets import heads
-from distill.ship import comparison
+from distill.ship import comparison, quantized
 from distill.ship.run_facts import GRADES, TEACHER
 from distill.ship.weaknesses import Tally, Weaknesses
 
@@ -36,21 +41,27 @@ class File:
     Attributes:
       name: of the file or folder, beside the card.
       title: its format.
+      size: for people.
       difference: the largest from the network, as `comparison` measures it.
+      losses: in grades, by set, of a file in 8 bits, whose difference says little.
       lines: Python that loads it and asks for a move, run in the card's folder.
     """
 
     name: str
     title: str
+    size: str
     difference: float
     lines: str
+    losses: Mapping[str, quantized.Loss] = field(default_factory=dict)
 
 
 def write(core: keras.Model, facts: Mapping[str, Any], files: Sequence[File], weaknesses: Weaknesses) -> str:
     """The card as Markdown. `facts` are those of `run_facts`, or any others by name."""
     sections = [
+        _front_matter(nets.arch_of(core), facts, files),
         _head(core, files),
-        "## Load it\n\nIn this folder:\n\n" + "\n\n".join(_example(file) for file in files) + "\n\n" + _SERVING,
+        *_lost(files),
+        "## Load it\n\nIn this folder:\n\n" + "\n\n".join(_examples(files)) + "\n\n" + _SERVING,
         _contract(core),
         _training(facts),
         _figures(facts),
@@ -61,25 +72,89 @@ def write(core: keras.Model, facts: Mapping[str, Any], files: Sequence[File], we
     return "\n\n".join(sections) + "\n"
 
 
+TAGS = {"litert": "tflite", "onnx": "onnx"}
+"""What the Hub calls a format that a title begins with."""
+
+
+def _front_matter(arch: str, facts: Mapping[str, Any], files: Sequence[File]) -> str:
+    titles = [file.title.split()[0].lower() for file in files]
+    tags = [tag for title, tag in TAGS.items() if title in titles]
+    lines = [
+        "license: apache-2.0",
+        f"library_name: {'onnx' if 'onnx' in tags else 'keras'}",
+        "pipeline_tag: reinforcement-learning",
+        "tags:",
+        *(f"- {tag}" for tag in ("connect-4", "board-games", "distillation", *tags)),
+    ]
+    if grades := facts.get(GRADES):
+        lines += ["model-index:", f"- name: {arch}", "  results:"]
+        for name, graded in grades["sets"].items():
+            lines += _result(f"{name}, {grades['half']} half", graded)
+    return "\n".join(["---", *lines, "---"])
+
+
+def _result(title: str, graded: Mapping[str, Any]) -> list[str]:
+    """One set as the Hub's list of results has it, in percent."""
+    lines = [
+        "  - task:",
+        "      type: reinforcement-learning",
+        "      name: Connect 4",
+        "    dataset:",
+        "      type: connect-4-graded-boards",
+        f"      name: {json.dumps(title)}",
+        "    metrics:",
+    ]
+    for metric, meaning in (("exact", "moves that are best"), ("class", "moves that keep the win, draw or loss")):
+        lines += [f"    - type: {metric}", f"      name: {json.dumps(f'{meaning}, %')}"]
+        lines.append(f"      value: {100 * graded[metric]['mean']:.1f}")
+    return lines
+
+
 def _head(core: keras.Model, files: Sequence[File]) -> str:
     versions = ", ".join(f"{k} {v}" for k, v in provenance.versions("tensorflow", "keras").items())
-    rows = [f"| `{file.name}` | {file.title} | {file.difference:.1e} |" for file in files]
+    rows = [f"| `{file.name}` | {file.title} | {file.size} | {_difference(file)} |" for file in files]
     return f"""# Connect 4 network `{nets.arch_of(core)}`
 
 Chooses a column for a position in one forward pass, without searching; it was trained to choose as a search does.
 {core.count_params():,} parameters. Written at commit {provenance.commit() or "unknown"} with
 {versions}.
 
-| file | format | largest difference from the network |
-|---|---|---|
+| file | format | size | largest difference from the network |
+|---|---|---|---|
 {chr(10).join(rows)}
 
 Each file was compared on {comparison.CHECKED_BOARDS} boards; a difference is one {comparison.MEASURE}.
 `examples.json` holds boards with the outputs that a client must get; `sha256sum -c SHA256SUMS` verifies the files."""
 
 
-def _example(file: File) -> str:
-    return f"{file.title}:\n\n```python\n{file.lines.strip()}\n```"
+def _difference(file: File) -> str:
+    return "see below" if file.losses else f"{file.difference:.1e}"
+
+
+def _lost(files: Sequence[File]) -> Iterator[str]:
+    """What the files in 8 bits lose, where there are any."""
+    rows = [
+        f"| `{file.name}` | `{name}` | {loss.boards:,} | {loss.same:.1%} "
+        f"| {quantized.points(loss.exact, loss.exact_margin)} "
+        f"| {quantized.points(loss.right_class, loss.class_margin)} |"
+        for file in files
+        for name, loss in file.losses.items()
+    ]
+    if rows:
+        yield f"""The files in 8 bits choose other columns now and then. What their moves lose against the network's,
+in points, on boards of the dev half as stored and mirrored, paired (below 0: gained):
+
+| file | boards | how many | the same move | exact lost | class lost |
+|---|---|---|---|---|---|
+{chr(10).join(rows)}"""
+
+
+def _examples(files: Sequence[File]) -> Iterator[str]:
+    for file in files:
+        if not file.losses:
+            yield f"{file.title}:\n\n```python\n{file.lines.strip()}\n```"
+    if in_8_bits := [f"`{file.name}`" for file in files if file.losses]:
+        yield f"{' and '.join(in_8_bits)}: the same lines with this name."
 
 
 _SERVING = """For TensorFlow Serving this folder is the base path (`--model_base_path`); `1/` carries warm-up requests.

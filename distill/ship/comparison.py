@@ -33,14 +33,15 @@ CHECKED_BOARDS = 256
 Outputs = Mapping[str, NDArray[Any]]
 
 # Runs as an app would, with nothing of this project: `python -I` ignores PYTHONPATH and the current folder too. One
-# board alone and then the others, so a number of boards that was frozen into the file is noticed.
+# board alone and then the others, 1,000 at once, so a number of boards that was frozen into the file is noticed.
 _CLIENT = """
 import sys
 import numpy as np
 model, given, returned = sys.argv[1:]
 {load}
 boards = np.load(given)
-answers = [answer(part) for part in (boards[:1], boards[1:])]
+parts = [boards[:1], *(boards[start : start + 1000] for start in range(1, len(boards), 1000))]
+answers = [answer(part) for part in parts]
 unwanted = {{name.split(".")[0] for name in sys.modules}} & {{{unwanted}}}
 assert not unwanted, f"it needs {{unwanted}}"
 np.savez(returned, **{{name: np.concatenate([np.asarray(a[name]) for a in answers]) for name in answers[0]}})
@@ -84,9 +85,7 @@ def differences(expected: Outputs, found: Outputs) -> dict[str, float]:
     result = {"logits": float(np.max(np.abs(logits - np.where(full, 0.0, found["logits"])) / scale))}
     if not (found["logits"][full] == heads.FULL_COLUMN_LOGIT).all():
         result["logits"] = np.inf
-    order = np.array(rules.COLUMNS_FROM_CENTRE)
-    asked_for = np.where(full.all(1), -1, order[found["logits"][:, order].argmax(1)])
-    result["move"] = 0.0 if (found["move"] == asked_for).all() else np.inf
+    result["move"] = 0.0 if (found["move"] == _best_columns(found["logits"], full)).all() else np.inf
     for name in expected.keys() - result.keys():
         result[name] = float(np.max(np.abs(expected[name].astype(np.float64) - found[name])))
     return result
@@ -95,6 +94,30 @@ def differences(expected: Outputs, found: Outputs) -> dict[str, float]:
 def largest_difference(expected: Outputs, found: Outputs) -> float:
     """The largest of all `differences`, NaN where one of them is; found fit only where it is at most TOLERANCE."""
     return float(np.max([*differences(expected, found).values()]))  # unlike max, keeps a NaN
+
+
+def contradictions(found: Outputs) -> list[str]:
+    """Which outputs cannot stand beside the `logits` found with them, whatever network they are of.
+
+    Policy is their softmax, and exactly 0 on full columns; move is their best column, ties to the centre and then the
+    lower one; full columns have the logit -1e9; value is in [-1, 1].
+    """
+    logits = found["logits"].astype(np.float64)
+    full = found["logits"] == heads.FULL_COLUMN_LOGIT
+    powers = np.where(full, 0.0, np.exp(logits - logits.max(1, keepdims=True)))
+    policy = powers / np.maximum(powers.sum(1, keepdims=True), 1e-30)
+    right = {
+        "logits": bool(np.isfinite(logits).all() and (np.abs(logits[~full]) < -heads.FULL_COLUMN_LOGIT / 2).all()),
+        "policy": bool((np.abs(found["policy"] - policy) <= TOLERANCE).all() and (found["policy"][full] == 0).all()),
+        "move": bool((found["move"] == _best_columns(found["logits"], full)).all()),
+        "value": bool((np.abs(found.get("value", 0.0)) <= 1).all()),
+    }
+    return [name for name, is_right in right.items() if not is_right]
+
+
+def _best_columns(logits: NDArray[Any], full: NDArray[np.bool_]) -> NDArray[Any]:
+    order = np.array(rules.COLUMNS_FROM_CENTRE)
+    return np.where(full.all(1), -1, order[logits[:, order].argmax(1)])
 
 
 def compare(
@@ -125,11 +148,18 @@ def compare(
 
 
 def outputs_in_clean_process(
-    written: Path, load: str, unwanted: tuple[str, ...], workplace: Path
+    written: Path,
+    load: str,
+    unwanted: tuple[str, ...],
+    workplace: Path,
+    boards: NDArray[np.int8] | None = None,
 ) -> dict[str, NDArray[Any]]:
-    """A written model's outputs on `check_boards()`; arguments as for `compare`. Raises RuntimeError."""
+    """A written model's outputs on `boards`, None: `check_boards()`; else arguments as for `compare`.
+
+    Raises RuntimeError.
+    """
     given, returned = workplace / "boards.npy", workplace / "outputs.npz"
-    np.save(given, check_boards())
+    np.save(given, check_boards() if boards is None else boards)
     code = _CLIENT.format(load=load.strip(), unwanted=", ".join(map(repr, ("distill", *unwanted))))
     client = subprocess.run(
         [sys.executable, "-I", "-c", code, *(str(path.resolve()) for path in (written, given, returned))],

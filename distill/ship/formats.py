@@ -3,7 +3,8 @@
 In: a network with its raw logits. Out: one file that takes int8 boards (B, 6, 7), any B, and gives the outputs of
 the SavedModel by the same names. A file is put in place only after a process without TensorFlow, Keras
 and this project has loaded it and given the network's outputs on 256 boards (`comparison.py`): a converter may well
-report success and leave a file that nobody can load.
+report success and leave a file that nobody can load. A file in 8 bits has outputs of its own, which must fit each
+other, and its moves must be about as good as the network's (`quantized.py`).
 """
 
 from __future__ import annotations
@@ -15,14 +16,16 @@ import shutil
 import tempfile
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import keras
+import numpy as np
 
 from distill.base import UserError, first_line, provenance
-from distill.nets import heads, saved
-from distill.ship import comparison
+from distill.nets import finding, heads, saved
+from distill.ship import comparison, quantized
 
 ONNX_OPSET = 17
 """Of the default ONNX domain: read by ONNX Runtime since 1.12 (2022), in browsers too."""
@@ -39,6 +42,7 @@ class Format:
       convert: writes the file, unchecked.
       client: Python lines that define `answer(boards) → outputs by name` for the path `model`.
       lines: Python that loads it and asks for a move, for the card.
+      int8: whether it is one in 8 bits.
     """
 
     file: str
@@ -48,10 +52,24 @@ class Format:
     convert: Callable[[keras.Model, Path], None]
     client: str
     lines: str
+    int8: bool = False
 
 
-def write(name: str, core: keras.Model, file: Path, expected: comparison.Outputs | None = None) -> float:
-    """Write a network in a format and return its largest difference from the network (`comparison.largest_difference`).
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """How far a written file is from the network.
+
+    Attributes:
+      difference: the largest of its outputs (`comparison.largest_difference`).
+      losses: in grades, by set, of a file in 8 bits.
+    """
+
+    difference: float
+    losses: Mapping[str, quantized.Loss] = field(default_factory=dict)
+
+
+def write(name: str, core: keras.Model, file: Path, expected: comparison.Outputs | None = None) -> Found:
+    """Write a network in a format and return how far the file is from the network.
 
     Args:
       name: of FORMATS.
@@ -59,7 +77,8 @@ def write(name: str, core: keras.Model, file: Path, expected: comparison.Outputs
       file: where to; an older file stays until the new one has passed.
       expected: the network's outputs on the checked boards, if at hand.
 
-    Raises UserError where the extra is not installed or the file does not give the network's outputs.
+    Raises UserError where the extra is not installed or the file does not give the network's outputs, or, in 8 bits,
+    loses too much.
     """
     check_installed(name)
     wanted = FORMATS[name]
@@ -70,11 +89,38 @@ def write(name: str, core: keras.Model, file: Path, expected: comparison.Outputs
     try:
         new = workplace / wanted.file
         wanted.convert(core, new)
-        difference = comparison.compare(new, wanted.title, wanted.client, ("tensorflow", "keras"), expected, workplace)
+        if wanted.int8:
+            found = _measure(wanted, core, new, expected, workplace)
+        else:
+            difference = comparison.compare(new, wanted.title, wanted.client, _UNWANTED, expected, workplace)
+            found = Found(difference=difference)
         os.replace(new, file)
     finally:
         shutil.rmtree(workplace, ignore_errors=True)
-    return difference
+    return found
+
+
+_UNWANTED = ("tensorflow", "keras")
+"""What an app must not need."""
+
+
+def _measure(wanted: Format, core: keras.Model, new: Path, expected: comparison.Outputs, workplace: Path) -> Found:
+    """How far a new file in 8 bits is from the network. Raises UserError where it is too far."""
+    checked, (_, graded) = comparison.check_boards(), quantized.graded_boards()
+    questions = quantized.questions(graded)
+    try:
+        found = comparison.outputs_in_clean_process(
+            new, wanted.client, _UNWANTED, workplace, np.concatenate([checked, questions])
+        )
+    except RuntimeError as error:
+        raise UserError(f"{wanted.title}: the written file does not work without the project ({error})") from None
+    if set(found) != set(expected) or (wrong := comparison.contradictions(found)):
+        listed = ", ".join(wrong if set(found) == set(expected) else sorted(set(found) ^ set(expected)))
+        raise UserError(f"{wanted.title}: the outputs of the written file do not fit each other ({listed})")
+    losses = quantized.losses(graded, saved.predict_with(core)(questions)["move"], found["move"][len(checked) :])
+    quantized.check(wanted.title, losses)
+    among_checked = {name: array[: len(checked)] for name, array in found.items()}
+    return Found(difference=comparison.largest_difference(expected, among_checked), losses=losses)
 
 
 def check_installed(name: str) -> None:
@@ -105,8 +151,23 @@ def _convert_to_onnx(core: keras.Model, file: Path) -> None:
     onnx.save(model, file)
 
 
-def _convert_to_litert(core: keras.Model, file: Path) -> None:
-    heads.served(core).export(file, format="litert", input_signature=[saved.board_signature()], verbose=False)
+def _convert_to_litert(core: keras.Model, file: Path, **options: Any) -> None:
+    heads.served(core).export(
+        file, format="litert", input_signature=[saved.board_signature()], verbose=False, **options
+    )
+
+
+def _convert_to_onnx_int8(core: keras.Model, file: Path) -> None:
+    floating = file.with_name("float.onnx")
+    _convert_to_onnx(core, floating)
+    quantized.to_onnx(floating, file)
+    floating.unlink()
+
+
+def _convert_to_litert_int8(core: keras.Model, file: Path) -> None:
+    import tensorflow as tf
+
+    _convert_to_litert(core, file, optimizations=[tf.lite.Optimize.DEFAULT])
 
 
 _ONNX_CLIENT = """
@@ -140,24 +201,36 @@ answer = runner(board=np.zeros((1, 6, 7), np.int8))
 print(int(answer["move"][0]))
 """
 
+_ONNX = Format(
+    file=finding.FILES["onnx"].name,
+    title=finding.FILES["onnx"].title,
+    extra="onnx",
+    modules=("tf2onnx", "onnx", "onnxruntime"),
+    convert=_convert_to_onnx,
+    client=_ONNX_CLIENT,
+    lines=_ONNX_LINES,
+)
+_LITERT = Format(
+    file=finding.FILES["litert"].name,
+    title=finding.FILES["litert"].title,
+    extra="litert",
+    modules=("ai_edge_litert",),
+    convert=_convert_to_litert,
+    client=_LITERT_CLIENT,
+    lines=_LITERT_LINES,
+)
+
+
+def _in_8_bits(name: str, floating: Format, convert: Callable[[keras.Model, Path], None]) -> Format:
+    file, title = finding.FILES[name].name, finding.FILES[name].title
+    lines = floating.lines.replace(floating.file, file)
+    return replace(floating, file=file, title=title, convert=convert, lines=lines, int8=True)
+
+
 FORMATS: Mapping[str, Format] = {
-    "onnx": Format(
-        file="model.onnx",
-        title="ONNX",
-        extra="onnx",
-        modules=("tf2onnx", "onnx", "onnxruntime"),
-        convert=_convert_to_onnx,
-        client=_ONNX_CLIENT,
-        lines=_ONNX_LINES,
-    ),
-    "litert": Format(
-        file="model.tflite",
-        title="LiteRT",
-        extra="litert",
-        modules=("ai_edge_litert",),
-        convert=_convert_to_litert,
-        client=_LITERT_CLIENT,
-        lines=_LITERT_LINES,
-    ),
+    "onnx": _ONNX,
+    "litert": _LITERT,
+    "onnx-int8": _in_8_bits("onnx-int8", _ONNX, _convert_to_onnx_int8),
+    "litert-int8": _in_8_bits("litert-int8", _LITERT, _convert_to_litert_int8),
 }
 """What there is beside the SavedModel, by the word that `export --formats` takes."""

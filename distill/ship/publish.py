@@ -20,14 +20,14 @@ from numpy.typing import NDArray
 
 from distill import nets
 from distill.base import UserError, folders
-from distill.nets import saved
+from distill.nets import finding, saved
 from distill.ship import card, comparison, formats, warmup, weaknesses
 from distill.ship.comparison import check_boards
 from distill.ship.run_facts import facts_of_run
 
 __all__ = ["check_boards", "facts_of_run", "possible", "publish"]
 
-PLACE = "saved_model"
+PLACE = finding.PUBLISHED
 """The folder that is published, inside the model's own."""
 SAVED_MODEL = "savedmodel"
 """The word for the one format that is always written: `export --formats` names it with the others."""
@@ -51,7 +51,9 @@ print(int(answer["move"][0]))
 """
 
 
-def publish(core: keras.Model, folder: Path, facts: Mapping[str, Any], others: Sequence[str] = ()) -> dict[str, float]:
+def publish(
+    core: keras.Model, folder: Path, facts: Mapping[str, Any], others: Sequence[str] = ()
+) -> dict[str, formats.Found]:
     """Write `<folder>/saved_model/`.
 
     Args:
@@ -62,7 +64,7 @@ def publish(core: keras.Model, folder: Path, facts: Mapping[str, Any], others: S
       others: formats beside the SavedModel, keys of `formats.FORMATS`.
 
     Returns:
-      for each format the largest difference from the network (`comparison.largest_difference`).
+      for each format how far it is from the network.
 
     Raises UserError where an extra is not installed, and where a file does not load alone or does not give the
     network's outputs; nothing is changed then.
@@ -79,17 +81,24 @@ def publish(core: keras.Model, folder: Path, facts: Mapping[str, Any], others: S
         saved.write(core, new / "1")
         difference = comparison.compare(new / "1", "SavedModel", _LOAD, (), expected, new.parent)
         warmup.write(new / "1", nets.arch_of(core), saved.SIGNATURE, boards)
-        files = [card.File(name="1/", title="TensorFlow SavedModel", difference=difference, lines=_LINES)]
+        written = {SAVED_MODEL: formats.Found(difference=difference)}
+        files = [_described("1/", "TensorFlow SavedModel", new / "1", written[SAVED_MODEL], _LINES)]
         for name in others:
             wanted = formats.FORMATS[name]
-            difference = formats.write(name, core, new / wanted.file, expected)
-            files.append(card.File(name=wanted.file, title=wanted.title, difference=difference, lines=wanted.lines))
+            written[name] = formats.write(name, core, new / wanted.file, expected)
+            files.append(_described(wanted.file, wanted.title, new / wanted.file, written[name], wanted.lines))
         (new / "examples.json").write_text(_examples(boards, expected), encoding="utf-8")
         text = card.write(core, facts, files, weaknesses.measure(predict))
         (new / "README.md").write_text(text, encoding="utf-8")
         (new / SUMS).write_text(_sums(new), encoding="utf-8")
         new.chmod(0o755)
-    return {name: file.difference for name, file in zip((SAVED_MODEL, *others), files, strict=True)}
+    return written
+
+
+def _described(name: str, title: str, place: Path, found: formats.Found, lines: str) -> card.File:
+    """A written file as the card knows it; `place` may be a folder."""
+    size = finding.size(place)
+    return card.File(name=name, title=title, size=size, difference=found.difference, losses=found.losses, lines=lines)
 
 
 def publish_if_possible(core: keras.Model, folder: Path, facts: Mapping[str, Any]) -> None:

@@ -31,8 +31,8 @@ from distill.nets import finding, heads, saved
 from distill.ship import formats
 
 RUNTIME = "onnxruntime-web"
-VERSION = "1.30.0"
-INTEGRITY = "q0y+JrrtukXSzsBWEMccVfqX25LRmosXHF+CaRJmg8pZClzcV7svNc4rKY3jL02Vb7QmRMDs1SigqR4CXAfKYQ=="
+VERSION = "1.24.3"
+INTEGRITY = "41dDq7fxtTm0XzGE7N0d6m8FcOY8EWtUA65GkOixJPB/G7DGzBmiDAnVVXHznRw9bgUZpb+4/1lQK/PNxGpbrQ=="
 """SHA-512 of the published archive in base64, as `npm view onnxruntime-web@VERSION dist.integrity` prints it."""
 ARCHIVE = f"{RUNTIME}-{VERSION}.tgz"
 ADDRESS = f"https://registry.npmjs.org/{RUNTIME}/-/{ARCHIVE}"
@@ -112,7 +112,7 @@ def _add_network(name: str, core: keras.Model, folder: Path) -> dict[str, Any]:
         "network": nets.arch_of(core),
         "parameters": core.count_params(),
         "value": heads.has_value(core),
-        "difference": formats.write("onnx", core, folder / f"{name}.onnx"),
+        "difference": formats.write("onnx", core, folder / f"{name}.onnx").difference,
     }
 
 

@@ -7,6 +7,8 @@
 - the card says what the model is, how to load it, what it was trained on, how well it plays where that is recorded
   for this very network, and what it overlooks; its Python lines run; the page reads it;
 - the warm-up requests are what TensorFlow Serving reads, and the signature answers them;
+- it begins with front matter as the Hugging Face Hub reads it, whose figures are the card's own; so do the cards in the
+  repository, which tell the sizes of the files beside them;
 - a `.keras` file that holds code is refused;
 - a missing model, or a missing extra, exits with 1 and one line; a wrong value with 2.
 """
@@ -23,14 +25,15 @@ from pathlib import Path
 import keras
 import numpy as np
 import pytest
+import yaml
 from helpers import REFERENCE, SHIPPED
 from network_helpers import same, tiny_network
 
 from distill import export
 from distill.base import UserError, provenance
 from distill.game import encoding, rules
-from distill.nets import saved
-from distill.ship import comparison, formats, publish, run_facts, warmup, weaknesses
+from distill.nets import finding, saved
+from distill.ship import comparison, formats, publish, quantized, run_facts, warmup, weaknesses
 from distill.web.opponents import Opponents
 
 
@@ -75,7 +78,7 @@ def test_the_card_says_what_the_model_is(exported):
     for line in (
         "# Connect 4 network `pillar`",
         "parameters. Written at commit",
-        "| `model.onnx` | ONNX |",
+        "| `model.onnx` | ONNX | 1,2",
         "| target | visits |",
         "`value` float32",
         "a win in one move: taken in ",
@@ -85,6 +88,54 @@ def test_the_card_says_what_the_model_is(exported):
         assert line in card
     assert "minutes" not in card  # a setting that was not used
     assert max(len(line) for line in card.splitlines() if not line.startswith("|")) <= 120
+
+
+def front_matter(card):
+    """What the Hub reads of a card, by its rules: YAML between the first line and the next of three dashes."""
+    first, matter, rest = card.split("---\n", 2)
+    assert first == ""
+    assert rest.startswith("\n# Connect 4 network `")
+    return yaml.safe_load(matter)
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_the_front_matter_of_a_card_that_ships_has_its_figures(name):
+    model = REFERENCE / name / "saved_model"
+    found, card = front_matter((model / "README.md").read_text()), finding.read_card(model)
+    assert found["license"] == "apache-2.0"
+    assert (found["library_name"], found["pipeline_tag"]) == ("onnx", "reinforcement-learning")
+    assert found["tags"] == ["connect-4", "board-games", "distillation", "tflite", "onnx"]
+    (index,) = found["model-index"]
+    assert index["name"] == name
+    assert [result["dataset"]["name"] for result in index["results"]] == ["midgame, test half", "foreign, test half"]
+    for result in index["results"]:
+        assert result["task"]["type"] == "reinforcement-learning"
+        assert result["dataset"]["type"]
+        assert [(metric["type"], type(metric["value"])) for metric in result["metrics"]] == [
+            ("exact", float),
+            ("class", float),
+        ]
+    assert [f"{metric['value']}%" for metric in index["results"][0]["metrics"]] == [card.exact, card.right_class]
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_card_that_ships_tells_the_sizes_of_the_files_beside_it_and_what_8_bits_lose(name):
+    model = REFERENCE / name / "saved_model"
+    card = (model / "README.md").read_text()
+    for file in finding.FILES.values():
+        assert f"{file.title} | {finding.size(model / file.name)} | " in card
+        if "int8" in file.title:
+            rows = re.findall(rf"^\| `{file.name}` \| `(\w+)` \|.*% \| (-?[\d.]+) ±", card, re.MULTILINE)
+            assert [set_name for set_name, _ in rows] == list(quantized.SETS)
+            assert max(float(lost) for _, lost in rows) < 100 * quantized.MOST_LOST
+
+
+def test_the_front_matter_of_a_network_without_grades_names_none(core):
+    nothing = weaknesses.Tally(asked=0, found=0, missed=[])
+    found = weaknesses.Weaknesses(wins=nothing, blocks=nothing, mirrored=nothing)
+    matter = front_matter(publish.card.write(core, {}, [], found))
+    assert "model-index" not in matter
+    assert (matter["library_name"], matter["tags"][-1]) == ("keras", "distillation")
 
 
 def test_the_page_introduces_a_model_by_its_card(exported):
@@ -296,8 +347,8 @@ def test_a_network_that_ships_is_found_by_its_name_and_never_exported_into(tmp_p
     assert "no such path, and no network of that name; networks by name are reference/cnn" in error
     assert error.count("\n") == 1
     assert not list(tmp_path.iterdir())
-    asked = []
-    monkeypatch.setattr(publish, "publish", lambda *given: asked.append(given) or {"savedmodel": 1e-6})
+    asked, written = [], {"savedmodel": formats.Found(difference=1e-6)}
+    monkeypatch.setattr(publish, "publish", lambda *given: asked.append(given) or written)
     assert export.main(["pillar", "--out", "here"]) == 0
     [(core, folder, *_)] = asked
     assert str(folder) == "here"
@@ -311,7 +362,7 @@ def test_a_network_that_ships_is_found_by_its_name_and_never_exported_into(tmp_p
         ([], "needs a model"),
         (["a", "b", "--out", "c"], "--out c must be left out where several models are given"),
         (["a", "--web", "c", "--out", "d"], "--out d must be left out beside --web"),
-        (["a", "--formats", "onyx"], "--formats onyx must be of savedmodel, litert, onnx"),
+        (["a", "--formats", "onyx"], "--formats onyx must be of savedmodel, litert, onnx, litert-int8, onnx-int8"),
         (["a", "--formats", ""], "--formats  must be of savedmodel"),
     ],
 )

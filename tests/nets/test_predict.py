@@ -104,8 +104,11 @@ def test_every_network_is_listed_with_what_its_card_says(tmp_path, capsys):
     (tmp_path / "bare" / finding.EXPORTED).touch()
     assert models.main(["--models", str(tmp_path)]) == 0
     lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line}
-    assert lines["bare"].split()[1:] == ["–", "–", "–", "–", "SavedModel"]
+    assert lines["bare"].split()[1:] == ["–", "–", "–", "–", "–", "0", "KB", "–", "–", "–", "–"]
+    assert lines["name"].split("  ")[-1] == "ONNX int8"
     for name, parameters in (("cnn", "192,505"), ("pillar", "190,408"), ("transformer", "137,351")):
         assert lines[f"reference/{name}"].split()[1:3] == [name, parameters]
-        assert "SavedModel, ONNX, LiteRT" in lines[f"reference/{name}"]
+        files = [SHIPPED / name / file for file in models.FILES]
+        assert lines[f"reference/{name}"].count(" KB") == len(files) == 6
+        assert all(f" {finding.size(file)}" in lines[f"reference/{name}"] for file in files)
         assert lines[f"reference/{name}"].count("%") == 2, "its grades"

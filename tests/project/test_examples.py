@@ -15,12 +15,10 @@ runtime that `--web` fetches.
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
 import re
 import shutil
 import subprocess
-import sys
 import textwrap
 import threading
 from collections.abc import Callable
@@ -31,48 +29,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from helpers import REFERENCE
-from packaging.requirements import Requirement
 
 from distill.ship import static_page
-from tests import pages
+from tests import environments, pages
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 PACKAGES = {"savedmodel_client": "tensorflow", "onnx_client": "onnxruntime", "litert_client": "ai-edge-litert"}
-
-
-def needs(package: str) -> set[str]:
-    """A package and all that installing it brings along."""
-    found, waiting = set[str](), [package]
-    while waiting:
-        name = waiting.pop().lower().replace("_", "-")
-        if name not in found:
-            found.add(name)
-            wanted = [Requirement(text) for text in importlib.metadata.requires(name) or ()]
-            waiting += [r.name for r in wanted if r.marker is None or r.marker.evaluate({"extra": ""})]
-    return found
-
-
-def empty_environment(folder: Path, *options: str) -> Path:
-    """A fresh virtual environment's folder of packages."""
-    subprocess.run([sys.executable, "-m", "venv", *options, str(folder)], check=True)
-    (packages,) = (folder / "lib").glob("python*/site-packages")
-    return packages
-
-
-def linked_environment(folder: Path, package: str) -> None:
-    packages = empty_environment(folder, "--without-pip")
-    for name in needs(package):
-        distribution = importlib.metadata.distribution(name)
-        for top in {file.parts[0] for file in distribution.files or ()} - {"..", "__pycache__"}:
-            if not (packages / top).exists():  # a namespace that several packages share
-                (packages / top).symlink_to(str(distribution.locate_file(top)))
-
-
-def piped_environment(folder: Path, package: str) -> None:
-    empty_environment(folder)
-    pip = [folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    subprocess.run([*pip, "-c", str(ROOT / "requirements.lock"), package], check=True)
 
 
 def run(environment: Path, client: str, *arguments: Path) -> subprocess.CompletedProcess[str]:
@@ -114,7 +77,7 @@ def model(exported: Path) -> Path:
 
 
 @pytest.mark.parametrize("client", PACKAGES)
-@pytest.mark.parametrize("make", [linked_environment, pytest.param(piped_environment, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("make", [environments.linked, pytest.param(environments.piped, marks=pytest.mark.slow)])
 def test_a_client_answers_as_the_examples_say_in_a_clean_environment(
     tmp_path: Path, model: Path, client: str, make: Callable[[Path, str], None]
 ):
@@ -123,7 +86,7 @@ def test_a_client_answers_as_the_examples_say_in_a_clean_environment(
     for module in ("tensorflow", "keras", "onnxruntime", "ai_edge_litert"):
         wanted = {"tensorflow": {"tensorflow", "keras"}}.get(PACKAGES[client], {PACKAGES[client].replace("-", "_")})
         assert can_import(tmp_path / "env", module) == (module in wanted), module
-    if client == "savedmodel_client" and make is linked_environment:  # it takes seconds, so not once more for this
+    if client == "savedmodel_client" and make is environments.linked:  # it takes seconds, so not once more for this
         check(answer(tmp_path / "env", client), model)
     else:
         check(answer(tmp_path / "env", client, model), model)
@@ -140,10 +103,10 @@ def test_the_lines_of_the_readme_run_in_a_clone(monkeypatch: pytest.MonkeyPatch,
 
 @pytest.mark.parametrize("client", ["onnx_client", "litert_client"])
 def test_without_an_argument_one_line_says_what_is_wanted_and_how_it_is_made(tmp_path: Path, client: str):
-    linked_environment(tmp_path / "env", PACKAGES[client])
+    environments.linked(tmp_path / "env", PACKAGES[client])
     ended = run(tmp_path / "env", client)
     assert (ended.returncode, ended.stdout) == (2, "")
-    said = re.fullmatch(rf"usage: {client}.py FOLDER; to have app/saved_model for one: (.*)\n", ended.stderr)
+    said = re.fullmatch(rf"usage: {client}.py FOLDER \[FILE\]; to have app/saved_model for one: (.*)\n", ended.stderr)
     assert said
     assert said[1] in (EXAMPLES / f"{client}.py").read_text().split('"""')[1]
 
@@ -154,7 +117,7 @@ def test_a_client_says_so_where_the_outputs_differ(tmp_path: Path, model: Path):
     examples = json.loads((other / "examples.json").read_text())
     examples[3]["policy"][2] += 0.01
     (other / "examples.json").write_text(json.dumps(examples))
-    linked_environment(tmp_path / "env", PACKAGES["onnx_client"])
+    environments.linked(tmp_path / "env", PACKAGES["onnx_client"])
     assert "differs by 0.0" in answer(tmp_path / "env", "onnx_client", other)
 
 

@@ -25,7 +25,7 @@ from network_helpers import answering
 from distill import nets
 from distill.base import UserError, provenance
 from distill.nets import heads, saved
-from distill.ship import comparison, formats
+from distill.ship import comparison, formats, quantized
 
 onnx = pytest.importorskip("onnx", reason="the extra onnx is not installed")
 onnxruntime = pytest.importorskip("onnxruntime", reason="the extra onnx is not installed")
@@ -112,10 +112,14 @@ def test_ties_go_to_the_centre_and_then_the_lower_column_in_every_format(tmp_pat
 @pytest.mark.slow
 @pytest.mark.parametrize("arch", nets.ARCHS)
 @pytest.mark.parametrize("name", formats.FORMATS)
-def test_every_network_can_be_converted(tmp_path, arch, name):
+def test_every_network_can_be_converted(tmp_path, monkeypatch, arch, name):
     keras.utils.set_random_seed(1)
     core = nets.build(arch, value_head=True)
-    assert formats.write(name, core, tmp_path / "model") <= comparison.TOLERANCE
+    if formats.FORMATS[name].int8:  # what an untrained network loses means nothing
+        monkeypatch.setattr(quantized, "check", lambda *_: None)
+        assert formats.write(name, core, tmp_path / "model").losses
+    else:
+        assert formats.write(name, core, tmp_path / "model").difference <= comparison.TOLERANCE
 
 
 one_network = pytest.mark.parametrize("shipped", SHIPPED[:1], indirect=True)
