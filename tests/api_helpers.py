@@ -1,0 +1,40 @@
+"""Requests to the JSON API, for its tests."""
+
+from __future__ import annotations
+
+import asyncio
+
+import httpx2
+
+from distill.game import encoding, rules
+
+URL = "http://127.0.0.1"
+FULL_LEFT = "1111112"  # column 1 is full
+
+
+def ask(client, path="/api/analysis", **body):
+    return client.post(path, json=body)
+
+
+def refusal(client, status: int, **body) -> str:
+    """The one line with which a request is refused with this status."""
+    reply = ask(client, **body)
+    assert reply.status_code == status, reply.text
+    assert list(reply.json()) == ["error"]
+    assert "\n" not in reply.json()["error"]
+    return reply.json()["error"]
+
+
+def board_of(moves: str) -> list[list[int]]:
+    position = rules.from_moves(moves)
+    return encoding.boards([position.current], [position.mask])[0].tolist()
+
+
+def gather(app, requests: list[dict]) -> list[httpx2.Response]:
+    """Requests sent at the same time, in one event loop."""
+
+    async def all_of_them():
+        async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app), base_url=URL, timeout=60) as client:
+            return await asyncio.gather(*(client.post("/api/analysis", json=body) for body in requests))
+
+    return asyncio.run(all_of_them())

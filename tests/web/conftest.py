@@ -1,0 +1,35 @@
+"""The API on a folder of small models, one a module of tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from distill.nets import saved
+from distill.web import api
+from distill.web.opponents import Opponents
+from tests.api_helpers import URL
+from tests.pages import small_network
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("models")
+    core = small_network()
+    saved.write(core, folder / "small" / "saved_model" / "1")
+    (folder / "reference").mkdir()
+    (folder / "reference" / "shipped").symlink_to(folder / "small")
+    (folder / "unfinished").mkdir()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def app(models):
+    return api.application(Opponents([models], max_simulations=1000, workers=2))
+
+
+@pytest.fixture(scope="module")
+def client(app):
+    return TestClient(app, base_url=URL)

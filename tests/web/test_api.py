@@ -1,0 +1,273 @@
+"""The JSON API: what it answers and what it refuses. Properties:
+
+- a position given as moves and as a board gets the same answer, in columns 0-6, for the side to move;
+- a network answers what its SavedModel says, a search its shares of visits, the solver exact scores;
+- a network with search, and its value head alone, answer as `players.make` does, many at once as each alone;
+- the reply to a move says where the stone fell and whether it won, drew or neither;
+- floating stones, wrong counts, games that are won or over, unknown players, too many simulations, bodies over the
+  limit, foreign hosts and anything that is no such request: 4xx with one line;
+- fuzzed requests over the schema: no 5xx, and every reply is as the schema says;
+- page and API load nothing from elsewhere; the solver's licence is named where it is installed.
+"""
+
+from __future__ import annotations
+
+import hypothesis
+import numpy as np
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, given
+from hypothesis import strategies as st
+from schemathesis import GenerationMode
+from starlette.testclient import TestClient
+
+from distill.game import encoding, rules
+from distill.nets import saved
+from distill.players.players import make
+from distill.web import api, opponents
+from distill.web.opponents import Opponents
+from tests.api_helpers import FULL_LEFT, URL, ask, board_of, gather, refusal
+
+
+@pytest.mark.parametrize("player", ["small", "uct:200", "punisher", "solver"])
+def test_moves_and_a_board_get_the_same_answer(client, player):
+    by_moves = ask(client, player=player, moves="44532", seed=3).json()
+    by_board = ask(client, player=player, board=board_of("44532"), seed=3).json()
+    assert by_moves == by_board
+
+
+def test_the_name_of_a_network_that_ships_may_be_short(client):
+    short, whole = (ask(client, player=name, moves="44").json() for name in ("shipped", "reference/shipped"))
+    assert short | {"player": whole["player"]} == whole
+
+
+def test_a_network_answers_what_its_saved_model_says(client, models):
+    reply = ask(client, player="small", moves=FULL_LEFT).json()
+    expected = saved.load(models / "small")(np.array(board_of(FULL_LEFT), np.int8))
+    np.testing.assert_allclose(reply["policy"], expected["policy"], atol=1e-6)
+    assert reply["policy"][0] == 0
+    assert reply["column"] == expected["move"]
+    assert reply["value"] == pytest.approx(float(expected["value"]), abs=1e-6)
+    assert reply["scores"] is None
+
+
+@pytest.mark.parametrize("mode", ["puct:20", "gumbel:16", "value"])
+def test_a_network_in_another_mode_answers_as_that_player_does(client, models, mode):
+    games = [moves for moves in ("", "4", "44", "4453", "445532", FULL_LEFT, "12345671") for _ in range(3)]
+    together = gather(
+        api.application(Opponents([models], 1000, 1)), [{"player": f"small@{mode}", "moves": moves} for moves in games]
+    )
+    replies = [reply.json() for reply in together]
+    player = make(f"{models / 'small'}@{mode}") if mode == "value" else None
+    for moves, reply in zip(games, replies, strict=True):
+        assert reply == ask(client, player=f"small@{mode}", moves=moves).json(), "whoever else asks"
+        if player is not None:
+            position = rules.from_moves(moves)
+            current, mask = (np.array([bits], np.uint64) for bits in (position.current, position.mask))
+            choices = player.play(current, mask, np.zeros(1, np.uint64))
+            assert (reply["column"], reply["policy"]) == (choices.moves[0], None)
+            assert reply["value"] == pytest.approx(choices.value[0], abs=1e-6)
+        else:
+            assert sum(reply["policy"]) == pytest.approx(1)
+
+
+def test_a_network_with_search_takes_a_win_and_is_in_the_catalogue(client):
+    reply = ask(client, player="small@puct:50", moves="414243").json()
+    assert (reply["column"], reply["value"]) == (3, 1)
+    cards = [card for card in client.get("/api/players").json()["players"] if card["kind"] == "guided"]
+    assert cards == [], "this network has no card that tells of a value head"
+
+
+@pytest.mark.parametrize("player", ["uct:500", "mcts-solver:500"])
+def test_a_search_answers_with_its_share_of_visits_and_takes_a_win(client, player):
+    reply = ask(client, player=player, moves="414243").json()
+    assert reply["column"] == 3
+    assert sum(reply["policy"]) == pytest.approx(1)
+    assert reply["policy"][3] == max(reply["policy"])
+    assert reply["value"] > 0.5
+
+
+def test_the_solver_answers_with_exact_scores(client):
+    reply = ask(client, player="solver", moves="414243").json()
+    assert reply["scores"][3] == 18  # four stones of the first player: 22 - 4
+    assert reply["column"] == 3
+    assert reply["value"] == 1
+    full = ask(client, player="solver", moves=FULL_LEFT).json()
+    assert full["scores"][0] is None
+
+
+def test_a_seed_repeats_a_players_chance(client):
+    replies = [ask(client, player="random", moves="", seed=seed).json()["column"] for seed in [*range(20), *range(20)]]
+    assert replies[:20] == replies[20:]
+    assert len(set(replies)) > 3
+
+
+@pytest.mark.parametrize(
+    ("moves", "outcome", "row"),
+    [("44", "open", 3), ("414243", "won", 2), ("54712566226127126621574377157631535333444", "drawn", 0)],
+)
+def test_the_reply_to_a_move_says_what_it_leads_to(client, moves, outcome, row):
+    reply = ask(client, "/api/move", player="punisher", moves=moves, seed=1)
+    move = reply.json()
+    after = rules.play(rules.from_moves(moves), move["column"])
+    assert move["board"] == encoding.boards([after.current], [after.mask])[0].tolist()
+    assert move["moves"] == f"{moves}{move['column'] + 1}"
+    assert move["outcome"] == outcome
+    assert move["board"][move["row"]][move["column"]] == -1
+    if outcome != "open":
+        assert move["row"] == row
+
+
+EMPTY_ROWS = [[0] * 7 for _ in range(5)]
+DRAWN = "121212212121343434434343565656656565777777"
+
+
+@pytest.mark.parametrize(
+    ("given", "line"),
+    [
+        ({"board": [[0, 0, 0, -1, 0, 0, 0], *EMPTY_ROWS]}, "a stone floats above an empty cell"),
+        ({"board": [*EMPTY_ROWS, [1, 1, 0, -1, 0, 0, 0]]}, "the stone counts do not fit alternating moves"),
+        ({"board": [*EMPTY_ROWS[1:], [-1, -1, -1, 0, 0, 0, 0], [1, 1, 1, 1, -1, 0, 0]]}, "already has four in a line"),
+        ({"board": [*EMPTY_ROWS[1:], [1, 1, 1, 0, 0, 0, 0], [-1] * 4 + [0] * 3]}, "the game is over: four in a line"),
+        ({"moves": "1111111"}, "move 7 falls into column 1, which is full"),
+        ({"moves": "41424344"}, "move 8 comes after the end of the game"),
+        ({"moves": "4142434"}, "the game is over: four in a line"),
+        ({"moves": "8"}, "moves: "),
+        ({"moves": "1" * 43}, "moves: "),
+        ({"moves": DRAWN}, "the board is full"),
+        ({}, "not both"),
+        ({"moves": "4", "board": [*EMPTY_ROWS, [0, 0, 0, -1, 0, 0, 0]]}, "not both"),
+    ],
+)
+def test_what_is_no_open_game_is_refused(client, given, line):
+    assert line in refusal(client, 422, player="small", **given)
+
+
+@pytest.mark.parametrize(
+    ("player", "status", "line"),
+    [
+        ("nobody", 404, "'nobody' is unknown"),
+        ("random:5", 404, "unknown"),
+        ("../small", 404, "unknown"),
+        ("/etc", 404, "unknown"),
+        ("unfinished", 404, "unknown"),
+        ("uct:1001", 422, "at most 1000 simulations"),
+        ("uct:99999999999", 422, "whole number"),
+        ("uct:0", 422, "from 1"),
+        ("uct:٣", 422, "whole number"),
+        ("uct", 422, "whole number"),
+        ("teacher:100", 404, "unknown"),
+        ("small@puct:0", 422, "from 1"),
+        ("small@puct", 422, "whole number"),
+        ("small@puct:1001", 422, "at most 1000 simulations"),
+        ("small@sample", 422, "modes are policy, value, puct:N, gumbel:N"),
+        ("nobody@puct:5", 404, "unknown"),
+        ("x" * 81, 422, "player: "),
+    ],
+)
+def test_a_player_that_cannot_be_asked_is_refused(client, player, status, line):
+    assert line in refusal(client, status, player=player, moves="4")
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b"[]", b"null", b'{"player": "small", "moves": "4", "extra": 1}', b"\xff", b'{"player": NaN}']
+)
+def test_anything_else_is_refused_in_one_line(client, body):
+    reply = client.post("/api/move", content=body, headers={"Content-Type": "application/json"})
+    assert reply.status_code in (400, 422)
+    assert list(reply.json()) == ["error"]
+
+
+def test_a_body_over_the_limit_is_refused_with_and_without_its_length(client):
+    small = b'{"player": "random", "moves": "4"}'
+    head = {"Content-Type": "application/json"}
+    assert client.post("/api/move", content=small.ljust(api.BODY_LIMIT), headers=head).status_code == 200
+    too_long = small.ljust(api.BODY_LIMIT + 1)
+    assert client.post("/api/move", content=too_long, headers=head).status_code == 413
+    pieces = (too_long[start : start + 1000] for start in range(0, len(too_long), 1000))
+    reply = client.post("/api/move", content=pieces, headers=head)
+    assert reply.status_code == 413
+    assert reply.json()["error"] == "the body is over 4096 bytes"
+
+
+def test_another_web_sites_name_is_not_answered(client):
+    assert client.get("/api/players", headers={"Host": "evil.example"}).status_code == 400
+
+
+def test_a_form_of_another_site_cannot_ask(client):
+    reply = client.post(
+        "/api/move", content=b'{"player": "random", "moves": "4"}', headers={"Content-Type": "text/plain"}
+    )
+    assert reply.status_code == 422
+
+
+def test_the_catalogue_lists_models_searches_and_the_solver_with_its_licence(client):
+    catalogue = client.get("/api/players").json()
+    names = [player["name"] for player in catalogue["players"]]
+    assert names[:2] == ["small", "reference/shipped"]
+    assert {"uct:N", "mcts-solver:N", "solver", "punisher", "random"} < set(names)
+    assert catalogue["max_simulations"] == 1000
+    assert "AGPL" in catalogue["notices"][0]
+
+
+def test_without_the_solver_nobody_is_told_of_it(models, monkeypatch):
+    monkeypatch.setattr(opponents.importlib.util, "find_spec", lambda name: None)
+    client = TestClient(api.application(Opponents([models], 1000, 1)), base_url=URL)
+    catalogue = client.get("/api/players").json()
+    assert "solver" not in [player["name"] for player in catalogue["players"]]
+    assert catalogue["notices"] == []
+    assert refusal(client, 404, player="solver", moves="4") == "the solver is not installed here"
+
+
+def test_the_page_and_the_description_of_the_api_load_nothing_from_elsewhere(client):
+    for path in ("/", "/docs"):
+        reply = client.get(path)
+        assert reply.status_code == 200
+        assert reply.headers["content-security-policy"].startswith("default-src 'self'")
+        assert "//" not in reply.text.replace("<!doctype", "")
+    assert client.get("/api.py").status_code == 404
+    assert client.get("/../api.py").status_code == 404
+    assert client.get("/nothing").json() == {"error": "Not Found"}
+
+
+@pytest.fixture(scope="module")
+def described(app):
+    async def always_running(scope, receive, send):
+        """The app without its start and end, which Schemathesis would run around every request."""
+        if scope["type"] == "http":
+            return await app(scope, receive, send)
+        for _ in range(2):
+            await send({"type": f"{(await receive())['type']}.complete"})
+
+    return schemathesis.openapi.from_asgi("/openapi.json", always_running, headers={"Host": "127.0.0.1"})
+
+
+@pytest.mark.filterwarnings("ignore:Do not use the `random` module")  # Schemathesis does, inside Hypothesis
+@pytest.mark.parametrize("path", ["/api/move", "/api/analysis"])
+@pytest.mark.parametrize("mode", list(GenerationMode))
+def test_no_fuzzed_request_breaks_the_server_and_replies_are_as_described(described, path, mode):
+    checks = [getattr(schemathesis.checks, name) for name in FUZZ_CHECKS]
+    seen = set()
+
+    @given(case=described[path]["POST"].as_strategy(generation_mode=mode), player=st.sampled_from(KNOWN))
+    @hypothesis.settings(max_examples=25, suppress_health_check=list(HealthCheck))
+    def fuzz(case, player):
+        if player and isinstance(case.body, dict):
+            case.body["player"] = player
+        reply = case.call(base_url=URL)
+        case.validate_response(reply, checks=checks)
+        seen.add(reply.status_code)
+
+    fuzz()
+    assert 422 in seen
+    assert mode is GenerationMode.NEGATIVE or 200 in seen
+
+
+FUZZ_CHECKS = (
+    "not_a_server_error",
+    "status_code_conformance",
+    "content_type_conformance",
+    "response_schema_conformance",
+)
+KNOWN = [None, "small", "small@puct:3", "small@value", "club", "uct:5", "punisher", "random"]
+"""Who is asked instead of a made-up name; None keeps that."""

@@ -1,0 +1,160 @@
+"""The opponents behind the API: their queues, what is loaded, who waits for what. Properties:
+
+- more requests than the queue takes: 503 with Retry-After, and the next one is answered again;
+- requests that come together are answered by the network in one batch, each with its own board's outputs;
+- a model that is trained again while the server runs is loaded again, a damaged one is told of;
+- searches that are not compiled yet are announced and waited for, while networks answer;
+- the solver's process comes back after it was killed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+
+import httpx2
+import numpy as np
+import pytest
+from starlette.testclient import TestClient
+
+from distill.game import rules
+from distill.nets import saved
+from distill.players import words
+from distill.web import api, opponents, work
+from distill.web.opponents import Opponents
+from tests.api_helpers import URL, ask, board_of, gather, refusal
+from tests.pages import small_network
+
+
+def test_what_comes_together_is_answered_in_one_batch_each_with_its_own(models):
+    app = api.application(found := Opponents([models], 1000, 1))
+    batches = []
+    predict = saved.load(models / "small")
+
+    def counting(boards):
+        batches.append(len(boards))
+        return predict(boards)
+
+    batcher = work.Batcher(lambda: counting, found._network_thread)
+    found._batcher = lambda *_: batcher
+    games = [f"{a}{b}" for a in range(1, 8) for b in range(1, 8)]
+    replies = gather(app, [{"player": "small", "moves": moves} for moves in games])
+    expected = predict(np.array([board_of(moves) for moves in games], np.int8))["policy"]
+    np.testing.assert_allclose([reply.json()["policy"] for reply in replies], expected, atol=1e-5)
+    assert sum(batches) >= 49
+    assert len(batches) < 10
+    assert all(size.bit_count() == 1 for size in batches)  # few sizes, see work.Batcher
+
+
+def test_more_than_the_queue_takes_is_told_to_come_again(models):
+    app = api.application(found := Opponents([models], 1000, 1))
+    release = threading.Event()
+    blocked = [{"player": "uct:10", "moves": "4"}] * (opponents.SEARCH_QUEUE + 5)
+
+    async def flood():
+        async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app), base_url=URL, timeout=60) as client:
+            holding = asyncio.create_task(found._searches.run(release.wait))
+            await asyncio.sleep(0)
+            asked = [asyncio.create_task(client.post("/api/analysis", json=body)) for body in blocked]
+            refused = await asyncio.gather(*asked[-6:])
+            release.set()
+            await holding
+            return refused, [await task for task in asked], await client.post("/api/analysis", json=blocked[0])
+
+    refused, everybody, afterwards = asyncio.run(flood())
+    assert {reply.status_code for reply in refused} == {503}
+    assert refused[0].headers["Retry-After"] == "1"
+    assert sorted({reply.status_code for reply in everybody}) == [200, 503]
+    assert afterwards.status_code == 200
+
+
+def test_the_network_queue_has_an_end_too():
+    async def flood():
+        queue = work.threads(1, 10, "network")
+        release = threading.Event()
+        batcher = work.Batcher(lambda: lambda boards: release.wait() and {"move": boards[:, 0, 0]}, queue, limit=3)
+        board = np.zeros((6, 7), np.int8)
+        asked = [asyncio.create_task(batcher.ask(board)) for _ in range(9)]
+        await asyncio.sleep(0.05)
+        release.set()
+        return await asyncio.gather(*asked, return_exceptions=True)
+
+    answers = asyncio.run(flood())
+    assert sum(isinstance(answer, work.BusyError) for answer in answers) >= 1
+    assert sum(isinstance(answer, dict) for answer in answers) >= 3
+
+
+def test_a_model_trained_again_is_loaded_again(client, models):
+    before = ask(client, player="small", moves="4").json()["policy"]
+    pb = models / "small" / "saved_model" / "1" / "saved_model.pb"
+    stamp = pb.stat()
+    assert ask(client, player="small", moves="4").json()["policy"] == before
+    other = small_network()
+    other.set_weights([weight * 0.5 for weight in other.get_weights()])
+    folder = models / "small" / "saved_model"
+    os.rename(folder / "1", models / "small" / "old")
+    saved.write(other, folder / "1")
+    os.utime(pb, ns=(stamp.st_atime_ns, stamp.st_mtime_ns + 1))
+    after = ask(client, player="small", moves="4").json()["policy"]
+    assert np.abs(np.subtract(before, after)).max() > 1e-3
+
+
+def test_a_damaged_model_is_told_of_and_the_others_play_on(models):
+    broken = models / "broken" / "saved_model" / "1"
+    broken.mkdir(parents=True)
+    (broken / "saved_model.pb").write_bytes(b"no model")
+    client = TestClient(api.application(Opponents([models], 1000, 1)), base_url=URL)
+    try:
+        assert "not a readable SavedModel" in refusal(client, 404, player="broken", moves="4")
+        assert ask(client, player="small", moves="4").status_code == 200
+    finally:
+        (broken / "saved_model.pb").unlink()
+
+
+def test_only_so_many_networks_are_kept_in_memory(models, monkeypatch):
+    monkeypatch.setattr(opponents, "LOADED", 1)
+    found = Opponents([models], 1000, 1)
+    small, one_pass = models / "small" / "saved_model", words.Word(network="small", mode="policy")
+    first = found._batcher(small, one_pass)
+    assert found._batcher(small, one_pass) is first
+    found._batcher(small, words.Word(network="small", mode="puct", simulations=2))
+    assert len(found._loaded) == 1
+    assert found._batcher(small, one_pass) is not first
+
+
+def test_searches_that_must_be_compiled_are_announced_and_networks_answer_meanwhile(models, monkeypatch, capsys):
+    monkeypatch.setattr(opponents.cache, "holds", lambda _: False)  # so it is compiled again, out of the cache
+    found = Opponents([models], 1000, 1)
+    first_move = rules.from_moves("4")
+
+    async def ask_at_once() -> list[str]:
+        answered = []
+
+        async def ask(word: str) -> None:
+            await found.ask(word, first_move)
+            answered.append(word)
+
+        warming = asyncio.create_task(found.warm_up())
+        while not found.catalogue().waiting:
+            await asyncio.sleep(0.01)
+        await asyncio.gather(*(ask(word) for word in ("uct:20", "small@puct:5", "small")), warming)
+        return answered
+
+    assert asyncio.run(ask_at_once())[0] == "small"
+    assert found.catalogue().waiting == ""
+    assert capsys.readouterr().err.splitlines() == [opponents.COMPILING, "The searches are compiled."]
+    found.close()
+
+
+def test_the_solver_comes_back_after_its_process_was_killed(models):
+    async def kill_and_ask():
+        found = Opponents([models], 1000, 1)
+        queue = found._solver
+        with pytest.raises(work.BusyError):
+            await queue.run(os._exit, 1)
+        opinion = await found.ask("solver", rules.from_moves("414243"))
+        found.close()
+        return opinion
+
+    assert asyncio.run(kill_and_ask()).column == 3
