@@ -131,7 +131,7 @@ def _compiler(word: str) -> subprocess.Popen[bytes] | None:
     if cache.holds(module):
         return None
     silent = subprocess.DEVNULL
-    command = [sys.executable, "-m", "distill.search.ahead", module]
+    command = [sys.executable, "-m", "distill.search.cache", module]
     return subprocess.Popen(command, stdin=silent, stdout=silent, stderr=silent)
 
 

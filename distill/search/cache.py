@@ -1,8 +1,10 @@
-"""Where this room's compiled code is kept, and whether it is there. Numba is not loaded for this.
+"""Where this room's compiled code is kept, whether it is there, and how it gets there before it is needed.
+
+    python -m distill.search.cache teacher      # or puct: compiles that search where it is not compiled yet
 
 The folder is named after a hash of this room's sources: Numba itself looks only at the file a function stands in, and
 would run stale machine code after a change in a file it inlines from. Where no folder can be written, functions
-compile anew in each process.
+compile anew in each process. Numba is loaded for compiling alone.
 """
 
 from __future__ import annotations
@@ -50,3 +52,29 @@ FOLDER = _folder()
 def holds(module: str) -> bool:
     """Whether an earlier process has left the compiled search of this module, `teacher` or `puct`."""
     return FOLDER is not None and all(any(Path(FOLDER).glob(f"*/{name}-*.nbc")) for name in COMPILED_LAST[module])
+
+
+def compile_teacher() -> None:
+    """All that `teacher.search` runs."""
+    from distill.game.rules import EMPTY
+    from distill.search import teacher
+
+    teacher.search([EMPTY], teacher.SearchSettings(simulations=1))
+
+
+def compile_puct() -> None:
+    """All that `puct.search` runs, whatever network it asks."""
+    import numpy as np
+
+    from distill.game.rules import COLUMNS
+    from distill.search import puct
+
+    def predict(current: puct.Bitboards, _mask: puct.Bitboards) -> tuple[np.ndarray, np.ndarray]:
+        return np.zeros((len(current), COLUMNS), np.float32), np.zeros(len(current), np.float32)
+
+    empty = np.zeros(1, np.uint64)
+    puct.search(empty, empty, puct.PuctSettings(simulations=1), predict, [0])
+
+
+if __name__ == "__main__":
+    {"teacher": compile_teacher, "puct": compile_puct}[sys.argv[1]]()

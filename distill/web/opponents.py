@@ -154,7 +154,7 @@ class Opponents:
         self._waiting = COMPILING
         self._compiled.clear()
         say(COMPILING)
-        command = [sys.executable, "-m", "distill.search.ahead"]
+        command = [sys.executable, "-m", "distill.search.cache"]
         compilers = [await asyncio.create_subprocess_exec(*command, module) for module in modules]
         try:
             for compiler in compilers:

@@ -324,12 +324,12 @@ def test_compiling_ahead_leaves_nothing_to_be_compiled_in_the_game():
 import numpy as np
 from distill.game.rules import EMPTY
 from distill.players import players
-from distill.search import ahead, puct, teacher, playout_trees, walk
+from distill.search import cache, puct, teacher, playout_trees, walk
 def compiled():
     parts = {**vars(puct), **vars(teacher), **vars(playout_trees), **vars(walk)}
     return {name: len(part.signatures) for name, part in parts.items() if hasattr(part, "signatures")}
-ahead.compile_teacher()
-ahead.compile_puct()
+cache.compile_teacher()
+cache.compile_puct()
 before = compiled()
 assert before["gather"] == before["absorb"] == before["_play"] == 1
 def predict(current, mask):

@@ -13,7 +13,7 @@ import numba
 import numpy as np
 import pytest
 
-from distill.search import ahead, cache
+from distill.search import cache
 from distill.search.compiled import SLOTS, best_ucb1, popcount
 
 
@@ -68,7 +68,7 @@ def test_the_first_writable_folder_keeps_the_compiled_code(tmp_path: Path, monke
 def test_whether_a_search_is_compiled_is_told_without_compiling(
     module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    {"teacher": ahead.compile_teacher, "puct": ahead.compile_puct}[module]()
+    {"teacher": cache.compile_teacher, "puct": cache.compile_puct}[module]()
     assert cache.holds(module)
     monkeypatch.setattr(cache, "FOLDER", str(tmp_path))
     assert not cache.holds(module)
