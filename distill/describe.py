@@ -86,7 +86,7 @@ def _grade(config: DescribeConfig, folder: Path) -> tuple[LabelQuality | None, s
     if config.label_rows == 0:
         return None, "Not graded (`--label-rows 0`)."
     try:
-        solver.Solver()
+        solver.check_installed()
     except UserError:
         line = f"Not graded: the solver is not installed (`{provenance.install_line('solver')}`)."
         say(f"{folder}: {line}")

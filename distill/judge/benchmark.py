@@ -31,7 +31,7 @@ from distill.game.tactics import Boards
 from distill.judge.strata import Stratum, all_strata, best_scores
 from distill.players.match import Opening, Pairing, play_games
 from distill.players.players import Choices, Player, RandomPlayer, make
-from distill.players.solver import Solver, moves_to_end, score_boards
+from distill.players.solver import check_installed, moves_to_end, score_boards
 from distill.rows.schema import SCHEMA_VERSION, read_metadata, write_table
 from distill.tables.benchmark import FILES, GradedBoards, to_table
 
@@ -79,7 +79,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 def run(config: Config) -> str:
     """Play, choose, score, write."""
-    Solver()  # says at once that the package is missing
+    check_installed()
     with folders.locked(config.out):
         return _run(config)
 

@@ -25,7 +25,7 @@ from distill.game.tactics import Boards
 from distill.judge.benchmark import choose, random_opening, refuse_other_boards
 from distill.judge.strata import foreign_strata
 from distill.players.players import RandomPlayer
-from distill.players.solver import Solver
+from distill.players.solver import check_installed
 from distill.rows.schema import SCHEMA_VERSION, write_table
 from distill.tables import benchmark
 from distill.tables.canonical import board_keys
@@ -68,7 +68,7 @@ PRESETS: dict[str, dict[str, Any]] = {"smoke": {"out": cli.SMOKE_DATA / "benchma
 
 def run(config: Config) -> str:
     """Play, choose, score, write."""
-    Solver()  # says at once that a package is missing
+    check_installed()
     _openspiel()
     with folders.locked(config.out):
         return _run(config)

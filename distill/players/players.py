@@ -148,9 +148,9 @@ class SolverPlayer:
     workers: int = 1
 
     def __post_init__(self) -> None:
-        from distill.players.solver import Solver
+        from distill.players.solver import check_installed
 
-        Solver()  # says at once that the package is missing
+        check_installed()
 
     def play(self, current: Boards, mask: Boards, seeds: Boards) -> Choices:
         from distill.players.solver import score_boards

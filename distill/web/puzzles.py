@@ -32,7 +32,7 @@ from distill.judge.grading import GENERAL
 from distill.judge.strata import best_scores, keeps_class
 from distill.players import words
 from distill.players.players import Player, make, seeds_for
-from distill.players.solver import Solver, score_boards
+from distill.players.solver import check_installed, score_boards
 from distill.tables import benchmark
 from distill.tables.benchmark import FULL_COLUMN, GradedBoards
 from distill.tables.canonical import board_keys
@@ -131,7 +131,7 @@ class Puzzle:
 
 def run(config: Config) -> str:
     """Choose, ask, solve, write."""
-    Solver()  # says at once that the package is missing
+    check_installed()
     players = [make(word, config.workers) for word in config.players]
     puzzles = make_puzzles(benchmark.read(), players, config.each, config.seed, config.workers)
     write_atomically(config.out, as_bytes(config.players, puzzles))
