@@ -27,7 +27,6 @@ Where a trap is on the board all moves of the two lowest levels look at nothing,
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -36,6 +35,7 @@ from numpy.typing import NDArray
 
 from distill.game.rules import COLUMNS_FROM_CENTRE, landing, legal_mask
 from distill.game.tactics import Columns, traps, wins, wins_in
+from distill.players.solver import is_installed
 
 Boards = NDArray[np.uint64]
 Shares = NDArray[np.float64]
@@ -74,7 +74,7 @@ WITHOUT_SOLVER = Level(player=f"{NETWORK}@puct:800", temperature=0.0)
 
 def named(name: str) -> Level:
     """The level of this name, one of LEVELS."""
-    if name == "perfect" and importlib.util.find_spec("bitbully") is None:
+    if name == "perfect" and not is_installed():
         return WITHOUT_SOLVER
     return LEVELS[name]
 

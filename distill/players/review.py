@@ -25,7 +25,6 @@ and only if each of them was best or the only move. A side without such a move h
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -37,7 +36,7 @@ from distill.game import rules
 from distill.game.rules import COLUMNS_FROM_CENTRE, Position
 from distill.players import words
 from distill.players.players import make
-from distill.players.solver import Solver, moves_to_end
+from distill.players.solver import Solver, is_installed, moves_to_end
 from distill.tables.benchmark import FULL_COLUMN
 
 SLOW = 3
@@ -152,7 +151,7 @@ def check(word: str) -> str:
 
 def default_judge() -> str:
     """The solver where it is installed, else a search."""
-    return "solver" if importlib.util.find_spec("bitbully") else STAND_IN
+    return "solver" if is_installed() else STAND_IN
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,6 +18,7 @@ boards carry their scores.
 from __future__ import annotations
 
 import functools
+import importlib.util
 from collections.abc import Callable
 from typing import Any
 
@@ -32,6 +33,11 @@ from distill.tables.benchmark import FULL_COLUMN
 
 HIGHEST = 22
 """The score of a win is this less the winner's stones at the end."""
+
+
+def is_installed() -> bool:
+    """Whether the package is there; nothing is loaded."""
+    return importlib.util.find_spec("bitbully") is not None
 
 
 def check_installed() -> None:

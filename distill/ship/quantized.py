@@ -6,7 +6,7 @@ bits: with all of them, processors without VNNI overflow sixteen bits and answer
 
 LiteRT: weights int8; what flows into them is rounded to int8 while it runs, with a scale of its own for each board
 (dynamic-range quantisation). Static ranges would have to hold the -1e9 that stands in place of a full column's logit,
-and leave the other logits one value: a quarter of the moves stay what they were.
+and leave the other logits one value.
 
 In both, encoding, softmax, legal mask and the choice of the move stay as they are, so the contract is that of the
 float files. Only grades tell what is lost: a file is accepted that loses less than MOST_LOST on boards on which no

@@ -8,7 +8,6 @@ same mode while it computes are answered together, those of a search in lock ste
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import random
 import sys
 from collections.abc import Sequence
@@ -26,7 +25,7 @@ from distill.game.mixing import mix
 from distill.game.rules import EMPTY, Position
 from distill.nets import finding, predict
 from distill.players import levels, players, words
-from distill.players.solver import Solver
+from distill.players.solver import Solver, is_installed
 from distill.search import cache
 from distill.tables.benchmark import FULL_COLUMN
 from distill.web import work
@@ -80,7 +79,7 @@ class Opponents:
 
     def __init__(self, folders: Sequence[Path], max_simulations: int, workers: int) -> None:
         self.folders, self.max_simulations = tuple(folders), max_simulations
-        self.has_solver = importlib.util.find_spec("bitbully") is not None
+        self.has_solver = is_installed()
         self._searches = work.threads(workers, SEARCH_QUEUE, "search")
         self._network_thread = work.threads(1, NETWORK_QUEUE, "network")
         self._guided_thread = work.threads(1, NETWORK_QUEUE, "guided search")

@@ -14,6 +14,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import io
 import subprocess
 import sys
@@ -182,7 +183,7 @@ def test_perfect_keeps_the_best_score() -> None:
 
 
 def test_without_the_solver_perfect_is_a_search_by_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(levels.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     assert levels.named("perfect").player == "reference/pillar@puct:800"
 
 

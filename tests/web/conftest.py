@@ -1,4 +1,4 @@
-"""The API on a folder of small models, one a module of tests."""
+"""The API on a folder of small models, one a module of tests; a browser, and in it the page of a module's `server`."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from starlette.testclient import TestClient
 from distill.nets import saved
 from distill.web import api
 from distill.web.opponents import Opponents
+from tests import pages
 from tests.api_helpers import URL
-from tests.pages import small_network
 
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("models")
-    core = small_network()
+    core = pages.small_network()
     saved.write(core, folder / "small" / "saved_model" / "1")
     (folder / "reference").mkdir()
     (folder / "reference" / "shipped").symlink_to(folder / "small")
@@ -33,3 +33,15 @@ def app(models):
 @pytest.fixture(scope="module")
 def client(app):
     return TestClient(app, base_url=URL)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with pages.browser() as running:
+        yield running
+
+
+@pytest.fixture
+def page(browser, server):
+    with pages.open_page(browser, server) as opened:
+        yield opened

@@ -26,12 +26,6 @@ def server():
         yield address
 
 
-@pytest.fixture(scope="module")
-def browser():
-    with pages.browser() as running:
-        yield running
-
-
 def complaints(page) -> list[str]:
     """What axe calls a violation, by rule and place."""
     found = Axe().run(page).response["violations"]

@@ -12,6 +12,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+
 import hypothesis
 import numpy as np
 import pytest
@@ -24,7 +26,7 @@ from starlette.testclient import TestClient
 from distill.game import encoding, rules
 from distill.nets import saved
 from distill.players.players import make
-from distill.web import api, opponents
+from distill.web import api
 from distill.web.opponents import Opponents
 from tests.api_helpers import FULL_LEFT, URL, ask, board_of, gather, refusal
 
@@ -211,7 +213,7 @@ def test_the_catalogue_lists_models_searches_and_the_solver_with_its_licence(cli
 
 
 def test_without_the_solver_nobody_is_told_of_it(models, monkeypatch):
-    monkeypatch.setattr(opponents.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     client = TestClient(api.application(Opponents([models], 1000, 1)), base_url=URL)
     catalogue = client.get("/api/players").json()
     assert "solver" not in [player["name"] for player in catalogue["players"]]

@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import random
 import re
 
@@ -26,22 +27,16 @@ from distill.players.words import LEVELS
 from distill.web import api, opponents
 from distill.web.opponents import Opponents
 from tests import pages
+from tests.api_helpers import URL
 
 OFFERED = ["person", *LEVELS]
 SHIPPED = provenance.shipped("models/reference").parent
-URL = "http://127.0.0.1"
 
 
 @pytest.fixture(scope="module")
 def server():
     with pages.serving("--models", SHIPPED) as address:
         yield address
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with pages.browser() as running:
-        yield running
 
 
 @pytest.fixture
@@ -155,7 +150,7 @@ def test_the_catalogue_begins_with_the_levels(client):
 
 
 def test_without_the_solver_perfect_is_a_search_where_one_so_long_may_be_asked(monkeypatch):
-    monkeypatch.setattr(opponents.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     cards = {card.name: card.note for card in Opponents([SHIPPED], 1000, 1).catalogue().players}
     assert "search of 800 simulations" in cards["perfect"]
     assert "perfect" not in {card.name for card in Opponents([SHIPPED], 100, 1).catalogue().players}

@@ -35,18 +35,6 @@ def server():
         yield address
 
 
-@pytest.fixture(scope="module")
-def browser():
-    with pages.browser() as running:
-        yield running
-
-
-@pytest.fixture
-def page(browser, server):
-    with pages.open_page(browser, server) as opened:
-        yield opened
-
-
 def choose(page, tactic: str = "", difficulty: str = "") -> dict:
     """Go to the puzzles, take one of a kind, and return it."""
     page.click("#tab-puzzles")

@@ -40,18 +40,6 @@ def server():
 
 
 @pytest.fixture(scope="module")
-def browser():
-    with pages.browser() as running:
-        yield running
-
-
-@pytest.fixture
-def page(browser, server):
-    with pages.open_page(browser, server) as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
 def solver() -> Solver:
     return Solver()
 

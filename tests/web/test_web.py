@@ -42,18 +42,6 @@ def server(tmp_path_factory):
         yield address
 
 
-@pytest.fixture(scope="module")
-def browser():
-    with pages.browser() as running:
-        yield running
-
-
-@pytest.fixture
-def page(browser, server):
-    with pages.open_page(browser, server) as opened:
-        yield opened
-
-
 def moves_of(page) -> str:
     return page.evaluate("location.hash.slice(1)")
 
