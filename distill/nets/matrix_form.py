@@ -129,65 +129,107 @@ def _placement(size: int) -> NDArray[np.float32]:
 
 # The Transformer ------------------------------------------------------------------------------------------------------
 
+HEADS = transformer.ATTENTION_HEADS
+NORM_EPSILON = 1e-3
+"""Of Keras' `LayerNormalization`."""
+
 
 def _transformer(value_head: bool, dropout: float | None) -> keras.Model:
     rate = transformer.DROPOUT if dropout is None else dropout
     tokens = heads.tokens_input()
     x = transformer.BoardEmbedding(transformer.FEATURES, name="embedding")(tokens)
+    x = ops.transpose(x, (2, 0, 1))
     for number in range(1, transformer.LAYERS + 1):
-        x = _encoder_layer(x, f"layer{number}", rate, only_first=number == transformer.LAYERS)
-    features = x[:, 0, :]
+        x = EncoderLayer(rate, only_first=number == transformer.LAYERS, name=f"layer{number}")(x)
+    features = ops.transpose(x[:, :, 0])
     logits = layers.Dense(COLUMNS, name="logits")(features)
     return heads.network("transformer", tokens, logits, heads.value_head(features) if value_head else None)
 
 
-def _encoder_layer(x: Any, name: str, rate: float, only_first: bool) -> Any:
-    """`transformer.encoder_layer`; with `only_first` it gives the first token alone, (B, 1, D)."""
-    y = layers.LayerNormalization(name=f"{name}_attention_norm")(x)
-    attention = Attention(transformer.ATTENTION_HEADS, name=f"{name}_attention")
-    if only_first:
-        x, y = x[:, :1, :], attention([y[:, :1, :], y])
-    else:
-        y = attention([y, y])
-    x = layers.Add(name=f"{name}_attention_add")([x, layers.Dropout(rate, name=f"{name}_attention_dropout")(y)])
-    y = layers.LayerNormalization(name=f"{name}_norm")(x)
-    y = layers.Dense(transformer.FEED_FORWARD, activation="relu", name=f"{name}_expand")(y)
-    y = layers.Dense(transformer.FEATURES, name=f"{name}_contract")(y)
-    return layers.Add(name=f"{name}_add")([x, layers.Dropout(rate, name=f"{name}_dropout")(y)])
+class EncoderLayer(layers.Layer):
+    """`transformer.encoder_layer` on features that come first: (D, B, S) → (D, B, S).
 
+    In that order a norm over the features is the fused norm of B·S channels, and a bias is added to a whole row. The
+    norms' own weights and the scale of attention are multiplied into the small kernels that follow, not into the
+    features.
 
-class Attention(layers.Layer):
-    """Keras' `MultiHeadAttention` without its dropout: asking (B, S', D) and asked (B, S, D) → (B, S', D)."""
+    Args:
+      dropout: rate.
+      only_first: give the first token alone, (D, B, 1).
+    """
 
-    def __init__(self, attention_heads: int, **options: Any) -> None:
+    def __init__(self, dropout: float, only_first: bool, **options: Any) -> None:
         super().__init__(**options)
-        self.attention_heads = attention_heads
+        self.only_first = only_first
+        self.dropouts = [layers.Dropout(dropout, name=f"dropout{number}") for number in (1, 2)]
 
-    def build(self, shapes: Any) -> None:
-        features = shapes[0][-1]
-        self.kernels, self.biases = [], []
-        for name in ("query", "key", "value", "output"):
-            self.kernels.append(self.add_weight(name=f"{name}_kernel", shape=(features, features), initializer="zeros"))
-            self.biases.append(self.add_weight(name=f"{name}_bias", shape=(features,), initializer="zeros"))
+    def build(self, shape: Any) -> None:
+        width, wide = shape[0], transformer.FEED_FORWARD
 
-    def call(self, inputs: Any) -> Any:
-        asking, asked = inputs
-        features = asking.shape[-1]
+        def norm(name: str) -> tuple[Any, Any]:
+            gamma = self.add_weight(name=f"{name}_gamma", shape=(width,), initializer="ones")
+            return gamma, self.add_weight(name=f"{name}_beta", shape=(width,), initializer="zeros")
+
+        def dense(name: str, *size: int) -> tuple[Any, Any]:
+            kernel = self.add_weight(name=f"{name}_kernel", shape=size, initializer="zeros")
+            return kernel, self.add_weight(name=f"{name}_bias", shape=size[1:], initializer="zeros")
+
+        self.attention_norm = norm("attention_norm")  # in the order of the layers that they belong to there
+        self.query, self.key, self.value = (dense(name, width, width) for name in ("query", "key", "value"))
+        self.output_dense = dense("output", width, width)
+        self.norm = norm("norm")
+        self.expand, self.contract = dense("expand", width, wide), dense("contract", wide, width)
+
+    def call(self, x: Any) -> Any:
+        y = _normalised(x)
+        x = x[:, :, :1] if self.only_first else x
+        x = x + self.dropouts[0](self._attention(y))
+        y = ops.relu(_dense(_normalised(x), *_after(self.norm, *self.expand)))
+        return x + self.dropouts[1](_dense(y, *self.contract))
+
+    def _attention(self, y: Any) -> Any:
+        """Of all tokens, or of the first alone, to all: (D, B, S) → (D, B, S')."""
+        asking, width = y[:, :, :1] if self.only_first else y, y.shape[0]
         query, key, value = (
-            self._by_head(ops.matmul(x, kernel) + bias)
-            for x, kernel, bias in zip((asking, asked, asked), self.kernels[:3], self.biases[:3], strict=True)
+            ops.reshape(_dense(x, *_after(self.attention_norm, *dense)), (HEADS, width // HEADS, -1, x.shape[-1]))
+            for x, dense in ((asking, self.query), (y, self.key), (y, self.value))
         )
-        scores = ops.matmul(query, ops.transpose(key, (0, 1, 3, 2))) * (features // self.attention_heads) ** -0.5
-        seen = ops.transpose(ops.matmul(ops.softmax(scores), value), (0, 2, 1, 3))
-        return ops.matmul(ops.reshape(seen, (-1, asking.shape[1], features)), self.kernels[3]) + self.biases[3]
+        query = ops.transpose(query, (0, 2, 3, 1)) * (width // HEADS) ** -0.5
+        weights = ops.softmax(ops.matmul(query, ops.transpose(key, (0, 2, 1, 3))))  # (heads, B, S', S)
+        seen = ops.matmul(ops.transpose(value, (0, 2, 1, 3)), ops.transpose(weights, (0, 1, 3, 2)))
+        seen = ops.reshape(ops.transpose(seen, (0, 2, 1, 3)), (width, -1, asking.shape[-1]))
+        return _dense(seen, *self.output_dense)
 
-    def _by_head(self, x: Any) -> Any:
-        """(B, S, D) → (B, heads, S, D / heads)."""
-        split = ops.reshape(x, (-1, x.shape[1], self.attention_heads, x.shape[-1] // self.attention_heads))
-        return ops.transpose(split, (0, 2, 1, 3))
+    def compute_output_shape(self, shape: Any) -> tuple[Any, ...]:
+        return (*shape[:-1], 1) if self.only_first else tuple(shape)
 
-    def compute_output_shape(self, shapes: Any) -> Any:
-        return shapes[0]
+
+def _normalised(x: Any) -> Any:
+    """`LayerNormalization` over the first axis of (D, B, S), without its own weights."""
+    if keras.backend.backend() != "tensorflow":
+        wide = ops.cast(x, "float32")
+        mean, variance = ops.moments(wide, axes=0, keepdims=True)
+        return ops.cast((wide - mean) * ops.rsqrt(variance + NORM_EPSILON), x.dtype)
+    import tensorflow as tf
+
+    flat, nothing = ops.reshape(x, (x.shape[0], 1, 1, -1)), tf.zeros([0])
+    ones = tf.ones([ops.shape(flat)[-1]])
+    flat, *_ = tf.raw_ops.FusedBatchNormV3(
+        x=flat, scale=ones, offset=ones * 0, mean=nothing, variance=nothing, epsilon=NORM_EPSILON
+    )
+    return ops.reshape(flat, (x.shape[0], -1, x.shape[-1]))
+
+
+def _after(norm: tuple[Any, Any], kernel: Any, bias: Any) -> tuple[Any, Any]:
+    """Kernel and bias that, of features without the norm's weights, make what these make of features with them."""
+    gamma, beta = norm
+    return kernel * gamma[:, None], ops.matmul(beta[None, :], kernel)[0] + bias
+
+
+def _dense(x: Any, kernel: Any, bias: Any) -> Any:
+    """(D, B, S) → (F, B, S) by kernel (D, F) and bias (F,)."""
+    product = _transposed_product(kernel, ops.reshape(x, (x.shape[0], -1)))
+    return ops.reshape(product + bias[:, None], (kernel.shape[-1], -1, x.shape[-1]))
 
 
 FORMS = {"cnn": _cnn, "transformer": _transformer}

@@ -86,7 +86,7 @@ def test_a_step_changes_its_weights_as_it_changes_the_networks(arch):
 @pytest.mark.parametrize("arch", FORMS)
 def test_dropout_is_the_shapes_own_unless_asked_for(arch):
     def rates(form: keras.Model) -> set[float]:
-        return {layer.rate for layer in form.layers if isinstance(layer, keras.layers.Dropout)}
+        return {layer.rate for layer in form._flatten_layers() if isinstance(layer, keras.layers.Dropout)}
 
     own = {layer.rate for layer in nets.build(arch).layers if isinstance(layer, keras.layers.Dropout)}
     assert rates(matrix_form.build(arch)) == own
