@@ -55,12 +55,14 @@ class Node:
     visits: list[int] = field(default_factory=lambda: [0] * COLUMNS)
     total: list[int] = field(default_factory=lambda: [0] * COLUMNS)
     proven: list[int] = field(default_factory=lambda: [0] * COLUMNS)
+    plies: list[int] = field(default_factory=lambda: [0] * COLUMNS)
+    discount: float = 1.0
     children: list[Node | None] = field(default_factory=lambda: [None] * COLUMNS)
     weights: list[float] = field(default_factory=lambda: [1.0] * COLUMNS)
 
     def mean(self, column: int) -> float:
         if self.proven[column]:
-            return float(self.proven[column])
+            return self.proven[column] * worth(self.discount, self.plies[column]) / UNIT
         return self.total[column] / (UNIT * self.visits[column]) if self.visits[column] else 0.0
 
 
@@ -73,18 +75,24 @@ class Draws:
     uniform: Any
 
 
-def expand(board: Board, predict: Predict, solver: bool, is_root: bool) -> Node:
+def worth(discount: float, plies: int) -> int:
+    """Of a game won in so many plies."""
+    return round(UNIT * discount**plies)
+
+
+def expand(board: Board, predict: Predict, settings: Any, is_root: bool) -> Node:
     logits, value = predict(*bits(board))
     legal = board.legal()
     highest = max(float(f32(logits[column])) for column in legal)
     raw = [math.exp(float(f32(logits[c])) - highest) if c in legal else 0.0 for c in range(COLUMNS)]
     total = sum(raw)
     node = Node(board, [f32(float(f32(weight)) / total) for weight in raw], f32(min(max(f32(value), -1), 1)))
-    if solver:
+    node.discount = settings.discount
+    if settings.mcts_solver:
         for column in losing(board):
-            node.proven[column] = -1
+            node.proven[column], node.plies[column] = -1, 2
         for column in wins(board) if is_root else []:
-            node.proven[column] = 1
+            node.proven[column], node.plies[column] = 1, 1
     return node
 
 
@@ -111,9 +119,9 @@ def select(node: Node, entered: int, settings: Any, is_root: bool) -> int:
         else:
             score = mean + bonus * prior / (1 + n)
         if node.proven[column] == 1:
-            score = 1e9
+            score = 1e9 - node.plies[column]
         elif node.proven[column] == -1:
-            score = -1e9 + prior / (1 + n)
+            score = -1e9 + node.plies[column]
         scores[column] = score
     return max((c for c in CENTRE_FIRST if c in scores), key=lambda c: scores[c])
 
@@ -130,25 +138,25 @@ def simulate(root: Node, settings: Any, predict: Predict, entered: int, forced: 
         if board.has_four(1 - board.side):
             back_up(path, -UNIT)
             if settings.mcts_solver:
-                prove(path, 1)
+                prove(path, 1, 1)
             return
         if not board.legal():
             back_up(path, 0)
             return
         if node.proven[column]:
-            back_up(path, UNIT * -node.proven[column])
+            back_up(path, worth(settings.discount, node.plies[column] - 1) * -node.proven[column])
             return
         if settings.mcts_solver and wins(board):
-            back_up(path, UNIT)
-            prove(path, -1)
+            back_up(path, worth(settings.discount, 1))
+            prove(path, -1, 2)
             return
         if settings.mcts_solver and losing(board) == board.legal():
-            back_up(path, -UNIT)
-            prove(path, 1)
+            back_up(path, -worth(settings.discount, 2))
+            prove(path, 1, 3)
             return
         child = node.children[column]
         if child is None:
-            child = node.children[column] = expand(board, predict, settings.mcts_solver, False)
+            child = node.children[column] = expand(board, predict, settings, False)
             back_up(path, int(np.rint(float(child.value) * UNIT)))
             return
         node = child
@@ -156,19 +164,21 @@ def simulate(root: Node, settings: Any, predict: Predict, entered: int, forced: 
 
 def back_up(path: list[tuple[Node, int]], value: int) -> None:
     for node, column in reversed(path):
-        value = -value
+        value = -round(value * node.discount)
         node.visits[column] += 1
         node.total[column] += value
 
 
-def prove(path: list[tuple[Node, int]], result: int) -> None:
-    """The last move of the path is won (1) or lost (-1) for its side; carry it up as far as it reaches."""
+def prove(path: list[tuple[Node, int]], result: int, plies: int) -> None:
+    """The last move of the path wins (1) or loses (-1) in so many plies; carry it up as far as it reaches."""
     for node, column in reversed(path):
-        node.proven[column] = result
+        node.proven[column], node.plies[column] = result, plies
         node.children[column] = None
         if result == -1 and any(node.proven[other] != -1 for other in node.board.legal()):
             return
-        result = -result
+        if result == -1:
+            plies = max(node.plies[other] for other in node.board.legal())
+        result, plies = -result, plies + 1
 
 
 def schedule(simulations: int, considered: int) -> list[int]:
@@ -229,7 +239,8 @@ def search(root: Node, settings: Any, predict: Predict, draws: Draws, step: int,
     won = [c for c in legal if root.proven[c] == 1]
     lost = all(root.proven[c] == -1 for c in legal)
     ranked = [c for c in CENTRE_FIRST if c in (won or open_moves)]
-    label = max(ranked, key=lambda c: (bool(won) and c in wins(root.board), root.visits[c], root.mean(c)))
+    quick = {c: root.plies[c] * (-1 if won else 1 if lost else 0) for c in ranked}
+    label = max(ranked, key=lambda c: (quick[c], root.visits[c], root.mean(c)))
     visits = [root.visits[c] - carried[c] for c in range(COLUMNS)]
     returns = sum(root.visits[c] * root.mean(c) for c in CENTRE_FIRST if c in legal)
     move = label
@@ -241,13 +252,14 @@ def search(root: Node, settings: Any, predict: Predict, draws: Draws, step: int,
         if not won and not lost:
             label = best(plain)
         visits = shares(plain, label, float(draws.uniform[step][1]))
-        if won:
-            visits = [1000 * (column == label) for column in range(COLUMNS)]
+    if won or lost:
+        every = 1000 if settings.root == "gumbel" else settings.simulations
+        visits = [every * (column == label) for column in range(COLUMNS)]
     if len([c for column in root.board.columns for c in column]) >= settings.sampling_plies or won or lost:
         move = label
     elif settings.root == "puct":
         move = drawn(root, open_moves, label, settings.temperature, float(draws.uniform[step][0]))
-    value = 1.0 if won else -1.0 if lost else returns / sum(root.visits)
+    value = root.mean(label) if won or lost else returns / sum(root.visits)
     return {"visits": visits, "label": label, "move": move, "value": value}
 
 
@@ -277,7 +289,7 @@ def drawn(root: Node, columns: list[int], label: int, temperature: float, unifor
 def play(board: Board, settings: Any, predict: Predict, draws: Draws, room: int) -> list[dict[str, Any]]:
     """A whole game's records; `room` is how many visits a tree holds, beyond which a reused one is given up."""
     found, carried = [], [0] * COLUMNS
-    root = expand(board, predict, settings.mcts_solver, True)
+    root = expand(board, predict, settings, True)
     while True:
         found.append(search(root, settings, predict, draws, len(found), carried))
         move = found[-1]["move"]
@@ -289,4 +301,4 @@ def play(board: Board, settings: Any, predict: Predict, draws: Draws, room: int)
         if settings.reuse and child is not None and sum(child.visits) + settings.simulations + 2 < room:
             root, carried = child, list(child.visits)
         else:
-            root = expand(board, predict, settings.mcts_solver, True)
+            root = expand(board, predict, settings, True)

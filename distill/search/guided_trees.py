@@ -19,7 +19,17 @@ from numpy.typing import NDArray
 
 from distill.game.rules import COLUMNS
 from distill.search.compiled import SLOTS, inline
-from distill.search.playout_trees import PROVEN, TOTAL, WIDTH, by_lane, new_rows
+from distill.search.playout_trees import (
+    CHILD,
+    PROVEN,
+    TOTAL,
+    WIDTH,
+    add_along_path,
+    by_lane,
+    is_loss,
+    new_rows,
+    plies_to_end,
+)
 
 PRIOR = 3 * SLOTS
 OWN_VALUE = PRIOR + COLUMNS
@@ -39,12 +49,14 @@ class Rules(NamedTuple):
     noise: float
     sampling_plies: int
     temperature: float
+    discount: float
     reuse: bool
     solver: bool
     gumbel: bool
     considered: int
     c_visit: float
     c_scale: float
+    worth: NDArray[np.int64]  # (44,) by plies to the end: what a won game is worth, in UNIT
     schedule: NDArray[np.int32]  # (8, simulations): visits that a considered column has when it is its turn
 
 
@@ -60,7 +72,7 @@ class GuidedRecord(NamedTuple):
     move: NDArray[np.int8]  # (G, S) the column played, drawn by the visits in the first plies
     visits: NDArray[np.int32]  # (G, S, A) without those of a reused tree; a Gumbel root's policy in gumbel.POLICY_UNITS
     simulations: NDArray[np.int32]  # (G, S)
-    value: NDArray[np.float64]  # (G, S) mean of the root's returns, or 1 or -1 where proven
+    value: NDArray[np.float64]  # (G, S) mean of the root's returns, or what its proof is worth
     length: NDArray[np.int64]  # (G,)
     result: NDArray[np.int8]  # (G,) 1 if the last move won, else 0
 
@@ -128,12 +140,30 @@ def new_trees(lanes: int, steps: int, rules: Rules, bonus: NDArray[np.float64], 
 
 
 @inline
-def mean_return(rows: Any, slot: Any) -> Any:
+def mean_return(trees: Any, slot: Any) -> Any:
     """Mean return of a visited or proven column in [-1, 1]."""
+    rows = trees.rows
     n, total = np.int64(rows[slot]), np.int64(rows[slot + TOTAL])
     mean = total / (UNIT * n) if n > 0 else 0.0
-    if total > PROVEN // 2:
-        mean = 1.0
-    elif total < -PROVEN // 2:
-        mean = -1.0
+    if abs(total) > PROVEN // 2:
+        code = np.int64(rows[slot + CHILD])
+        mean = trees.rules.worth[plies_to_end(code)] / UNIT
+        if is_loss(code):
+            mean = -mean
     return mean
+
+
+@inline
+def back_up(trees: Any, lane: Any, value: Any) -> None:
+    """Add a value in UNIT, for the side to move at the leaf, along the lane's path: one simulation is done.
+
+    It counts for less the farther it lies ahead, by the factor `discount` a ply.
+    """
+    if trees.rules.discount == 1.0:
+        add_along_path(trees, lane, value)
+    else:
+        lanes = len(trees.node)
+        for level in range(trees.depth[lane] - 1, -1, -1):
+            value = -np.int64(np.rint(value * trees.rules.discount))
+            trees.rows[trees.path[level * lanes + lane] + TOTAL] += value
+        trees.simulations[lane] += 1

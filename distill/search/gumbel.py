@@ -57,7 +57,7 @@ def score_root(trees: Any, lane: Any, chance: Any) -> Any:
         most, visits = max(most, n), visits + n
         prior = max(np.float64(floats[base + PRIOR + column]), 1e-12)
         weight += prior
-        returns += prior * mean_return(rows, base + column)
+        returns += prior * mean_return(trees, base + column)
     mixed = np.float64(floats[base + OWN_VALUE])
     if visits > 0:
         mixed = (mixed + visits * returns / weight) / (1 + visits)
@@ -67,7 +67,7 @@ def score_root(trees: Any, lane: Any, chance: Any) -> Any:
         if total == HOPELESS:
             continue
         seen = rows[base + column] > 0 or abs(total) > PROVEN // 2
-        q = mean_return(rows, base + column) if seen else mixed
+        q = mean_return(trees, base + column) if seen else mixed
         prior = max(np.float64(floats[base + PRIOR + column]), 1e-12)
         sigma = (rules.c_visit + most) * rules.c_scale * (1.0 + q) / 2
         trees.scores[column] = chance * trees.gumbel[lane, step, column] + np.log(prior) + sigma

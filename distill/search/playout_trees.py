@@ -8,7 +8,7 @@ There is one tree a lane. A node is one row of 32 int32, aligned to two cache li
     0-7    n       visits of each child; column 7 does not exist
     8-15   total   summed returns of each child, for the side to move at the node
     16-23  child   row of the child's own node: 0 none yet, or a code below 0: the game ends there,
-                   or (MCTS-Solver) the move is proven to win or to lose
+                   or (MCTS-Solver) the move is proven to win or to lose, and in how many plies
     24-31  own     float32 bits: the prior of each column and the network's value; unused by the teacher
 
 A child's statistics stand in its parent's row, so a child needs a row of its own only from its
@@ -33,6 +33,7 @@ from distill.search.rollout import FULL, ONE, ZERO, Lanes, U, has_four, new_lane
 
 TOTAL, CHILD, WIDTH = SLOTS, 2 * SLOTS, 4 * SLOTS
 TERMINAL, PROVEN_WIN, PROVEN_LOSS = -1, -2, -3
+PLY = -2  # added to the code of a proven move for each ply to the end of the game, the move itself among them
 PROVEN = 2**30  # size of the total of a proven child: chosen always, or only when all are lost
 HOPELESS = -(2**31)  # total of a full column: below even a proven loss
 CENTRE_FIRST = np.array(COLUMNS_FROM_CENTRE)
@@ -226,11 +227,11 @@ def _backup(trees: Any, live: Any, count: Any, proving: Any) -> None:
             value = -1 if won else 0
             rows[leaf + CHILD] = TERMINAL
         elif rows[leaf + CHILD] < 0:
-            value = -1 if rows[leaf + CHILD] == PROVEN_WIN else 1
+            value = 1 if is_loss(rows[leaf + CHILD]) else -1
         add_along_path(trees, lane, value)
         if proving and won:
             rows[leaf + TOTAL] = PROVEN
-            carry_loss(trees, lane, last - 1)
+            carry_loss(trees, lane, last - 1, 2)
 
 
 @inline
@@ -244,25 +245,40 @@ def add_along_path(trees: Any, lane: Any, value: Any) -> None:
 
 
 @inline
-def carry_loss(trees: Any, lane: Any, level: Any) -> None:
+def is_loss(code: Any) -> Any:
+    """Whether a proven move's code, in `child`, says that it loses."""
+    return code & 1 == PROVEN_LOSS & 1
+
+
+@inline
+def plies_to_end(code: Any) -> Any:
+    """Plies to the end of the game that a proven move's code tells; below 1 for what is not proven."""
+    return (PROVEN_WIN - code) // -PLY
+
+
+@inline
+def carry_loss(trees: Any, lane: Any, level: Any, plies: Any) -> None:
     """Mark the move at this level of the path as lost, and carry that to the root (MCTS-Solver, Winands et al. 2008).
 
-    A node all of whose moves are lost makes the move that led to it a win, and a node with a winning move makes the
-    move that led to it a loss.
+    A node all of whose moves are lost makes the move that led to it a win, as far off as the longest of them, and a
+    node with a winning move makes the move that led to it a loss. `plies`: to the end of the game, from before the
+    move on.
     """
     rows, lanes = trees.rows, len(trees.node)
     while level >= 0:
         into = trees.path[level * lanes + lane]
-        rows[into + CHILD], rows[into + TOTAL] = PROVEN_LOSS, -PROVEN
+        rows[into + CHILD], rows[into + TOTAL] = PROVEN_LOSS + PLY * plies, -PROVEN
         base = into - into % SLOTS
         lost = True
         for column in range(SLOTS):
             lost &= rows[base + TOTAL + column] < -PROVEN // 2
+            plies = max(plies, plies_to_end(np.int64(rows[base + CHILD + column])))
         if level == 0 or not lost:
             break
         won = trees.path[(level - 1) * lanes + lane]
-        rows[won + CHILD], rows[won + TOTAL] = PROVEN_WIN, PROVEN
+        rows[won + CHILD], rows[won + TOTAL] = PROVEN_WIN + PLY * (plies + 1), PROVEN
         level -= 2
+        plies += 2
 
 
 @jit

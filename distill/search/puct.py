@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 from distill.base.cli import check, check_least, setting
 from distill.game.rules import CELLS, COLUMNS
 from distill.search import walk
-from distill.search.guided_trees import MOST_VISITS, GuidedRecord, GuidedTrees, Rules, new_trees
+from distill.search.guided_trees import MOST_VISITS, UNIT, GuidedRecord, GuidedTrees, Rules, new_trees
 from distill.search.gumbel import halving_schedule
 from distill.search.teacher import blank_record, generator
 
-PUCT_VERSION = 1
+PUCT_VERSION = 2
 """Raised whenever the same settings, seed and answers give other searches."""
 
 LANES = 256
@@ -67,6 +67,7 @@ class PuctSettings:
     temperature: float = setting(1.0, "of that chance: visits^(1 / temperature); Gumbel roots draw by themselves")
     reuse: bool = setting(False, "keep the subtree of the move played (root puct)")
     mcts_solver: bool = setting(True, "back up proven wins and losses, and see them one move ahead")
+    discount: float = setting(1.0, "worth of a value one ply ahead: below 1, quick wins and slow losses are preferred")
     considered: int = setting(7, "columns that a Gumbel root considers at first")
     c_visit: float = setting(50.0, "Gumbel: values weigh (c_visit + most visits) · c_scale against logits")
     c_scale: float = setting(0.3, "Gumbel: see c_visit; values are taken on [0, 1]")
@@ -80,6 +81,7 @@ class PuctSettings:
         check(0 < self.dirichlet_alpha <= 1e6, "dirichlet_alpha", self.dirichlet_alpha, "above 0, at most 1e6")
         check(0 <= self.sampling_plies <= CELLS, "sampling_plies", self.sampling_plies, f"from 0 to {CELLS}")
         check(0.01 <= self.temperature <= 100, "temperature", self.temperature, "from 0.01 to 100")
+        check(0.5 <= self.discount <= 1, "discount", self.discount, "from 0.5 to 1")
         check(2 <= self.considered <= COLUMNS, "considered", self.considered, f"from 2 to {COLUMNS}")
         check_least(self, c_visit=0)
         check(self.c_scale > 0, "c_scale", self.c_scale, "above 0")
@@ -106,7 +108,9 @@ def _rules(settings: PuctSettings) -> Rules:
     for number in range(1, COLUMNS + 1):
         schedule[number] = halving_schedule(settings.simulations, number)
     as_is = {name: getattr(settings, name) for name in ("simulations", "sampling_plies", "reuse", "considered")}
-    numbers: dict[str, Any] = {n: float(getattr(settings, n)) for n in ("temperature", "c_visit", "c_scale")}
+    numbers: dict[str, Any] = {
+        n: float(getattr(settings, n)) for n in ("temperature", "discount", "c_visit", "c_scale")
+    }
     return Rules(
         printed=settings.rule == "printed",
         from_parent=settings.first_play is not None,
@@ -114,6 +118,7 @@ def _rules(settings: PuctSettings) -> Rules:
         noise=float(settings.noise_fraction),
         solver=settings.mcts_solver,
         gumbel=settings.root == "gumbel",
+        worth=np.rint(UNIT * settings.discount ** np.arange(CELLS + 2)).astype(np.int64),
         schedule=schedule,
         **as_is,
         **numbers,

@@ -6,12 +6,22 @@ from typing import Any
 
 import numpy as np
 
-from distill.game.rules import BITS_PER_COLUMN, COLUMNS
+from distill.game.rules import COLUMNS
 from distill.search.compiled import inline, jit, popcount
 from distill.search.guided_trees import PRIOR, mean_return
 from distill.search.gumbel import POLICY_UNITS, best_with_visits, improved_policy, score_root
-from distill.search.playout_trees import CENTRE_FIRST, CHILD, HOPELESS, PROVEN, TOTAL, WIDTH, root_noise, root_row
-from distill.search.rollout import BOTTOM, FULL, ZERO, U, has_four, landing, open_columns, winning_cells
+from distill.search.playout_trees import (
+    CENTRE_FIRST,
+    CHILD,
+    HOPELESS,
+    PROVEN,
+    TOTAL,
+    WIDTH,
+    plies_to_end,
+    root_noise,
+    root_row,
+)
+from distill.search.rollout import FULL, has_four, landing, open_columns
 
 
 @inline
@@ -34,28 +44,27 @@ def open_search(trees: Any, lane: Any) -> None:
 def conclude(trees: Any, record: Any, lane: Any) -> Any:
     """Record the search of a lane's position and return the column to play.
 
-    The label is a column that wins at once, then one proven to win, then the most visited that is not proven to lose
-    (with a Gumbel root, the likeliest by its improved policy).
+    The label is the column that is proven to win soonest, then the most visited that is not proven to lose (with a
+    Gumbel root, the likeliest by its improved policy), then the one that loses last. Where the root is proven, all
+    visits are recorded for the label: they are what a network learns from.
     """
     rows, rules = trees.rows, trees.rules
     base, g, s = root_row(trees, lane), trees.game[lane], trees.step[lane]
     label, most, best_mean = np.int64(-1), np.int64(-(2**40)), -2.0
-    visits, returns, highest, lost = np.int64(0), 0.0, -2.0, True
-    wins = winning_cells(trees.current[lane]) & (trees.mask[lane] + BOTTOM) & FULL & ~trees.mask[lane]
+    visits, returns, won, lost = np.int64(0), 0.0, False, True
     for column in CENTRE_FIRST:
         total = np.int64(rows[base + TOTAL + column])
         if total == HOPELESS:
             continue
-        n, mean = np.int64(rows[base + column]), mean_return(rows, base + column)
+        n, mean = np.int64(rows[base + column]), mean_return(trees, base + column)
         record.visits[g, s, column] = n - trees.carried[lane, column]
         visits += n
         returns += n * mean
-        weight = n
+        weight, sooner = n, 64 - plies_to_end(np.int64(rows[base + CHILD + column]))
         if total > PROVEN // 2:
-            at_once = wins & (U(63) << U(BITS_PER_COLUMN * column)) != ZERO
-            weight, highest = n + 2**30 + 2**30 * np.int64(at_once), 1.0
+            weight, won = n + 2**30 * sooner, True
         if total < -PROVEN // 2:
-            weight = n - 2**30
+            weight = n - 2**30 * sooner
         else:
             lost = False
         if weight > most or (weight == most and mean > best_mean):
@@ -65,24 +74,23 @@ def conclude(trees: Any, record: Any, lane: Any) -> Any:
         top = score_root(trees, lane, 1.0)
         move = best_with_visits(trees, lane, top)
         score_root(trees, lane, 0.0)
-        if highest < 1.0 and not lost:
+        if not (won or lost):
             label = np.int64(-1)
             for column in CENTRE_FIRST:
                 if label < 0 or trees.scores[column] > trees.scores[label]:
                     label = column
-        if highest == 1.0:
-            record.visits[g, s, :] = 0
-            record.visits[g, s, label] = POLICY_UNITS
-        else:
             improved_policy(trees, record, lane, label)
     ply = np.int64(popcount(trees.mask[lane]))
-    if ply >= rules.sampling_plies or highest == 1.0 or lost:
+    if won or lost:
+        record.visits[g, s, :] = 0
+        record.visits[g, s, label] = POLICY_UNITS if rules.gumbel else trees.done[lane]
+    if ply >= rules.sampling_plies or won or lost:
         move = label
     elif not rules.gumbel:
         move = _sample(trees, lane, label)
     record.label[g, s], record.move[g, s] = label, move
     record.simulations[g, s] = trees.done[lane]
-    record.value[g, s] = 1.0 if highest == 1.0 else (-1.0 if lost else returns / visits)
+    record.value[g, s] = mean_return(trees, base + label) if won or lost else returns / visits
     return move
 
 

@@ -19,25 +19,29 @@ from numpy.typing import NDArray
 from distill.game.rules import BITS_PER_COLUMN, COLUMNS
 from distill.search import playout_trees
 from distill.search.compiled import SLOTS, inline, jit
-from distill.search.guided_trees import OWN_VALUE, PRIOR, UNIT, GuidedRecord, GuidedTrees
+from distill.search.guided_trees import OWN_VALUE, PRIOR, UNIT, GuidedRecord, GuidedTrees, back_up
 from distill.search.gumbel import halve
 from distill.search.playout_trees import (
     CENTRE_FIRST,
     CHILD,
     HOPELESS,
+    PLY,
     PROVEN,
     PROVEN_LOSS,
     PROVEN_WIN,
     TERMINAL,
     TOTAL,
     WIDTH,
+    carry_loss,
+    is_loss,
+    plies_to_end,
     root_row,
 )
 from distill.search.rollout import BOTTOM, FULL, ONE, ZERO, U, has_four, landing, mix, open_columns, winning_cells
 from distill.search.root import conclude, go_on, open_search
 
 WON, LOST = 1e9, -1e9
-"""Scores of proven moves."""
+"""Scores of proven moves, before the plies to the end are counted: the quickest win and the slowest loss first."""
 
 
 @inline
@@ -71,9 +75,9 @@ def _best(trees: Any, base: Any, level: Any, lane: Any) -> Any:
         else:
             score = mean + bonus * prior / (1 + n)
         if total > PROVEN // 2:
-            score = WON
+            score = WON - plies_to_end(np.int64(rows[base + CHILD + column]))
         elif total < -PROVEN // 2:
-            score = LOST + prior / (1 + n)
+            score = LOST + plies_to_end(np.int64(rows[base + CHILD + column]))
         if score > highest:
             best, highest = column, score
     if level == 0 and trees.forced[lane] >= 0:
@@ -103,31 +107,30 @@ def _settle(trees: Any, lane: Any) -> Any:
     """Whether the rules or a proof decide the leaf; if so, it is backed up."""
     rows, level = trees.rows, trees.depth[lane] - 1
     slot = trees.path[level * len(trees.node) + lane]
-    own, mask = trees.leaf_current[lane], trees.leaf_mask[lane]
-    code = rows[slot + CHILD]
+    own, mask, worth = trees.leaf_current[lane], trees.leaf_mask[lane], trees.rules.worth
+    code = np.int64(rows[slot + CHILD])
     settled = True
     if has_four(own ^ mask):
         rows[slot + CHILD] = TERMINAL
-        playout_trees.add_along_path(trees, lane, -UNIT)
+        back_up(trees, lane, -worth[0])
         if trees.rules.solver:
-            rows[slot + TOTAL] = PROVEN
-            playout_trees.carry_loss(trees, lane, level - 1)
+            rows[slot + CHILD], rows[slot + TOTAL] = PROVEN_WIN + PLY, PROVEN
+            carry_loss(trees, lane, level - 1, 2)
     elif mask == FULL:
         rows[slot + CHILD] = TERMINAL
-        playout_trees.add_along_path(trees, lane, 0)
-    elif code == PROVEN_WIN:
-        playout_trees.add_along_path(trees, lane, -UNIT)
-    elif code == PROVEN_LOSS:
-        playout_trees.add_along_path(trees, lane, UNIT)
+        back_up(trees, lane, 0)
+    elif code < TERMINAL:
+        left = worth[plies_to_end(code) - 1]
+        back_up(trees, lane, left if is_loss(code) else -left)
     elif not trees.rules.solver:
         settled = False
     elif winning_cells(own) & (mask + BOTTOM) & FULL & ~mask != ZERO:
-        playout_trees.add_along_path(trees, lane, UNIT)
-        playout_trees.carry_loss(trees, lane, level)
+        back_up(trees, lane, worth[1])
+        carry_loss(trees, lane, level, 2)
     elif _losing(own, mask) == open_columns(mask):
-        playout_trees.add_along_path(trees, lane, -UNIT)
-        rows[slot + CHILD], rows[slot + TOTAL] = PROVEN_WIN, PROVEN
-        playout_trees.carry_loss(trees, lane, level - 1)
+        back_up(trees, lane, -worth[2])
+        rows[slot + CHILD], rows[slot + TOTAL] = PROVEN_WIN + 3 * PLY, PROVEN
+        carry_loss(trees, lane, level - 1, 4)
     else:
         settled = False
     return settled
@@ -159,11 +162,11 @@ def _expand(trees: Any, lane: Any, entry: Any) -> None:
         wins = winning_cells(own) & (mask + BOTTOM) & FULL & ~mask  # at a root only: elsewhere the leaf is settled
         for column in range(COLUMNS):
             if wins & (U(63) << U(BITS_PER_COLUMN * column)) != ZERO:
-                rows[base + TOTAL + column] = PROVEN
+                rows[base + TOTAL + column], rows[base + CHILD + column] = PROVEN, PROVEN_WIN + PLY
             elif losing >> column & 1:
-                rows[base + TOTAL + column], rows[base + CHILD + column] = -PROVEN, PROVEN_LOSS
+                rows[base + TOTAL + column], rows[base + CHILD + column] = -PROVEN, PROVEN_LOSS + 2 * PLY
     if depth > 0:
-        playout_trees.add_along_path(trees, lane, np.int64(np.rint(trees.answers[entry * SLOTS + COLUMNS] * UNIT)))
+        back_up(trees, lane, np.int64(np.rint(trees.answers[entry * SLOTS + COLUMNS] * UNIT)))
     else:
         open_search(trees, lane)
 

@@ -41,7 +41,10 @@ KINDS = {
     "cool": {"temperature": 0.5, "sampling_plies": 42},
     "reuse": {"reuse": True},
     "reuse without proofs": {"reuse": True, "mcts_solver": False, "sampling_plies": 0},
+    "discounted": {"discount": 0.95},
+    "discounted, no proofs, reuse": {"discount": 0.9, "mcts_solver": False, "reuse": True},
     "gumbel": {"root": "gumbel"},
+    "gumbel, discounted": {"root": "gumbel", "discount": 0.95},
     "gumbel of four": {"root": "gumbel", "considered": 4, "c_scale": 0.1, "sampling_plies": 42},
 }
 

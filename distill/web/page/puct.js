@@ -10,7 +10,7 @@ import { FROM_CENTRE, Stones } from "./stones.js";
 const EXPLORATION = 1.5;
 const FIRST_PLAY = 0.25;
 const UNIT = 2 ** 14; // values are whole multiples of 1 / UNIT: their sum does not depend on its order
-const WON = 1e9; // scores of proven moves
+const WON = 1e9; // scores of proven moves, before the plies to the end are counted
 const LOST = -1e9;
 
 /**
@@ -24,7 +24,10 @@ export async function search(position, simulations, evaluate, signal) {
   const start = new Stones(position);
   const board = new Stones(position);
   const root = expand(start, await evaluate(boardOf(start)));
-  for (const column of wins(start)) root.proven[column] = 1; // elsewhere such a position is settled without a node
+  for (const column of wins(start)) {
+    root.proven[column] = 1; // elsewhere such a position is settled without a node
+    root.plies[column] = 1;
+  }
   for (let done = 0; done < simulations; done += 1) {
     if (signal?.aborted) throw new Error("The search was called off.");
     board.copyFrom(start);
@@ -38,7 +41,7 @@ export async function search(position, simulations, evaluate, signal) {
     }
     backUp(path, value);
   }
-  return conclude(root, wins(start));
+  return conclude(root, simulations);
 }
 
 
@@ -53,7 +56,10 @@ const losing = (board) => legalColumns(board).filter((column) => {
   return isLost;
 });
 
-/** A node of the tree. Totals and proofs (1 won, −1 lost) of its columns are for the side to move. */
+/**
+ * A node of the tree. Totals and proofs (1 won, −1 lost) of its columns are for the side to move; `plies` tells in how
+ * many a proven column ends the game.
+ */
 function expand(board, { logits, value }) {
   const open = legalColumns(board);
   const highest = Math.max(...open.map((column) => logits[column]));
@@ -61,9 +67,10 @@ function expand(board, { logits, value }) {
   for (const column of open) weights[column] = Math.exp(logits[column] - highest);
   const sum = weights.reduce((total, weight) => total + weight, 0);
   const proven = new Array(COLUMNS).fill(0);
-  for (const column of losing(board)) proven[column] = -1;
+  const plies = new Array(COLUMNS).fill(0);
+  for (const column of losing(board)) [proven[column], plies[column]] = [-1, 2];
   return {
-    open, proven,
+    open, proven, plies,
     priors: weights.map((weight) => Math.fround(Math.fround(weight) / sum)),
     value: Math.min(Math.max(value, -1), 1),
     visits: new Array(COLUMNS).fill(0),
@@ -86,7 +93,7 @@ function descend(root, board, entered) {
 }
 
 /** The column with the highest score in a node entered so often, the nearest to the centre of equals. */
-function select({ open, priors, value, visits, totals, proven }, entered) {
+function select({ open, priors, value, visits, totals, proven, plies }, entered) {
   const bonus = EXPLORATION * Math.sqrt(entered);
   const seen = open.reduce((sum, column) => (visits[column] ? sum + priors[column] : sum), 0);
   const first = value - FIRST_PLAY * Math.sqrt(seen);
@@ -96,8 +103,8 @@ function select({ open, priors, value, visits, totals, proven }, entered) {
     if (!open.includes(column)) continue;
     const n = visits[column];
     let score = (n ? totals[column] / (UNIT * n) : first) + (bonus * priors[column]) / (1 + n);
-    if (proven[column] === 1) score = WON;
-    if (proven[column] === -1) score = LOST + priors[column] / (1 + n);
+    if (proven[column] === 1) score = WON - plies[column];
+    if (proven[column] === -1) score = LOST + plies[column];
     if (score > highest) [best, highest] = [column, score];
   }
   return best;
@@ -107,29 +114,34 @@ function select({ open, priors, value, visits, totals, proven }, entered) {
 function settle(path, board) {
   const { node, column, isFour } = path.at(-1);
   if (isFour) {
-    prove(path, 1);
+    prove(path, 1, 1);
     return -UNIT;
   }
   if (board.ply === CELLS) return 0;
   if (node.proven[column]) return -UNIT * node.proven[column];
   if (wins(board).length) {
-    prove(path, -1);
+    prove(path, -1, 2);
     return UNIT;
   }
   if (losing(board).length === legalColumns(board).length) {
-    prove(path, 1);
+    prove(path, 1, 3);
     return -UNIT;
   }
   return null;
 }
 
-/** The path's last move is won (1) or lost (−1) for its side: carry that towards the root as far as it reaches. */
-function prove(path, result) {
+/** The path's last move wins (1) or loses (−1) in so many plies: carry that towards the root as far as it reaches. */
+function prove(path, result, plies) {
   for (const { node, column } of path.toReversed()) {
     node.proven[column] = result;
+    node.plies[column] = plies;
     node.children[column] = null;
-    if (result === -1 && node.open.some((other) => node.proven[other] !== -1)) return;
+    if (result === -1) {
+      if (node.open.some((other) => node.proven[other] !== -1)) return;
+      plies = Math.max(...node.open.map((other) => node.plies[other]));
+    }
     result = -result;
+    plies += 1;
   }
 }
 
@@ -147,15 +159,19 @@ function roundToEven(number) {
   return rounded - number === 0.5 && rounded % 2 ? rounded - 1 : rounded;
 }
 
-/** A column that wins at once, else one proven to win, else the most visited that is not proven to lose. */
-function conclude({ open, visits, totals, proven }, winsAtOnce) {
+/** The column proven to win soonest, else the most visited not proven to lose, else the one that loses last. */
+function conclude({ open, visits, totals, proven, plies }, simulations) {
   const mean = (column) => proven[column] || (visits[column] ? totals[column] / (UNIT * visits[column]) : 0);
   const won = open.filter((column) => proven[column] === 1);
   const unlost = open.filter((column) => proven[column] !== -1);
-  const isCandidate = [winsAtOnce, won, unlost, open].find((columns) => columns.length);
+  const isCandidate = [won, unlost, open].find((columns) => columns.length);
+  const isProven = won.length > 0 || unlost.length === 0;
+  const soonest = isProven ? (won.length ? 1 : -1) : 0;
   const ranked = FROM_CENTRE.filter((column) => isCandidate.includes(column));
-  ranked.sort((one, other) => visits[other] - visits[one] || mean(other) - mean(one));
-  const returns = FROM_CENTRE.reduce((sum, column) => sum + visits[column] * mean(column), 0);
-  const value = won.length ? 1 : unlost.length ? returns / visits.reduce((sum, n) => sum + n, 0) : -1;
-  return { column: ranked[0], visits, value };
+  ranked.sort((one, other) => (
+    soonest * (plies[one] - plies[other]) || visits[other] - visits[one] || mean(other) - mean(one)));
+  const column = ranked[0];
+  if (isProven) return { column, visits: visits.map((_, each) => (each === column ? simulations : 0)), value: soonest };
+  const returns = FROM_CENTRE.reduce((sum, each) => sum + visits[each] * mean(each), 0);
+  return { column, visits, value: returns / visits.reduce((sum, n) => sum + n, 0) };
 }
