@@ -24,7 +24,7 @@ from pathlib import Path
 
 from distill import nets
 from distill.base import cli, folders, say
-from distill.loop import files, iteration
+from distill.loop import files, iteration, unattended
 from distill.loop.files import Metrics
 from distill.loop.presets import PRESETS
 from distill.loop.settings import SelfPlayConfig
@@ -43,6 +43,8 @@ def run(config: SelfPlayConfig) -> str:
         given = iteration.given_network(config) if begins else None  # what is wrong shows before anything is written
         boards = iteration.judged_boards(config)
         claim.begin()
+        if config.teacher_share:
+            return _result(out, unattended.run(config, out, given, boards))
         finished = files.finished_iterations(out)
         if len(finished) >= config.iterations:
             return f"{_result(out, finished)} (finished before, nothing to do; --iterations goes on)"

@@ -6,6 +6,8 @@ small tables, with a learning rate set from outside, and the optimizer's state g
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +20,9 @@ from distill.learn import checkpoint, training
 from distill.learn.recipe import Recipe
 from distill.tables import tables
 
+MEASURED = 16_384
+"""Boards at most on which a network is measured after it has learned from a table."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Learner:
@@ -27,11 +32,21 @@ class Learner:
     model: keras.Model
     recipe: Recipe
 
+    def give(self, network: keras.Model) -> None:
+        """Set another network of this shape to what was learned: the average over the steps, if one is kept."""
+        means = dict(zip(map(id, self.core.trainable_variables), self._averages(), strict=False))
+        network.set_weights([keras.ops.convert_to_numpy(means.get(id(each), each)) for each in self.core.weights])
 
-def begin(core: keras.Model, recipe: Recipe) -> Learner:
+    def _averages(self) -> list[keras.Variable]:
+        optimizer = self.model.optimizer
+        return list(optimizer._model_variables_moving_average) if optimizer.use_ema else []
+
+
+def begin(core: keras.Model, recipe: Recipe, average: float = 0.0) -> Learner:
     """A learner with the weights of a network, which stays as it is, and a fresh optimizer.
 
-    Raises UserError for a network of another shape than its arch has now.
+    `average` is the share of the weights' average that a step leaves; 0: none is kept. Raises UserError for a network
+    of another shape than its arch has now.
     """
     training.make_repeatable(recipe.seed)
     arch = nets.arch_of(core)
@@ -40,7 +55,9 @@ def begin(core: keras.Model, recipe: Recipe) -> Learner:
         own.set_weights(core.get_weights())
     except ValueError as error:
         raise UserError(f"{arch}: not a network this distill can train on ({first_line(error)})") from None
-    return Learner(core=own, model=training.compiled(own, recipe), recipe=recipe)
+    model = training.compiled(own, recipe)
+    model.optimizer.use_ema, model.optimizer.ema_momentum = average > 0, average
+    return Learner(core=own, model=model, recipe=recipe)
 
 
 def resume(learner: Learner, folder: Path) -> None:
@@ -53,25 +70,36 @@ def resume(learner: Learner, folder: Path) -> None:
         raise UserError(f"{folder / checkpoint.FILE}: {error}") from None
 
 
-def learn(learner: Learner, examples: tables.Examples, rate: float, seed: int) -> dict[str, float]:
-    """Train `recipe.epochs` passes at one learning rate; returns the mean loss and what the network then scores.
+def learn(
+    learner: Learner,
+    examples: tables.Examples,
+    rate: float | Callable[[int], float],
+    seed: int,
+    steps: int | None = None,
+) -> dict[str, float]:
+    """Train `recipe.epochs` passes, or so many steps; returns the mean loss and what the network then scores.
 
-    `policy_loss` and `value_error` are measured on these boards after the last step. Raises UserError where the loss
-    stops being a number.
+    `rate` is the learning rate, or gives it by the number of the step, from 0. `policy_loss` and `value_error` are
+    measured on these boards, or `MEASURED` of them, after the last step. Raises UserError where the loss stops being a
+    number.
     """
     recipe, model = learner.recipe, learner.model
     scale = 1 / float(training.weights(examples.count, recipe).mean())
-    model.optimizer.learning_rate = rate
-    boards = recipe.epochs * (len(examples) // recipe.batch_size or 1) * min(recipe.batch_size, len(examples))
+    if steps is None:
+        steps = recipe.epochs * (len(examples) // recipe.batch_size or 1)
+    passes = (
+        tables.batches(examples, recipe.batch_size, seed=seed, epoch=epoch, mirror=recipe.mirror)
+        for epoch in itertools.count()
+    )
     losses: list[float] = []
-    with Progress(boards, "boards") as progress:
-        for epoch in range(recipe.epochs):
-            for batch in tables.batches(examples, recipe.batch_size, seed=seed, epoch=epoch, mirror=recipe.mirror):
-                losses.append(training.train_step(model, batch, recipe, scale))
-                if not np.isfinite(losses[-1]):
-                    raise UserError(f"the loss is not a number; begin anew with a smaller --lr than {rate:g}")
-                progress.advance(len(batch.boards), f"loss {np.mean(losses):.4f}")
-    measured = training.evaluate(model, examples, recipe)
+    with Progress(steps * min(recipe.batch_size, len(examples)), "boards") as progress:
+        for step, batch in enumerate(itertools.islice(itertools.chain.from_iterable(passes), steps)):
+            model.optimizer.learning_rate = now = rate(step) if callable(rate) else rate
+            losses.append(training.train_step(model, batch, recipe, scale))
+            if not np.isfinite(losses[-1]):
+                raise UserError(f"the loss is not a number; begin anew with a smaller --lr than {now:g}")
+            progress.advance(len(batch.boards), f"loss {np.mean(losses):.4f}")
+    measured = training.evaluate(model, examples[:MEASURED], recipe)
     return {
         "training_loss": float(np.mean(losses)),
         "policy_loss": measured["loss"] - recipe.value_weight * measured["value_error"],

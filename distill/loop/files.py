@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from distill.learn.run_folder import Claim
 
 CONFIG, METRICS, BEST, CANDIDATE = "config.json", "metrics.json", "best.keras", "candidate.keras"
-INITIAL, ARENA, GAMES = "initial.keras", "arena.json", "games"
-OWN_FILES = (METRICS, "iterations", BEST, INITIAL, "history.csv", "curves.png", "events")
+INITIAL, ARENA, GAMES, PLAN = "initial.keras", "arena.json", "games", "plan.json"
+OWN_FILES = (METRICS, "iterations", BEST, INITIAL, PLAN, "history.csv", "curves.png", "events")
 """What a restart deletes, in this order."""
-FREE = ("init", "out", "restart", "iterations", "minutes", "lanes", "games_only")
+FREE = ("init", "out", "restart", "iterations", "minutes", "lanes", "games_only", "plan", "workers")
 """Settings that may change when a run goes on."""
 
 PANELS = {

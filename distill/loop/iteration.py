@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 SELF_PLAY, SAMPLE, TRAINING, OPENINGS = range(4)
 """What a seed of an iteration is for."""
 
+JUDGED_SETS = ("midgame", "foreign")
+"""Sets on which a network is graded as a whole; the first one's grades have no prefix in the metrics."""
+
 BLOCKED_SETS = ("block-vertical", "block-horizontal", "block-rising", "block-falling")
 """Sets of the benchmark where one column alone keeps the class: the block of a threat."""
 
@@ -104,7 +107,7 @@ def given_network(config: SelfPlayConfig) -> keras.Model:
 
 def judged_boards(config: SelfPlayConfig) -> benchmark.GradedBoards:
     """The boards on which the judge grades every iteration. Raises DataError where they cannot be read."""
-    sets = ("midgame", *BLOCKED_SETS)
+    sets = (*JUDGED_SETS, *BLOCKED_SETS)
     return grading.sample(benchmark.read(half="dev", sets=sets), config.judge_boards, 0)
 
 
@@ -171,7 +174,7 @@ def iterate(loop: Loop, finished: Sequence[Metrics]) -> Metrics:
         **learned,
         **arena,
         "accepted": accepted,
-        **_judged(loop),
+        **judged(loop.judge, loop.boards),
     }
     took("judge")
     metrics["seconds"] = seconds
@@ -220,15 +223,15 @@ def _arena(loop: Loop, number: int) -> dict[str, Any]:
         )
 
 
-def _judged(loop: Loop) -> dict[str, float]:
-    """What the judge says of the candidate without search: on `midgame`, and the share of forced blocks it plays."""
-    graded = grading.grade(loop.judge, loop.boards, 0)
-    by_set = grading.by_set(loop.boards, graded)
-    midgame = by_set.get("midgame", {})
+def judged(player: NetworkPlayer, boards: benchmark.GradedBoards) -> dict[str, float]:
+    """What the judge says of a network without search: on whole sets, and the share of forced blocks it plays."""
+    by_set = grading.by_set(boards, grading.grade(player, boards, 0))
+    found: dict[str, float] = {}
+    for name in JUDGED_SETS:
+        prefix = "" if name == JUDGED_SETS[0] else f"{name}_"
+        found |= {prefix + metric: grade.mean for metric, grade in by_set.get(name, {}).items()}
     blocked = [by_set[name]["class"].mean for name in BLOCKED_SETS if name in by_set]
-    return {metric: midgame[metric].mean for metric in grading.METRICS if metric in midgame} | (
-        {"blocked": float(np.mean(blocked))} if blocked else {}
-    )
+    return found | ({"blocked": float(np.mean(blocked))} if blocked else {})
 
 
 def take_over(loop: Loop) -> None:

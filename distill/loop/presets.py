@@ -58,6 +58,24 @@ CONNECT_4_AI_2: dict[str, Any] = {
 
 PRESETS: cli.Presets = {
     "gumbel": {},
+    "hour": {
+        "minutes": 60.0,
+        "teacher_share": 0.04,
+        "stages": ("0:16", "0.3:50", "0.7:200"),
+        "opening_moves": (0, 20),
+        "sampling_plies": 16,
+        "discount": 0.98,
+        "gate": None,
+        "shard_games": 64,
+        "precision": "bfloat16",
+        "optimizer": "muon",
+        "lr": 4e-3,
+        "value_weight": 0.25,
+        "average": 0.999,
+        "replay_rows": 300_000,
+        "replay_share": 0.5,
+        "judge_boards": 500,
+    },
     "improve": {"simulations": 64, "opening_moves": (0, 8), "lr": 3e-4, "games": 1000},
     "connect4-zero": {
         "arch": "resnet",

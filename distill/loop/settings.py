@@ -85,7 +85,49 @@ class ArenaSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SelfPlayConfig(SelfPlaySettings, LearningSettings, ArenaSettings):
+class PlanSettings:
+    """How a run that needs no hand begins with the teacher, and how its search grows."""
+
+    teacher_share: float = cli.setting(
+        0.0,
+        "share of --minutes in which the teacher plays first; above 0 the run follows a plan, and the games of an "
+        "iteration are played by processes of their own while the network learns from those before",
+    )
+    teacher_simulations: int = cli.setting(1000, "simulations of the teacher's searches, one a position")
+    stages: tuple[str, ...] = cli.setting(
+        (), "SHARE:SIMULATIONS, the simulations of each search from that share of a plan on; none: --simulations"
+    )
+    average: float = cli.setting(
+        0.0, "share of the weights' average that a step leaves; above 0 the average plays and is kept"
+    )
+    replay_share: float | None = cli.setting(
+        None, "share of all rows so far that is learned from, the latest, where that is more than --replay-rows"
+    )
+    plan: Path | None = cli.setting(None, "the plan.json of another run, to follow in place of --minutes")
+    workers: int | None = cli.setting(None, "processes that play a plan's games; none: one a core but one")
+
+    def __post_init__(self) -> None:
+        cli.check(0 <= self.teacher_share < 1, "teacher_share", self.teacher_share, "at least 0 and below 1")
+        cli.check(0 <= self.average < 1, "average", self.average, "at least 0 and below 1")
+        share = self.replay_share
+        cli.check(share is None or 0 < share <= 1, "replay_share", share, "above 0 and at most 1, or none")
+        cli.check_least(self, teacher_simulations=1, workers=1)
+        self.simulations_at(0)
+
+    def simulations_at(self, share: float) -> int:
+        """Simulations of a search when this share of a plan is done. Raises ValueError for a stage that is none."""
+        now: int = self.simulations  # type: ignore[attr-defined]  # of the settings that this is a part of
+        for stage in self.stages:
+            first, _, simulations = stage.partition(":")
+            try:
+                now = int(simulations) if float(first) <= share else now
+            except ValueError:
+                raise ValueError(f"--stages {stage} must be SHARE:SIMULATIONS, such as 0.5:50") from None
+        return now
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelfPlayConfig(SelfPlaySettings, LearningSettings, ArenaSettings, PlanSettings):
     """Let a network play against itself and learn from it."""
 
     simulations: int = cli.setting(32, "simulations of each search")
@@ -99,7 +141,9 @@ class SelfPlayConfig(SelfPlaySettings, LearningSettings, ArenaSettings):
     iterations: int = cli.setting(10_000, "rounds of self-play, training and arena")
     games: int = cli.setting(400, "games of an iteration, or with --games-only in all")
     games_only: bool = cli.setting(False, "play with --init as it is, and train nothing")
-    minutes: float | None = cli.setting(None, "begin no iteration later than so many minutes after the start")
+    minutes: float | None = cli.setting(
+        None, "plan so many minutes, measured at the start; without a plan: begin no iteration later than that"
+    )
     lanes: int = cli.setting(512, "games side by side, and so the network's batch; no influence on the games")
     extra_noise: int = cli.setting(0, "first iterations, in which the root's noise is doubled")
     judge_boards: int = cli.setting(1000, "benchmark boards of each set graded an iteration, dev half")
@@ -107,11 +151,13 @@ class SelfPlayConfig(SelfPlaySettings, LearningSettings, ArenaSettings):
     restart: bool = cli.setting(False, "begin anew, in place of what the folder holds")
 
     def __post_init__(self) -> None:
-        for part in (SelfPlaySettings, LearningSettings, ArenaSettings):
+        for part in (SelfPlaySettings, LearningSettings, ArenaSettings, PlanSettings):
             part.__post_init__(self)
         cli.check_least(self, iterations=1, games=1, lanes=1, judge_boards=1, extra_noise=0)
         if self.gate is not None and not self.games_only:
             match.openings(self.arena_games // 2, self.arena_plies, 0)
+        if self.teacher_share and not self.games_only and self.minutes is None and self.plan is None:
+            raise ValueError("--teacher-share needs --minutes, or the --plan of another run")
         if self.games_only and self.init is None:
             raise ValueError("--games-only needs --init, the network that plays")
 

@@ -47,7 +47,7 @@ def make_locally(
     from joblib.externals.loky.process_executor import BrokenProcessPool
 
     def new_pool() -> Any:
-        return ProcessPoolExecutor(max_workers=1, initializer=_start_worker, initargs=(os.getpid(),))
+        return ProcessPoolExecutor(max_workers=1, initializer=start_worker, initargs=(os.getpid(),))
 
     waiting, kills, given_up = list(reversed(tasks)), dict.fromkeys(tasks, 0), list[Task]()
     idle = [new_pool() for _ in range(min(workers, len(tasks)))]
@@ -77,7 +77,7 @@ def make_locally(
         raise _killers(folder, given_up, f"died {KILLS_ALLOWED} times (out of memory?)")
 
 
-def _start_worker(parent: int) -> None:
+def start_worker(parent: int) -> None:
     """Ctrl-C is the parent's to handle, and a worker does not outlive it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 

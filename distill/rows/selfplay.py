@@ -9,7 +9,7 @@ made for this position; with a Gumbel root they are its improved policy in thous
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -18,6 +18,7 @@ import numpy as np
 
 from distill.base.cli import as_json, setting
 from distill.rows import shards
+from distill.rows.schema import Shard
 from distill.search import puct
 from distill.search.guided_trees import GuidedRecord
 from distill.search.policy_playout import by_playouts
@@ -79,10 +80,40 @@ def make(
     if advance:
         for shard in finished:
             advance(shard.games, shard.rows)
-    numbers = np.concatenate(
-        [np.zeros(0, np.int64), *(task.index * settings.shard_games + np.arange(task.games) for task in plan.todo)]
-    ).astype(np.int64)
-    left = {task.index: task.games for task in plan.todo}
+    finished += _play(settings, run, predict, plan.todo, folder, lanes, advance)
+    return shards.declare(run, finished, folder)
+
+
+def make_part(
+    settings: SelfPlaySettings,
+    network: str,
+    predict: Evaluate,
+    games: int,
+    folder: Path,
+    part: tuple[int, int],
+    lanes: int = puct.LANES,
+) -> None:
+    """Every n-th shard of `make`, from shard i on, for `part` (i, n); `make` itself, called last, finds them all."""
+    run = identity(settings, network)
+    indices = range(shards.shard_count(games, settings.shard_games))[part[0] :: part[1]]
+    _play(settings, run, predict, shards.plan(settings, games, folder, indices, run).todo, folder, lanes)
+
+
+def _play(
+    settings: SelfPlaySettings,
+    run: Mapping[str, Any],
+    predict: Evaluate,
+    tasks: Sequence[shards.Task],
+    folder: Path,
+    lanes: int,
+    advance: Callable[[int, int], None] | None = None,
+) -> list[Shard]:
+    """Play the games of these shards and write each shard when the last of its games has ended."""
+    made: list[Shard] = []
+    if not tasks:
+        return made
+    numbers = np.concatenate([task.index * settings.shard_games + np.arange(task.games) for task in tasks])
+    left = {task.index: task.games for task in tasks}
 
     def ended(record: GuidedRecord, indices: Any) -> None:
         for index in (numbers[indices] // settings.shard_games).tolist():
@@ -92,21 +123,19 @@ def make(
                 votes = record.label[..., None]
                 table = shards.rows(record, chosen, numbers[chosen], votes=votes, move=record.move)
                 first = index * settings.shard_games
-                shard = shards.write(table, run, index, first, len(chosen), folder, ("keras", *shards.LIBRARIES))
-                finished.append(shard)
+                made.append(shards.write(table, run, index, first, len(chosen), folder, ("keras", *shards.LIBRARIES)))
                 if advance:
-                    advance(shard.games, shard.rows)
+                    advance(made[-1].games, made[-1].rows)
 
-    if len(numbers):
-        starts = [shards.opening(settings, int(number)) for number in numbers]
-        puct.play(
-            np.array([start.current for start in starts], np.uint64),
-            np.array([start.mask for start in starts], np.uint64),
-            settings,
-            by_playouts(predict, settings.seed) if settings.leaves == "playout" else predict,
-            seed=settings.seed,
-            games=numbers.tolist(),
-            lanes=lanes,
-            ended=ended,
-        )
-    return shards.declare(run, finished, folder)
+    starts = [shards.opening(settings, int(number)) for number in numbers]
+    puct.play(
+        np.array([start.current for start in starts], np.uint64),
+        np.array([start.mask for start in starts], np.uint64),
+        settings,
+        by_playouts(predict, settings.seed) if settings.leaves == "playout" else predict,
+        seed=settings.seed,
+        games=numbers.tolist(),
+        lanes=lanes,
+        ended=ended,
+    )
+    return made

@@ -1,0 +1,178 @@
+"""The plan of a run that needs no hand: minutes become games and steps, once, by measuring this machine.
+
+The run follows its plan and nothing else, so the same plan gives the same weights on the same kind of processor,
+however busy the machine is meanwhile.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from distill.base import UserError, cores, write_json
+from distill.game.rules import COLUMNS
+from distill.loop import ahead, files
+from distill.loop.settings import SelfPlayConfig
+from distill.rows import shards
+from distill.rows.shards import RunSettings
+from distill.tables.tables import Examples
+
+if TYPE_CHECKING:
+    from distill.learn.continual import Learner
+
+FILE = files.PLAN
+ITERATIONS = 2.6
+"""Times the root of the minutes: 6 minutes make 6 iterations, an hour 20, a night 57."""
+
+ROWS_A_GAME = 25
+"""About, after openings of 0 to 20 random stones."""
+
+SHARE = 0.9
+"""Of the time that is planned for playing and learning; loading, saving, merging and grading have the rest."""
+
+MEASURING = 8.0
+"""Seconds over which playing is measured; learning is measured beside it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One iteration: games at so many simulations are played while the network learns for so many steps."""
+
+    games: int
+    simulations: int
+    steps: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """All that a run's weights depend on beside its settings."""
+
+    minutes: float
+    workers: int
+    teacher_games: int
+    iterations: tuple[Step, ...]
+    measured: dict[str, float]
+
+    @property
+    def steps(self) -> int:
+        """Of the whole run."""
+        return sum(step.steps for step in self.iterations)
+
+
+def teacher(config: SelfPlayConfig, seed: int) -> RunSettings:
+    """How the teacher plays the first games: many cheap labels."""
+    return RunSettings(
+        simulations=config.teacher_simulations,
+        votes=1,
+        opening_moves=config.opening_moves,
+        seed=seed,
+        shard_games=config.shard_games,
+    )
+
+
+def make(config: SelfPlayConfig, minutes: float, players: ahead.Players, learner: Learner, network: Path) -> Plan:
+    """Measure playing and learning side by side, as the run will do them, and plan so many minutes."""
+    settings = dataclasses.replace(config, simulations=ahead.MEASURED_SIMULATIONS)
+    futures = players.begin(ahead.measure_search, settings, config.precision, config.lanes, network, MEASURING)
+    steps = _learning_rate(learner, futures)
+    simulations = sum(ahead.results(futures))
+    games = sum(ahead.results(players.begin(ahead.measure_teacher, teacher(config, 0), MEASURING / 4)))
+    return planned(config, minutes, len(players.pools), games, simulations, steps)
+
+
+def planned(
+    config: SelfPlayConfig, minutes: float, workers: int, games: float, simulations: float, steps: float
+) -> Plan:
+    """The plan for so many minutes at these speeds a second: the teacher's games, simulations, the learner's steps."""
+    number = max(3, round(ITERATIONS * math.sqrt(minutes)))
+    seconds = 60 * minutes * SHARE
+    each = seconds * (1 - config.teacher_share) / number
+    whole = config.shard_games
+
+    def rounded(count: float) -> int:
+        return max(1, round(count / whole)) * whole
+
+    def step(iteration: int) -> Step:
+        sims = config.simulations_at((iteration - 1) / number)
+        if iteration == 1:  # the teacher goes on while the network learns to play
+            count = rounded(games * each)
+        else:
+            count = rounded(simulations * each / sims / ROWS_A_GAME) if iteration < number else 0
+        return Step(games=count, simulations=sims, steps=max(1, round(steps * each)))
+
+    return Plan(
+        minutes=minutes,
+        workers=workers,
+        teacher_games=rounded(games * (cores() / workers) * seconds * config.teacher_share),
+        iterations=tuple(step(iteration) for iteration in range(1, number + 1)),
+        measured={
+            "teacher_games_per_s": round(games, 2),
+            "simulations_per_s": round(simulations),
+            "steps_per_s": round(steps, 2),
+        },
+    )
+
+
+def write(path: Path, plan: Plan) -> None:
+    """Store a plan."""
+    write_json(path, dataclasses.asdict(plan))
+
+
+def read(path: Path) -> Plan:
+    """A stored plan. Raises UserError for what is none."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        return Plan(**found | {"iterations": tuple(Step(**step) for step in found["iterations"])})
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file; a run leaves its plan in {FILE}") from None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{path}: not a plan of a run ({error})") from None
+
+
+def line(plan: Plan) -> str:
+    """The plan in words."""
+    games = sum(step.games for step in plan.iterations[1:])
+    stages = dict.fromkeys(step.simulations for step in plan.iterations)
+    return (
+        f"plan for {plan.minutes:g} minutes: {plan.teacher_games + plan.iterations[0].games:,} games of the teacher, "
+        f"then {games:,} of the network's search ({', '.join(map(str, stages))} simulations), {plan.steps:,} steps in "
+        f"{len(plan.iterations)} iterations"
+    )
+
+
+def _learning_rate(learner: Learner, futures: Any) -> float:
+    """Steps a second of a learner, which is left as it was, until the futures are done."""
+    from distill.learn import checkpoint, training
+    from distill.tables import tables
+
+    before = checkpoint.snapshot(learner.model)
+    batch = next(tables.batches(_openings(learner.recipe.batch_size), learner.recipe.batch_size, seed=0, epoch=0))
+    training.train_step(learner.model, batch, learner.recipe, 1.0)  # compiles
+    began, made = time.monotonic(), 0
+    while not made or not all(future.done() for future in futures):
+        training.train_step(learner.model, batch, learner.recipe, 1.0)
+        made += 1
+    rate = made / (time.monotonic() - began)
+    checkpoint.restore(learner.model, before)
+    return rate
+
+
+def _openings(number: int) -> Examples:
+    """So many boards after random stones, all of whose columns are equal: what a step costs does not depend on them."""
+    starts = [shards.opening(RunSettings(), game) for game in range(number)]
+    return Examples(
+        current=np.array([start.current for start in starts], np.uint64),
+        mask=np.array([start.mask for start in starts], np.uint64),
+        visits=np.ones((number, COLUMNS), np.int64),
+        label=np.zeros(number, np.int8),
+        value=np.zeros(number, np.float32),
+        outcome=np.zeros(number, np.float32),
+        count=np.ones(number, np.int32),
+    )

@@ -1,0 +1,257 @@
+"""A run that needs no hand: the teacher plays first, then the network's own search, while the network learns.
+
+    iteration   processes play                                  this process learns from
+    0           the teacher: many cheap labels                  (nothing yet)
+    1           the teacher                                     the games of iteration 0
+    k           the search of the network after k − 1           the latest games before k
+    the last    nothing                                         the latest games
+
+What the learning rate, the games, their simulations and the steps are, the plan says (`plan.py`); no iteration looks at
+a clock. The network that plays, and is kept, is the average of the learner's weights over its steps.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from distill import nets
+from distill.base import cores, say, write_json
+from distill.loop import ahead, files, iteration, plan
+from distill.loop.files import Metrics
+from distill.loop.plan import Plan, Step
+from distill.loop.settings import SelfPlayConfig
+from distill.players.players import NetworkPlayer, seeds_for
+from distill.rows import mapping, schema, selfplay, shards
+from distill.rows.shards import RunSettings
+from distill.tables import benchmark, canonical, replay
+
+if TYPE_CHECKING:
+    import keras
+
+    from distill.learn.continual import Learner
+
+TEACHER, SELF_PLAY, TRAINING = range(3)
+"""What a seed of an iteration is for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unattended:
+    """What the iterations of a run share."""
+
+    config: SelfPlayConfig
+    out: Path
+    plan: Plan
+    players: ahead.Players
+    learner: Learner
+    network: keras.Model
+    boards: benchmark.GradedBoards
+    excluded: NDArray[np.uint64]
+
+    def seed(self, number: int, purpose: int) -> int:
+        """Of one purpose in one iteration."""
+        return int(seeds_for(self.config.seed, number, purpose)[0])
+
+    def games(self, number: int) -> Path:
+        """The folder of an iteration's games."""
+        return files.iteration_folder(self.out, number) / files.GAMES
+
+
+def workers(config: SelfPlayConfig) -> int:
+    """Processes that play."""
+    return config.workers or max(1, cores() - 1)
+
+
+def run(config: SelfPlayConfig, out: Path, given: keras.Model | None, boards: benchmark.GradedBoards) -> list[Metrics]:
+    """Make what is missing of the run; returns the metrics of all its iterations."""
+    nets.start_backend()
+    from distill.learn import continual, training
+    from distill.nets import saved
+
+    if given is not None:
+        training.save_network(given, out / files.INITIAL)
+    finished = files.finished_iterations(out)
+    network = saved.load_core(files.champion_file(out, finished))
+    learner = continual.begin(saved.load_core(out / files.INITIAL), config.recipe(), config.average)
+    if finished:
+        continual.resume(learner, files.iteration_folder(out, len(finished)))
+    with ahead.Players(workers(config)) as players:
+        followed = _plan(config, out, players, learner)
+        excluded = canonical.excluded_keys("benchmark")
+        running = Unattended(
+            config=config,
+            out=out,
+            plan=followed,
+            players=players,
+            learner=learner,
+            network=network,
+            boards=boards,
+            excluded=np.zeros(0, np.uint64) if excluded is None else excluded,
+        )
+        if not finished:
+            _teach_first(running)
+        while len(finished) < len(followed.iterations):
+            finished.append(_iterate(running, finished))
+            say(_line(finished, followed, config.batch_size))
+            files.discard(out, finished)
+            files.report(out, finished)
+    return finished
+
+
+def _plan(config: SelfPlayConfig, out: Path, players: ahead.Players, learner: Learner) -> Plan:
+    """The run's plan: the one it has, the one given, or one made now by measuring this machine."""
+    path = out / files.PLAN
+    if path.is_file():
+        return plan.read(path)
+    if config.plan is not None:
+        made = plan.read(config.plan)
+    else:
+        assert config.minutes is not None  # by the config's own check
+        say("measuring this machine, half a minute")
+        made = plan.make(config, config.minutes, players, learner, out / files.INITIAL)
+    plan.write(path, made)
+    say(plan.line(made))
+    return made
+
+
+def _teach_first(running: Unattended) -> None:
+    """The teacher's first games, by all cores."""
+    settings, folder = _teacher(running, 0), running.games(0)
+    with shards.locked(folder):
+        found = shards.plan(settings, running.plan.teacher_games, folder)
+        made = [*found.done, *mapping.make_locally(settings, found.todo, folder, cores())]
+        shards.declare(shards.identity(settings), made, folder)
+
+
+def _iterate(running: Unattended, finished: Sequence[Metrics]) -> Metrics:
+    """One iteration, or what a killed process has left of it; returns its metrics, written last."""
+    number, began = len(finished) + 1, time.monotonic()
+    step, folder = running.plan.iterations[number - 1], files.iteration_folder(running.out, number)
+    with shards.locked(running.games(number)):
+        futures = _begin_playing(running, number, step)
+        learned = _learn(running, number, step)
+        learning = time.monotonic() - began
+        judged = iteration.judged(NetworkPlayer(name="network", predict=_predict(running)), running.boards)
+        judging = time.monotonic() - began - learning
+        played = ahead.results(futures)
+        manifest = _declare(running, number, step, [name for name, _ in played])
+    seconds = time.monotonic() - began
+    metrics = {
+        "iteration": number,
+        "games": manifest["games"],
+        "rows": manifest["rows"],
+        "simulations": step.simulations,
+        **learned,
+        "score": None,
+        "accepted": True,
+        **judged,
+        "minutes": round((finished[-1]["minutes"] if finished else 0.0) + seconds / 60, 2),
+        "seconds": {
+            "learning": round(learning, 1),
+            "judge": round(judging, 1),
+            "waiting": round(seconds - learning - judging, 1),
+            "playing": round(float(np.mean([spent for _, spent in played])) if played else 0.0, 1),
+        },
+    }
+    write_json(folder / files.METRICS, metrics)
+    return metrics
+
+
+def _begin_playing(running: Unattended, number: int, step: Step) -> list[Future[Any]]:
+    """The iteration's games, played by the teacher in the first one, then by the network that the last one left."""
+    config, folder = running.config, running.games(number)
+    if not step.games:
+        return []
+    if number == 1:
+        return running.players.begin(ahead.teach, _teacher(running, 1), step.games, folder)
+    settings, network = _settings(running, number), files.iteration_folder(running.out, number - 1) / files.CANDIDATE
+    return running.players.begin(ahead.play, settings, config.precision, config.lanes, network, step.games, folder)
+
+
+def _declare(running: Unattended, number: int, step: Step, names: Sequence[str]) -> dict[str, Any]:
+    """The manifest of an iteration's games, all of whose shards are there; `names` are what their network is called."""
+    folder = running.games(number)
+    if not step.games:
+        return {"games": 0, "rows": 0}
+    of_teacher = number == 1
+    run = (
+        shards.identity(_teacher(running, 1)) if of_teacher else selfplay.identity(_settings(running, number), names[0])
+    )
+    return shards.declare(run, shards.plan(running.config, step.games, folder, run=run).done, folder)
+
+
+def _teacher(running: Unattended, number: int) -> RunSettings:
+    return plan.teacher(running.config, running.seed(number, TEACHER))
+
+
+def _settings(running: Unattended, number: int) -> SelfPlayConfig:
+    simulations, seed = running.plan.iterations[number - 1].simulations, running.seed(number, SELF_PLAY)
+    return dataclasses.replace(running.config, simulations=simulations, seed=seed)
+
+
+def _learn(running: Unattended, number: int, step: Step) -> dict[str, Any]:
+    """Let the learner learn from the latest games before this iteration, unless it has."""
+    from distill.learn import checkpoint, continual, training
+
+    config, folder = running.config, files.iteration_folder(running.out, number)
+    found = checkpoint.load(folder)
+    if found is None:
+        table = replay.table(_latest(running, number), running.excluded, config.discount)
+        before = sum(each.steps for each in running.plan.iterations[: number - 1])
+
+        def rate(done: int) -> float:
+            state = training.State(planned_steps=running.plan.steps, step=before + done)
+            return training.learning_rate(config.recipe(), state)
+
+        learned = continual.learn(running.learner, table, rate, running.seed(number, TRAINING), step.steps)
+        state = {"replay_boards": len(table), "learning_rate": rate(0), **learned}
+        checkpoint.save(folder, running.learner.model, state)
+    else:
+        state = found[1]
+        continual.resume(running.learner, folder)
+    running.learner.give(running.network)
+    training.save_network(running.network, folder / files.CANDIDATE)
+    training.save_network(running.network, running.out / files.BEST)
+    return state
+
+
+def _latest(running: Unattended, number: int) -> list[Any]:
+    """The shards to learn from: the latest share of all rows, and not less than `replay_rows`."""
+    config = running.config
+    folders = [running.games(each) for each in range(number) if each == 0 or running.plan.iterations[each - 1].games]
+    rows = sum(schema.read_manifest(folder)["rows"] for folder in folders)
+    most = config.replay_rows
+    if most is not None and config.replay_share is not None:
+        most = max(most, int(config.replay_share * rows))
+    return replay.latest(folders, most, config.replay_games)
+
+
+def _predict(running: Unattended) -> Any:
+    from distill.nets import saved
+
+    return saved.predict_with(running.network)
+
+
+def _line(finished: Sequence[Metrics], followed: Plan, batch: int) -> str:
+    last, total = finished[-1], followed.steps
+    done = sum(step.steps for step in followed.iterations[: len(finished)])
+    seconds = sum(last["seconds"][part] for part in ("learning", "judge", "waiting"))
+    left = last["minutes"] * (total - done) / done
+    judged = "".join(
+        f" · {title} {last[prefix + 'exact']:.1%} exact, {last[prefix + 'class']:.1%} class"
+        for title, prefix in (("midgame", ""), ("foreign", "foreign_"))
+        if prefix + "exact" in last
+    )
+    return (
+        f"iteration {last['iteration']} of {len(followed.iterations)}: {last['rows']:,} rows at {last['simulations']} "
+        f"simulations · loss {last['training_loss']:.3f}{judged} · "
+        f"{last['steps'] * batch / max(seconds, 1e-9):,.0f} boards/s · {left:.0f} min left"
+    )
