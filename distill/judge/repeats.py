@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from distill.base import DataError, Progress
 from distill.base.progress import Advance, silent
 from distill.game.rules import CENTRE, COLUMNS, is_own_mirror
-from distill.learn.agreement import agrees
+from distill.learn.agreement import FIRST_ROWS, agrees, is_early
 from distill.players.intervals import Estimate, share
 from distill.players.players import Boards, NetworkPlayer, Player, SearchPlayer, seeds_for
 from distill.rows.games import RawRows
@@ -50,8 +50,8 @@ BANDS = ((1, 8), (9, 16), (17, 24), (25, 32), (33, 41))
 
 ALL = "all"
 
-FIRST_ROWS = 19
-"""Rows of a game that also stand by themselves: about as many as a game of the published system has."""
+AT_MOST = (15, 19)
+"""Stones up to which a student's agreement is summed, to stand beside figures of shorter games."""
 
 EARLY = f"first {FIRST_ROWS} rows of a game"
 
@@ -143,21 +143,16 @@ def ceiling(labels: NDArray[np.int64], visits: NDArray[np.int64]) -> NDArray[np.
 
 
 def students(players: Sequence[Player], rows: RawRows, seed: int) -> dict[str, dict[str, Estimate]]:
-    """Of each network that answers at once, the shares of rows whose label it plays: `by_band`, and of EARLY rows."""
-    early = is_early(rows)
+    """Of each network that answers at once, the shares of rows whose label it plays: `by_band`, AT_MOST, EARLY rows."""
+    beside = {f"at most {stones}": rows.ply <= stones for stones in AT_MOST} | {EARLY: is_early(rows)}
     found = {}
     for player in players:
         if isinstance(player, NetworkPlayer) and player.mode == "policy":
             same = agrees(rows, player.play(rows.current, rows.mask, seeds_for(seed, np.arange(len(rows)))).moves)
-            found[player.name] = by_band(same, rows.ply, 1) | {EARLY: share(same[early], 1)}
+            found[player.name] = by_band(same, rows.ply, 1) | {
+                name: share(same[where], 1) for name, where in beside.items()
+            }
     return found
-
-
-def is_early(rows: RawRows) -> NDArray[np.bool_]:
-    """bool (R,), whether a row is among the FIRST_ROWS of its game; `rows` are those of one folder in its order."""
-    _, first, game = np.unique(rows.game, return_index=True, return_inverse=True)
-    early: NDArray[np.bool_] = np.arange(len(rows)) - first[game] < FIRST_ROWS
-    return early
 
 
 def by_band(values: NDArray[np.float64] | NDArray[np.bool_], ply: NDArray[np.int8], trials: int) -> dict[str, Estimate]:

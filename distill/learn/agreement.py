@@ -1,13 +1,15 @@
 """How often a network's column is the teacher's label, over raw rows in the orientation they were played in.
 
-    agreement_all     = share of all rows whose label is the argmax of the masked logits
-    agreement_unseen  = the same over rows whose board is, in no orientation, in the training table
+    agreement_all       = share of all rows whose label is the argmax of the masked logits
+    agreement_unseen    = the same over rows whose board is, in no orientation, in the training table
+    agreement_first_19  = the same over the first 19 rows of each game
 
 On a board that is its own mirror a column and its mirror image count as the same answer.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,12 +22,20 @@ if TYPE_CHECKING:
     from distill.nets.predict import Predict
 
 
+FIRST_ROWS = 19
+"""Rows of a game that also stand by themselves: about as many as a game of the published system has."""
+
+
 def measure(predict: Predict, rows: tables.RawRows, training: tables.Examples) -> dict[str, Any]:
-    """The two shares, the rows behind each, and both by ply; a share over no rows is None."""
+    """The three shares, the rows behind each, and the first two by ply; a share over no rows is None."""
     agreed = agrees(rows, chosen_columns(predict, rows))
     unseen = ~tables.seen(training, rows.current, rows.mask)
-    by_ply = {str(ply): _shares(agreed, unseen, rows.ply == ply) for ply in np.unique(rows.ply)}
-    return _shares(agreed, unseen, np.ones(len(rows), np.bool_)) | {"by_ply": by_ply}
+    chosen = {"all": np.ones(len(rows), np.bool_), "unseen": unseen}
+    by_ply = {
+        str(ply): _shares(agreed, {name: where & (rows.ply == ply) for name, where in chosen.items()})
+        for ply in np.unique(rows.ply)
+    }
+    return _shares(agreed, chosen | {f"first_{FIRST_ROWS}": is_early(rows)}) | {"by_ply": by_ply}
 
 
 def chosen_columns(predict: Predict, rows: tables.RawRows) -> NDArray[np.int32]:
@@ -42,7 +52,18 @@ def agrees(rows: tables.RawRows, columns: NDArray[np.integer[Any]]) -> NDArray[n
     return found
 
 
-def _shares(agreed: NDArray[np.bool_], unseen: NDArray[np.bool_], where: NDArray[np.bool_]) -> dict[str, Any]:
-    chosen = {"all": where, "unseen": where & unseen}
+def is_early(rows: tables.RawRows) -> NDArray[np.bool_]:
+    """bool (N,): whether a row is among the FIRST_ROWS of its game; `rows` are of whole games, in the order played.
+
+    Runs of which several were read number their games alike, so a game also ends where stones do not increase.
+    """
+    begins = np.ones(len(rows), np.bool_)
+    begins[1:] = (rows.game[1:] != rows.game[:-1]) | (rows.ply[1:] <= rows.ply[:-1])
+    number = np.arange(len(rows))
+    early: NDArray[np.bool_] = number - np.maximum.accumulate(np.where(begins, number, 0)) < FIRST_ROWS
+    return early
+
+
+def _shares(agreed: NDArray[np.bool_], chosen: Mapping[str, NDArray[np.bool_]]) -> dict[str, Any]:
     shares = {f"agreement_{name}": float(agreed[rows].mean()) if rows.any() else None for name, rows in chosen.items()}
     return shares | {f"rows_{name}": int(rows.sum()) for name, rows in chosen.items()}

@@ -170,7 +170,10 @@ def test_networks_are_compared_with_the_labels_of_a_folder(
     assert 0 < early.sum() < len(rows)
     first = shares["first 19 rows of a game"]
     assert (first["mean"], first["units"]) == (pytest.approx(agreed[early].mean()), early.sum())
-    assert "| first 19 rows of a game |" in capsys.readouterr().out
+    at_most = shares["at most 15"]
+    assert (at_most["mean"], at_most["units"]) == (pytest.approx(agreed[rows.ply <= 15].mean()), (rows.ply <= 15).sum())
+    table = capsys.readouterr().out
+    assert all(f"| {name} |" in re.sub(" +", " ", table) for name in ("at most 15", "first 19 rows of a game"))
 
 
 def test_equal_boards_are_scored_once_and_mirrored_ones_in_the_mirror() -> None:

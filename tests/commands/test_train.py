@@ -307,6 +307,8 @@ def test_the_metrics_are_counted_on_the_rows_they_name(run_folder):
     assert metrics["agreement_all"] == pytest.approx(hits / metrics["rows_all"])
     card = (run_folder / "saved_model" / "README.md").read_text()
     assert f"{metrics['agreement_all']:.1%} agrees with the teacher's label" in card
+    assert 0 < metrics["rows_first_19"] < metrics["rows_all"]
+    assert f"{metrics['agreement_first_19']:.1%} the same, on the first 19 rows of each game" in card
 
 
 def test_agreement_is_measured_on_the_shipped_rows_once_they_are_complete(games, tmp_path, monkeypatch):

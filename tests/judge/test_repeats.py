@@ -5,7 +5,7 @@
 - on a board that is its own mirror a column and its mirror are one label, and on no other
 - the same seed gives the same labels, whatever else is asked for; no search draws as another one or as the run
 - where a win is on the board a teacher always agrees with itself; elsewhere less often than its ceiling
-- stones on the board are counted in the right band, rows of a game from its first
+- stones on the board are counted in the right band
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -158,12 +157,3 @@ def test_rows_are_counted_in_their_band() -> None:
     assert {(share.mean, share.units) for share in list(shares.values())[:-1]} == {(0.5, 2)}
     assert shares["all"].units == 10
     assert repeats.by_band(np.ones(1, np.bool_), ply[:1], 1)["33–41"].units == 0
-
-
-def test_rows_of_a_game_are_counted_from_its_first(tmp_path: Path) -> None:
-    table = make_games(12, seed=2)
-    write_games(tmp_path / "run", table, shard_games=5)
-    early = repeats.is_early(games.raw_rows([tmp_path / "run"], None, 0.0))
-    expected = [row < 19 for game in Counter(table["game_id"].to_pylist()).values() for row in range(game)]
-    assert early.tolist() == expected
-    assert 0 < early.sum() < len(expected)
