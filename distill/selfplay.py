@@ -36,12 +36,14 @@ def run(config: SelfPlayConfig) -> str:
     if config.games_only:
         return _only_play(config)
     out = config.out or Path("models/selfplay")
+    if config.teacher_share:
+        unattended.leave_cores_to_players(config)
     with shards.locked(out):
         claim = files.claim(out, config)
         claim.check()
         begins = config.restart or not (out / files.INITIAL).is_file()
         given = iteration.given_network(config) if begins else None  # what is wrong shows before anything is written
-        boards = iteration.judged_boards(config)
+        boards = iteration.judged_boards(config.judge_boards)
         claim.begin()
         if config.teacher_share:
             return _result(out, unattended.run(config, out, given, boards))

@@ -49,9 +49,10 @@ class Players:
         for pool in self.pools:
             pool.shutdown(wait=False, kill_workers=True)
 
-    def begin(self, work: Callable[..., Any], *arguments: Any) -> list[Future[Any]]:
-        """Call `work(*arguments, part)` in every process, part being (its number, how many there are)."""
-        return [pool.submit(work, *arguments, (number, len(self.pools))) for number, pool in enumerate(self.pools)]
+    def begin(self, work: Callable[..., Any], *arguments: Any, others: int = 0) -> list[Future[Any]]:
+        """Call `work(*arguments, part)` in every process; part is (its number, how many there are with others)."""
+        parts = len(self.pools) + others
+        return [pool.submit(work, *arguments, (number, parts)) for number, pool in enumerate(self.pools)]
 
 
 def results(futures: Sequence[Future[Any]]) -> list[Any]:

@@ -23,7 +23,7 @@ from distill.loop import files
 from distill.loop.files import Metrics
 from distill.loop.settings import SelfPlayConfig
 from distill.players import gate
-from distill.players.players import GuidedPlayer, NetworkPlayer, seeds_for
+from distill.players.players import GuidedPlayer, NetworkPlayer, Player, seeds_for
 from distill.rows import selfplay, shards
 from distill.tables import benchmark, canonical, replay
 
@@ -105,10 +105,10 @@ def given_network(config: SelfPlayConfig) -> keras.Model:
     return core
 
 
-def judged_boards(config: SelfPlayConfig) -> benchmark.GradedBoards:
-    """The boards on which the judge grades every iteration. Raises DataError where they cannot be read."""
+def judged_boards(number: int) -> benchmark.GradedBoards:
+    """So many boards of each set that the judge grades an iteration on. Raises DataError where they cannot be read."""
     sets = (*JUDGED_SETS, *BLOCKED_SETS)
-    return grading.sample(benchmark.read(half="dev", sets=sets), config.judge_boards, 0)
+    return grading.sample(benchmark.read(half="dev", sets=sets), number, 0)
 
 
 def start(
@@ -223,7 +223,7 @@ def _arena(loop: Loop, number: int) -> dict[str, Any]:
         )
 
 
-def judged(player: NetworkPlayer, boards: benchmark.GradedBoards) -> dict[str, float]:
+def judged(player: Player, boards: benchmark.GradedBoards) -> dict[str, float]:
     """What the judge says of a network without search: on whole sets, and the share of forced blocks it plays."""
     by_set = grading.by_set(boards, grading.grade(player, boards, 0))
     found: dict[str, float] = {}

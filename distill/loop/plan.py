@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from distill.base import UserError, cores, write_json
+from distill.base import UserError, write_json
 from distill.game.rules import COLUMNS
 from distill.loop import ahead, files
 from distill.loop.settings import SelfPlayConfig
@@ -110,7 +110,7 @@ def planned(
     return Plan(
         minutes=minutes,
         workers=workers,
-        teacher_games=rounded(games * (cores() / workers) * seconds * config.teacher_share),
+        teacher_games=rounded(games * (workers + 1) / workers * seconds * config.teacher_share),
         iterations=tuple(step(iteration) for iteration in range(1, number + 1)),
         measured={
             "teacher_games_per_s": round(games, 2),

@@ -120,9 +120,10 @@ class PlanSettings:
         for stage in self.stages:
             first, _, simulations = stage.partition(":")
             try:
-                now = int(simulations) if float(first) <= share else now
+                begins, many = float(first), int(simulations)
             except ValueError:
                 raise ValueError(f"--stages {stage} must be SHARE:SIMULATIONS, such as 0.5:50") from None
+            now = many if begins <= share else now
         return now
 
 

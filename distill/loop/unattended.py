@@ -13,6 +13,7 @@ a clock. The network that plays, and is kept, is the average of the learner's we
 from __future__ import annotations
 
 import dataclasses
+import os
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future
@@ -30,7 +31,7 @@ from distill.loop.files import Metrics
 from distill.loop.plan import Plan, Step
 from distill.loop.settings import SelfPlayConfig
 from distill.players.players import NetworkPlayer, seeds_for
-from distill.rows import mapping, schema, selfplay, shards
+from distill.rows import schema, selfplay, shards
 from distill.rows.shards import RunSettings
 from distill.tables import benchmark, canonical, replay
 
@@ -68,6 +69,11 @@ class Unattended:
 def workers(config: SelfPlayConfig) -> int:
     """Processes that play."""
     return config.workers or max(1, cores() - 1)
+
+
+def leave_cores_to_players(config: SelfPlayConfig) -> None:
+    """Have TensorFlow, where it has not started yet, take only the threads that the players leave."""
+    os.environ.setdefault("TF_NUM_INTRAOP_THREADS", str(max(1, cores() - workers(config))))
 
 
 def run(config: SelfPlayConfig, out: Path, given: keras.Model | None, boards: benchmark.GradedBoards) -> list[Metrics]:
@@ -123,12 +129,14 @@ def _plan(config: SelfPlayConfig, out: Path, players: ahead.Players, learner: Le
 
 
 def _teach_first(running: Unattended) -> None:
-    """The teacher's first games, by all cores."""
+    """The teacher's first games, of which this process plays a part too: the network has nothing to learn from yet."""
     settings, folder = _teacher(running, 0), running.games(0)
     with shards.locked(folder):
-        found = shards.plan(settings, running.plan.teacher_games, folder)
-        made = [*found.done, *mapping.make_locally(settings, found.todo, folder, cores())]
-        shards.declare(shards.identity(settings), made, folder)
+        games = running.plan.teacher_games
+        futures = running.players.begin(ahead.teach, settings, games, folder, others=1)
+        ahead.teach(settings, games, folder, (len(futures), len(futures) + 1))
+        ahead.results(futures)
+        shards.declare(shards.identity(settings), shards.plan(settings, games, folder).done, folder)
 
 
 def _iterate(running: Unattended, finished: Sequence[Metrics]) -> Metrics:

@@ -1,0 +1,87 @@
+"""How many minutes a run of self-play takes to reach searches of given lengths, by the grades of its own iterations.
+
+    python -m distill.selfplay --preset hour --out models/hour
+    python benchmarks/time_to_strength.py models/hour --plot docs/time-to-strength.png
+
+A run grades its network on the dev half of the boards `midgame` and `foreign` after every iteration, without search.
+Here the searches are graded on the same boards. A line is reached with the iteration from which on the network's share
+stays at or above the search's; minutes are the run's own clock, which stands still while the run is stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from distill.loop import files, iteration
+from distill.players import players
+from distill.tables import benchmark
+
+SEARCHES = ("uct:100", "uct:1000", "teacher:10000", "uct:100000")
+MEASURES = ("exact", "class")
+
+
+def shares(name: str, boards: benchmark.GradedBoards) -> dict[str, float]:
+    """A player's shares in percent, by the names that the metrics of an iteration have."""
+    return {each: 100 * share for each, share in iteration.judged(players.make(name), boards).items()}
+
+
+def reached(history: list[dict[str, Any]], column: str, line: float) -> float | None:
+    """Minutes of the first iteration from which on the share stays at or above the line; None where the last is below."""
+    found = None
+    for each in reversed(history):
+        if 100 * each[column] < line:
+            break
+        found = each["minutes"]
+    return found
+
+
+def draw(history: list[dict[str, Any]], lines: dict[str, dict[str, float]], path: Path) -> None:
+    from distill.judge.plots import new_figure, save_figure
+
+    figure, axes = new_figure(1, 2, 9, 3.4)
+    minutes = [each["minutes"] for each in history]
+    for panel, measure in zip(axes, MEASURES, strict=True):
+        for prefix, title in zip(("", "foreign_"), iteration.JUDGED_SETS, strict=True):
+            panel.plot(minutes, [100 * each[prefix + measure] for each in history], marker=".", label=title)
+        for name, found in lines.items():
+            panel.axhline(found[measure], linewidth=0.8, linestyle="--", color="#777777")
+            panel.annotate(name, (minutes[-1], found[measure]), ha="right", va="bottom", fontsize=7)
+        lowest = min(found[measure] for found in lines.values())
+        panel.set(title=f"{measure}, % of boards, without search", xlabel="minutes", ylim=(lowest - 8, None))
+        panel.legend(loc="lower right")
+    save_figure(figure, path)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("run", type=Path, help="folder of a run of selfplay --preset hour")
+    parser.add_argument("--plot", type=Path, help="where to draw the curve")
+    arguments = parser.parse_args()
+    history = files.finished_iterations(arguments.run)
+    config = json.loads((arguments.run / files.CONFIG).read_text(encoding="utf-8"))
+    if not history or "minutes" not in history[-1]:
+        parser.error(f"{arguments.run}: no iteration of a planned run is finished there")
+    boards = iteration.judged_boards(config["judge_boards"])
+    lines = {name: shares(name, boards) for name in SEARCHES}
+    print(f"{arguments.run}: {history[-1]['minutes']:.0f} minutes; grades in percent, and the minutes to reach them")
+    columns = [prefix + measure for prefix in ("", "foreign_") for measure in MEASURES]
+    print(f"{'':14}" + "".join(f"{column.replace('_', ' '):>22}" for column in columns))
+    result: dict[str, Any] = {"minutes": history[-1]["minutes"]}
+    for name, found in lines.items():
+        result[name] = {column: reached(history, column, found[column]) for column in columns}
+        cells = (
+            f"{found[column]:.1f} after {'–' if minutes is None else f'{minutes:.1f}'}"
+            for column, minutes in result[name].items()
+        )
+        print(f"{name:14}" + "".join(f"{cell:>22}" for cell in cells))
+    print(f"{'the network':14}" + "".join(f"{100 * history[-1][column]:>22.1f}" for column in columns))
+    if arguments.plot:
+        draw(history, lines, arguments.plot)
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()

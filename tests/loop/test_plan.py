@@ -1,0 +1,70 @@
+"""Plans of runs that need no hand (`loop/plan.py`). Properties:
+
+- a plan fills the minutes it is for, at the speeds measured: learning takes what is planned, playing no longer;
+- its searches grow by the stages, its first games are the teacher's, its last iteration learns alone;
+- what is stored is read back the same, and what is no plan is named.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from distill.base import UserError
+from distill.loop import plan
+from distill.loop.presets import PRESETS
+from distill.loop.settings import SelfPlayConfig
+
+HOUR: dict[str, Any] = {**PRESETS["hour"]}
+
+
+def made(minutes: float, workers: int = 1, **changes: Any) -> plan.Plan:
+    """A plan at speeds such as two cores of 2026 have."""
+    return plan.planned(SelfPlayConfig(**HOUR | changes), minutes, workers, 200.0, 12_000.0, 10.0)
+
+
+@pytest.mark.parametrize("minutes", [6, 20, 60, 480])
+def test_a_plan_fills_its_minutes(minutes: float):
+    found = made(minutes)
+    learning = found.steps / 10
+    assert 0.8 * 60 * minutes < learning < 60 * minutes
+    for step in found.iterations[1:-1]:
+        playing = step.games * plan.ROWS_A_GAME * step.simulations / 12_000
+        assert playing == pytest.approx(step.steps / 10, rel=0.35)  # games come in whole shards
+        assert step.games % HOUR["shard_games"] == 0
+    assert found.teacher_games / (2 * 200) < 0.06 * 60 * minutes
+
+
+def test_its_searches_grow_and_its_last_iteration_learns_alone():
+    found = made(60)
+    simulations = [step.simulations for step in found.iterations]
+    assert simulations == sorted(simulations)
+    assert {*simulations} == {16, 50, 200}
+    assert [step.games > 0 for step in found.iterations] == [True] * (len(simulations) - 1) + [False]
+    assert made(480).steps > 7 * found.steps
+    assert made(60, workers=1) == found
+
+
+def test_a_plan_is_read_as_it_was_stored(tmp_path: Path):
+    found = made(6)
+    plan.write(tmp_path / "plan.json", found)
+    assert plan.read(tmp_path / "plan.json") == found
+    assert f"{found.steps:,} steps" in plan.line(found)
+    with pytest.raises(UserError, match=r"other\.json: no such file"):
+        plan.read(tmp_path / "other.json")
+    (tmp_path / "config.json").write_text('{"minutes": 6}')
+    with pytest.raises(UserError, match=r"config\.json: not a plan"):
+        plan.read(tmp_path / "config.json")
+
+
+def test_what_cannot_be_planned_is_named():
+    with pytest.raises(ValueError, match="--teacher-share needs --minutes"):
+        SelfPlayConfig(**HOUR | {"minutes": None})
+    with pytest.raises(ValueError, match=r"--stages 50 must be SHARE:SIMULATIONS"):
+        SelfPlayConfig(**HOUR | {"stages": ("50",)})
+    with pytest.raises(ValueError, match="average"):
+        SelfPlayConfig(**HOUR | {"average": 1.0})
+    assert dataclasses.replace(SelfPlayConfig(), simulations=7).simulations_at(0.9) == 7

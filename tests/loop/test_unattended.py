@@ -1,0 +1,159 @@
+"""A run that needs no hand (`selfplay --preset hour`). Properties:
+
+- it leaves what it promises: its plan, the teacher's games, the network's, metrics of every iteration with the time of
+  its parts; a finished one says so;
+- the same plan gives the same games and the same weights, also where a run was stopped between or amid iterations, and
+  whether one process plays or three;
+- the first games are the teacher's, later ones are played by the average that the iteration before left;
+- without a stored plan, this machine is measured and minutes become one.
+"""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import pytest
+from network_helpers import same
+from selfplay_helpers import read
+
+from distill import selfplay
+from distill.learn import continual
+from distill.loop import ahead, files, plan, unattended
+from distill.nets import saved
+from distill.nets.evaluator import weights_hash
+from distill.rows import schema
+
+STEPS = (plan.Step(games=6, simulations=4, steps=3), plan.Step(games=6, simulations=6, steps=4))
+PLAN = plan.Plan(
+    minutes=1,
+    workers=1,
+    teacher_games=6,
+    iterations=(*STEPS, plan.Step(games=0, simulations=6, steps=2)),
+    measured={},
+)
+FLAGS = ["--preset", "hour", "--judge-boards", "5", "--lanes", "6", "--shard-games", "2", "--batch-size", "16"]
+FLAGS += ["--precision", "float32", "--teacher-simulations", "20"]
+
+
+class InThisProcess(ahead.Players):
+    """Players that are called at once, where the tiny networks of the tests are known."""
+
+    def __init__(self, workers: int) -> None:
+        self.pools = [None] * workers
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def begin(self, work: Any, *arguments: Any, others: int = 0) -> list[Future[Any]]:
+        futures: list[Future[Any]] = [Future() for _ in self.pools]
+        for number, future in enumerate(futures):
+            future.set_result(work(*arguments, (number, len(futures) + others)))
+        return futures
+
+
+@pytest.fixture(autouse=True)
+def quick(small_networks: None, eagerly: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ahead, "Players", InThisProcess)
+    monkeypatch.setattr(ahead, "_KEPT", {})
+    monkeypatch.setattr(files, "report", lambda *_: None)
+
+
+@pytest.fixture
+def flags(tmp_path: Path) -> list[str]:
+    plan.write(tmp_path / "given.json", PLAN)
+    return [*FLAGS, "--plan", str(tmp_path / "given.json"), "--out"]
+
+
+def outcome(out: Path) -> tuple[Any, ...]:
+    """Content hashes of all shards, and the weights that are kept."""
+    manifests = [schema.read_manifest(path.parent) for path in sorted(out.glob("iterations/*/games/manifest.json"))]
+    hashes = [shard["content_hash"] for manifest in manifests for shard in manifest["shards"]]
+    return hashes, weights_hash(saved.load_core(out / files.BEST))
+
+
+def test_a_run_leaves_what_it_promises(flags: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    out = tmp_path / "run"
+    assert selfplay.main([*flags, str(out)]) == 0
+    assert (
+        "12 games of the teacher, then 6 of the network's search (4, 6 simulations), 9 steps" in capsys.readouterr().err
+    )
+    assert plan.read(out / files.PLAN) == PLAN
+    found = [json.loads(path.read_text()) for path in sorted(out.glob("iterations/*/metrics.json"))]
+    assert [each["games"] for each in found] == [6, 6, 0]
+    assert [each["steps"] for each in found] == [3, 4, 2]
+    assert all({*each["seconds"]} == {"learning", "judge", "waiting", "playing"} for each in found)
+    assert all({"exact", "class", "foreign_exact", "foreign_class", "minutes"} <= {*each} for each in found)
+    identities = [
+        schema.read_manifest(path.parent)["identity"] for path in sorted(out.glob("iterations/*/games/manifest.json"))
+    ]
+    assert ["network" in each for each in identities] == [False, False, True]
+    assert identities[0]["seed"] != identities[1]["seed"]
+    assert identities[2]["simulations"] == 6
+    for folder in sorted(out.glob("iterations/000[012]/games")):
+        read(folder)
+    assert selfplay.main([*flags, str(out)]) == 0
+    assert "3 of 3 accepted" in capsys.readouterr().out
+
+
+def test_the_same_plan_gives_the_same_weights_however_it_is_run(
+    flags: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    assert selfplay.main([*flags, str(tmp_path / "whole")]) == 0
+    expected = outcome(tmp_path / "whole")
+    assert selfplay.main([*flags, str(tmp_path / "three"), "--workers", "3"]) == 0
+    assert outcome(tmp_path / "three") == expected
+
+    stopped = tmp_path / "stopped"
+    for where, call in {"_learn": 2, "_declare": 1, "_iterate": 2}.items():  # before learning, after playing, between
+        with monkeypatch.context() as patch:
+            patch.setattr(unattended, where, _interrupted(getattr(unattended, where), call))
+            with pytest.raises(Stopped):
+                selfplay.main([*flags, str(stopped)])
+    assert selfplay.main([*flags, str(stopped)]) == 0
+    assert outcome(stopped) == expected
+
+
+class Stopped(BaseException):
+    """Nothing catches it."""
+
+
+def _interrupted(function: Any, call: int) -> Any:
+    """The function, whose n-th call ends the run in its place."""
+    left = iter(range(call - 1))
+
+    def called(*arguments: Any) -> Any:
+        if next(left, None) is None:
+            raise Stopped
+        return function(*arguments)
+
+    return called
+
+
+def test_the_average_plays_and_is_kept(flags: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    given: list[tuple[bool, str]] = []
+    give = continual.Learner.give
+
+    def watched(learner: continual.Learner, network: Any) -> None:
+        give(learner, network)
+        given.append((same(learner.core.get_weights(), network.get_weights()), weights_hash(network)))
+
+    monkeypatch.setattr(continual.Learner, "give", watched)
+    assert selfplay.main([*flags, str(tmp_path / "run"), "--average", "0.5"]) == 0
+    assert [is_the_learner for is_the_learner, _ in given] == [False, False, False]
+    network = schema.read_manifest(tmp_path / "run/iterations/0002/games")["identity"]["network"]
+    assert network == f"{given[0][1]}-float32"
+    assert weights_hash(saved.load_core(tmp_path / "run" / files.BEST)) == given[-1][1]
+
+
+def test_minutes_become_a_plan_by_measuring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(plan, "MEASURING", 0.2)
+    planned: list[plan.Plan] = []
+    make = plan.make
+    monkeypatch.setattr(plan, "make", lambda *given: planned.append(make(*given)) or PLAN)
+    assert selfplay.main([*FLAGS, "--minutes", "6", "--out", str(tmp_path / "run")]) == 0
+    assert planned[0].minutes == 6
+    assert min(planned[0].measured.values()) > 0
+    assert len(planned[0].iterations) == 6
