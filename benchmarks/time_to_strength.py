@@ -29,7 +29,7 @@ def shares(name: str, boards: benchmark.GradedBoards) -> dict[str, float]:
 
 
 def reached(history: list[dict[str, Any]], column: str, line: float) -> float | None:
-    """Minutes of the first iteration from which on the share stays at or above the line; None where the last is below."""
+    """Minutes of the first iteration from which on the share is at or above the line; None where the last is not."""
     found = None
     for each in reversed(history):
         if 100 * each[column] < line:
