@@ -44,7 +44,7 @@ def _curves(table: pd.DataFrame, panels: Panels, over: str) -> bytes:
     figure = Figure(figsize=(11, 3.4), layout="constrained")
     for axes, (title, names) in zip(figure.subplots(1, len(panels)), panels.items(), strict=True):
         for name in names:
-            axes.plot(table[over], table[name], marker=".", label=name.split("_")[0])
+            axes.plot(table[over], table[name], marker=".", label=name.replace("_", " "))
         axes.set(title=title, xlabel=over)
         if len(names) > 1:
             axes.legend()

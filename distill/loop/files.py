@@ -32,7 +32,7 @@ FREE = ("init", "out", "restart", "iterations", "minutes", "lanes", "games_only"
 PANELS = {
     "loss": ["training_loss", "policy_loss", "value_error"],
     "arena score of the learner": ["score"],
-    "judge, without search": ["exact", "class", "blocked"],
+    "judge, without search": ["exact", "class", "foreign_exact", "foreign_class", "blocked"],
 }
 
 Metrics = dict[str, Any]
@@ -89,6 +89,7 @@ def report(out: Path, finished: Sequence[Metrics]) -> None:
         {name: math.nan if value is None else float(value) for name, value in each.items() if name != "seconds"}
         for each in finished
     ]
-    panels = {title: [name for name in names if name in rows[-1]] for title, names in PANELS.items()}
+    measured = {name for name, value in rows[-1].items() if not math.isnan(value)}
+    panels = {title: [name for name in names if name in measured] for title, names in PANELS.items()}
     history.write(out, rows, {title: names for title, names in panels.items() if names}, "iteration")
     write_json(out / METRICS, {"iterations": len(finished), **finished[-1]})

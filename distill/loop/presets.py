@@ -61,7 +61,7 @@ PRESETS: cli.Presets = {
     "hour": {
         "minutes": 60.0,
         "teacher_share": 0.04,
-        "stages": ("0:16", "0.3:50", "0.7:200"),
+        "stages": ("0:16", "0.5:32", "0.8:64"),
         "opening_moves": (0, 20),
         "sampling_plies": 16,
         "discount": 0.98,
@@ -72,7 +72,7 @@ PRESETS: cli.Presets = {
         "lr": 4e-3,
         "value_weight": 0.25,
         "average": 0.999,
-        "replay_rows": 300_000,
+        "replay_rows": 200_000,
         "replay_share": 0.5,
         "judge_boards": 500,
     },

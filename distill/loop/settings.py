@@ -101,7 +101,7 @@ class PlanSettings:
         0.0, "share of the weights' average that a step leaves; above 0 the average plays and is kept"
     )
     replay_share: float | None = cli.setting(
-        None, "share of all rows so far that is learned from, the latest, where that is more than --replay-rows"
+        None, "share of the rows of a plan's own games so far that is kept to learn from, if more than --replay-rows"
     )
     plan: Path | None = cli.setting(None, "the plan.json of another run, to follow in place of --minutes")
     workers: int | None = cli.setting(None, "processes that play a plan's games; none: one a core but one")

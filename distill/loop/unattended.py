@@ -232,10 +232,10 @@ def _learn(running: Unattended, number: int, step: Step) -> dict[str, Any]:
 
 
 def _latest(running: Unattended, number: int) -> list[Any]:
-    """The shards to learn from: the latest share of all rows, and not less than `replay_rows`."""
+    """The shards to learn from: the latest, as many rows as a share of the network's own, and at least `replay_rows`."""
     config = running.config
     folders = [running.games(each) for each in range(number) if each == 0 or running.plan.iterations[each - 1].games]
-    rows = sum(schema.read_manifest(folder)["rows"] for folder in folders)
+    rows = sum(schema.read_manifest(folder)["rows"] for folder in folders[2:])  # after the teacher's
     most = config.replay_rows
     if most is not None and config.replay_share is not None:
         most = max(most, int(config.replay_share * rows))

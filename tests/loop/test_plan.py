@@ -42,7 +42,7 @@ def test_its_searches_grow_and_its_last_iteration_learns_alone():
     found = made(60)
     simulations = [step.simulations for step in found.iterations]
     assert simulations == sorted(simulations)
-    assert {*simulations} == {16, 50, 200}
+    assert {*simulations} == {16, 32, 64}
     assert [step.games > 0 for step in found.iterations] == [True] * (len(simulations) - 1) + [False]
     assert made(480).steps > 7 * found.steps
     assert made(60, workers=1) == found
