@@ -1,7 +1,7 @@
 """How many minutes a run of self-play takes to reach searches of given lengths, by the grades of its own iterations.
 
     python -m distill.selfplay --preset hour --out models/hour
-    python benchmarks/time_to_strength.py models/hour --plot docs/time-to-strength.png
+    python benchmarks/time_to_strength.py models/hour --plot models/hour/curve.png
 
 A run grades its network on the dev half of the boards `midgame` and `foreign` after every iteration, without search.
 Here the searches are graded on the same boards. A line is reached with the iteration from which on the network's share
