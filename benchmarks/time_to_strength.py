@@ -44,7 +44,7 @@ def draw(history: list[dict[str, Any]], lines: dict[str, dict[str, float]], path
     figure, axes = new_figure(1, 2, 9, 3.4)
     minutes = [each["minutes"] for each in history]
     for panel, measure in zip(axes, MEASURES, strict=True):
-        for prefix, title in zip(("", "foreign_"), iteration.JUDGED_SETS, strict=True):
+        for title, prefix in iteration.JUDGED_SETS.items():
             panel.plot(minutes, [100 * each[prefix + measure] for each in history], marker=".", label=title)
         for name, found in lines.items():
             panel.axhline(found[measure], linewidth=0.8, linestyle="--", color="#777777")
@@ -67,7 +67,7 @@ def main() -> None:
     boards = iteration.judged_boards(config["judge_boards"])
     lines = {name: shares(name, boards) for name in SEARCHES}
     print(f"{arguments.run}: {history[-1]['minutes']:.0f} minutes; grades in percent, and the minutes to reach them")
-    columns = [prefix + measure for prefix in ("", "foreign_") for measure in MEASURES]
+    columns = [prefix + measure for prefix in iteration.JUDGED_SETS.values() for measure in MEASURES]
     print(f"{'':14}" + "".join(f"{column.replace('_', ' '):>22}" for column in columns))
     result: dict[str, Any] = {"minutes": history[-1]["minutes"]}
     for name, found in lines.items():

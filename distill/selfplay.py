@@ -1,5 +1,6 @@
 """Let a network play against itself and learn from it: self-play, replay, training, arena, again and again.
 
+    python -m distill.selfplay --preset hour                       # a strong network, by a plan (loop/unattended.py)
     python -m distill.selfplay --minutes 150                       # from nothing: our own shape, Gumbel search
     python -m distill.selfplay --init models/pillar --preset improve
     python -m distill.selfplay --init models/pillar --games-only --games 5000 --out data/selfplay
@@ -46,7 +47,7 @@ def run(config: SelfPlayConfig) -> str:
         boards = iteration.judged_boards(config.judge_boards)
         claim.begin()
         if config.teacher_share:
-            return _result(out, unattended.run(config, out, given, boards))
+            return unattended.run(config, out, given, boards)
         finished = files.finished_iterations(out)
         if len(finished) >= config.iterations:
             return f"{_result(out, finished)} (finished before, nothing to do; --iterations goes on)"

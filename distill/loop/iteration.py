@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 SELF_PLAY, SAMPLE, TRAINING, OPENINGS = range(4)
 """What a seed of an iteration is for."""
 
-JUDGED_SETS = ("midgame", "foreign")
-"""Sets on which a network is graded as a whole; the first one's grades have no prefix in the metrics."""
+JUDGED_SETS = {"midgame": "", "foreign": "foreign_"}
+"""Sets on which a network is graded as a whole, and what the names of their grades begin with in the metrics."""
 
 BLOCKED_SETS = ("block-vertical", "block-horizontal", "block-rising", "block-falling")
 """Sets of the benchmark where one column alone keeps the class: the block of a threat."""
@@ -227,8 +227,7 @@ def judged(player: Player, boards: benchmark.GradedBoards) -> dict[str, float]:
     """What the judge says of a network without search: on whole sets, and the share of forced blocks it plays."""
     by_set = grading.by_set(boards, grading.grade(player, boards, 0))
     found: dict[str, float] = {}
-    for name in JUDGED_SETS:
-        prefix = "" if name == JUDGED_SETS[0] else f"{name}_"
+    for name, prefix in JUDGED_SETS.items():
         found |= {prefix + metric: grade.mean for metric, grade in by_set.get(name, {}).items()}
     blocked = [by_set[name]["class"].mean for name in BLOCKED_SETS if name in by_set]
     return found | ({"blocked": float(np.mean(blocked))} if blocked else {})

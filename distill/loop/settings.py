@@ -159,6 +159,8 @@ class SelfPlayConfig(SelfPlaySettings, LearningSettings, ArenaSettings, PlanSett
             match.openings(self.arena_games // 2, self.arena_plies, 0)
         if self.teacher_share and not self.games_only and self.minutes is None and self.plan is None:
             raise ValueError("--teacher-share needs --minutes, or the --plan of another run")
+        if self.teacher_share and self.gate is not None:
+            raise ValueError("--teacher-share goes with --gate none: a plan has no arena")
         if self.games_only and self.init is None:
             raise ValueError("--games-only needs --init, the network that plays")
 

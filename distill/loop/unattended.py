@@ -76,15 +76,17 @@ def leave_cores_to_players(config: SelfPlayConfig) -> None:
     os.environ.setdefault("TF_NUM_INTRAOP_THREADS", str(max(1, cores() - workers(config))))
 
 
-def run(config: SelfPlayConfig, out: Path, given: keras.Model | None, boards: benchmark.GradedBoards) -> list[Metrics]:
-    """Make what is missing of the run; returns the metrics of all its iterations."""
+def run(config: SelfPlayConfig, out: Path, given: keras.Model | None, boards: benchmark.GradedBoards) -> str:
+    """Make what is missing of the run; returns where it is, and what the last iteration came to."""
+    finished = files.finished_iterations(out)
+    if finished and len(finished) == len(plan.read(out / files.PLAN).iterations):
+        return f"{out}: {_line(finished)} (finished before, nothing to do; --restart begins anew)"
     nets.start_backend()
     from distill.learn import continual, training
     from distill.nets import saved
 
     if given is not None:
         training.save_network(given, out / files.INITIAL)
-    finished = files.finished_iterations(out)
     network = saved.load_core(files.champion_file(out, finished))
     learner = continual.begin(saved.load_core(out / files.INITIAL), config.recipe(), config.average)
     if finished:
@@ -106,19 +108,17 @@ def run(config: SelfPlayConfig, out: Path, given: keras.Model | None, boards: be
             _teach_first(running)
         while len(finished) < len(followed.iterations):
             finished.append(_iterate(running, finished))
-            say(_line(finished, followed, config.batch_size))
+            say(f"{_line(finished)} · {_left(finished, followed):.0f} min left")
             files.discard(out, finished)
             files.report(out, finished)
-    return finished
+    return f"{out}: {_line(finished)}"
 
 
 def _plan(config: SelfPlayConfig, out: Path, players: ahead.Players, learner: Learner) -> Plan:
     """The run's plan: the one it has, the one given, or one made now by measuring this machine."""
     path = out / files.PLAN
-    if path.is_file():
-        return plan.read(path)
-    if config.plan is not None:
-        made = plan.read(config.plan)
+    if given := path if path.is_file() else config.plan:
+        made = plan.read(given)
     else:
         assert config.minutes is not None  # by the config's own check
         say("measuring this machine, half a minute")
@@ -232,7 +232,7 @@ def _learn(running: Unattended, number: int, step: Step) -> dict[str, Any]:
 
 
 def _latest(running: Unattended, number: int) -> list[Any]:
-    """The shards to learn from: the latest, as many rows as a share of the network's own, and at least `replay_rows`."""
+    """The shards to learn from: the latest, in rows a share of the network's own, and at least `replay_rows`."""
     config = running.config
     folders = [running.games(each) for each in range(number) if each == 0 or running.plan.iterations[each - 1].games]
     rows = sum(schema.read_manifest(folder)["rows"] for folder in folders[2:])  # after the teacher's
@@ -248,18 +248,21 @@ def _predict(running: Unattended) -> Any:
     return saved.predict_with(running.network)
 
 
-def _line(finished: Sequence[Metrics], followed: Plan, batch: int) -> str:
-    last, total = finished[-1], followed.steps
-    done = sum(step.steps for step in followed.iterations[: len(finished)])
-    seconds = sum(last["seconds"][part] for part in ("learning", "judge", "waiting"))
-    left = last["minutes"] * (total - done) / done
+def _line(finished: Sequence[Metrics]) -> str:
+    """What the last iteration came to."""
+    last = finished[-1]
     judged = "".join(
         f" · {title} {last[prefix + 'exact']:.1%} exact, {last[prefix + 'class']:.1%} class"
-        for title, prefix in (("midgame", ""), ("foreign", "foreign_"))
+        for title, prefix in iteration.JUDGED_SETS.items()
         if prefix + "exact" in last
     )
     return (
-        f"iteration {last['iteration']} of {len(followed.iterations)}: {last['rows']:,} rows at {last['simulations']} "
-        f"simulations · loss {last['training_loss']:.3f}{judged} · "
-        f"{last['steps'] * batch / max(seconds, 1e-9):,.0f} boards/s · {left:.0f} min left"
+        f"iteration {last['iteration']} after {last['minutes']:.0f} minutes: {last['rows']:,} rows of "
+        f"{last['simulations']} simulations · loss {last['training_loss']:.3f}{judged}"
     )
+
+
+def _left(finished: Sequence[Metrics], followed: Plan) -> float:
+    """Minutes, if the rest goes as fast."""
+    done = sum(step.steps for step in followed.iterations[: len(finished)])
+    return float(finished[-1]["minutes"] * (followed.steps - done) / done)

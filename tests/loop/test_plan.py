@@ -63,6 +63,8 @@ def test_a_plan_is_read_as_it_was_stored(tmp_path: Path):
 def test_what_cannot_be_planned_is_named():
     with pytest.raises(ValueError, match="--teacher-share needs --minutes"):
         SelfPlayConfig(**HOUR | {"minutes": None})
+    with pytest.raises(ValueError, match="--gate none"):
+        SelfPlayConfig(**HOUR | {"gate": 0.5})
     with pytest.raises(ValueError, match=r"--stages 50 must be SHARE:SIMULATIONS"):
         SelfPlayConfig(**HOUR | {"stages": ("50",)})
     with pytest.raises(ValueError, match="average"):

@@ -95,7 +95,7 @@ def test_a_run_leaves_what_it_promises(flags: list[str], tmp_path: Path, capsys:
     for folder in sorted(out.glob("iterations/000[012]/games")):
         read(folder)
     assert selfplay.main([*flags, str(out)]) == 0
-    assert "3 of 3 accepted" in capsys.readouterr().out
+    assert "finished before, nothing to do" in capsys.readouterr().out
 
 
 def test_the_same_plan_gives_the_same_weights_however_it_is_run(
