@@ -1,6 +1,7 @@
 """A network as a search asks it (`nets/evaluator.py`). Properties:
 
 - it answers as the network does, whatever the batch, in bfloat16 nearly so;
+- the last bit of an answer of the network that ships does not depend on its batch: a game is the same beside others;
 - batches are padded by little;
 - it keeps its weights until it takes others, and equal networks have one name;
 - a network without value head is refused.
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers import REFERENCE
 from selfplay_helpers import tiny
 
 from distill.base import UserError
@@ -44,6 +46,18 @@ def test_the_evaluator_answers_as_the_network_does_in_any_batch():
         legal = rules.legal_mask(mask[:count])
         np.testing.assert_allclose(logits[legal], expected["logits"][:count][legal], atol=1e-5)
         np.testing.assert_allclose(value, expected["value"][:count], atol=1e-6)
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_an_answer_does_not_depend_on_its_batch(precision: Any):
+    evaluator = Evaluator(saved.load_core(REFERENCE / "pillar" / "best.keras"), 256, precision)
+    current, mask = positions(256)
+    logits, value = evaluator(current, mask)
+    for number in (5, 60, 190):
+        chosen = np.random.default_rng(number).choice(256, number, replace=False)
+        again = evaluator(current[chosen], mask[chosen])
+        np.testing.assert_array_equal(again[0], logits[chosen])
+        np.testing.assert_array_equal(again[1], value[chosen])
 
 
 def test_batches_are_padded_by_little():
