@@ -285,3 +285,40 @@ def test_selfplay_survives_20_strikes(tmp_path: Path) -> None:
             assert [path.name for path in games.glob(".*")] == [".lock"]
         found = saved.load_core(folder / "best.keras").get_weights()
         assert all((one == other).all() for one, other in zip(expected, found, strict=True))
+
+
+def planned(folder: Path) -> str:
+    """The phase of a run by a plan: what lies in its folder last."""
+    if not (folder / "iterations/0000/games/manifest.json").is_file():
+        return "teacher"
+    last = max(folder.glob("iterations/*"))
+    if not (last / "checkpoint.npz").is_file():
+        return "learning"
+    return "after an iteration" if (last / "metrics.json").is_file() else "playing"
+
+
+@pytest.mark.slow
+def test_a_run_by_a_plan_survives_20_strikes(tmp_path: Path) -> None:
+    """The network that ships, in the process that learns and in the one that plays: weights equal to the last bit."""
+    from distill.loop import plan
+    from distill.nets import saved
+
+    steps = [plan.Step(games=games, simulations=8, steps=8) for games in (20, 20, 20, 0)]
+    plan.write(
+        tmp_path / "plan.json",
+        plan.Plan(minutes=1, workers=1, teacher_games=40, iterations=tuple(steps), measured={}),
+    )
+    flags = ["--preset", "hour", "--plan", str(tmp_path / "plan.json"), "--teacher-simulations", "200"]
+    flags += ["--shard-games", "4", "--lanes", "8", "--batch-size", "32", "--judge-boards", "5"]
+    trial = Trial(
+        command=lambda folder: ["-m", "distill.selfplay", *flags, "--out", str(folder)],
+        result="iterations/*/games/shard-*",
+        stage=planned,
+        stages={"teacher", "learning", "playing"},
+    )
+    whole, *runs = survive(trial, tmp_path / "runs", 20)
+    expected = saved.load_core(whole / "best.keras").get_weights()
+    for folder in runs:
+        assert shard_hashes(folder) == shard_hashes(whole)
+        found = saved.load_core(folder / "best.keras").get_weights()
+        assert all((one == other).all() for one, other in zip(expected, found, strict=True))
