@@ -91,7 +91,7 @@ def test_the_gate_alone_decides_who_plays_next_and_a_rejected_learner_trains_on(
 ):
     score = {"score": 0.55 if accepted else 0.54, "distinct_games": 4}
     monkeypatch.setattr(gate, "meet", lambda *_, **__: score)
-    monkeypatch.setattr(iteration, "_judged", lambda _: {"class": 0.0})  # the judge's word changes nothing
+    monkeypatch.setattr(iteration, "judged", lambda *_: {"class": 0.0})  # the judge's word changes nothing
     learned: list[str] = []
     learn = continual.learn
 
