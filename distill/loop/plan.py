@@ -31,7 +31,7 @@ FILE = files.PLAN
 ITERATIONS = 2.6
 """Times the root of the minutes: 6 minutes make 6 iterations, an hour 20, a night 57."""
 
-ROWS_A_GAME = 25
+ROWS_A_GAME = 20
 """About, after openings of 0 to 20 random stones."""
 
 SHARE = 0.9
