@@ -12,7 +12,7 @@ import math
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -43,11 +43,22 @@ MEASURING = 8.0
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """One iteration: games at so many simulations are played while the network learns for so many steps."""
+    """One iteration: games of such searches are played while the network learns for so many steps."""
 
     games: int
+    root: Literal["puct", "gumbel"]
     simulations: int
+    noise_fraction: float
     steps: int
+
+    def settings(self, config: SelfPlayConfig, seed: int) -> SelfPlayConfig:
+        """A run's settings with the searches of this iteration."""
+        searches = {name: getattr(self, name) for name in SEARCHES}
+        return dataclasses.replace(config, seed=seed, **searches)
+
+
+SEARCHES = ("root", "simulations", "noise_fraction")
+"""What the searches of an iteration have of their own."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,12 +111,12 @@ def planned(
         return max(1, round(count / whole)) * whole
 
     def step(iteration: int) -> Step:
-        sims = config.simulations_at((iteration - 1) / number)
+        now = config.at((iteration - 1) / number)
         if iteration == 1:  # the teacher goes on while the network learns to play
             count = rounded(games * each)
         else:
-            count = rounded(simulations * each / sims / ROWS_A_GAME) if iteration < number else 0
-        return Step(games=count, simulations=sims, steps=max(1, round(steps * each)))
+            count = rounded(simulations * each / now.simulations / ROWS_A_GAME) if iteration < number else 0
+        return Step(games=count, steps=max(1, round(steps * each)), **{name: getattr(now, name) for name in SEARCHES})
 
     return Plan(
         minutes=minutes,
@@ -139,10 +150,10 @@ def read(path: Path) -> Plan:
 def line(plan: Plan) -> str:
     """The plan in words."""
     games = sum(step.games for step in plan.iterations[1:])
-    stages = dict.fromkeys(step.simulations for step in plan.iterations)
+    stages = dict.fromkeys(f"{step.root}:{step.simulations}" for step in plan.iterations)
     return (
         f"plan for {plan.minutes:g} minutes: {plan.teacher_games + plan.iterations[0].games:,} games of the teacher, "
-        f"then {games:,} of the network's search ({', '.join(map(str, stages))} simulations), {plan.steps:,} steps in "
+        f"then {games:,} of the network's search ({', '.join(stages)}), {plan.steps:,} steps in "
         f"{len(plan.iterations)} iterations"
     )
 

@@ -61,7 +61,7 @@ PRESETS: cli.Presets = {
     "hour": {
         "minutes": 60.0,
         "teacher_share": 0.04,
-        "stages": ("0:16", "0.5:32", "0.8:64"),
+        "stages": ("0:gumbel:16", "0.4:puct:100"),
         "opening_moves": (0, 20),
         "sampling_plies": 16,
         "discount": 0.98,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from distill import nets
 from distill.base import cli
@@ -95,7 +96,9 @@ class PlanSettings:
     )
     teacher_simulations: int = cli.setting(1000, "simulations of the teacher's searches, one a position")
     stages: tuple[str, ...] = cli.setting(
-        (), "SHARE:SIMULATIONS, the simulations of each search from that share of a plan on; none: --simulations"
+        (),
+        "SHARE:ROOT:SIMULATIONS, the searches from that share of a plan on, such as 0.5:puct:100, a puct root then "
+        "without noise; none: --root and --simulations",
     )
     average: float = cli.setting(
         0.0, "share of the weights' average that a step leaves; above 0 the average plays and is kept"
@@ -112,19 +115,20 @@ class PlanSettings:
         share = self.replay_share
         cli.check(share is None or 0 < share <= 1, "replay_share", share, "above 0 and at most 1, or none")
         cli.check_least(self, teacher_simulations=1, workers=1)
-        self.simulations_at(0)
+        self.searches()
 
-    def simulations_at(self, share: float) -> int:
-        """Simulations of a search when this share of a plan is done. Raises ValueError for a stage that is none."""
-        now: int = self.simulations  # type: ignore[attr-defined]  # of the settings that this is a part of
+    def searches(self) -> dict[float, dict[str, Any]]:
+        """The settings of the stages' searches, by the share from which on they hold. Raises ValueError for none."""
+        found: dict[float, dict[str, Any]] = {}
         for stage in self.stages:
-            first, _, simulations = stage.partition(":")
-            try:
-                begins, many = float(first), int(simulations)
-            except ValueError:
-                raise ValueError(f"--stages {stage} must be SHARE:SIMULATIONS, such as 0.5:50") from None
-            now = many if begins <= share else now
-        return now
+            read = re.fullmatch(r"([0-9]*\.?[0-9]+):(puct|gumbel):([0-9]+)", stage)
+            if not read:
+                raise ValueError(f"--stages {stage} must be SHARE:ROOT:SIMULATIONS, such as 0.5:puct:100")
+            share, root, simulations = float(read[1]), read[2], int(read[3])
+            found[share] = {"root": root, "simulations": simulations}
+            if root == "puct":
+                found[share]["noise_fraction"] = 0.0
+        return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,6 +167,11 @@ class SelfPlayConfig(SelfPlaySettings, LearningSettings, ArenaSettings, PlanSett
             raise ValueError("--teacher-share goes with --gate none: a plan has no arena")
         if self.games_only and self.init is None:
             raise ValueError("--games-only needs --init, the network that plays")
+
+    def at(self, share: float) -> SelfPlayConfig:
+        """These settings with the searches of when this share of a plan is done."""
+        begun = {first: search for first, search in self.searches().items() if first <= share}
+        return dataclasses.replace(self, **begun[max(begun)]) if begun else self
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,6 @@ a clock. The network that plays, and is kept, is the average of the learner's we
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import time
 from collections.abc import Sequence
@@ -201,8 +200,7 @@ def _teacher(running: Unattended, number: int) -> RunSettings:
 
 
 def _settings(running: Unattended, number: int) -> SelfPlayConfig:
-    simulations, seed = running.plan.iterations[number - 1].simulations, running.seed(number, SELF_PLAY)
-    return dataclasses.replace(running.config, simulations=simulations, seed=seed)
+    return running.plan.iterations[number - 1].settings(running.config, running.seed(number, SELF_PLAY))
 
 
 def _learn(running: Unattended, number: int, step: Step) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 Where `tables.prepare` makes one table of a finished data set, this makes one an iteration of a few hundred thousand
 rows, with no validation split, by the same rules: canonical boards, visits summed, value and outcome averaged, the
-boards that are kept out of training left out.
+boards that are kept out of training left out. Where searches record unequal sums of visits, each counts as the largest.
 """
 
 from __future__ import annotations
@@ -53,6 +53,8 @@ def table(shards: Sequence[games.ShardFile], excluded: NDArray[np.uint64], disco
     current, mask, visits = rows["current"], rows["mask"], rows["visits"].astype(np.int64)
     symmetric = rules.is_own_mirror(current, mask)
     visits[symmetric] += visits[symmetric, ::-1]  # a column and its mirror are one answer
+    totals = np.maximum(visits.sum(1) // (1 + symmetric), 1)
+    shares = visits * (totals.max() / totals)[:, None]
     keys = board_keys(current, mask)
     _, first, board = np.unique(keys, return_index=True, return_inverse=True)
     kept = ~np.isin(keys[first], excluded, assume_unique=True)
@@ -63,7 +65,7 @@ def table(shards: Sequence[games.ShardFile], excluded: NDArray[np.uint64], disco
     def mean(values: NDArray[Any]) -> NDArray[np.float32]:
         return (np.bincount(board, values.astype(np.float64)) / count)[kept].astype(np.float32)
 
-    summed = np.stack([np.bincount(board, visits[:, column]) for column in range(rules.COLUMNS)], axis=1)
+    summed = np.stack([np.bincount(board, shares[:, column]) for column in range(rules.COLUMNS)], axis=1)
     summed = np.rint(summed[kept]).astype(np.int64)
     order = np.array(rules.COLUMNS_FROM_CENTRE)
     return Examples(

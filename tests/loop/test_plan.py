@@ -39,13 +39,15 @@ def test_a_plan_fills_its_minutes(minutes: float):
 
 
 def test_its_searches_grow_and_its_last_iteration_learns_alone():
-    found = made(60)
-    simulations = [step.simulations for step in found.iterations]
-    assert simulations == sorted(simulations)
-    assert {*simulations} == {16, 32, 64}
-    assert [step.games > 0 for step in found.iterations] == [True] * (len(simulations) - 1) + [False]
+    stages = ("0:gumbel:16", "0.5:puct:100")
+    found = made(60, stages=stages)
+    searches = [(step.root, step.simulations, step.noise_fraction) for step in found.iterations]
+    assert searches == [("gumbel", 16, 0.25)] * 10 + [("puct", 100, 0.0)] * 10
+    settings = found.iterations[-1].settings(SelfPlayConfig(**HOUR), seed=7)
+    assert (settings.root, settings.simulations, settings.noise_fraction, settings.seed) == ("puct", 100, 0.0, 7)
+    assert [step.games > 0 for step in found.iterations] == [True] * 19 + [False]
     assert made(480).steps > 7 * found.steps
-    assert made(60, workers=1) == found
+    assert made(60, workers=1, stages=stages) == found
 
 
 def test_a_plan_is_read_as_it_was_stored(tmp_path: Path):
@@ -65,8 +67,8 @@ def test_what_cannot_be_planned_is_named():
         SelfPlayConfig(**HOUR | {"minutes": None})
     with pytest.raises(ValueError, match="--gate none"):
         SelfPlayConfig(**HOUR | {"gate": 0.5})
-    with pytest.raises(ValueError, match=r"--stages 50 must be SHARE:SIMULATIONS"):
-        SelfPlayConfig(**HOUR | {"stages": ("50",)})
+    with pytest.raises(ValueError, match=r"--stages 0.5:50 must be SHARE:ROOT:SIMULATIONS"):
+        SelfPlayConfig(**HOUR | {"stages": ("0.5:50",)})
     with pytest.raises(ValueError, match="average"):
         SelfPlayConfig(**HOUR | {"average": 1.0})
-    assert dataclasses.replace(SelfPlayConfig(), simulations=7).simulations_at(0.9) == 7
+    assert dataclasses.replace(SelfPlayConfig(), simulations=7).at(0.9).simulations == 7

@@ -26,12 +26,16 @@ from distill.nets import saved
 from distill.nets.evaluator import weights_hash
 from distill.rows import schema
 
-STEPS = (plan.Step(games=6, simulations=4, steps=3), plan.Step(games=6, simulations=6, steps=4))
+SEARCH: dict[str, Any] = {"root": "puct", "noise_fraction": 0.0}
+STEPS = (
+    plan.Step(games=6, root="gumbel", simulations=4, noise_fraction=0.25, steps=3),
+    plan.Step(games=6, simulations=6, steps=4, **SEARCH),
+)
 PLAN = plan.Plan(
     minutes=1,
     workers=1,
     teacher_games=6,
-    iterations=(*STEPS, plan.Step(games=0, simulations=6, steps=2)),
+    iterations=(*STEPS, plan.Step(games=0, simulations=6, steps=2, **SEARCH)),
     measured={},
 )
 FLAGS = ["--preset", "hour", "--judge-boards", "5", "--lanes", "6", "--shard-games", "2", "--batch-size", "16"]
@@ -78,7 +82,7 @@ def test_a_run_leaves_what_it_promises(flags: list[str], tmp_path: Path, capsys:
     out = tmp_path / "run"
     assert selfplay.main([*flags, str(out)]) == 0
     assert (
-        "12 games of the teacher, then 6 of the network's search (4, 6 simulations), 9 steps" in capsys.readouterr().err
+        "12 games of the teacher, then 6 of the network's search (gumbel:4, puct:6), 9 steps" in capsys.readouterr().err
     )
     assert plan.read(out / files.PLAN) == PLAN
     found = [json.loads(path.read_text()) for path in sorted(out.glob("iterations/*/metrics.json"))]

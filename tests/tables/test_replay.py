@@ -2,17 +2,21 @@
 
 - it holds the latest rows or games, the newest run whole;
 - it merges by canonical board as `prepare` does, without the boards that are kept out;
+- searches that record unequal sums of visits count equally;
 - a sample is drawn without repetition.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from distill.base import DataError
+from distill.rows import games
+from distill.rows.games import Columns
 from distill.tables import canonical, replay, tables
 
 
@@ -52,6 +56,21 @@ def test_excluded_boards_are_not_in_the_replay(three_runs: list[Path]):
     assert sorted(canonical.board_keys(left.current, left.mask).tolist()) == keys[1::2].tolist()
     with pytest.raises(DataError, match="every board is kept out"):
         replay.table(latest, keys)
+
+
+def test_searches_count_equally_whatever_their_visits_sum_to(three_runs: list[Path], monkeypatch: pytest.MonkeyPatch):
+    shards, nothing = replay.latest(three_runs, None, None), np.zeros(0, np.uint64)
+    before, read = replay.table(shards, nothing), games.read
+
+    def tenfold_in_the_newest(shard: games.ShardFile, columns: Sequence[str]) -> Iterator[Columns]:
+        for rows in read(shard, columns):
+            yield rows | {"visits": rows["visits"] * 10} if shard.folder == three_runs[-1] else rows
+
+    monkeypatch.setattr(games, "read", tenfold_in_the_newest)
+    after = replay.table(shards, nothing)
+    assert after.visits.sum() == 10 * before.visits.sum()
+    assert np.array_equal(after.visits, 10 * before.visits)
+    assert np.array_equal(after.label, before.label)
 
 
 def test_a_sample_is_drawn_without_repetition(three_runs: list[Path]):
