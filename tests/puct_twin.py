@@ -243,7 +243,7 @@ def search(root: Node, settings: Any, predict: Predict, draws: Draws, step: int,
     label = max(ranked, key=lambda c: (quick[c], root.visits[c], root.mean(c)))
     visits = [root.visits[c] - carried[c] for c in range(COLUMNS)]
     returns = sum(root.visits[c] * root.mean(c) for c in CENTRE_FIRST if c in legal)
-    move = label
+    move, value = label, returns / sum(root.visits)
     if settings.root == "gumbel":
         noisy = root_scores(root, settings, draws.gumbel[step])
         most = max(root.visits[c] for c in legal)
@@ -252,6 +252,9 @@ def search(root: Node, settings: Any, predict: Predict, draws: Draws, step: int,
         if not won and not lost:
             label = best(plain)
         visits = shares(plain, label, float(draws.uniform[step][1]))
+        odds = {c: math.exp(plain[c] - plain[label]) for c in legal}
+        q = {c: root.mean(c) if root.visits[c] or root.proven[c] else float(root.value) for c in legal}
+        value = sum(odds[c] * q[c] for c in legal) / sum(odds.values())
     if won or lost:
         every = 1000 if settings.root == "gumbel" else settings.simulations
         visits = [every * (column == label) for column in range(COLUMNS)]
@@ -259,8 +262,7 @@ def search(root: Node, settings: Any, predict: Predict, draws: Draws, step: int,
         move = label
     elif settings.root == "puct":
         move = drawn(root, open_moves, label, settings.temperature, float(draws.uniform[step][0]))
-    value = root.mean(label) if won or lost else returns / sum(root.visits)
-    return {"visits": visits, "label": label, "move": move, "value": value}
+    return {"visits": visits, "label": label, "move": move, "value": root.mean(label) if won or lost else value}
 
 
 def shares(scores: dict[int, float], label: int, shift: float) -> list[int]:

@@ -111,3 +111,18 @@ def improved_policy(trees: Any, record: Any, lane: Any, label: Any) -> None:
         here = np.int64(np.floor(below / total * POLICY_UNITS + shift))
         record.visits[g, s, column] = here - before
         before = here
+
+
+@inline
+def expected_return(trees: Any, lane: Any, label: Any) -> Any:
+    """The worth of the improved policy: mean returns weighed by softmax(`scores`), of columns not seen the root's own.
+
+    Not weighed by visits: halving hands those out to bad columns as to good ones.
+    """
+    rows, base = trees.rows, root_row(trees, lane)
+    own, total, returns = np.float64(trees.floats[base + OWN_VALUE]), 0.0, 0.0
+    for column in range(COLUMNS):
+        weight, proof = np.exp(trees.scores[column] - trees.scores[label]), np.int64(rows[base + TOTAL + column])
+        seen = proof != HOPELESS and (rows[base + column] > 0 or abs(proof) > PROVEN // 2)
+        total, returns = total + weight, returns + weight * (mean_return(trees, base + column) if seen else own)
+    return returns / total

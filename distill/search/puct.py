@@ -26,7 +26,7 @@ from distill.search.guided_trees import MOST_VISITS, UNIT, GuidedRecord, GuidedT
 from distill.search.gumbel import halving_schedule
 from distill.search.teacher import blank_record, generator
 
-PUCT_VERSION = 2
+PUCT_VERSION = 3
 """Raised whenever the same settings, seed and answers give other searches."""
 
 LANES = 256

@@ -9,7 +9,7 @@ import numpy as np
 from distill.game.rules import COLUMNS
 from distill.search.compiled import inline, jit, popcount
 from distill.search.guided_trees import PRIOR, mean_return
-from distill.search.gumbel import POLICY_UNITS, best_with_visits, improved_policy, score_root
+from distill.search.gumbel import POLICY_UNITS, best_with_visits, expected_return, improved_policy, score_root
 from distill.search.playout_trees import (
     CENTRE_FIRST,
     CHILD,
@@ -69,7 +69,7 @@ def conclude(trees: Any, record: Any, lane: Any) -> Any:
             lost = False
         if weight > most or (weight == most and mean > best_mean):
             label, most, best_mean = column, weight, mean
-    move = label
+    move, value = label, returns / visits
     if rules.gumbel:
         top = score_root(trees, lane, 1.0)
         move = best_with_visits(trees, lane, top)
@@ -80,6 +80,7 @@ def conclude(trees: Any, record: Any, lane: Any) -> Any:
                 if label < 0 or trees.scores[column] > trees.scores[label]:
                     label = column
             improved_policy(trees, record, lane, label)
+            value = expected_return(trees, lane, label)
     ply = np.int64(popcount(trees.mask[lane]))
     if won or lost:
         record.visits[g, s, :] = 0
@@ -90,7 +91,7 @@ def conclude(trees: Any, record: Any, lane: Any) -> Any:
         move = _sample(trees, lane, label)
     record.label[g, s], record.move[g, s] = label, move
     record.simulations[g, s] = trees.done[lane]
-    record.value[g, s] = mean_return(trees, base + label) if won or lost else returns / visits
+    record.value[g, s] = mean_return(trees, base + label) if won or lost else value
     return move
 
 
