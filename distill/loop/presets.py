@@ -61,7 +61,8 @@ PRESETS: cli.Presets = {
     "hour": {
         "minutes": 60.0,
         "teacher_share": 0.04,
-        "stages": ("0:gumbel:16", "0.4:puct:100"),
+        "stages": ("0:gumbel:16", "0.3:puct:64"),
+        "exploration": 1.0,
         "opening_moves": (0, 20),
         "sampling_plies": 16,
         "discount": 0.98,
@@ -70,7 +71,7 @@ PRESETS: cli.Presets = {
         "precision": "bfloat16",
         "optimizer": "muon",
         "lr": 4e-3,
-        "value_weight": 0.25,
+        "value_weight": 0.5,
         "average": 0.999,
         "replay_rows": 200_000,
         "replay_share": 0.5,
