@@ -43,7 +43,7 @@ MEASURING = 8.0
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """One iteration: games of such searches are played while the network learns for so many steps."""
+    """One iteration: games of these searches are played while the network learns for so many steps."""
 
     games: int
     root: Literal["puct", "gumbel"]
