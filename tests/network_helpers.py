@@ -63,7 +63,7 @@ SMALL = {
 def shrink(change: Callable[[Any, str, int], None] = setattr) -> None:
     """Make every shape of `nets.build` a small one of its kind: tracing a large graph takes longer than training it."""
     for arch in nets.ARCHS:
-        module = importlib.import_module(f"distill.nets.{arch}")
+        module = importlib.import_module(f"distill.nets.{arch.split('-')[0]}")
         for name in SMALL.keys() & vars(module).keys():
             change(module, name, SMALL[name])
 

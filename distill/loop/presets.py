@@ -59,6 +59,7 @@ CONNECT_4_AI_2: dict[str, Any] = {
 PRESETS: cli.Presets = {
     "gumbel": {},
     "hour": {
+        "arch": "pillar-lines",
         "minutes": 60.0,
         "teacher_share": 0.04,
         "stages": ("0:gumbel:16", "0.3:puct:64"),
@@ -70,9 +71,9 @@ PRESETS: cli.Presets = {
         "shard_games": 64,
         "precision": "bfloat16",
         "optimizer": "muon",
-        "lr": 4e-3,
+        "lr": 3e-3,
         "value_weight": 0.5,
-        "average": 0.999,
+        "average": 0.997,
         "replay_rows": 200_000,
         "replay_share": 0.5,
         "judge_boards": 500,

@@ -210,7 +210,7 @@ def _learn(running: Unattended, number: int, step: Step) -> dict[str, Any]:
     config, folder = running.config, files.iteration_folder(running.out, number)
     found = checkpoint.load(folder)
     if found is None:
-        table = replay.table(_latest(running, number), running.excluded, config.discount)
+        table = replay.table(_latest(running, number), running.excluded)
         before = sum(each.steps for each in running.plan.iterations[: number - 1])
 
         def rate(done: int) -> float:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 # to the user: what it cannot do comes as an exception. Another level that is set already stays.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-Arch = Literal["cnn", "transformer", "pillar", "mk4", "resnet"]
+Arch = Literal["cnn", "transformer", "pillar", "pillar-lines", "mk4", "resnet"]
 ARCHS: tuple[Arch, ...] = get_args(Arch)
 FORMER: Mapping[str, Arch] = {"column": "pillar"}
 """Names that networks had, and have now. Files keep the former one, identities of runs too: hashes depend on them."""
@@ -42,9 +42,10 @@ def build(arch: str, value_head: bool = False, precision: Precision = "float32")
     arch = FORMER.get(arch, arch)
     if arch not in ARCHS:
         raise ValueError(f"arch {arch!r} is none of {', '.join(ARCHS)}")
+    module, *variant = arch.split("-")
     with arithmetic(precision):
-        network: keras.Model = importlib.import_module(f"distill.nets.{arch}").build(value_head)
-    return network
+        built: keras.Model = importlib.import_module(f"distill.nets.{module}").build(value_head, *variant)
+    return built
 
 
 def arch_of(core: keras.Model) -> str:

@@ -15,6 +15,8 @@ and left and right are told apart inside, which kernels forced to be symmetric c
 There is no normalisation: a residual block begins as the identity (its second kernel is zero), which trains as well
 for three blocks and, on a CPU, in two thirds of the time.
 
+`pillar-lines` is the same trunk, told what follows from the rules and takes a small network long to learn (`Lines`).
+
 Dimensions: B batch, H = 6, W = 7, F features of one orientation.
 """
 
@@ -24,7 +26,9 @@ from collections.abc import Callable
 from typing import Any
 
 import keras
+import numpy as np
 from keras import layers, ops
+from numpy.typing import NDArray
 
 from distill import nets
 from distill.game.rules import COLUMNS, ROWS
@@ -88,14 +92,69 @@ def swap_halves(x: Any, axis: int = -1) -> Any:
     return ops.concatenate([second, first], axis=axis)
 
 
-def build(value_head: bool = False) -> keras.Model:
-    """planes (B, 6, 7, 2) → logits (B, 7) and, where asked for, value (B,)."""
+def build(value_head: bool = False, variant: str = "") -> keras.Model:
+    """planes (B, 6, 7, 2) → logits (B, 7) and, where asked for, value (B,); variant "lines": `pillar-lines`."""
     planes = heads.planes_input()
-    x = trunk(planes)
+    x = trunk(Lines(name="lines")(planes) if variant == "lines" else planes)
     flatten = layers.Flatten(name="flatten")
     hidden = layers.Dense(HIDDEN, activation="relu", name="hidden")
     logits, seen = read_out(hidden, flatten(x), flatten(mirrored(x)))
-    return heads.network(nets.in_identity("pillar"), planes, logits, heads.value_head(seen) if value_head else None)
+    name = "pillar-lines" if variant == "lines" else nets.in_identity("pillar")
+    return heads.network(name, planes, logits, heads.value_head(seen) if value_head else None)
+
+
+@keras.saving.register_keras_serializable(package="distill")
+class Lines(layers.Layer):
+    """planes (B, H, W, 2) → (B, H, W, 9): the planes, and what the rules say of every cell; no weights.
+
+    - the cell that the next stone of its column falls on;
+    - the rows that the side to move fills where both follow each other up, and whether that side moves second: the
+      parity of the stones, which decides endgames and which sums of neighbours do not see;
+    - for each side, empty cells where its stone would complete four;
+    - for each side, on empty cells, a quarter of the lines of four that hold two or three of its stones and no other.
+
+    Small whole numbers and quarters, so every precision gives the same planes.
+    """
+
+    def call(self, planes: Any) -> Any:
+        stones = ops.sum(planes, axis=-1, keepdims=True)
+        empty = 1 - stones
+        playable = empty * ops.concatenate([stones[:, 1:], ops.ones_like(stones[:, :1])], axis=1)
+        count = ops.sum(stones, axis=(1, 2), keepdims=True)
+        second = count - 2 * ops.floor(count / 2)
+        odd = ops.cast(np.arange(ROWS, 0, -1)[:, None, None] % 2, planes.dtype)  # the lowest row is the first
+        followed = odd + second - 2 * odd * second
+        own = ops.conv(planes, ops.cast(line_kernels(), planes.dtype), padding="same")
+        own = ops.reshape(own + ops.cast(_off_board(), planes.dtype), (-1, ROWS, COLUMNS, 2, LINES))
+        three = ops.max(ops.relu(own - 2), axis=-1) * empty
+        two = ops.sum(ops.clip(own - 1, 0, 1), axis=-1) * empty / 4
+        on_all = ops.ones_like(stones)
+        return ops.concatenate([planes, playable, followed * on_all, second * on_all, three, two], axis=-1)
+
+
+LINES = 13
+"""Lines of four through a cell; of the vertical ones only that which ends there, for no stone lies above an empty
+cell."""
+
+
+def line_kernels() -> NDArray[np.float32]:
+    """float32 (7, 7, 2, 2 · LINES): for each side and line, 1 on its stones in the other three cells, else −3."""
+    lines = [[(down, 0) for down in (1, 2, 3)]]
+    for down, right in ((0, 1), (1, 1), (-1, 1)):
+        for start in range(-3, 1):
+            lines.append([(down * step, right * step) for step in range(start, start + 4) if step])
+    kernels = np.zeros((7, 7, 2, 2, LINES), np.float32)
+    for number, line in enumerate(lines):
+        for down, right in line:
+            kernels[3 + down, 3 + right, :, :, number] = [[1, -3], [-3, 1]]
+    return kernels.reshape(7, 7, 2, -1)
+
+
+def _off_board() -> NDArray[np.float32]:
+    """float32 (H, W, 2 · LINES): −3 for each cell of a line that is not on the board, else 0."""
+    inside = np.pad(np.ones((ROWS, COLUMNS), np.float32), 3)
+    windows = np.lib.stride_tricks.sliding_window_view(inside, (7, 7))
+    return -3 * np.tensordot(1 - windows, (line_kernels() != 0)[:, :, 0].astype(np.float32), axes=2)
 
 
 def trunk(planes: Any, features: int = FEATURES, blocks: int = BLOCKS, passes: int = 1) -> Any:

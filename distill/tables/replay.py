@@ -20,7 +20,7 @@ from distill.rows import games
 from distill.tables.canonical import board_keys, canonical
 from distill.tables.tables import Examples
 
-COLUMNS_READ = ("game_id", "ply", "current", "mask", "label", "visits", "value", "outcome")
+COLUMNS_READ = ("current", "mask", "label", "visits", "value", "outcome")
 
 
 def latest(folders: Sequence[Path], most_rows: int | None, most_games: int | None) -> list[games.ShardFile]:
@@ -40,16 +40,14 @@ def latest(folders: Sequence[Path], most_rows: int | None, most_games: int | Non
     return chosen[::-1]
 
 
-def table(shards: Sequence[games.ShardFile], excluded: NDArray[np.uint64], discount: float = 1.0) -> Examples:
+def table(shards: Sequence[games.ShardFile], excluded: NDArray[np.uint64]) -> Examples:
     """Their rows on their canonical boards, merged, without boards whose key is in `excluded` (sorted).
 
-    The label of a merged board is the column with most visits, then nearest the centre, then lower. An outcome is
-    multiplied by `discount` for each ply to the end of its game. Raises DataError where no row is left.
+    The label of a merged board is the column with most visits, then nearest the centre, then lower. Raises DataError
+    where no row is left.
     """
     parts = [rows for shard in shards for rows in games.read(shard, COLUMNS_READ)]
     rows = canonical({name: np.concatenate([part[name] for part in parts]) for name in COLUMNS_READ})
-    if discount < 1:
-        rows["outcome"] = rows["outcome"] * discount ** plies_to_end(rows["game_id"], rows["ply"])
     current, mask, visits = rows["current"], rows["mask"], rows["visits"].astype(np.int64)
     symmetric = rules.is_own_mirror(current, mask)
     visits[symmetric] += visits[symmetric, ::-1]  # a column and its mirror are one answer
@@ -77,14 +75,6 @@ def table(shards: Sequence[games.ShardFile], excluded: NDArray[np.uint64], disco
         outcome=mean(rows["outcome"]),
         count=count[kept].astype(np.int32),
     )
-
-
-def plies_to_end(game_id: NDArray[np.int64], ply: NDArray[np.int8]) -> NDArray[np.int64]:
-    """int64 (N,): plies from each row, its move among them, to the end of its game; whole games in their order."""
-    starts = np.flatnonzero(np.r_[True, game_id[1:] != game_id[:-1]])
-    lengths = np.diff(np.r_[starts, len(game_id)])
-    last = np.repeat(ply[starts + lengths - 1].astype(np.int64), lengths)
-    return np.asarray(last + 1 - ply, np.int64)
 
 
 def sample(examples: Examples, rows: int | None, seed: int) -> Examples:

@@ -23,13 +23,12 @@ from functools import partial
 from typing import Any
 
 import keras
-import numpy as np
 from keras import layers, ops
 
 from distill import nets
 from distill.game.rules import CELLS, COLUMNS, ROWS
 from distill.nets import heads, transformer
-from distill.nets.pillar import BLOCKS, FEATURES, HIDDEN, mirrored, read_out, swap_halves, trunk
+from distill.nets.pillar import BLOCKS, FEATURES, HIDDEN, line_kernels, mirrored, read_out, swap_halves, trunk
 from experiments.study import SHAPES
 
 POOLED_HIDDEN = 811
@@ -90,31 +89,13 @@ def _shared(x: Any) -> tuple[Any, Any]:
 class Threats(layers.Layer):
     """planes (B, 6, 7, 2) → (B, 6, 7, 2): 1 on an empty cell where a stone of that side would complete four.
 
-    A convolution with fixed kernels, one for each line that a missing stone can complete; no weights. Its sums are of
-    three ones at most, so every precision gives the same planes.
+    The first step to `pillar-lines`; no weights.
     """
 
     def call(self, planes: Any) -> Any:
         stones = ops.conv(planes, ops.cast(line_kernels(), planes.dtype), padding="same")
         complete = ops.relu(ops.reshape(stones, (-1, ROWS, COLUMNS, 2, stones.shape[-1] // 2)) - 2)
         return ops.max(complete, axis=-1) * (1 - ops.sum(planes, axis=-1, keepdims=True))
-
-
-def line_kernels() -> np.ndarray:
-    """float32 (7, 7, 2, 26): for each side and each of 13 lines of four through the middle cell, its other three cells.
-
-    Of the vertical lines only the one that ends there: stones below a cell are what can make it complete one.
-    """
-    lines = [[(down, 0) for down in (1, 2, 3)]]
-    for down, right in ((0, 1), (1, 1), (-1, 1)):
-        for start in range(-3, 1):
-            lines.append([(down * step, right * step) for step in range(start, start + 4) if step])
-    kernels = np.zeros((7, 7, 2, 2, len(lines)), np.float32)
-    for number, line in enumerate(lines):
-        for down, right in line:
-            for side in range(2):
-                kernels[3 + down, 3 + right, side, side, number] = 1
-    return kernels.reshape(7, 7, 2, -1)
 
 
 def _flat(value_head: bool) -> keras.Model:

@@ -2,17 +2,19 @@
 
 - each has the parameter count of its source, with and without a value head, and comes back from its config the same;
 - raw logits (B, 7), value (B,) inside [-1, 1]; one layer name, one layer;
-- `pillar` answers a mirrored board with the mirrored logits and the same value, trained or not, and is no larger
-  than the CNN;
+- `pillar` and `pillar-lines` answer a mirrored board with the mirrored logits and the same value, trained or not, and
+  are no larger than the CNN;
 - same seed, same weights;
 - the served network never plays a full column, breaks ties towards the centre and then the lower column, and has
   nothing to say on a full board;
-- what is encoded inside the graph is what `encoding` makes in NumPy;
+- what is encoded inside the graph is what `encoding` makes in NumPy; the planes of `pillar-lines` are what the rules
+  say;
 - starting Keras prints none of TensorFlow's own lines, and loads no library that is not needed.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
@@ -32,11 +34,14 @@ from network_helpers import (
 )
 
 from distill import nets
-from distill.game import encoding
-from distill.nets import heads
+from distill.game import encoding, rules
+from distill.nets import heads, pillar
 
-PARAMETERS = {"pillar": 182_087, "cnn": 192_505, "transformer": 137_351, "mk4": 323_527, "resnet": 470_216}
-"""As published (`pillar` is our own), counted by Keras, moving statistics of batch norm included."""
+PARAMETERS = {
+    "pillar": 182_087, "pillar-lines": 184_103, "cnn": 192_505, "transformer": 137_351, "mk4": 323_527,
+    "resnet": 470_216,
+}  # fmt: skip
+"""As published (both of `pillar` are our own), counted by Keras, moving statistics of batch norm included."""
 
 
 @pytest.mark.parametrize(("arch", "count"), PARAMETERS.items())
@@ -99,8 +104,9 @@ def test_an_unknown_arch_is_named():
         nets.build("gpt")
 
 
-def test_the_column_network_answers_a_mirrored_board_with_mirrored_logits():
-    core = with_random_weights(nets.build("pillar", value_head=True))
+@pytest.mark.parametrize("arch", ["pillar", "pillar-lines"])
+def test_our_own_networks_answer_a_mirrored_board_with_mirrored_logits(arch):
+    core = with_random_weights(nets.build(arch, value_head=True))
     boards = played_boards(64)
     outputs, mirrored = (arrays(heads.served(core)(b)) for b in (boards, boards[:, :, ::-1]))
     # Sums in another order differ in the last bits, no more.
@@ -166,6 +172,43 @@ def test_planes_in_the_graph_are_the_planes_of_the_encoding(arch, channels):
     found = keras.ops.convert_to_numpy(heads.encode(nets.build(arch), boards))
     assert found.dtype == np.float32
     np.testing.assert_array_equal(found, encoding.planes(boards, channels))
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_lines_are_what_the_rules_say_of_every_cell(precision):
+    """Against the 69 lines of the board and a look for four in a row, cell by cell."""
+    boards = played_boards(60)
+    lines = [
+        [(row + down * step, column + right * step) for step in range(4)]
+        for row, column, (down, right) in itertools.product(range(6), range(7), ((0, 1), (1, 0), (1, 1), (1, -1)))
+        if row + 3 * down < 6 and 0 <= column + 3 * right < 7
+    ]
+    assert len(lines) == 69
+    planes = np.stack([boards == 1, boards == -1], axis=-1).astype(np.float32)
+    found = keras.ops.convert_to_numpy(keras.ops.cast(pillar.Lines(dtype=precision)(planes), "float32"))
+    assert found.shape == (60, 6, 7, 9)
+    np.testing.assert_array_equal(found[..., :2], planes)
+    current, mask = encoding.bitboards(boards)
+    for board, seen, *sides in zip(boards, found, current, current ^ mask, strict=True):
+        second = np.count_nonzero(board) % 2
+        assert (seen[..., 4] == second).all()
+        for row, column in itertools.product(range(6), range(7)):
+            empty = board[row, column] == 0
+            playable = empty and (row == 5 or board[row + 1, column] != 0)
+            number = 6 - row  # of rows, from 1 at the bottom: the side that begins fills the odd ones
+            assert seen[row, column, 2] == playable
+            assert seen[row, column, 3] == (number % 2 != second)
+            vertical = [(row + step, column) for step in range(4)]  # the one that ends here
+            through = [
+                line for line in lines if (row, column) in line and (line == vertical or line[1][1] != line[0][1])
+            ]
+            for side, (sign, own) in enumerate(zip((1, -1), sides, strict=True)):
+                cell = 1 << (7 * column + 5 - row)
+                assert seen[row, column, 5 + side] == (empty and bool(rules.has_four(int(own) | cell)))
+                held = [[board[other] * sign for other in line if other != (row, column)] for line in through]
+                open_lines = sum(sum(stones) >= 2 and min(stones) >= 0 for stones in held)
+                assert seen[row, column, 7 + side] == (open_lines / 4 if empty else 0)
+    assert found.any(axis=(0, 1, 2)).all(), "every plane was 1 somewhere"
 
 
 def test_tokens_in_the_graph_are_the_tokens_of_the_encoding():
