@@ -46,6 +46,7 @@ def _curves(table: pd.DataFrame, panels: Panels, over: str) -> bytes:
         for name in names:
             axes.plot(table[over], table[name], marker=".", label=name.replace("_", " "))
         axes.set(title=title, xlabel=over)
+        axes.locator_params("x", nbins=5)  # numbers of games are long
         if len(names) > 1:
             axes.legend()
     content = io.BytesIO()
