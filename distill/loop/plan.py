@@ -34,8 +34,13 @@ ITERATIONS = 2.6
 ROWS_A_GAME = 20
 """About, after openings of 0 to 20 random stones."""
 
-SHARE = 0.9
+SHARE = 0.93
 """Of the time that is planned for playing and learning; loading, saving, merging and grading have the rest."""
+
+SPEED = {"teacher": 0.8, "gumbel": 1.25, "puct": 2.8}
+"""How fast whole games go beside what is measured: the teacher alone on the machine, and the first two moves of an
+untrained network's games with a Gumbel root. Later searches of a game find many answers kept from earlier ones, most of
+all those of PUCT, which stay on few lines, and proofs end them. From the times of an hour's run, see docs/LOG.md."""
 
 MEASURING = 8.0
 """Seconds over which playing is measured; learning is measured beside it."""
@@ -113,9 +118,10 @@ def planned(
     def step(iteration: int) -> Step:
         now = config.at((iteration - 1) / number)
         if iteration == 1:  # the teacher goes on while the network learns to play
-            count = rounded(games * each)
+            count = rounded(games * SPEED["teacher"] * each)
         else:
-            count = rounded(simulations * each / now.simulations / ROWS_A_GAME) if iteration < number else 0
+            speed = simulations * SPEED[now.root] / now.simulations / ROWS_A_GAME
+            count = rounded(speed * each) if iteration < number else 0
         return Step(games=count, steps=max(1, round(steps * each)), **{name: getattr(now, name) for name in SEARCHES})
 
     return Plan(

@@ -32,7 +32,7 @@ def test_a_plan_fills_its_minutes(minutes: float):
     learning = found.steps / 10
     assert 0.8 * 60 * minutes < learning < 60 * minutes
     for step in found.iterations[1:-1]:
-        playing = step.games * plan.ROWS_A_GAME * step.simulations / 12_000
+        playing = step.games * plan.ROWS_A_GAME * step.simulations / (12_000 * plan.SPEED[step.root])
         assert playing == pytest.approx(step.steps / 10, rel=0.35)  # games come in whole shards
         assert step.games % HOUR["shard_games"] == 0
     assert found.teacher_games / (2 * 200) < 0.06 * 60 * minutes
