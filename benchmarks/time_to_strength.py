@@ -41,16 +41,19 @@ def reached(history: list[dict[str, Any]], column: str, line: float) -> float | 
 def draw(history: list[dict[str, Any]], lines: dict[str, dict[str, float]], path: Path) -> None:
     from distill.judge.plots import new_figure, save_figure
 
-    figure, axes = new_figure(1, 2, 9, 3.4)
+    figure, axes = new_figure(1, 2, 10, 3.4)
     minutes = [each["minutes"] for each in history]
     for panel, measure in zip(axes, MEASURES, strict=True):
         for title, prefix in iteration.JUDGED_SETS.items():
             panel.plot(minutes, [100 * each[prefix + measure] for each in history], marker=".", label=title)
-        for name, found in lines.items():
-            panel.axhline(found[measure], linewidth=0.8, linestyle="--", color="#777777")
-            panel.annotate(name, (minutes[-1], found[measure]), ha="right", va="bottom", fontsize=7)
-        lowest = min(found[measure] for found in lines.values())
-        panel.set(title=f"{measure}, % of boards, without search", xlabel="minutes", ylim=(lowest - 8, None))
+        levels = sorted((found[measure], name) for name, found in lines.items())
+        lowest, highest = levels[0][0] - 4, max(100 * each[measure] for each in history) + 1
+        panel.set(title=f"{measure}, % of boards, without search", xlabel="minutes", ylim=(lowest, highest + 1))
+        written = lowest
+        for level, name in levels:
+            panel.axhline(level, linewidth=0.8, linestyle="--", color="#777777")
+            written = max(level, written + (highest - lowest) / 16)  # names that would touch move up
+            panel.annotate(name, (1.01, written), xycoords=("axes fraction", "data"), va="center", fontsize=7)
         panel.legend(loc="lower right")
     save_figure(figure, path)
 

@@ -4,7 +4,7 @@
 # Started again, it goes on where it was stopped.
 #
 #   pipelines/hour.sh          # an hour on 2 cores
-#   pipelines/hour.sh 480      # minutes: a night
+#   pipelines/hour.sh 480      # minutes: a night; from four hours on its preset
 #   MODEL=models/mine pipelines/hour.sh 6
 set -euo pipefail
 unset CDPATH
@@ -12,10 +12,11 @@ cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 source pipelines/setup.sh
 
 minutes=${1:-60}
+[ "$minutes" -lt 240 ] && preset=hour || preset=night
 model=${MODEL:-models/hour-$minutes}
 set_up solver
 
-"$python" -m distill.selfplay --preset hour --minutes "$minutes" --out "$model"
+"$python" -m distill.selfplay --preset "$preset" --minutes "$minutes" --out "$model"
 say 'every move of the network, in one pass and with its search, and of three searches, against perfect play'
 "$python" -m distill.evaluate "$model" uct:100 uct:1000 uct:100000 --no-latency --out "$model/evaluation"
 "$python" benchmarks/time_to_strength.py "$model" --plot "$model/time-to-strength.png"

@@ -26,7 +26,7 @@ CONFIG, METRICS, BEST, CANDIDATE = "config.json", "metrics.json", "best.keras", 
 INITIAL, ARENA, GAMES, PLAN = "initial.keras", "arena.json", "games", "plan.json"
 OWN_FILES = (METRICS, "iterations", BEST, INITIAL, PLAN, "history.csv", "curves.png", "events")
 """What a restart deletes, in this order."""
-FREE = ("init", "out", "restart", "iterations", "minutes", "lanes", "games_only", "plan", "workers")
+FREE = ("init", "out", "restart", "iterations", "minutes", "lanes", "games_only", "plan", "workers", "keep_games")
 """Settings that may change when a run goes on."""
 
 PANELS = {

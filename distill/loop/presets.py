@@ -56,28 +56,40 @@ CONNECT_4_AI_2: dict[str, Any] = {
 }
 """In which it differs from the first."""
 
+HOUR: dict[str, Any] = {
+    "arch": "pillar-lines",
+    "minutes": 60.0,
+    "teacher_share": 0.04,
+    "stages": ("0:gumbel:16", "0.3:puct:64"),
+    "exploration": 1.0,
+    "opening_moves": (0, 20),
+    "sampling_plies": 16,
+    "discount": 0.98,
+    "gate": None,
+    "shard_games": 64,
+    "precision": "bfloat16",
+    "optimizer": "muon",
+    "lr": 3e-3,
+    "value_weight": 0.5,
+    "average": 0.997,
+    "replay_rows": 200_000,
+    "replay_share": 0.5,
+    "judge_boards": 500,
+}
+NIGHT = HOUR | {
+    "minutes": 480.0,
+    "teacher_share": 0.005,
+    "stages": ("0:gumbel:16", "0.04:puct:64", "0.35:puct:128", "0.6:puct:200"),
+    "replay_rows": 500_000,
+    "replay_share": None,
+    "keep_games": False,
+}
+"""Searches grow further, and what is kept to go on with is small: of a night's games, those still learned from."""
+
 PRESETS: cli.Presets = {
     "gumbel": {},
-    "hour": {
-        "arch": "pillar-lines",
-        "minutes": 60.0,
-        "teacher_share": 0.04,
-        "stages": ("0:gumbel:16", "0.3:puct:64"),
-        "exploration": 1.0,
-        "opening_moves": (0, 20),
-        "sampling_plies": 16,
-        "discount": 0.98,
-        "gate": None,
-        "shard_games": 64,
-        "precision": "bfloat16",
-        "optimizer": "muon",
-        "lr": 3e-3,
-        "value_weight": 0.5,
-        "average": 0.997,
-        "replay_rows": 200_000,
-        "replay_share": 0.5,
-        "judge_boards": 500,
-    },
+    "hour": HOUR,
+    "night": NIGHT,
     "improve": {"simulations": 64, "opening_moves": (0, 8), "lr": 3e-4, "games": 1000},
     "connect4-zero": {
         "arch": "resnet",

@@ -106,6 +106,7 @@ class PlanSettings:
     replay_share: float | None = cli.setting(
         None, "share of the rows of a plan's own games so far that is kept to learn from, if more than --replay-rows"
     )
+    keep_games: bool = cli.setting(True, "keep a plan's games once nothing learns from them any more")
     plan: Path | None = cli.setting(None, "the plan.json of another run, to follow in place of --minutes")
     workers: int | None = cli.setting(None, "processes that play a plan's games; none: one a core but one")
 

@@ -13,6 +13,7 @@ a clock. The network that plays, and is kept, is the average of the learner's we
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future
@@ -30,7 +31,7 @@ from distill.loop.files import Metrics
 from distill.loop.plan import Plan, Step
 from distill.loop.settings import SelfPlayConfig
 from distill.players.players import NetworkPlayer, seeds_for
-from distill.rows import schema, selfplay, shards
+from distill.rows import selfplay, shards
 from distill.rows.shards import RunSettings
 from distill.tables import benchmark, canonical, replay
 
@@ -110,6 +111,8 @@ def run(config: SelfPlayConfig, out: Path, given: keras.Model | None, boards: be
             say(f"{_line(finished)} · {_left(finished, followed):.0f} min left")
             files.discard(out, finished)
             files.report(out, finished)
+            if not config.keep_games:
+                _forget(running, len(finished) + 1)
     return f"{out}: {_line(finished)}"
 
 
@@ -210,7 +213,8 @@ def _learn(running: Unattended, number: int, step: Step) -> dict[str, Any]:
     config, folder = running.config, files.iteration_folder(running.out, number)
     found = checkpoint.load(folder)
     if found is None:
-        table = replay.table(_latest(running, number), running.excluded)
+        played, most = _window(running, number)
+        table = replay.table(replay.latest(played, most, config.replay_games), running.excluded)
         before = sum(each.steps for each in running.plan.iterations[: number - 1])
 
         def rate(done: int) -> float:
@@ -229,15 +233,33 @@ def _learn(running: Unattended, number: int, step: Step) -> dict[str, Any]:
     return state
 
 
-def _latest(running: Unattended, number: int) -> list[Any]:
-    """The shards to learn from: the latest, in rows a share of the network's own, and at least `replay_rows`."""
-    config = running.config
-    folders = [running.games(each) for each in range(number) if each == 0 or running.plan.iterations[each - 1].games]
-    rows = sum(schema.read_manifest(folder)["rows"] for folder in folders[2:])  # after the teacher's
+def _window(running: Unattended, number: int) -> tuple[list[Path], int | None]:
+    """The games that an iteration learns from, folders oldest first, and of how many latest rows of them.
+
+    The rows are a share of the network's own so far, and at least `replay_rows`; None: all.
+    """
+    config, rows = running.config, {each["iteration"]: each["rows"] for each in files.finished_iterations(running.out)}
     most = config.replay_rows
     if most is not None and config.replay_share is not None:
-        most = max(most, int(config.replay_share * rows))
-    return replay.latest(folders, most, config.replay_games)
+        own = sum(rows[each] for each in range(2, number))  # after the teacher's
+        most = max(most, int(config.replay_share * own))
+    found: list[Path] = []
+    counted = 0
+    for each in range(number - 1, -1, -1):
+        if each == 0 or running.plan.iterations[each - 1].games:
+            found.insert(0, running.games(each))
+            counted += rows.get(each, 0)
+        if most is not None and counted > most:
+            break
+    return found, most
+
+
+def _forget(running: Unattended, number: int) -> None:
+    """Delete the games that no iteration from this one on learns from: a window's beginning only moves forward."""
+    kept, _ = _window(running, number)
+    for each in range(number):
+        if running.games(each) not in kept:
+            shutil.rmtree(running.games(each), ignore_errors=True)
 
 
 def _predict(running: Unattended) -> Any:

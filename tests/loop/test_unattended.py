@@ -5,6 +5,7 @@
 - the same plan gives the same games and the same weights, also where a run was stopped between or amid iterations, and
   whether one process plays or three;
 - the first games are the teacher's, later ones are played by the average that the iteration before left;
+- games that nothing learns from any more go where they are not kept, and that changes no weights;
 - without a stored plan, this machine is measured and minutes become one.
 """
 
@@ -118,6 +119,19 @@ def test_the_same_plan_gives_the_same_weights_however_it_is_run(
                 selfplay.main([*flags, str(stopped)])
     assert selfplay.main([*flags, str(stopped)]) == 0
     assert outcome(stopped) == expected
+
+
+def test_games_that_nothing_learns_from_any_more_can_go(flags: list[str], tmp_path: Path):
+    window = ["--replay-rows", "10", "--replay-share", "none"]
+    assert selfplay.main([*flags, str(tmp_path / "kept"), *window]) == 0
+    assert selfplay.main([*flags, str(tmp_path / "gone"), *window, "--no-keep-games"]) == 0
+    kept, gone = (
+        [path.parent.name for path in sorted((tmp_path / run).glob("iterations/*/games"))] for run in ("kept", "gone")
+    )
+    assert kept == ["0000", "0001", "0002", "0003"]
+    assert "0000" not in gone
+    assert "0002" in gone
+    assert weights_hash(saved.load_core(tmp_path / "gone" / files.BEST)) == outcome(tmp_path / "kept")[1]
 
 
 class Stopped(BaseException):
