@@ -14,7 +14,7 @@ from typing import Any
 from distill.base import cli
 
 CONNECT_4_AI_1: dict[str, Any] = {
-    "arch": "resnet",
+    "arch": "mk4",  # normalised, as theirs: at a rate of 0.2 the value of an unnormalised one is stuck at 1 or -1
     "root": "puct",
     "rule": "growing",
     "exploration": 2.5,
