@@ -5,6 +5,7 @@
     uct:N                  one search of N simulations without root noise
     mcts-solver:N          the same, with proven wins and losses backed up
     teacher:N              the labels' search: three votes of N simulations with root noise
+    quiet-teacher:N        the same without noise, as `generate --noise-at move` labels
     solver                 at random among the moves with the best exact score
     club                   a named level: beginner, casual, club, expert or perfect (`players/levels.py`)
     NETWORK[@policy]       a trained network: the column with the highest probability, one forward pass
@@ -28,8 +29,8 @@ from distill.base import shortened
 from distill.nets import finding
 
 NAMES = (
-    "beginner, casual, club, expert, perfect, random, punisher, solver, uct:N, mcts-solver:N, teacher:N, or a "
-    "network's folder or name, with @policy, @value, @sample, @puct:N or @gumbel:N after it"
+    "beginner, casual, club, expert, perfect, random, punisher, solver, uct:N, mcts-solver:N, teacher:N, "
+    "quiet-teacher:N, or a network's folder or name, with @policy, @value, @sample, @puct:N or @gumbel:N after it"
 )
 SIMPLE = ("random", "punisher", "solver")
 LEVELS = ("beginner", "casual", "club", "expert", "perfect")
@@ -38,6 +39,7 @@ SEARCHES: Mapping[str, Mapping[str, Any]] = {
     "uct": {"votes": 1, "noise_fraction": 0.0},
     "mcts-solver": {"votes": 1, "noise_fraction": 0.0, "mcts_solver": True},
     "teacher": {},
+    "quiet-teacher": {"noise_fraction": 0.0},
 }
 """Players that search, and what sets each apart from the default settings."""
 

@@ -28,6 +28,7 @@ from distill.game.rules import EMPTY, Position, parse_board
 from distill.players import players
 from distill.players.players import NetworkPlayer, SearchPlayer, make, seeds_for
 from distill.search.puct import PuctSettings
+from distill.search.teacher import SearchSettings
 
 FULL_CENTRE = """
     . . . O . . .
@@ -121,6 +122,13 @@ def test_uct_is_one_search_without_noise_and_teacher_three_with_it() -> None:
     assert isinstance(teacher, SearchPlayer)
     assert (uct.settings.simulations, uct.settings.votes, uct.settings.noise_fraction) == (50, 1, 0)
     assert (teacher.settings.simulations, teacher.settings.votes, teacher.settings.noise_fraction) == (50, 3, 0.25)
+
+
+def test_the_quiet_teacher_labels_as_games_with_noise_at_the_move_do() -> None:
+    asked, quiet = repeated(EMPTY, 8), make("quiet-teacher:60")
+    at_move = SearchPlayer(name="", settings=SearchSettings(simulations=60, noise_at="move"))
+    assert quiet.play(*asked).policy.tolist() == at_move.play(*asked).policy.tolist()
+    assert quiet.play(*asked).policy.tolist() != make("teacher:60").play(*asked).policy.tolist()
 
 
 def test_processes_give_the_moves_of_one(monkeypatch: pytest.MonkeyPatch) -> None:

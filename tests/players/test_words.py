@@ -37,7 +37,7 @@ def test_a_word_is_read_into_its_parts(word: str, parts: Word) -> None:
         ("teacher:many", "teacher:N needs"),
         *(
             (f"{name}:{wrong}", f"{name}:N needs a whole number of simulations from 1 to 10,000,000")
-            for name in ("uct", "mcts-solver", "teacher")
+            for name in ("uct", "mcts-solver", "teacher", "quiet-teacher")
             for wrong in ("10000001", "99999999999", "9" * 5000, "\u0661\u0662", "\u00b2", "1e3", "-1", " 1", "+1")
         ),
         ("pillar@puct:" + "9" * 5000, "puct:N needs a whole number of simulations from 1 to 16,384"),
