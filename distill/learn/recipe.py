@@ -36,7 +36,7 @@ class Recipe:
     optimizer: Literal["adamw", "muon", "adam", "sgd"] = cli.setting(
         "adamw",
         "muon takes matrices, all but those that give outputs, and leaves the rest to adamw; adam has no weight decay; "
-        "sgd has momentum 0.9 and gradients clipped to length 1",
+        "sgd has no momentum, and gradients clipped to length 1",
     )
     weight_decay: float = cli.setting(0.01, "share of a weight taken off a step, times the learning rate")
     schedule: Literal["cosine", "plateau"] = cli.setting(

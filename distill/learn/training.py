@@ -112,7 +112,7 @@ def compiled(core: keras.Model, recipe: Recipe) -> keras.Model:
             recipe.lr, weight_decay=decay, adam_weight_decay=decay, exclude_layers=OUTPUT_LAYERS
         ),
         "adam": lambda: keras.optimizers.Adam(recipe.lr),
-        "sgd": lambda: keras.optimizers.SGD(recipe.lr, momentum=0.9, weight_decay=decay, global_clipnorm=1.0),
+        "sgd": lambda: keras.optimizers.SGD(recipe.lr, weight_decay=decay, global_clipnorm=1.0),
     }[recipe.optimizer]()
     if recipe.optimizer != "adam":
         optimizer.exclude_from_weight_decay(var_names=["bias", "gamma", "beta"])
