@@ -15,6 +15,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from distill.loop import files, iteration
 from distill.players import players
 from distill.tables import benchmark
@@ -63,10 +65,11 @@ def main() -> None:
     parser.add_argument("run", type=Path, help="folder of a run of selfplay --preset hour")
     parser.add_argument("--plot", type=Path, help="where to draw the curve")
     arguments = parser.parse_args()
-    history = files.finished_iterations(arguments.run)
-    config = json.loads((arguments.run / files.CONFIG).read_text(encoding="utf-8"))
+    table = arguments.run / "history.csv"
+    history = pd.read_csv(table).to_dict("records") if table.is_file() else []
     if not history or "minutes" not in history[-1]:
         parser.error(f"{arguments.run}: no iteration of a planned run is finished there")
+    config = json.loads((arguments.run / files.CONFIG).read_text(encoding="utf-8"))
     boards = iteration.judged_boards(config["judge_boards"])
     lines = {name: shares(name, boards) for name in SEARCHES}
     print(f"{arguments.run}: {history[-1]['minutes']:.0f} minutes; grades in percent, and the minutes to reach them")
