@@ -18,17 +18,18 @@ where it was with the same command: from the last shard, the last trained iterat
 from __future__ import annotations
 
 import dataclasses
-import functools
+import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from distill import nets
-from distill.base import cli, folders, say
-from distill.loop import files, iteration, unattended
+from distill.base import Progress, cli, cores, folders, say
+from distill.loop import ahead, files, iteration, unattended
 from distill.loop.files import Metrics
 from distill.loop.presets import PRESETS
 from distill.loop.settings import SelfPlayConfig
+from distill.rows import selfplay as rows
 from distill.rows import shards
 
 
@@ -66,20 +67,32 @@ def run(config: SelfPlayConfig) -> str:
 
 
 def _only_play(config: SelfPlayConfig) -> str:
+    others = (config.workers or cores()) - 1
+    if others:
+        os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")  # TensorFlow has not started yet
     nets.start_backend()
     from distill.base import write_json
-    from distill.nets import finding, saved
+    from distill.nets import finding
 
-    out = config.out or Path("data/selfplay")
-    core = saved.load_core(finding.network_file(config.init or Path()))
-    plays = iteration.evaluator(config, core)
+    out, games = config.out or Path("data/selfplay"), config.games
+    asked = config.precision, config.lanes, finding.network_file(config.init or Path())
+    run = rows.identity(config, ahead.asked(*asked)[1])  # a network that cannot be asked shows here
     with shards.locked(out):
         shards.require(out, folders.NETWORK_GAMES)
         if config.restart:
             shards.delete(out)
-        settings = cli.as_json(dataclasses.replace(config, restart=False))
-        begins = functools.partial(write_json, out / files.CONFIG, settings)
-        manifest = iteration.play(config, core, plays, out, begins)
+        done = sum(shard.games for shard in shards.plan(config, games, out, run=run).done)
+        write_json(out / files.CONFIG, cli.as_json(dataclasses.replace(config, restart=False)))
+        with ahead.Players(others) as players, Progress(games, "games", done) as progress:
+
+            def advance(_games: int, _rows: int) -> None:
+                written = config.shard_games * len(list(out.glob("*.parquet")))  # by all processes
+                progress.advance(min(games, written) - progress.done)
+
+            futures = players.begin(ahead.play, config, *asked, games, out, others=1)
+            ahead.play(config, *asked, games, out, (others, others + 1), advance)
+            ahead.results(futures)
+        manifest = shards.declare(run, shards.plan(config, games, out, run=run).done, out)
     return f"{out}: {manifest['games']:,} games, {manifest['rows']:,} rows"
 
 

@@ -27,6 +27,8 @@ from distill.tables import tables
 if TYPE_CHECKING:
     import keras
 
+    from distill.learn.training import Watch
+
 OWN_FILES = (METRICS, "checkpoint.npz", BEST, LAST, "history.csv", "curves.png", "events")
 """What a restart deletes, in this order; the exported model stays until another takes its place."""
 
@@ -80,10 +82,10 @@ class TrainConfig(Recipe):
         return self.arch == "resnet" if self.value_target == "auto" else self.value_target != "none"
 
 
-def run(config: TrainConfig, build: nets.Builder | None = None) -> str:
+def run(config: TrainConfig, build: nets.Builder | None = None, watch: Watch | None = None) -> str:
     """Train one network; returns the line that says where it is and how often it agrees with the teacher.
 
-    `build` makes the network of that name; None is `nets.build`.
+    `build` makes the network of that name; None is `nets.build`. `watch` says more of it after each epoch.
     """
     out = config.out or Path("models") / config.arch
     given = _given_network(config)  # before anything is written
@@ -91,11 +93,16 @@ def run(config: TrainConfig, build: nets.Builder | None = None) -> str:
     data, place = config.data, config.prepared
     prepared = tables.prepare(data, place, validation_fraction=fraction, exclude=exclude, threads=cores())
     with folders.locked(out):
-        return _run(config, build or nets.build, out, given, prepared)
+        return _run(config, build or nets.build, watch, out, given, prepared)
 
 
 def _run(
-    config: TrainConfig, build: nets.Builder, out: Path, given: keras.Model | None, prepared: tables.Prepared
+    config: TrainConfig,
+    build: nets.Builder,
+    watch: Watch | None,
+    out: Path,
+    given: keras.Model | None,
+    prepared: tables.Prepared,
 ) -> str:
     claim = _claim(out, config, prepared)
     claim.check()
@@ -119,7 +126,7 @@ def _run(
     if config.export:
         publish.check_place(out)
     claim.begin()  # nothing that was given can be wrong any more
-    state = training.fit(core, learned, held_out, config, out, build)
+    state = training.fit(core, learned, held_out, config, out, build, watch)
 
     best = saved.load_core(out / BEST)
     metrics = {

@@ -16,9 +16,10 @@ import itertools
 import math
 import os
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import keras
 import numpy as np
@@ -43,6 +44,9 @@ SHARE_OF_MINUTES = 0.85
 EVALUATION_BATCH = 1024
 OUTPUT_LAYERS = ["logits", "read_out", "value_unit"]
 """Layers whose outputs are logits or the value: Muon, which makes all directions of a matrix alike, is not for them."""
+
+Watch: TypeAlias = Callable[[keras.Model], dict[str, float]]
+"""What is said of a network that learns, beside its losses."""
 
 
 @dataclass(kw_only=True)
@@ -158,10 +162,12 @@ def fit(
     recipe: Recipe,
     folder: Path,
     build: nets.Builder | None = None,
+    watch: Watch | None = None,
 ) -> State:
     """Train until the planned steps are done, going on from the folder's checkpoint where there is one.
 
-    `build` makes networks such as `core`; None is `nets.build`.
+    `build` makes networks such as `core`; None is `nets.build`. `watch` says more of a network after each epoch: it
+    goes into the history, and nothing is chosen by it.
     Raises UserError where the loss stops being a number; the checkpoint of the last finished epoch stays.
     """
     if not len(validation):
@@ -186,6 +192,7 @@ def fit(
             state.history.append(
                 {"epoch": state.epoch, "step": state.step, "learning_rate": rate, "training_loss": loss}
                 | {f"validation_{name}": value for name, value in measured.items()}
+                | (watch(core) if watch else {})
                 | {"seconds": round(time.monotonic() - began, 2)}
             )
             if measured["loss"] < state.best_loss:

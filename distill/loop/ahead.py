@@ -82,11 +82,12 @@ def play(
     games: int,
     folder: Path,
     part: Any,
+    advance: Callable[[int, int], None] | None = None,
 ) -> tuple[str, float]:
     """Play this part of a network's games; returns what they call the network, and seconds."""
     began = time.monotonic()
-    plays, name = _asked(network, precision, lanes)
-    selfplay.make_part(settings, name, plays, games, folder, part, lanes)
+    plays, name = asked(precision, lanes, network)
+    selfplay.make_part(settings, name, plays, games, folder, part, lanes, advance)
     return name, time.monotonic() - began
 
 
@@ -94,7 +95,7 @@ def measure_search(
     settings: SelfPlaySettings, precision: nets.Precision, lanes: int, network: Path, seconds: float, _part: Any
 ) -> float:
     """Simulations a second of this network's searches, over about so many seconds; what is compiled is not counted."""
-    plays, _ = _asked(network, precision, lanes)
+    plays, _ = asked(precision, lanes, network)
     starts = [shards.opening(settings, game) for game in range(lanes)]
     current, mask = (np.array([getattr(each, name) for each in starts], np.uint64) for name in ("current", "mask"))
     search = functools.partial(puct.play, current, mask, settings, plays, steps=2)
@@ -115,7 +116,7 @@ def measure_teacher(settings: RunSettings, seconds: float, _part: Any) -> float:
     return made / (time.monotonic() - began)
 
 
-def _asked(network: Path, precision: nets.Precision, lanes: int) -> tuple[Evaluator, str]:
+def asked(precision: nets.Precision, lanes: int, network: Path) -> tuple[Evaluator, str]:
     """A network of a file, ready to be asked, and what its games call it."""
     nets.start_backend()
     from distill.nets import saved

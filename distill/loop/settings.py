@@ -108,7 +108,9 @@ class PlanSettings:
     )
     keep_games: bool = cli.setting(True, "keep a plan's games once nothing learns from them any more")
     plan: Path | None = cli.setting(None, "the plan.json of another run, to follow in place of --minutes")
-    workers: int | None = cli.setting(None, "processes that play a plan's games; none: one a core but one")
+    workers: int | None = cli.setting(
+        None, "processes that play a plan's games, none: one a core but one; or those of --games-only, none: one a core"
+    )
 
     def __post_init__(self) -> None:
         cli.check(0 <= self.teacher_share < 1, "teacher_share", self.teacher_share, "at least 0 and below 1")

@@ -92,11 +92,12 @@ def make_part(
     folder: Path,
     part: tuple[int, int],
     lanes: int = puct.LANES,
+    advance: Callable[[int, int], None] | None = None,
 ) -> None:
     """Every n-th shard of `make`, from shard i on, for `part` (i, n); `make` itself, called last, finds them all."""
     run = identity(settings, network)
     indices = range(shards.shard_count(games, settings.shard_games))[part[0] :: part[1]]
-    _play(settings, run, predict, shards.plan(settings, games, folder, indices, run).todo, folder, lanes)
+    _play(settings, run, predict, shards.plan(settings, games, folder, indices, run).todo, folder, lanes, advance)
 
 
 def _play(

@@ -8,3 +8,9 @@ Shape = Literal[
 ]  # fmt: skip
 """Networks that only the study trains: `shapes.py`, which this does not load, for it starts Keras."""
 SHAPES: tuple[Shape, ...] = get_args(Shape)
+
+Candidate = Literal[
+    "looped-2", "looped-4", "line-objects", "early-dense", "narrow-deep", "column-mixer", "column-attention", "experts"
+]  # fmt: skip
+"""Networks that are compared with `pillar-lines` at equal time: `candidates.py`."""
+CANDIDATES: tuple[Candidate, ...] = get_args(Candidate)

@@ -21,6 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+import pandas as pd
+
 from distill import nets
 from distill.base import UserError, cli, cores, file_hash, folders, read_object, say, write_atomically, write_json
 from distill.judge import grading
@@ -201,7 +203,12 @@ def _report(config: StudyConfig, plan: Plan, tier: Tier, page: Path) -> str:
     lines = [_line(config, boards, word) for word in plan.players]
     main = boards.sets[0]
     graded_on = f"{int((boards.set == main).sum()):,} boards of the set {main}, {config.half} half, mirrored as well"
-    pages.write(page, plan, str(config.tier), graded_on, results, lines)
+    histories = (
+        {name: pd.read_csv(_run_folder(config, name, seeds[0]) / "history.csv") for name, seeds in finished.items()}
+        if plan.over_time
+        else {}
+    )
+    pages.write(page, plan, str(config.tier), graded_on, results, lines, histories)
     print(f"{graded.markdown(results, lines)}\n")
     best = max(results, key=lambda result: result.shares["exact"].mean)
     exact = 100 * best.shares["exact"].mean

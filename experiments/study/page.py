@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+
+import pandas as pd
 
 from distill.base import UserError, write_atomically
 from experiments.study import plots
@@ -29,13 +31,22 @@ def require(page: Path) -> None:
         raise UserError(f"{page}: is no page of a study and would be replaced; name another --page")
 
 
-def write(page: Path, plan: Plan, tier: str, graded_on: str, results: Sequence[Result], lines: Sequence[Line]) -> None:
+def write(
+    page: Path,
+    plan: Plan,
+    tier: str,
+    graded_on: str,
+    results: Sequence[Result],
+    lines: Sequence[Line],
+    histories: Mapping[str, pd.DataFrame],
+) -> None:
     """Write the page of one tier, its table (CSV) and those pictures for which there are runs enough.
 
     Args:
       page: the Markdown file; what lies beside it begins with its name.
       graded_on: which boards, in words.
       lines: the players that the runs are measured by.
+      histories: of the runs, as `train` leaves them.
     """
     by_name = {result.name: result for result in results}
     curve = [by_name[name] for name in plan.learning_curve if name in by_name]
@@ -51,6 +62,7 @@ def write(page: Path, plan: Plan, tier: str, graded_on: str, results: Sequence[R
     compared = any(result.gaps for result in results)
     picture("differences", compared, lambda file: plots.differences(file, results))
     picture("learning curve", len(curve) > 1, lambda file: plots.learning_curve(file, curve, lines))
+    picture("over time", plan.over_time, lambda file: plots.over_time(file, histories))
     learned = "What the policy learns; the baseline: visit shares"
     picture("targets", len(targets) > 1, lambda file: plots.bars(file, learned, targets))
 

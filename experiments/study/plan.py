@@ -46,7 +46,7 @@ class Tier:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """A study: data sets, runs and tiers by name; players to measure them by; runs drawn as curve and as bars."""
+    """A study: data sets, runs and tiers by name; players to measure them by; what is drawn, and of which runs."""
 
     title: str
     about: str
@@ -56,6 +56,7 @@ class Plan:
     players: tuple[str, ...] = ()
     learning_curve: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
+    over_time: bool = False
 
 
 def read(path: Path) -> Plan:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from distill.judge.plots import BOARD, FIRST, GRID, INK, in_percent, new_figure, save_figure
 from distill.players.intervals import Estimate
@@ -45,6 +46,21 @@ def learning_curve(path: Path, results: Sequence[Result], lines: Sequence[Line])
 def _with_bars(axis: Axes, places: Sequence[float], found: Sequence[Estimate], colour: str) -> None:
     means, errors = in_percent(found)
     axis.errorbar(places, means, yerr=errors, color=colour, marker="o", markersize=5, capsize=3)
+
+
+def over_time(path: Path, histories: Mapping[str, pd.DataFrame]) -> None:
+    """What each run's history says, over the minutes that it trained."""
+    measured = {"validation_loss": "validation loss", "exact": "exact, %", "class": "class, %"}
+    figure, axes = new_figure(1, len(measured), 14, 4.8)
+    for axis, (column, title) in zip(axes, measured.items(), strict=True):
+        for name, history in histories.items():
+            scale = 1 if column == "validation_loss" else 100
+            axis.plot(history["seconds"].cumsum() / 60, scale * history[column], marker=".", label=name)
+        axis.set(xlabel="minutes", ylabel=title)
+        axis.grid(color=GRID)
+    axes[0].legend(fontsize=8)
+    figure.suptitle("One core each; the learning rate falls to zero at the end (exact, class: midgame, dev half)")
+    save_figure(figure, path)
 
 
 def bars(path: Path, title: str, results: Sequence[Result]) -> None:

@@ -29,7 +29,7 @@ from distill import nets
 from distill.game.rules import CELLS, COLUMNS, ROWS
 from distill.nets import heads, transformer
 from distill.nets.pillar import BLOCKS, FEATURES, HIDDEN, line_kernels, mirrored, read_out, swap_halves, trunk
-from experiments.study import SHAPES
+from experiments.study import CANDIDATES, SHAPES, candidates
 
 POOLED_HIDDEN = 811
 SHARED_HIDDEN = 884
@@ -37,7 +37,9 @@ SHARED_HIDDEN = 884
 
 
 def build(name: str, value_head: bool = False, precision: nets.Precision = "float32") -> keras.Model:
-    """`nets.build` that knows the study's shapes as well."""
+    """`nets.build` that knows the study's shapes and candidates as well."""
+    if name in CANDIDATES:
+        return candidates.build(name, value_head, precision)
     if name not in SHAPES:
         return nets.build(name, value_head, precision)
     with nets.arithmetic(precision):

@@ -1,4 +1,6 @@
-"""Train a network of the study: `python -m distill.train`, which knows the study's shapes as well.
+"""Train a network of the study: `python -m distill.train`, which knows the study's shapes and candidates as well.
+
+Its history says how the network did after each pass on boards of the dev half, too.
 
 python -m experiments.study.train --arch column-threats --data data/games --out models/threats
 """
@@ -6,27 +8,41 @@ python -m experiments.study.train --arch column-threats --data data/games --out 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from distill import nets, train
 from distill.base import cli
 from distill.nets import Arch
-from experiments.study import Shape
+from experiments.study import Candidate, Shape
+
+if TYPE_CHECKING:
+    import keras
+
+WATCHED = 1000
+"""Boards of each set on which a network is graded after a pass."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StudyTrainConfig(train.TrainConfig):
     """Train a network or a shape of the study on finished games."""
 
-    arch: Literal[Arch, Shape] = cli.setting("cnn", "the network", former=nets.FORMER)  # type: ignore[assignment]
+    arch: Literal[Arch, Shape, Candidate] = cli.setting("cnn", "the network", former=nets.FORMER)  # type: ignore[assignment]
 
 
 def run(config: StudyTrainConfig) -> str:
     """Train one network; returns the line that says where it is and how often it agrees with the teacher."""
     nets.start_backend()
+    from distill.loop import iteration
+    from distill.nets import saved
+    from distill.players.players import NetworkPlayer
     from experiments.study import shapes
 
-    return train.run(config, shapes.build)
+    boards = iteration.judged_boards(WATCHED)
+
+    def watch(core: keras.Model) -> dict[str, float]:
+        return iteration.judged(NetworkPlayer(name="network", predict=saved.predict_with(core)), boards)
+
+    return train.run(config, shapes.build, watch)
 
 
 main = cli.Command("study.train", StudyTrainConfig, run, train.PRESETS, package="experiments")

@@ -1,6 +1,7 @@
 """The shapes of the study. Properties:
 
-- each has the number of parameters that its table states, and those of equal size are equal within one percent;
+- each has the number of parameters that its table states, and those of equal size are equal within one percent; a
+  candidate has no more than the published CNN;
 - `shapes.build` makes them by name, with and without a value head, in float32 and with bfloat16 arithmetic;
 - those that claim it answer a mirrored board with mirrored logits and the same value, for any weights, and the flat one
   does not;
@@ -22,7 +23,7 @@ from distill.game import encoding, rules
 from distill.learn import training
 from distill.learn.recipe import Recipe
 from distill.nets import finding, heads, saved
-from experiments.study import SHAPES, shapes
+from experiments.study import CANDIDATES, SHAPES, candidates, shapes
 from experiments.study import train as study_train
 
 MIRRORED = ("column-pooled", "column-shared", "column-threats", "column-looped", "column-deep", "column-wide")
@@ -35,6 +36,14 @@ def test_a_shape_has_the_size_its_module_states(shape):
     assert f"{core.count_params():,}" in (shapes.__doc__ or "")
     assert core.name == shape
     assert not heads.has_value(core)
+
+
+@pytest.mark.parametrize("candidate", CANDIDATES)
+def test_a_candidate_has_the_size_its_module_states_and_no_more_than_the_published_cnn(candidate):
+    core = shapes.build(candidate, value_head=True)
+    assert f"{core.count_params():,}" in (candidates.__doc__ or "")
+    assert core.name == candidate
+    assert core.count_params() <= nets.build("cnn").count_params()
 
 
 @pytest.mark.parametrize("shape", ["column-pooled", "column-shared"])
@@ -62,7 +71,7 @@ def test_a_shape_gives_logits_and_where_asked_for_a_value(shape):
     assert np.ptp(outputs["logits"], axis=0).max() > 1e-4, "boards are told apart"
 
 
-@pytest.mark.parametrize("shape", MIRRORED)
+@pytest.mark.parametrize("shape", [*MIRRORED, *CANDIDATES])
 def test_a_tied_shape_answers_a_mirrored_board_with_mirrored_logits(shape):
     core = with_random_weights(shapes.build(shape, value_head=True))
     boards = played_boards(16)
@@ -81,7 +90,7 @@ def test_the_flat_shape_is_tied_to_nothing():
     assert np.abs(mirrored[:, ::-1] - outputs).max() > 1e-3
 
 
-@pytest.mark.parametrize("shape", ["column-shared", "transformer-columns"])
+@pytest.mark.parametrize("shape", ["column-shared", "transformer-columns", *CANDIDATES])
 def test_a_saved_shape_comes_back_and_calculates_in_bfloat16_with_the_same_weights(shape, tmp_path):
     core = with_random_weights(shapes.build(shape))
     core.save(tmp_path / finding.BEST)
@@ -119,7 +128,7 @@ def test_the_steps_of_a_run_in_bfloat16_go_to_a_shape_of_the_same_weights():
     assert same(trained.get_weights(), core.get_weights())
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", [*SHAPES, *CANDIDATES])
 def test_the_studys_own_command_takes_a_shape_that_train_does_not_list(shape, capsys):
     flags = ["--arch", shape]
     assert cli.parse(study_train.StudyTrainConfig, flags, train.PRESETS).arch == shape
