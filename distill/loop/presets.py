@@ -80,7 +80,7 @@ NIGHT = HOUR | {
     "minutes": 480.0,
     "teacher_share": 0.005,
     "stages": ("0:gumbel:16", "0.04:puct:64", "0.35:puct:128", "0.6:puct:200"),
-    "replay_rows": 500_000,
+    "replay_rows": 1_000_000,
     "replay_share": None,
     "keep_games": False,
 }
