@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -70,9 +70,7 @@ def evaluator(config: SelfPlayConfig, core: keras.Model) -> Evaluator:
     return Evaluator(core, min(config.lanes, BATCH), config.precision)
 
 
-def play(
-    config: SelfPlayConfig, core: keras.Model, plays: Evaluator, folder: Path, begins: Callable[[], None] | None = None
-) -> dict[str, Any]:
+def play(config: SelfPlayConfig, core: keras.Model, plays: Evaluator, folder: Path) -> dict[str, Any]:
     """The games of a network, in a folder of their own, which the caller holds; returns their manifest."""
     from distill.nets.evaluator import weights_hash
 
@@ -86,7 +84,7 @@ def play(
 
         name = f"{weights_hash(core)}-{config.precision}"
         lanes = config.lanes
-        return selfplay.make(config, name, plays, config.games, folder, lanes=lanes, begins=begins, advance=advance)
+        return selfplay.make(config, name, plays, config.games, folder, lanes=lanes, advance=advance)
 
 
 def given_network(config: SelfPlayConfig) -> keras.Model:

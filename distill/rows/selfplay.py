@@ -56,7 +56,6 @@ def make(
     folder: Path,
     *,
     lanes: int = puct.LANES,
-    begins: Callable[[], None] | None = None,
     advance: Callable[[int, int], None] | None = None,
 ) -> dict[str, Any]:
     """Play games 0 to `games` - 1, as far as the folder lacks them; returns the manifest, written last.
@@ -66,7 +65,6 @@ def make(
     Args:
       network: hash of the network behind `predict`, a part of the run's identity.
       lanes: games side by side, and so the network's batch.
-      begins: called once the folder is known to hold nothing else, before anything is written.
       advance: told how many games and rows have been written, once for each shard, those found there first.
 
     Raises DataError where the folder holds another run. A shard is whole or not there, so a
@@ -74,8 +72,6 @@ def make(
     """
     run = identity(settings, network)
     plan = shards.plan(settings, games, folder, run=run)
-    if begins:
-        begins()
     finished = list(plan.done)
     if advance:
         for shard in finished:
