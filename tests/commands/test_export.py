@@ -344,7 +344,8 @@ def test_a_network_that_ships_is_found_by_its_name_and_never_exported_into(tmp_p
     assert error == "distill export: pillar ships with distill and stays as it is; --out says where its export goes\n"
     assert export.main(["reference/mk4", "--out", "here"]) == 1
     error = capsys.readouterr().err
-    assert "no such path, and no network of that name; networks by name are reference/cnn" in error
+    assert "no such path, and no network of that name; networks by name are " in error
+    assert "reference/cnn" in error
     assert error.count("\n") == 1
     assert not list(tmp_path.iterdir())
     asked, written = [], {"savedmodel": formats.Found(difference=1e-6)}

@@ -376,7 +376,8 @@ def test_a_network_with_search_is_offered_and_plays(page, server):
     words = page.locator("#player-1 optgroup[label='Networks with search'] option").evaluate_all(
         "all => all.map(o => o.value)"
     )
-    assert words == [f"reference/pillar@puct:{number}" for number in (16, 50, 200, 800)], (
+    shipped = [word for word in words if word.startswith("reference/")]  # a checkout may hold more
+    assert shipped == [f"reference/pillar@puct:{number}" for number in (16, 50, 200, 800)], (
         "the others have no value head"
     )
     start(page, "414243", first="reference/pillar@puct:50")
