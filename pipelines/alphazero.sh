@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # AlphaZero as two published systems have it, by the name of the preset: connect4-zero is
-# “Connect4-Zero: Architecture & Design”, connect-4-ai-1 and -2 are the configurations of “Connect 4 AI” (docs/sources.md).
+# “Connect4-Zero: Architecture & Design”, connect-4-ai-1 and -2 are the configurations of “Connect 4 AI” (docs/sources.md),
+# the second also with the selection term that it prints, -2-printed, and with playouts by the network, -2-playouts.
 # Makes .venv where it is missing. Started again, it goes on where it was stopped.
 #
 #   pipelines/alphazero.sh connect4-zero            # --precision bfloat16 takes 10 to 13 minutes of a core an iteration
@@ -14,8 +15,8 @@ source pipelines/setup.sh
 preset=${1:-}
 case $preset in
   connect4-zero) small=(--games 60 --shard-games 20 --arena-games 20 --iterations 3 --train-boards 4096) ;;
-  connect-4-ai-1 | connect-4-ai-2) small=(--iterations 5) ;;
-  *) fail "the presets are connect4-zero, connect-4-ai-1 and connect-4-ai-2, not '$preset'" ;;
+  connect-4-ai-1 | connect-4-ai-2 | connect-4-ai-2-printed | connect-4-ai-2-playouts) small=(--iterations 5) ;;
+  *) fail "the presets are connect4-zero, connect-4-ai-1 and connect-4-ai-2, -printed and -playouts, not '$preset'" ;;
 esac
 shift
 model=models/$preset

@@ -31,9 +31,6 @@ FILE = files.PLAN
 ITERATIONS = 2.6
 """Times the root of the minutes: 6 minutes make 6 iterations, an hour 20, a night 57."""
 
-ROWS_A_GAME = 20
-"""About, after openings of 0 to 20 random stones."""
-
 SHARE = 0.93
 """Of the time that is planned for playing and learning; loading, saving, merging and grading have the rest."""
 
@@ -110,7 +107,7 @@ def planned(
     number = max(3, round(ITERATIONS * math.sqrt(minutes)))
     seconds = 60 * minutes * SHARE
     each = seconds * (1 - config.teacher_share) / number
-    whole = config.shard_games
+    whole, rows = config.shard_games, rows_a_game(config)
 
     def rounded(count: float) -> int:
         return max(1, round(count / whole)) * whole
@@ -120,7 +117,7 @@ def planned(
         if iteration == 1:  # the teacher goes on while the network learns to play
             count = rounded(games * SPEED["teacher"] * each)
         else:
-            speed = simulations * SPEED[now.root] / now.simulations / ROWS_A_GAME
+            speed = simulations * SPEED[now.root] / now.simulations / rows
             count = rounded(speed * each) if iteration < number else 0
         return Step(games=count, steps=max(1, round(steps * each)), **{name: getattr(now, name) for name in SEARCHES})
 
@@ -135,6 +132,12 @@ def planned(
             "steps_per_s": round(steps, 2),
         },
     )
+
+
+def rows_a_game(config: SelfPlayConfig) -> float:
+    """How many rows a game has, about: the longer its random opening, the sooner it is over (docs/LOG.md)."""
+    stones = np.array([len(shards.opening_moves(config, game)) for game in range(1200)])
+    return float(np.maximum(36 - 1.7 * stones, 4).mean())
 
 
 def write(path: Path, plan: Plan) -> None:

@@ -80,11 +80,13 @@ NIGHT = HOUR | {
     "minutes": 480.0,
     "teacher_share": 0.005,
     "stages": ("0:gumbel:16", "0.04:puct:64", "0.35:puct:128", "0.6:puct:200"),
+    "opening_moves": (0, 1, 0, 20, 0, 20, 0, 28),
     "replay_rows": 1_000_000,
     "replay_share": None,
     "keep_games": False,
 }
-"""Searches grow further, and what is kept to go on with is small: of a night's games, those still learned from."""
+"""Searches grow further, and one game in four begins at the empty board or with one stone, one with up to 28 random
+stones. What is kept to go on with is small: of a night's games, those still learned from."""
 
 PRESETS: cli.Presets = {
     "gumbel": {},

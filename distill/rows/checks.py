@@ -44,7 +44,7 @@ class Law:
     savings: bool = False
     teacher: bool = False
     strays: bool = False
-    opening_moves: tuple[int, int] | None = None
+    opening_moves: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +62,6 @@ def law_of(metadata: Mapping[str, Any]) -> Law:
     first_game, games = int(metadata["first_game"]), int(metadata["games"])
     if "search_version" not in identity or "votes" not in identity:
         return Law(first_game=first_game, games=games)
-    fewest, most = map(int, identity["opening_moves"])
     return Law(
         first_game=first_game,
         games=games,
@@ -71,7 +70,7 @@ def law_of(metadata: Mapping[str, Any]) -> Law:
         savings=identity["savings"] != "off",
         teacher=True,
         strays=identity.get("noise_at") == "move" and identity["noise_fraction"] > 0,
-        opening_moves=(fewest, most),
+        opening_moves=tuple(map(int, identity["opening_moves"])),
     )
 
 
@@ -223,9 +222,10 @@ def _of_games(rows: Columns, law: Law, sound: NDArray[np.bool_]) -> Iterator[Fin
     follows[starts] = _are_reachable(rows["current"][starts], rows["mask"][starts])
     yield first & sound & ~follows, lambda _: "no order of moves leads to this position"
     if law.opening_moves:
-        fewest, most = law.opening_moves
+        ranges = np.array(law.opening_moves).reshape(-1, 2)
+        fewest, most = ranges[game % len(ranges)].T
         unlike = first & ((ply < fewest) | (ply > most))
-        yield unlike, lambda i: f"the game's rows begin at ply {ply[i]}, its opening has {fewest} to {most} moves"
+        yield unlike, lambda i: f"the game's rows begin at ply {ply[i]}, its opening has {fewest[i]} to {most[i]} moves"
 
     last = np.append(~same[1:], True)
     yield last & sound & ~over, lambda _: "the game's last row, but the move does not end the game"

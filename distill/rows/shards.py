@@ -33,12 +33,15 @@ from distill.search.teacher import SearchSettings
 LIBRARIES = ("numba", "numpy", "pyarrow")
 """Whose versions a shard's bytes depend on."""
 
+OPENINGS = "fewest and most random moves, of several pairs the games take one after the other, before"
+LONGEST_OPENING = 30
+
 
 @dataclass(frozen=True, kw_only=True)
 class RunSettings(SearchSettings):
     """All that the games of a run depend on: with `SEARCH_VERSION`, the run's identity."""
 
-    opening_moves: tuple[int, ...] = setting((1, 8), "fewest and most random moves before the teacher plays")
+    opening_moves: tuple[int, ...] = setting((1, 8), f"{OPENINGS} the teacher plays")
     seed: int = setting(0, "run seed; game g depends on it and on g alone")
     shard_games: int = setting(200, "games in one shard file")
 
@@ -50,8 +53,10 @@ class RunSettings(SearchSettings):
 def check_games(settings: Any) -> None:
     """Raise ValueError unless a run's `opening_moves`, `seed` and `shard_games` can be, whatever its search."""
     moves = settings.opening_moves
-    valid = len(moves) == 2 and 0 <= moves[0] <= moves[-1] <= 20
-    check(valid, "opening_moves", " ".join(map(str, moves)), "two numbers, fewest and most, from 0 to 20")
+    pairs = list(zip(moves[::2], moves[1::2], strict=False))
+    valid = bool(moves) and len(moves) % 2 == 0 and all(0 <= a <= b <= LONGEST_OPENING for a, b in pairs)
+    wanted = f"two numbers, fewest and most, from 0 to {LONGEST_OPENING}, or several such pairs"
+    check(valid, "opening_moves", " ".join(map(str, moves)), wanted)
     check(0 <= settings.seed < 2**64, "seed", settings.seed, "from 0 to 2^64 - 1")
     check(1 <= settings.shard_games <= 100_000, "shard_games", settings.shard_games, "from 1 to 100,000")
 
@@ -86,7 +91,7 @@ def opening(settings: Any, game: int) -> Position:
 
 def opening_moves(settings: Any, game: int) -> list[int]:
     """The columns of a game's random opening; an opening that ends the game is redrawn."""
-    fewest, most = settings.opening_moves
+    fewest, most = opening_range(settings.opening_moves, game)
     random = teacher.generator(settings.seed, game, 0)
     while True:
         position, moves = EMPTY, []
@@ -100,6 +105,12 @@ def opening_moves(settings: Any, game: int) -> list[int]:
             return moves
 
 
+def opening_range(moves: Sequence[int], game: int) -> tuple[int, int]:
+    """Fewest and most random moves of a game, of the pairs in a run's `opening_moves`."""
+    place = 2 * (game % (len(moves) // 2))
+    return moves[place], moves[place + 1]
+
+
 def play_games(settings: RunSettings, first: int, count: int) -> pa.Table:
     """The rows of games [first, first + count), in `schema.ROW`, sorted by (game_id, ply)."""
     games = range(first, first + count)
@@ -107,7 +118,7 @@ def play_games(settings: RunSettings, first: int, count: int) -> pa.Table:
     record = teacher.play(
         np.array([start.current for start in starts], np.uint64),
         np.array([start.mask for start in starts], np.uint64),
-        teacher.draw(settings.seed, games, CELLS - settings.opening_moves[0], settings),
+        teacher.draw(settings.seed, games, CELLS - min(settings.opening_moves[::2]), settings),
         settings,
     )
     return rows(record, np.arange(count), first + np.arange(count), votes=record.votes, move=record.move)

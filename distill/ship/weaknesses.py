@@ -16,7 +16,10 @@ from numpy.typing import NDArray
 from distill.game import encoding, rules, tactics
 from distill.nets.predict import Predict
 
-GAMES = 100
+GAMES = 2000
+"""Their positions hold more than `ASKED` of each kind."""
+ASKED = 5000
+"""Positions of each kind at most, all different."""
 SHOWN = 2
 """Boards of each kind that are kept to be shown."""
 
@@ -36,7 +39,8 @@ class Weaknesses:
 
     Attributes:
       wins: positions with a win in one move.
-      blocks: positions without one, where a single column stops the opponent's win in one move.
+      blocks: positions without one, where a single column stops the opponent's win in one move. Where the opponent
+        wins on top of the stone that stops it, every move loses equally soon, so nothing is asked.
       mirrored: positions whose mirror image must get the mirrored move.
     """
 
@@ -46,23 +50,35 @@ class Weaknesses:
 
 
 def measure(predict: Predict, games: int = GAMES) -> Weaknesses:
-    """Ask a network for its move in every position of `games` random games."""
-    positions = list(_random_positions(games))
+    """Ask a network for its move in positions of `games` random games."""
+    positions = list(dict.fromkeys(_random_positions(games)))
     current, mask = (np.array([getattr(p, name) for p in positions], np.uint64) for name in ("current", "mask"))
-    moves = np.asarray(predict(encoding.boards(current, mask))["move"])
-    of_mirror = np.asarray(predict(encoding.boards(rules.mirror_bits(current), rules.mirror_bits(mask)))["move"])
     winning, threats = tactics.wins(current, mask), tactics.wins(current ^ mask, mask)
+    blocked = mask | np.where(threats, rules.landing(mask), np.uint64(0)).sum(1, dtype=np.uint64)
+    wins_now = np.asarray(winning.any(1))
+    stoppable = (threats.sum(1) == 1) & ~tactics.wins(current ^ mask, blocked).any(1)
 
-    def tally(asked: NDArray[np.bool_], right: NDArray[np.bool_]) -> Tally:
-        missed = np.flatnonzero(asked & ~right)[:SHOWN]
-        shown = [(positions[row], int(moves[row])) for row in missed]
-        return Tally(asked=int(asked.sum()), found=int((asked & right).sum()), missed=shown)
+    def first(asked: NDArray[np.bool_]) -> NDArray[np.intp]:
+        return np.flatnonzero(asked)[:ASKED]
 
-    rows, wins_now = np.arange(len(moves)), np.asarray(winning.any(1))
+    def moves(current: NDArray[np.uint64], mask: NDArray[np.uint64]) -> NDArray[np.integer]:
+        return np.asarray(predict(encoding.boards(current, mask))["move"])
+
+    def tally(rows: NDArray[np.intp], right: NDArray[np.bool_]) -> Tally:
+        """Of the positions in these rows, whose right columns are bool (rows, 7)."""
+        chosen = moves(current[rows], mask[rows])
+        found = right[np.arange(len(rows)), chosen]
+        missed = np.flatnonzero(~found)[:SHOWN]
+        shown = [(positions[rows[miss]], int(chosen[miss])) for miss in missed]
+        return Tally(asked=len(rows), found=int(found.sum()), missed=shown)
+
+    wins, blocks = first(wins_now), first(~wins_now & stoppable)
+    lopsided = first(~rules.is_own_mirror(current, mask))
+    of_mirror = moves(rules.mirror_bits(current[lopsided]), rules.mirror_bits(mask[lopsided]))
     return Weaknesses(
-        wins=tally(wins_now, winning[rows, moves]),
-        blocks=tally(~wins_now & (threats.sum(1) == 1), threats[rows, moves]),
-        mirrored=tally(~rules.is_own_mirror(current, mask), np.asarray(of_mirror == rules.COLUMNS - 1 - moves)),
+        wins=tally(wins, winning[wins]),
+        blocks=tally(blocks, threats[blocks]),
+        mirrored=tally(lopsided, np.eye(rules.COLUMNS, dtype=np.bool_)[rules.COLUMNS - 1 - of_mirror]),
     )
 
 

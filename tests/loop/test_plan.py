@@ -1,6 +1,7 @@
 """Plans of runs that need no hand (`loop/plan.py`). Properties:
 
 - a plan fills the minutes it is for, at the speeds measured: learning takes what is planned, playing no longer;
+- it takes games after long openings to be short;
 - its searches grow by the stages, its first games are the teacher's, its last iteration learns alone;
 - what is stored is read back the same, and what is no plan is named.
 """
@@ -11,6 +12,7 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from distill.base import UserError
@@ -31,8 +33,9 @@ def test_a_plan_fills_its_minutes(minutes: float):
     found = made(minutes)
     learning = found.steps / 10
     assert 0.8 * 60 * minutes < learning < 60 * minutes
+    rows = plan.rows_a_game(SelfPlayConfig(**HOUR))
     for step in found.iterations[1:-1]:
-        playing = step.games * plan.ROWS_A_GAME * step.simulations / (12_000 * plan.SPEED[step.root])
+        playing = step.games * rows * step.simulations / (12_000 * plan.SPEED[step.root])
         assert playing == pytest.approx(step.steps / 10, rel=0.35)  # games come in whole shards
         assert step.games % HOUR["shard_games"] == 0
     assert found.teacher_games / (2 * 200) < 0.06 * 60 * minutes
@@ -48,6 +51,13 @@ def test_its_searches_grow_and_its_last_iteration_learns_alone():
     assert [step.games > 0 for step in found.iterations] == [True] * 19 + [False]
     assert made(480).steps > 7 * found.steps
     assert made(60, workers=1, stages=stages) == found
+
+
+def test_long_openings_make_short_games():
+    rows = [plan.rows_a_game(SelfPlayConfig(opening_moves=moves)) for moves in ((0, 0), (0, 20), (0, 30))]
+    assert rows == sorted(rows, reverse=True)
+    assert 16 < rows[2] < rows[1] < 24 < 34 < rows[0] < 42
+    assert np.mean(rows[:2]) == pytest.approx(plan.rows_a_game(SelfPlayConfig(opening_moves=(0, 0, 0, 20))), rel=0.05)
 
 
 def test_a_plan_is_read_as_it_was_stored(tmp_path: Path):
