@@ -7,7 +7,8 @@ In: players by name (`players/players.py`). Out: the tables, and `arena.json` wh
 plays `--games` games: each opening twice, once from either side. Random openings leave some games decided, so that even
 perfect play does not win them all; from the empty board (`--opening-plies 0`) games differ by the players' chance
 alone. With `--solver-games` every player also has the first stone against the solver from the empty board, where
-perfect play wins; the solver's replies are drawn among the best, and the moves that give wins away are printed.
+perfect play wins; the solver's replies are drawn among the best, and the moves that give wins away are printed. With
+`--judge-losses` the solver says how many lost games were lost by a mistake, and how many were lost from the start.
 """
 
 from __future__ import annotations
@@ -36,6 +37,9 @@ class ArenaConfig:
         6, "random stones before the players take over; 0: the empty board, where players without chance repeat a game"
     )
     solver_games: int = cli.setting(0, "games of each player, with the first stone, against the solver")
+    judge_losses: bool = cli.setting(
+        False, "let the solver say in how many of the games that it lost a player let go of a win or a draw"
+    )
     workers: int = cli.setting(cores(), "processes for searches and the solver")
     seed: int = cli.setting(0, "of openings, searches and random moves")
     out: Path | None = cli.setting(None, "folder for arena.json; none writes nothing")
@@ -68,6 +72,8 @@ PRESETS: dict[str, dict[str, Any]] = {
 def run(config: ArenaConfig) -> str:
     """Play, print the tables, write `arena.json`; the last line says who is ahead."""
     players = [make(word, config.workers) for word in config.players]
+    if config.judge_losses:
+        make("solver", 1)  # says at once where it is missing, not after the games
     report: dict[str, Any] = {"config": cli.as_json(config)}
     last = ""
     if len(players) > 1:
@@ -83,13 +89,18 @@ def run(config: ArenaConfig) -> str:
 
 def _meet(config: ArenaConfig, players: list[Player]) -> tuple[dict[str, Any], str]:
     starts = config.openings()
-    met = tournament.meet(players, starts, config.seed)
+    met = tournament.meet(players, starts, config.seed, judges=config.workers if config.judge_losses else 0)
     games, distinct = met.report["games"], met.report["distinct_games"]
     print(met.text())
     origin = f"{len(starts)} openings" if config.opening_plies else "the empty board"
     print(f"{games} games, {distinct} of them distinct, from {origin}")
     if 10 * distinct < 9 * games:
         print("many games are the same: the intervals, which take them for independent, are too narrow")
+    for row in met.report.get("losses", []):
+        print(
+            f"{row['player']}, {row['stone']} stone: lost {row['lost']} of {row['games']} games, "
+            f"{row['let_go']} of them after a move that let go of a win or a draw"
+        )
     return met.report, met.last()
 
 

@@ -8,7 +8,7 @@ states from the side to move, the moves played in them, and the final result for
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -174,22 +174,31 @@ def pair_points(games: Games, pairings: Sequence[Pairing], players: int) -> NDAr
     return points
 
 
-def given_away(games: Games, workers: int) -> dict[str, int]:
-    """How often the first player lets go of a won game, by the line of columns, 1 to 7, that ends with that move.
+def given_away(games: Games, seats: NDArray[np.int64], workers: int) -> dict[int, int]:
+    """The first move of a player in a game that lets go of a better result, as ply by game.
 
-    Of games from the empty board, which the first player can win. Raises UserError where the solver is not installed.
+    Args:
+      seats: int (G,), whose moves are looked at: 0 the first stone's, 1 the second's, −1 nobody's.
+
+    Games in which there is none are left out. Raises UserError where the solver is not installed.
     """
     from distill.players.solver import score_boards
 
     current, mask = bitboards(games.states)
     ply = np.bitwise_count(mask).astype(np.int64)
-    chosen = np.flatnonzero((ply % 2 == 0) & (games.results[games.game] <= 0))
-    if not len(chosen):
+    asked = np.flatnonzero(ply % 2 == seats[games.game])
+    if not len(asked):
         return {}
-    met, where = np.unique(np.stack([current[chosen], mask[chosen]], 1), axis=0, return_inverse=True)
-    scores = score_boards(met[:, 0], met[:, 1], workers)[where.reshape(-1), games.moves[chosen]]
-    let_go: dict[int, int] = {}  # states stand in the order of plies
-    for state in chosen[scores <= 0].tolist():
-        let_go.setdefault(int(games.game[state]), int(ply[state]))
-    lines = ("".join(str(column + 1) for column in games.lines[game][: last + 1]) for game, last in let_go.items())
+    met, where = np.unique(np.stack([current[asked], mask[asked]], 1), axis=0, return_inverse=True)
+    scores = np.sign(score_boards(met[:, 0], met[:, 1], workers))[where.reshape(-1)]
+    wrong = scores[np.arange(len(asked)), games.moves[asked]] < scores.max(1)
+    found: dict[int, int] = {}  # states stand in the order of plies
+    for state in asked[wrong].tolist():
+        found.setdefault(int(games.game[state]), int(ply[state]))
+    return found
+
+
+def lines_to(games: Games, plies: Mapping[int, int]) -> dict[str, int]:
+    """How many games have the same moves up to that ply, by these moves as columns from 1 to 7."""
+    lines = ("".join(str(column + 1) for column in games.lines[game][: ply + 1]) for game, ply in plies.items())
     return dict(Counter(lines).most_common())

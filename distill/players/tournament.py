@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from distill.base import Progress
 from distill.players.intervals import Estimate, elo_with_intervals, share
-from distill.players.match import Games, Opening, Pairing, given_away, pair_points, paired, play_games
+from distill.players.match import Games, Opening, Pairing, given_away, lines_to, pair_points, paired, play_games
 from distill.players.players import Player
 
 Row = dict[str, Any]
@@ -45,8 +45,11 @@ class Tournament:
         return f"{self.rows[0]['player']} is first with {percent(Estimate(**self.rows[0]['score']))} of the points"
 
 
-def meet(players: Sequence[Player], starts: Sequence[Opening], seed: int) -> Tournament:
-    """Each pair plays each opening twice, once from either side."""
+def meet(players: Sequence[Player], starts: Sequence[Opening], seed: int, judges: int = 0) -> Tournament:
+    """Each pair plays each opening twice, once from either side.
+
+    With so many `judges`, processes that ask the solver, the report has the `losses` of each player.
+    """
     pairings = [pairing for a, b in combinations(range(len(players)), 2) for pairing in paired(a, b, starts)]
     with Progress(len(pairings), "games") as progress:
         games = play_games(players, pairings, seed, progress.advance)
@@ -64,6 +67,11 @@ def meet(players: Sequence[Player], starts: Sequence[Opening], seed: int) -> Tou
         "distinct_games": games.distinct,
         "openings": len(set(starts)),
     }
+    if judges:
+        seats = [(index, seat) for index in range(len(players)) for seat in (0, 1)]
+        report["losses"] = [
+            {"player": players[index].name} | _losses(index, seat, games, pairings, judges) for index, seat in seats
+        ]
     return Tournament(rows=rows, points=points[:, order][:, :, order], report=report)
 
 
@@ -78,8 +86,16 @@ def against_solver(player: Player, solver: Player, count: int, workers: int, see
         "distinct_games": games.distinct,
         "won": asdict(share(games.results > 0, trials=1)),
         "drawn": float((games.results == 0).mean()),
-        "given_away": given_away(games, workers),
+        "given_away": lines_to(games, given_away(games, np.where(games.results > 0, -1, 0), workers)),
     }
+
+
+def _losses(index: int, seat: int, games: Games, pairings: Sequence[Pairing], workers: int) -> Row:
+    """A player's games with one of the stones: lost, and lost after a move that let go of a win or a draw."""
+    own = np.array([(pairing.first, pairing.second)[seat] == index for pairing in pairings])
+    lost = own & (games.results * (1 - 2 * seat) < 0)
+    let_go = given_away(games, np.where(lost, seat, -1), workers)
+    return {"stone": ("first", "second")[seat], "games": int(own.sum()), "lost": int(lost.sum()), "let_go": len(let_go)}
 
 
 def _standing(

@@ -229,6 +229,23 @@ def test_the_command_plays_the_solver_from_the_empty_board(tmp_path: Path, capsy
         assert f"the win is given away by the last move of {line} in {count}" in printed
 
 
+def test_a_lost_game_is_told_from_one_that_was_thrown_away(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """From the empty board the first stone wins in theory: who loses with it has let go of that; against perfect play
+    the second stone is lost from the start."""
+    pytest.importorskip("bitbully", reason="the solver is an optional extra")
+    words = ["random", "solver", "--games", "4", "--opening-plies", "0", "--workers", "1", "--judge-losses"]
+    assert arena.main([*words, "--out", str(tmp_path)]) == 0
+    losses = json.loads((tmp_path / "arena.json").read_text())["tournament"]["losses"]
+    assert [tuple(row.values()) for row in losses] == [
+        ("random", "first", 2, 2, 2),
+        ("random", "second", 2, 2, 0),
+        ("solver", "first", 2, 0, 0),
+        ("solver", "second", 2, 0, 0),
+    ]
+    printed = capsys.readouterr().out
+    assert "random, first stone: lost 2 of 2 games, 2 of them after a move that let go of a win or a draw" in printed
+
+
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
