@@ -62,6 +62,9 @@ def law_of(metadata: Mapping[str, Any]) -> Law:
     first_game, games = int(metadata["first_game"]), int(metadata["games"])
     if "search_version" not in identity or "votes" not in identity:
         return Law(first_game=first_game, games=games)
+    openings = tuple(map(int, identity["opening_moves"]))
+    if not openings or len(openings) % 2:
+        raise ValueError(f"opening_moves {openings} are no pairs")
     return Law(
         first_game=first_game,
         games=games,
@@ -70,7 +73,7 @@ def law_of(metadata: Mapping[str, Any]) -> Law:
         savings=identity["savings"] != "off",
         teacher=True,
         strays=identity.get("noise_at") == "move" and identity["noise_fraction"] > 0,
-        opening_moves=tuple(map(int, identity["opening_moves"])),
+        opening_moves=openings,
     )
 
 

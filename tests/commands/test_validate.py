@@ -216,6 +216,13 @@ def test_a_move_that_is_not_the_label_is_wrong_in_the_teachers_games_only(folder
     ]
 
 
+@pytest.mark.parametrize("moves", [[], [1], [0, 1, 2]])
+def test_openings_that_are_no_pairs_are_no_law(folder: Path, moves: list[int]) -> None:
+    metadata = schema.read_table(folder / VICTIM)[1]
+    with pytest.raises(ValueError, match="are no pairs"):
+        checks.law_of(metadata | {"identity": metadata["identity"] | {"opening_moves": moves}})
+
+
 def test_a_row_group_is_named_by_its_number(folder: Path) -> None:
     rewrite(folder / VICTIM, set_row(25, outcome=2), row_group_size=10)
     assert any(line.startswith(f"{VICTIM}, row group 2, game ") for line in of_rows(folder))
