@@ -5,7 +5,8 @@
 Cloud machines often lend the two hardware threads of one core as two processors. Threads of one core share its units of
 arithmetic, so products of matrices on both run little faster than on one, while work that waits for its own last result
 loses nothing. Two whole cores lose nothing in either. In every round each kind of work runs on the first processor
-alone and then on both; printed is how much of its speed a processor keeps, and what both make of one.
+alone and then on both; printed is how much of its speed a processor keeps, and what both make of one. Linux only: there
+a process can be held on one processor.
 """
 
 from __future__ import annotations

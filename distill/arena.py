@@ -22,6 +22,7 @@ from distill.players import tournament, words
 from distill.players.intervals import Estimate
 from distill.players.match import openings
 from distill.players.players import Player, make
+from distill.players.solver import check_installed
 
 MOST_LINES = 5
 """Moves by which wins are given away that are printed; `arena.json` has them all."""
@@ -50,6 +51,8 @@ class ArenaConfig:
         cli.check_least(self, solver_games=0, workers=1)
         if len(self.players) < (1 if self.solver_games else 2):
             raise ValueError(f"name at least two players: {words.NAMES}")
+        if self.judge_losses and len(self.players) < 2:
+            raise ValueError("--judge-losses looks at games between players: name at least two")
         if len(set(self.players)) < len(self.players):
             raise ValueError("a player is named twice; it cannot meet itself")
         for word in self.players:
@@ -73,7 +76,7 @@ def run(config: ArenaConfig) -> str:
     """Play, print the tables, write `arena.json`; the last line says who is ahead."""
     players = [make(word, config.workers) for word in config.players]
     if config.judge_losses:
-        make("solver", 1)  # says at once where it is missing, not after the games
+        check_installed()  # not after the games
     report: dict[str, Any] = {"config": cli.as_json(config)}
     last = ""
     if len(players) > 1:

@@ -32,7 +32,9 @@ class SelfPlaySettings(PuctSettings):
     leaves: Literal["value", "playout"] = setting(
         "value", "worth of a leaf: the value head, or a playout whose moves the network chooses"
     )
-    opening_moves: tuple[int, ...] = setting((0, 2), f"{shards.OPENINGS} the search plays")
+    opening_moves: tuple[int, ...] = setting(
+        (0, 2), f"fewest and most random moves before the search plays; {shards.IN_TURN}"
+    )
     seed: int = setting(0, "run seed; game g depends on it and on g alone")
     shard_games: int = setting(50, "games in one shard file")
 

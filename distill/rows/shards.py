@@ -33,7 +33,7 @@ from distill.search.teacher import SearchSettings
 LIBRARIES = ("numba", "numpy", "pyarrow")
 """Whose versions a shard's bytes depend on."""
 
-OPENINGS = "fewest and most random moves, of several pairs the games take one after the other, before"
+IN_TURN = "several such pairs are taken by the games in turn"
 LONGEST_OPENING = 30
 
 
@@ -41,7 +41,9 @@ LONGEST_OPENING = 30
 class RunSettings(SearchSettings):
     """All that the games of a run depend on: with `SEARCH_VERSION`, the run's identity."""
 
-    opening_moves: tuple[int, ...] = setting((1, 8), f"{OPENINGS} the teacher plays")
+    opening_moves: tuple[int, ...] = setting(
+        (1, 8), f"fewest and most random moves before the teacher plays; {IN_TURN}"
+    )
     seed: int = setting(0, "run seed; game g depends on it and on g alone")
     shard_games: int = setting(200, "games in one shard file")
 

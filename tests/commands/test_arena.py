@@ -255,6 +255,7 @@ def test_a_lost_game_is_told_from_one_that_was_thrown_away(tmp_path: Path, capsy
         (["random", "punisher", "--games", "3"], "--games 3 must be an even number from 2"),
         (["random", "punisher", "--games", "0"], "--games 0 must be"),
         (["random", "random"], "named twice"),
+        (["random", "--solver-games", "2", "--judge-losses"], "--judge-losses looks at games between players"),
         (["random", "punisher", "--opening-plies", "1"], "openings of 1 plies, 100 are needed"),
     ],
 )
