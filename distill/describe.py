@@ -3,9 +3,10 @@
     python -m distill.describe data/games                                 # data/games/README.md
     python -m distill.describe data/games --out docs/data/games-5000.md
 
-In: a folder that `generate`, or `selfplay --games-only`, finished. Out: a Markdown page with two plots beside it.
-Rows are counted in `rows/census.py`; a sample of labels is graded by the exact solver (`judge/labels.py`), and the
-teacher is asked again (`judge/repeats.py`). Without the solver, an optional package, the card says so.
+In: a folder that `generate`, or `selfplay --games-only`, finished, or packed boards of `prepare`. Out: a Markdown page
+with plots beside it. Rows are counted in `rows/census.py`; a sample of labels is graded by the exact solver
+(`judge/labels.py`), and the teacher is asked again (`judge/repeats.py`). Without the solver, an optional package, the
+card says so.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from distill.base import DataError, UserError, cli, cores, provenance, say
 from distill.judge import data_card, labels, repeats
@@ -60,6 +63,8 @@ def _describe(config: DescribeConfig, folder: Path) -> str:
     manifest = schema.read_manifest(folder)
     if not isinstance(manifest.get("identity"), dict):
         raise DataError(f"{folder / schema.MANIFEST}: names no settings of the run")
+    if manifest.get("kind") == schema.PACKED:
+        return _describe_packed(config, page, found, manifest)
     counted = census.count(found, memory_gib=config.memory_gib, threads=config.workers)
     quality, ungraded = _grade(config, folder)
     again, unasked = _ask_again(config, folder)
@@ -75,10 +80,24 @@ def _describe(config: DescribeConfig, folder: Path) -> str:
         use=config.use,
         command=_command(config, folder),
     )
-    graded = "labels not graded"
-    if quality:
-        graded = f"labels {quality.exact.mean:.1%} exact, {quality.keeps.mean:.1%} class"
-    return f"{page}: {counted.games:,} games, {counted.rows:,} rows, {counted.boards:,} unlike boards; {graded}"
+    return f"{page}: {counted.games:,} games, {counted.rows:,} rows, {counted.boards:,} unlike boards; {_told(quality)}"
+
+
+def _describe_packed(config: DescribeConfig, page: Path, found: games.Run, manifest: dict[str, Any]) -> str:
+    if not isinstance(manifest.get("inputs"), list):
+        raise DataError(f"{found.folder / schema.MANIFEST}: names no games that the boards are from")
+    rows = games.raw_rows([found.folder], None, 0.0)
+    stones = {int(ply): int(count) for ply, count in zip(*np.unique(rows.ply, return_counts=True), strict=True)}
+    quality, ungraded = _grade(config, found.folder)
+    command = _command(config, found.folder)
+    data_card.write_packed(page, found, manifest, stones, quality, ungraded=ungraded, use=config.use, command=command)
+    return f"{page}: {found.rows:,} unlike boards; {_told(quality)}"
+
+
+def _told(quality: LabelQuality | None) -> str:
+    if quality is None:
+        return "labels not graded"
+    return f"labels {quality.exact.mean:.1%} exact, {quality.keeps.mean:.1%} class"
 
 
 def _grade(config: DescribeConfig, folder: Path) -> tuple[LabelQuality | None, str]:

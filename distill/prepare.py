@@ -1,9 +1,11 @@
 """Turn finished games into tables to train on, and say what was merged, split off and left out.
 
     python -m distill.prepare --data data/games --out data/prepared --validation-fraction 0.15
+    python -m distill.prepare --data data/games --packed data/boards    # the same boards in a few bytes each
 
 In: one or more folders that `generate` finished. Out: `<out>/<hash>/` (see `distill.tables.tables`), with
-every count in its `manifest.json`. Training does this itself where it is missing or stale.
+every count in its `manifest.json`. Training does this itself where it is missing or stale. A folder of packed boards
+can take the place of one of games in `--data`, here and in `train`, and in `describe`.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from distill.base import cli, cores, write_json
-from distill.tables import tables
+from distill.tables import packed, tables
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +32,9 @@ class PrepareConfig:
     )
     memory_gib: float = cli.setting(1.0, "GiB that grouping may use before it spills to disk")
     threads: int | None = cli.setting(None, "threads that group; none means one a core")
+    packed: Path | None = cli.setting(
+        None, "folder that receives the boards of both tables too, packed small: --data takes it like games; none: none"
+    )
     restart: bool = cli.setting(False, "prepare again even where the result is there")
 
     def __post_init__(self) -> None:
@@ -49,6 +54,8 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 def run(config: PrepareConfig) -> str:
     """Prepare, print the counts, and return the line that says where the tables are."""
+    if config.packed:
+        packed.require(config.packed, config.restart)
     prepared = tables.prepare(
         config.data,
         config.out,
@@ -64,7 +71,10 @@ def run(config: PrepareConfig) -> str:
     print(report(counts))
     done = "prepared before, nothing to do" if prepared.reused else "prepared"
     boards = counts["boards"]
-    return f"{prepared.folder}: {done}; {boards['training']:,} training and {boards['validation']:,} validation boards"
+    told = f"{prepared.folder}: {done}; {boards['training']:,} training and {boards['validation']:,} validation boards"
+    if config.packed:
+        told += f"; {packed.pack(prepared, config.packed, config.restart):,} boards in {config.packed}"
+    return told
 
 
 def report(counts: dict[str, Any]) -> str:

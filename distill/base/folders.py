@@ -132,6 +132,7 @@ NETWORK_GAMES = Kind(
     noun="games of a network",
     known=lambda settings: bool(settings.get("games_only")) or {"puct_version", "network"} <= {*settings},
 )
+PACKED_BOARDS = Kind(noun="packed boards", known=lambda settings: settings.get("kind") == "packed")
 TABLES = Kind(noun="prepared tables", known=_named("validation_fraction", "excluded"))
 TRAINING = Kind(noun="a training run", known=_named("validation_fraction", "arch"))
 LOOP = Kind(
@@ -139,7 +140,7 @@ LOOP = Kind(
 )
 REINFORCE = Kind(noun="a run of REINFORCE", known=_named("entropy", "baseline"))
 EVALUATION = Kind(noun="an evaluation", known=_named("players", "label_rows"))
-KINDS = (TEACHER_GAMES, NETWORK_GAMES, TABLES, TRAINING, LOOP, REINFORCE, EVALUATION)
+KINDS = (TEACHER_GAMES, NETWORK_GAMES, PACKED_BOARDS, TABLES, TRAINING, LOOP, REINFORCE, EVALUATION)
 
 MARKS = (("manifest.json", "identity"), ("run.json", "identity"), ("config.json", None), ("metrics.json", "config"))
 """Files that tell whose a folder is, the most trusted first, and the entry that has the settings; None: all of it."""

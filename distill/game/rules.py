@@ -154,6 +154,25 @@ def canonicalise(
     return np.where(mirrored, other_current, current), np.where(mirrored, other_mask, mask), mirrored
 
 
+def from_keys(keys: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """`current` and `mask`, uint64 (B,) each, of the positions whose keys, current + mask, are given.
+
+    A column of k stones adds its pattern, below 2^k, to 2^k - 1, so columns of different heights have disjoint sums,
+    and no sum leaves its seven bits; with 1 added to it, its highest bit is 2^k. (Known from Pascal Pons' solver.)
+    """
+    current, mask = np.zeros_like(keys), np.zeros_like(keys)
+    one, column_sums = np.uint64(1), np.uint64((1 << BITS_PER_COLUMN) - 1)
+    for shift in (np.uint64(BITS_PER_COLUMN * column) for column in range(COLUMNS)):
+        total = ((keys >> shift) & column_sums) + one
+        stones = total
+        for distance in (1, 2, 4):
+            stones = stones | (stones >> np.uint64(distance))
+        stones = stones >> one  # every bit below the highest
+        mask |= stones << shift
+        current |= (total & stones) << shift
+    return current, mask
+
+
 def legal_mask(mask: NDArray[np.uint64]) -> NDArray[np.bool_]:
     """bool (B, 7), True where the column may be played; `mask` is uint64 (B,)."""
     tops = np.array([TOP_ROW & column_bits(column) for column in range(COLUMNS)], np.uint64)

@@ -17,8 +17,8 @@ from distill.rows import census
 from distill.rows.census import Census
 from distill.rows.games import Run
 
-TITLE = "# Games `"
-"""What every card begins with."""
+TITLE, PACKED_TITLE = "# Games `", "# Boards `"
+"""What every card begins with: of games, of packed boards."""
 
 LISTED_SHARDS = 32
 """Runs of at most so many shards name the hash of each."""
@@ -29,7 +29,7 @@ _NO_FLAGS = {"search_version", "puct_version", "network"}
 
 def require(page: Path) -> None:
     """Raise DataError where there is a file already that is no data card: it would be replaced."""
-    if page.is_file() and not page.read_bytes().startswith(TITLE.encode()):
+    if page.is_file() and not page.read_bytes().startswith((TITLE.encode(), PACKED_TITLE.encode())):
         raise DataError(f"{page}: is no data card and would be replaced; name another --out")
 
 
@@ -85,6 +85,88 @@ def write(
         f"Written at commit {provenance.commit() or 'unknown'} by\n\n{_shown(command)}",
     ]
     write_atomically(page, ("\n\n".join(filter(None, sections)) + "\n").encode())
+
+
+def write_packed(
+    page: Path,
+    run: Run,
+    manifest: Mapping[str, Any],
+    stones: Mapping[int, int],
+    quality: LabelQuality | None,
+    *,
+    ungraded: str,
+    use: str,
+    command: Sequence[str],
+) -> None:
+    """Write the card of packed boards and, beside it, its picture; `stones` has the boards by stones on them."""
+    picture = page.with_name(f"{page.stem}-labels.png")
+    if quality:
+        plots.plot_by_ply(picture, {str(run.folder): quality.by_ply})
+    else:
+        picture.unlink(missing_ok=True)  # of an older card
+    inputs = manifest["inputs"]
+    merged = sum(each["rows"] for each in inputs)
+    told = [
+        ["boards, unlike up to mirror", f"{run.rows:,}"],
+        ["merged from", f"{merged:,} rows of {sum(each['games'] for each in inputs):,} games of {len(inputs)} runs"],
+        ["files", f"{len(run.shards)}, {sum(shard.path.stat().st_size for shard in run.shards) / 1e6:.1f} MB"],
+        ["made at commit", str(manifest.get("commit"))],
+    ]
+    header, lines = ["stones", "boards"], [[str(ply), f"{count:,}"] for ply, count in stones.items()]
+    if quality:
+        header += ["graded", "exact", "class", "decisive"]
+        for line in lines:
+            graded = quality.by_ply.get(int(line[0]))
+            shares = [report.percent(graded[name]) if graded else "–" for name in ("exact", "class", "decisive")]
+            line += [f"{graded['rows']:,}" if graded else "0", *shares]
+    sections = [
+        f"{PACKED_TITLE}{run.folder.resolve().name}`",
+        _filled(
+            f"{run.rows:,} boards, each with the visits of the searches that met it, their value and how the games "
+            f"ended; the label is the column with most visits. {use}".strip()
+        ),
+        "## How they were made",
+        _pairs(told),
+        "The runs, what all have in common first:",
+        _runs(inputs),
+        "## Label quality",
+        *(_quality(run, quality, picture) if quality else [ungraded]),
+        "## By stones on the board",
+        report.table(header, lines),
+        "## Use and limits",
+        "\n".join(
+            _filled(line, "- ")
+            for line in (
+                "`train`, `prepare` and `describe` take the folder as they take one of games: "
+                f"`python -m distill.train --data {run.folder}`. Each board counts as a game of its own.",
+                "No board of the benchmark is among them, unless `prepare` was told so. How often a board was met is "
+                "not kept, nor the moves that were played.",
+            )
+        ),
+        "## The same bytes",
+        _pairs([["`LC_ALL=C sha256sum shard-*.parquet \\| sha256sum`", f"`{census.bytes_digest(run)}`"]]),
+        f"Written at commit {provenance.commit() or 'unknown'} by\n\n{_shown(command)}",
+    ]
+    write_atomically(page, ("\n\n".join(sections) + "\n").encode())
+
+
+def _runs(inputs: Sequence[Mapping[str, Any]]) -> str:
+    """The settings that runs have in common, and a line for each with those in which they differ."""
+    settings = [each["settings"] for each in inputs]
+    names = list(dict.fromkeys(name for each in settings for name in each))
+    differ = [name for name in names if any(each.get(name) != settings[0].get(name) for each in settings)]
+    common = [[name, _value(settings[0].get(name))] for name in names if name not in differ]
+    lines = []
+    for each in inputs:
+        own = [_value(each["settings"].get(name)) for name in differ]
+        lines.append([each["run"][:16], f"{each['games']:,}", f"{each['rows']:,}", *own])
+    return f"{_pairs(common)}\n\n{report.table(['run', 'games', 'rows', *differ], lines)}"
+
+
+def _value(value: Any) -> str:
+    """A setting in a cell; of a hash its first digits."""
+    words = str(value if not isinstance(value, list) else " ".join(map(str, value)))
+    return words[:16] if len(words) >= 64 else words
 
 
 def _player(made: Mapping[str, Any]) -> str:

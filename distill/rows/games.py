@@ -1,7 +1,8 @@
 """Reading finished games: a complete folder, its verified shards, the split of its games, its raw rows.
 
 In: folders that `generate` finished, each one run (`manifest.json` and its shards). Out: columns as
-NumPy arrays, a shard or a bounded number of rows at a time. Nothing is changed on disk.
+NumPy arrays, a shard or a bounded number of rows at a time. Nothing is changed on disk. Packed boards, which
+`prepare --packed` writes, are read like games of one row each.
 
 `verify` checks every shard against the SHA-256 in the manifest before a row is used. That one pass
 covers the footer as well as the pages and notices a shard that came from another run, which page
@@ -24,9 +25,10 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from distill.base import DataError, cli, file_hash, file_inside, first_line, provenance
+from distill.game import rules
 from distill.game.mixing import GOLDEN, mix
 from distill.rows import schema
-from distill.rows.schema import ROW, TRAINING, VALIDATION
+from distill.rows.schema import PACKED_ROW, ROW, TRAINING, VALIDATION, VALUE_STEPS
 
 BATCH_ROWS = 1 << 17
 """Rows decoded at a time: about 10 MB of arrays."""
@@ -137,7 +139,8 @@ def verify(runs: Iterable[Run]) -> None:
         if not path.is_file():
             raise DataError(f"{path}: missing, though the manifest names it; start generate again to make it anew")
         with schema.opened(path) as file:
-            schema.check_schema(path, schema.metadata_of(path, file), file)
+            metadata = schema.metadata_of(path, file)
+            schema.check_schema(path, metadata, file, schema.row_of(metadata))
         if file_hash(path) != expected:
             raise DataError(
                 f"{path}: not the file the manifest describes (damaged or replaced); "
@@ -148,18 +151,24 @@ def verify(runs: Iterable[Run]) -> None:
 def read(shard: ShardFile, columns: Sequence[str]) -> Iterator[Columns]:
     """Some columns of a verified shard in its order, at most BATCH_ROWS rows at a time.
 
-    Raises DataError for values no run can hold.
+    Raises DataError for values no run can hold, and where packed boards lack a column.
     """
-    path = shard.path
-    expected = pa.schema([ROW.field(name) for name in columns])
+    path, game = shard.path, shard.first_game
     with pq.ParquetFile(path) as file:
-        for batch in file.iter_batches(BATCH_ROWS, columns=list(columns)):
+        packed = schema.row_of(schema.metadata_of(path, file)) is PACKED_ROW
+        expected = PACKED_ROW if packed else pa.schema([ROW.field(name) for name in columns])
+        for batch in file.iter_batches(BATCH_ROWS, columns=expected.names):
             try:
                 table = pa.Table.from_batches([batch]).select(expected.names).cast(expected)
-                rows = {name: _array(table[name]) for name in columns}
+                rows = {name: _array(table[name]) for name in expected.names}
             except pa.ArrowException as error:
                 raise DataError(f"{path}: {first_line(error)}") from None
-            yield _checked(shard, rows)
+            if packed:
+                rows = _unpacked(rows, game)
+                game += len(batch)
+                if lacking := [name for name in columns if name not in rows]:
+                    raise DataError(f"{path}: packed boards, which have no {lacking[0]}; games are needed here")
+            yield _checked(shard, {name: rows[name] for name in columns})
 
 
 def raw_rows(folders: Sequence[Path], split: int | None, validation_fraction: float) -> RawRows:
@@ -202,6 +211,22 @@ def _array(column: pa.ChunkedArray) -> NDArray[Any]:
     return values
 
 
+def _unpacked(rows: Columns, game: int) -> Columns:
+    """Raw columns of packed boards: each is a game of its own, its label the column with most visits."""
+    current, mask = rules.from_keys(rows["key"])
+    centre_first = np.array(rules.COLUMNS_FROM_CENTRE, np.int8)
+    return {
+        "game_id": np.arange(game, game + len(mask)),
+        "ply": np.bitwise_count(mask).astype(np.int8),
+        "current": current,
+        "mask": mask,
+        "label": centre_first[rows["visits"][:, centre_first].argmax(1)],
+        "visits": rows["visits"].astype(np.int32),
+        "value": rows["value"].astype(np.float32) / VALUE_STEPS,
+        "outcome": rows["outcome"],
+    }
+
+
 def _checked(shard: ShardFile, rows: Columns) -> Columns:
     """The rows, once every value that is used as an index or summed is known to be in its range."""
 
@@ -212,6 +237,8 @@ def _checked(shard: ShardFile, rows: Columns) -> Columns:
     if "game_id" in rows:
         offset = rows["game_id"] - shard.first_game
         require((offset >= 0) & (offset < shard.games), "a game the manifest puts into another shard")
+    if "mask" in rows:
+        require(rows["mask"] & ~np.uint64(rules.FULL_BOARD) == 0, "stones outside the board")
     if "label" in rows:
         require((rows["label"] >= 0) & (rows["label"] < 7), "a label that is no column")
     if "value" in rows:

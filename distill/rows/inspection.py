@@ -80,8 +80,8 @@ def _manifest(place: Place, names: list[str]) -> tuple[dict[str, Any], dict[str,
         return {}, {}, [wrong("missing, so the run is not finished")]
     try:
         manifest = schema.parse_manifest(f"{place}/{schema.MANIFEST}", place.read(schema.MANIFEST))
-        if manifest.get("kind") == "tables":
-            raise DataError(f"{place}: prepared tables, not games")
+        if (kind := manifest.get("kind")) in ("tables", schema.PACKED):
+            raise DataError(f"{place}: {'packed boards' if kind == schema.PACKED else 'prepared tables'}, not games")
         shards = [schema.shard_of(entry) for entry in manifest["shards"]]
         totals = {key: int(manifest[key]) for key in ("games", "rows")}
     except DataError as error:

@@ -53,7 +53,22 @@ PREPARED_ROW = pa.schema(
         ("split", pa.int8()),  # 0 training, 1 validation
     ]
 )
-DISTINCT = ("current", "mask", "value")
+PACKED_ROW = pa.schema(
+    [
+        ("key", pa.uint64()),  # canonical board: current + mask
+        ("visits", pa.list_(pa.uint8(), 7)),  # as prepared; where the largest is above 255, scaled down to that
+        ("value", pa.int8()),  # VALUE_STEPS times the mean over the merged rows
+        ("outcome", pa.int8()),  # the mean over the merged rows, rounded
+    ]
+)
+"""A prepared row in about 7 bytes, as `tables/packed.py` writes it; `games.read` gives raw columns of it."""
+
+VALUE_STEPS = 127
+
+PACKED = "packed"
+"""What the metadata of such files, and the manifest of their folder, name as their kind."""
+
+DISTINCT = ("current", "mask", "key", "value")
 """Columns with few equal entries: a dictionary of them takes more than they do, a fifth of a file."""
 TRAINING, VALIDATION = 0, 1
 
@@ -207,6 +222,11 @@ def read_table(
         return table.cast(schema), metadata
 
 
+def row_of(metadata: Mapping[str, Any]) -> pa.Schema:
+    """The columns of a shard: of raw rows or of packed ones."""
+    return PACKED_ROW if metadata.get("kind") == PACKED else ROW
+
+
 def check_schema(path: Path | str, metadata: Mapping[str, Any], file: pq.ParquetFile, schema: pa.Schema = ROW) -> None:
     """Raise DataError unless a file has this schema version and every column of `schema`, in its type and size."""
     version = metadata.get("schema_version")
@@ -221,8 +241,9 @@ def check_schema(path: Path | str, metadata: Mapping[str, Any], file: pq.Parquet
             raise DataError(
                 f"{path}: column {field.name!r} has type {found.field(field.name).type}, expected {field.type}"
             )
-    if schema is ROW:
+    if schema is not PREPARED_ROW:
         _check_size(path, file.metadata)
+    if schema is ROW:
         _check_votes(path, file)
 
 

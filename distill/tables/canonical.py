@@ -31,9 +31,7 @@ def canonical(rows: Columns) -> Columns:
 def board_keys(current: NDArray[np.uint64], mask: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """uint64 (B,): one number a canonical board, the same for a board and its mirror.
 
-    current + mask tells positions apart: a column of k stones adds its pattern, below 2^k, to 2^k - 1, so
-    columns of different heights have disjoint sums, and no sum leaves its seven bits. (Known from
-    Pascal Pons' solver.)
+    current + mask tells positions apart: `rules.from_keys` says why.
     """
     current, mask, _ = rules.canonicalise(np.asarray(current, np.uint64), np.asarray(mask, np.uint64))
     return current + mask

@@ -150,7 +150,9 @@ def prepare(
                 counts |= _merge(grouping, new, metadata)
             manifest = metadata | {
                 "identity": identity,
-                "inputs": [{"run": run.name, "games": run.games, "rows": run.rows} for run in runs],
+                "inputs": [
+                    {"run": run.name, "games": run.games, "rows": run.rows, "settings": _settings(run)} for run in runs
+                ],
                 "counts": counts,
                 "files": {file: file_hash(new / file) for file in FILES.values()},
                 "commit": provenance.commit(),
@@ -158,6 +160,12 @@ def prepare(
             }
             schema.write_manifest(new, manifest)
     return Prepared(folder=folder, manifest=manifest, reused=False)
+
+
+def _settings(run: games.Run) -> dict[str, Any]:
+    """How a run was made, as its manifest says."""
+    settings: dict[str, Any] = schema.read_manifest(run.folder).get("identity", {})
+    return settings
 
 
 def _lay_down(

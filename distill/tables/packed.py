@@ -1,0 +1,98 @@
+"""Prepared tables kept small, 6 to 7 bytes a board, so that they can travel with a repository.
+
+In: a folder of `merging.prepare`. Out: a folder that `--data` takes like one of games, one row a board, both splits
+together: `games.read` says what it gives for each. Lost are how often a board was met, visits beyond one part in 255
+of the largest, value beyond one in 127, and of the games' outcomes all but their rounded mean.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from distill.base import UserError, canonical_json, file_hash, folders, provenance, write_json
+from distill.game import rules
+from distill.rows import schema
+from distill.rows.schema import PACKED, PACKED_ROW, TRAINING, VALIDATION, VALUE_STEPS, Shard
+from distill.tables import tables
+from distill.tables.merging import Prepared
+
+SHARD_ROWS = 1 << 21
+"""Boards of a file at most: 14 MB."""
+
+MOST_VISITS = 255
+
+
+def require(out: Path, restart: bool = False) -> None:
+    """Raise UserError unless `out` is free, or holds packed boards that may stay or, with `restart`, go."""
+    folders.require(out, folders.PACKED_BOARDS, own=_own(out), restart=restart)
+
+
+def pack(prepared: Prepared, out: Path, restart: bool = False) -> int:
+    """Write the boards of prepared tables, training and validation, into `out`; returns how many there are.
+
+    The manifest comes last; a killed run leaves a folder without one, which the next run fills. Raises UserError where
+    `out` holds boards of other tables, unless `restart` deletes them.
+    """
+    source = prepared.manifest
+    identity = source["identity"] | {"kind": PACKED}
+    with folders.locked(out):
+        require(out, restart)
+        if restart:
+            folders.clear(out, _own(out))
+        elif (out / schema.MANIFEST).is_file():
+            before = schema.read_manifest(out)
+            if before["identity"] != identity:
+                raise UserError(f"{out}: holds boards of other tables; name another folder, or add --restart")
+            return int(before["rows"])
+        write_json(out / "config.json", identity)
+        boards = _rows(prepared.folder)
+        run = hashlib.sha256(canonical_json(identity).encode()).hexdigest()
+        about = {"schema_version": schema.SCHEMA_VERSION, "kind": PACKED, "run": run, "identity": identity}
+        shards = []
+        for number, first in enumerate(range(0, len(boards), SHARD_ROWS)):
+            part, path = boards.slice(first, SHARD_ROWS), out / f"shard-{number:05}.parquet"
+            schema.write_table(path, part, about | {"first_game": first, "games": len(part)})
+            shard = Shard(
+                name=path.name,
+                first_game=first,
+                games=len(part),
+                rows=len(part),
+                simulations=0,
+                sha256=file_hash(path),
+                content_hash=schema.content_hash(part),
+            )
+            shards.append(dataclasses.asdict(shard))
+        written: dict[str, Any] = {"games": len(boards), "rows": len(boards), "shards": shards}
+        written |= {"inputs": source["inputs"], "commit": provenance.commit(), "versions": source["versions"]}
+        schema.write_manifest(out, about | written)
+    return len(boards)
+
+
+def _own(out: Path) -> list[str]:
+    return [schema.MANIFEST, *sorted(path.name for path in out.glob("shard-*.parquet"))]
+
+
+def _rows(folder: Path) -> pa.Table:
+    """A prepared folder's boards as rows of `PACKED_ROW`, by key: neighbours differ little, which packs well."""
+    learned, held_out = (tables.load(folder, split) for split in (TRAINING, VALIDATION))
+    key, value, outcome, visits = (
+        np.concatenate([getattr(learned, name), getattr(held_out, name)])
+        for name in ("current", "value", "outcome", "visits")
+    )
+    key += np.concatenate([learned.mask, held_out.mask])
+    largest = visits.max(1, keepdims=True)
+    visits = np.rint(visits * np.minimum(1, MOST_VISITS / np.maximum(largest, 1))).astype(np.uint8)
+    order = np.argsort(key)
+    columns = [
+        key[order],
+        pa.FixedSizeListArray.from_arrays(pa.array(visits[order].ravel()), rules.COLUMNS),
+        np.rint(value[order] * VALUE_STEPS).astype(np.int8),
+        np.rint(outcome[order]).astype(np.int8),
+    ]
+    return pa.table(columns, schema=PACKED_ROW)
