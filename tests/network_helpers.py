@@ -170,7 +170,8 @@ class Fixed(keras.layers.Layer):
         return keras.ops.zeros((keras.ops.shape(planes)[0], 1)) + keras.ops.convert_to_tensor(self.logits, "float32")
 
 
-def answering(logits: list[float]) -> keras.Model:
-    """A network whose raw logits are these on every board, served."""
+def answering(logits: list[float], value: float | None = None) -> keras.Model:
+    """A network whose raw logits, and where given value, are these on every board, served."""
     planes = heads.planes_input()
-    return heads.served(heads.network("fixed", planes, Fixed(logits)(planes), None))
+    worth = None if value is None else keras.layers.Reshape(())(Fixed([value])(planes))
+    return heads.served(heads.network("fixed", planes, Fixed(logits)(planes), worth))

@@ -86,6 +86,8 @@ def served(core: keras.Model) -> keras.Model:
     legal = legal_mask(boards)
     outputs["policy"] = ops.softmax(outputs["logits"]) * ops.cast(legal, "float32")
     outputs["move"] = ops.where(ops.any(legal, axis=-1), preferred(outputs["logits"]), -1)
+    if "value" in outputs:
+        outputs["value"] = ops.clip(outputs["value"], -1, 1)  # ONNX Runtime's tanh goes up to 1.0000001
     return keras.Model(boards, outputs, name=f"{core.name}_served")
 
 

@@ -6,7 +6,7 @@
   are no larger than the CNN;
 - same seed, same weights;
 - the served network never plays a full column, breaks ties towards the centre and then the lower column, and has
-  nothing to say on a full board;
+  nothing to say on a full board; its value is inside [-1, 1] whatever rounds it;
 - what is encoded inside the graph is what `encoding` makes in NumPy; the planes of `pillar-lines` are what the rules
   say;
 - starting Keras prints none of TensorFlow's own lines, and loads no library that is not needed.
@@ -157,6 +157,11 @@ def test_the_best_column_is_not_played_where_it_is_full():
 def test_ties_go_to_the_centre_and_then_to_the_lower_column(logits, move):
     empty = np.zeros((1, 6, 7), np.int8)
     assert arrays(answering(logits)(empty))["move"].tolist() == [move]
+
+
+@pytest.mark.parametrize(("value", "served"), [(1.0000001, 1.0), (-1.0000001, -1.0), (0.5, 0.5)])
+def test_a_value_that_a_runtime_rounds_beyond_its_range_is_served_inside_it(value, served):
+    assert arrays(answering([0] * 7, value)(boards_of(LEFT_COLUMN_FULL)))["value"].tolist() == [served]
 
 
 def test_a_full_board_has_policy_zero_and_move_minus_one():
