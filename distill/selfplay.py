@@ -24,8 +24,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from distill import nets
-from distill.base import Progress, cli, cores, folders, say
-from distill.loop import ahead, files, iteration, unattended
+from distill.base import Progress, UserError, cli, cores, folders, say
+from distill.loop import ahead, files, iteration, plan, unattended
 from distill.loop.files import Metrics
 from distill.loop.presets import PRESETS
 from distill.loop.settings import SelfPlayConfig
@@ -43,6 +43,8 @@ def run(config: SelfPlayConfig) -> str:
     with shards.locked(out):
         claim = files.claim(out, config)
         claim.check()
+        if not config.restart and (kept := files.kept_result(out)):
+            return _kept(config, out, kept)
         begins = config.restart or not (out / files.INITIAL).is_file()
         given = iteration.given_network(config) if begins else None  # what is wrong shows before anything is written
         boards = iteration.judged_boards(config.judge_boards)
@@ -64,6 +66,16 @@ def run(config: SelfPlayConfig) -> str:
             files.discard(out, finished)
             files.report(out, finished)
         return _result(out, finished)
+
+
+def _kept(config: SelfPlayConfig, out: Path, last: Metrics) -> str:
+    """The line of a run of which the result alone was kept. Raises UserError where it should go on."""
+    wanted = len(plan.read(out / files.PLAN).iterations) if config.teacher_share else config.iterations
+    if last["iteration"] < wanted:
+        has = f"only the result of iteration {last['iteration']} of {wanted} was kept"
+        raise UserError(f"{out}: {has}, so it cannot go on; name another --out, or --restart begins anew")
+    line = unattended.line(last) if config.teacher_share else _line(last)
+    return f"{out}: {line} (finished before, nothing to do; --restart begins anew)"
 
 
 def _only_play(config: SelfPlayConfig) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from distill import nets
-from distill.base import UserError, folders
+from distill.base import UserError, folders, read_object
 from distill.loop.settings import SelfPlayConfig
 from distill.search import puct
 
@@ -61,6 +61,11 @@ def finished_iterations(out: Path) -> list[Metrics]:
         except ValueError:
             raise UserError(f"{path}: cannot be read; delete it, and this iteration is finished anew") from None
     return found
+
+
+def kept_result(out: Path) -> Metrics:
+    """The last metrics of a run whose result alone was kept, without its iterations, so that it cannot go on; or {}."""
+    return {} if (out / "iterations").is_dir() else read_object(out / METRICS)
 
 
 def champion_file(out: Path, finished: Sequence[Metrics]) -> Path:

@@ -80,7 +80,7 @@ def run(config: SelfPlayConfig, out: Path, given: keras.Model | None, boards: be
     """Make what is missing of the run; returns where it is, and what the last iteration came to."""
     finished = files.finished_iterations(out)
     if finished and len(finished) == len(plan.read(out / files.PLAN).iterations):
-        return f"{out}: {_line(finished)} (finished before, nothing to do; --restart begins anew)"
+        return f"{out}: {line(finished[-1])} (finished before, nothing to do; --restart begins anew)"
     nets.start_backend()
     from distill.learn import continual, training
     from distill.nets import saved
@@ -108,12 +108,12 @@ def run(config: SelfPlayConfig, out: Path, given: keras.Model | None, boards: be
             _teach_first(running)
         while len(finished) < len(followed.iterations):
             finished.append(_iterate(running, finished))
-            say(f"{_line(finished)} · {_left(finished, followed):.0f} min left")
+            say(f"{line(finished[-1])} · {_left(finished, followed):.0f} min left")
             files.discard(out, finished)
             files.report(out, finished)
             if not config.keep_games:
                 _forget(running, len(finished) + 1)
-    return f"{out}: {_line(finished)}"
+    return f"{out}: {line(finished[-1])}"
 
 
 def _plan(config: SelfPlayConfig, out: Path, players: ahead.Players, learner: Learner) -> Plan:
@@ -268,9 +268,8 @@ def _predict(running: Unattended) -> Any:
     return saved.predict_with(running.network)
 
 
-def _line(finished: Sequence[Metrics]) -> str:
-    """What the last iteration came to."""
-    last = finished[-1]
+def line(last: Metrics) -> str:
+    """What an iteration came to."""
     judged = "".join(
         f" · {title} {last[prefix + 'exact']:.1%} exact, {last[prefix + 'class']:.1%} class"
         for title, prefix in iteration.JUDGED_SETS.items()

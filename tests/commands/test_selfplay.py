@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,14 @@ def test_a_run_leaves_what_it_promises_and_can_be_extended(
     both = metrics_of(out)
     assert both[:1] == first
     assert [each["iteration"] for each in both] == [1, 2]
+    kept = shutil.copytree(out, tmp_path / "kept", ignore=shutil.ignore_patterns("iterations"))
+    before = {path.name: path.read_bytes() for path in kept.iterdir()}
+    extend = [*SMOKE, "--out", str(kept), "--iterations"]
+    assert selfplay.main([*extend, "2"]) == 0
+    assert "finished before, nothing to do" in capsys.readouterr().out
+    assert selfplay.main([*extend, "3"]) == 1
+    assert "only the result of iteration 2 of 3 was kept, so it cannot go on" in capsys.readouterr().err
+    assert {path.name: path.read_bytes() for path in kept.iterdir()} == before
     assert len(list(out.glob("iterations/*/checkpoint.npz"))) == 1  # what nothing will ask for is deleted
     for each in both:
         assert each["games"] == 6

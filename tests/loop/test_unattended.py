@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -101,6 +102,12 @@ def test_a_run_leaves_what_it_promises(flags: list[str], tmp_path: Path, capsys:
         read(folder)
     assert selfplay.main([*flags, str(out)]) == 0
     assert "finished before, nothing to do" in capsys.readouterr().out
+    shutil.move(out / "iterations/0003/metrics.json", out)  # as where the result alone is kept
+    shutil.rmtree(out / "iterations")
+    kept = {path.name: path.read_bytes() for path in out.iterdir()}
+    assert selfplay.main([*flags, str(out)]) == 0
+    assert "finished before, nothing to do" in capsys.readouterr().out
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == kept
 
 
 def test_the_same_plan_gives_the_same_weights_however_it_is_run(
