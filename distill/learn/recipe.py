@@ -31,6 +31,9 @@ class Recipe:
     minutes: float | None = cli.setting(
         None, "minutes the run may take: where the speed measured at its start is too low, fewer steps are planned"
     )
+    measure_every: int | None = cli.setting(
+        None, "boards between two looks at the validation boards, each with a checkpoint; none: a pass"
+    )
     batch_size: int = cli.setting(256, "boards a step")
     lr: float = cli.setting(2e-3, "learning rate at its highest")
     optimizer: Literal["adamw", "muon", "adam", "sgd"] = cli.setting(
@@ -54,7 +57,7 @@ class Recipe:
     seed: int = cli.setting(0, "of initial weights, order, mirroring and dropout")
 
     def __post_init__(self) -> None:
-        cli.check_least(self, epochs=1, batch_size=1, steps=1, value_weight=0, weight_decay=0, seed=0)
+        cli.check_least(self, epochs=1, measure_every=1, batch_size=1, steps=1, value_weight=0, weight_decay=0, seed=0)
         cli.check(self.lr > 0, "lr", self.lr, "positive")
         cli.check(0 <= self.value_blend <= 1, "value_blend", self.value_blend, "from 0 to 1")
         cli.check(self.minutes is None or self.minutes > 0, "minutes", self.minutes, "positive")

@@ -29,6 +29,7 @@ class Claim:
       own: the files and folders that a restart deletes, beside CONFIG and RUN, which it replaces.
       settings: what `--config` would read.
       identity: what the weights depend on, without paths.
+      defaults: of the settings: what a run had that is older than the setting.
       restart: whether to begin anew where the folder holds a run of this kind.
     """
 
@@ -37,6 +38,7 @@ class Claim:
     own: Sequence[str]
     settings: Mapping[str, Any]
     identity: Mapping[str, Any]
+    defaults: Mapping[str, Any]
     restart: bool
 
     def check(self) -> None:
@@ -47,10 +49,11 @@ class Claim:
             return
         try:
             stored = json.loads(run.read_text(encoding="utf-8"))["identity"]
-            names = sorted({*stored, *self.identity})
+            here = self.identity
+            stored = {name: self.defaults[name] for name in here if name in self.defaults} | stored
+            names = sorted({*stored, *here})
         except (ValueError, KeyError, TypeError):
             raise UserError(f"{run}: cannot be read; --restart begins anew") from None
-        here = self.identity
         changed = [f"{n}: {stored.get(n)} → {here.get(n)}" for n in names if stored.get(n) != here.get(n)]
         if changed:
             raise UserError(
@@ -81,7 +84,10 @@ def claim(
     """The claim of a command's config: weights depend on its settings but those in `free`, and on what is in `also`."""
     settings = cli.as_json(dataclasses.replace(config, restart=False))
     identity = {name: value for name, value in settings.items() if name not in free} | dict(also)
-    return Claim(out=out, kind=kind, own=own, settings=settings, identity=identity, restart=config.restart)
+    defaults = cli.as_json(type(config)())
+    return Claim(
+        out=out, kind=kind, own=own, settings=settings, identity=identity, defaults=defaults, restart=config.restart
+    )
 
 
 def finished(out: Path, describe: Callable[[Mapping[str, Any]], str]) -> str | None:

@@ -51,7 +51,10 @@ Watch: TypeAlias = Callable[[keras.Model], dict[str, float]]
 
 @dataclass(kw_only=True)
 class State:
-    """Where a run is: with the model's and the optimizer's variables, all that the next epoch depends on."""
+    """Where a run is: with the model's and the optimizer's variables, all that the next epoch depends on.
+
+    An epoch is what lies between two looks at the validation boards: a pass, or a part of one (`measure_every`).
+    """
 
     planned_steps: int
     """Decided once, at the start, so that a resumed run follows the same schedule."""
@@ -245,17 +248,20 @@ def _plan(model: keras.Model, training: tables.Examples, recipe: Recipe) -> int:
 def _train_epoch(
     model: keras.Model, training: tables.Examples, recipe: Recipe, state: State, progress: Progress
 ) -> float:
-    """One pass, or what is left of the planned steps; returns the mean loss over it."""
+    """To the end of the pass, of `measure_every` boards or of the planned steps; returns the mean loss over it."""
     scale = 1 / float(weights(training.count, recipe).mean())
-    batches = tables.batches(training, recipe.batch_size, seed=recipe.seed, epoch=state.epoch, mirror=recipe.mirror)
+    size, mirror = recipe.batch_size, recipe.mirror
+    number, first_batch = divmod(state.step, max(1, len(training) // size))
+    batches = tables.batches(training, size, seed=recipe.seed, epoch=number, mirror=mirror, first=first_batch)
+    most = state.planned_steps if recipe.measure_every is None else max(1, recipe.measure_every // size)
     total, first = 0.0, state.step
-    for batch in itertools.islice(batches, state.planned_steps - state.step):
+    for batch in itertools.islice(batches, min(most, state.planned_steps - first)):
         model.optimizer.learning_rate = learning_rate(recipe, state)
         loss = train_step(model, batch, recipe, scale)
         _require_number(loss, recipe, state)
         state.step += 1
         total += loss
-        progress.advance(len(batch.boards), f"epoch {state.epoch + 1} loss {total / (state.step - first):.4f}")
+        progress.advance(len(batch.boards), f"pass {number + 1} loss {total / (state.step - first):.4f}")
     return total / (state.step - first)
 
 

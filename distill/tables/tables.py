@@ -84,8 +84,12 @@ def seen(training: Examples, current: NDArray[np.uint64], mask: NDArray[np.uint6
     return np.isin(board_keys(current, mask), board_keys(training.current, training.mask))
 
 
-def batches(examples: Examples, batch_size: int, *, seed: int, epoch: int, mirror: bool = True) -> Iterator[Batch]:
+def batches(
+    examples: Examples, batch_size: int, *, seed: int, epoch: int, mirror: bool = True, first: int = 0
+) -> Iterator[Batch]:
     """One epoch in an order drawn from (seed, epoch), each row mirrored with probability 1/2 by its own draw.
+
+    It begins with its batch number `first`.
 
     Every batch has `batch_size` rows, so that one compiled step serves them all: the rows left over
     at the end are dropped, other ones each epoch. Fewer rows than `batch_size` make one batch of all
@@ -97,7 +101,7 @@ def batches(examples: Examples, batch_size: int, *, seed: int, epoch: int, mirro
     order = rng.permutation(len(examples))
     mirrored = rng.random(len(examples)) < 0.5 if mirror else np.zeros(len(examples), np.bool_)
     size = min(batch_size, len(examples))
-    for start in range(0, len(examples) - size + 1, size):
+    for start in range(first * size, len(examples) - size + 1, size):
         rows = order[start : start + size]
         yield _batch(examples, rows, mirrored[rows])
 

@@ -4,7 +4,7 @@
 - a rule that can be seen on the board is learned; the legal mask is part of the loss;
 - same seed, same weights to the last bit; another seed, other weights;
 - a run killed at any point goes on from its last finished epoch to the weights of an uninterrupted one; a damaged
-  checkpoint is named, half a file is never used;
+  checkpoint is named, half a file is never used; looks at the validation boards in between change no weight;
 - `minutes` plans fewer steps and keeps the weights; the cosine ends at zero; a plateau halves the rate and stops;
 - a loss that is no number ends the run with one line, and the last finished epoch stays;
 - the command leaves every file it promises, says so when it is finished already, refuses other settings with the
@@ -16,6 +16,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -196,6 +197,18 @@ def test_a_run_interrupted_twice_ends_with_the_weights_of_an_uninterrupted_one(s
     assert same(*best)
 
 
+def test_looks_in_the_middle_of_a_pass_change_no_weight_and_are_gone_on_from(splits, tmp_path):
+    expected, whole = fitted(tmp_path / "whole", splits, TINY)
+    a_pass, parts = len(splits[0]) // TINY.batch_size, dataclasses.replace(TINY, measure_every=5 * TINY.batch_size)
+    with killed_at(training, "train_step", a_pass + 7):
+        fitted(tmp_path / "cut", splits, parts)
+    looked, state = fitted(tmp_path / "cut", splits, parts)
+    assert same(expected, looked)
+    ends = [*range(5, a_pass, 5), a_pass]
+    assert [row["step"] for row in state.history] == ends + [a_pass + end for end in ends]
+    assert state.history[-1]["validation_loss"] == whole.history[-1]["validation_loss"]
+
+
 def test_arithmetic_in_bfloat16_leaves_a_network_of_float32(splits, tmp_path, eagerly):
     recipe = dataclasses.replace(TINY, precision="bfloat16", steps=3)
     variables, state = fitted(tmp_path / "bfloat16", splits, recipe, "pillar")
@@ -336,6 +349,17 @@ def test_other_settings_in_the_same_folder_are_refused_with_the_difference(run_f
     assert "lr: 0.002 → 0.5" in error
     assert error.count("\n") == 1
     assert (run_folder / "metrics.json").read_bytes() == before
+
+
+def test_a_run_older_than_a_setting_had_its_default(run_folder, games, tmp_path, capsys):
+    shutil.copytree(run_folder, out := tmp_path / "old")
+    stored = json.loads((out / "run.json").read_text())
+    assert stored["identity"].pop("measure_every", "there") is None
+    (out / "run.json").write_text(json.dumps(stored))
+    assert train.main(arguments(games, out)) == 0
+    assert "finished before, nothing to do" in capsys.readouterr().out
+    assert train.main(arguments(games, out, "--measure-every", "64")) == 1
+    assert "measure_every: None → 64" in capsys.readouterr().err
 
 
 def quiet_by_itself() -> dict[str, str]:
