@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import json
 import platform
@@ -17,12 +18,12 @@ DISTRIBUTION = "connect4-distill"
 
 
 def versions(*packages: str) -> dict[str, str]:
-    """Versions of distill, Python and the named packages, for a manifest."""
-    return {
-        "distill": distill.__version__,
-        "python": platform.python_version(),
-        **{package: importlib.metadata.version(package) for package in packages},
-    }
+    """Versions of distill, Python and those of the named packages that are installed, for a manifest."""
+    found = {"distill": distill.__version__, "python": platform.python_version()}
+    for package in packages:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found[package] = importlib.metadata.version(package)
+    return found
 
 
 def commit() -> str | None:

@@ -69,7 +69,7 @@ class Claim:
             return
         about = {
             "identity": dict(self.identity),
-            "versions": provenance.versions("keras", "numpy", "tensorflow"),
+            "versions": provenance.versions("keras", "numpy", "tensorflow", "jax"),
             "commit": provenance.commit(),
             "schema_version": SCHEMA_VERSION,
             "encoding_version": ENCODING_VERSION,
