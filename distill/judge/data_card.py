@@ -152,13 +152,13 @@ def write_packed(
 
 def _runs(inputs: Sequence[Mapping[str, Any]]) -> str:
     """The settings that runs have in common, and a line for each with those in which they differ."""
-    settings = [each["settings"] for each in inputs]
+    settings = [each.get("settings", {}) for each in inputs]
     names = list(dict.fromkeys(name for each in settings for name in each))
     differ = [name for name in names if any(each.get(name) != settings[0].get(name) for each in settings)]
     common = [[name, _value(settings[0].get(name))] for name in names if name not in differ]
     lines = []
-    for each in inputs:
-        own = [_value(each["settings"].get(name)) for name in differ]
+    for each, made in zip(inputs, settings, strict=True):
+        own = [_value(made.get(name)) for name in differ]
         lines.append([each["run"][:16], f"{each['games']:,}", f"{each['rows']:,}", *own])
     return f"{_pairs(common)}\n\n{report.table(['run', 'games', 'rows', *differ], lines)}"
 
