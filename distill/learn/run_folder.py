@@ -15,6 +15,8 @@ from distill.rows.schema import SCHEMA_VERSION
 
 CONFIG, RUN, METRICS = "config.json", "run.json", "metrics.json"
 """The settings as `--config` reads them; what the run is; its result, written last: with it the run is finished."""
+ADDED = {"measure_every": None}
+"""Settings that runs which are kept are older than, with the value that changes nothing: so those runs went."""
 LAST = "last.keras"
 """The latest network; the one with the smallest loss on validation boards is `nets.finding.BEST`."""
 
@@ -29,7 +31,6 @@ class Claim:
       own: the files and folders that a restart deletes, beside CONFIG and RUN, which it replaces.
       settings: what `--config` would read.
       identity: what the weights depend on, without paths.
-      defaults: of the settings: what a run had that is older than the setting.
       restart: whether to begin anew where the folder holds a run of this kind.
     """
 
@@ -38,7 +39,6 @@ class Claim:
     own: Sequence[str]
     settings: Mapping[str, Any]
     identity: Mapping[str, Any]
-    defaults: Mapping[str, Any]
     restart: bool
 
     def check(self) -> None:
@@ -50,7 +50,7 @@ class Claim:
         try:
             stored = json.loads(run.read_text(encoding="utf-8"))["identity"]
             here = self.identity
-            stored = {name: self.defaults[name] for name in here if name in self.defaults} | stored
+            stored = {name: value for name, value in ADDED.items() if name in here} | stored
             names = sorted({*stored, *here})
         except (ValueError, KeyError, TypeError):
             raise UserError(f"{run}: cannot be read; --restart begins anew") from None
@@ -84,10 +84,7 @@ def claim(
     """The claim of a command's config: weights depend on its settings but those in `free`, and on what is in `also`."""
     settings = cli.as_json(dataclasses.replace(config, restart=False))
     identity = {name: value for name, value in settings.items() if name not in free} | dict(also)
-    defaults = cli.as_json(type(config)())
-    return Claim(
-        out=out, kind=kind, own=own, settings=settings, identity=identity, defaults=defaults, restart=config.restart
-    )
+    return Claim(out=out, kind=kind, own=own, settings=settings, identity=identity, restart=config.restart)
 
 
 def finished(out: Path, describe: Callable[[Mapping[str, Any]], str]) -> str | None:

@@ -282,7 +282,6 @@ def test_a_restart_that_is_cut_off_leaves_an_unfinished_run_of_its_kind(kind, th
         own=("metrics.json", "iterations", "best.keras"),
         settings={},
         identity=stored | {"seed": 99},
-        defaults={},
         restart=True,
     )
     claim.check()

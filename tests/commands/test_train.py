@@ -351,7 +351,7 @@ def test_other_settings_in_the_same_folder_are_refused_with_the_difference(run_f
     assert (run_folder / "metrics.json").read_bytes() == before
 
 
-def test_a_run_older_than_a_setting_had_its_default(run_folder, games, tmp_path, capsys):
+def test_a_run_older_than_a_setting_that_changes_nothing_stays(run_folder, games, tmp_path, capsys):
     shutil.copytree(run_folder, out := tmp_path / "old")
     stored = json.loads((out / "run.json").read_text())
     assert stored["identity"].pop("measure_every", "there") is None
