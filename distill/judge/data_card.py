@@ -77,7 +77,14 @@ def write(
         "## The teacher asked again",
         *(_repeats(again) if again else [unasked]),
         "## By stones on the board",
-        _by_ply(counted, quality),
+        _by_stones(
+            ["rows", "boards", "repeated, %"],
+            {
+                ply: [f"{found.rows:,}", f"{found.boards:,}", f"{100 * found.repeated / found.rows:.1f}"]
+                for ply, found in counted.plies.items()
+            },
+            quality,
+        ),
         "## Use and limits",
         _limits(counted, made),
         "## The same bytes",
@@ -112,13 +119,6 @@ def write_packed(
         ["files", f"{len(run.shards)}, {sum(shard.path.stat().st_size for shard in run.shards) / 1e6:.1f} MB"],
         ["made at commit", str(manifest.get("commit"))],
     ]
-    header, lines = ["stones", "boards"], [[str(ply), f"{count:,}"] for ply, count in stones.items()]
-    if quality:
-        header += ["graded", "exact", "class", "decisive"]
-        for line in lines:
-            graded = quality.by_ply.get(int(line[0]))
-            shares = [report.percent(graded[name]) if graded else "–" for name in ("exact", "class", "decisive")]
-            line += [f"{graded['rows']:,}" if graded else "0", *shares]
     sections = [
         f"{PACKED_TITLE}{run.folder.resolve().name}`",
         _filled(
@@ -132,7 +132,7 @@ def write_packed(
         "## Label quality",
         *(_quality(run, quality, picture) if quality else [ungraded]),
         "## By stones on the board",
-        report.table(header, lines),
+        _by_stones(["boards"], {ply: [f"{count:,}"] for ply, count in stones.items()}, quality),
         "## Use and limits",
         "\n".join(
             _filled(line, "- ")
@@ -315,13 +315,12 @@ def _repeats(again: Repeats) -> list[str]:
     ]
 
 
-def _by_ply(counted: Census, quality: LabelQuality | None) -> str:
-    header = ["stones", "rows", "boards", "repeated, %"]
-    if quality:
-        header += ["graded", "exact", "class", "decisive"]
+def _by_stones(counts: Sequence[str], by_ply: Mapping[int, Sequence[str]], quality: LabelQuality | None) -> str:
+    """A line for each number of stones: what was counted, and the grades of the labels where there are any."""
+    header = ["stones", *counts, *(["graded", "exact", "class", "decisive"] if quality else [])]
     lines = []
-    for ply, found in counted.plies.items():
-        line = [str(ply), f"{found.rows:,}", f"{found.boards:,}", f"{100 * found.repeated / found.rows:.1f}"]
+    for ply, counted in by_ply.items():
+        line = [str(ply), *counted]
         if quality:
             graded = quality.by_ply.get(ply)
             shares = [report.percent(graded[name]) if graded else "–" for name in ("exact", "class", "decisive")]

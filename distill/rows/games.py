@@ -28,6 +28,7 @@ from distill.base import DataError, cli, file_hash, file_inside, first_line, pro
 from distill.game import rules
 from distill.game.mixing import GOLDEN, mix
 from distill.rows import schema
+from distill.rows.majority import majority
 from distill.rows.schema import PACKED_ROW, ROW, TRAINING, VALIDATION, VALUE_STEPS
 
 BATCH_ROWS = 1 << 17
@@ -214,14 +215,14 @@ def _array(column: pa.ChunkedArray) -> NDArray[Any]:
 def _unpacked(rows: Columns, game: int) -> Columns:
     """Raw columns of packed boards: each is a game of its own, its label the column with most visits."""
     current, mask = rules.from_keys(rows["key"])
-    centre_first = np.array(rules.COLUMNS_FROM_CENTRE, np.int8)
+    visits = rows["visits"].astype(np.int32)
     return {
         "game_id": np.arange(game, game + len(mask)),
         "ply": np.bitwise_count(mask).astype(np.int8),
         "current": current,
         "mask": mask,
-        "label": centre_first[rows["visits"][:, centre_first].argmax(1)],
-        "visits": rows["visits"].astype(np.int32),
+        "label": majority(visits, visits),
+        "visits": visits,
         "value": rows["value"].astype(np.float32) / VALUE_STEPS,
         "outcome": rows["outcome"],
     }

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from distill.base import DataError
 from distill.game import rules
 from distill.rows import games
+from distill.rows.majority import majority
 from distill.tables.canonical import board_keys, canonical
 from distill.tables.tables import Examples
 
@@ -65,12 +66,11 @@ def table(shards: Sequence[games.ShardFile], excluded: NDArray[np.uint64]) -> Ex
 
     summed = np.stack([np.bincount(board, shares[:, column]) for column in range(rules.COLUMNS)], axis=1)
     summed = np.rint(summed[kept]).astype(np.int64)
-    order = np.array(rules.COLUMNS_FROM_CENTRE)
     return Examples(
         current=current[first][kept],
         mask=mask[first][kept],
         visits=summed,
-        label=order[summed[:, order].argmax(1)].astype(np.int8),
+        label=majority(summed, summed),
         value=mean(rows["value"]),
         outcome=mean(rows["outcome"]),
         count=count[kept].astype(np.int32),
