@@ -254,6 +254,8 @@ def _result(
     facts = {key: record.get(key) for key in ("games", "rows")}
     facts |= {key: trained.get(key) for key in ("parameters", "training_boards", "epochs", "best_epoch", "steps")}
     facts |= {"agreement_all": trained.get("agreement_all")}
+    if plan.over_time:  # of runs with one table and one target
+        facts["validation_loss"] = trained.get("validation_loss")
     mean = graded.mean(list(own.values()))
     return graded.Result(
         name=name,

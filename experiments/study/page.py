@@ -18,8 +18,9 @@ MADE_BY, FORMERLY = "python -m experiments.study", "python -m distill.study"
 LEGEND = """\
 In percent, and differences in points, with half the width of the 95 % interval; * where it leaves out 0, which one
 comparison in twenty does by chance. Differences are paired, board by board: their interval covers the choice of boards
-and not the chance in training. *boards* are those learned from, merged; *epochs* the passes over them; *tactics* the
-mean of exact over the sets that are picked for what stands on them."""
+and not the chance in training. *boards* are those learned from, merged; *epochs* the looks at the
+validation boards, one a pass unless said otherwise; *loss*, where there is one, is that on the validation boards;
+*tactics* the mean of exact over the sets that are picked for what stands on them."""
 
 
 def require(page: Path) -> None:

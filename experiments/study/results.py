@@ -146,16 +146,19 @@ def _columns(name: str, estimate: Estimate | None) -> dict[str, float | None]:
 
 def markdown(results: Sequence[Result], lines: Sequence[Line]) -> str:
     """The table of the page: shares in percent, differences in points, a star where the interval leaves out 0."""
-    header = ["run", "parameters", "boards", "epochs", *SHOWN, "tactics"]
+    with_loss = any("validation_loss" in result.facts for result in results)
+    header = ["run", "parameters", "boards", "epochs", *(["steps", "loss"] if with_loss else []), *SHOWN, "tactics"]
     header += [f"{metric}, difference" for metric in SHOWN] + ["from"]
     rows = []
     for result in results:
         numbers = [_number(result.facts.get(name)) for name in ("parameters", "training_boards", "epochs")]
+        if with_loss:
+            numbers += [_number(result.facts.get("steps")), f"{result.facts['validation_loss']:.4f}"]
         cells = [percent(result.shares[metric]) for metric in SHOWN] + [_percent(result.tactics)]
         cells += [_points(result.gaps.get(metric)) for metric in SHOWN] + [result.against or "–"]
         rows.append([result.name, *numbers, *cells])
     for line in lines:
-        rows.append([line.name, *"–––", *(percent(line.shares[metric]) for metric in SHOWN), *"––––"])
+        rows.append([line.name, *(len(header) - 7) * "–", *(percent(line.shares[metric]) for metric in SHOWN), *"––––"])
     return table(header, rows)
 
 
