@@ -34,19 +34,13 @@ class Learner:
 
     def give(self, network: keras.Model) -> None:
         """Set another network of this shape to what was learned: the average over the steps, if one is kept."""
-        means = dict(zip(map(id, self.core.trainable_variables), self._averages(), strict=False))
-        network.set_weights([keras.ops.convert_to_numpy(means.get(id(each), each)) for each in self.core.weights])
-
-    def _averages(self) -> list[keras.Variable]:
-        optimizer = self.model.optimizer
-        return list(optimizer._model_variables_moving_average) if optimizer.use_ema else []
+        training.give_learned(self.model, self.core, network)
 
 
-def begin(core: keras.Model, recipe: Recipe, average: float = 0.0) -> Learner:
+def begin(core: keras.Model, recipe: Recipe) -> Learner:
     """A learner with the weights of a network, which stays as it is, and a fresh optimizer.
 
-    `average` is the share of the weights' average that a step leaves; 0: none is kept. Raises UserError for a network
-    of another shape than its arch has now.
+    Raises UserError for a network of another shape than its arch has now.
     """
     training.make_repeatable(recipe.seed)
     arch = nets.arch_of(core)
@@ -55,9 +49,7 @@ def begin(core: keras.Model, recipe: Recipe, average: float = 0.0) -> Learner:
         own.set_weights(core.get_weights())
     except ValueError as error:
         raise UserError(f"{arch}: not a network this distill can train on ({first_line(error)})") from None
-    model = training.compiled(own, recipe)
-    model.optimizer.use_ema, model.optimizer.ema_momentum = average > 0, average
-    return Learner(core=own, model=model, recipe=recipe)
+    return Learner(core=own, model=training.compiled(own, recipe), recipe=recipe)
 
 
 def resume(learner: Learner, folder: Path) -> None:

@@ -50,6 +50,9 @@ class Recipe:
         "arithmetic of the training steps; bfloat16 is faster where the processor has it; weights, validation and "
         "what is saved are float32",
     )
+    average: float = cli.setting(
+        0.0, "share of the weights' average that a step leaves; above 0 the average is what is measured and kept"
+    )
     dropout: float | None = cli.setting(
         None, "share of features dropped in a training step, of cnn and transformer; none: their own, 0.1"
     )
@@ -60,6 +63,7 @@ class Recipe:
         cli.check_least(self, epochs=1, measure_every=1, batch_size=1, steps=1, value_weight=0, weight_decay=0, seed=0)
         cli.check(self.lr > 0, "lr", self.lr, "positive")
         cli.check(0 <= self.value_blend <= 1, "value_blend", self.value_blend, "from 0 to 1")
+        cli.check(0 <= self.average < 1, "average", self.average, "at least 0 and below 1")
         cli.check(self.minutes is None or self.minutes > 0, "minutes", self.minutes, "positive")
         cli.check(self.dropout is None or 0 <= self.dropout < 1, "dropout", self.dropout, "at least 0 and below 1")
         either = self.steps is None or self.minutes is None

@@ -133,7 +133,18 @@ def compiled(core: keras.Model, recipe: Recipe) -> keras.Model:
         # XLA is seven times slower than TensorFlow's own kernels for these networks on a CPU.
         jit_compile=keras.backend.backend() != "tensorflow",
     )
+    optimizer.use_ema, optimizer.ema_momentum = recipe.average > 0, recipe.average
     return model
+
+
+def give_learned(model: keras.Model, trained: keras.Model, network: keras.Model) -> None:
+    """Set a network to what `model` learned, the average over the steps where one is kept.
+
+    `trained` is the network that `model` was made of, `network` the same one or its other form.
+    """
+    averages = model.optimizer._model_variables_moving_average if model.optimizer.use_ema else []
+    means = dict(zip(map(id, trained.trainable_variables), averages, strict=False))
+    matrix_form.give(network, [keras.ops.convert_to_numpy(means.get(id(each), each)) for each in trained.weights])
 
 
 def evaluate(model: keras.Model, examples: tables.Examples, recipe: Recipe) -> dict[str, float]:
@@ -188,7 +199,7 @@ def fit(
             began = time.monotonic()
             rate = learning_rate(recipe, state)
             loss = _train_epoch(model, training, recipe, state, progress)
-            matrix_form.copy_weights(trained, core)
+            give_learned(model, trained, core)
             measured = evaluate(judged, validation, recipe)
             _require_number(measured["loss"], recipe, state)
             state.epoch += 1
@@ -209,10 +220,13 @@ def fit(
 
 
 def trained_form(core: keras.Model, recipe: Recipe, build: nets.Builder | None = None) -> keras.Model:
-    """The network the steps go to: `core` itself, or one of the same function and weights that calculates otherwise."""
+    """The network the steps go to: `core` itself, or one of the same function and weights that calculates otherwise.
+
+    Where the average is kept it is another one, for `core` becomes the average.
+    """
     if nets.arch_of(core) in matrix_form.FORMS:
         trained = matrix_form.build(nets.arch_of(core), heads.has_value(core), recipe.precision, recipe.dropout)
-    elif recipe.precision == "float32":
+    elif recipe.precision == "float32" and not recipe.average:
         return core
     else:
         trained = (build or nets.build)(nets.arch_of(core), heads.has_value(core), recipe.precision)

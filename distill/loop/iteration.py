@@ -196,7 +196,7 @@ def _train(loop: Loop, number: int) -> dict[str, Any]:
     else:
         state = found[1]
         continual.resume(loop.learner, folder)
-    loop.candidate.set_weights(loop.learner.core.get_weights())
+    loop.learner.give(loop.candidate)
     loop.candidate_plays.take_weights(loop.candidate)
     training.save_network(loop.candidate, folder / files.CANDIDATE)
     return state

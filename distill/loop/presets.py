@@ -79,14 +79,15 @@ HOUR: dict[str, Any] = {
 NIGHT = HOUR | {
     "minutes": 480.0,
     "teacher_share": 0.005,
-    "stages": ("0:gumbel:16", "0.04:puct:64", "0.35:puct:128", "0.6:puct:200"),
-    "opening_moves": (0, 1, 0, 20, 0, 20, 0, 28),
+    "stages": ("0:gumbel:16", "0.04:puct:64", "0.15:puct:200"),
+    "opening_moves": (0, 1, 0, 12, 2, 16, 4, 20, 4, 20, 4, 28),
+    "sampling_plies": 24,
     "replay_rows": 1_000_000,
-    "replay_share": None,
     "keep_games": False,
 }
-"""Searches grow further, and one game in four begins at the empty board or with one stone, one with up to 28 random
-stones. What is kept to go on with is small: of a night's games, those still learned from."""
+"""Searches grow further. One game in six begins at the empty board or with one stone; the others begin wide, up to 28
+random stones, since what a long run lacks is boards that it has not learned from yet. Of its games are kept those that
+are still learned from."""
 
 PRESETS: cli.Presets = {
     "gumbel": {},

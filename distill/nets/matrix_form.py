@@ -41,8 +41,12 @@ def build(
 
 def copy_weights(source: keras.Model, target: keras.Model) -> None:
     """Give a network the weights of its other form: the same numbers in the same order, some under another shape."""
-    shapes = [weight.shape for weight in target.weights]
-    target.set_weights([np.reshape(w, s) for w, s in zip(source.get_weights(), shapes, strict=True)])
+    give(target, source.get_weights())
+
+
+def give(target: keras.Model, weights: list[NDArray[Any]]) -> None:
+    """Set a network to the weights of its other form, or of its own."""
+    target.set_weights([np.reshape(given, own.shape) for given, own in zip(weights, target.weights, strict=True)])
 
 
 # The CNN --------------------------------------------------------------------------------------------------------------

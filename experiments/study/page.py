@@ -75,7 +75,7 @@ def write(
         seeds(results),
         *pictures,
         "## What each run changes",
-        "\n".join(_changed(name, settings, name in by_name) for name, settings in plan.runs.items()),
+        "\n".join(_changed(name, plan.runs[name], name in by_name) for name in plan.tier[tier].runs or plan.runs),
         f"All figures: [`{page.stem}.csv`]({page.stem}.csv). `{MADE_BY} --tier {tier}` made this page.",
     ]
     write_atomically(page.with_suffix(".csv"), csv(results).encode())

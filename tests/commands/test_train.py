@@ -222,6 +222,18 @@ def test_arithmetic_in_bfloat16_leaves_a_network_of_float32(splits, tmp_path, ea
     assert same([keras.ops.convert_to_numpy(v) for v in best.variables], variables)
 
 
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_what_is_kept_is_the_average_over_the_steps_also_of_a_run_gone_on_with(precision, splits, tmp_path, eagerly):
+    plain = dataclasses.replace(TINY, precision=precision, schedule="plateau", measure_every=TINY.batch_size)
+    steps = [fitted(tmp_path / f"{n}", splits, dataclasses.replace(plain, steps=n), "pillar")[0] for n in (1, 2, 3)]
+    recipe = dataclasses.replace(plain, steps=3, average=0.5)
+    with killed_at(training, "train_step", 3):
+        fitted(tmp_path / "average", splits, recipe, "pillar")
+    kept, _ = fitted(tmp_path / "average", splits, recipe, "pillar")
+    for average, first, second, third in zip(kept, *steps, strict=True):
+        np.testing.assert_allclose(average, first / 4 + second / 4 + third / 2, atol=1e-6)
+
+
 def test_a_checkpoint_holds_the_random_state_of_dropout(eagerly):
     training.make_repeatable(1)
     model = training.compiled(nets.build("transformer"), TINY)
