@@ -114,7 +114,7 @@ def _run(
     nets.start_backend()
     from distill.learn import agreement, training
     from distill.nets import saved
-    from distill.ship import publish
+    from distill.ship import publish, run_facts
 
     training.make_repeatable(config.seed)
     core = build(config.arch, config.value_head, "float32")
@@ -139,8 +139,11 @@ def _run(
         "validation_loss": state.best_loss,
         "validation_rows_from": source,
     } | agreement.measure(saved.predict_with(best), rows, learned)
+    facts = run_facts.facts_of_run(out) | metrics
+    if run_facts.TEACHER in facts:  # kept, for games and tables may be gone when the network is exported again
+        metrics[run_facts.TEACHER] = facts[run_facts.TEACHER]
     if config.export:
-        publish.publish_if_possible(best, out, publish.facts_of_run(out) | metrics)
+        publish.publish_if_possible(best, out, facts)
     else:
         print(f"no SavedModel was asked for; python -m distill.export {out} writes it")
     write_json(out / METRICS, metrics)

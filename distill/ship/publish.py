@@ -23,9 +23,8 @@ from distill.base import UserError, folders
 from distill.nets import finding, saved
 from distill.ship import card, comparison, formats, warmup, weaknesses
 from distill.ship.comparison import check_boards
-from distill.ship.run_facts import facts_of_run
 
-__all__ = ["check_boards", "facts_of_run", "possible", "publish"]
+__all__ = ["check_boards", "possible", "publish"]
 
 PLACE = finding.PUBLISHED
 """The folder that is published, inside the model's own."""

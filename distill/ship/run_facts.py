@@ -17,8 +17,9 @@ TEACHER = "training games"
 def facts_of_run(folder: Path) -> dict[str, Any]:
     """The facts by name; empty where the folder is not that of a run.
 
-    Settings and result come from `config.json` and `metrics.json`. What made the training games, and grades, are added
-    where the files that say so lie where `train` and `evaluate` put them and are sure to belong to this network.
+    Settings and result come from `config.json` and `metrics.json`. What made the training games, where `train` has not
+    noted it there, and grades are added where the files that say so lie where `train` and `evaluate` put them and are
+    sure to belong to this network.
     """
     facts: dict[str, Any] = {}
     for name in ("config.json", "metrics.json"):

@@ -60,6 +60,8 @@ def test_the_chain_ends_in_a_graded_exported_and_played_network(
     (prepared,) = (place / "data/smoke/prepared").glob("*/manifest.json")  # train found what prepare had made
     trained = json.loads((place / "models/smoke/cnn/metrics.json").read_text())
     assert trained["training_boards"] == json.loads(prepared.read_text())["counts"]["boards"]["training"] > 0
+    assert trained["training games"].startswith("12 games, ")
+    assert trained["training games"] in (place / "models/smoke/cnn/saved_model/README.md").read_text()
     assert (place / "models/smoke/cnn/saved_model/1/saved_model.pb").is_file()
     assert (place / "data/smoke/games/README.md").is_file()
     graded = json.loads((place / "models/smoke/evaluation/metrics.json").read_text())
