@@ -8,8 +8,9 @@ in which neither side can win at once, both sides of each. Out: in `--out` a fil
 finished, so that the same command goes on after an interruption; in `--page` the table between its two markers, and
 beside it the same as CSV. Networks are asked as `play` asks them (`nets/predict.py`).
 
-A file is measured again where the player, the openings or the boards are others than it says. A time stays as it was
-measured: remove the folder `times` to have all of them anew.
+A file is measured again where the player, the openings or the boards are others than it says. The files of the shipped
+ladder are tracked, so that a new network costs its own games alone. A time stays as it was measured: remove the folder
+`times` to have all of them anew.
 """
 
 from __future__ import annotations
@@ -50,7 +51,9 @@ class PlayersConfig:
     slow_boards: int = cli.setting(500, "boards for them")
     boards: int | None = cli.setting(None, "boards for everybody at most; none takes all")
     seed: int = cli.setting(0, "of openings, searches and random moves")
-    out: Path = cli.setting(Path("models/players"), "folder of what has been measured")
+    out: Path = cli.setting(
+        Path(__file__).with_name("measured"), "folder of what has been measured; the ladder's ships"
+    )
     page: Path = cli.setting(Path("docs/players.md"), "the page that holds the table; a CSV lies beside it")
 
     def __post_init__(self) -> None:

@@ -34,7 +34,6 @@ from experiments.study import train as study_train
 from tests.helpers import make_games, write_games
 
 SHIPPED = Path(study.__file__).with_name("study.toml")
-SMOKE = SHIPPED.with_stem("study-smoke")
 
 SMALL = """
 title = "A small study"
@@ -105,17 +104,17 @@ def run(*flags: str) -> int:
     return study.main(["--recipe", "study.toml", "--page", "page/study.md", "--boards", "10", *flags])
 
 
-@pytest.mark.parametrize(("path", "batch_size"), [(SHIPPED, 256), (SMOKE, 32)])
-def test_a_shipped_recipe_asks_for_flags_that_exist(path, batch_size):
+@pytest.mark.parametrize("path", sorted(SHIPPED.parent.glob("*.toml")), ids=lambda path: path.stem)
+def test_a_shipped_recipe_asks_for_flags_that_exist(path):
     plan = plans.read(path)
     for data in plan.data.values():
         if data.generate is not None:
             words = [*shlex.split(data.generate), "--games", str(data.games)]
             assert cli.parse(generate.GenerateConfig, words, generate.PRESETS).games == data.games
     for tier in plan.tier.values():
-        for each in plan.runs.values():
-            words = ["--seed", "0", *shlex.split(tier.train), *shlex.split(each.train)]
-            assert cli.parse(study_train.StudyTrainConfig, words, train.PRESETS).batch_size == batch_size
+        for name in tier.runs or plan.runs:
+            words = ["--seed", "3", *shlex.split(tier.train), *shlex.split(plan.runs[name].train)]
+            assert cli.parse(study_train.StudyTrainConfig, words, train.PRESETS).seed == (1 if name == "seed" else 3)
 
 
 def test_every_run_of_the_shipped_recipe_differs_from_what_it_is_compared_with_by_its_data_or_its_flags():
