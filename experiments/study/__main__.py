@@ -208,7 +208,10 @@ def _report(config: StudyConfig, plan: Plan, tier: Tier, page: Path) -> str:
         if plan.over_time
         else {}
     )
-    pages.write(page, plan, str(config.tier), graded_on, results, lines, histories)
+    usual = StudyConfig()
+    flags = {"recipe": config.recipe, "tier": config.tier, "page": config.page}
+    changed = [f"--{name} {value}" for name, value in flags.items() if name == "tier" or value != getattr(usual, name)]
+    pages.write(page, plan, str(config.tier), graded_on, results, lines, histories, " ".join(changed))
     print(f"{graded.markdown(results, lines)}\n")
     best = max(results, key=lambda result: result.shares["exact"].mean)
     exact = 100 * best.shares["exact"].mean

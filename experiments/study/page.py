@@ -40,6 +40,7 @@ def write(
     results: Sequence[Result],
     lines: Sequence[Line],
     histories: Mapping[str, pd.DataFrame],
+    flags: str,
 ) -> None:
     """Write the page of one tier, its table (CSV) and those pictures for which there are runs enough.
 
@@ -48,6 +49,7 @@ def write(
       graded_on: which boards, in words.
       lines: the players that the runs are measured by.
       histories: of the runs, as `train` leaves them.
+      flags: of the command that makes this page again.
     """
     by_name = {result.name: result for result in results}
     curve = [by_name[name] for name in plan.learning_curve if name in by_name]
@@ -76,7 +78,7 @@ def write(
         *pictures,
         "## What each run changes",
         "\n".join(_changed(name, plan.runs[name], name in by_name) for name in plan.tier[tier].runs or plan.runs),
-        f"All figures: [`{page.stem}.csv`]({page.stem}.csv). `{MADE_BY} --tier {tier}` made this page.",
+        f"All figures: [`{page.stem}.csv`]({page.stem}.csv). `{MADE_BY} {flags}` made this page.",
     ]
     write_atomically(page.with_suffix(".csv"), csv(results).encode())
     write_atomically(page, ("\n\n".join(filter(None, sections)) + "\n").encode())

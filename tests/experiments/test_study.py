@@ -172,6 +172,7 @@ def test_a_whole_study_leaves_page_table_and_pictures_and_is_not_repeated(here, 
     assert "lost left out: absent holds no finished games" in said.err
     assert "3 of 4 runs" in said.out
     text = Path("page/study.md").read_text()
+    assert "`python -m experiments.study --recipe study.toml --tier 1 --page page/study.md` made this page." in text
     for name in ("study-differences.png", "study-learning-curve.png", "study-targets.png"):
         assert f"({name})" in text
         assert (Path("page") / name).read_bytes().startswith(b"\x89PNG")
