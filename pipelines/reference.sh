@@ -2,7 +2,7 @@
 # The shipped networks, from nothing. The column network: games of the teacher, a network that learns from them, three rounds
 # of games of the latest network's own search and a network that learns from those, then twenty short rounds from the empty
 # board; about six and a half hours on 2 cores. The published shapes: 20,000 games at the published settings, which ship,
-# and one training each; about four hours.
+# and a training each, the CNN's then with 28,000 games more; about six hours. Of these the first stage of the CNN ships too.
 #
 #   pipelines/reference.sh                    # all of them; started again, it goes on where it was
 #   pipelines/reference.sh cnn transformer    # those alone
@@ -12,11 +12,11 @@ unset CDPATH
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 source pipelines/setup.sh
 
-precision=bfloat16 # float32 on a processor without it: twice the time
 reference=${OUT:-models/reference}
 formats=savedmodel,litert,onnx,litert-int8,onnx-int8
 
 set_up solver
+precision=$("$python" -c 'from distill import nets; print(nets.quick_precision())')
 
 # Games that a network's own search plays and labels: from a network, so many, with a seed, into a folder, further flags.
 play() {
@@ -76,24 +76,41 @@ column() {
   "$python" -m distill.export "$reference/pillar" --formats "$formats"
 }
 
-# A published shape, from 20,000 games of the teacher: shape, then flags of train.
+# A training of a published shape on games of the teacher, 20,000 of which ship: shape, folder, flags of train.
 published() {
-  local arch=$1
-  shift
-  say "$arch: learns from 20,000 games of the teacher"
-  "$python" -m distill.generate --games 20000 --out data/reference/games-20000 # ships: nothing to do in a clone
-  "$python" -m distill.train --arch "$arch" --data data/reference/games-20000 --precision "$precision" --optimizer muon \
-    --out "$reference/$arch" "$@"
-  "$python" -m distill.evaluate "$reference/$arch" --out "$reference/$arch/evaluation"
-  "$python" -m distill.export "$reference/$arch" --formats "$formats" # with the grades on the card
+  local arch=$1 folder=$2
+  shift 2
+  "$python" -m distill.generate --games 20000 --out data/reference/games-20000
+  "$python" -m distill.train --arch "$arch" --precision "$precision" --optimizer muon --out "$folder" \
+    --data data/reference/games-20000 "$@"
+}
+
+grade() {
+  "$python" -m distill.evaluate "$reference/$1" --out "$reference/$1/evaluation"
+  "$python" -m distill.export "$reference/$1" --formats "$formats" # with the grades on the card
+}
+
+cnn() {
+  say 'cnn, 1/3: it learns from 20,000 games of the teacher'
+  published cnn models/long/cnn-20000 --steps 36000 --lr 4e-3 --no-export
+  say '2/3  28,000 games more, of one search a move in place of three: 70 minutes of one core'
+  "$python" -m distill.generate --votes 1 --seed 7 --games 28000 --shard-games 500 --out data/games-one-vote
+  say '3/3  it goes on with all of them'
+  published cnn "$reference/cnn" data/games-one-vote --init models/long/cnn-20000 --validation-fraction 0.05 --target blend \
+    --dropout 0 --steps 18000 --lr 2e-3 --measure-every 524288
+  grade cnn
+}
+
+transformer() {
+  say 'transformer: it learns from 20,000 games of the teacher'
+  published transformer "$reference/transformer" --steps 40000 --lr 6e-3 --dropout 0
+  grade transformer
 }
 
 [ $# -gt 0 ] || set -- column cnn transformer
 for arch; do
   case $arch in
-    column) column ;;
-    cnn) published cnn --steps 36000 --lr 4e-3 ;;
-    transformer) published transformer --steps 40000 --lr 6e-3 --dropout 0 ;;
+    column | cnn | transformer) "$arch" ;;
     *) fail "$arch: no network that ships; there are column, cnn and transformer" ;;
   esac
 done

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from distill import nets
 from distill.base import cli
 
 CONNECT_4_AI_1: dict[str, Any] = {
@@ -67,7 +68,7 @@ HOUR: dict[str, Any] = {
     "discount": 0.98,
     "gate": None,
     "shard_games": 64,
-    "precision": "bfloat16",
+    "precision": lambda _settings: nets.quick_precision(),
     "optimizer": "muon",
     "lr": 3e-3,
     "value_weight": 0.5,
@@ -143,7 +144,7 @@ REINFORCE_PRESETS: cli.Presets = {
         "entropy": (0.12, 0.01),
         "baseline": "value",
         "discount": 0.97,
-        "precision": "bfloat16",
+        "precision": lambda _settings: nets.quick_precision(),
         "average": 0.99,
         "opponents": 4,
         "measure_every": 60,

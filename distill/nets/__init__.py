@@ -15,6 +15,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 if TYPE_CHECKING:
@@ -56,6 +57,23 @@ def arch_of(core: keras.Model) -> str:
 def in_identity(arch: str) -> str:
     """An arch as identities of runs name it."""
     return next((former for former, now in FORMER.items() if now == arch), arch)
+
+
+PROCESSOR = Path("/proc/cpuinfo")
+BFLOAT16 = {"avx512_bf16", "amx_bf16", "bf16"}
+"""What processors that multiply bfloat16 say of themselves, the last one those of ARM."""
+
+
+def quick_precision() -> Precision:
+    """bfloat16 where the processor has it; elsewhere, and where that cannot be told, float32.
+
+    Convolutions in bfloat16 take half the time or less on the one kind, and fourteen times as long on the other.
+    """
+    try:
+        flags = PROCESSOR.read_text(encoding="utf-8").split()
+    except OSError:  # not Linux
+        return "float32"
+    return "float32" if BFLOAT16.isdisjoint(flags) else "bfloat16"
 
 
 @contextlib.contextmanager
