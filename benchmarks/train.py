@@ -48,6 +48,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--archs", nargs="+", choices=nets.ARCHS, default=nets.ARCHS)
     parser.add_argument("--batch-size", type=int, default=256)
+    quick = nets.quick_precision() == "bfloat16"
+    parser.add_argument("--bfloat16", action=argparse.BooleanOptionalAction, default=quick, help="[%(default)s]")
     parser.add_argument("--rows", type=int, default=110_000)
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=5)
@@ -63,11 +65,12 @@ def main() -> None:
     for arch in arguments.archs:
         core = nets.build(arch)
         models[arch, "layers, float32"] = training.compiled(core, recipe)
-        if arch in matrix_form.FORMS:
+        if matrix_form.pays(arch, "float32"):
             models[arch, "matrices, float32"] = training.compiled(training.trained_form(core, recipe), recipe)
-        form = f"{'matrices' if arch in matrix_form.FORMS else 'layers'}, bfloat16"
-        coarse = dataclasses.replace(recipe, precision="bfloat16")
-        models[arch, form] = training.compiled(training.trained_form(core, coarse), recipe)
+        if arguments.bfloat16:
+            form = f"{'matrices' if matrix_form.pays(arch, 'bfloat16') else 'layers'}, bfloat16"
+            coarse = dataclasses.replace(recipe, precision="bfloat16")
+            models[arch, form] = training.compiled(training.trained_form(core, coarse), recipe)
 
     def fed() -> Iterable[tables.Batch]:
         return itertools.islice(tables.batches(table, recipe.batch_size, seed=0, epoch=0), arguments.steps)

@@ -10,7 +10,7 @@ import keras
 from puct_helpers import predict as any_network
 
 from distill import nets
-from distill.nets import heads
+from distill.nets import heads, matrix_form
 from distill.rows import checks, schema
 from distill.rows.selfplay import SelfPlaySettings, make
 
@@ -29,6 +29,7 @@ def tiny(value_head: bool = True, precision: Any = "float32") -> keras.Model:
 def build_tiny(change: Callable[[Any, str, Any], None] = setattr) -> None:
     """Make `nets.build` give the tiny network, whichever it is asked for: its graphs are traced in no time."""
     change(nets, "build", lambda arch, value_head=False, precision="float32": tiny(value_head))
+    change(matrix_form, "FORMS", {})
 
 
 def read(folder: Path) -> Any:

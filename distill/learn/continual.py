@@ -18,6 +18,7 @@ from distill import nets
 from distill.base import Progress, UserError, first_line
 from distill.learn import checkpoint, training
 from distill.learn.recipe import Recipe
+from distill.nets import matrix_form
 from distill.tables import tables
 
 MEASURED = 16_384
@@ -45,8 +46,8 @@ def begin(core: keras.Model, recipe: Recipe) -> Learner:
     training.make_repeatable(recipe.seed)
     arch = nets.arch_of(core)
     try:
-        own = nets.build(arch, True, recipe.precision)
-        own.set_weights(core.get_weights())
+        own = training.quick_form(arch, True, recipe)
+        matrix_form.copy_weights(core, own)
     except ValueError as error:
         raise UserError(f"{arch}: not a network this distill can train on ({first_line(error)})") from None
     return Learner(core=own, model=training.compiled(own, recipe), recipe=recipe)

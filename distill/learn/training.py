@@ -224,14 +224,19 @@ def trained_form(core: keras.Model, recipe: Recipe, build: nets.Builder | None =
 
     Where the average is kept it is another one, for `core` becomes the average.
     """
-    if nets.arch_of(core) in matrix_form.FORMS:
-        trained = matrix_form.build(nets.arch_of(core), heads.has_value(core), recipe.precision, recipe.dropout)
-    elif recipe.precision == "float32" and not recipe.average:
+    arch = nets.arch_of(core)
+    if recipe.precision == "float32" and not recipe.average and not matrix_form.pays(arch, recipe.precision):
         return core
-    else:
-        trained = (build or nets.build)(nets.arch_of(core), heads.has_value(core), recipe.precision)
+    trained = quick_form(arch, heads.has_value(core), recipe, build)
     matrix_form.copy_weights(core, trained)
     return trained
+
+
+def quick_form(arch: str, value_head: bool, recipe: Recipe, build: nets.Builder | None = None) -> keras.Model:
+    """A fresh network in the form whose steps take least time."""
+    if matrix_form.pays(arch, recipe.precision):
+        return matrix_form.build(arch, value_head, recipe.precision, recipe.dropout)
+    return (build or nets.build)(arch, value_head, recipe.precision)
 
 
 def save_network(core: keras.Model, path: Path) -> None:

@@ -1,8 +1,12 @@
 """A network as a search asks it: positions in, logits and values out, as fast as this machine does it.
 
 `Evaluator(core)` is the `predict(current, mask) → (logits, value)` of `search/puct.py`. It calls graphs of a few fixed
-batch sizes, so nothing is traced twice, and a position's answer does not depend on how many others were asked with
-it beyond the size they were padded to. The logits are raw: the search masks full columns itself.
+batch sizes, so nothing is traced twice, and a position's answer does not depend on which others were asked with it. The
+logits are raw: the search masks full columns itself.
+
+Products of matrices in float32 add a row's numbers in an order that, on processors without AVX-512, depends on its
+place and on the size of the batch. So in float32 the sizes are two for which it does not, and the layers that give
+outputs are `Steady`.
 
 With precision bfloat16 the trunk computes in it; weights and read-out stay float32. That takes half the time on a
 processor that has it. On the column net logits then differ by up to 0.04 and values by up to 0.015.
@@ -28,7 +32,8 @@ BATCH = 512
 """Boards a call at most: speed is flat from 256 on."""
 
 STEP = 64
-"""Batches are padded to 8, 16, 32 boards or to a multiple of this, for which a graph is traced once each."""
+"""Batches are padded to 8, 16, 32 boards or to a multiple of this, for which a graph is traced once each; in float32 to
+16 boards or to this."""
 
 Bitboards = NDArray[np.uint64]
 Answers = tuple[NDArray[np.float32], NDArray[np.float32]]
@@ -47,7 +52,8 @@ class Evaluator:
         if not heads.has_value(core):
             raise UserError(f"{nets.arch_of(core)}: this network has no value head, which a search needs")
         self.network = _copy(core, precision)
-        self.batch = batch
+        self.batch = min(batch, STEP) if precision == "float32" else batch
+        self.size_for = steady_size if precision == "float32" else padded_size
         self._graphs: dict[int, Callable[[Any], Any]] = {}
 
     def take_weights(self, core: keras.Model) -> None:
@@ -60,7 +66,7 @@ class Evaluator:
         logits, value = np.empty((len(asked), COLUMNS), np.float32), np.empty(len(asked), np.float32)
         for start in range(0, len(asked), self.batch):
             piece = asked[start : start + self.batch]
-            size = padded_size(len(piece))
+            size = self.size_for(len(piece))
             if size not in self._graphs:
                 self._graphs[size] = _graph(self.network, size)
             padded = np.zeros((size, ROWS, COLUMNS), np.int8)
@@ -78,15 +84,35 @@ def padded_size(number: int) -> int:
     return max(8, 1 << (number - 1).bit_length())
 
 
+class Steady(keras.layers.Dense):
+    """A dense layer of few units, whose sums have one order wherever in a batch a row stands."""
+
+    def call(self, x: Any, training: Any = None) -> Any:
+        return self.activation(keras.ops.sum(x[..., None] * self.kernel, axis=-2) + self.bias)
+
+
+FEW = 8
+"""Units of a `Steady` layer at most: it needs a batch's memory for each."""
+
+
+def steady_size(number: int) -> int:
+    """The same in float32, for at most `STEP` boards."""
+    return 16 if number <= 16 else STEP
+
+
 def _copy(core: keras.Model, precision: nets.Precision) -> keras.Model:
-    """A copy, of which, for bfloat16, layers on images and sequences (outputs of rank 3 and more) compute in it."""
+    """A copy, of which, for bfloat16, layers on images and sequences (outputs of rank 3 and more) compute in it.
+
+    In float32 the layers that give outputs are `Steady`.
+    """
 
     def copied(layer: Any) -> Any:
         config = layer.get_config()
         is_layer = isinstance(layer, keras.Layer) and not isinstance(layer, keras.layers.InputLayer)
         if is_layer:  # bare operations take the type they are given
             config["dtype"] = "mixed_bfloat16" if precision == "bfloat16" and len(layer.output.shape) > 2 else "float32"
-        return layer.__class__.from_config(config)
+        steady = precision == "float32" and isinstance(layer, keras.layers.Dense) and layer.units <= FEW
+        return (Steady if steady else layer.__class__).from_config(config)
 
     network = keras.models.clone_model(core, clone_function=copied)
     network.set_weights(core.get_weights())

@@ -1,11 +1,13 @@
-"""The published networks as products of matrices: same weights, same function, faster to train on a CPU.
+"""Networks as products of matrices: same weights, same function, faster to train on a CPU.
 
-What is saved and served are the networks of `cnn.py` and `transformer.py`, made of Keras' own layers. A CPU multiplies
-large matrices at its peak and does little else well, so the steps of training go to these forms of them:
+What is saved and served are the networks of `cnn.py`, `transformer.py` and `pillar.py`, made of Keras' own layers. A
+CPU multiplies large matrices at its peak and does little else well, so the steps of training go to these forms of them:
 
 - `cnn`: a depthwise convolution is C products (B, T) · (T, T), where cells that lie at the same distance share a
   weight, a pointwise one a single product (B·T, C) · (C, F), and the norm over the batch one fused operation;
-- `transformer`: attention as plain products, and a last layer that works out CLS alone, the one vector that is read.
+- `transformer`: attention as plain products, and a last layer that works out CLS alone, the one vector that is read;
+- `pillar`, `pillar-lines`: the convolutions of a whole board by the method of Toom and Cook, as Winograd uses it: a
+  quarter of the multiplications. In float32 alone, since its sums cost two of the digits of every number.
 
 Dropout can be changed, or left out, without touching the networks. What both gain: `benchmarks/train.py`.
 
@@ -14,6 +16,8 @@ Dimensions: B batch, C channels in, F channels out, T = 42 cells, S tokens, D fe
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -22,8 +26,8 @@ from keras import layers, ops
 from numpy.typing import NDArray
 
 from distill import nets
-from distill.game.rules import CELLS, COLUMNS
-from distill.nets import cnn, heads, transformer
+from distill.game.rules import CELLS, COLUMNS, ROWS
+from distill.nets import cnn, heads, pillar, transformer
 
 
 def build(
@@ -37,6 +41,11 @@ def build(
         raise ValueError(f"arch {arch!r} is none of {', '.join(FORMS)}")
     with nets.arithmetic(precision):
         return FORMS[arch](value_head, dropout)
+
+
+def pays(arch: str, precision: nets.Precision) -> bool:
+    """Whether an arch has such a form, and one that is as good as its layers in this precision."""
+    return arch in FORMS and (precision == "float32" or FORMS[arch] not in (_pillar, _pillar_lines))
 
 
 def copy_weights(source: keras.Model, target: keras.Model) -> None:
@@ -236,5 +245,77 @@ def _dense(x: Any, kernel: Any, bias: Any) -> Any:
     return ops.reshape(product + bias[:, None], (kernel.shape[-1], -1, x.shape[-1]))
 
 
-FORMS = {"cnn": _cnn, "transformer": _transformer}
+# Pillar ---------------------------------------------------------------------------------------------------------------
+
+
+def _pillar(value_head: bool, dropout: float | None, variant: str = "") -> keras.Model:
+    return pillar.build(value_head, variant, pillar.Form(WholeBoardConv, _cells_first, _boards))
+
+
+def _pillar_lines(value_head: bool, dropout: float | None) -> keras.Model:
+    return _pillar(value_head, dropout, "lines")
+
+
+def _cells_first(x: Any) -> Any:
+    """(B, H, W, C) → (T, B, C)."""
+    return ops.transpose(ops.reshape(x, (-1, CELLS, x.shape[-1])), (1, 0, 2))
+
+
+def _boards(x: Any) -> Any:
+    """(T, B, C) → (B, H, W, C)."""
+    return ops.reshape(ops.transpose(x, (1, 0, 2)), (-1, ROWS, COLUMNS, x.shape[-1]))
+
+
+POINTS = (0.0, 1.0, -1.0, 1.5, -1.5, 0.5, -0.5, 4.0)
+"""Where polynomials are evaluated, beside infinity: of those tried the ones with the smallest error, 8e-6 of a result's
+size."""
+
+
+class WholeBoardConv(pillar.MirrorConv):
+    """`MirrorConv` with 3 × 3 kernels and padding "same": (T, B, C) → (T, B, 2F).
+
+    A row of n cells and a kernel's three weights are polynomials. Their product has n + 2 coefficients, of which the
+    inner n are the convolution, so it follows from its values at n + 2 points, where the values of the two are
+    multiplied. Over the board that is (6 + 2) · (7 + 2) = 72 products for the 42 cells' 9 weights each.
+    """
+
+    def call(self, x: Any) -> Any:
+        channels, width = x.shape[-1], 2 * self.features
+        of_cells, of_kernel, to_cells = _whole_board()
+        points = len(of_cells)
+        values = ops.reshape(ops.matmul(of_cells, ops.reshape(x, (CELLS, -1))), (points, -1, channels))
+        kernels = ops.matmul(of_kernel, ops.reshape(self.kernels(channels), (9, -1)))
+        products = ops.matmul(values, ops.reshape(kernels, (points, channels, width)))
+        cells = ops.matmul(to_cells, ops.reshape(products, (points, -1)))
+        return ops.reshape(cells, (CELLS, -1, width)) + self.biases()
+
+    def compute_output_shape(self, shape: Any) -> tuple[Any, ...]:
+        return (*shape[:-1], 2 * self.features)
+
+
+@functools.cache
+def _whole_board() -> tuple[NDArray[np.float32], ...]:
+    """float32 (72, T), (72, 9), (T, 72): the values of a board's cells and of a kernel, and cells from products."""
+    rows, columns = _at_points(ROWS), _at_points(COLUMNS)
+    return tuple(np.kron(*each).astype(np.float32) for each in zip(rows, columns, strict=True))
+
+
+def _at_points(size: int) -> tuple[NDArray[np.float64], ...]:
+    """The same for one line of so many cells: (size + 2, size), (size + 2, 3), (size, size + 2)."""
+
+    def values(coefficients: int) -> NDArray[np.float64]:
+        at_infinity = np.eye(coefficients)[-1:]  # the value there is the last coefficient
+        return np.concatenate([np.vander(POINTS[: size + 1], coefficients, increasing=True), at_infinity])
+
+    # A network's convolution does not turn its kernel round, a product of polynomials does.
+    to_cells: NDArray[np.float64] = np.linalg.inv(values(size + 2))[1:-1]
+    return values(size), values(3)[:, ::-1], to_cells
+
+
+FORMS: dict[str, Callable[[bool, float | None], keras.Model]] = {
+    "cnn": _cnn,
+    "transformer": _transformer,
+    "pillar": _pillar,
+    "pillar-lines": _pillar_lines,
+}
 """By arch; the others' own layers are as fast as a CPU makes them."""

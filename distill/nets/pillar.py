@@ -23,7 +23,7 @@ Dimensions: B batch, H = 6, W = 7, F features of one orientation.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
@@ -74,12 +74,19 @@ class MirrorConv(layers.Layer):
         self.bias = self.add_weight(name="bias", shape=(self.features,), initializer="zeros")
 
     def call(self, x: Any) -> Any:
-        own = ops.reshape(self.kernel, (*self.kernel_size, x.shape[-1], self.features))
+        return ops.conv(x, self.kernels(x.shape[-1]), padding=self.padding) + self.biases()
+
+    def kernels(self, channels: int) -> Any:
+        """All of them, (height, width, C, 2F)."""
+        own = ops.reshape(self.kernel, (*self.kernel_size, channels, self.features))
         mirrored = ops.flip(own, axis=1)
         if self.paired:
             mirrored = swap_halves(mirrored, axis=2)
-        kernel = ops.concatenate([own, mirrored], axis=-1)
-        return ops.conv(x, kernel, padding=self.padding) + ops.concatenate([self.bias, self.bias], axis=-1)
+        return ops.concatenate([own, mirrored], axis=-1)
+
+    def biases(self) -> Any:
+        """All of them, (2F,)."""
+        return ops.concatenate([self.bias, self.bias], axis=-1)
 
     def get_config(self) -> dict[str, Any]:
         own = {name: getattr(self, name) for name in ("features", "kernel_size", "padding", "paired", "initializer")}
@@ -92,10 +99,22 @@ def swap_halves(x: Any, axis: int = -1) -> Any:
     return ops.concatenate([second, first], axis=axis)
 
 
-def build(value_head: bool = False, variant: str = "") -> keras.Model:
+class Form(NamedTuple):
+    """How the blocks of a trunk calculate: their convolutions, what leads to the first and away from the last."""
+
+    convolution: type[MirrorConv] = MirrorConv
+    enter: Callable[[Any], Any] = lambda x: x
+    leave: Callable[[Any], Any] = lambda x: x
+
+
+LAYERS = Form()
+"""Keras' own convolutions of boards as they are."""
+
+
+def build(value_head: bool = False, variant: str = "", form: Form = LAYERS) -> keras.Model:
     """planes (B, 6, 7, 2) → logits (B, 7) and, where asked for, value (B,); variant "lines": `pillar-lines`."""
     planes = heads.planes_input()
-    x = trunk(Lines(name="lines")(planes) if variant == "lines" else planes)
+    x = trunk(Lines(name="lines")(planes) if variant == "lines" else planes, form=form)
     flatten = layers.Flatten(name="flatten")
     hidden = layers.Dense(HIDDEN, activation="relu", name="hidden")
     logits, seen = read_out(hidden, flatten(x), flatten(mirrored(x)))
@@ -157,18 +176,20 @@ def _off_board() -> NDArray[np.float32]:
     return -3 * np.tensordot(1 - windows, (line_kernels() != 0)[:, :, 0].astype(np.float32), axes=2)
 
 
-def trunk(planes: Any, features: int = FEATURES, blocks: int = BLOCKS, passes: int = 1) -> Any:
+def trunk(planes: Any, features: int = FEATURES, blocks: int = BLOCKS, passes: int = 1, form: Form = LAYERS) -> Any:
     """planes (B, H, W, C) → one vector a column (B, 1, W, 2F); the blocks are gone through, in turn, so many times."""
     x = layers.ReLU(name="stem_relu")(MirrorConv(features, (3, 3), paired=False, name="stem")(planes))
-    for block in [_block(features, f"block{number}") for number in range(1, blocks + 1)] * passes:
+    x = form.enter(x)
+    for block in [_block(features, f"block{number}", form) for number in range(1, blocks + 1)] * passes:
         x = block(x)
+    x = form.leave(x)
     x = MirrorConv(features, (ROWS, 1), padding="valid", name="columns")(x)
     return layers.ReLU(name="columns_relu")(x)
 
 
-def _block(features: int, name: str) -> Callable[[Any], Any]:
-    first = MirrorConv(features, (3, 3), name=f"{name}_conv1")
-    second = MirrorConv(features, (3, 3), initializer="zeros", name=f"{name}_conv2")
+def _block(features: int, name: str, form: Form) -> Callable[[Any], Any]:
+    first = form.convolution(features, (3, 3), name=f"{name}_conv1")
+    second = form.convolution(features, (3, 3), initializer="zeros", name=f"{name}_conv2")
     relu1, relu2 = (layers.ReLU(name=f"{name}_relu{number}") for number in (1, 2))
     add = layers.Add(name=f"{name}_add")
     return lambda x: relu2(add([x, second(relu1(first(x)))]))

@@ -1,4 +1,4 @@
-"""The matrix forms of the published networks. Properties:
+"""The networks' matrix forms. Properties:
 
 - with a network's weights they give its answers, and, dropout left out, its gradients, in training as well;
 - the moving statistics of batch norm move as the network's do;
@@ -22,6 +22,8 @@ from distill.nets import heads, matrix_form
 pytestmark = pytest.mark.usefixtures("small_shapes")
 
 FORMS = tuple(matrix_form.FORMS)
+WHOLE_BOARD = ("pillar", "pillar-lines")
+"""Forms whose sums cost two digits, and which drop nothing."""
 
 
 def both(arch: str, value_head: bool = True) -> tuple[keras.Model, keras.Model]:
@@ -55,7 +57,7 @@ def test_it_gives_the_networks_answers(arch, value_head):
     assert expected.keys() == found.keys()
     for name, wanted in expected.items():
         # Sums in another order; logits of random weights are of the size of 1.
-        np.testing.assert_allclose(found[name], wanted, atol=2e-5)
+        np.testing.assert_allclose(found[name], wanted, atol=2e-4 if arch in WHOLE_BOARD else 2e-5)
 
 
 @pytest.mark.parametrize("arch", FORMS)
@@ -83,7 +85,7 @@ def test_a_step_changes_its_weights_as_it_changes_the_networks(arch):
     )
 
 
-@pytest.mark.parametrize("arch", FORMS)
+@pytest.mark.parametrize("arch", [arch for arch in FORMS if arch not in WHOLE_BOARD])
 def test_dropout_is_the_shapes_own_unless_asked_for(arch):
     def rates(form: keras.Model) -> set[float]:
         return {layer.rate for layer in form._flatten_layers() if isinstance(layer, keras.layers.Dropout)}
@@ -97,13 +99,20 @@ def test_dropout_is_the_shapes_own_unless_asked_for(arch):
 @pytest.mark.parametrize("arch", FORMS)
 def test_runs_train_in_it_with_the_networks_weights(arch):
     core = with_random_weights(nets.build(arch))
-    trained = training.trained_form(core, Recipe(precision="bfloat16"))
+    trained = training.trained_form(core, Recipe(precision="float32" if arch in WHOLE_BOARD else "bfloat16"))
     assert {layer.__class__ for layer in trained.layers} != {layer.__class__ for layer in core.layers}
     assert {weight.dtype for weight in trained.weights} == {"float32"}
     matrix_form.copy_weights(trained, (back := nets.build(arch)))
     assert same(core.get_weights(), back.get_weights())
 
 
+def test_what_costs_digits_is_left_out_in_bfloat16():
+    for arch in WHOLE_BOARD:
+        trained = training.trained_form(nets.build(arch), Recipe(precision="bfloat16"))
+        assert not any(isinstance(layer, matrix_form.WholeBoardConv) for layer in trained.layers)
+
+
 def test_other_shapes_have_none():
-    with pytest.raises(ValueError, match="'pillar' is none of cnn, transformer"):
-        matrix_form.build("pillar")
+    with pytest.raises(ValueError, match="'mk4' is none of cnn, transformer, pillar, pillar-lines"):
+        matrix_form.build("mk4")
+    assert training.trained_form(core := nets.build("mk4"), Recipe()) is core
