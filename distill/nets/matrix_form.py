@@ -308,8 +308,7 @@ def _at_points(size: int) -> tuple[NDArray[np.float64], ...]:
         return np.concatenate([np.vander(POINTS[: size + 1], coefficients, increasing=True), at_infinity])
 
     # A network's convolution does not turn its kernel round, a product of polynomials does.
-    to_cells: NDArray[np.float64] = np.linalg.inv(values(size + 2))[1:-1]
-    return values(size), values(3)[:, ::-1], to_cells
+    return values(size), values(3)[:, ::-1], np.linalg.inv(values(size + 2))[1:-1].astype(np.float64)
 
 
 FORMS: dict[str, Callable[[bool, float | None], keras.Model]] = {
