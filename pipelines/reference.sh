@@ -93,7 +93,7 @@ grade() {
 cnn() {
   say 'cnn, 1/3: it learns from 20,000 games of the teacher'
   published cnn models/long/cnn-20000 --steps 36000 --lr 4e-3 --no-export
-  say '2/3  28,000 games more, of one search a move in place of three: 70 minutes of one core'
+  say '2/3  28,000 games more, of one search a move in place of three: an hour of one core'
   "$python" -m distill.generate --votes 1 --seed 7 --games 28000 --shard-games 500 --out data/games-one-vote
   say '3/3  it goes on with all of them'
   published cnn "$reference/cnn" data/games-one-vote --init models/long/cnn-20000 --validation-fraction 0.05 --target blend \
