@@ -233,7 +233,8 @@ class Opponents:
             player=word,
             column=int(answer["move"]),
             policy=None if policy is None else policy.tolist(),
-            value=None if value is None else float(np.clip(value, -1, 1)),
+            # To six digits: the seventh depends, on some processors, on who else asks at the same time.
+            value=None if value is None else round(float(np.clip(value, -1, 1)), 6),
             scores=None,
         )
 
