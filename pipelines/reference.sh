@@ -12,11 +12,11 @@ unset CDPATH
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 source pipelines/setup.sh
 
+precision=${PRECISION:-bfloat16} # what ships was made in it; float32 (and OUT) for `column` on a processor without it
 reference=${OUT:-models/reference}
 formats=savedmodel,litert,onnx,litert-int8,onnx-int8
 
 set_up solver
-precision=$("$python" -c 'from distill import nets; print(nets.quick_precision())')
 
 # Games that a network's own search plays and labels: from a network, so many, with a seed, into a folder, further flags.
 play() {

@@ -6,10 +6,10 @@ CPU multiplies large matrices at its peak and does little else well, so the step
 - `cnn`: a depthwise convolution is C products (B, T) · (T, T), where cells that lie at the same distance share a
   weight, a pointwise one a single product (B·T, C) · (C, F), and the norm over the batch one fused operation;
 - `transformer`: attention as plain products, and a last layer that works out CLS alone, the one vector that is read;
-- `pillar`, `pillar-lines`: the convolutions of a whole board by the method of Toom and Cook, as Winograd uses it: a
-  quarter of the multiplications. In float32 alone, since its sums cost two of the digits of every number.
+- `pillar`, `pillar-lines`: the convolutions of a whole board by the method of Toom and Cook, as Winograd uses it: 72
+  products of matrices in place of 378. In float32 alone, since its sums cost two of the digits of every number.
 
-Dropout can be changed, or left out, without touching the networks. What both gain: `benchmarks/train.py`.
+Dropout can be changed, or left out, without touching the networks. What they gain: `benchmarks/train.py`.
 
 Dimensions: B batch, C channels in, F channels out, T = 42 cells, S tokens, D features.
 """
