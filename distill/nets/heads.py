@@ -6,7 +6,8 @@ values are in [-1, 1] for the side to move.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
@@ -24,6 +25,15 @@ RANK_FROM_CENTRE = np.array([COLUMNS - COLUMNS_FROM_CENTRE.index(column) for col
 NORM_MOMENTUM = 0.9
 """Of batch norms' moving statistics. At Keras' 0.99 they still hold 3 % of their initial variance of 1 after 350 steps,
 many times the real one of a separable convolution, and a network trained on a few hundred games plays at random."""
+
+
+class Form(NamedTuple):
+    """How the blocks of a convolutional trunk calculate: their layers, what leads to the first and away from the last."""
+
+    convolution: Callable[..., layers.Layer]
+    norm: Callable[..., layers.Layer] = layers.GroupNormalization
+    enter: Callable[[Any], Any] = lambda x: x
+    leave: Callable[[Any], Any] = lambda x: x
 
 
 def planes_input(channels: int = 2) -> Any:

@@ -22,8 +22,9 @@ Dimensions: B batch, H = 6, W = 7, F features of one orientation.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import keras
 import numpy as np
@@ -99,19 +100,11 @@ def swap_halves(x: Any, axis: int = -1) -> Any:
     return ops.concatenate([second, first], axis=axis)
 
 
-class Form(NamedTuple):
-    """How the blocks of a trunk calculate: their convolutions, what leads to the first and away from the last."""
-
-    convolution: type[MirrorConv] = MirrorConv
-    enter: Callable[[Any], Any] = lambda x: x
-    leave: Callable[[Any], Any] = lambda x: x
-
-
-LAYERS = Form()
+LAYERS = heads.Form(MirrorConv)
 """Keras' own convolutions of boards as they are."""
 
 
-def build(value_head: bool = False, variant: str = "", form: Form = LAYERS) -> keras.Model:
+def build(value_head: bool = False, variant: str = "", form: heads.Form = LAYERS) -> keras.Model:
     """planes (B, 6, 7, 2) → logits (B, 7) and, where asked for, value (B,); variant "lines": `pillar-lines`."""
     planes = heads.planes_input()
     x = trunk(Lines(name="lines")(planes) if variant == "lines" else planes, form=form)
@@ -143,8 +136,9 @@ class Lines(layers.Layer):
         second = count - 2 * ops.floor(count / 2)
         odd = ops.cast(np.arange(ROWS, 0, -1)[:, None, None] % 2, planes.dtype)  # the lowest row is the first
         followed = odd + second - 2 * odd * second
-        own = ops.conv(planes, ops.cast(line_kernels(), planes.dtype), padding="same")
-        own = ops.reshape(own + ops.cast(_off_board(), planes.dtype), (-1, ROWS, COLUMNS, 2, LINES))
+        own = ops.matmul(ops.reshape(planes, (-1, 2 * ROWS * COLUMNS)), ops.cast(line_matrix(), planes.dtype))
+        own = ops.reshape(own, (-1, ROWS, COLUMNS, 2 * LINES)) + ops.cast(_off_board(), planes.dtype)
+        own = ops.reshape(own, (-1, ROWS, COLUMNS, 2, LINES))
         three = ops.max(ops.relu(own - 2), axis=-1) * empty
         two = ops.sum(ops.clip(own - 1, 0, 1), axis=-1) * empty / 4
         on_all = ops.ones_like(stones)
@@ -169,6 +163,14 @@ def line_kernels() -> NDArray[np.float32]:
     return kernels.reshape(7, 7, 2, -1)
 
 
+@functools.cache
+def line_matrix() -> NDArray[np.float32]:
+    """float32 (2 · H · W, 2 · LINES · H · W): the same from every cell to every other, of a board with its planes last."""
+    around = np.pad(line_kernels(), [(3, 3), (3, 3), (0, 0), (0, 0)])
+    seen = [around[6 - row :][:ROWS, 6 - column :][:, :COLUMNS] for row, column in np.ndindex(ROWS, COLUMNS)]
+    return np.stack(seen, axis=3).reshape(2 * ROWS * COLUMNS, -1)
+
+
 def _off_board() -> NDArray[np.float32]:
     """float32 (H, W, 2 · LINES): −3 for each cell of a line that is not on the board, else 0."""
     inside = np.pad(np.ones((ROWS, COLUMNS), np.float32), 3)
@@ -176,7 +178,9 @@ def _off_board() -> NDArray[np.float32]:
     return -3 * np.tensordot(1 - windows, (line_kernels() != 0)[:, :, 0].astype(np.float32), axes=2)
 
 
-def trunk(planes: Any, features: int = FEATURES, blocks: int = BLOCKS, passes: int = 1, form: Form = LAYERS) -> Any:
+def trunk(
+    planes: Any, features: int = FEATURES, blocks: int = BLOCKS, passes: int = 1, form: heads.Form = LAYERS
+) -> Any:
     """planes (B, H, W, C) → one vector a column (B, 1, W, 2F); the blocks are gone through, in turn, so many times."""
     x = layers.ReLU(name="stem_relu")(MirrorConv(features, (3, 3), paired=False, name="stem")(planes))
     x = form.enter(x)
@@ -187,7 +191,7 @@ def trunk(planes: Any, features: int = FEATURES, blocks: int = BLOCKS, passes: i
     return layers.ReLU(name="columns_relu")(x)
 
 
-def _block(features: int, name: str, form: Form) -> Callable[[Any], Any]:
+def _block(features: int, name: str, form: heads.Form) -> Callable[[Any], Any]:
     first = form.convolution(features, (3, 3), name=f"{name}_conv1")
     second = form.convolution(features, (3, 3), initializer="zeros", name=f"{name}_conv2")
     relu1, relu2 = (layers.ReLU(name=f"{name}_relu{number}") for number in (1, 2))

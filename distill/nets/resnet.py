@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import keras
@@ -14,23 +15,24 @@ BLOCKS = 5
 HEAD_FILTERS = 32
 
 
-def build(value_head: bool = True) -> keras.Model:
+PLAIN = heads.Form(functools.partial(layers.Conv2D, kernel_size=3, padding="same"))
+
+
+def build(value_head: bool = True, form: heads.Form = PLAIN) -> keras.Model:
     """planes (B, 6, 7, 2) → logits (B, 7) and value (B,), which this network always has."""
     planes = heads.planes_input()
-    x = layers.ReLU(name="stem_relu")(_conv(planes, "stem"))
+    x = layers.ReLU(name="stem_relu")(PLAIN.convolution(FILTERS, name="stem")(planes))
+    x = form.enter(x)
     for number in range(1, BLOCKS + 1):
-        y = layers.ReLU(name=f"block{number}_relu1")(_conv(x, f"block{number}_conv1"))
-        y = _conv(y, f"block{number}_conv2")
+        y = layers.ReLU(name=f"block{number}_relu1")(form.convolution(FILTERS, name=f"block{number}_conv1")(x))
+        y = form.convolution(FILTERS, name=f"block{number}_conv2")(y)
         x = layers.ReLU(name=f"block{number}_relu2")(layers.Add(name=f"block{number}_add")([x, y]))
+    x = form.leave(x)
 
     logits = layers.Dense(7, name="logits")(_head(x, "policy"))
 
     value = heads.value_head(_head(x, "value"), width=64)
     return heads.network("resnet", planes, logits, value)
-
-
-def _conv(x: Any, name: str) -> Any:
-    return layers.Conv2D(FILTERS, 3, padding="same", name=name)(x)
 
 
 def _head(x: Any, name: str) -> Any:
