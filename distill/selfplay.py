@@ -18,7 +18,6 @@ where it was with the same command: from the last shard, the last trained iterat
 from __future__ import annotations
 
 import dataclasses
-import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -55,16 +54,17 @@ def run(config: SelfPlayConfig) -> str:
         if len(finished) >= config.iterations:
             return f"{_result(out, finished)} (finished before, nothing to do; --iterations goes on)"
         began = time.monotonic()
-        loop = iteration.start(config, out, finished, given, boards)
-        while len(finished) < config.iterations:
-            if config.minutes is not None and finished and time.monotonic() - began > 60 * config.minutes:
-                break
-            finished.append(iteration.iterate(loop, finished))
-            say(_line(finished[-1]))
-            if finished[-1]["accepted"]:
-                iteration.take_over(loop)
-            files.discard(out, finished)
-            files.report(out, finished)
+        with ahead.Players(config.workers or 0) as players:
+            loop = iteration.start(config, out, finished, given, boards, players)
+            while len(finished) < config.iterations:
+                if config.minutes is not None and finished and time.monotonic() - began > 60 * config.minutes:
+                    break
+                finished.append(iteration.iterate(loop, finished))
+                say(_line(finished[-1]))
+                if finished[-1]["accepted"]:
+                    iteration.take_over(loop)
+                files.discard(out, finished)
+                files.report(out, finished)
         return _result(out, finished)
 
 
@@ -79,9 +79,6 @@ def _kept(config: SelfPlayConfig, out: Path, last: Metrics) -> str:
 
 
 def _only_play(config: SelfPlayConfig) -> str:
-    others = (config.workers or cores()) - 1
-    if others:
-        os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")  # TensorFlow has not started yet
     nets.start_backend()
     from distill.base import write_json
     from distill.nets import finding
@@ -95,15 +92,9 @@ def _only_play(config: SelfPlayConfig) -> str:
             shards.delete(out)
         done = sum(shard.games for shard in shards.plan(config, games, out, run=run).done)
         write_json(out / files.CONFIG, cli.as_json(dataclasses.replace(config, restart=False)))
-        with ahead.Players(others) as players, Progress(games, "games", done) as progress:
-
-            def advance(_games: int, _rows: int) -> None:
-                written = config.shard_games * len(list(out.glob("*.parquet")))  # by all processes
-                progress.advance(min(games, written) - progress.done)
-
-            futures = players.begin(ahead.play, config, *asked, games, out, others=1)
-            ahead.play(config, *asked, games, out, (others, others + 1), advance)
-            ahead.results(futures)
+        workers = config.workers or cores()
+        with ahead.Players(workers) as players, Progress(games, "games", done) as progress:
+            players.play(config, *asked, games, out, progress)
         manifest = shards.declare(run, shards.plan(config, games, out, run=run).done, out)
     return f"{out}: {manifest['games']:,} games, {manifest['rows']:,} rows"
 

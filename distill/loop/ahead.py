@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from distill import nets
-from distill.base import UserError
+from distill.base import Progress, UserError
 from distill.rows import mapping, selfplay, shards
 from distill.rows.selfplay import SelfPlaySettings
 from distill.rows.shards import RunSettings
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 MEASURED_SIMULATIONS = 32
 """Of the searches by which the speed of playing is measured."""
+
+POLL = 1.0
+"""Seconds between two looks at what has been played."""
 
 ONE_THREAD = dict.fromkeys(("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS"), "1")
 
@@ -53,6 +56,24 @@ class Players:
         """Call `work(*arguments, part)` in every process; part is (its number, how many there are with others)."""
         parts = len(self.pools) + others
         return [pool.submit(work, *arguments, (number, parts)) for number, pool in enumerate(self.pools)]
+
+    def play(
+        self,
+        settings: SelfPlaySettings,
+        precision: nets.Precision,
+        lanes: int,
+        network: Path,
+        games: int,
+        folder: Path,
+        progress: Progress,
+    ) -> None:
+        """Play a network's games in these processes; `selfplay.make` then finds them."""
+        futures = self.begin(play, settings, precision, lanes, network, games, folder)
+        while any(not future.done() for future in futures):
+            time.sleep(POLL)
+            written = settings.shard_games * len(list(folder.glob("*.parquet")))
+            progress.advance(min(games, written) - progress.done)
+        results(futures)
 
 
 def results(futures: Sequence[Future[Any]]) -> list[Any]:

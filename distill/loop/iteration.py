@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from distill import nets
 from distill.base import Progress, UserError
 from distill.judge import grading
-from distill.loop import files
+from distill.loop import ahead, files
 from distill.loop.files import Metrics
 from distill.loop.settings import SelfPlayConfig
 from distill.players import gate
@@ -53,6 +53,7 @@ class Loop:
     candidate: keras.Model
     champion_plays: Evaluator
     candidate_plays: Evaluator
+    players: ahead.Players
     learner: Learner
     judge: NetworkPlayer
     boards: benchmark.GradedBoards
@@ -70,21 +71,26 @@ def evaluator(config: SelfPlayConfig, core: keras.Model) -> Evaluator:
     return Evaluator(core, min(config.lanes, BATCH), config.precision)
 
 
-def play(config: SelfPlayConfig, core: keras.Model, plays: Evaluator, folder: Path) -> dict[str, Any]:
-    """The games of a network, in a folder of their own, which the caller holds; returns their manifest."""
+def play(loop: Loop, config: SelfPlayConfig, folder: Path) -> dict[str, Any]:
+    """The champion's games, in a folder of their own, which the caller holds; returns their manifest.
+
+    `config` is the loop's with the iteration's seed and noise.
+    """
     from distill.nets.evaluator import weights_hash
 
-    rows = 0
-    with Progress(config.games, "games") as progress:
+    rows, games, lanes = 0, config.games, config.lanes
+    name = f"{weights_hash(loop.champion)}-{config.precision}"
+    with Progress(games, "games") as progress:
 
-        def advance(games: int, more: int) -> None:
+        def advance(made: int, more: int) -> None:
             nonlocal rows
             rows += more
-            progress.advance(games, f"{rows:,} rows")
+            progress.advance(made, f"{rows:,} rows")
 
-        name = f"{weights_hash(core)}-{config.precision}"
-        lanes = config.lanes
-        return selfplay.make(config, name, plays, config.games, folder, lanes=lanes, advance=advance)
+        if loop.players.pools:
+            loop.players.play(config, config.precision, lanes, loop.out / files.BEST, games, folder, progress)
+            return selfplay.make(config, name, loop.champion_plays, games, folder)
+        return selfplay.make(config, name, loop.champion_plays, games, folder, lanes=lanes, advance=advance)
 
 
 def given_network(config: SelfPlayConfig) -> keras.Model:
@@ -115,6 +121,7 @@ def start(
     finished: Sequence[Metrics],
     given: keras.Model | None,
     boards: benchmark.GradedBoards,
+    players: ahead.Players,
 ) -> Loop:
     """Load the networks as the finished iterations left them, or begin with the one given."""
     nets.start_backend()
@@ -136,6 +143,7 @@ def start(
         candidate=candidate,
         champion_plays=evaluator(config, champion),
         candidate_plays=evaluator(config, candidate),
+        players=players,
         learner=learner,
         judge=NetworkPlayer(name="candidate", predict=saved.predict_with(candidate)),
         boards=boards,
@@ -157,7 +165,7 @@ def iterate(loop: Loop, finished: Sequence[Metrics]) -> Metrics:
     noise = min(1.0, 2 * config.noise_fraction) if number <= config.extra_noise else config.noise_fraction
     settings = dataclasses.replace(config, seed=loop.seed(number, SELF_PLAY), noise_fraction=noise)
     with shards.locked(folder / files.GAMES):
-        manifest = play(settings, loop.champion, loop.champion_plays, folder / files.GAMES)
+        manifest = play(loop, settings, folder / files.GAMES)
     took("self_play")
     learned = _train(loop, number)
     took("training")

@@ -109,7 +109,8 @@ class PlanSettings:
     keep_games: bool = cli.setting(True, "keep a plan's games once nothing learns from them any more")
     plan: Path | None = cli.setting(None, "the plan.json of another run, to follow in place of --minutes")
     workers: int | None = cli.setting(
-        None, "processes that play a plan's games, none: one a core but one; or those of --games-only, none: one a core"
+        None,
+        "processes that play; none: one a core but one for a plan, one a core for --games-only, else this one alone",
     )
 
     def __post_init__(self) -> None:

@@ -8,12 +8,13 @@ In float32 there is one size: products of matrices add a row's numbers in an ord
 depends on the size of the batch. There the network is asked in its matrix form, compiled by XLA, where it has one.
 
 With precision bfloat16 the trunk computes in it; weights and read-out stay float32. That takes half the time on a
-processor that has it. On the column net logits then differ by up to 0.04 and values by up to 0.015.
+processor that has it. On `pillar` logits then differ by up to 0.04 and values by up to 0.015.
 """
 
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -35,6 +36,9 @@ STEP = 64
 
 STEADY = 16
 """Boards of the only size in float32: three quarters as fast as 64, and a quarter of the time where few are asked."""
+
+XLA = sys.platform != "win32"
+"""TensorFlow's XLA for Windows has refused convolutions (its issue 47184)."""
 
 Bitboards = NDArray[np.uint64]
 Answers = tuple[NDArray[np.float32], NDArray[np.float32]]
@@ -75,7 +79,7 @@ class Evaluator:
             piece = asked[start : start + self.batch]
             size = STEADY if self.steady else padded_size(len(piece))
             if size not in self._graphs:
-                self._graphs[size] = _graph(self.network, size, compiled=self.steady)
+                self._graphs[size] = _graph(self.network, size, compiled=self.steady and XLA)
             padded = np.zeros((size, ROWS, COLUMNS), np.int8)
             padded[: len(piece)] = piece
             answer = self._graphs[size](padded)

@@ -28,7 +28,7 @@ many times the real one of a separable convolution, and a network trained on a f
 
 
 class Form(NamedTuple):
-    """How the blocks of a convolutional trunk calculate: their layers, what leads to the first and away from the last."""
+    """How the blocks of a trunk calculate: their layers, what leads to the first of them and away from the last."""
 
     convolution: Callable[..., layers.Layer]
     norm: Callable[..., layers.Layer] = layers.GroupNormalization

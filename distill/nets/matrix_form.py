@@ -246,7 +246,7 @@ def _dense(x: Any, kernel: Any, bias: Any) -> Any:
     return ops.reshape(product + bias[:, None], (kernel.shape[-1], -1, x.shape[-1]))
 
 
-# Convolutions of a whole board -----------------------------------------------------------------------------------------
+# Convolutions of a whole board ----------------------------------------------------------------------------------------
 
 
 def _pillar(value_head: bool, dropout: float | None, variant: str = "") -> keras.Model:
@@ -279,7 +279,7 @@ class GroupNorm(layers.GroupNormalization):
     """Keras' layer, of (T, B, C)."""
 
     def call(self, x: Any) -> Any:
-        _, boards, channels = x.shape
+        channels = x.shape[-1]
         grouped = (CELLS, -1, self.groups, channels // self.groups)
         mean = ops.mean(ops.reshape(ops.mean(x, axis=0), grouped[1:]), axis=-1, keepdims=True)
         x = ops.reshape(x, grouped) - mean

@@ -100,11 +100,11 @@ def swap_halves(x: Any, axis: int = -1) -> Any:
     return ops.concatenate([second, first], axis=axis)
 
 
-LAYERS = heads.Form(MirrorConv)
+PLAIN = heads.Form(MirrorConv)
 """Keras' own convolutions of boards as they are."""
 
 
-def build(value_head: bool = False, variant: str = "", form: heads.Form = LAYERS) -> keras.Model:
+def build(value_head: bool = False, variant: str = "", form: heads.Form = PLAIN) -> keras.Model:
     """planes (B, 6, 7, 2) → logits (B, 7) and, where asked for, value (B,); variant "lines": `pillar-lines`."""
     planes = heads.planes_input()
     x = trunk(Lines(name="lines")(planes) if variant == "lines" else planes, form=form)
@@ -165,7 +165,7 @@ def line_kernels() -> NDArray[np.float32]:
 
 @functools.cache
 def line_matrix() -> NDArray[np.float32]:
-    """float32 (2 · H · W, 2 · LINES · H · W): the same from every cell to every other, of a board with its planes last."""
+    """float32 (H · W · 2, H · W · 2 · LINES): the same as one matrix, from the planes of all cells."""
     around = np.pad(line_kernels(), [(3, 3), (3, 3), (0, 0), (0, 0)])
     seen = [around[6 - row :][:ROWS, 6 - column :][:, :COLUMNS] for row, column in np.ndindex(ROWS, COLUMNS)]
     return np.stack(seen, axis=3).reshape(2 * ROWS * COLUMNS, -1)
@@ -179,7 +179,7 @@ def _off_board() -> NDArray[np.float32]:
 
 
 def trunk(
-    planes: Any, features: int = FEATURES, blocks: int = BLOCKS, passes: int = 1, form: heads.Form = LAYERS
+    planes: Any, features: int = FEATURES, blocks: int = BLOCKS, passes: int = 1, form: heads.Form = PLAIN
 ) -> Any:
     """planes (B, H, W, C) → one vector a column (B, 1, W, 2F); the blocks are gone through, in turn, so many times."""
     x = layers.ReLU(name="stem_relu")(MirrorConv(features, (3, 3), paired=False, name="stem")(planes))

@@ -148,13 +148,15 @@ def test_games_only_plays_with_the_network_as_it_is(
     assert len({row["game_id"] for row in read(tmp_path / "games")}) == 9
 
 
-def test_games_are_the_same_from_one_process_and_from_two(tmp_path: Path, small_networks: None):
-    tiny().save(tmp_path / "some.keras")
-    command = ["--preset", "smoke", "--games-only", "--init", str(tmp_path / "some.keras"), "--workers"]
+def test_a_run_is_the_same_whatever_processes_play_it(tmp_path: Path, quick: None):
     for workers in ("1", "2"):
-        assert selfplay.main([*command, workers, "--out", str(tmp_path / workers)]) == 0
-    one, two = (schema.read_manifest(tmp_path / workers)["shards"] for workers in ("1", "2"))
-    assert [shard["content_hash"] for shard in one] == [shard["content_hash"] for shard in two]
+        assert selfplay.main([*SMOKE, "--workers", workers, "--out", str(tmp_path / workers)]) == 0
+    one, two = (sorted((tmp_path / workers).glob("iterations/*/games/manifest.json")) for workers in ("1", "2"))
+    assert len(one) == 2
+    for each, other in zip(one, two, strict=True):
+        shards, others = (schema.read_manifest(path.parent)["shards"] for path in (each, other))
+        assert [shard["content_hash"] for shard in shards] == [shard["content_hash"] for shard in others]
+    assert same(weights(tmp_path / "1" / "best.keras"), weights(tmp_path / "2" / "best.keras"))
 
 
 # Settings -------------------------------------------------------------------------------------------------------------

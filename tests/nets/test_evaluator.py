@@ -1,7 +1,7 @@
 """A network as a search asks it (`nets/evaluator.py`). Properties:
 
 - it answers as the network does, whatever the batch, in bfloat16 nearly so;
-- the last bit of an answer of the network that ships does not depend on its batch: a game is the same beside others;
+- the last bit of an answer does not depend on its batch: a game is the same beside others;
 - batches are padded by little;
 - it keeps its weights until it takes others, and equal networks have one name;
 - a network without value head is refused.
@@ -16,6 +16,7 @@ import pytest
 from helpers import REFERENCE
 from selfplay_helpers import tiny
 
+from distill import nets
 from distill.base import UserError
 from distill.game import encoding, rules
 from distill.nets import saved
@@ -50,7 +51,15 @@ def test_the_evaluator_answers_as_the_network_does_in_any_batch():
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 def test_an_answer_does_not_depend_on_its_batch(precision: Any):
-    evaluator = Evaluator(saved.load_core(REFERENCE / "pillar" / "best.keras"), 256, precision)
+    does_not_depend_on_its_batch(Evaluator(saved.load_core(REFERENCE / "pillar" / "best.keras"), 256, precision))
+
+
+@pytest.mark.parametrize("arch", [arch for arch in nets.ARCHS if arch != "pillar"])
+def test_nor_does_another_networks(arch: nets.Arch):
+    does_not_depend_on_its_batch(Evaluator(nets.build(arch, True)))
+
+
+def does_not_depend_on_its_batch(evaluator: Evaluator) -> None:
     current, mask = positions(256)
     logits, value = evaluator(current, mask)
     for number in (1, 5, 12, 30, 60, 110, 190, 256):
