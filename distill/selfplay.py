@@ -44,7 +44,7 @@ def run(config: SelfPlayConfig) -> str:
         claim.check()
         if not config.restart and (kept := files.kept_result(out)):
             return _kept(config, out, kept)
-        begins = config.restart or not (out / files.INITIAL).is_file()
+        begins = config.restart or not files.has_begun(out)
         given = iteration.given_network(config) if begins else None  # what is wrong shows before anything is written
         boards = iteration.judged_boards(config.judge_boards)
         claim.begin()

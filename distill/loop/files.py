@@ -74,6 +74,11 @@ def champion_file(out: Path, finished: Sequence[Metrics]) -> Path:
     return iteration_folder(out, accepted[-1]) / CANDIDATE if accepted else out / INITIAL
 
 
+def has_begun(out: Path) -> bool:
+    """Whether the run has a network to go on with."""
+    return (out / INITIAL).is_file() or champion_file(out, finished_iterations(out)).is_file()
+
+
 def discard(out: Path, finished: Sequence[Metrics]) -> None:
     """Delete what no resumed run will ask for: candidates that no longer play, checkpoints but the last."""
     kept = champion_file(out, finished)

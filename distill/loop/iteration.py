@@ -130,7 +130,7 @@ def start(
 
     if given is not None:
         training.save_network(given, out / files.INITIAL)
-    champion, candidate = saved.load_core(files.champion_file(out, finished)), saved.load_core(out / files.INITIAL)
+    champion, candidate = (saved.load_core(files.champion_file(out, finished)) for _ in range(2))
     learner = continual.begin(candidate, config.recipe())
     if finished:
         continual.resume(learner, files.iteration_folder(out, len(finished)))

@@ -88,7 +88,7 @@ def run(config: SelfPlayConfig, out: Path, given: keras.Model | None, boards: be
     if given is not None:
         training.save_network(given, out / files.INITIAL)
     network = saved.load_core(files.champion_file(out, finished))
-    learner = continual.begin(saved.load_core(out / files.INITIAL), config.recipe())
+    learner = continual.begin(network, config.recipe())
     if finished:
         continual.resume(learner, files.iteration_folder(out, len(finished)))
     with ahead.Players(workers(config)) as players:

@@ -130,7 +130,10 @@ def identities(out: Path) -> list[dict[str, Any]]:
 
 
 def test_without_a_gate_every_candidate_is_taken(tmp_path: Path, quick: None):
-    assert selfplay.main([*SMOKE, "--gate", "none", "--extra-noise", "1", "--out", str(tmp_path)]) == 0
+    command = [*SMOKE, "--gate", "none", "--extra-noise", "1", "--out", str(tmp_path), "--iterations"]
+    assert selfplay.main([*command, "1"]) == 0
+    (tmp_path / "initial.keras").unlink()  # which nothing asks for any more
+    assert selfplay.main([*command, "2"]) == 0
     assert [(each["accepted"], each["score"]) for each in metrics_of(tmp_path)] == [(True, None)] * 2
     assert [identity["noise_fraction"] for identity in identities(tmp_path)] == [0.5, 0.25]
 
