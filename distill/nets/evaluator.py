@@ -37,9 +37,6 @@ STEP = 64
 STEADY = 16
 """Boards of the only size in float32: three quarters as fast as 64, and a quarter of the time where few are asked."""
 
-XLA = sys.platform != "win32"
-"""TensorFlow's XLA for Windows has refused convolutions (its issue 47184)."""
-
 Bitboards = NDArray[np.uint64]
 Answers = tuple[NDArray[np.float32], NDArray[np.float32]]
 
@@ -79,7 +76,7 @@ class Evaluator:
             piece = asked[start : start + self.batch]
             size = STEADY if self.steady else padded_size(len(piece))
             if size not in self._graphs:
-                self._graphs[size] = _graph(self.network, size, compiled=self.steady and XLA)
+                self._graphs[size] = _graph(self.network, size, compiled=self.steady)
             padded = np.zeros((size, ROWS, COLUMNS), np.int8)
             padded[: len(piece)] = piece
             answer = self._graphs[size](padded)
@@ -119,7 +116,11 @@ def _coarse_copy(core: keras.Model) -> keras.Model:
 
 
 def _graph(network: keras.Model, size: int, compiled: bool) -> Callable[[Any], Any]:
-    """The network on boards int8 (size, 6, 7)."""
+    """The network on boards int8 (size, 6, 7), compiled by XLA if wanted and at hand.
+
+    On a GPU that needs tools which TensorFlow does not bring along, and on Windows it has refused convolutions
+    (TensorFlow's issue 47184).
+    """
 
     def outputs(board: Any) -> Any:
         return network(heads.encode(network, board), training=False)
@@ -128,8 +129,9 @@ def _graph(network: keras.Model, size: int, compiled: bool) -> Callable[[Any], A
         return outputs
     import tensorflow as tf
 
+    at_hand = sys.platform != "win32" and not tf.config.list_physical_devices("GPU")
     traced: Callable[[Any], Any] = tf.function(
-        outputs, input_signature=[tf.TensorSpec((size, ROWS, COLUMNS), tf.int8)], jit_compile=compiled or None
+        outputs, input_signature=[tf.TensorSpec((size, ROWS, COLUMNS), tf.int8)], jit_compile=compiled and at_hand
     ).get_concrete_function()
     return lambda board: traced(tf.constant(board))
 
