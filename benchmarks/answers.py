@@ -68,12 +68,12 @@ def main() -> None:
             layers(board)
             for precision, evaluator in evaluators.items():
                 began = time.perf_counter()
-                evaluator(*asked)
+                evaluator.answers(*asked)
                 start = time.perf_counter() - began
                 speeds = [
                     (
                         boards_a_second(layers, [board], number, arguments.seconds),
-                        boards_a_second(evaluator, asked, number, arguments.seconds),
+                        boards_a_second(evaluator.answers, asked, number, arguments.seconds),
                     )
                     for _ in range(arguments.rounds)
                 ]

@@ -161,7 +161,7 @@ def main() -> None:
     from distill.nets.evaluator import Evaluator
 
     core = saved.load_core(finding.network_file(arguments.model)) if arguments.model else nets.build("pillar", True)
-    predict = Evaluator(core, precision=arguments.precision)
+    predict = Evaluator(core, precision=arguments.precision).answers  # each one calculated: a search keeps its own
     puct.play(*starts(16, (1, 8)), SelfPlaySettings(simulations=2, root=arguments.root), predict, lanes=8)  # compiles
     print(f"{nets.arch_of(core)}, {core.count_params():,} parameters, {arguments.precision}, {arguments.lanes} lanes")
     batch = best_batch(predict, starts(max(BATCHES), (0, 20)), arguments.seconds)

@@ -3,6 +3,7 @@
 - it answers as the network does, whatever the batch, in bfloat16 nearly so;
 - the last bit of an answer does not depend on its batch: a game is the same beside others;
 - batches are padded by little;
+- what it keeps of its answers changes none of them, and is gone with the weights;
 - it keeps its weights until it takes others, and equal networks have one name;
 - a network without value head is refused.
 """
@@ -19,7 +20,7 @@ from selfplay_helpers import tiny
 from distill import nets
 from distill.base import UserError
 from distill.game import encoding, rules
-from distill.nets import saved
+from distill.nets import evaluator, saved
 from distill.nets.evaluator import Evaluator, padded_size, weights_hash
 
 
@@ -59,14 +60,31 @@ def test_nor_does_another_networks(arch: nets.Arch):
     does_not_depend_on_its_batch(Evaluator(nets.build(arch, True)))
 
 
-def does_not_depend_on_its_batch(evaluator: Evaluator) -> None:
+def does_not_depend_on_its_batch(asked: Evaluator) -> None:
     current, mask = positions(256)
-    logits, value = evaluator(current, mask)
+    logits, value = asked.answers(current, mask)
     for number in (1, 5, 12, 30, 60, 110, 190, 256):
         chosen = np.random.default_rng(number).choice(256, number, replace=False)
-        again = evaluator(current[chosen], mask[chosen])
+        again = asked.answers(current[chosen], mask[chosen])
         np.testing.assert_array_equal(again[0], logits[chosen])
         np.testing.assert_array_equal(again[1], value[chosen])
+
+
+def test_kept_answers_are_those_of_the_same_positions(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(evaluator, "KEPT_BITS", 3)  # so that most positions share a slot with others
+    asked = Evaluator(tiny())
+    current, mask = positions(150)
+    logits, value = asked.answers(current, mask)
+    calculated: list[int] = []
+    answers = asked.answers
+    monkeypatch.setattr(asked, "answers", lambda *of: (calculated.append(len(of[0])), answers(*of))[1])
+    rng = np.random.default_rng(0)
+    for chosen in [np.arange(3), np.arange(3), *(rng.choice(150, 40) for _ in range(30))]:
+        again = asked(current[chosen], mask[chosen])
+        np.testing.assert_array_equal(again[0], logits[chosen])
+        np.testing.assert_array_equal(again[1], value[chosen])
+    assert calculated[0] == 3
+    assert sum(calculated) < 3 + 3 + 30 * 40 - 3
 
 
 def test_batches_are_padded_by_little():
