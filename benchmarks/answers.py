@@ -2,10 +2,14 @@
 
     python benchmarks/answers.py                                   # every arch
     python benchmarks/answers.py --archs pillar --boards 16 --bfloat16
+    python benchmarks/answers.py --games 16                        # what it gains to keep answers
 
 `layers` are the network as it is saved, in float32, in a graph of exactly so many boards; `evaluator` is
 `nets/evaluator.py`, which a search asks. In every round the contestants answer the same boards for `--seconds`, one
 after the other; medians over the rounds are compared. `start` is the time of an evaluator's first answer.
+
+`--games` lets a network play so many games against itself, with searches of 200 simulations: once with evaluators that
+keep their answers, once with such as calculate each anew.
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ import numpy as np
 from distill import nets
 from distill.rows import shards
 from distill.rows.selfplay import SelfPlaySettings
+from distill.search import puct
 
 
 def positions(number: int) -> tuple[Any, Any]:
@@ -39,6 +44,31 @@ def boards_a_second(ask: Callable[..., object], asked: Sequence[Any], number: in
     return number * calls / took
 
 
+def time_games(name: str, games: int, rounds: int) -> None:
+    """Print the seconds of games with kept answers and with new ones, and the ratio, paired by round."""
+    from distill.players import match, players
+
+    settings = puct.quiet(puct.PuctSettings(simulations=200))
+    pairings = match.paired(0, 1, match.openings(games // 2, 4, 3))
+    found: list[tuple[float, float]] = []
+    for _ in range(rounds):
+        times = []
+        for kept in (True, False):
+            asked = [players.make(f"{name}@puct:200").predict for _ in range(2)]
+            for each in asked:
+                each(np.zeros(1, np.uint64), np.zeros(1, np.uint64))  # compiles
+            both = [
+                players.GuidedPlayer(name=name, predict=each if kept else each.answers, settings=settings)
+                for each in asked
+            ]
+            began = time.perf_counter()
+            match.play_games(both, pairings, 1)
+            times.append(time.perf_counter() - began)
+        found.append((times[0], times[1]))
+        print(f"{games} games: answers kept {times[0]:.1f} s, each anew {times[1]:.1f} s")
+    print(json.dumps({"kept_answers_gain": round(statistics.median(anew / kept for kept, anew in found), 3)}))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--archs", nargs="+", choices=nets.ARCHS, default=nets.ARCHS)
@@ -46,9 +76,13 @@ def main() -> None:
     parser.add_argument("--bfloat16", action="store_true", help="evaluators in bfloat16 too")
     parser.add_argument("--seconds", type=float, default=1.0)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--games", type=int, help="time so many games in place of answers, an even number")
+    parser.add_argument("--model", default="pillar", help="the network that plays them [%(default)s]")
     arguments = parser.parse_args()
 
     nets.start_backend()
+    if arguments.games:
+        return time_games(arguments.model, arguments.games, arguments.rounds)
     import tensorflow as tf
 
     from distill.game import encoding
