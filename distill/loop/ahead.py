@@ -19,6 +19,8 @@ import numpy as np
 
 from distill import nets
 from distill.base import Progress, UserError
+from distill.players import gate
+from distill.players.players import GuidedPlayer
 from distill.rows import mapping, selfplay, shards
 from distill.rows.selfplay import SelfPlaySettings
 from distill.rows.shards import RunSettings
@@ -75,6 +77,19 @@ class Players:
             progress.advance(min(games, written) - progress.done)
         results(futures)
 
+    def arena(
+        self,
+        settings: SelfPlaySettings,
+        precision: nets.Precision,
+        lanes: int,
+        networks: tuple[Path, Path],
+        arena: gate.Arena,
+        firsts: Sequence[int],
+    ) -> list[gate.Block]:
+        """The blocks of an arena that begin with these games, one for each process, candidate and champion given."""
+        pairs = zip(self.pools, firsts, strict=False)
+        return results([pool.submit(meet, settings, precision, lanes, networks, arena, first) for pool, first in pairs])
+
 
 def results(futures: Sequence[Future[Any]]) -> list[Any]:
     """What the calls return, once all have ended. Raises UserError where a process died."""
@@ -112,6 +127,22 @@ def play(
     return name, time.monotonic() - began
 
 
+def meet(
+    settings: SelfPlaySettings,
+    precision: nets.Precision,
+    lanes: int,
+    networks: tuple[Path, Path],
+    arena: gate.Arena,
+    first: int,
+) -> gate.Block:
+    """One block of an arena."""
+    candidate, champion = (
+        GuidedPlayer(name=network.stem, predict=asked(precision, lanes, network, seat)[0], settings=settings)
+        for seat, network in enumerate(networks)
+    )
+    return arena.block(candidate, champion, first)
+
+
 def measure_search(
     settings: SelfPlaySettings, precision: nets.Precision, lanes: int, network: Path, seconds: float, _part: Any
 ) -> float:
@@ -137,14 +168,14 @@ def measure_teacher(settings: RunSettings, seconds: float, _part: Any) -> float:
     return made / (time.monotonic() - began)
 
 
-def asked(precision: nets.Precision, lanes: int, network: Path) -> tuple[Evaluator, str]:
-    """A network of a file, ready to be asked, and what its games call it."""
+def asked(precision: nets.Precision, lanes: int, network: Path, seat: int = 0) -> tuple[Evaluator, str]:
+    """A network of a file, ready to be asked until another one takes its seat, and what its games call it."""
     nets.start_backend()
     from distill.nets import saved
     from distill.nets.evaluator import weights_hash
 
     core = saved.load_core(network)
-    plays = _evaluator(nets.arch_of(core), precision, lanes, core)
+    plays = _evaluator(seat, nets.arch_of(core), precision, lanes, core)
     plays.take_weights(core)
     return plays, f"{weights_hash(core)}-{precision}"
 
@@ -152,11 +183,11 @@ def asked(precision: nets.Precision, lanes: int, network: Path) -> tuple[Evaluat
 _KEPT: dict[tuple[Any, ...], Any] = {}
 
 
-def _evaluator(arch: str, precision: nets.Precision, lanes: int, core: Any) -> Evaluator:
-    """The process's evaluator of networks of this shape."""
+def _evaluator(seat: int, arch: str, precision: nets.Precision, lanes: int, core: Any) -> Evaluator:
+    """The process's evaluator of networks of this shape in this seat."""
     from distill.nets.evaluator import BATCH, Evaluator
 
-    key = (arch, precision, lanes)
+    key = (seat, arch, precision, lanes)
     if key not in _KEPT:
         _KEPT[key] = Evaluator(core, min(lanes, BATCH), precision)
     return _KEPT[key]

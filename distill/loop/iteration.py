@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -212,21 +212,21 @@ def _train(loop: Loop, number: int) -> dict[str, Any]:
 
 def _arena(loop: Loop, number: int) -> dict[str, Any]:
     """The candidate against the champion, both with the search of self-play but without chance."""
-    config = loop.config
-    players = [
-        GuidedPlayer(name="candidate", predict=loop.candidate_plays, settings=config),
-        GuidedPlayer(name="champion", predict=loop.champion_plays, settings=config),
-    ]
+    config, folder = loop.config, files.iteration_folder(loop.out, number)
+    arena = gate.Arena(games=config.arena_games, plies=config.arena_plies, seed=loop.seed(number, OPENINGS))
+    candidate = GuidedPlayer(name="candidate", predict=loop.candidate_plays, settings=config)
+    champion = GuidedPlayer(name="champion", predict=loop.champion_plays, settings=config)
     with Progress(config.arena_games, "arena games") as progress:
-        return gate.meet(
-            players[0],
-            players[1],
-            games=config.arena_games,
-            plies=config.arena_plies,
-            seed=loop.seed(number, OPENINGS),
-            path=files.iteration_folder(loop.out, number) / files.ARENA,
-            advance=progress.advance,
-        )
+
+        def play(firsts: Sequence[int]) -> Iterable[gate.Block]:
+            if not loop.players.pools:
+                return [arena.block(candidate, champion, first, progress.advance) for first in firsts]
+            files_of_both = folder / files.CANDIDATE, loop.out / files.BEST
+            blocks = loop.players.arena(config, config.precision, config.lanes, files_of_both, arena, firsts)
+            progress.advance(sum(len(results) for results, _ in blocks))
+            return blocks
+
+        return gate.meet(arena, play, folder / files.ARENA, at_once=len(loop.players.pools) or 1)
 
 
 def judged(player: Player, boards: benchmark.GradedBoards) -> dict[str, float]:

@@ -28,7 +28,7 @@ from distill.base import UserError
 from distill.game.encoding import boards
 from distill.game.mixing import mix
 from distill.game.rules import COLUMNS, ROWS
-from distill.nets import heads, matrix_form, whole_board
+from distill.nets import heads, matrix_form
 
 BATCH = 512
 """Boards a call at most: speed is flat from 256 on."""
@@ -64,7 +64,7 @@ class Evaluator:
             raise UserError(f"{nets.arch_of(core)}: this network has no value head, which a search needs")
         self.steady = precision == "float32"
         self._form = _quick_form(core) if self.steady else core
-        self.network = whole_board.to_be_asked(self._form) if self.steady else _coarse_copy(core)
+        self.network = matrix_form.to_be_asked(self._form) if self.steady else _coarse_copy(core)
         self.batch = STEADY if self.steady else batch
         self._graphs: dict[int, Callable[[Any], Any]] = {}
         self._lock = threading.Lock()
@@ -77,7 +77,7 @@ class Evaluator:
         self._asked[:] = NOBODYS
         if self.steady:
             matrix_form.copy_weights(core, self._form)
-            whole_board.prepare(self._form, self.network)
+            matrix_form.prepare(self._form, self.network)
         else:
             self.network.set_weights(core.get_weights())
 

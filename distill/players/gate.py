@@ -7,9 +7,10 @@ at a time.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -21,6 +22,8 @@ from distill.players.players import Player, seeds_for
 
 BLOCK = 40
 """Games played side by side and then written down: what a killed arena plays again."""
+
+Block: TypeAlias = tuple[list[float], list[str]]
 
 GateRule = Literal["lower", "mean"]
 """What must be above the gate: the lower bound of the score's 95 % interval, or the score itself."""
@@ -47,26 +50,39 @@ def judged(
     return [], score.low > gate if rule == "lower" else score.mean >= gate
 
 
+@dataclass(frozen=True, kw_only=True)
+class Arena:
+    """So many games, an even number, two from each of the openings of so many random plies that the seed gives."""
+
+    games: int
+    plies: int
+    seed: int
+
+    def block(self, candidate: Player, champion: Player, first: int, advance: Advance = silent) -> Block:
+        """The games from `first` on, a multiple of `BLOCK`, at most so many: results for the candidate, and moves."""
+        pairings = paired(0, 1, openings(self.games // 2, self.plies, self.seed % 2**32))[first : first + BLOCK]
+        played = play_games([candidate, champion], pairings, int(seeds_for(self.seed, first)[0]), advance)
+        sides = np.array([1 if pairing.first == 0 else -1 for pairing in pairings])
+        lines = ["".join(str(column + 1) for column in line) for line in played.lines]
+        return (played.results * sides).tolist(), lines
+
+
 def meet(
-    candidate: Player, champion: Player, *, games: int, plies: int, seed: int, path: Path, advance: Advance = silent
+    arena: Arena, play: Callable[[Sequence[int]], Iterable[Block]], path: Path, at_once: int = 1
 ) -> dict[str, Any]:
-    """Play `games` games, two from each of games / 2 random openings of so many plies, going on from `path`.
+    """Play an arena, going on from `path`; `play` gives the blocks that begin with these games, so many at once.
 
     Returns the candidate's `score`, wins and half the draws, and the number of `distinct_games`. The file holds the
-    finished games' results for the candidate and their moves; it is replaced after each block.
+    finished games' results for the candidate and their moves; it is replaced after each call of `play`.
     """
-    pairings = paired(0, 1, openings(games // 2, plies, seed % 2**32))
     results: list[float] = []
     lines: list[str] = []
     if path.is_file():
         stored = json.loads(path.read_text(encoding="utf-8"))
         results, lines = stored["results"], stored["lines"]
-        advance(len(results))
-    while len(results) < games:
-        block = pairings[len(results) : len(results) + BLOCK]
-        played = play_games([candidate, champion], block, int(seeds_for(seed, len(results))[0]), advance)
-        sides = np.array([1 if pairing.first == 0 else -1 for pairing in block])
-        results += (played.results * sides).tolist()
-        lines += ["".join(str(column + 1) for column in line) for line in played.lines]
+    while len(results) < arena.games:
+        for more, moves in play(range(len(results), arena.games, BLOCK)[:at_once]):
+            results += more
+            lines += moves
         write_json(path, {"results": results, "lines": lines})
     return {"score": float((np.array(results) + 1).mean() / 2), "distinct_games": len(set(lines))}

@@ -64,9 +64,10 @@ def test_draws_are_half_a_point_and_narrow_the_interval():
     assert not gate.judged([], [0.5] * 400, **settings)[1], "level is not above"
 
 
-def meet(path: Path, candidate: Any = None, champion: Any = None, **more: Any) -> dict[str, Any]:
+def meet(path: Path, candidate: Any = None, champion: Any = None, at_once: int = 1, **more: Any) -> dict[str, Any]:
     players = candidate or RandomPlayer(name="punisher", tactical=True), champion or RandomPlayer()
-    return gate.meet(*players, games=60, plies=4, seed=2**63 + 5, path=path, **more)
+    arena = gate.Arena(games=60, plies=4, seed=2**63 + 5)
+    return gate.meet(arena, lambda firsts: [arena.block(*players, first, **more) for first in firsts], path, at_once)
 
 
 def test_the_score_is_the_candidates(tmp_path: Path):
@@ -77,6 +78,11 @@ def test_the_score_is_the_candidates(tmp_path: Path):
     assert strong["distinct_games"] == 60
     stored = json.loads((tmp_path / "a.json").read_text())
     assert len(stored["results"]) == len(stored["lines"]) == 60
+
+
+def test_blocks_played_at_once_are_those_played_one_by_one(tmp_path: Path):
+    assert meet(tmp_path / "all.json", at_once=9) == meet(tmp_path / "one.json")
+    assert (tmp_path / "all.json").read_text() == (tmp_path / "one.json").read_text()
 
 
 def test_an_interrupted_arena_goes_on_after_its_last_block(tmp_path: Path):
