@@ -4,7 +4,7 @@
 # the second also with the selection term that it prints, -2-printed, and with playouts by the network, -2-playouts.
 # Makes .venv where it is missing. Started again, it goes on where it was stopped.
 #
-#   pipelines/alphazero.sh connect4-zero            # --precision bfloat16 takes 10 to 13 minutes of a core an iteration
+#   pipelines/alphazero.sh connect4-zero --workers 2      # games and arenas in so many processes
 #   pipelines/alphazero.sh connect-4-ai-1
 #   pipelines/alphazero.sh connect-4-ai-2 small     # the same recipe, a few small iterations: minutes
 set -euo pipefail

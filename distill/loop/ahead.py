@@ -1,4 +1,4 @@
-"""Processes that play the next games while this one learns.
+"""Processes that play a loop's games: the next ones while this one learns, or those of an iteration side by side.
 
 Each is asked through one function at a time and lives as long as the run, so that TensorFlow starts once and a network
 is traced once. A process has one thread: then an answer of the network does not depend on the others in its batch, nor
