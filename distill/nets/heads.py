@@ -28,10 +28,14 @@ many times the real one of a separable convolution, and a network trained on a f
 
 
 class Form(NamedTuple):
-    """How the blocks of a trunk calculate: their layers, what leads to the first of them and away from the last."""
+    """How a trunk calculates: the layers of its blocks, what leads to the first of them and away from the last.
+
+    `norm` is for shapes that have norms in them, `lines` for such as are told the lines.
+    """
 
     convolution: Callable[..., layers.Layer]
     norm: Callable[..., layers.Layer] = layers.GroupNormalization
+    lines: Callable[..., layers.Layer] = layers.Identity
     enter: Callable[[Any], Any] = lambda x: x
     leave: Callable[[Any], Any] = lambda x: x
 

@@ -308,6 +308,22 @@ class GroupNorm(layers.GroupNormalization):
         return ops.reshape(x * scale, (CELLS, -1, channels)) + self.beta
 
 
+class WholeBoardLines(pillar.Lines):
+    """`Lines` by one product of matrices."""
+
+    def stones_on_lines(self, planes: Any) -> Any:
+        found = ops.matmul(ops.reshape(planes, (-1, 2 * CELLS)), ops.cast(_line_matrix(), planes.dtype))
+        return ops.reshape(found, (-1, ROWS, COLUMNS, 2 * pillar.LINES))
+
+
+@functools.cache
+def _line_matrix() -> NDArray[np.float32]:
+    """float32 (H · W · 2, H · W · 2 · LINES): `pillar.line_kernels` as one matrix, from the planes of all cells."""
+    around = np.pad(pillar.line_kernels(), [(3, 3), (3, 3), (0, 0), (0, 0)])
+    seen = [around[6 - row :][:ROWS, 6 - column :][:, :COLUMNS] for row, column in np.ndindex(ROWS, COLUMNS)]
+    return np.stack(seen, axis=3).reshape(2 * CELLS, -1)
+
+
 def _cells_first(x: Any) -> Any:
     """(B, H, W, C) → (T, B, C)."""
     return ops.transpose(ops.reshape(x, (-1, CELLS, x.shape[-1])), (1, 0, 2))
@@ -318,7 +334,7 @@ def _boards(x: Any) -> Any:
     return ops.reshape(ops.transpose(x, (1, 0, 2)), (-1, ROWS, COLUMNS, x.shape[-1]))
 
 
-FORM = heads.Form(WholeBoardConv, GroupNorm, _cells_first, _boards)
+FORM = heads.Form(WholeBoardConv, GroupNorm, WholeBoardLines, _cells_first, _boards)
 MIRROR_FORM = FORM._replace(convolution=WholeBoardMirrorConv)
 
 

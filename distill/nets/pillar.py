@@ -22,7 +22,6 @@ Dimensions: B batch, H = 6, W = 7, F features of one orientation.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -100,21 +99,6 @@ def swap_halves(x: Any, axis: int = -1) -> Any:
     return ops.concatenate([second, first], axis=axis)
 
 
-PLAIN = heads.Form(MirrorConv)
-"""Keras' own convolutions of boards as they are."""
-
-
-def build(value_head: bool = False, variant: str = "", form: heads.Form = PLAIN) -> keras.Model:
-    """planes (B, 6, 7, 2) → logits (B, 7) and, where asked for, value (B,); variant "lines": `pillar-lines`."""
-    planes = heads.planes_input()
-    x = trunk(Lines(name="lines")(planes) if variant == "lines" else planes, form=form)
-    flatten = layers.Flatten(name="flatten")
-    hidden = layers.Dense(HIDDEN, activation="relu", name="hidden")
-    logits, seen = read_out(hidden, flatten(x), flatten(mirrored(x)))
-    name = "pillar-lines" if variant == "lines" else nets.in_identity("pillar")
-    return heads.network(name, planes, logits, heads.value_head(seen) if value_head else None)
-
-
 @keras.saving.register_keras_serializable(package="distill")
 class Lines(layers.Layer):
     """planes (B, H, W, 2) → (B, H, W, 9): the planes, and what the rules say of every cell; no weights.
@@ -136,13 +120,16 @@ class Lines(layers.Layer):
         second = count - 2 * ops.floor(count / 2)
         odd = ops.cast(np.arange(ROWS, 0, -1)[:, None, None] % 2, planes.dtype)  # the lowest row is the first
         followed = odd + second - 2 * odd * second
-        own = ops.matmul(ops.reshape(planes, (-1, 2 * ROWS * COLUMNS)), ops.cast(line_matrix(), planes.dtype))
-        own = ops.reshape(own, (-1, ROWS, COLUMNS, 2 * LINES)) + ops.cast(_off_board(), planes.dtype)
-        own = ops.reshape(own, (-1, ROWS, COLUMNS, 2, LINES))
+        own = self.stones_on_lines(planes)
+        own = ops.reshape(own + ops.cast(_off_board(), planes.dtype), (-1, ROWS, COLUMNS, 2, LINES))
         three = ops.max(ops.relu(own - 2), axis=-1) * empty
         two = ops.sum(ops.clip(own - 1, 0, 1), axis=-1) * empty / 4
         on_all = ops.ones_like(stones)
         return ops.concatenate([planes, playable, followed * on_all, second * on_all, three, two], axis=-1)
+
+    def stones_on_lines(self, planes: Any) -> Any:
+        """What `line_kernels` gives, (B, H, W, 2 · LINES)."""
+        return ops.conv(planes, ops.cast(line_kernels(), planes.dtype), padding="same")
 
 
 LINES = 13
@@ -163,19 +150,26 @@ def line_kernels() -> NDArray[np.float32]:
     return kernels.reshape(7, 7, 2, -1)
 
 
-@functools.cache
-def line_matrix() -> NDArray[np.float32]:
-    """float32 (H · W · 2, H · W · 2 · LINES): the same as one matrix, from the planes of all cells."""
-    around = np.pad(line_kernels(), [(3, 3), (3, 3), (0, 0), (0, 0)])
-    seen = [around[6 - row :][:ROWS, 6 - column :][:, :COLUMNS] for row, column in np.ndindex(ROWS, COLUMNS)]
-    return np.stack(seen, axis=3).reshape(2 * ROWS * COLUMNS, -1)
-
-
 def _off_board() -> NDArray[np.float32]:
     """float32 (H, W, 2 · LINES): −3 for each cell of a line that is not on the board, else 0."""
     inside = np.pad(np.ones((ROWS, COLUMNS), np.float32), 3)
     windows = np.lib.stride_tricks.sliding_window_view(inside, (7, 7))
     return -3 * np.tensordot(1 - windows, (line_kernels() != 0)[:, :, 0].astype(np.float32), axes=2)
+
+
+PLAIN = heads.Form(MirrorConv, lines=Lines)
+"""Keras' own convolutions of boards as they are."""
+
+
+def build(value_head: bool = False, variant: str = "", form: heads.Form = PLAIN) -> keras.Model:
+    """planes (B, 6, 7, 2) → logits (B, 7) and, where asked for, value (B,); variant "lines": `pillar-lines`."""
+    planes = heads.planes_input()
+    x = trunk(form.lines(name="lines")(planes) if variant == "lines" else planes, form=form)
+    flatten = layers.Flatten(name="flatten")
+    hidden = layers.Dense(HIDDEN, activation="relu", name="hidden")
+    logits, seen = read_out(hidden, flatten(x), flatten(mirrored(x)))
+    name = "pillar-lines" if variant == "lines" else nets.in_identity("pillar")
+    return heads.network(name, planes, logits, heads.value_head(seen) if value_head else None)
 
 
 def trunk(
