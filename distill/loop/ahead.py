@@ -10,8 +10,8 @@ from __future__ import annotations
 import functools
 import os
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import Future, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,10 +71,12 @@ class Players:
     ) -> None:
         """Play a network's games in these processes; `selfplay.make` then finds them."""
         futures = self.begin(play, settings, precision, lanes, network, games, folder)
-        while any(not future.done() for future in futures):
-            time.sleep(POLL)
+        waiting: Collection[Future[Any]] = futures
+        while waiting:
+            waiting = wait(waiting, timeout=POLL).not_done
             written = settings.shard_games * len(list(folder.glob("*.parquet")))
-            progress.advance(min(games, written) - progress.done)
+            if more := min(games, written) - progress.done:
+                progress.advance(more)
         results(futures)
 
     def arena(
@@ -85,10 +87,11 @@ class Players:
         networks: tuple[Path, Path],
         arena: gate.Arena,
         firsts: Sequence[int],
-    ) -> list[gate.Block]:
+    ) -> Iterator[gate.Block]:
         """The blocks of an arena that begin with these games, one for each process, candidate and champion given."""
         pairs = zip(self.pools, firsts, strict=False)
-        return results([pool.submit(meet, settings, precision, lanes, networks, arena, first) for pool, first in pairs])
+        for block in [pool.submit(meet, settings, precision, lanes, networks, arena, first) for pool, first in pairs]:
+            yield from results([block])
 
 
 def results(futures: Sequence[Future[Any]]) -> list[Any]:
@@ -117,13 +120,12 @@ def play(
     network: Path,
     games: int,
     folder: Path,
-    part: Any,
-    advance: Callable[[int, int], None] | None = None,
+    part: tuple[int, int],
 ) -> tuple[str, float]:
     """Play this part of a network's games; returns what they call the network, and seconds."""
     began = time.monotonic()
     plays, name = asked(precision, lanes, network)
-    selfplay.make_part(settings, name, plays, games, folder, part, lanes, advance)
+    selfplay.make_part(settings, name, plays, games, folder, part, lanes)
     return name, time.monotonic() - began
 
 

@@ -222,11 +222,13 @@ def _arena(loop: Loop, number: int) -> dict[str, Any]:
             if not loop.players.pools:
                 return [arena.block(candidate, champion, first, progress.advance) for first in firsts]
             files_of_both = folder / files.CANDIDATE, loop.out / files.BEST
-            blocks = loop.players.arena(config, config.precision, config.lanes, files_of_both, arena, firsts)
-            progress.advance(sum(len(results) for results, _ in blocks))
-            return blocks
+            return loop.players.arena(config, config.precision, config.lanes, files_of_both, arena, firsts)
 
-        return gate.meet(arena, play, folder / files.ARENA, at_once=len(loop.players.pools) or 1)
+        def played(games: int) -> None:
+            if games > progress.done:  # found in the file, or played by a process
+                progress.advance(games - progress.done)
+
+        return gate.meet(arena, play, folder / files.ARENA, at_once=len(loop.players.pools) or 1, played=played)
 
 
 def judged(player: Player, boards: benchmark.GradedBoards) -> dict[str, float]:

@@ -110,7 +110,7 @@ class PlanSettings:
     plan: Path | None = cli.setting(None, "the plan.json of another run, to follow in place of --minutes")
     workers: int | None = cli.setting(
         None,
-        "processes that play; none: one a core but one for a plan, one a core for --games-only, else this one alone",
+        "processes that play whole shards; none: one a core but one for a plan, one a core for --games-only, else none",
     )
 
     def __post_init__(self) -> None:
@@ -153,7 +153,7 @@ class SelfPlayConfig(SelfPlaySettings, LearningSettings, ArenaSettings, PlanSett
     minutes: float | None = cli.setting(
         None, "plan so many minutes, measured at the start; without a plan: begin no iteration later than that"
     )
-    lanes: int = cli.setting(512, "games side by side, and so the network's batch; no influence on the games")
+    lanes: int = cli.setting(512, "games side by side; no influence on the games")
     extra_noise: int = cli.setting(0, "first iterations, in which the root's noise is doubled")
     judge_boards: int = cli.setting(1000, "benchmark boards of each set graded an iteration, dev half")
     out: Path | None = cli.setting(None, "folder of the run; none: models/selfplay, or data/selfplay with --games-only")

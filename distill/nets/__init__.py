@@ -76,6 +76,15 @@ def quick_precision() -> Precision:
     return "float32" if BFLOAT16.isdisjoint(flags) else "bfloat16"
 
 
+def on_cpu() -> bool:
+    """Whether Keras calculates on the processor: accelerators round the factors of products in float32 (TF32)."""
+    import keras
+
+    if keras.backend.backend() == "torch":  # which tells Keras no devices, and does not round them unasked
+        return True
+    return all(device.startswith("cpu") for device in keras.distribution.list_devices())
+
+
 @contextlib.contextmanager
 def arithmetic(precision: Precision) -> Iterator[None]:
     """Layers made inside calculate so; their weights are float32 in any case."""

@@ -5,7 +5,9 @@ batch sizes, so nothing is traced twice, and a position's answer does not depend
 logits are raw: the search masks full columns itself.
 
 In float32 there is one size: products of matrices add a row's numbers in an order that, on processors without AVX-512,
-depends on the size of the batch. There the network is asked in its matrix form, compiled by XLA, where it has one.
+depends on the size of the batch. There the network is asked in its matrix form, where it has one, compiled by XLA. On
+an accelerator, on Windows and with another backend than TensorFlow nothing is compiled, and the last digits may depend
+on the batch.
 
 With precision bfloat16 the trunk computes in it; weights and read-out stay float32. That takes half the time on a
 processor that has it. On `pillar` logits then differ by up to 0.04 and values by up to 0.015.
@@ -13,6 +15,7 @@ processor that has it. On `pillar` logits then differ by up to 0.04 and values b
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import sys
 import threading
@@ -37,11 +40,11 @@ STEP = 64
 """Batches are padded to 8, 16, 32 boards or to a multiple of this, for which a graph is traced once each."""
 
 STEADY = 16
-"""Boards of the only size in float32: three quarters as fast as 64, and a quarter of the time where few are asked."""
+"""Boards of the only size in float32: four fifths as fast as 64, and a third of the time where few are asked."""
 
 KEPT_BITS = 19
 KEPT = 1 << KEPT_BITS
-"""Answers kept for positions met again, as in the searches of a game's next moves: 27 MB."""
+"""Answers kept for positions met again, as in the searches of a game's next moves: 25 MB."""
 
 NOBODYS = np.uint64(2**64 - 1)
 """Stands for the position of a slot that holds no answer."""
@@ -55,17 +58,16 @@ class Evaluator:
 
     Args:
       core: the network, with a value head; its weights are copied. Raises UserError for one without.
-      batch: boards a call at most.
+      batch: boards a call at most, in bfloat16.
       precision: of the trunk's arithmetic.
     """
 
     def __init__(self, core: keras.Model, batch: int = BATCH, precision: nets.Precision = "float32") -> None:
         if not heads.has_value(core):
             raise UserError(f"{nets.arch_of(core)}: this network has no value head, which a search needs")
-        self.steady = precision == "float32"
-        self._form = _quick_form(core) if self.steady else core
-        self.network = matrix_form.to_be_asked(self._form) if self.steady else _coarse_copy(core)
-        self.batch = STEADY if self.steady else batch
+        self._form = _quick_form(core) if precision == "float32" else None
+        self.network = matrix_form.to_be_asked(self._form) if self._form else _coarse_copy(core)
+        self.batch = (STEADY if _compiles() else STEP) if self._form else batch
         self._graphs: dict[int, Callable[[Any], Any]] = {}
         self._lock = threading.Lock()
         self._asked = np.zeros((2, KEPT), np.uint64)  # by slot: current and mask of the position answered last
@@ -74,12 +76,13 @@ class Evaluator:
 
     def take_weights(self, core: keras.Model) -> None:
         """Answer like this network, of the same shape, from now on."""
-        self._asked[:] = NOBODYS
-        if self.steady:
+        if self._form:
             matrix_form.copy_weights(core, self._form)
             matrix_form.prepare(self._form, self.network)
         else:
             self.network.set_weights(core.get_weights())
+        with self._lock:
+            self._asked[:] = NOBODYS
 
     def __call__(self, current: Bitboards, mask: Bitboards) -> Answers:
         """Logits float32 (B, 7) and values float32 (B,) in [−1, 1] of positions, uint64 (B,) each; any B."""
@@ -101,9 +104,9 @@ class Evaluator:
         logits, value = np.empty((len(asked), COLUMNS), np.float32), np.empty(len(asked), np.float32)
         for start in range(0, len(asked), self.batch):
             piece = asked[start : start + self.batch]
-            size = STEADY if self.steady else padded_size(len(piece))
+            size = self.batch if self._form else padded_size(len(piece))
             if size not in self._graphs:
-                self._graphs[size] = _graph(self.network, size, compiled=self.steady)
+                self._graphs[size] = _graph(self.network, size, compiled=self._form is not None and _compiles())
             padded = np.zeros((size, ROWS, COLUMNS), np.int8)
             padded[: len(piece)] = piece
             answer = self._graphs[size](padded)
@@ -121,12 +124,12 @@ def padded_size(number: int) -> int:
 
 def _quick_form(core: keras.Model) -> keras.Model:
     """A network of the same shape in its matrix form, or in its own layers where it has none."""
-    try:
-        form = matrix_form.build(nets.arch_of(core), True)
-        matrix_form.copy_weights(core, form)
-    except ValueError:  # an experiment's shape, or an older one
-        return keras.models.clone_model(core)
-    return form
+    if matrix_form.pays(arch := nets.arch_of(core), "float32"):
+        with contextlib.suppress(ValueError):  # of an older shape
+            form = matrix_form.build(arch, True)
+            matrix_form.copy_weights(core, form)
+            return form
+    return keras.models.clone_model(core)
 
 
 def _coarse_copy(core: keras.Model) -> keras.Model:
@@ -142,12 +145,17 @@ def _coarse_copy(core: keras.Model) -> keras.Model:
     return keras.models.clone_model(core, clone_function=copied)
 
 
-def _graph(network: keras.Model, size: int, compiled: bool) -> Callable[[Any], Any]:
-    """The network on boards int8 (size, 6, 7), compiled by XLA if wanted and at hand.
+def _compiles() -> bool:
+    """Whether XLA compiles what a search asks in float32.
 
     On a GPU that needs tools which TensorFlow does not bring along, and on Windows it has refused convolutions
     (TensorFlow's issue 47184).
     """
+    return keras.backend.backend() == "tensorflow" and sys.platform != "win32" and nets.on_cpu()
+
+
+def _graph(network: keras.Model, size: int, compiled: bool) -> Callable[[Any], Any]:
+    """The network on boards int8 (size, 6, 7)."""
 
     def outputs(board: Any) -> Any:
         return network(heads.encode(network, board), training=False)
@@ -156,9 +164,8 @@ def _graph(network: keras.Model, size: int, compiled: bool) -> Callable[[Any], A
         return outputs
     import tensorflow as tf
 
-    at_hand = sys.platform != "win32" and not tf.config.list_physical_devices("GPU")
     traced: Callable[[Any], Any] = tf.function(
-        outputs, input_signature=[tf.TensorSpec((size, ROWS, COLUMNS), tf.int8)], jit_compile=compiled and at_hand
+        outputs, input_signature=[tf.TensorSpec((size, ROWS, COLUMNS), tf.int8)], jit_compile=compiled
     ).get_concrete_function()
     return lambda board: traced(tf.constant(board))
 

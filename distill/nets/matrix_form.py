@@ -1,14 +1,16 @@
-"""Networks as products of matrices: same weights, same function, faster to train on a CPU.
+"""Networks as products of matrices: same weights, same function, faster to train and to ask on a CPU.
 
-What is saved and served are the networks of `cnn.py`, `transformer.py` and `pillar.py`, made of Keras' own layers. A
-CPU multiplies large matrices at its peak and does little else well, so the steps of training go to these forms of them:
+What is saved and served are the networks of the shapes' own files, made of Keras' own layers. A CPU multiplies large
+matrices at its peak and does little else well, so the steps of training, and a search's questions in float32, go to
+these forms of them:
 
 - `cnn`: a depthwise convolution is C products (B, T) · (T, T), where cells that lie at the same distance share a
   weight, a pointwise one a single product (B·T, C) · (C, F), and the norm over the batch one fused operation;
 - `transformer`: attention as plain products, and a last layer that works out CLS alone, the one vector that is read;
 - `pillar`, `pillar-lines`, `mk4`, `resnet`: the convolutions of a whole board by the method of Toom and Cook, as
   Winograd uses it: 72 products of matrices in place of 378. Features lie cells first, (T, B, C). In float32 alone,
-  since its sums cost two of the digits of every number. To be asked, kernels are prepared once (`to_be_asked`).
+  since its sums cost two of the digits of every number, and on a CPU alone, since an accelerator rounds their factors.
+  To be asked, kernels are prepared once (`to_be_asked`).
 
 Dropout can be changed, or left out, without touching the networks. What they gain: `benchmarks/train.py`.
 
@@ -45,8 +47,8 @@ def build(
 
 
 def pays(arch: str, precision: nets.Precision) -> bool:
-    """Whether an arch has such a form, and one that is as good as its layers in this precision."""
-    return arch in FORMS and (precision == "float32" or arch not in WHOLE_BOARD)
+    """Whether an arch has such a form, and one that is as good as its layers in this precision, here."""
+    return arch in FORMS and (arch not in WHOLE_BOARD or (precision == "float32" and nets.on_cpu()))
 
 
 def copy_weights(source: keras.Model, target: keras.Model) -> None:

@@ -68,21 +68,28 @@ class Arena:
 
 
 def meet(
-    arena: Arena, play: Callable[[Sequence[int]], Iterable[Block]], path: Path, at_once: int = 1
+    arena: Arena,
+    play: Callable[[Sequence[int]], Iterable[Block]],
+    path: Path,
+    at_once: int = 1,
+    played: Advance = silent,
 ) -> dict[str, Any]:
     """Play an arena, going on from `path`; `play` gives the blocks that begin with these games, so many at once.
 
     Returns the candidate's `score`, wins and half the draws, and the number of `distinct_games`. The file holds the
-    finished games' results for the candidate and their moves; it is replaced after each call of `play`.
+    finished games' results for the candidate and their moves; it is replaced after each block, and `played` is told
+    how many there are.
     """
     results: list[float] = []
     lines: list[str] = []
     if path.is_file():
         stored = json.loads(path.read_text(encoding="utf-8"))
         results, lines = stored["results"], stored["lines"]
+        played(len(results))
     while len(results) < arena.games:
         for more, moves in play(range(len(results), arena.games, BLOCK)[:at_once]):
             results += more
             lines += moves
-        write_json(path, {"results": results, "lines": lines})
+            write_json(path, {"results": results, "lines": lines})
+            played(len(results))
     return {"score": float((np.array(results) + 1).mean() / 2), "distinct_games": len(set(lines))}

@@ -233,7 +233,7 @@ class GuidedPlayer:
 
 
 _LANES = 512
-"""Searches side by side, and so the network's batch."""
+"""Searches side by side."""
 
 _WORTH_PROCESSES = 20_000_000
 """Simulations from which sharing a batch pays: some seconds of one core, against starting workers once."""

@@ -66,7 +66,7 @@ def make(
 
     Args:
       network: hash of the network behind `predict`, a part of the run's identity.
-      lanes: games side by side, and so the network's batch.
+      lanes: games side by side.
       advance: told how many games and rows have been written, once for each shard, those found there first.
 
     Raises DataError where the folder holds another run. A shard is whole or not there, so a
@@ -90,12 +90,11 @@ def make_part(
     folder: Path,
     part: tuple[int, int],
     lanes: int = puct.LANES,
-    advance: Callable[[int, int], None] | None = None,
 ) -> None:
     """Every n-th shard of `make`, from shard i on, for `part` (i, n); `make` itself, called last, finds them all."""
     run = identity(settings, network)
     indices = range(shards.shard_count(games, settings.shard_games))[part[0] :: part[1]]
-    _play(settings, run, predict, shards.plan(settings, games, folder, indices, run).todo, folder, lanes, advance)
+    _play(settings, run, predict, shards.plan(settings, games, folder, indices, run).todo, folder, lanes)
 
 
 def _play(

@@ -159,6 +159,8 @@ def test_a_run_is_the_same_whatever_processes_play_it(tmp_path: Path, quick: Non
     for each, other in zip(one, two, strict=True):
         shards, others = (schema.read_manifest(path.parent)["shards"] for path in (each, other))
         assert [shard["content_hash"] for shard in shards] == [shard["content_hash"] for shard in others]
+        arenas = (path.parents[1] / "arena.json" for path in (each, other))
+        assert len({path.read_text() for path in arenas}) == 1
     assert same(weights(tmp_path / "1" / "best.keras"), weights(tmp_path / "2" / "best.keras"))
 
 

@@ -260,7 +260,7 @@ def iterations_of(folder: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.slow
 def test_selfplay_survives_20_strikes(tmp_path: Path) -> None:
-    """Two iterations. With 6 lanes the network is always asked in batches of 8: games equal to the last bit."""
+    """Two iterations. The network is always asked in batches of one size: games equal to the last bit."""
     from distill.nets import saved
 
     flags = ["--preset", "smoke", "--games", "24", "--lanes", "6", "--simulations", "4", "--train-boards", "128"]
