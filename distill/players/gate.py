@@ -21,7 +21,7 @@ from distill.players.match import openings, paired, play_games
 from distill.players.players import Player, seeds_for
 
 BLOCK = 26
-"""Games played side by side and then written down: what a killed arena plays again; four of them are an arena of 100."""
+"""Games played side by side and then written down: what a killed arena plays again; an arena of 100 has four such."""
 
 Block: TypeAlias = tuple[list[float], list[str]]
 
