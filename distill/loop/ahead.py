@@ -75,8 +75,8 @@ class Players:
         while waiting:
             waiting = wait(waiting, timeout=POLL).not_done
             written = settings.shard_games * len(list(folder.glob("*.parquet")))
-            if more := min(games, written) - progress.done:
-                progress.advance(more)
+            if progress.done < games:
+                progress.advance(min(games, written) - progress.done)
         results(futures)
 
     def arena(
