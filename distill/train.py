@@ -27,7 +27,7 @@ from distill.tables import tables
 if TYPE_CHECKING:
     import keras
 
-    from distill.learn.training import Watch
+    from distill.learn.training import Quick, Watch
 
 OWN_FILES = (METRICS, "checkpoint.npz", BEST, LAST, "history.csv", "curves.png", "events")
 """What a restart deletes, in this order; the exported model stays until another takes its place."""
@@ -82,10 +82,16 @@ class TrainConfig(Recipe):
         return self.arch == "resnet" if self.value_target == "auto" else self.value_target != "none"
 
 
-def run(config: TrainConfig, build: nets.Builder | None = None, watch: Watch | None = None) -> str:
+def run(
+    config: TrainConfig,
+    build: nets.Builder | None = None,
+    watch: Watch | None = None,
+    quick: Quick | None = None,
+) -> str:
     """Train one network; returns the line that says where it is and how often it agrees with the teacher.
 
-    `build` makes the network of that name; None is `nets.build`. `watch` says more of it after each epoch.
+    `build` makes the network of that name; None is `nets.build`. `watch` says more of it after each epoch, and `quick`
+    makes it in the form that the steps go to; None is `training.quick_form`.
     """
     out = config.out or Path("models") / config.arch
     given = _given_network(config)  # before anything is written
@@ -93,13 +99,14 @@ def run(config: TrainConfig, build: nets.Builder | None = None, watch: Watch | N
     data, place = config.data, config.prepared
     prepared = tables.prepare(data, place, validation_fraction=fraction, exclude=exclude, threads=cores())
     with folders.locked(out):
-        return _run(config, build or nets.build, watch, out, given, prepared)
+        return _run(config, build or nets.build, watch, quick, out, given, prepared)
 
 
 def _run(
     config: TrainConfig,
     build: nets.Builder,
     watch: Watch | None,
+    quick: Quick | None,
     out: Path,
     given: keras.Model | None,
     prepared: tables.Prepared,
@@ -126,7 +133,7 @@ def _run(
     if config.export:
         publish.check_place(out)
     claim.begin()  # nothing that was given can be wrong any more
-    state = training.fit(core, learned, held_out, config, out, build, watch)
+    state = training.fit(core, learned, held_out, config, out, watch, quick)
 
     best = saved.load_core(out / BEST)
     metrics = {

@@ -47,6 +47,9 @@ OUTPUT_LAYERS = ["logits", "read_out", "value_unit"]
 
 Watch: TypeAlias = Callable[[keras.Model], dict[str, float]]
 """What is said of a network that learns, beside its losses."""
+Quick: TypeAlias = Callable[[str, bool, Recipe], keras.Model]
+"""Makes a network by its name, with a value head or without, in the form that steps go to: `quick_form`, or what an
+experiment has in its place."""
 
 
 @dataclass(kw_only=True)
@@ -175,18 +178,18 @@ def fit(
     validation: tables.Examples,
     recipe: Recipe,
     folder: Path,
-    build: nets.Builder | None = None,
     watch: Watch | None = None,
+    quick: Quick | None = None,
 ) -> State:
     """Train until the planned steps are done, going on from the folder's checkpoint where there is one.
 
-    `build` makes networks such as `core`; None is `nets.build`. `watch` says more of a network after each epoch: it
-    goes into the history, and nothing is chosen by it.
+    `watch` says more of a network after each epoch: it goes into the history, and nothing is chosen by it. `quick`
+    makes such networks in the form that the steps go to; None is `quick_form`.
     Raises UserError where the loss stops being a number; the checkpoint of the last finished epoch stays.
     """
     if not len(validation):
         raise DataError("no validation board that training does not hold as well: generate more games")
-    trained = trained_form(core, recipe, build)
+    trained = trained_form(core, recipe, quick)
     model, judged = compiled(trained, recipe), heads.played(core)
     if found := checkpoint.load(folder):
         checkpoint.restore(model, found[0])
@@ -219,24 +222,24 @@ def fit(
     return state
 
 
-def trained_form(core: keras.Model, recipe: Recipe, build: nets.Builder | None = None) -> keras.Model:
+def trained_form(core: keras.Model, recipe: Recipe, quick: Quick | None = None) -> keras.Model:
     """The network the steps go to: `core` itself, or one of the same function and weights that calculates otherwise.
 
     Where the average is kept it is another one, for `core` becomes the average.
     """
-    arch = nets.arch_of(core)
-    if recipe.precision == "float32" and not recipe.average and not matrix_form.pays(arch, recipe.precision):
+    arch, value_head = nets.arch_of(core), heads.has_value(core)
+    if not (quick or recipe.average or recipe.precision == "bfloat16" or matrix_form.pays(arch, "float32")):
         return core
-    trained = quick_form(arch, heads.has_value(core), recipe, build)
+    trained = (quick or quick_form)(arch, value_head, recipe)
     matrix_form.copy_weights(core, trained)
     return trained
 
 
-def quick_form(arch: str, value_head: bool, recipe: Recipe, build: nets.Builder | None = None) -> keras.Model:
+def quick_form(arch: str, value_head: bool, recipe: Recipe) -> keras.Model:
     """A fresh network in the form whose steps take least time."""
     if matrix_form.pays(arch, recipe.precision):
         return matrix_form.build(arch, value_head, recipe.precision, recipe.dropout)
-    return (build or nets.build)(arch, value_head, recipe.precision)
+    return nets.build(arch, value_head, recipe.precision)
 
 
 def save_network(core: keras.Model, path: Path) -> None:

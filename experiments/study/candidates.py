@@ -29,7 +29,7 @@ from keras import layers, ops
 from distill import nets
 from distill.game.rules import CELLS, COLUMNS, ROWS
 from distill.nets import heads
-from distill.nets.pillar import BLOCKS, FEATURES, Lines, MirrorConv, mirrored, read_out, swap_halves, trunk
+from distill.nets.pillar import BLOCKS, FEATURES, PLAIN, MirrorConv, mirrored, read_out, swap_halves, trunk
 
 NARROW = 24
 LINE_FEATURES = 32
@@ -41,11 +41,14 @@ WIDTHS = {
 """D: what is left for the hidden layer."""
 
 
-def build(name: str, value_head: bool = False, precision: nets.Precision = "float32") -> keras.Model:
-    """The candidate of that name."""
+def build(
+    name: str, value_head: bool = False, precision: nets.Precision = "float32", form: heads.Form = PLAIN
+) -> keras.Model:
+    """The candidate of that name; `form` is that of its convolutions of boards."""
     with nets.arithmetic(precision):
         planes = heads.planes_input()
-        x = TRUNKS.get(name, trunk)(Lines(name="lines")(planes))
+        through: Callable[..., Any] = TRUNKS.get(name, trunk)
+        x = through(form.lines(name="lines")(planes), form=form)
         hidden = layers.Dense(WIDTHS[name], activation="relu", name="hidden")
         if name == "early-dense":
             hidden = _twice(hidden)
@@ -64,9 +67,9 @@ def _twice(hidden: Any) -> Callable[[Any], Any]:
     return lambda x: second(hidden(x))
 
 
-def _mixed(planes: Any) -> Any:
+def _mixed(planes: Any, form: heads.Form) -> Any:
     """The trunk's columns, each of which sees all others relative to itself, twice with the same weights."""
-    x = trunk(planes)
+    x = trunk(planes, form=form)
     first = MirrorConv(FEATURES, (1, 2 * COLUMNS - 1), name="mixer_conv1")
     second = MirrorConv(FEATURES, (1, 1), initializer="zeros", name="mixer_conv2")
     for _ in range(2):
@@ -108,7 +111,7 @@ def _experts(planes: Any) -> Callable[[Any], Any]:
     return lambda x: wide(x) * weights
 
 
-def _line_objects(planes: Any) -> Any:
+def _line_objects(planes: Any, **_: Any) -> Any:
     """planes (B, H, W, C) → columns (B, 1, W, 2F): cells tell their lines, lines tell their cells."""
     x = ops.relu(MirrorConv(FEATURES, (3, 3), paired=False, name="stem")(planes))
     for number in range(1, LINE_BLOCKS + 1):
@@ -153,7 +156,7 @@ class SlantingConv(MirrorConv):
         return ops.conv(x, kernel, padding=self.padding) + ops.concatenate([self.bias, self.bias], axis=-1)
 
 
-TRUNKS: dict[str, Callable[[Any], Any]] = {
+TRUNKS: dict[str, Callable[..., Any]] = {
     "looped-2": partial(trunk, passes=2),
     "looped-4": partial(trunk, passes=4),
     "line-objects": _line_objects,

@@ -42,7 +42,7 @@ def run(config: StudyTrainConfig) -> str:
     def watch(core: keras.Model) -> dict[str, float]:
         return iteration.judged(NetworkPlayer(name="network", predict=saved.predict_with(core)), boards)
 
-    return train.run(config, shapes.build, watch)
+    return train.run(config, shapes.build, watch, shapes.quick_form)
 
 
 main = cli.Command("study.train", StudyTrainConfig, run, train.PRESETS, package="experiments")

@@ -23,6 +23,7 @@ from distill.game import encoding, rules
 from distill.learn import training
 from distill.learn.recipe import Recipe
 from distill.nets import finding, heads, saved
+from distill.nets.pillar import Lines
 from experiments.study import CANDIDATES, SHAPES, candidates, shapes
 from experiments.study import train as study_train
 
@@ -123,9 +124,19 @@ def test_the_planes_of_threats_are_what_one_stone_would_complete():
 
 def test_the_steps_of_a_run_in_bfloat16_go_to_a_shape_of_the_same_weights():
     core = with_random_weights(shapes.build("column-threats"))
-    trained = training.trained_form(core, Recipe(precision="bfloat16"), shapes.build)
+    trained = training.trained_form(core, Recipe(precision="bfloat16"), shapes.quick_form)
     assert trained.get_layer("stem").compute_dtype == "bfloat16"
     assert same(trained.get_weights(), core.get_weights())
+
+
+@pytest.mark.parametrize("candidate", CANDIDATES)
+def test_the_steps_of_a_candidate_in_float32_go_to_a_form_that_answers_as_it_does(candidate):
+    core, boards = with_random_weights(shapes.build(candidate, value_head=True)), played_boards(20)
+    trained = training.trained_form(core, Recipe(), shapes.quick_form)
+    assert trained.get_layer("lines").__class__ is not Lines, "the layers of the form"
+    answers = [arrays(heads.played(each)(boards)) for each in (core, trained)]
+    for name in ("logits", "value"):
+        np.testing.assert_allclose(answers[1][name], answers[0][name], atol=2e-4)
 
 
 @pytest.mark.parametrize("shape", [*SHAPES, *CANDIDATES])
