@@ -20,8 +20,8 @@ from distill.players.intervals import share
 from distill.players.match import openings, paired, play_games
 from distill.players.players import Player, seeds_for
 
-BLOCK = 26
-"""Games played side by side and then written down: what a killed arena plays again; an arena of 100 has four such."""
+BLOCK = 50
+"""Games played side by side and then written down: what a killed arena plays again; an arena of 100 has two such."""
 
 Block: TypeAlias = tuple[list[float], list[str]]
 
