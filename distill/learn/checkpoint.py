@@ -1,7 +1,7 @@
 """Everything the next epoch depends on, in one file that is either whole or not there.
 
 `checkpoint.npz` holds each variable of the model (weights, moving statistics and the state of every dropout's random
-numbers) and of the optimizer, and a JSON text with the state of the loop.
+numbers) and of the optimizer, and the state of the loop: a JSON text, and the arrays in it one by one.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from distill.base import UserError, write_atomically
 
 FILE = "checkpoint.npz"
+STATE = "state"
 
 Arrays = list[NDArray[Any]]
 
@@ -40,7 +41,9 @@ def save(folder: Path, model: keras.Model, state: dict[str, Any]) -> None:
     """Replace the folder's checkpoint."""
     content = io.BytesIO()
     arrays: dict[str, Any] = {f"variable_{number:04d}": array for number, array in enumerate(snapshot(model))}
-    np.savez(content, **{"state": np.array(json.dumps(state)), **arrays})
+    plain = {name: each for name, each in state.items() if not isinstance(each, np.ndarray)}
+    arrays |= {f"{STATE}_{name}": each for name, each in state.items() if name not in plain}
+    np.savez(content, **{STATE: np.array(json.dumps(plain)), **arrays})
     write_atomically(folder / FILE, content.getvalue())
 
 
@@ -51,8 +54,11 @@ def load(folder: Path) -> tuple[Arrays, dict[str, Any]] | None:
         return None
     try:
         with np.load(path) as stored:
-            state: dict[str, Any] = json.loads(str(stored["state"]))
-            return [stored[name] for name in sorted(stored.files) if name != "state"], state
+            state: dict[str, Any] = json.loads(str(stored[STATE]))
+            names = sorted(set(stored.files) - {STATE})
+            of_state = [name for name in names if name.startswith(STATE)]
+            state |= {name.removeprefix(f"{STATE}_"): stored[name] for name in of_state}
+            return [stored[name] for name in names if name not in of_state], state
     except Exception as error:  # a damaged zip raises many types
         raise UserError(f"{path}: damaged ({error}); --restart begins anew") from None
 

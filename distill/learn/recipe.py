@@ -57,10 +57,17 @@ class Recipe:
         None, "share of features dropped in a training step, of cnn and transformer; none: their own, 0.1"
     )
     mirror: bool = cli.setting(True, "mirror each board at random, anew each epoch")
+    focus: float = cli.setting(
+        0.0,
+        "above 0, boards that are known are seldom gone over: one whose policy was off by a share of this, in nats, "
+        "when it was last learned is in a pass with that share as its chance, or one in eight if that is more",
+    )
     seed: int = cli.setting(0, "of initial weights, order, mirroring and dropout")
 
     def __post_init__(self) -> None:
-        cli.check_least(self, epochs=1, measure_every=1, batch_size=1, steps=1, value_weight=0, weight_decay=0, seed=0)
+        cli.check_least(
+            self, epochs=1, measure_every=1, batch_size=1, steps=1, value_weight=0, weight_decay=0, focus=0, seed=0
+        )
         cli.check(self.lr > 0, "lr", self.lr, "positive")
         cli.check(0 <= self.value_blend <= 1, "value_blend", self.value_blend, "from 0 to 1")
         cli.check(0 <= self.average < 1, "average", self.average, "at least 0 and below 1")

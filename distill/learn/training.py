@@ -38,6 +38,8 @@ PLATEAU_EPOCHS, PLATEAU_FACTOR = 3, 0.5
 """The plateau schedule multiplies the learning rate by this after so many epochs without a better validation loss."""
 STOP_EPOCHS = 8
 """The plateau schedule stops after so many epochs without a better validation loss."""
+LEAST_CHANCE = 1 / 8
+"""Chance of a board to be in a pass, however well it is known (`focus`)."""
 TIMED_STEPS = 10
 SHARE_OF_MINUTES = 0.85
 """Share of `minutes` planned for training steps; validation, saving and export need the rest."""
@@ -62,6 +64,12 @@ class State:
     planned_steps: int
     """Decided once, at the start, so that a resumed run follows the same schedule."""
     step: int = 0
+    passes: int = 0
+    place: int = 0
+    """Where in its pass the next step begins."""
+    off: NDArray[np.float16] | None = None
+    """float16 (N,): how far the policy of each training board was from its target, in nats, when it was last learned
+    from; None without `focus`."""
     epoch: int = 0
     lr_factor: float = 1.0
     lr_epoch: int = 0
@@ -112,8 +120,27 @@ def learning_rate(recipe: Recipe, state: State) -> float:
     return recipe.lr * rising * (1 + math.cos(math.pi * state.step / state.planned_steps)) / 2
 
 
-def compiled(core: keras.Model, recipe: Recipe) -> keras.Model:
-    """The network with mask, loss and optimizer, ready for `train_on_batch`."""
+class Off(keras.metrics.Metric):
+    """How far each policy of the last batch was from its target, in nats: `boards`, float32 (B,)."""
+
+    def __init__(self, batch_size: int) -> None:
+        super().__init__(name="off")
+        self.boards = self.add_variable((batch_size,), "zeros", name="boards")
+
+    def update_state(self, wanted: Any, logits: Any, sample_weight: Any = None) -> None:
+        """Kullback-Leibler divergence of probabilities and logits, both (B, 7)."""
+        wanted, logits = keras.ops.cast(wanted, self.dtype), keras.ops.cast(logits, self.dtype)
+        surprise = keras.ops.categorical_crossentropy(wanted, logits, from_logits=True)
+        own = keras.ops.sum(wanted * keras.ops.log(keras.ops.maximum(wanted, 1e-9)), axis=-1)
+        self.boards.assign(surprise + own)
+
+    def result(self) -> Any:
+        """The mean."""
+        return keras.ops.mean(self.boards)
+
+
+def compiled(core: keras.Model, recipe: Recipe, off: Off | None = None) -> keras.Model:
+    """The network with mask, loss and optimizer, ready for `train_on_batch`, which also sets `off`."""
     model = heads.played(core)
     decay = recipe.weight_decay
     optimizer = {
@@ -133,6 +160,7 @@ def compiled(core: keras.Model, recipe: Recipe) -> keras.Model:
         optimizer,
         losses,
         loss_weights={"logits": 1.0, "value": recipe.value_weight} if "value" in losses else None,
+        metrics={"logits": [off]} if off else None,
         # XLA is seven times slower than TensorFlow's own kernels for these networks on a CPU.
         jit_compile=keras.backend.backend() != "tensorflow",
     )
@@ -190,18 +218,20 @@ def fit(
     if not len(validation):
         raise DataError("no validation board that training does not hold as well: generate more games")
     trained = trained_form(core, recipe, quick)
-    model, judged = compiled(trained, recipe), heads.played(core)
+    boards_a_step = min(recipe.batch_size, len(training))
+    off = Off(boards_a_step) if recipe.focus else None
+    model, judged = compiled(trained, recipe, off), heads.played(core)
     if found := checkpoint.load(folder):
         checkpoint.restore(model, found[0])
         state = State(**found[1])
     else:
         state = State(planned_steps=_plan(model, training, recipe))
-    boards_a_step = min(recipe.batch_size, len(training))
+        state.off = np.full(len(training), np.inf, np.float16) if off else None
     with Progress(state.planned_steps * boards_a_step, "boards", done=state.step * boards_a_step) as progress:
         while not state.finished:
             began = time.monotonic()
             rate = learning_rate(recipe, state)
-            loss = _train_epoch(model, training, recipe, state, progress)
+            loss = _train_epoch(model, training, recipe, state, progress, off)
             give_learned(model, trained, core)
             measured = evaluate(judged, validation, recipe)
             _require_number(measured["loss"], recipe, state)
@@ -268,23 +298,42 @@ def _plan(model: keras.Model, training: tables.Examples, recipe: Recipe) -> int:
 
 
 def _train_epoch(
-    model: keras.Model, training: tables.Examples, recipe: Recipe, state: State, progress: Progress
+    model: keras.Model, training: tables.Examples, recipe: Recipe, state: State, progress: Progress, off: Off | None
 ) -> float:
     """To the end of the pass, of `measure_every` boards or of the planned steps; returns the mean loss over it."""
     scale = 1 / float(weights(training.count, recipe).mean())
-    size, mirror = recipe.batch_size, recipe.mirror
-    number, first_batch = divmod(state.step, max(1, len(training) // size))
-    batches = tables.batches(training, size, seed=recipe.seed, epoch=number, mirror=mirror, first=first_batch)
+    size, number = recipe.batch_size, state.passes
+    batches = tables.batches(
+        training,
+        size,
+        seed=recipe.seed,
+        epoch=number,
+        mirror=recipe.mirror,
+        first=state.place,
+        keep=_keep(recipe, state),
+    )
     most = state.planned_steps if recipe.measure_every is None else max(1, recipe.measure_every // size)
     total, first = 0.0, state.step
     for batch in itertools.islice(batches, min(most, state.planned_steps - first)):
         model.optimizer.learning_rate = learning_rate(recipe, state)
         loss = train_step(model, batch, recipe, scale)
         _require_number(loss, recipe, state)
+        if off and state.off is not None:
+            state.off[batch.rows] = keras.ops.convert_to_numpy(off.boards)
         state.step += 1
+        state.place = batch.after
+        state.passes += state.place == 0
         total += loss
         progress.advance(len(batch.boards), f"pass {number + 1} loss {total / (state.step - first):.4f}")
     return total / (state.step - first)
+
+
+def _keep(recipe: Recipe, state: State) -> NDArray[np.bool_] | None:
+    """bool (N,): which boards this pass has, None for all. A board's `off` is set only once the pass has had it."""
+    if state.off is None or len(state.off) * LEAST_CHANCE < 2 * recipe.batch_size:
+        return None  # so few that a pass of the least of them might have no batch
+    draws = np.random.default_rng((recipe.seed, state.passes, 1)).random(len(state.off))
+    return np.asarray(draws < np.maximum(LEAST_CHANCE, state.off / np.float32(recipe.focus)))
 
 
 def train_step(model: keras.Model, batch: tables.Batch, recipe: Recipe, scale: float) -> float:

@@ -51,6 +51,7 @@ class Batch:
 
     boards: int8 (B, 6, 7) as in `game/encoding.py`.  visits: float32 (B, 7), not normalised.
     label: int32 (B,).  value, outcome: float32 (B,).  count: float32 (B,).
+    rows: intp (B,), where they are in the table.  after: place in the pass where the next batch begins, 0 at its end.
     """
 
     boards: NDArray[np.int8]
@@ -59,6 +60,8 @@ class Batch:
     value: NDArray[np.float32]
     outcome: NDArray[np.float32]
     count: NDArray[np.float32]
+    rows: NDArray[np.intp]
+    after: int
 
 
 def load(folder: Path, split: int) -> Examples:
@@ -85,11 +88,18 @@ def seen(training: Examples, current: NDArray[np.uint64], mask: NDArray[np.uint6
 
 
 def batches(
-    examples: Examples, batch_size: int, *, seed: int, epoch: int, mirror: bool = True, first: int = 0
+    examples: Examples,
+    batch_size: int,
+    *,
+    seed: int,
+    epoch: int,
+    mirror: bool = True,
+    first: int = 0,
+    keep: NDArray[np.bool_] | None = None,
 ) -> Iterator[Batch]:
     """One epoch in an order drawn from (seed, epoch), each row mirrored with probability 1/2 by its own draw.
 
-    It begins with its batch number `first`.
+    It begins at the place `first`, the `after` of a batch. `keep`, bool (N,), says which rows it has; None: all.
 
     Every batch has `batch_size` rows, so that one compiled step serves them all: the rows left over
     at the end are dropped, other ones each epoch. Fewer rows than `batch_size` make one batch of all
@@ -101,9 +111,13 @@ def batches(
     order = rng.permutation(len(examples))
     mirrored = rng.random(len(examples)) < 0.5 if mirror else np.zeros(len(examples), np.bool_)
     size = min(batch_size, len(examples))
-    for start in range(first * size, len(examples) - size + 1, size):
-        rows = order[start : start + size]
-        yield _batch(examples, rows, mirrored[rows])
+    places = np.arange(first, len(examples))
+    if keep is not None:
+        places = places[keep[order[places]]]
+    for start in range(0, len(places) - size + 1, size):
+        rows = order[places[start : start + size]]
+        after = int(places[start + size]) if start + 2 * size <= len(places) else 0
+        yield _batch(examples, rows, mirrored[rows], after)
 
 
 def in_order(examples: Examples, batch_size: int) -> Iterator[Batch]:
@@ -113,7 +127,7 @@ def in_order(examples: Examples, batch_size: int) -> Iterator[Batch]:
         yield _batch(examples, rows, np.zeros(len(rows), np.bool_))
 
 
-def _batch(examples: Examples, rows: NDArray[np.intp], mirrored: NDArray[np.bool_]) -> Batch:
+def _batch(examples: Examples, rows: NDArray[np.intp], mirrored: NDArray[np.bool_], after: int = 0) -> Batch:
     boards = encoding.boards(examples.current[rows], examples.mask[rows])
     visits, label = examples.visits[rows].astype(np.float32), examples.label[rows].astype(np.int32)
     return Batch(
@@ -123,4 +137,6 @@ def _batch(examples: Examples, rows: NDArray[np.intp], mirrored: NDArray[np.bool
         value=examples.value[rows],
         outcome=examples.outcome[rows],
         count=examples.count[rows].astype(np.float32),
+        rows=rows,
+        after=after,
     )

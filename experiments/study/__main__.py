@@ -146,6 +146,7 @@ def _train(config: StudyConfig, plan: Plan, tier: Tier, name: str, seed: int) ->
         say(f"{name} left out: {folder} holds no finished games")
         return "left out"
     flags = ["--seed", str(seed), *shlex.split(tier.train), *shlex.split(settings.train)]
+    flags += ["--steps", str(tier.steps[name])] if name in tier.steps else []
     flags += ["--data", str(folder), "--out", str(out)]
     if (out / METRICS).is_file() and read_object(out / RECORD).get("train") == flags:
         return "done"

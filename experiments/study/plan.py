@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -37,11 +37,12 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True)
 class Tier:
-    """Flags of every run, its seeds, and which runs there are; none names all."""
+    """Flags of every run, its seeds, which runs there are (none names all), and steps of those that have their own."""
 
     train: str
     seeds: tuple[int, ...] = (0,)
     runs: tuple[str, ...] = ()
+    steps: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +71,7 @@ def read(path: Path) -> Plan:
         raise UserError(f"{path}: not a recipe ({type(error).__name__}: {error})") from None
     known = set(plan.runs)
     asked = {*plan.learning_curve, *plan.targets, *(run.against for run in plan.runs.values() if run.against)}
-    asked |= {name for tier in plan.tier.values() for name in tier.runs}
+    asked |= {name for tier in plan.tier.values() for name in (*tier.runs, *tier.steps)}
     if unknown := sorted(asked - known):
         raise UserError(f"{path}: no run {', '.join(unknown)}; there are {', '.join(plan.runs)}")
     of_runs = {run.data for run in plan.runs.values()} | {data.shards_of for data in plan.data.values()} - {""}

@@ -3,6 +3,7 @@
 - targets are visit shares or the vote, value targets the stated mixture; losses agree with Keras' own;
 - a rule that can be seen on the board is learned; the legal mask is part of the loss;
 - same seed, same weights to the last bit; another seed, other weights;
+- with `focus`, boards that are known are seldom gone over; how far off they were is what the loss says;
 - a run killed at any point goes on from its last finished epoch to the weights of an uninterrupted one; a damaged
   checkpoint is named, half a file is never used; looks at the validation boards in between change no weight;
 - `minutes` plans fewer steps and keeps the weights; the cosine ends at zero; a plateau halves the rate and stops;
@@ -87,6 +88,8 @@ def a_batch(count=(1, 1)) -> tables.Batch:
         value=np.array([0.5, -1], np.float32),
         outcome=np.array([1, 0], np.float32),
         count=np.array(count, np.float32),
+        rows=np.arange(2),
+        after=0,
     )
 
 
@@ -209,6 +212,37 @@ def test_looks_in_the_middle_of_a_pass_change_no_weight_and_are_gone_on_from(spl
     ends = [*range(5, a_pass, 5), a_pass]
     assert [row["step"] for row in state.history] == ends + [a_pass + end for end in ends]
     assert state.history[-1]["validation_loss"] == whole.history[-1]["validation_loss"]
+
+
+def test_boards_that_are_known_are_seldom_gone_over_also_by_a_run_gone_on_with(splits, tmp_path):
+    rule = tuple(stacked_lowest(examples) for examples in splits)
+    recipe = dataclasses.replace(TINY, focus=2.0, epochs=4, lr=0.02, measure_every=5 * TINY.batch_size)
+    variables, state = fitted(tmp_path / "whole", rule, recipe, "tiny")
+    assert state.off is not None
+    assert np.isfinite(state.off).all()
+    assert state.passes > recipe.epochs, "passes of a part of the boards are shorter"
+    kept = training._keep(recipe, state)
+    known = state.off < recipe.focus * training.LEAST_CHANCE
+    assert 0 < kept[known].mean() < 3 * training.LEAST_CHANCE < kept[~known].mean()
+
+    with killed_at(training, "train_step", state.step - 7):
+        fitted(tmp_path / "cut", rule, recipe, "tiny")
+    resumed, resumed_state = fitted(tmp_path / "cut", rule, recipe, "tiny")
+    assert same(variables, resumed)
+    np.testing.assert_array_equal(state.off, resumed_state.off)
+
+
+def test_how_far_a_policy_was_from_its_target_is_what_the_loss_has_beyond_the_target_itself(splits, eagerly):
+    few = splits[1][:40]
+    off = training.Off(len(few))
+    model = training.compiled(nets.build("pillar"), TINY, off)
+    batch = next(tables.in_order(few, len(few)))
+    wanted = training.targets(batch, TINY, False)["logits"]
+    loss = model.test_on_batch(batch.boards, {"logits": wanted}, return_dict=True)["loss"]
+    found = keras.ops.convert_to_numpy(off.boards)
+    own = -np.where(wanted > 0, wanted * np.log(np.maximum(wanted, 1e-9)), 0).sum(1)
+    assert (found > 0).all()
+    assert found.mean() == pytest.approx(float(loss) - own.mean(), rel=1e-4)
 
 
 def test_arithmetic_in_bfloat16_leaves_a_network_of_float32(splits, tmp_path, eagerly):

@@ -2,6 +2,7 @@
 
 - a table is loaded in the types promised, only from a finished folder and only when undamaged
 - an epoch is a function of (seed, epoch); every row once; the leftover rows are dropped
+- an epoch of some rows has each of them once, and goes on from any of its batches
 - a mirrored row is the same example seen in the mirror: board, visits and label; about half are
 - fewer rows than a batch make one batch; an empty table is refused in one line
 - `in_order` gives every row once, unmirrored, the last batch shorter
@@ -64,7 +65,8 @@ def test_a_damaged_or_unfinished_folder_is_refused(tmp_path: Path, prepared: Pat
 
 
 def joined(batches: list[Batch]) -> dict[str, np.ndarray]:
-    return {name: np.concatenate([getattr(batch, name) for batch in batches]) for name in vars(batches[0])}
+    names = set(vars(batches[0])) - {"after"}
+    return {name: np.concatenate([getattr(batch, name) for batch in batches]) for name in names}
 
 
 def test_an_epoch_is_a_function_of_seed_and_epoch(examples: Examples) -> None:
@@ -81,13 +83,14 @@ def test_an_epoch_is_a_function_of_seed_and_epoch(examples: Examples) -> None:
 
 def test_a_batch_has_the_arrays_promised(examples: Examples) -> None:
     batch = next(tables.batches(examples, 32, seed=0, epoch=0))
-    assert {name: (array.dtype.name, array.shape) for name, array in vars(batch).items()} == {
+    assert {name: (array.dtype.name, array.shape) for name, array in vars(batch).items() if name != "after"} == {
         "boards": ("int8", (32, 6, 7)),
         "visits": ("float32", (32, 7)),
         "label": ("int32", (32,)),
         "value": ("float32", (32,)),
         "outcome": ("float32", (32,)),
         "count": ("float32", (32,)),
+        "rows": ("int64", (32,)),
     }
 
 
@@ -100,6 +103,22 @@ def test_every_row_appears_once_and_the_leftover_rows_are_dropped(examples: Exam
     assert set(keys) <= set(tables.board_keys(examples.current, examples.mask).tolist())
     (batch,) = tables.batches(examples, 10**9, seed=0, epoch=0)
     assert len(batch.label) == len(examples), "fewer rows than a batch are one"
+
+
+def test_an_epoch_of_some_rows_has_each_of_them_and_goes_on_from_any_batch(examples: Examples) -> None:
+    keep = np.arange(len(examples)) % 3 > 0
+    size = int(keep.sum()) // 4
+    batches = list(tables.batches(examples, size, seed=3, epoch=1, keep=keep))
+    assert len(batches) == 4
+    rows = joined(batches)["rows"]
+    assert keep[rows].all()
+    assert len(set(rows.tolist())) == 4 * size
+    boards = [tables.board_keys(examples.current[b.rows], examples.mask[b.rows]).tolist() for b in batches]
+    assert boards == [keys_of(batch.boards) for batch in batches]
+    for number, batch in enumerate(batches[:-1], 1):
+        left = list(tables.batches(examples, size, seed=3, epoch=1, first=batch.after, keep=keep))
+        np.testing.assert_array_equal(joined(left)["boards"], joined(batches[number:])["boards"])
+    assert batches[-1].after == 0
 
 
 def keys_of(boards: np.ndarray) -> list[int]:

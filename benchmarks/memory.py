@@ -1,0 +1,82 @@
+"""What a training step gains where freed memory is kept for the next one (`nets.MALLOC`).
+
+    python benchmarks/memory.py --archs pillar-lines cnn
+
+Two processes train the same network, one with the memory settings of the C library as they come, one with ours, and
+make `--steps` steps in turn. Linux with glibc only: elsewhere both are the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import statistics
+import time
+from multiprocessing.connection import Connection
+
+from distill import nets
+
+WAYS = ("as it comes", "kept")
+
+
+def trains(orders: Connection, arch: nets.Arch, batch_size: int, kept: bool) -> None:
+    """Makes as many steps as each order says, and answers with the seconds they took."""
+    if not kept:
+        nets.MALLOC.clear()
+    nets.start_backend()
+    from train import random_table  # of the benchmark beside this
+
+    from distill.learn import training
+    from distill.learn.recipe import Recipe
+    from distill.tables import tables
+
+    recipe = Recipe(batch_size=batch_size, optimizer="muon", precision=nets.quick_precision())
+    core = nets.build(arch, True)
+    model = training.compiled(training.trained_form(core, recipe), recipe)
+    batch = next(tables.batches(random_table(batch_size), batch_size, seed=0, epoch=0))
+    while steps := orders.recv():
+        began = time.perf_counter()
+        for _ in range(steps):
+            training.train_step(model, batch, recipe, 1.0)
+        orders.send(time.perf_counter() - began)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--archs", nargs="+", choices=nets.ARCHS, default=["pillar-lines", "pillar", "cnn"])
+    parser.add_argument("--batch-size", type=int, default=256)
+    parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--rounds", type=int, default=7)
+    arguments = parser.parse_args()
+
+    print(f"batch {arguments.batch_size}, {nets.quick_precision()}, median of {arguments.rounds} rounds")
+    print(f"{'arch':14} " + " ".join(f"{way + ', boards/s':>22}" for way in WAYS) + f" {'gain':>6}")
+    context, figures = multiprocessing.get_context("spawn"), {}
+    for arch in arguments.archs:
+        ends = [context.Pipe() for _ in WAYS]
+        for number, (_, theirs) in enumerate(ends):
+            context.Process(target=trains, args=(theirs, arch, arguments.batch_size, number == 1), daemon=True).start()
+
+        def seconds(steps: int, ends: list[tuple[Connection, Connection]] = ends) -> list[float]:
+            taken = []
+            for ours, _ in ends:
+                ours.send(steps)
+                taken.append(float(ours.recv()))
+            return taken
+
+        seconds(5)  # compiles
+        rounds = [seconds(arguments.steps) for _ in range(arguments.rounds)]
+        for ours, _ in ends:
+            ours.send(0)
+        speeds = [
+            arguments.batch_size * arguments.steps / statistics.median(each) for each in zip(*rounds, strict=True)
+        ]
+        gain = statistics.median(before / after for before, after in rounds)
+        print(f"{arch:14} " + " ".join(f"{speed:22,.0f}" for speed in speeds) + f" {gain:5.2f}x")
+        figures[arch.replace("-", "_") + "_gain"] = round(gain, 3)
+    print(json.dumps(figures))
+
+
+if __name__ == "__main__":
+    main()
