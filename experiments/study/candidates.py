@@ -10,6 +10,7 @@
     column-mixer       the columns, which were apart, see each other twice before the read-out            192,040
     column-attention   the same by attention, once                                                        192,352
     experts            three hidden layers, mixed by the number of stones                                 191,384
+    wide-lines         not a candidate: `pillar-lines` twice as wide, what so many would gain          745,160
 
 All see the planes of `Lines` and answer a mirrored board with mirrored logits, for any weights.
 
@@ -32,11 +33,12 @@ from distill.nets import heads
 from distill.nets.pillar import BLOCKS, FEATURES, PLAIN, MirrorConv, mirrored, read_out, swap_halves, trunk
 
 NARROW = 24
+WIDE = 2 * FEATURES
 LINE_FEATURES = 32
 LINE_BLOCKS = 4
 WIDTHS = {
     "looped-2": 128, "looped-4": 128, "line-objects": 166, "early-dense": 195, "narrow-deep": 144,
-    "column-mixer": 72, "column-attention": 95, "experts": 42,
+    "column-mixer": 72, "column-attention": 95, "experts": 42, "wide-lines": 256,
 }  # fmt: skip
 """D: what is left for the hidden layer."""
 
@@ -163,4 +165,5 @@ TRUNKS: dict[str, Callable[..., Any]] = {
     "early-dense": partial(trunk, blocks=1),
     "narrow-deep": partial(trunk, features=NARROW, blocks=2 * BLOCKS),
     "column-mixer": _mixed,
+    "wide-lines": partial(trunk, features=WIDE),
 }
