@@ -42,6 +42,15 @@ def trains(orders: Connection, arch: nets.Arch, batch_size: int, kept: bool) -> 
         orders.send(time.perf_counter() - began)
 
 
+def seconds_each(ends: list[Connection], steps: int) -> list[float]:
+    """What so many steps take in each process, one after the other."""
+    taken = []
+    for end in ends:
+        end.send(steps)
+        taken.append(float(end.recv()))
+    return taken
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--archs", nargs="+", choices=nets.ARCHS, default=["pillar-lines", "pillar", "cnn"])
@@ -54,24 +63,17 @@ def main() -> None:
     print(f"{'arch':14} " + " ".join(f"{way + ', boards/s':>22}" for way in WAYS) + f" {'gain':>6}")
     context, figures = multiprocessing.get_context("spawn"), {}
     for arch in arguments.archs:
-        ends = [context.Pipe() for _ in WAYS]
-        for number, (_, theirs) in enumerate(ends):
-            context.Process(target=trains, args=(theirs, arch, arguments.batch_size, number == 1), daemon=True).start()
-
-        def seconds(steps: int, ends: list[tuple[Connection, Connection]] = ends) -> list[float]:
-            taken = []
-            for ours, _ in ends:
-                ours.send(steps)
-                taken.append(float(ours.recv()))
-            return taken
-
-        seconds(5)  # compiles
-        rounds = [seconds(arguments.steps) for _ in range(arguments.rounds)]
-        for ours, _ in ends:
-            ours.send(0)
-        speeds = [
-            arguments.batch_size * arguments.steps / statistics.median(each) for each in zip(*rounds, strict=True)
-        ]
+        ends = []
+        for kept in (False, True):
+            ours, theirs = context.Pipe()
+            context.Process(target=trains, args=(theirs, arch, arguments.batch_size, kept), daemon=True).start()
+            ends.append(ours)
+        seconds_each(ends, 5)  # compiles
+        rounds = [seconds_each(ends, arguments.steps) for _ in range(arguments.rounds)]
+        for end in ends:
+            end.send(0)
+        boards = arguments.batch_size * arguments.steps
+        speeds = [boards / statistics.median(each) for each in zip(*rounds, strict=True)]
         gain = statistics.median(before / after for before, after in rounds)
         print(f"{arch:14} " + " ".join(f"{speed:22,.0f}" for speed in speeds) + f" {gain:5.2f}x")
         figures[arch.replace("-", "_") + "_gain"] = round(gain, 3)

@@ -223,7 +223,9 @@ def fit(
     model, judged = compiled(trained, recipe, off), heads.played(core)
     if found := checkpoint.load(folder):
         checkpoint.restore(model, found[0])
-        state = State(**found[1])
+        number, batches = divmod(found[1]["step"], max(1, len(training) // boards_a_step))
+        older = {"passes": number, "place": batches * boards_a_step}  # what a checkpoint of before does not say
+        state = State(**older | found[1])
     else:
         state = State(planned_steps=_plan(model, training, recipe))
         state.off = np.full(len(training), np.inf, np.float16) if off else None

@@ -134,7 +134,7 @@ def _keep_freed_memory() -> None:
     """Where the C library is glibc: let what one training step frees serve the next.
 
     As it comes, glibc fetches large arrays from the system and gives them back each time, which costs a training on a
-    CPU up to a tenth of its time (`benchmarks/memory.py`).
+    CPU up to an eighth of its time (`benchmarks/memory.py`).
     """
     try:
         mallopt = ctypes.CDLL("libc.so.6").mallopt

@@ -214,6 +214,18 @@ def test_looks_in_the_middle_of_a_pass_change_no_weight_and_are_gone_on_from(spl
     assert state.history[-1]["validation_loss"] == whole.history[-1]["validation_loss"]
 
 
+def test_a_checkpoint_of_before_places_were_kept_is_gone_on_from_as_it_would_have_been(splits, tmp_path, monkeypatch):
+    parts = dataclasses.replace(TINY, measure_every=5 * TINY.batch_size)
+    expected, _ = fitted(tmp_path / "whole", splits, parts)
+    with killed_at(training, "train_step", len(splits[0]) // TINY.batch_size + 7):
+        fitted(tmp_path / "cut", splits, parts)
+    found = checkpoint.load(tmp_path / "cut")
+    assert found is not None
+    older = {name: each for name, each in found[1].items() if name not in ("passes", "place", "off")}
+    monkeypatch.setattr(checkpoint, "load", lambda _: (found[0], older))
+    assert same(expected, fitted(tmp_path / "cut", splits, parts)[0])
+
+
 def test_boards_that_are_known_are_seldom_gone_over_also_by_a_run_gone_on_with(splits, tmp_path):
     rule = tuple(stacked_lowest(examples) for examples in splits)
     recipe = dataclasses.replace(TINY, focus=2.0, epochs=4, lr=0.02, measure_every=5 * TINY.batch_size)
