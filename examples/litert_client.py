@@ -1,8 +1,7 @@
 """A Connect 4 network on a phone or a small computer, shown in Python: pip install ai-edge-litert
 
-python -m distill.export models/reference/pillar --formats litert --out app
-python litert_client.py app/saved_model
-python litert_client.py app/saved_model model.int8.tflite    # where `--formats litert,litert-int8` was asked for
+python examples/litert_client.py models/reference/pillar/saved_model                      # a network that ships
+python examples/litert_client.py models/reference/pillar/saved_model model.int8.tflite    # the same in 8 bits
 """
 
 import json

@@ -1,8 +1,7 @@
 """A Connect 4 network without TensorFlow: pip install onnxruntime
 
-python -m distill.export models/reference/pillar --formats onnx --out app
-python onnx_client.py app/saved_model
-python onnx_client.py app/saved_model model.int8.onnx    # where `--formats onnx,onnx-int8` was asked for
+python examples/onnx_client.py models/reference/pillar/saved_model                    # a network that ships
+python examples/onnx_client.py models/reference/pillar/saved_model model.int8.onnx    # the same in 8 bits
 """
 
 import json

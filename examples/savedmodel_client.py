@@ -1,7 +1,7 @@
 """A Connect 4 network in any Python program: pip install tensorflow
 
-python savedmodel_client.py                          # the network that ships
-python savedmodel_client.py models/cnn/saved_model
+python examples/savedmodel_client.py                          # the network that ships
+python examples/savedmodel_client.py models/cnn/saved_model    # one of your own
 """
 
 import json

@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
-# The shipped networks, from nothing. The column network: games of the teacher, a network that learns from them, three rounds
+# The shipped networks, from nothing. `pillar`, our own: games of the teacher, a network that learns from them, three rounds
 # of games of the latest network's own search and a network that learns from those, then twenty short rounds from the empty
 # board; about six and a half hours on 2 cores. The published shapes: 20,000 games at the published settings, which ship,
 # and a training each, the CNN's then with 28,000 games more; about six hours. Of these the first stage of the CNN ships too.
 #
-#   pipelines/reference.sh                    # all of them; started again, it goes on where it was
+#   pipelines/reference.sh                    # all of them, in models/anew; started again, it goes on where it was
 #   pipelines/reference.sh cnn transformer    # those alone
-#   OUT=models/anew pipelines/reference.sh    # beside the ones that ship, which are finished and would stay as they are
+#   OUT=models/mine pipelines/reference.sh    # elsewhere
 set -euo pipefail
 unset CDPATH
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 source pipelines/setup.sh
 
-precision=${PRECISION:-bfloat16} # what ships was made in it; float32 (and OUT) for `column` on a processor without it
-reference=${OUT:-models/reference}
+precision=${PRECISION:-bfloat16} # what ships was made in it; float32 for `pillar` on a processor without it
+reference=${OUT:-models/anew}
 formats=savedmodel,litert,onnx,litert-int8,onnx-int8
 
 set_up solver
@@ -27,12 +27,12 @@ play() {
     --seed "$seed" --out "$folder" "$@"
 }
 
-# A column network with a value head, from folders of games.
+# A `pillar` with a value head, from folders of games.
 learn() {
   "$python" -m distill.train --arch pillar --value-target blend --precision "$precision" "$@"
 }
 
-column() {
+pillar() {
   say '1/12  the teacher plays: one search of 10,000 simulations a move, long random openings'
   "$python" -m distill.generate --simulations 10000 --votes 1 --opening-moves 1 14 --games 36000 --shard-games 500 \
     --seed 1 --out data/games-wide
@@ -91,12 +91,13 @@ grade() {
 }
 
 cnn() {
+  local first=$reference/cnn-20000
   say 'cnn, 1/3: it learns from 20,000 games of the teacher'
-  published cnn models/long/cnn-20000 --steps 36000 --lr 4e-3 --no-export
+  published cnn "$first" --steps 36000 --lr 4e-3 --no-export
   say '2/3  28,000 games more, of one search a move in place of three: an hour of one core'
   "$python" -m distill.generate --votes 1 --seed 7 --games 28000 --shard-games 500 --out data/games-one-vote
   say '3/3  it goes on with all of them'
-  published cnn "$reference/cnn" data/games-one-vote --init models/long/cnn-20000 --validation-fraction 0.05 --target blend \
+  published cnn "$reference/cnn" data/games-one-vote --init "$first" --validation-fraction 0.05 --target blend \
     --dropout 0 --steps 18000 --lr 2e-3 --measure-every 524288
   grade cnn
 }
@@ -107,10 +108,10 @@ transformer() {
   grade transformer
 }
 
-[ $# -gt 0 ] || set -- column cnn transformer
+[ $# -gt 0 ] || set -- pillar cnn transformer
 for arch; do
   case $arch in
-    column | cnn | transformer) "$arch" ;;
-    *) fail "$arch: no network that ships; there are column, cnn and transformer" ;;
+    pillar | cnn | transformer) "$arch" ;;
+    *) fail "$arch: no network that ships; there are pillar, cnn and transformer" ;;
   esac
 done
