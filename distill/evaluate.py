@@ -19,12 +19,13 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal
 
-from distill.base import Progress, cli, cores, folders, provenance, write_atomically, write_json
+from distill.base import Progress, cli, cores, folders, provenance, read_object, write_atomically, write_json
 from distill.judge import grading, labels, plots, repeats, report, verdict
 from distill.players import words
 from distill.players.players import Player, make
+from distill.players.solver import check_installed
 from distill.rows import games
-from distill.rows.schema import MANIFEST, read_manifest
+from distill.rows.schema import MANIFEST
 from distill.tables import benchmark
 
 
@@ -74,9 +75,7 @@ def _is_data(word: str) -> bool:
     if not os.path.isdir(word):  # unlike Path's, False for a word that is too long to be a path
         return False
     folder = Path(word)
-    return any(folder.glob("shard-*.parquet")) or (
-        (folder / MANIFEST).is_file() and read_manifest(folder).get("kind") == "games"
-    )
+    return any(folder.glob("shard-*.parquet")) or read_object(folder / MANIFEST).get("kind") == "games"
 
 
 def run(config: EvaluateConfig) -> str:
@@ -86,6 +85,9 @@ def run(config: EvaluateConfig) -> str:
     page, last, pictures = ["# How right every move is"], list[str](), plots.Pictures()
     folders.require(config.out, folders.EVALUATION, own=FILES)  # hours before it is written to
     of_games = [word for word in config.players if _is_data(word)]
+    for word in of_games:  # before hours of grading
+        check_installed()
+        games.verify([games.open_run(Path(word))])
     players = [make(word, config.workers) for word in config.players if word not in of_games]
     if players:
         last.append(_grade_players(config, players, metrics, page, pictures))

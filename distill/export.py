@@ -61,6 +61,8 @@ def run(config: ExportConfig) -> str:
     if config.web:
         return _write_page(config.models, config.web)
     networks = [finding.network_file(model) for model in config.models]
+    if len({network.parent.resolve() for network in networks}) < len(networks):
+        raise UserError("two networks of one folder would be written to one place; export them one by one, with --out")
     for model, network in zip(config.models, networks, strict=True):
         if config.out is None and _ships(model, network):
             raise UserError(f"{model} ships with distill and stays as it is; --out says where its export goes")
@@ -72,9 +74,9 @@ def run(config: ExportConfig) -> str:
     lines = []
     for network, core in zip(networks, cores, strict=True):
         folder = config.out or network.parent
-        facts = run_facts.facts_of_run(network.parent)
+        facts = run_facts.facts_of_run(network.parent) if network.name == finding.BEST else {}
         with folders.locked(folder):
-            written = publish.publish(core, folder, facts, config.others)
+            written = publish.publish(core, folder, facts, config.others, network)
         worst = max(found.difference for found in written.values() if not found.losses)
         lines.append(
             f"{folder / publish.PLACE}: {', '.join(written)}; largest difference from the network {worst:.1e} "

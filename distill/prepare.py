@@ -10,6 +10,7 @@ can take the place of one of games in `--data`, here and in `train`, and in `des
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -66,7 +67,7 @@ def run(config: PrepareConfig) -> str:
         restart=config.restart,
     )
     if not prepared.reused:
-        write_json(prepared.folder / "config.json", cli.as_json(config))
+        write_json(prepared.folder / "config.json", cli.as_json(dataclasses.replace(config, restart=False)))
     counts = prepared.manifest["counts"]
     print(report(counts))
     done = "prepared before, nothing to do" if prepared.reused else "prepared"

@@ -38,7 +38,7 @@ def run(config: SelfPlayConfig) -> str:
         return _only_play(config)
     out = config.out or Path("models/selfplay")
     if config.teacher_share:
-        unattended.leave_cores_to_players(config)
+        unattended.learn_in_one_thread()
     with shards.locked(out):
         claim = files.claim(out, config)
         claim.check()
@@ -47,10 +47,12 @@ def run(config: SelfPlayConfig) -> str:
         begins = config.restart or not files.has_begun(out)
         given = iteration.given_network(config) if begins else None  # what is wrong shows before anything is written
         boards = iteration.judged_boards(config.judge_boards)
+        planned = plan.read(config.plan) if config.plan else None
         claim.begin()
         if config.teacher_share:
-            return unattended.run(config, out, given, boards)
+            return unattended.run(config, out, given, boards, planned)
         finished = files.finished_iterations(out)
+        files.settle(out, finished)
         if len(finished) >= config.iterations:
             return f"{_result(out, finished)} (finished before, nothing to do; --iterations goes on)"
         began = time.monotonic()
@@ -63,8 +65,7 @@ def run(config: SelfPlayConfig) -> str:
                 say(_line(finished[-1]))
                 if finished[-1]["accepted"]:
                     iteration.take_over(loop)
-                files.discard(out, finished)
-                files.report(out, finished)
+                files.settle(out, finished)
         return _result(out, finished)
 
 
@@ -84,7 +85,8 @@ def _only_play(config: SelfPlayConfig) -> str:
     from distill.nets import finding
 
     out, games = config.out or Path("data/selfplay"), config.games
-    asked = config.precision, config.lanes, finding.network_file(config.init or Path())
+    assert config.init is not None  # by the config's own check
+    asked = config.precision, config.lanes, finding.network_file(config.init)
     run = rows.identity(config, ahead.asked(*asked)[1])  # a network that cannot be asked shows here
     with shards.locked(out):
         shards.require(out, folders.NETWORK_GAMES)

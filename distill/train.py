@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from distill import nets
-from distill.base import UserError, cli, cores, file_hash, folders, write_json
+from distill.base import DataError, UserError, cli, cores, folders, write_json
 from distill.learn import run_folder
 from distill.learn.recipe import Recipe
-from distill.learn.run_folder import LAST, METRICS, Claim
+from distill.learn.run_folder import CONFIG, LAST, METRICS, RUN, Claim
 from distill.nets import finding
 from distill.nets.finding import BEST
 from distill.tables import tables
@@ -94,7 +94,8 @@ def run(
     makes it in the form that the steps go to; None is `training.quick_form`.
     """
     out = config.out or Path("models") / config.arch
-    given = _given_network(config)  # before anything is written
+    given = _given_network(config)  # before anything is written, or prepared for minutes
+    folders.require(out, folders.TRAINING, own=(CONFIG, RUN, *OWN_FILES), restart=config.restart)
     fraction, exclude = config.validation_fraction, config.exclude
     data, place = config.data, config.prepared
     prepared = tables.prepare(data, place, validation_fraction=fraction, exclude=exclude, threads=cores())
@@ -130,6 +131,8 @@ def _run(
             core.set_weights(given.get_weights())
         except ValueError:
             raise UserError(f"{config.init}: a {config.arch} of another shape than this distill makes") from None
+    if not len(held_out):
+        raise DataError("no validation board that training does not hold as well: generate more games")
     if config.export:
         publish.check_place(out)
     claim.begin()  # nothing that was given can be wrong any more
@@ -162,7 +165,6 @@ def _claim(out: Path, config: TrainConfig, prepared: tables.Prepared) -> Claim:
     also = {
         "arch": nets.in_identity(config.arch),
         "prepared data": prepared.manifest["prepared"],
-        "init": file_hash(finding.network_file(config.init)) if config.init else None,
     }
     return run_folder.claim(out, folders.TRAINING, OWN_FILES, config, PLACES, also)
 

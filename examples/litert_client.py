@@ -2,6 +2,7 @@
 
 python examples/litert_client.py models/reference/pillar/saved_model                      # a network that ships
 python examples/litert_client.py models/reference/pillar/saved_model model.int8.tflite    # the same in 8 bits
+python -m distill.export models/reference/pillar --formats litert --out app               # writes app/saved_model
 """
 
 import json

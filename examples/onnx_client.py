@@ -2,6 +2,7 @@
 
 python examples/onnx_client.py models/reference/pillar/saved_model                    # a network that ships
 python examples/onnx_client.py models/reference/pillar/saved_model model.int8.onnx    # the same in 8 bits
+python -m distill.export models/reference/pillar --formats onnx --out app             # writes app/saved_model
 """
 
 import json

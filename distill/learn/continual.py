@@ -7,12 +7,12 @@ small tables, with a learning rate set from outside, and the optimizer's state g
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import keras
-import numpy as np
 
 from distill import nets
 from distill.base import Progress, UserError, first_line
@@ -84,18 +84,22 @@ def learn(
         tables.batches(examples, recipe.batch_size, seed=seed, epoch=epoch, mirror=recipe.mirror)
         for epoch in itertools.count()
     )
-    losses: list[float] = []
+    total = 0.0
     with Progress(steps * min(recipe.batch_size, len(examples)), "boards") as progress:
         for step, batch in enumerate(itertools.islice(itertools.chain.from_iterable(passes), steps)):
             model.optimizer.learning_rate = now = rate(step) if callable(rate) else rate
-            losses.append(training.train_step(model, batch, recipe, scale))
-            if not np.isfinite(losses[-1]):
+            total += training.train_step(model, batch, recipe, scale)
+            if not math.isfinite(total):
                 raise UserError(f"the loss is not a number; begin anew with a smaller --lr than {now:g}")
-            progress.advance(len(batch.boards), f"loss {np.mean(losses):.4f}")
+            progress.advance(len(batch.boards), f"loss {total / (step + 1):.4f}")
+    if len(examples) < recipe.batch_size:
+        # A next table of another size would be learned from by a graph for any size. It differs in the last bits from
+        # the one for a single size that a resumed run makes.
+        model.make_train_function(force=True)
     measured = training.evaluate(model, examples[:MEASURED], recipe)
     return {
-        "training_loss": float(np.mean(losses)),
+        "training_loss": total / steps,
         "policy_loss": measured["loss"] - recipe.value_weight * measured["value_error"],
         "value_error": measured["value_error"],
-        "steps": len(losses),
+        "steps": steps,
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -71,7 +72,7 @@ class Recipe:
         cli.check(self.lr > 0, "lr", self.lr, "positive")
         cli.check(0 <= self.value_blend <= 1, "value_blend", self.value_blend, "from 0 to 1")
         cli.check(0 <= self.average < 1, "average", self.average, "at least 0 and below 1")
-        cli.check(self.minutes is None or self.minutes > 0, "minutes", self.minutes, "positive")
+        cli.check(self.minutes is None or 0 < self.minutes < math.inf, "minutes", self.minutes, "positive")
         cli.check(self.dropout is None or 0 <= self.dropout < 1, "dropout", self.dropout, "at least 0 and below 1")
         either = self.steps is None or self.minutes is None
         cli.check(either, "steps", self.steps, "left out with --minutes, which plans the steps itself")

@@ -9,14 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from distill.base import UserError, cli, folders, provenance, write_json
+from distill.base import UserError, cli, file_hash, folders, provenance, write_json
 from distill.game.encoding import ENCODING_VERSION
+from distill.nets import finding
 from distill.rows.schema import SCHEMA_VERSION
 
 CONFIG, RUN, METRICS = "config.json", "run.json", "metrics.json"
 """The settings as `--config` reads them; what the run is; its result, written last: with it the run is finished."""
-ADDED = {"measure_every": None, "average": 0.0}
-"""Settings that runs which are kept are older than, with the value that changes nothing: so those runs went."""
 LAST = "last.keras"
 """The latest network; the one with the smallest loss on validation boards is `nets.finding.BEST`."""
 
@@ -31,6 +30,7 @@ class Claim:
       own: the files and folders that a restart deletes, beside CONFIG and RUN, which it replaces.
       settings: what `--config` would read.
       identity: what the weights depend on, without paths.
+      added: what a setting of the identity was for runs that are older than it.
       restart: whether to begin anew where the folder holds a run of this kind.
     """
 
@@ -39,6 +39,7 @@ class Claim:
     own: Sequence[str]
     settings: Mapping[str, Any]
     identity: Mapping[str, Any]
+    added: Mapping[str, Any]
     restart: bool
 
     def check(self) -> None:
@@ -48,9 +49,7 @@ class Claim:
         if self.restart or not run.is_file():
             return
         try:
-            stored = json.loads(run.read_text(encoding="utf-8"))["identity"]
-            here = self.identity
-            stored = {name: value for name, value in ADDED.items() if name in here} | stored
+            here, stored = self.identity, {**self.added, **json.loads(run.read_text(encoding="utf-8"))["identity"]}
             names = sorted({*stored, *here})
         except (ValueError, KeyError, TypeError):
             raise UserError(f"{run}: cannot be read; --restart begins anew") from None
@@ -63,9 +62,7 @@ class Claim:
 
     def begin(self) -> None:
         """Store the settings where the run is new; with `restart` delete what is left of the one before first."""
-        if self.restart:
-            folders.clear(self.out, self.own)
-        elif (self.out / RUN).is_file():
+        if not self.restart and (self.out / RUN).is_file():
             return
         about = {
             "identity": dict(self.identity),
@@ -74,6 +71,8 @@ class Claim:
             "schema_version": SCHEMA_VERSION,
             "encoding_version": ENCODING_VERSION,
         }
+        if self.restart:
+            folders.clear(self.out, self.own)
         write_json(self.out / CONFIG, self.settings)
         write_json(self.out / RUN, about)
 
@@ -81,10 +80,20 @@ class Claim:
 def claim(
     out: Path, kind: folders.Kind, own: Sequence[str], config: Any, free: Sequence[str], also: Mapping[str, Any]
 ) -> Claim:
-    """The claim of a command's config: weights depend on its settings but those in `free`, and on what is in `also`."""
+    """The claim of a command's config: weights depend on its settings but those in `free`, and on what is in `also`.
+
+    `init`, the network to begin from, is one of the settings. Its contents are a part of the identity, and it must not
+    be what a restart deletes: raises UserError.
+    """
+    init = finding.network_file(config.init) if config.init else None
+    if config.restart and init and init.resolve().parent == out.resolve():
+        raise UserError(f"{init}: --restart would delete the network to begin from; name another --out")
     settings = cli.as_json(dataclasses.replace(config, restart=False))
-    identity = {name: value for name, value in settings.items() if name not in free} | dict(also)
-    return Claim(out=out, kind=kind, own=own, settings=settings, identity=identity, restart=config.restart)
+    identity = {name: value for name, value in settings.items() if name not in free}
+    identity |= {"init": file_hash(init) if init else None, **also}
+    added = {name: value for name, value in cli.as_json(type(config)()).items() if name in identity}
+    added["init"] = identity["init"]
+    return Claim(out=out, kind=kind, own=own, settings=settings, identity=identity, added=added, restart=config.restart)
 
 
 def finished(out: Path, describe: Callable[[Mapping[str, Any]], str]) -> str | None:

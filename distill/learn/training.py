@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distill import nets
-from distill.base import DataError, Progress, UserError
+from distill.base import Progress, UserError
 from distill.learn import checkpoint, history, run_folder
 from distill.learn.recipe import Recipe
 from distill.nets import finding, heads, matrix_form
@@ -84,8 +84,8 @@ class State:
 
 
 def make_repeatable(seed: int) -> None:
-    """Same seed, same processor: same weights. Call before the network is built."""
-    keras.utils.set_random_seed(seed)
+    """Same seed, same processor, same number of threads: same weights. Call before the network is built."""
+    keras.utils.set_random_seed(seed % 2**32)  # NumPy takes no larger one
     if keras.backend.backend() == "tensorflow":
         import tensorflow as tf
 
@@ -215,8 +215,6 @@ def fit(
     makes such networks in the form that the steps go to; None is `quick_form`.
     Raises UserError where the loss stops being a number; the checkpoint of the last finished epoch stays.
     """
-    if not len(validation):
-        raise DataError("no validation board that training does not hold as well: generate more games")
     trained = trained_form(core, recipe, quick)
     boards_a_step = min(recipe.batch_size, len(training))
     off = Off(boards_a_step) if recipe.focus else None

@@ -1,6 +1,6 @@
 """The files of a self-play run: which is what, what has been finished, what a resumed run will still ask for.
 
-    initial.keras  best.keras  config.json  run.json  metrics.json  history.csv  curves.png
+    initial.keras  best.keras  config.json  run.json  plan.json  metrics.json  history.csv  curves.png
     iterations/0001/    games/  checkpoint.npz  candidate.keras  arena.json  metrics.json
 
 An iteration is finished where it has its metrics, which are written last.
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from distill import nets
-from distill.base import UserError, folders, read_object
+from distill.base import UserError, file_hash, folders, read_object, write_atomically, write_json
 from distill.loop.settings import SelfPlayConfig
 from distill.search import puct
 
@@ -79,20 +79,27 @@ def has_begun(out: Path) -> bool:
     return (out / INITIAL).is_file() or champion_file(out, finished_iterations(out)).is_file()
 
 
-def discard(out: Path, finished: Sequence[Metrics]) -> None:
-    """Delete what no resumed run will ask for: candidates that no longer play, checkpoints but the last."""
+def settle(out: Path, finished: Sequence[Metrics]) -> None:
+    """Bring a run's own files to its last finished iteration, after it or after a kill: network, curves, metrics.
+
+    What no resumed run will ask for goes: candidates that no longer play, checkpoints but the last.
+    """
+    if not finished:
+        return
     kept = champion_file(out, finished)
+    if not (out / BEST).is_file() or file_hash(kept) != file_hash(out / BEST):
+        write_atomically(out / BEST, kept.read_bytes())
     for number in range(1, len(finished) + 1):
         network = iteration_folder(out, number) / CANDIDATE
         if network != kept:
             network.unlink(missing_ok=True)
         if number < len(finished):
             (iteration_folder(out, number) / "checkpoint.npz").unlink(missing_ok=True)
+    _report(out, finished)
 
 
-def report(out: Path, finished: Sequence[Metrics]) -> None:
+def _report(out: Path, finished: Sequence[Metrics]) -> None:
     """Draw the curves over all iterations and write the latest metrics."""
-    from distill.base import write_json
     from distill.learn import history
 
     rows = [

@@ -242,9 +242,6 @@ def judged(player: Player, boards: benchmark.GradedBoards) -> dict[str, float]:
 
 
 def take_over(loop: Loop) -> None:
-    """The candidate, accepted, plays from now on."""
-    from distill.learn import training
-
+    """The candidate, accepted, plays from now on; `files.settle` makes it the run's best."""
     loop.champion.set_weights(loop.candidate.get_weights())
     loop.champion_plays.take_weights(loop.champion)
-    training.save_network(loop.champion, loop.out / files.BEST)

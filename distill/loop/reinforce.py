@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distill import nets
-from distill.base import Progress, UserError, file_hash, folders
+from distill.base import Progress, UserError, folders
 from distill.game.rules import CELLS
 from distill.learn import run_folder
 from distill.loop.settings import ReinforceConfig
@@ -84,9 +84,7 @@ def claim(out: Path, config: ReinforceConfig, core: keras.Model) -> run_folder.C
     from distill.learn import checkpoint, history
 
     own = (run_folder.METRICS, checkpoint.FILE, finding.BEST, *history.FILES)
-    init = file_hash(finding.network_file(config.init)) if config.init else None
-    also = {"arch": core.name, "init": init}
-    return run_folder.claim(out, folders.REINFORCE, own, config, ("out", "init", "restart"), also)
+    return run_folder.claim(out, folders.REINFORCE, own, config, ("out", "init", "restart"), {"arch": core.name})
 
 
 def train(core: keras.Model, config: ReinforceConfig, out: Path) -> State:

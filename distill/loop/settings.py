@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -119,7 +120,9 @@ class PlanSettings:
         share = self.replay_share
         cli.check(share is None or 0 < share <= 1, "replay_share", share, "above 0 and at most 1, or none")
         cli.check_least(self, teacher_simulations=1, workers=1)
-        self.searches()
+        needs = "left out without --teacher-share, which makes a plan"
+        cli.check(bool(self.teacher_share) or not self.stages, "stages", " ".join(self.stages), needs)
+        cli.check(bool(self.teacher_share) or not self.plan, "plan", self.plan, needs)
 
     def searches(self) -> dict[float, dict[str, Any]]:
         """The settings of the stages' searches, by the share from which on they hold. Raises ValueError for none."""
@@ -129,6 +132,7 @@ class PlanSettings:
             if not read:
                 raise ValueError(f"--stages {stage} must be SHARE:ROOT:SIMULATIONS, such as 0.5:puct:100")
             share, root, simulations = float(read[1]), read[2], int(read[3])
+            cli.check(share <= 1, "stages", stage, "of shares from 0 to 1")
             found[share] = {"root": root, "simulations": simulations}
             if root == "puct":
                 found[share]["noise_fraction"] = 0.0
@@ -163,6 +167,9 @@ class SelfPlayConfig(SelfPlaySettings, LearningSettings, ArenaSettings, PlanSett
         for part in (SelfPlaySettings, LearningSettings, ArenaSettings, PlanSettings):
             part.__post_init__(self)
         cli.check_least(self, iterations=1, games=1, lanes=1, judge_boards=1, extra_noise=0)
+        cli.check(self.minutes is None or 0 < self.minutes < math.inf, "minutes", self.minutes, "positive")
+        for search in self.searches().values():  # raises for what no search can have
+            dataclasses.replace(self, stages=(), plan=None, teacher_share=0.0, **search)
         if self.gate is not None and not self.games_only:
             match.openings(self.arena_games // 2, self.arena_plies, 0)
         if self.teacher_share and not self.games_only and self.minutes is None and self.plan is None:
@@ -216,6 +223,8 @@ class ReinforceConfig:
 
     def __post_init__(self) -> None:
         cli.check_least(self, steps=1, gate_games=1, measure_every=1, opponents=1, value_weight=0, seed=0)
+        most = max(1, self.games // 2)  # pairs of games, each against one of them
+        cli.check(self.opponents <= most, "opponents", self.opponents, f"at most {most}, for {self.games} games a step")
         cli.check(0 <= self.average < 1, "average", self.average, "at least 0 and below 1")
         for name in ("games", "measure_games", "final_games"):
             number = getattr(self, name)

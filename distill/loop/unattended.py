@@ -7,7 +7,8 @@
     the last    nothing                                         the latest games
 
 What the learning rate, the games, their simulations and the steps are, the plan says (`plan.py`); no iteration looks at
-a clock. The network that plays, and is kept, is the average of the learner's weights over its steps.
+a clock. The network that plays, and is kept, is the learner's, or with `--average` the average of its weights over its
+steps.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distill import nets
-from distill.base import cores, say, write_json
+from distill.base import cores, read_object, say, write_json
 from distill.loop import ahead, files, iteration, plan
 from distill.loop.files import Metrics
 from distill.loop.plan import Plan, Step
@@ -71,14 +72,23 @@ def workers(config: SelfPlayConfig) -> int:
     return config.workers or max(1, cores() - 1)
 
 
-def leave_cores_to_players(config: SelfPlayConfig) -> None:
-    """Have TensorFlow, where it has not started yet, take only the threads that the players leave."""
-    os.environ.setdefault("TF_NUM_INTRAOP_THREADS", str(max(1, cores() - workers(config))))
+def learn_in_one_thread() -> None:
+    """Have TensorFlow, where it has not started yet, take one thread: players have the other cores.
+
+    With as many as they leave, weights would depend on the machine's cores and on `--workers`.
+    """
+    os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
 
 
-def run(config: SelfPlayConfig, out: Path, given: keras.Model | None, boards: benchmark.GradedBoards) -> str:
-    """Make what is missing of the run; returns where it is, and what the last iteration came to."""
-    finished = files.finished_iterations(out)
+def run(
+    config: SelfPlayConfig, out: Path, given: keras.Model | None, boards: benchmark.GradedBoards, planned: Plan | None
+) -> str:
+    """Make what is missing of the run; returns where it is, and what the last iteration came to.
+
+    `given` is the network of a run that begins, and `planned` the plan that it follows; None: one is made.
+    """
+    began, finished = time.monotonic(), files.finished_iterations(out)
+    files.settle(out, finished)
     if finished and len(finished) == len(plan.read(out / files.PLAN).iterations):
         return f"{out}: {line(finished[-1])} (finished before, nothing to do; --restart begins anew)"
     nets.start_backend()
@@ -92,7 +102,7 @@ def run(config: SelfPlayConfig, out: Path, given: keras.Model | None, boards: be
     if finished:
         continual.resume(learner, files.iteration_folder(out, len(finished)))
     with ahead.Players(workers(config)) as players:
-        followed = _plan(config, out, players, learner)
+        followed = _plan(config, out, players, learner, planned)
         excluded = canonical.excluded_keys("benchmark")
         running = Unattended(
             config=config,
@@ -105,23 +115,21 @@ def run(config: SelfPlayConfig, out: Path, given: keras.Model | None, boards: be
             excluded=np.zeros(0, np.uint64) if excluded is None else excluded,
         )
         if not finished:
-            _teach_first(running)
+            _teach_first(running, began)
         while len(finished) < len(followed.iterations):
             finished.append(_iterate(running, finished))
             say(f"{line(finished[-1])} · {_left(finished, followed):.0f} min left")
-            files.discard(out, finished)
-            files.report(out, finished)
+            files.settle(out, finished)
             if not config.keep_games:
                 _forget(running, len(finished) + 1)
     return f"{out}: {line(finished[-1])}"
 
 
-def _plan(config: SelfPlayConfig, out: Path, players: ahead.Players, learner: Learner) -> Plan:
+def _plan(config: SelfPlayConfig, out: Path, players: ahead.Players, learner: Learner, planned: Plan | None) -> Plan:
     """The run's plan: the one it has, the one given, or one made now by measuring this machine."""
     path = out / files.PLAN
-    if given := path if path.is_file() else config.plan:
-        made = plan.read(given)
-    else:
+    made = plan.read(path) if path.is_file() else planned
+    if made is None:
         assert config.minutes is not None  # by the config's own check
         say("measuring this machine, half a minute")
         made = plan.make(config, config.minutes, players, learner, out / files.INITIAL)
@@ -130,15 +138,22 @@ def _plan(config: SelfPlayConfig, out: Path, players: ahead.Players, learner: Le
     return made
 
 
-def _teach_first(running: Unattended) -> None:
-    """The teacher's first games, of which this process plays a part too: the network has nothing to learn from yet."""
+def _teach_first(running: Unattended, began: float) -> None:
+    """The teacher's first games, of which this process plays a part too: the network has nothing to learn from yet.
+
+    With them begins the run's clock, which stood at `began` when the command did.
+    """
     settings, folder = _teacher(running, 0), running.games(0)
+    metrics = files.iteration_folder(running.out, 0) / files.METRICS
+    if metrics.is_file():
+        return
     with shards.locked(folder):
         games = running.plan.teacher_games
         futures = running.players.begin(ahead.teach, settings, games, folder, others=1)
         ahead.teach(settings, games, folder, (len(futures), len(futures) + 1))
         ahead.results(futures)
         shards.declare(shards.identity(settings), shards.plan(settings, games, folder).done, folder)
+    write_json(metrics, {"minutes": round((time.monotonic() - began) / 60, 2)})
 
 
 def _iterate(running: Unattended, finished: Sequence[Metrics]) -> Metrics:
@@ -154,6 +169,7 @@ def _iterate(running: Unattended, finished: Sequence[Metrics]) -> Metrics:
         played = ahead.results(futures)
         manifest = _declare(running, number, step, [name for name, _ in played])
     seconds = time.monotonic() - began
+    before = finished[-1] if finished else read_object(files.iteration_folder(running.out, 0) / files.METRICS)
     metrics = {
         "iteration": number,
         "games": manifest["games"],
@@ -163,7 +179,7 @@ def _iterate(running: Unattended, finished: Sequence[Metrics]) -> Metrics:
         "score": None,
         "accepted": True,
         **judged,
-        "minutes": round((finished[-1]["minutes"] if finished else 0.0) + seconds / 60, 2),
+        "minutes": round(before.get("minutes", 0.0) + seconds / 60, 2),
         "seconds": {
             "learning": round(learning, 1),
             "judge": round(judging, 1),
@@ -229,7 +245,6 @@ def _learn(running: Unattended, number: int, step: Step) -> dict[str, Any]:
         continual.resume(running.learner, folder)
     running.learner.give(running.network)
     training.save_network(running.network, folder / files.CANDIDATE)
-    training.save_network(running.network, running.out / files.BEST)
     return state
 
 

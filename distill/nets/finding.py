@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from distill.base import UserError, provenance, say, shortened
+from distill.base import UserError, file_hash, provenance, say, shortened
 from distill.nets import FORMER
 
 BEST = "best.keras"
@@ -18,6 +18,8 @@ EXPORTED = "saved_model/1/saved_model.pb"
 """The exported network in a run's folder."""
 PUBLISHED = "saved_model"
 """The folder in a run's folder that holds what `export` writes."""
+MADE_OF = "network_sha256"
+"""In the front matter of an export's card: the hash of the `.keras` file that it was made of."""
 REFERENCE = "reference"
 """The folder in `models/` of the networks that ship."""
 
@@ -100,13 +102,17 @@ def names() -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Card:
-    """What the card of an exported network says of it; a dash stands for what it does not say."""
+    """What the card of an exported network says of it; a dash stands for what it does not say.
+
+    `made_of` is the SHA-256 of the `.keras` file.
+    """
 
     network: str = "–"
     parameters: str = "–"
     has_value: bool = False
     exact: str = "–"
     right_class: str = "–"
+    made_of: str | None = None
 
 
 def read_card(model: Path) -> Card:
@@ -116,6 +122,7 @@ def read_card(model: Path) -> Card:
     except (OSError, ValueError):
         return Card()
     head = re.search(r"^# Connect 4 network `(.+)`\n[^|#]*?^([\d,]+) parameters\. ", text, re.MULTILINE)
+    made_of = re.search(rf"^{MADE_OF}: ([0-9a-f]{{64}})$", text, re.MULTILINE)
     graded = re.search(r"\(`midgame`\): ([\d.]+%) .*?, ([\d.]+%) ", text)
     return Card(
         network=head[1] if head else "–",
@@ -123,7 +130,20 @@ def read_card(model: Path) -> Card:
         has_value="\n- `value` " in text,
         exact=graded[1] if graded else "–",
         right_class=graded[2] if graded else "–",
+        made_of=made_of[1] if made_of else None,
     )
+
+
+def is_current(folder: Path) -> bool:
+    """Whether what `export` wrote into a run's folder was made of the folder's best network, as far as can be told.
+
+    If not, which is said, the folder stands for that network.
+    """
+    best, told = folder / BEST, read_card(folder / PUBLISHED).made_of
+    if told is None or not best.is_file() or told == file_hash(best):
+        return True
+    _say_once(f"{folder / PUBLISHED} is of another network than {best}, which is taken; distill.export writes it anew")
+    return False
 
 
 def network_file(word: str | Path) -> Path:

@@ -428,25 +428,14 @@ def _line(size: int) -> _Line:
     return _Line(*(each.astype(np.float32) for each in maps))
 
 
-def _pillar(value_head: bool, dropout: float | None, variant: str = "") -> keras.Model:
-    return pillar.build(value_head, variant, MIRROR_FORM)
-
-
-def _pillar_lines(value_head: bool, dropout: float | None) -> keras.Model:
-    return _pillar(value_head, dropout, "lines")
-
-
-def _resnet(value_head: bool, dropout: float | None) -> keras.Model:
-    return resnet.build(value_head, FORM)
-
-
-def _mk4(value_head: bool, dropout: float | None) -> keras.Model:
-    return mk4.build(value_head, FORM)
-
-
 Builder: TypeAlias = Callable[[bool, float | None], keras.Model]
 
-WHOLE_BOARD: dict[str, Builder] = {"pillar": _pillar, "pillar-lines": _pillar_lines, "mk4": _mk4, "resnet": _resnet}
+WHOLE_BOARD: dict[str, Builder] = {
+    "pillar": lambda value_head, _dropout: pillar.build(value_head, "", MIRROR_FORM),
+    "pillar-lines": lambda value_head, _dropout: pillar.build(value_head, "lines", MIRROR_FORM),
+    "mk4": lambda value_head, _dropout: mk4.build(value_head, FORM),
+    "resnet": lambda value_head, _dropout: resnet.build(value_head, FORM),
+}
 """Forms that cost two digits."""
 
 FORMS: dict[str, Builder] = {"cnn": _cnn, "transformer": _transformer} | WHOLE_BOARD

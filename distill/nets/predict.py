@@ -50,7 +50,8 @@ def load(folder: Path) -> Predict:
 
 def is_quick(folder: Path) -> bool:
     """Whether `load` of this folder does without TensorFlow."""
-    return (folder / ONNX).is_file() and importlib.util.find_spec("onnxruntime") is not None
+    file = folder / ONNX
+    return file.is_file() and importlib.util.find_spec("onnxruntime") is not None and finding.is_current(folder)
 
 
 def _load_onnx(file: Path) -> Predict:

@@ -26,7 +26,7 @@ def load(path: Path) -> Predict:
     """
     path = Path(path)
     for folder in (path, path / "1", path / "saved_model" / "1"):
-        if (folder / "saved_model.pb").is_file():
+        if (folder / "saved_model.pb").is_file() and finding.is_current(path):
             return _load_saved_model(folder)
     return predict_with(load_core(finding.network_file(path)))
 
@@ -40,8 +40,8 @@ def load_core(path: Path) -> keras.Model:
         core = keras.models.load_model(path, compile=False, safe_mode=True)
     except Exception as error:  # whatever is wrong with the file, Keras raises many types
         raise UserError(f"{path}: not a readable Keras model ({first_line(error)})") from None
-    shapes = [tuple(tensor.shape)[1:] for tensor in core.inputs]
-    output = getattr(core, "output", None)  # absent from some kinds of model
+    inputs, output = getattr(core, "inputs", None), getattr(core, "output", None)  # absent from some kinds of model
+    shapes = [tuple(tensor.shape)[1:] for tensor in inputs or []]
     outputs = sorted(output) if isinstance(output, dict) else []
     if shapes not in ([(ROWS, COLUMNS, 2)], [(ROWS, COLUMNS, 3)], [(CELLS,)]) or "logits" not in outputs:
         raise UserError(f"{path}: not a network of distill (inputs {shapes}, outputs {outputs})")

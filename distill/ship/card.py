@@ -10,14 +10,15 @@ import json
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import keras
 
 from distill import nets
-from distill.base import provenance
+from distill.base import file_hash, provenance
 from distill.game import rules
-from distill.nets import heads
+from distill.nets import finding, heads
 from distill.ship import comparison, quantized
 from distill.ship.run_facts import GRADES, TEACHER
 from distill.ship.weaknesses import Tally, Weaknesses
@@ -56,10 +57,12 @@ class File:
     losses: Mapping[str, quantized.Loss] = field(default_factory=dict)
 
 
-def write(core: keras.Model, facts: Mapping[str, Any], files: Sequence[File], weaknesses: Weaknesses) -> str:
-    """The card as Markdown. `facts` are those of `run_facts`, or any others by name."""
+def write(
+    core: keras.Model, facts: Mapping[str, Any], files: Sequence[File], weaknesses: Weaknesses, network: Path | None
+) -> str:
+    """The card as Markdown. `facts` are those of `run_facts`, or any others by name; `network` is the `.keras` file."""
     sections = [
-        _front_matter(nets.arch_of(core), facts, files),
+        _front_matter(nets.arch_of(core), facts, files, network),
         _head(core, files),
         *_lost(files),
         "## Load it\n\nIn this folder:\n\n" + "\n\n".join(_examples(files)) + "\n\n" + _SERVING,
@@ -77,7 +80,7 @@ TAGS = {"litert": "tflite", "onnx": "onnx"}
 """What the Hub calls a format that a title begins with."""
 
 
-def _front_matter(arch: str, facts: Mapping[str, Any], files: Sequence[File]) -> str:
+def _front_matter(arch: str, facts: Mapping[str, Any], files: Sequence[File], network: Path | None) -> str:
     titles = [file.title.split()[0].lower() for file in files]
     tags = [tag for title, tag in TAGS.items() if title in titles]
     lines = [
@@ -86,6 +89,7 @@ def _front_matter(arch: str, facts: Mapping[str, Any], files: Sequence[File]) ->
         "pipeline_tag: reinforcement-learning",
         "tags:",
         *(f"- {tag}" for tag in ("connect-4", "board-games", "distillation", *tags)),
+        *([f"{finding.MADE_OF}: {file_hash(network)}"] if network else []),
     ]
     if grades := facts.get(GRADES):
         lines += ["model-index:", f"- name: {arch}", "  results:"]

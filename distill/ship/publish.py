@@ -51,7 +51,7 @@ print(int(answer["move"][0]))
 
 
 def publish(
-    core: keras.Model, folder: Path, facts: Mapping[str, Any], others: Sequence[str] = ()
+    core: keras.Model, folder: Path, facts: Mapping[str, Any], others: Sequence[str] = (), network: Path | None = None
 ) -> dict[str, formats.Found]:
     """Write `<folder>/saved_model/`.
 
@@ -61,6 +61,7 @@ def publish(
         stays until everything new has passed.
       facts: for the card, by name.
       others: formats beside the SavedModel, keys of `formats.FORMATS`.
+      network: the `.keras` file that holds `core`, whose hash the card tells; None: it tells none.
 
     Returns:
       for each format how far it is from the network.
@@ -87,7 +88,7 @@ def publish(
             written[name] = formats.write(name, core, new / wanted.file, expected)
             files.append(_described(wanted.file, wanted.title, new / wanted.file, written[name], wanted.lines))
         (new / "examples.json").write_text(_examples(boards, expected), encoding="utf-8")
-        text = card.write(core, facts, files, weaknesses.measure(predict))
+        text = card.write(core, facts, files, weaknesses.measure(predict), network)
         (new / "README.md").write_text(text, encoding="utf-8")
         (new / SUMS).write_text(_sums(new), encoding="utf-8")
         new.chmod(0o755)
@@ -101,9 +102,9 @@ def _described(name: str, title: str, place: Path, found: formats.Found, lines: 
 
 
 def publish_if_possible(core: keras.Model, folder: Path, facts: Mapping[str, Any]) -> None:
-    """`publish`, or say which command does it."""
+    """`publish` the best network of a run's folder, or say which command does it."""
     if possible():
-        publish(core, folder, facts)
+        publish(core, folder, facts, network=folder / finding.BEST)
     else:
         print(f"no SavedModel from this backend; KERAS_BACKEND=tensorflow python -m distill.export {folder} writes it")
 

@@ -13,7 +13,7 @@ from distill.base import DataError, first_line, provenance, say
 from distill.game import rules
 from distill.rows.games import Columns
 
-SHIPPED_BOARDS = {"benchmark": "data/benchmark", "reference": "data/reference"}
+SHIPPED_BOARDS = {"benchmark": "data/benchmark", "reference": "data/reference/validation"}
 """Words that `exclude` understands beside paths."""
 
 

@@ -68,6 +68,8 @@ def pack(prepared: Prepared, out: Path, restart: bool = False) -> int:
                 content_hash=schema.content_hash(part),
             )
             shards.append(dataclasses.asdict(shard))
+        for left in {*out.glob("shard-*.parquet")} - {out / shard["name"] for shard in shards}:
+            left.unlink()  # by a killed run of other tables
         written: dict[str, Any] = {"games": len(boards), "rows": len(boards), "shards": shards}
         written |= {"inputs": source["inputs"], "commit": provenance.commit(), "versions": source["versions"]}
         schema.write_manifest(out, about | written)

@@ -29,15 +29,17 @@ def latest(folders: Sequence[Path], most_rows: int | None, most_games: int | Non
 
     The newest run is always taken whole. None: no limit.
     """
-    runs = [games.open_run(folder) for folder in folders]
-    games.verify(runs)
-    chosen = list(reversed(runs[-1].shards))
-    rows, count = runs[-1].rows, runs[-1].games
-    for shard in (shard for run in reversed(runs[:-1]) for shard in reversed(run.shards)):
-        rows, count = rows + shard.rows, count + shard.games
-        if (most_rows is not None and rows > most_rows) or (most_games is not None and count > most_games):
-            break
-        chosen.append(shard)
+    chosen: list[games.ShardFile] = []
+    rows = count = 0
+    for folder in reversed(folders):  # older ones are not opened once the newer ones are enough
+        run = games.open_run(folder)
+        games.verify([run])
+        for shard in reversed(run.shards):
+            rows, count = rows + shard.rows, count + shard.games
+            most = (most_rows is not None and rows > most_rows) or (most_games is not None and count > most_games)
+            if most and folder != folders[-1]:
+                return chosen[::-1]
+            chosen.append(shard)
     return chosen[::-1]
 
 

@@ -132,9 +132,14 @@ CASES = {
         "train",
         ["--data", "ROOT/random", "--prepared", "ROOT/tables", "--exclude", "--arch", "cnn"],
         "training",
-        [["--data", "ROOT/nope"], ["--init", "ROOT/net.keras"], *NETWORKS],
+        [["--data", "ROOT/nope"], ["--data", "ROOT/teacher"], ["--init", "ROOT/net.keras"], *NETWORKS],
     ),
-    "selfplay": Restart("selfplay", ["--init", "ROOT/net.keras"], "loop", [["--init", "ROOT/net.keras"], *NETWORKS]),
+    "selfplay": Restart(
+        "selfplay",
+        ["--init", "ROOT/net.keras"],
+        "loop",
+        [["--init", "ROOT/net.keras"], ["--preset", "hour", "--init", "none", "--plan", "ROOT/nope"], *NETWORKS],
+    ),
     "selfplay --games-only": Restart("selfplay", [*TINY_PLAY, "--init", "ROOT/net.keras"], "network", NETWORKS),
     "reinforce": Restart("reinforce", ["--init", "ROOT/net.keras"], "reinforce", NETWORKS),
 }
@@ -178,6 +183,18 @@ def test_a_bad_argument_beside_restart_leaves_the_old_run_whole(name, bad, there
     before = state(out)
     assert main(case.stage, *flags(case, there, out, [*bad, "--restart"])) == 1
     one_line(capsys, "")
+    assert state(out) == before
+
+
+@pytest.mark.parametrize("stage", ["train", "selfplay", "reinforce"])
+def test_a_restart_does_not_delete_the_network_it_begins_from(stage, there, tmp_path, capsys):
+    out = tmp_path / "out"
+    shutil.copytree(there / CASES[stage].own, out)
+    shutil.copy(shipped("models/long/labeller") / "best.keras", out)
+    before = state(out)
+    arch = ["--arch", "pillar-lines", "--value-target", "blend"] if stage == "train" else []
+    assert main(stage, *flags(CASES[stage], there, out, ["--init", str(out), *arch, "--restart"])) == 1
+    one_line(capsys, "--restart would delete the network to begin from")
     assert state(out) == before
 
 
@@ -260,6 +277,15 @@ def test_an_export_replaces_no_folder_of_another_program(there, tmp_path, capsys
     assert state(tmp_path) == before
 
 
+def test_two_networks_of_one_folder_are_not_exported_into_one_place(there, tmp_path, capsys):
+    for name in ("best.keras", "last.keras"):
+        shutil.copy(there / "net.keras", tmp_path / name)
+    before = state(tmp_path)
+    assert export.main([str(tmp_path / "best.keras"), str(tmp_path / "last.keras")]) == 1
+    one_line(capsys, "two networks of one folder")
+    assert state(tmp_path) == before
+
+
 def test_the_benchmark_is_not_replaced_by_one_of_other_settings(tmp_path, capsys):
     shutil.copy(shipped("data/benchmark") / "boards.parquet", tmp_path)
     before = state(tmp_path)
@@ -282,6 +308,7 @@ def test_a_restart_that_is_cut_off_leaves_an_unfinished_run_of_its_kind(kind, th
         own=("metrics.json", "iterations", "best.keras"),
         settings={},
         identity=stored | {"seed": 99},
+        added={},
         restart=True,
     )
     claim.check()

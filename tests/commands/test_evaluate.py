@@ -211,8 +211,21 @@ def test_a_wrong_word_or_number_exits_with_2(
     assert not (tmp_path / "out").exists()
 
 
-def test_an_empty_folder_and_missing_boards_exit_with_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for words in ([str(tmp_path)], ["random", "--benchmark", str(tmp_path)]):
+def test_folders_and_boards_that_cannot_be_graded_exit_with_1(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evaluate, "_grade_players", None)  # what is wrong shows before hours of grading
+    for name, content in {"damaged/manifest.json": "{", "unfinished/shard-00000.parquet": ""}.items():
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text(content)
+    folders = [tmp_path, tmp_path / "damaged", tmp_path / "unfinished"]
+    for words in ([str(folder)] for folder in folders):
+        assert evaluate.main(["random", *words, "--out", str(tmp_path / "out")]) == 1
+        error = capsys.readouterr().err
+        assert words[0] in error
+        assert error.count("\n") == 1
+    monkeypatch.undo()
+    for words in [["random", "--benchmark", str(tmp_path)]]:
         assert evaluate.main([*words, "--out", str(tmp_path / "out")]) == 1
         error = capsys.readouterr().err
         assert str(tmp_path) in error

@@ -50,7 +50,7 @@ def weights(path: Path) -> list[Any]:
 @pytest.fixture
 def quick(small_networks: None, eagerly: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tiny networks, and no curves: to draw them takes longer than an iteration."""
-    monkeypatch.setattr(files, "report", lambda *_: None)
+    monkeypatch.setattr(files, "_report", lambda *_: None)
 
 
 def test_a_run_leaves_what_it_promises_and_can_be_extended(
@@ -80,6 +80,11 @@ def test_a_run_leaves_what_it_promises_and_can_be_extended(
     assert "only the result of iteration 2 of 3 was kept, so it cannot go on" in capsys.readouterr().err
     assert {path.name: path.read_bytes() for path in kept.iterdir()} == before
     assert len(list(out.glob("iterations/*/checkpoint.npz"))) == 1  # what nothing will ask for is deleted
+    for name in ("best.keras", "history.csv", "metrics.json"):  # killed before they were brought up to date
+        (out / name).unlink()
+    assert selfplay.main([*command, "2"]) == 0
+    assert json.loads((out / "metrics.json").read_text())["iteration"] == 2
+    assert (out / "history.csv").is_file()
     for each in both:
         assert each["games"] == 6
         assert 0 <= each["score"] <= 1
@@ -217,6 +222,11 @@ def test_the_presets_are_the_published_ones(preset: str):
         (["--epochs", "0"], "--epochs 0 must be at least 1"),
         (["--opening-moves", "3", "1"], "--opening-moves 3 1"),
         (["--simulations", "0"], "--simulations 0"),
+        (["--minutes", "-1"], "--minutes -1.0 must be positive"),
+        (["--minutes", "nan"], "--minutes nan must be positive"),
+        (["--plan", "plan.json"], "--plan plan.json must be left out without --teacher-share"),
+        (["--preset", "hour", "--stages", "0:puct:0"], "--simulations 0"),
+        (["--preset", "hour", "--stages", "3:puct:10"], "--stages 3:puct:10 must be of shares from 0 to 1"),
     ],
 )
 def test_wrong_flags_are_named(

@@ -39,6 +39,23 @@ def test_the_learner_learns_and_goes_on_where_it_was(
         np.testing.assert_array_equal(ours, theirs)
 
 
+def test_tables_smaller_than_a_batch_are_learned_from_alike_after_a_resumption(
+    three_runs: list[Path], tmp_path: Path, small_networks: None
+):
+    examples = replay.table(replay.latest(three_runs, None, None), np.zeros(0, np.uint64))
+    recipe = Recipe(epochs=2, batch_size=64, lr=0.02, value_target="outcome")
+    learner = continual.begin(tiny(), recipe)
+    continual.learn(learner, examples[:40], 0.02, seed=1)
+    checkpoint.save(tmp_path, learner.model, {})
+    resumed = continual.begin(tiny(), recipe)
+    continual.resume(resumed, tmp_path)
+    for each in (learner, resumed):
+        continual.learn(each, examples[:60], 0.02, seed=2)
+        continual.learn(each, examples, 0.02, seed=3)
+    for ours, theirs in zip(resumed.core.get_weights(), learner.core.get_weights(), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
 def test_a_missing_checkpoint_is_named(tmp_path: Path, small_networks: None):
     with pytest.raises(UserError, match="no checkpoint"):
         continual.resume(continual.begin(tiny(), Recipe(value_target="outcome")), tmp_path)

@@ -64,7 +64,7 @@ class InThisProcess(ahead.Players):
 def quick(small_networks: None, eagerly: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ahead, "Players", InThisProcess)
     monkeypatch.setattr(ahead, "_KEPT", {})
-    monkeypatch.setattr(files, "report", lambda *_: None)
+    monkeypatch.setattr(files, "_report", lambda *_: None)
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def test_a_run_leaves_what_it_promises(flags: list[str], tmp_path: Path, capsys:
         "12 games of the teacher, then 6 of the network's search (gumbel:4, puct:6), 9 steps" in capsys.readouterr().err
     )
     assert plan.read(out / files.PLAN) == PLAN
-    found = [json.loads(path.read_text()) for path in sorted(out.glob("iterations/*/metrics.json"))]
+    found = [json.loads(path.read_text()) for path in sorted(out.glob("iterations/*/metrics.json"))][1:]
     assert [each["games"] for each in found] == [6, 6, 0]
     assert [each["steps"] for each in found] == [3, 4, 2]
     assert all({*each["seconds"]} == {"learning", "judge", "waiting", "playing"} for each in found)
@@ -100,6 +100,9 @@ def test_a_run_leaves_what_it_promises(flags: list[str], tmp_path: Path, capsys:
     assert identities[2]["simulations"] == 6
     for folder in sorted(out.glob("iterations/000[012]/games")):
         read(folder)
+    minutes = [json.loads(path.read_text())["minutes"] for path in sorted(out.glob("iterations/*/metrics.json"))]
+    assert minutes == sorted(minutes)  # the teacher's first games are the first of them
+    assert len(minutes) == 4
     assert selfplay.main([*flags, str(out)]) == 0
     assert "finished before, nothing to do" in capsys.readouterr().out
     shutil.move(out / "iterations/0003/metrics.json", out)  # as where the result alone is kept

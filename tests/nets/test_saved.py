@@ -2,7 +2,7 @@
 
 - a `.keras` file, a SavedModel, and the network in memory give the same outputs, of the contract's shapes and types;
 - one board, no board, and more boards than go into one call all work, and equal the boards asked one by one;
-- a run's folder means its SavedModel, or else its best network;
+- a run's folder means its SavedModel, or else, or where that was made of another network, its best network;
 - a loaded function keeps working when everything else of the model has been collected;
 - a missing path, a damaged file and another program's model are one line that names the path.
 """
@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import gc
+import shutil
 
 import keras
 import numpy as np
@@ -20,6 +21,7 @@ from distill import nets
 from distill.base import UserError
 from distill.nets import predict, saved
 from distill.nets.finding import BEST
+from distill.ship import publish
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +52,20 @@ def test_every_door_gives_the_outputs_of_the_network(core, run_folder, place):
     }
     for name in expected:
         np.testing.assert_allclose(found[name], expected[name], atol=1e-5)
+
+
+def test_an_export_of_another_network_does_not_answer_for_a_run(core, run_folder, tmp_path, capsys):
+    newer = keras.models.clone_model(core)
+    newer.set_weights([weights + 0.1 for weights in core.get_weights()])
+    publish.publish(core, tmp_path, {}, ["onnx"], network=run_folder / BEST)
+    boards, old, new = (played_boards(20), *(saved.predict_with(each) for each in (core, newer)))
+    shutil.copy(run_folder / BEST, tmp_path)
+    for expected in (old, new):
+        for door in (saved.load, predict.load):
+            np.testing.assert_allclose(door(tmp_path)(boards)["policy"], expected(boards)["policy"], atol=1e-5)
+        newer.save(tmp_path / BEST)
+    assert "is of another network than" in capsys.readouterr().err
+    np.testing.assert_allclose(saved.load(tmp_path / "saved_model")(boards)["policy"], old(boards)["policy"], atol=1e-5)
 
 
 @pytest.mark.parametrize("place", ["best.keras", "saved_model/1"])

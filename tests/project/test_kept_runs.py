@@ -1,0 +1,56 @@
+"""The runs kept in `models/` are finished in the eyes of today's commands, whatever settings were added since."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from helpers import state
+
+from distill import reinforce, selfplay, train
+from distill.base import cli, folders
+from distill.learn import run_folder
+
+ROOT = Path(__file__).parents[2]
+RUNS = sorted(file.parent for top in ("reference", "long") for file in ROOT.glob(f"models/{top}/*/run.json"))
+
+
+def those_with(setting: str) -> list[Path]:
+    """The runs with a setting that one command alone has."""
+    found = [run for run in RUNS if setting in json.loads((run / "config.json").read_text())]
+    assert found
+    return found
+
+
+LOOPS = [(selfplay.main, run) for run in those_with("arena_games")]
+LOOPS += [(reinforce.main, run) for run in those_with("entropy")]
+
+
+@pytest.mark.parametrize(("command", "run"), LOOPS, ids=lambda given: getattr(given, "name", ""))
+def test_a_loop_that_is_kept_is_finished(
+    command: Callable[[list[str]], int], run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    out = shutil.copytree(run, tmp_path / "run", ignore=shutil.ignore_patterns("saved_model"))
+    before = state(out)
+    assert command(["--config", str(out / "config.json"), "--out", str(out)]) == 0
+    assert "finished before, nothing to do" in capsys.readouterr().out
+    assert {name: content for name, content in state(out).items() if name != ".lock"} == before
+
+
+@pytest.mark.parametrize("run", those_with("validation_fraction"), ids=lambda run: run.name)
+def test_a_training_that_is_kept_is_finished(run: Path):
+    """Most of their games, and networks to begin from, are not kept: so the claim, with these from the run itself."""
+    stored = json.loads((run / "run.json").read_text())["identity"]
+    config = cli.parse(train.TrainConfig, ["--config", str(run / "config.json")])
+    also = {name: stored[name] for name in ("arch", "prepared data", "init")}
+    config = dataclasses.replace(config, init=None)
+    run_folder.claim(run, folders.TRAINING, train.OWN_FILES, config, train.PLACES, also).check()
+    assert run_folder.finished(run, str)
+
+
+def test_every_run_that_is_kept_is_tried():
+    assert len(LOOPS) + len(those_with("validation_fraction")) == len(RUNS) >= 10
