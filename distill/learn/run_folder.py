@@ -16,6 +16,8 @@ from distill.rows.schema import SCHEMA_VERSION
 
 CONFIG, RUN, METRICS = "config.json", "run.json", "metrics.json"
 """The settings as `--config` reads them; what the run is; its result, written last: with it the run is finished."""
+ADDED = {"measure_every": None, "average": 0.0, "focus": 0.0}
+"""Settings that runs which are kept are older than, with the value that changes nothing: so those runs went."""
 LAST = "last.keras"
 """The latest network; the one with the smallest loss on validation boards is `nets.finding.BEST`."""
 
@@ -30,7 +32,6 @@ class Claim:
       own: the files and folders that a restart deletes, beside CONFIG and RUN, which it replaces.
       settings: what `--config` would read.
       identity: what the weights depend on, without paths.
-      added: what a setting of the identity was for runs that are older than it.
       restart: whether to begin anew where the folder holds a run of this kind.
     """
 
@@ -39,7 +40,6 @@ class Claim:
     own: Sequence[str]
     settings: Mapping[str, Any]
     identity: Mapping[str, Any]
-    added: Mapping[str, Any]
     restart: bool
 
     def check(self) -> None:
@@ -49,7 +49,9 @@ class Claim:
         if self.restart or not run.is_file():
             return
         try:
-            here, stored = self.identity, {**self.added, **json.loads(run.read_text(encoding="utf-8"))["identity"]}
+            stored, here = json.loads(run.read_text(encoding="utf-8"))["identity"], self.identity
+            older = ADDED | {"init": here.get("init")}  # which loops of before do not tell
+            stored = {name: value for name, value in older.items() if name in here} | stored
             names = sorted({*stored, *here})
         except (ValueError, KeyError, TypeError):
             raise UserError(f"{run}: cannot be read; --restart begins anew") from None
@@ -91,9 +93,7 @@ def claim(
     settings = cli.as_json(dataclasses.replace(config, restart=False))
     identity = {name: value for name, value in settings.items() if name not in free}
     identity |= {"init": file_hash(init) if init else None, **also}
-    added = {name: value for name, value in cli.as_json(type(config)()).items() if name in identity}
-    added["init"] = identity["init"]
-    return Claim(out=out, kind=kind, own=own, settings=settings, identity=identity, added=added, restart=config.restart)
+    return Claim(out=out, kind=kind, own=own, settings=settings, identity=identity, restart=config.restart)
 
 
 def finished(out: Path, describe: Callable[[Mapping[str, Any]], str]) -> str | None:

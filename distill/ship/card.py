@@ -58,9 +58,13 @@ class File:
 
 
 def write(
-    core: keras.Model, facts: Mapping[str, Any], files: Sequence[File], weaknesses: Weaknesses, network: Path | None
+    core: keras.Model,
+    facts: Mapping[str, Any],
+    files: Sequence[File],
+    weaknesses: Weaknesses,
+    network: Path | None = None,
 ) -> str:
-    """The card as Markdown. `facts` are those of `run_facts`, or any others by name; `network` is the `.keras` file."""
+    """The card as Markdown. `facts` are those of `run_facts`, or any others by name; `network` is its `.keras` file."""
     sections = [
         _front_matter(nets.arch_of(core), facts, files, network),
         _head(core, files),

@@ -40,6 +40,7 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of each kind, as the commands and the releases leave them, and one of documents."""
     root = tmp_path_factory.mktemp("there")
     assert generate.main([*TINY_GAMES, "--out", str(root / "teacher")]) == 0
+    assert generate.main([*TINY_GAMES, "--games", "1", "--out", str(root / "one")]) == 0
     tiny().save(root / "net.keras")
     assert selfplay.main([*TINY_PLAY, "--init", str(root / "net.keras"), "--out", str(root / "network")]) == 0
     write_games(root / "random", make_games(20, seed=1))
@@ -132,7 +133,7 @@ CASES = {
         "train",
         ["--data", "ROOT/random", "--prepared", "ROOT/tables", "--exclude", "--arch", "cnn"],
         "training",
-        [["--data", "ROOT/nope"], ["--data", "ROOT/teacher"], ["--init", "ROOT/net.keras"], *NETWORKS],
+        [["--data", "ROOT/nope"], ["--data", "ROOT/one"], ["--init", "ROOT/net.keras"], *NETWORKS],
     ),
     "selfplay": Restart(
         "selfplay",
@@ -308,7 +309,6 @@ def test_a_restart_that_is_cut_off_leaves_an_unfinished_run_of_its_kind(kind, th
         own=("metrics.json", "iterations", "best.keras"),
         settings={},
         identity=stored | {"seed": 99},
-        added={},
         restart=True,
     )
     claim.check()

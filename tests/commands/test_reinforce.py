@@ -89,7 +89,7 @@ def test_other_settings_in_the_same_folder_are_refused_with_the_difference(run, 
 
 def test_a_run_begins_from_the_network_it_is_given(run, tmp_path, monkeypatch, eagerly):
     monkeypatch.setattr(history, "write", lambda *_, **__: None)
-    monkeypatch.setattr(publish, "publish", lambda *_: 0.0)
+    monkeypatch.setattr(publish, "publish", lambda *_, **__: 0.0)
     out = tmp_path / "more"
     given = ["--preset", "smoke", "--steps", "1", "--measure-games", "2", "--final-games", "2"]
     assert reinforce.main([*given, "--init", str(run), "--lr", "1e-9", "--entropy", "0", "0", "--out", str(out)]) == 0
@@ -106,7 +106,7 @@ def test_a_run_begins_from_the_network_it_is_given(run, tmp_path, monkeypatch, e
 
 @pytest.mark.slow
 def test_a_killed_process_goes_on_to_the_weights_of_an_uninterrupted_run(run, tmp_path, monkeypatch):
-    monkeypatch.setattr(publish, "publish", lambda *_: 0.0)
+    monkeypatch.setattr(publish, "publish", lambda *_, **__: 0.0)
     out = tmp_path / "cut"
     command = [*small_command("reinforce"), *SMOKE, "--out", str(out)]
     kill_once(out / "checkpoint.npz", command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

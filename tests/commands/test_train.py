@@ -430,7 +430,7 @@ def quiet_by_itself() -> dict[str, str]:
 @pytest.mark.slow  # in this process: `a_run_interrupted_twice`
 def test_a_killed_run_goes_on(run_folder, games, tmp_path, monkeypatch):
     """kill -9 once the first epoch is stored; the same command ends with the weights of an uninterrupted run."""
-    monkeypatch.setattr(publish, "publish", lambda *_: 0.0)  # in this process; other tests export
+    monkeypatch.setattr(publish, "publish", lambda *_, **__: 0.0)  # in this process; other tests export
     monkeypatch.setattr(history, "write", lambda *_: None)  # and draw
     cut, said = tmp_path / "cut", tmp_path / "stderr.txt"
     with said.open("w") as file:

@@ -13,6 +13,9 @@
 
 from __future__ import annotations
 
+import functools
+
+import keras
 import numpy as np
 import pytest
 from network_helpers import arrays, played_boards, same, with_random_weights
@@ -28,7 +31,20 @@ from experiments.study import CANDIDATES, SHAPES, candidates, shapes
 from experiments.study import train as study_train
 
 MIRRORED = ("column-pooled", "column-shared", "column-threats", "column-looped", "column-deep", "column-wide")
+BOARDS = played_boards(16)
 TRUNK = ("stem", "block1_conv1", "block1_conv2", "block3_conv2", "columns")
+
+
+@functools.cache
+def made(shape: str) -> keras.Model:
+    """A network of this shape with a value head, whose weights no test changes."""
+    return with_random_weights(shapes.build(shape, value_head=True))
+
+
+@functools.cache
+def answered(shape: str) -> dict[str, np.ndarray]:
+    """What it answers to `BOARDS`."""
+    return arrays(heads.served(made(shape))(BOARDS))
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -41,7 +57,7 @@ def test_a_shape_has_the_size_its_module_states(shape):
 
 @pytest.mark.parametrize("candidate", CANDIDATES)
 def test_a_candidate_has_the_size_its_module_states_and_no_more_than_the_published_cnn(candidate):
-    core = shapes.build(candidate, value_head=True)
+    core = made(candidate)
     assert f"{core.count_params():,}" in (candidates.__doc__ or "")
     assert core.name == candidate
     assert (core.count_params() <= nets.build("cnn").count_params()) == (candidate != "wide-lines")
@@ -65,18 +81,16 @@ def test_a_looped_trunk_has_the_weights_of_column_and_says_something_else():
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_shape_gives_logits_and_where_asked_for_a_value(shape):
-    outputs = arrays(heads.played(with_random_weights(shapes.build(shape, value_head=True)))(played_boards(5)))
-    assert outputs["logits"].shape == (5, 7)
-    assert outputs["value"].shape == (5,)
+    outputs = answered(shape)
+    assert outputs["logits"].shape == (16, 7)
+    assert outputs["value"].shape == (16,)
     assert np.all(np.abs(outputs["value"]) < 1)
-    assert np.ptp(outputs["logits"], axis=0).max() > 1e-4, "boards are told apart"
+    assert np.ptp(outputs["policy"], axis=0).max() > 1e-4, "boards are told apart"
 
 
 @pytest.mark.parametrize("shape", [*MIRRORED, *CANDIDATES])
 def test_a_tied_shape_answers_a_mirrored_board_with_mirrored_logits(shape):
-    core = with_random_weights(shapes.build(shape, value_head=True))
-    boards = played_boards(16)
-    outputs, mirrored = (arrays(heads.served(core)(b)) for b in (boards, boards[:, :, ::-1]))
+    outputs, mirrored = answered(shape), arrays(heads.served(made(shape))(BOARDS[:, :, ::-1]))
     # Sums in another order differ in the last bits, no more.
     np.testing.assert_allclose(mirrored["policy"][:, ::-1], outputs["policy"], atol=1e-5)
     np.testing.assert_allclose(mirrored["value"], outputs["value"], atol=1e-5)
@@ -85,24 +99,20 @@ def test_a_tied_shape_answers_a_mirrored_board_with_mirrored_logits(shape):
 
 
 def test_the_flat_shape_is_tied_to_nothing():
-    core = with_random_weights(shapes.build("flat"))
-    boards = played_boards(16)
-    outputs, mirrored = (arrays(heads.served(core)(b))["policy"] for b in (boards, boards[:, :, ::-1]))
-    assert np.abs(mirrored[:, ::-1] - outputs).max() > 1e-3
+    outputs, mirrored = answered("flat"), arrays(heads.served(made("flat"))(BOARDS[:, :, ::-1]))
+    assert np.abs(mirrored["policy"][:, ::-1] - outputs["policy"]).max() > 1e-3
 
 
 @pytest.mark.parametrize("shape", ["column-shared", "transformer-columns", *CANDIDATES])
 def test_a_saved_shape_comes_back_and_calculates_in_bfloat16_with_the_same_weights(shape, tmp_path):
-    core = with_random_weights(shapes.build(shape))
+    core, expected = made(shape), answered(shape)["logits"]
     core.save(tmp_path / finding.BEST)
-    boards = played_boards(4)
-    expected = arrays(heads.played(core)(boards))["logits"]
-    again = arrays(heads.played(saved.load_core(tmp_path / finding.BEST))(boards))["logits"]
+    again = arrays(heads.served(saved.load_core(tmp_path / finding.BEST))(BOARDS))["logits"]
     np.testing.assert_array_equal(again, expected)
-    coarse = shapes.build(shape, precision="bfloat16")
+    coarse = shapes.build(shape, value_head=True, precision="bfloat16")
     coarse.set_weights(core.get_weights())
     legal = expected > -1e8
-    found = arrays(heads.played(coarse)(boards))["logits"]
+    found = arrays(heads.served(coarse)(BOARDS))["logits"]
     np.testing.assert_allclose(found[legal], expected[legal], atol=0.2)  # 8 bits of mantissa, some ten layers
 
 
@@ -131,12 +141,11 @@ def test_the_steps_of_a_run_in_bfloat16_go_to_a_shape_of_the_same_weights():
 
 @pytest.mark.parametrize("candidate", CANDIDATES)
 def test_the_steps_of_a_candidate_in_float32_go_to_a_form_that_answers_as_it_does(candidate):
-    core, boards = with_random_weights(shapes.build(candidate, value_head=True)), played_boards(20)
-    trained = training.trained_form(core, Recipe(), shapes.quick_form)
+    trained = training.trained_form(made(candidate), Recipe(), shapes.quick_form)
     assert trained.get_layer("lines").__class__ is not Lines, "the layers of the form"
-    answers = [arrays(heads.played(each)(boards)) for each in (core, trained)]
+    expected, found = answered(candidate), arrays(heads.served(trained)(BOARDS))
     for name in ("logits", "value"):
-        np.testing.assert_allclose(answers[1][name], answers[0][name], atol=2e-4)
+        np.testing.assert_allclose(found[name], expected[name], atol=2e-4)
 
 
 @pytest.mark.parametrize("shape", [*SHAPES, *CANDIDATES])

@@ -32,7 +32,6 @@ from distill.game.rules import Position
 from distill.rows import games, schema
 from distill.rows.schema import PREPARED_ROW, ROW, TRAINING, VALIDATION
 from distill.tables import merging
-from distill.tables.canonical import excluded_keys
 
 FRACTION = 0.3
 Board = tuple[int, int]
@@ -408,10 +407,3 @@ def test_a_failure_leaves_nothing_and_the_next_run_removes_the_leavings_of_a_kil
         "training.parquet",
         "validation.parquet",
     ]
-
-
-def test_the_shipped_sets_that_exclude_names_are_there() -> None:
-    for name, boards in {"benchmark": 30_000, "reference": 15_000}.items():
-        keys = excluded_keys(name)
-        assert keys is not None
-        assert len(keys) > boards

@@ -18,6 +18,7 @@ from helpers import make_games, write_games
 from distill.base import DataError, provenance
 from distill.game import encoding, rules
 from distill.tables import tables
+from distill.tables.canonical import excluded_keys
 from distill.tables.tables import TRAINING, VALIDATION, Batch, Examples
 
 
@@ -178,3 +179,10 @@ def test_seen_tells_every_position_of_a_table_apart() -> None:
     current, mask = table["current"].to_numpy(), table["mask"].to_numpy()
     boards = set(zip(*rules.canonicalise(current, mask)[:2], strict=True))
     assert len(set(tables.board_keys(current, mask).tolist())) == len(boards)
+
+
+def test_the_shipped_sets_that_exclude_names_are_there() -> None:
+    for name, boards in {"benchmark": 30_000, "reference": 15_000}.items():
+        keys = excluded_keys(name)
+        assert keys is not None
+        assert len(keys) > boards
