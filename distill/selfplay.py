@@ -86,8 +86,8 @@ def _only_play(config: SelfPlayConfig) -> str:
 
     out, games = config.out or Path("data/selfplay"), config.games
     assert config.init is not None  # by the config's own check
-    asked = config.precision, config.lanes, finding.network_file(config.init)
-    run = rows.identity(config, ahead.asked(*asked)[1])  # a network that cannot be asked shows here
+    network = finding.network_file(config.init)
+    run = rows.identity(config, ahead.asked(config, network)[1])  # a network that cannot be asked shows here
     with shards.locked(out):
         shards.require(out, folders.NETWORK_GAMES)
         if config.restart:
@@ -96,7 +96,7 @@ def _only_play(config: SelfPlayConfig) -> str:
         write_json(out / files.CONFIG, cli.as_json(dataclasses.replace(config, restart=False)))
         workers = config.workers or cores()
         with ahead.Players(workers) as players, Progress(games, "games", done) as progress:
-            players.play(config, *asked, games, out, progress)
+            players.play(config, network, games, out, progress)
         manifest = shards.declare(run, shards.plan(config, games, out, run=run).done, out)
     return f"{out}: {manifest['games']:,} games, {manifest['rows']:,} rows"
 

@@ -147,7 +147,7 @@ def tiny_network(value_head: bool = False, hidden: int = 32) -> keras.Model:
     planes = heads.planes_input()
     features = keras.layers.Flatten()(planes)
     features = keras.layers.Dense(hidden, activation="tanh")(features)
-    value = heads.value_head(features, width=8) if value_head else None
+    value = heads.value_head(features) if value_head else None
     return heads.network("tiny", planes, keras.layers.Dense(7, name="logits")(features), value)
 
 

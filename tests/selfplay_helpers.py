@@ -23,7 +23,7 @@ def tiny(value_head: bool = True, precision: Any = "float32") -> keras.Model:
     x = keras.layers.Conv2D(4, 3, padding="same", activation="relu", name="conv")(planes)
     features = keras.layers.Flatten(name="flatten")(x)
     logits = keras.layers.Dense(7, name="logits")(features)
-    return heads.network("column", planes, logits, heads.value_head(features, width=8) if value_head else None)
+    return heads.network("column", planes, logits, heads.value_head(features) if value_head else None)
 
 
 def build_tiny(change: Callable[[Any, str, Any], None] = setattr) -> None:

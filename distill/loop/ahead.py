@@ -19,14 +19,16 @@ import numpy as np
 
 from distill import nets
 from distill.base import Progress, UserError
+from distill.loop.settings import SelfPlayConfig
 from distill.players import gate
 from distill.players.players import GuidedPlayer
 from distill.rows import mapping, selfplay, shards
-from distill.rows.selfplay import SelfPlaySettings
 from distill.rows.shards import RunSettings
 from distill.search import puct
 
 if TYPE_CHECKING:
+    import keras
+
     from distill.nets.evaluator import Evaluator
 
 MEASURED_SIMULATIONS = 32
@@ -61,36 +63,32 @@ class Players:
 
     def play(
         self,
-        settings: SelfPlaySettings,
-        precision: nets.Precision,
-        lanes: int,
+        config: SelfPlayConfig,
         network: Path,
         games: int,
         folder: Path,
         progress: Progress,
     ) -> None:
         """Play a network's games in these processes; `selfplay.make` then finds them."""
-        futures = self.begin(play, settings, precision, lanes, network, games, folder)
+        futures = self.begin(play, config, network, games, folder)
         waiting: Collection[Future[Any]] = futures
         while waiting:
             waiting = wait(waiting, timeout=POLL).not_done
-            written = settings.shard_games * len(list(folder.glob("*.parquet")))
+            written = config.shard_games * len(list(folder.glob("*.parquet")))
             if progress.done < games:
                 progress.advance(min(games, written) - progress.done)
         results(futures)
 
     def arena(
         self,
-        settings: SelfPlaySettings,
-        precision: nets.Precision,
-        lanes: int,
+        config: SelfPlayConfig,
         networks: tuple[Path, Path],
         arena: gate.Arena,
         firsts: Sequence[int],
     ) -> Iterator[gate.Block]:
         """The blocks of an arena that begin with these games, one for each process, candidate and champion given."""
         pairs = zip(self.pools, firsts, strict=False)
-        for block in [pool.submit(meet, settings, precision, lanes, networks, arena, first) for pool, first in pairs]:
+        for block in [pool.submit(meet, config, networks, arena, first) for pool, first in pairs]:
             yield from results([block])
 
 
@@ -113,46 +111,29 @@ def teach(settings: RunSettings, games: int, folder: Path, part: tuple[int, int]
     return "teacher", time.monotonic() - began
 
 
-def play(
-    settings: SelfPlaySettings,
-    precision: nets.Precision,
-    lanes: int,
-    network: Path,
-    games: int,
-    folder: Path,
-    part: tuple[int, int],
-) -> tuple[str, float]:
+def play(config: SelfPlayConfig, network: Path, games: int, folder: Path, part: tuple[int, int]) -> tuple[str, float]:
     """Play this part of a network's games; returns what they call the network, and seconds."""
     began = time.monotonic()
-    plays, name = asked(precision, lanes, network)
-    selfplay.make_part(settings, name, plays, games, folder, part, lanes)
+    plays, name = asked(config, network)
+    selfplay.make_part(config, name, plays, games, folder, part, config.lanes)
     return name, time.monotonic() - began
 
 
-def meet(
-    settings: SelfPlaySettings,
-    precision: nets.Precision,
-    lanes: int,
-    networks: tuple[Path, Path],
-    arena: gate.Arena,
-    first: int,
-) -> gate.Block:
+def meet(config: SelfPlayConfig, networks: tuple[Path, Path], arena: gate.Arena, first: int) -> gate.Block:
     """One block of an arena."""
     candidate, champion = (
-        GuidedPlayer(name=network.stem, predict=asked(precision, lanes, network, seat)[0], settings=settings)
+        GuidedPlayer(name=network.stem, predict=asked(config, network, seat)[0], settings=config)
         for seat, network in enumerate(networks)
     )
     return arena.block(candidate, champion, first)
 
 
-def measure_search(
-    settings: SelfPlaySettings, precision: nets.Precision, lanes: int, network: Path, seconds: float, _part: Any
-) -> float:
+def measure_search(config: SelfPlayConfig, network: Path, seconds: float, _part: Any) -> float:
     """Simulations a second of this network's searches, over about so many seconds; what is compiled is not counted."""
-    plays, _ = asked(precision, lanes, network)
-    starts = [shards.opening(settings, game) for game in range(lanes)]
+    plays, _ = asked(config, network)
+    starts = [shards.opening(config, game) for game in range(config.lanes)]
     current, mask = (np.array([getattr(each, name) for each in starts], np.uint64) for name in ("current", "mask"))
-    search = functools.partial(puct.play, current, mask, settings, plays, steps=2)
+    search = functools.partial(puct.play, current, mask, config, plays, steps=2)
     search()
     began, made = time.monotonic(), 0
     while time.monotonic() - began < seconds:
@@ -170,26 +151,33 @@ def measure_teacher(settings: RunSettings, seconds: float, _part: Any) -> float:
     return made / (time.monotonic() - began)
 
 
-def asked(precision: nets.Precision, lanes: int, network: Path, seat: int = 0) -> tuple[Evaluator, str]:
+def asked(config: SelfPlayConfig, network: Path, seat: int = 0) -> tuple[Evaluator, str]:
     """A network of a file, ready to be asked until another one takes its seat, and what its games call it."""
     nets.start_backend()
     from distill.nets import saved
-    from distill.nets.evaluator import weights_hash
 
     core = saved.load_core(network)
-    plays = _evaluator(seat, nets.arch_of(core), precision, lanes, core)
-    plays.take_weights(core)
-    return plays, f"{weights_hash(core)}-{precision}"
+    key = (seat, nets.arch_of(core), config.precision, config.lanes)
+    if key in _KEPT:
+        _KEPT[key].take_weights(core)
+    else:
+        _KEPT[key] = evaluator(config, core)
+    return _KEPT[key], called(config, core)
 
 
-_KEPT: dict[tuple[Any, ...], Any] = {}
+_KEPT: dict[tuple[Any, ...], Evaluator] = {}
+"""The process's evaluators, by what a next network of the same seat must share."""
 
 
-def _evaluator(seat: int, arch: str, precision: nets.Precision, lanes: int, core: Any) -> Evaluator:
-    """The process's evaluator of networks of this shape in this seat."""
+def evaluator(config: SelfPlayConfig, core: keras.Model) -> Evaluator:
+    """A network's copy as self-play asks it."""
     from distill.nets.evaluator import BATCH, Evaluator
 
-    key = (seat, arch, precision, lanes)
-    if key not in _KEPT:
-        _KEPT[key] = Evaluator(core, min(lanes, BATCH), precision)
-    return _KEPT[key]
+    return Evaluator(core, min(config.lanes, BATCH), config.precision)
+
+
+def called(config: SelfPlayConfig, core: keras.Model) -> str:
+    """What a network's games call it: its answers depend on its weights and the arithmetic."""
+    from distill.nets.evaluator import weights_hash
+
+    return f"{weights_hash(core)}-{config.precision}"

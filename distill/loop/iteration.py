@@ -64,22 +64,12 @@ class Loop:
         return int(seeds_for(self.config.seed, iteration, purpose)[0])
 
 
-def evaluator(config: SelfPlayConfig, core: keras.Model) -> Evaluator:
-    """A network's copy as self-play asks it."""
-    from distill.nets.evaluator import BATCH, Evaluator
-
-    return Evaluator(core, min(config.lanes, BATCH), config.precision)
-
-
 def play(loop: Loop, config: SelfPlayConfig, folder: Path) -> dict[str, Any]:
     """The champion's games, in a folder of their own, which the caller holds; returns their manifest.
 
     `config` is the loop's with the iteration's seed and noise.
     """
-    from distill.nets.evaluator import weights_hash
-
-    rows, games, lanes = 0, config.games, config.lanes
-    name = f"{weights_hash(loop.champion)}-{config.precision}"
+    rows, games, name = 0, config.games, ahead.called(config, loop.champion)
     with Progress(games, "games") as progress:
 
         def advance(made: int, more: int) -> None:
@@ -88,9 +78,9 @@ def play(loop: Loop, config: SelfPlayConfig, folder: Path) -> dict[str, Any]:
             progress.advance(made, f"{rows:,} rows")
 
         if loop.players.pools:
-            loop.players.play(config, config.precision, lanes, loop.out / files.BEST, games, folder, progress)
+            loop.players.play(config, loop.out / files.BEST, games, folder, progress)
             return selfplay.make(config, name, loop.champion_plays, games, folder)
-        return selfplay.make(config, name, loop.champion_plays, games, folder, lanes=lanes, advance=advance)
+        return selfplay.make(config, name, loop.champion_plays, games, folder, lanes=config.lanes, advance=advance)
 
 
 def given_network(config: SelfPlayConfig) -> keras.Model:
@@ -135,19 +125,18 @@ def start(
     if finished:
         continual.resume(learner, files.iteration_folder(out, len(finished)))
     training.save_network(champion, out / files.BEST)
-    excluded = canonical.excluded_keys("benchmark")
     return Loop(
         config=config,
         out=out,
         champion=champion,
         candidate=candidate,
-        champion_plays=evaluator(config, champion),
-        candidate_plays=evaluator(config, candidate),
+        champion_plays=ahead.evaluator(config, champion),
+        candidate_plays=ahead.evaluator(config, candidate),
         players=players,
         learner=learner,
         judge=NetworkPlayer(name="candidate", predict=saved.predict_with(candidate)),
         boards=boards,
-        excluded=np.zeros(0, np.uint64) if excluded is None else excluded,
+        excluded=canonical.excluded_keys("benchmark"),
     )
 
 
@@ -222,7 +211,7 @@ def _arena(loop: Loop, number: int) -> dict[str, Any]:
             if not loop.players.pools:
                 return [arena.block(candidate, champion, first, progress.advance) for first in firsts]
             files_of_both = folder / files.CANDIDATE, loop.out / files.BEST
-            return loop.players.arena(config, config.precision, config.lanes, files_of_both, arena, firsts)
+            return loop.players.arena(config, files_of_both, arena, firsts)
 
         def played(games: int) -> None:
             if games > progress.done:  # found in the file, or played by a process

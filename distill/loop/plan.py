@@ -27,7 +27,6 @@ from distill.tables.tables import Examples
 if TYPE_CHECKING:
     from distill.learn.continual import Learner
 
-FILE = files.PLAN
 ITERATIONS = 2.6
 """Times the root of the minutes: 6 minutes make 6 iterations, an hour 20, a night 57."""
 
@@ -93,7 +92,7 @@ def teacher(config: SelfPlayConfig, seed: int) -> RunSettings:
 def make(config: SelfPlayConfig, minutes: float, players: ahead.Players, learner: Learner, network: Path) -> Plan:
     """Measure playing and learning side by side, as the run will do them, and plan so many minutes."""
     settings = dataclasses.replace(config, simulations=ahead.MEASURED_SIMULATIONS)
-    futures = players.begin(ahead.measure_search, settings, config.precision, config.lanes, network, MEASURING)
+    futures = players.begin(ahead.measure_search, settings, network, MEASURING)
     steps = _learning_rate(learner, futures)
     simulations = sum(ahead.results(futures))
     games = sum(ahead.results(players.begin(ahead.measure_teacher, teacher(config, 0), MEASURING / 4)))
@@ -154,7 +153,7 @@ def read(path: Path) -> Plan:
         found = json.loads(path.read_text(encoding="utf-8"))
         return Plan(**found | {"iterations": tuple(Step(**step) for step in found["iterations"])})
     except FileNotFoundError:
-        raise UserError(f"{path}: no such file; a run leaves its plan in {FILE}") from None
+        raise UserError(f"{path}: no such file; a run leaves its plan in {files.PLAN}") from None
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UserError(f"{path}: not a plan of a run ({error})") from None
 

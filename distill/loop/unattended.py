@@ -103,7 +103,6 @@ def run(
         continual.resume(learner, files.iteration_folder(out, len(finished)))
     with ahead.Players(workers(config)) as players:
         followed = _plan(config, out, players, learner, planned)
-        excluded = canonical.excluded_keys("benchmark")
         running = Unattended(
             config=config,
             out=out,
@@ -112,7 +111,7 @@ def run(
             learner=learner,
             network=network,
             boards=boards,
-            excluded=np.zeros(0, np.uint64) if excluded is None else excluded,
+            excluded=canonical.excluded_keys("benchmark"),
         )
         if not finished:
             _teach_first(running, began)
@@ -193,13 +192,13 @@ def _iterate(running: Unattended, finished: Sequence[Metrics]) -> Metrics:
 
 def _begin_playing(running: Unattended, number: int, step: Step) -> list[Future[Any]]:
     """The iteration's games, played by the teacher in the first one, then by the network that the last one left."""
-    config, folder = running.config, running.games(number)
+    folder = running.games(number)
     if not step.games:
         return []
     if number == 1:
         return running.players.begin(ahead.teach, _teacher(running, 1), step.games, folder)
-    settings, network = _settings(running, number), files.iteration_folder(running.out, number - 1) / files.CANDIDATE
-    return running.players.begin(ahead.play, settings, config.precision, config.lanes, network, step.games, folder)
+    network = files.iteration_folder(running.out, number - 1) / files.CANDIDATE
+    return running.players.begin(ahead.play, _settings(running, number), network, step.games, folder)
 
 
 def _declare(running: Unattended, number: int, step: Step, names: Sequence[str]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ values are in [-1, 1] for the side to move.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -40,6 +41,9 @@ class Form(NamedTuple):
     leave: Callable[[Any], Any] = lambda x: x
 
 
+PLAIN = Form(functools.partial(layers.Conv2D, kernel_size=3, padding="same"))
+
+
 def planes_input(channels: int = 2) -> Any:
     """float32 (B, 6, 7, channels), the input of a convolutional network."""
     return keras.Input((ROWS, COLUMNS, channels), name="planes")
@@ -50,9 +54,9 @@ def tokens_input() -> Any:
     return keras.Input((CELLS,), dtype="int32", name="tokens")
 
 
-def value_head(features: Any, width: int = 64) -> Any:
+def value_head(features: Any) -> Any:
     """(B,) in (-1, 1): hidden layer, one unit, tanh, on features (B, F)."""
-    hidden = layers.Dense(width, activation="relu", name="value_hidden")(features)
+    hidden = layers.Dense(64, activation="relu", name="value_hidden")(features)
     squashed = layers.Dense(1, activation="tanh", name="value_unit")(hidden)
     return layers.Reshape((), name="value")(squashed)
 

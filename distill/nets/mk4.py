@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import keras
@@ -18,13 +17,10 @@ HIDDEN = 128
 EPSILON = 1e-5
 
 
-PLAIN = heads.Form(functools.partial(layers.Conv2D, kernel_size=3, padding="same"))
-
-
-def build(value_head: bool = False, form: heads.Form = PLAIN) -> keras.Model:
+def build(value_head: bool = False, form: heads.Form = heads.PLAIN) -> keras.Model:
     """planes (B, 6, 7, 3) → logits (B, 7) and, where asked for, value (B,)."""
     planes = heads.planes_input(3)
-    x = layers.ReLU(name="stem_relu")(_conv_norm(planes, "stem", PLAIN))
+    x = layers.ReLU(name="stem_relu")(_conv_norm(planes, "stem", heads.PLAIN))
     x = form.enter(x)
     for number in range(1, BLOCKS + 1):
         y = layers.ReLU(name=f"block{number}_relu1")(_conv_norm(x, f"block{number}_conv1", form))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import keras
@@ -15,13 +14,10 @@ BLOCKS = 5
 HEAD_FILTERS = 32
 
 
-PLAIN = heads.Form(functools.partial(layers.Conv2D, kernel_size=3, padding="same"))
-
-
-def build(value_head: bool = True, form: heads.Form = PLAIN) -> keras.Model:
+def build(value_head: bool = True, form: heads.Form = heads.PLAIN) -> keras.Model:
     """planes (B, 6, 7, 2) → logits (B, 7) and value (B,), which this network always has."""
     planes = heads.planes_input()
-    x = layers.ReLU(name="stem_relu")(PLAIN.convolution(FILTERS, name="stem")(planes))
+    x = layers.ReLU(name="stem_relu")(heads.PLAIN.convolution(FILTERS, name="stem")(planes))
     x = form.enter(x)
     for number in range(1, BLOCKS + 1):
         y = layers.ReLU(name=f"block{number}_relu1")(form.convolution(FILTERS, name=f"block{number}_conv1")(x))
@@ -31,7 +27,7 @@ def build(value_head: bool = True, form: heads.Form = PLAIN) -> keras.Model:
 
     logits = layers.Dense(7, name="logits")(_head(x, "policy"))
 
-    value = heads.value_head(_head(x, "value"), width=64)
+    value = heads.value_head(_head(x, "value"))
     return heads.network("resnet", planes, logits, value)
 
 

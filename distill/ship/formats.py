@@ -222,9 +222,7 @@ _LITERT = Format(
 
 
 def _in_8_bits(name: str, floating: Format, convert: Callable[[keras.Model, Path], None]) -> Format:
-    file, title = finding.FILES[name].name, finding.FILES[name].title
-    lines = floating.lines.replace(floating.file, file)
-    return replace(floating, file=file, title=title, convert=convert, lines=lines, int8=True)
+    return replace(floating, file=finding.FILES[name].name, title=finding.FILES[name].title, convert=convert, int8=True)
 
 
 FORMATS: Mapping[str, Format] = {

@@ -22,9 +22,6 @@ from distill import nets
 from distill.base import UserError, folders
 from distill.nets import finding, saved
 from distill.ship import card, comparison, formats, warmup, weaknesses
-from distill.ship.comparison import check_boards
-
-__all__ = ["check_boards", "possible", "publish"]
 
 PLACE = finding.PUBLISHED
 """The folder that is published, inside the model's own."""
@@ -75,7 +72,7 @@ def publish(
         formats.check_installed(name)
     check_place(folder)
     with folders.replaced(folder / PLACE) as new:
-        boards = check_boards()
+        boards = comparison.check_boards()
         predict = saved.predict_with(core)
         expected = predict(boards)
         saved.write(core, new / "1")

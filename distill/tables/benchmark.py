@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +24,6 @@ FULL_COLUMN = -128
 """In place of a score where a column is full."""
 
 Half = Literal["dev", "test"]
-HALVES: tuple[Half, ...] = get_args(Half)
 
 FILES = ("boards.parquet", "foreign.parquet")
 """Boards of mixed play, a network's among it, and boards of games in which no player of this project took part."""

@@ -37,14 +37,14 @@ def board_keys(current: NDArray[np.uint64], mask: NDArray[np.uint64]) -> NDArray
     return current + mask
 
 
-def excluded_keys(name: str) -> NDArray[np.uint64] | None:
-    """The sorted keys of a set of boards, or None, which is said, for a shipped set that is not there."""
+def excluded_keys(name: str) -> NDArray[np.uint64]:
+    """The sorted keys of a set of boards; none, which is said, for a shipped set that is not there."""
     place = provenance.shipped(SHIPPED_BOARDS[name]) if name in SHIPPED_BOARDS else Path(name)
     files = [] if place is None else [place] if place.is_file() else sorted(place.rglob("*.parquet"))
     if not files:
         if name in SHIPPED_BOARDS:
             say(f"the shipped boards {SHIPPED_BOARDS[name]} are not here: none of them is kept out of the tables")
-            return None
+            return np.zeros(0, np.uint64)
         raise DataError(f"--exclude {name}: no Parquet file there")
     keys = []
     for file in files:

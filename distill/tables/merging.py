@@ -117,7 +117,7 @@ def prepare(
     folder, which the next one removes. Raises DataError for inputs that cannot be used, naming the file.
     """
     runs = games.open_runs(folders)
-    excluded = {name: keys for name in exclude if (keys := excluded_keys(name)) is not None}
+    excluded = {name: keys for name in exclude if len(keys := excluded_keys(name))}
     identity = {
         "schema_version": schema.SCHEMA_VERSION,
         "preparation_version": PREPARATION_VERSION,

@@ -170,7 +170,7 @@ def test_the_warm_up_requests_are_what_tensorflow_serving_reads(exported):
         assert entry.keys() == {1, 2}
         assert entry[1] == b"board"
         tensor = tf.make_ndarray(tensor_pb2.TensorProto.FromString(entry[2]))
-        np.testing.assert_array_equal(tensor, publish.check_boards()[:batch])
+        np.testing.assert_array_equal(tensor, comparison.check_boards()[:batch])
         assert tensor.dtype == np.int8
         answer = loaded.signatures[spec[3].decode()](board=tf.constant(tensor))
         assert answer["move"].shape == (batch,)
@@ -314,7 +314,7 @@ def test_a_format_that_fails_leaves_the_old_files(core, older, monkeypatch):
 
 
 def test_half_of_the_checked_boards_have_a_full_column():
-    boards = publish.check_boards()
+    boards = comparison.check_boards()
     assert boards.shape == (256, 6, 7)
     assert (boards[:, 0] != 0).any(axis=1).sum() == 128
     assert len(np.unique(boards.reshape(256, -1), axis=0)) > 240
@@ -322,7 +322,7 @@ def test_half_of_the_checked_boards_have_a_full_column():
 
 @pytest.mark.parametrize("output", ["logits", "policy", "value", "move"])
 def test_a_saved_model_that_differs_is_refused_and_the_old_one_stays(core, older, monkeypatch, output):
-    honest = saved.predict_with(core)(publish.check_boards())
+    honest = saved.predict_with(core)(comparison.check_boards())
     altered = {**honest, output: honest[output].copy()}
     altered[output].flat[-1] += 1 if output == "move" else 2e-5 if output != "logits" else 200
     monkeypatch.setattr(comparison, "outputs_in_clean_process", lambda *_: altered)

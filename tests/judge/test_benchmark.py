@@ -15,7 +15,7 @@ Reading and making:
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -51,7 +51,7 @@ def test_every_set_has_its_size_and_two_like_halves(shipped: GradedBoards) -> No
     assert wanted["midgame"] == 10_000
     assert [size for name, size in wanted.items() if name != "midgame"] == [1000] * 6 + [500] * 13 + [5000] * 2
     for name, size in wanted.items():
-        halves = [shipped.ply[(shipped.set == name) & (shipped.half == half)] for half in benchmark.HALVES]
+        halves = [shipped.ply[(shipped.set == name) & (shipped.half == half)] for half in get_args(benchmark.Half)]
         assert [len(half) for half in halves] == [size // 2] * 2
         dev, test = halves
         assert (dev <= test).all(), "halves alternate along the plies"
