@@ -7,7 +7,6 @@ a game on how many processes there are.
 
 from __future__ import annotations
 
-import functools
 import os
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -131,13 +130,17 @@ def meet(config: SelfPlayConfig, networks: tuple[Path, Path], arena: gate.Arena,
 def measure_search(config: SelfPlayConfig, network: Path, seconds: float, _part: Any) -> float:
     """Simulations a second of this network's searches, over about so many seconds; what is compiled is not counted."""
     plays, _ = asked(config, network)
-    starts = [shards.opening(config, game) for game in range(config.lanes)]
-    current, mask = (np.array([getattr(each, name) for each in starts], np.uint64) for name in ("current", "mask"))
-    search = functools.partial(puct.play, current, mask, config, plays, steps=2)
-    search()
-    began, made = time.monotonic(), 0
+
+    def search(first: int) -> int:
+        """From other openings each time: a network keeps its answers."""
+        starts = [shards.opening(config, game) for game in range(first, first + config.lanes)]
+        current, mask = (np.array([getattr(each, name) for each in starts], np.uint64) for name in ("current", "mask"))
+        return int(puct.play(current, mask, config, plays, steps=2).simulations.sum())
+
+    search(0)
+    began, made, first = time.monotonic(), 0, config.lanes
     while time.monotonic() - began < seconds:
-        made += int(search(seed=made).simulations.sum())
+        made, first = made + search(first), first + config.lanes
     return made / (time.monotonic() - began)
 
 

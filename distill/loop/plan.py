@@ -36,7 +36,8 @@ SHARE = 0.93
 SPEED = {"teacher": 0.8, "gumbel": 1.25, "puct": 2.8}
 """How fast whole games go beside what is measured: the teacher alone on the machine, and the first two moves of an
 untrained network's games with a Gumbel root. Later searches of a game find many answers kept from earlier ones, most of
-all those of PUCT, which stay on few lines, and proofs end them. From the times of an hour's run, see docs/LOG.md."""
+all those of PUCT, which stay on few lines, and proofs end them. From the times of an hour's run, see docs/LOG.md; that
+of PUCT is for 64 simulations."""
 
 MEASURING = 8.0
 """Seconds over which playing is measured; learning is measured beside it."""
@@ -116,7 +117,7 @@ def planned(
         if iteration == 1:  # the teacher goes on while the network learns to play
             count = rounded(games * SPEED["teacher"] * each)
         else:
-            speed = simulations * SPEED[now.root] / now.simulations / rows
+            speed = simulations * faster(now.root, now.simulations) / now.simulations / rows
             count = rounded(speed * each) if iteration < number else 0
         return Step(games=count, steps=max(1, round(steps * each)), **{name: getattr(now, name) for name in SEARCHES})
 
@@ -131,6 +132,11 @@ def planned(
             "steps_per_s": round(steps, 2),
         },
     )
+
+
+def faster(root: str, simulations: int) -> float:
+    """How many times as fast as what is measured such searches of whole games are; longer ones find more kept."""
+    return SPEED[root] * ((simulations / 64) ** 0.25 if root == "puct" else 1.0)
 
 
 def rows_a_game(config: SelfPlayConfig) -> float:

@@ -10,17 +10,20 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from selfplay_helpers import tiny
 
 from distill import nets
 from distill.base import UserError, cli
-from distill.loop import plan
+from distill.loop import ahead, plan
 from distill.loop.presets import PRESETS, REINFORCE_PRESETS
 from distill.loop.settings import ReinforceConfig, SelfPlayConfig
+from distill.search import puct
 
 HOUR: dict[str, Any] = {**PRESETS["hour"], "precision": "float32"}
 
@@ -37,7 +40,7 @@ def test_a_plan_fills_its_minutes(minutes: float):
     assert 0.8 * 60 * minutes < learning < 60 * minutes
     rows = plan.rows_a_game(SelfPlayConfig(**HOUR))
     for step in found.iterations[1:-1]:
-        playing = step.games * rows * step.simulations / (12_000 * plan.SPEED[step.root])
+        playing = step.games * rows * step.simulations / (12_000 * plan.faster(step.root, step.simulations))
         assert playing == pytest.approx(step.steps / 10, rel=0.35)  # games come in whole shards
         assert step.games % HOUR["shard_games"] == 0
     assert found.teacher_games / (2 * 200) < 0.06 * 60 * minutes
@@ -98,3 +101,21 @@ def test_a_preset_calculates_as_the_processor_does_it_quickly(tmp_path, monkeypa
         assert cli.parse(SelfPlayConfig, ["--preset", preset], PRESETS).precision == precision
     assert cli.parse(ReinforceConfig, ["--preset", "steady"], REINFORCE_PRESETS).precision == precision
     assert cli.parse(SelfPlayConfig, ["--preset", "hour", "--precision", "bfloat16"], PRESETS).precision == "bfloat16"
+
+
+def test_the_speed_of_playing_is_measured_by_boards_that_the_network_has_not_answered(tmp_path, monkeypatch):
+    """It keeps its answers, so the same searches again would cost next to nothing."""
+    tiny().save(tmp_path / "net.keras")
+    monkeypatch.setattr(ahead, "_KEPT", {})
+    begun: list[set[tuple[int, int]]] = []
+    search = puct.play
+
+    def watched(current: Any, mask: Any, *rest: Any, **options: Any) -> Any:
+        begun.append(set(zip(current.tolist(), mask.tolist(), strict=True)))
+        return search(current, mask, *rest, **options)
+
+    monkeypatch.setattr(puct, "play", watched)
+    config = SelfPlayConfig(simulations=4, lanes=32, opening_moves=(8, 20))
+    assert ahead.measure_search(config, tmp_path / "net.keras", 0.2, None) > 0
+    assert len(begun) > 2
+    assert not any(one & other for one, other in itertools.combinations(begun[:5], 2))
