@@ -47,7 +47,8 @@ def run(config: SelfPlayConfig) -> str:
         begins = config.restart or not files.has_begun(out)
         given = iteration.given_network(config) if begins else None  # what is wrong shows before anything is written
         boards = iteration.judged_boards(config.judge_boards)
-        planned = plan.read(config.plan) if config.plan else None
+        has_plan = not config.restart and (out / files.PLAN).is_file()
+        planned = plan.read(config.plan) if config.plan and not has_plan else None
         claim.begin()
         if config.teacher_share:
             return unattended.run(config, out, given, boards, planned)

@@ -127,6 +127,7 @@ def test_the_same_plan_gives_the_same_weights_however_it_is_run(
             patch.setattr(unattended, where, _interrupted(getattr(unattended, where), call))
             with pytest.raises(Stopped):
                 selfplay.main([*flags, str(stopped)])
+    (tmp_path / "given.json").unlink()  # the run has its own
     assert selfplay.main([*flags, str(stopped)]) == 0
     assert outcome(stopped) == expected
 
