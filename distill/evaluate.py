@@ -132,7 +132,7 @@ def _grade_players(
 
     print(f"{report.headline(verdicts, uniform)}\n\n{report.by_set(verdicts, uniform, 'class')}\n")
     page.append(f"Benchmark: {len(boards):,} boards of the {config.half} half.")
-    page += report.of_players(boards, everybody, verdicts, uniform, pairs)
+    page += report.of_players(boards, verdicts, uniform, pairs)
     pictures |= plots.of_players(boards, everybody, verdicts, uniform)
     main = report.headline_sets(boards.sets)[0]
     best = max(verdicts, key=lambda one: one.sets[main]["exact"].mean)

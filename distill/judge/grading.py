@@ -220,6 +220,38 @@ def worst(boards: GradedBoards, graded: Graded, count: int = 6) -> list[int]:
     return [int(row) for row in costly[:count]]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Mistake:
+    """A board of a set on which the move `played` has `score`, and the `best` ones have `best_score`."""
+
+    set: str
+    current: int
+    mask: int
+    played: int
+    score: int
+    best: list[int]
+    best_score: int
+
+
+def mistakes(boards: GradedBoards, graded: Graded, count: int = 3) -> list[Mistake]:
+    """The `worst` ones."""
+    found = []
+    for row in worst(boards, graded, count):
+        scores, played = boards.scores[row], int(graded.moves[0, row])
+        found.append(
+            Mistake(
+                set=str(boards.set[row]),
+                current=int(boards.current[row]),
+                mask=int(boards.mask[row]),
+                played=played,
+                score=int(scores[played]),
+                best=np.flatnonzero(scores == scores.max()).tolist(),
+                best_score=int(scores.max()),
+            )
+        )
+    return found
+
+
 # What the answers themselves show -------------------------------------------------------------------------------------
 
 

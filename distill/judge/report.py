@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from distill.game.rules import Position, draw
-from distill.judge.grading import GENERAL, HEADLINES, METRICS, Graded, worst
+from distill.judge.grading import GENERAL, HEADLINES, METRICS, Mistake
 from distill.judge.labels import LabelQuality
 from distill.judge.repeats import Repeats
 from distill.judge.verdict import Verdict
@@ -138,24 +138,21 @@ def empty_board(verdicts: Sequence[Verdict]) -> str:
     return table(["empty board, %", *map(str, range(1, 8))], rows)
 
 
-def mistakes(boards: GradedBoards, graded: Graded, count: int = 3) -> str:
+def mistakes(found: Sequence[Mistake]) -> str:
     """The worst mistakes as drawn boards."""
     parts = []
-    for row in worst(boards, graded, count):
-        scores = boards.scores[row]
-        best = ", ".join(str(column + 1) for column in np.flatnonzero(scores == scores.max()))
-        move = int(graded.moves[0, row])
-        position = Position(int(boards.current[row]), int(boards.mask[row]))
+    for one in found:
+        position = Position(one.current, one.mask)
+        best = ", ".join(str(column + 1) for column in one.best)
         parts.append(
-            f"{'XO'[position.ply % 2]} played {move + 1} ({scores[move]:+d}), best {best} ({scores.max():+d}); "
-            f"{boards.set[row]}\n\n" + "\n".join("    " + line for line in draw(position).splitlines())
+            f"{'XO'[position.ply % 2]} played {one.played + 1} ({one.score:+d}), best {best} ({one.best_score:+d}); "
+            f"{one.set}\n\n" + "\n".join("    " + line for line in draw(position).splitlines())
         )
     return "\n\n".join(parts) or "none on these boards"
 
 
 def of_players(
     boards: GradedBoards,
-    everybody: Sequence[Graded],
     verdicts: Sequence[Verdict],
     uniform: Mapping[str, Mapping[str, float]],
     pairs: Mapping[str, Mapping[str, Mapping[str, Estimate]]],
@@ -170,8 +167,8 @@ def of_players(
         page += ["## On the same boards, paired", *(differences(pairs, name) for name in main)]
     page += ["## The answers themselves", answers(verdicts), empty_board(verdicts)]
     page += ["![calibration](calibration.png)", "![confusion](confusion.png)"]
-    for number, graded in enumerate(everybody, start=1):
-        page += [f"## Worst mistakes of {graded.name}", f"![mistakes](mistakes_{number}.png)", mistakes(boards, graded)]
+    for number, one in enumerate(verdicts, start=1):
+        page += [f"## Worst mistakes of {one.name}", f"![mistakes](mistakes_{number}.png)", mistakes(one.mistakes)]
     return page
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distill.judge import grading
-from distill.judge.grading import Calibration, Graded
+from distill.judge.grading import Calibration, Graded, Mistake
 from distill.players.intervals import Estimate
 from distill.players.players import Player, seeds_for
 from distill.tables.benchmark import GradedBoards
@@ -31,6 +31,7 @@ class Verdict:
       plies: ply → metric → estimate, see `grading.by_ply`.
       mirror: see `grading.mirror_consistency`.
       policy_calibration, value_calibration: None where the player gives no policy, or no value.
+      mistakes: those that cost most, see `grading.mistakes`.
       empty_move: the column it opens in; empty_policy: 7 probabilities on the empty board, or None.
       latency_ms: batch size → median milliseconds a board; empty where it was not measured.
     """
@@ -41,6 +42,7 @@ class Verdict:
     mirror: dict[str, float]
     policy_calibration: Calibration | None
     value_calibration: Calibration | None
+    mistakes: list[Mistake]
     empty_move: int
     empty_policy: list[float] | None
     latency_ms: dict[int, float]
@@ -57,6 +59,7 @@ def judge(player: Player, boards: GradedBoards, graded: Graded, seed: int, with_
         mirror=grading.mirror_consistency(boards, graded),
         policy_calibration=grading.policy_calibration(boards, graded),
         value_calibration=grading.value_calibration(boards, graded),
+        mistakes=grading.mistakes(boards, graded),
         empty_move=int(opening.moves[0]),
         empty_policy=None if opening.policy is None else opening.policy[0].tolist(),
         latency_ms={batch: latency(player, boards, batch) for batch in LATENCY_BATCHES} if with_latency else {},

@@ -73,7 +73,7 @@ def write(
         _contract(core),
         _training(facts),
         _figures(facts),
-        _weaknesses(weaknesses),
+        _weaknesses(weaknesses, facts.get(GRADES, {}).get("mistakes", [])),
         "## Licence\n\nApache-2.0, like the project that made it. The weights were learned from games that its own "
         "programs played;\nno data of others and no solver went into them.",
     ]
@@ -221,7 +221,7 @@ def _figures(facts: Mapping[str, Any]) -> str:
     return f"## Figures\n\n{text}"
 
 
-def _weaknesses(found: Weaknesses) -> str:
+def _weaknesses(found: Weaknesses, mistakes: Sequence[Mapping[str, Any]]) -> str:
     text = f"""## Known weaknesses
 
 It does not look ahead, so it overlooks what a search of two plies sees. In random games,
@@ -234,7 +234,20 @@ whose positions are stranger than those of sensible ones:
         for position, move in tally.missed:
             text += f"\n\n{title}: {'XO'[position.ply % 2]} is to move and chose column {move + 1} of 7\n\n"
             text += textwrap.indent(rules.draw(position), "    ")
+    if mistakes:
+        text += "\n\nThe costliest mistakes of `distill.evaluate`, where both sides play perfectly after them:"
+    for one in mistakes:
+        position = rules.Position(one["current"], one["mask"])
+        best = " or ".join(str(column + 1) for column in one["best"])
+        text += f"\n\n{'XO'[position.ply % 2]} is to move, chose column {one['played'] + 1} of 7 and "
+        text += f"{_outcome(one['score'])}; column {best} {_outcome(one['best_score'])}\n\n"
+        text += textwrap.indent(rules.draw(position), "    ")
     return text
+
+
+def _outcome(score: int) -> str:
+    """What a score, from the side to move, says in the end."""
+    return "wins" if score > 0 else "draws" if score == 0 else "loses"
 
 
 def _share(tally: Tally) -> str:

@@ -9,7 +9,8 @@ from typing import Any
 from distill.base import read_object
 
 GRADES = "grades"
-"""The fact that holds what `distill.evaluate` found: `player`, `half`, and by headline set the share of each metric."""
+"""The fact that holds what `distill.evaluate` found: `player`, `half`, by headline set the share of each metric, and
+`mistakes`, the costliest ones."""
 TEACHER = "training games"
 """The fact that says how the games were made that the network learned from."""
 
@@ -63,5 +64,6 @@ def _grades(folder: Path) -> dict[str, Any]:
             graded = {each: player.get("sets", {}).get(each, {}) for each in ("midgame", "foreign")}
             graded = {each: metrics for each, metrics in graded.items() if {"exact", "class"} <= set(metrics)}
             if Path(name).resolve() == folder.resolve() and graded:
-                return {"player": name, "half": found.get("benchmark", {}).get("half"), "sets": graded}
+                half = found.get("benchmark", {}).get("half")
+                return {"player": name, "half": half, "sets": graded, "mistakes": player.get("mistakes", [])}
     return {}

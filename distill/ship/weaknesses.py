@@ -6,9 +6,11 @@ positions are those of random play, the same for every network: harder than thos
 
 from __future__ import annotations
 
+import functools
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,15 +53,8 @@ class Weaknesses:
 
 def measure(predict: Predict, games: int = GAMES) -> Weaknesses:
     """Ask a network for its move in positions of `games` random games."""
-    positions = list(dict.fromkeys(_random_positions(games)))
-    current, mask = (np.array([getattr(p, name) for p in positions], np.uint64) for name in ("current", "mask"))
-    winning, threats = tactics.wins(current, mask), tactics.wins(current ^ mask, mask)
-    blocked = mask | np.where(threats, rules.landing(mask), np.uint64(0)).sum(1, dtype=np.uint64)
-    wins_now = np.asarray(winning.any(1))
-    stoppable = (threats.sum(1) == 1) & ~tactics.wins(current ^ mask, blocked).any(1)
-
-    def first(asked: NDArray[np.bool_]) -> NDArray[np.intp]:
-        return np.flatnonzero(asked)[:ASKED]
+    of_games = _questions(games)
+    positions, current, mask = of_games.positions, of_games.current, of_games.mask
 
     def moves(current: NDArray[np.uint64], mask: NDArray[np.uint64]) -> NDArray[np.integer]:
         return np.asarray(predict(encoding.boards(current, mask))["move"])
@@ -72,14 +67,37 @@ def measure(predict: Predict, games: int = GAMES) -> Weaknesses:
         shown = [(positions[rows[miss]], int(chosen[miss])) for miss in missed]
         return Tally(asked=len(rows), found=int(found.sum()), missed=shown)
 
-    wins, blocks = first(wins_now), first(~wins_now & stoppable)
-    lopsided = first(~rules.is_own_mirror(current, mask))
+    wins, blocks, lopsided = of_games.wins, of_games.blocks, of_games.lopsided
     of_mirror = moves(rules.mirror_bits(current[lopsided]), rules.mirror_bits(mask[lopsided]))
     return Weaknesses(
-        wins=tally(wins, winning[wins]),
-        blocks=tally(blocks, threats[blocks]),
+        wins=tally(wins, tactics.wins(current[wins], mask[wins])),
+        blocks=tally(blocks, tactics.wins(current[blocks] ^ mask[blocks], mask[blocks])),
         mirrored=tally(lopsided, np.eye(rules.COLUMNS, dtype=np.bool_)[rules.COLUMNS - 1 - of_mirror]),
     )
+
+
+class _Questions(NamedTuple):
+    """Positions, their bits, and the rows of each kind that are asked about."""
+
+    positions: list[rules.Position]
+    current: NDArray[np.uint64]
+    mask: NDArray[np.uint64]
+    wins: NDArray[np.intp]
+    blocks: NDArray[np.intp]
+    lopsided: NDArray[np.intp]
+
+
+@functools.cache
+def _questions(games: int) -> _Questions:
+    """The same for every network."""
+    positions = list(dict.fromkeys(_random_positions(games)))
+    current, mask = (np.array([getattr(p, name) for p in positions], np.uint64) for name in ("current", "mask"))
+    winning, threats = tactics.wins(current, mask), tactics.wins(current ^ mask, mask)
+    blocked = mask | np.where(threats, rules.landing(mask), np.uint64(0)).sum(1, dtype=np.uint64)
+    wins_now = np.asarray(winning.any(1))
+    stoppable = (threats.sum(1) == 1) & ~tactics.wins(current ^ mask, blocked).any(1)
+    kinds = (wins_now, ~wins_now & stoppable, ~rules.is_own_mirror(current, mask))
+    return _Questions(positions, current, mask, *(np.flatnonzero(kind)[:ASKED] for kind in kinds))
 
 
 def _random_positions(games: int) -> Iterator[rules.Position]:

@@ -199,7 +199,8 @@ def run_folder(folder, games="run of the games"):
     made = {"simulations": 10_000, "votes": 3, "rollout": "heuristic", "seed": 0}
     share = {"mean": 0.5, "low": 0.4, "high": 0.6, "units": 5000}
     sets = {name: {"exact": share, "class": {**share, "mean": 0.55}} for name in ("midgame", "foreign", "trap-set")}
-    player = {"benchmark": {"half": "test"}, "players": {"uct:1": {}, str(folder): {"sets": sets}}}
+    mistake = {"current": 0b11, "mask": 0b1111, "played": 6, "score": -3, "best": [2, 3], "best_score": 0}
+    player = {"benchmark": {"half": "test"}, "players": {"uct:1": {}, str(folder): {"sets": sets, "mistakes": [mistake]}}}
     for file, content in {
         folder / "config.json": settings,
         folder / "metrics.json": {"agreement_all": 0.529, "agreement_unseen": None},
@@ -222,6 +223,7 @@ def test_the_card_tells_the_games_and_the_grades_of_this_very_network(core, tmp_
     assert "- 52.9% agrees with the teacher's label" in text
     assert text.count("50.0% (40.0% to 60.0%) of its moves are best, 55.0%") == 2
     assert f"python -m distill.evaluate {tmp_path}" in text
+    assert "X is to move, chose column 7 of 7 and loses; column 3 or 4 draws\n\n    . . ." in text
     assert "unseen" not in text
 
 
