@@ -18,18 +18,40 @@ TEACHER = "training games"
 def facts_of_run(folder: Path) -> dict[str, Any]:
     """The facts by name; empty where the folder is not that of a run.
 
-    Settings and result come from `config.json` and `metrics.json`. What made the training games, where `train` has not
-    noted it there, and grades are added where the files that say so lie where `train` and `evaluate` put them and are
-    sure to belong to this network.
+    Settings and result come from `config.json` and `metrics.json`; of a loop of self-play, whose result is that of its
+    last iteration, only how long it was. What made the training games, where `train` has not noted it there, and grades
+    are added where the files that say so lie where the commands put them and are sure to belong to this network.
     """
-    facts: dict[str, Any] = {}
-    for name in ("config.json", "metrics.json"):
-        facts |= read_object(folder / name)
-    if teacher := " · ".join(_training_games(folder, facts)):
+    facts, result, plan = (read_object(folder / name) for name in ("config.json", "metrics.json", "plan.json"))
+    if "iteration" in result:
+        result = {"iterations": result["iteration"], "minutes": result.get("minutes")}
+    facts |= result
+    if plan:
+        facts = {name: value for name, value in facts.items() if name not in _PLANNED} | {
+            TEACHER: _planned(plan, facts)
+        }
+    elif teacher := " · ".join(_training_games(folder, facts)):
         facts[TEACHER] = teacher
     if grades := _grades(folder):
         facts[GRADES] = grades
     return facts
+
+
+_PLANNED = ("games", "root", "simulations", "noise_fraction")
+"""Settings in the place of which a plan's own are followed."""
+
+
+def _planned(plan: dict[str, Any], settings: dict[str, Any]) -> str:
+    """A planned run in words; its plan is what `loop.plan` writes."""
+    first, *others = plan["iterations"]
+    searches = [step["simulations"] for step in others]
+    return (
+        f"{plan['teacher_games'] + first['games']:,} games of the teacher, each position labelled by a search of "
+        f"{settings['teacher_simulations']:,} simulations; then {sum(step['games'] for step in others):,} games of the "
+        f"network's own search of {min(searches)} to {max(searches)} simulations; meanwhile "
+        f"{sum(step['steps'] for step in plan['iterations']):,} steps of {settings['batch_size']} boards, as planned "
+        f"for {plan['minutes']:g} minutes (`python -m distill.selfplay --plan plan.json`, with the settings below)"
+    )
 
 
 def _training_games(folder: Path, facts: dict[str, Any]) -> Iterator[str]:

@@ -20,6 +20,7 @@ import importlib.util
 import json
 import os
 import re
+import shutil
 from pathlib import Path
 
 import keras
@@ -200,7 +201,8 @@ def run_folder(folder, games="run of the games"):
     share = {"mean": 0.5, "low": 0.4, "high": 0.6, "units": 5000}
     sets = {name: {"exact": share, "class": {**share, "mean": 0.55}} for name in ("midgame", "foreign", "trap-set")}
     mistake = {"current": 0b11, "mask": 0b1111, "played": 6, "score": -3, "best": [2, 3], "best_score": 0}
-    player = {"benchmark": {"half": "test"}, "players": {"uct:1": {}, str(folder): {"sets": sets, "mistakes": [mistake]}}}
+    graded = {"sets": sets, "mistakes": [mistake]}
+    player = {"benchmark": {"half": "test"}, "players": {"uct:1": {}, str(folder): graded}}
     for file, content in {
         folder / "config.json": settings,
         folder / "metrics.json": {"agreement_all": 0.529, "agreement_unseen": None},
@@ -225,6 +227,17 @@ def test_the_card_tells_the_games_and_the_grades_of_this_very_network(core, tmp_
     assert f"python -m distill.evaluate {tmp_path}" in text
     assert "X is to move, chose column 7 of 7 and loses; column 3 or 4 draws\n\n    . . ." in text
     assert "unseen" not in text
+
+
+def test_the_card_of_a_planned_run_tells_its_games_and_not_those_of_its_last_iteration(tmp_path):
+    for file in ("config.json", "metrics.json", "plan.json"):
+        shutil.copy(REFERENCE.parent / "long" / "hour" / file, tmp_path)
+    facts = run_facts.facts_of_run(tmp_path)
+    assert facts[run_facts.TEACHER].startswith("134,144 games of the teacher, each position labelled by a search of 1,000")
+    assert "125,248 games of the network's own search of 16 to 64 simulations" in facts[run_facts.TEACHER]
+    assert "49,480 steps of 256 boards, as planned for 60 minutes" in facts[run_facts.TEACHER]
+    assert facts["iterations"] == 20
+    assert not {"games", "simulations", "steps", "exact"} & set(facts)
 
 
 def test_facts_of_other_games_and_of_an_older_network_are_left_out(tmp_path):
