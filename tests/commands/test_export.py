@@ -233,7 +233,7 @@ def test_the_card_of_a_planned_run_tells_its_games_and_not_those_of_its_last_ite
     for file in ("config.json", "metrics.json", "plan.json"):
         shutil.copy(REFERENCE.parent / "long" / "hour" / file, tmp_path)
     facts = run_facts.facts_of_run(tmp_path)
-    assert facts[run_facts.TEACHER].startswith("134,144 games of the teacher, each position labelled by a search of 1,000")
+    assert facts[run_facts.TEACHER].startswith("134,144 games of the teacher, each position labelled by a search")
     assert "125,248 games of the network's own search of 16 to 64 simulations" in facts[run_facts.TEACHER]
     assert "49,480 steps of 256 boards, as planned for 60 minutes" in facts[run_facts.TEACHER]
     assert facts["iterations"] == 20
