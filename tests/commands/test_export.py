@@ -30,7 +30,7 @@ import yaml
 from helpers import REFERENCE, SHIPPED
 from network_helpers import same, tiny_network
 
-from distill import export
+from distill import export, nets
 from distill.base import UserError, provenance
 from distill.game import encoding, rules
 from distill.nets import finding, saved
@@ -74,20 +74,25 @@ def test_a_client_gets_the_outputs_of_the_examples(exported):
     assert sum(examples[-1]["policy"]) == 0
 
 
+def arch_of(folder: Path) -> str:
+    """The arch of a folder's network."""
+    return nets.arch_of(saved.load_core(folder / "best.keras"))
+
+
 def test_the_card_says_what_the_model_is(exported):
     card = (exported / "saved_model" / "README.md").read_text()
     for line in (
-        "# Connect 4 network `pillar`",
+        f"# Connect 4 network `{arch_of(exported)}`",
         "parameters. Written at commit",
-        "| `model.onnx` | ONNX | 1,2",
-        "| target | visits |",
+        "| `model.onnx` | ONNX | 1,",
+        "| value_target | blend |",
         "`value` float32",
         "a win in one move: taken in ",
         "## Figures\n\nNone recorded",
         "Apache-2.0",
     ):
         assert line in card
-    assert "minutes" not in card  # a setting that was not used
+    assert "| None |" not in card  # of settings that were not used
     assert max(len(line) for line in card.splitlines() if not line.startswith("|")) <= 120
 
 
@@ -107,7 +112,7 @@ def test_the_front_matter_of_a_card_that_ships_has_its_figures(name):
     assert (found["library_name"], found["pipeline_tag"]) == ("onnx", "reinforcement-learning")
     assert found["tags"] == ["connect-4", "board-games", "distillation", "tflite", "onnx"]
     (index,) = found["model-index"]
-    assert index["name"] == name
+    assert index["name"] == arch_of(REFERENCE / name)
     assert [result["dataset"]["name"] for result in index["results"]] == ["midgame, test half", "foreign, test half"]
     for result in index["results"]:
         assert result["task"]["type"] == "reinforcement-learning"
@@ -142,7 +147,7 @@ def test_the_front_matter_of_a_network_without_grades_names_none(core):
 def test_the_page_introduces_a_model_by_its_card(exported):
     found = {card.name: card.note for card in Opponents([exported.parent], 1000, 1).catalogue().players}
     parameters = saved.load_core(exported / "best.keras").count_params()
-    assert found[exported.name] == f"pillar, {parameters:,} parameters"
+    assert found[exported.name] == f"{arch_of(exported)}, {parameters:,} parameters"
 
 
 def test_the_lines_of_the_card_run_where_it_lies(exported, monkeypatch, capfd):
@@ -167,7 +172,7 @@ def test_the_warm_up_requests_are_what_tensorflow_serving_reads(exported):
     for record, batch in zip(records, warmup.BATCHES, strict=True):
         request = fields_of(fields_of(fields_of(record)[6])[1])
         spec, entry = fields_of(request[1]), fields_of(request[2])
-        assert spec == {1: b"pillar", 3: b"serving_default"}
+        assert spec == {1: arch_of(exported).encode(), 3: b"serving_default"}
         assert entry.keys() == {1, 2}
         assert entry[1] == b"board"
         tensor = tf.make_ndarray(tensor_pb2.TensorProto.FromString(entry[2]))

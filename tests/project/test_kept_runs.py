@@ -34,7 +34,7 @@ LOOPS += [(reinforce.main, run) for run in those_with("entropy")]
 def test_a_loop_that_is_kept_is_finished(
     command: Callable[[list[str]], int], run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
-    out = shutil.copytree(run, tmp_path / "run", ignore=shutil.ignore_patterns("saved_model"))
+    out = shutil.copytree(run, tmp_path / "run", ignore=shutil.ignore_patterns("saved_model", ".lock"))
     before = state(out)
     assert command(["--config", str(out / "config.json"), "--out", str(out)]) == 0
     assert "finished before, nothing to do" in capsys.readouterr().out
