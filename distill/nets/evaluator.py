@@ -31,7 +31,7 @@ from distill.base import UserError
 from distill.game.encoding import boards
 from distill.game.mixing import mix
 from distill.game.rules import COLUMNS, ROWS
-from distill.nets import heads, matrix_form, whole_board
+from distill.nets import heads, matrix_form
 
 BATCH = 512
 """Boards a call at most: speed is flat from 256 on."""
@@ -66,7 +66,7 @@ class Evaluator:
         if not heads.has_value(core):
             raise UserError(f"{nets.arch_of(core)}: this network has no value head, which a search needs")
         self._form = _quick_form(core) if precision == "float32" else None
-        self.network = whole_board.to_be_asked(self._form) if self._form else _coarse_copy(core)
+        self.network = matrix_form.to_be_asked(self._form) if self._form else _coarse_copy(core)
         self.batch = (STEADY if _compiles() else STEP) if self._form else batch
         self._graphs: dict[int, Callable[[Any], Any]] = {}
         self._lock = threading.Lock()
@@ -78,7 +78,7 @@ class Evaluator:
         """Answer like this network, of the same shape, from now on."""
         if self._form:
             matrix_form.copy_weights(core, self._form)
-            whole_board.prepare(self._form, self.network)
+            matrix_form.prepare(self._form, self.network)
         else:
             self.network.set_weights(core.get_weights())
         with self._lock:

@@ -29,7 +29,7 @@ from distill import nets
 from distill.game.rules import CELLS, COLUMNS, ROWS
 from distill.learn import training
 from distill.learn.recipe import Recipe
-from distill.nets import heads, matrix_form, transformer, whole_board
+from distill.nets import heads, matrix_form, transformer
 from distill.nets.pillar import BLOCKS, FEATURES, HIDDEN, line_kernels, mirrored, read_out, swap_halves, trunk
 from experiments.study import CANDIDATES, SHAPES, candidates
 
@@ -55,7 +55,7 @@ def build(name: str, value_head: bool = False, precision: nets.Precision = "floa
 def quick_form(name: str, value_head: bool, recipe: Recipe) -> keras.Model:
     """`training.quick_form` that knows the study's shapes and candidates as well."""
     if name in CANDIDATES and matrix_form.pays("pillar-lines", recipe.precision):
-        return candidates.build(name, value_head, form=whole_board.MIRROR_FORM)
+        return candidates.build(name, value_head, form=matrix_form.MIRROR_FORM)
     if name in CANDIDATES or name in SHAPES:
         return build(name, value_head, recipe.precision)
     return training.quick_form(name, value_head, recipe)
