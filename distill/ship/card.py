@@ -235,7 +235,7 @@ whose positions are stranger than those of sensible ones:
             text += f"\n\n{title}: {'XO'[position.ply % 2]} is to move and chose column {move + 1} of 7\n\n"
             text += textwrap.indent(rules.draw(position), "    ")
     if mistakes:
-        text += "\n\nThe costliest mistakes of `distill.evaluate`, where both sides play perfectly after them:"
+        text += "\n\nThe costliest mistakes that `distill.evaluate` found; both sides play perfectly after them:"
     for one in mistakes:
         position = rules.Position(one["current"], one["mask"])
         best = " or ".join(str(column + 1) for column in one["best"])

@@ -23,13 +23,12 @@ def facts_of_run(folder: Path) -> dict[str, Any]:
     are added where the files that say so lie where the commands put them and are sure to belong to this network.
     """
     facts, result, plan = (read_object(folder / name) for name in ("config.json", "metrics.json", "plan.json"))
-    if "iteration" in result:
-        result = {"iterations": result["iteration"], "minutes": result.get("minutes")}
+    if done := result.get("iteration"):
+        result = {"iterations": done, "minutes": result.get("minutes")}
     facts |= result
-    if plan:
-        facts = {name: value for name, value in facts.items() if name not in _PLANNED} | {
-            TEACHER: _planned(plan, facts)
-        }
+    if done and plan:
+        facts[TEACHER] = _planned(plan, facts)
+        facts = {name: value for name, value in facts.items() if name not in _PLANNED}
     elif teacher := " · ".join(_training_games(folder, facts)):
         facts[TEACHER] = teacher
     if grades := _grades(folder):
@@ -42,15 +41,18 @@ _PLANNED = ("games", "root", "simulations", "noise_fraction")
 
 
 def _planned(plan: dict[str, Any], settings: dict[str, Any]) -> str:
-    """A planned run in words; its plan is what `loop.plan` writes."""
-    first, *others = plan["iterations"]
-    searches = [step["simulations"] for step in others]
+    """What a planned run, whose plan is what `loop.plan` writes, has done of it."""
+    first, *others = plan["iterations"][: settings["iterations"]]
+    own = f"{sum(step['games'] for step in others):,} games of the network's own search"
+    if others:
+        searches = [step["simulations"] for step in others]
+        own += f" of {min(searches)} to {max(searches)} simulations"
     return (
         f"{plan['teacher_games'] + first['games']:,} games of the teacher, each position labelled by a search of "
-        f"{settings['teacher_simulations']:,} simulations; then {sum(step['games'] for step in others):,} games of the "
-        f"network's own search of {min(searches)} to {max(searches)} simulations; meanwhile "
-        f"{sum(step['steps'] for step in plan['iterations']):,} steps of {settings['batch_size']} boards, as planned "
-        f"for {plan['minutes']:g} minutes (`python -m distill.selfplay --plan plan.json`, with the settings below)"
+        f"{settings['teacher_simulations']:,} simulations; then {own}; meanwhile "
+        f"{sum(step['steps'] for step in (first, *others)):,} steps of {settings['batch_size']} boards, by a plan for "
+        f"{plan['minutes']:g} minutes of {len(plan['iterations'])} iterations (`python -m distill.selfplay --plan "
+        "plan.json`, with the settings below)"
     )
 
 

@@ -84,7 +84,7 @@ def test_the_card_says_what_the_model_is(exported):
     for line in (
         f"# Connect 4 network `{arch_of(exported)}`",
         "parameters. Written at commit",
-        "| `model.onnx` | ONNX | 1,",
+        f"| `model.onnx` | ONNX | {finding.size(exported / 'saved_model' / 'model.onnx')} |",
         "| value_target | blend |",
         "`value` float32",
         "a win in one move: taken in ",
@@ -240,9 +240,15 @@ def test_the_card_of_a_planned_run_tells_its_games_and_not_those_of_its_last_ite
     facts = run_facts.facts_of_run(tmp_path)
     assert facts[run_facts.TEACHER].startswith("134,144 games of the teacher, each position labelled by a search")
     assert "125,248 games of the network's own search of 16 to 64 simulations" in facts[run_facts.TEACHER]
-    assert "49,480 steps of 256 boards, as planned for 60 minutes" in facts[run_facts.TEACHER]
+    assert "49,480 steps of 256 boards, by a plan for 60 minutes of 20 iterations" in facts[run_facts.TEACHER]
     assert facts["iterations"] == 20
     assert not {"games", "simulations", "steps", "exact"} & set(facts)
+    for done, own in (
+        (1, "then 0 games of the network's own search; meanwhile 2,474 steps"),
+        (2, "10,240 games of the"),
+    ):
+        (tmp_path / "metrics.json").write_text(json.dumps({"iteration": done}))
+        assert own in run_facts.facts_of_run(tmp_path)[run_facts.TEACHER], "of a run that goes on, what it has done"
 
 
 def test_facts_of_other_games_and_of_an_older_network_are_left_out(tmp_path):

@@ -1,0 +1,105 @@
+"""How much of a search's label is the habit of the network that guides it: several networks search the same boards.
+
+    python -m experiments.habits                           # the labels of labels-200
+    python -m experiments.habits --stones 6 22 --equal 0 0.25 0.5 0.8
+
+For each search: exact and class of the column visited most, of each network's and of the mean of their visits, with
+half of the 95 % interval; how often that column is another than the label, and two networks' columns differ, in the
+mean over pairs; the entropy of the visits, and twice the Jensen-Shannon divergence of two of them, in nats: about what
+the mean of all such labels leaves. `--equal` mixes the root's priors with equal ones. Needs the extra `solver`.
+"""
+
+from __future__ import annotations
+
+import argparse
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from distill import nets
+from distill.judge import labels, report
+from distill.judge.grading import grade_moves
+from distill.players.intervals import share
+from distill.tables.benchmark import FULL_COLUMN
+
+NETWORKS = ("models/long/labeller", "models/long/hour", "models/reference/pillar")
+MUCH = 1e4
+"""A concentration at which Dirichlet noise is equal shares."""
+
+
+def entropy(shares: NDArray[np.float64]) -> float:
+    """Mean over boards of shares (B, 7), in nats."""
+    return float(-(shares * np.log(np.maximum(shares, 1e-12))).sum(1).mean())
+
+
+def grades(scores: NDArray[np.int8], moves: NDArray[np.int64]) -> str:
+    exact, keeps = (report.percent(share(each, trials=1)) for each in grade_moves(scores, moves))
+    return f"{exact} / {keeps}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--data", type=Path, default=Path("data/reference/labels-200"), help="[%(default)s]")
+    parser.add_argument("--boards", type=int, default=1500, help="drawn from it [%(default)s]")
+    parser.add_argument("--stones", type=int, nargs=2, default=(0, 41), help="of these, those with so many stones")
+    parser.add_argument("--networks", nargs="+", default=NETWORKS)
+    parser.add_argument("--simulations", type=int, nargs="+", default=[200], help="[%(default)s]")
+    parser.add_argument("--equal", type=float, nargs="+", default=[0.0], help="share of equal priors at the root")
+    arguments = parser.parse_args()
+
+    nets.start_backend()
+    from distill.nets import saved
+    from distill.nets.evaluator import BATCH, Evaluator
+    from distill.search import puct
+
+    rows, _ = labels.sample(arguments.data, arguments.boards, seed=0)
+    rows = rows[(rows.ply >= arguments.stones[0]) & (rows.ply <= arguments.stones[1])]
+    scores, _ = labels.score_once(rows.current, rows.mask)
+    asked: dict[str, Any] = {
+        name: Evaluator(saved.load_core(Path(name) / "best.keras"), BATCH) for name in arguments.networks
+    }
+
+    table = [["label", f"{len(rows):,} boards", grades(scores, rows.label.astype(np.int64)), "", "", ""]]
+    for name, network in asked.items():
+        open_columns = scores != FULL_COLUMN
+        best = np.where(open_columns, network(rows.current, rows.mask)[0], -np.inf).argmax(1)
+        table.append([name, "one pass", grades(scores, best), "", "", ""])
+    for simulations in arguments.simulations:
+        for equal in arguments.equal:
+            settings = puct.PuctSettings(
+                simulations=simulations, exploration=1.0, discount=0.98, noise_fraction=equal, dirichlet_alpha=MUCH
+            )
+            visits = []
+            for network in asked.values():
+                found = puct.search(rows.current, rows.mask, settings, network, seeds=range(len(rows))).visits[:, 0]
+                visits.append(found / found.sum(1, keepdims=True))
+            search = f"{simulations} simulations, {equal:.0%} equal"
+            for name, one in zip(asked, visits, strict=True):
+                other = f"{np.mean(one.argmax(1) != rows.label):.1%}"
+                table.append([name, search, grades(scores, one.argmax(1)), other, f"{entropy(one):.3f}", ""])
+            pairs = list(combinations(visits, 2))
+            other = f"{np.mean([np.mean(one.argmax(1) != two.argmax(1)) for one, two in pairs]):.1%}"
+            apart = [2 * entropy((one + two) / 2) - entropy(one) - entropy(two) for one, two in pairs]
+            mean = np.mean(visits, axis=0)
+            table.append(
+                [
+                    "their mean",
+                    search,
+                    grades(scores, mean.argmax(1)),
+                    other,
+                    f"{entropy(mean):.3f}",
+                    f"{np.mean(apart):.3f}",
+                ]
+            )
+    print(
+        report.table(
+            ["who", "how", "exact / class", "another column than the label; of two", "entropy", "twice JSD"], table
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()
