@@ -11,7 +11,7 @@ SHAPES: tuple[Shape, ...] = get_args(Shape)
 
 Candidate = Literal[
     "looped-2", "looped-4", "line-objects", "early-dense", "narrow-deep", "column-mixer", "column-attention", "experts",
-    "wide-lines", "made-threats", "answered-threats",
+    "wide-lines",
 ]  # fmt: skip
 """Networks that are compared with `pillar-lines` at equal time: `candidates.py`."""
 CANDIDATES: tuple[Candidate, ...] = get_args(Candidate)

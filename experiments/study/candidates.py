@@ -10,8 +10,6 @@
     column-mixer       the columns, which were apart, see each other twice before the read-out            192,040
     column-attention   the same by attention, once                                                        192,352
     experts            three hidden layers, mixed by the number of stones                                 191,384
-    made-threats       told which threats a stone would make, `MadeThreats`                               192,480
-    answered-threats   told also what the answer to it would make                                        192,016
     wide-lines         not a candidate: `pillar-lines` twice as wide, what so many would gain          745,160
 
 All see the planes of `Lines` and answer a mirrored board with mirrored logits, for any weights.
@@ -28,7 +26,6 @@ from typing import Any
 import keras
 import numpy as np
 from keras import layers, ops
-from numpy.typing import NDArray
 
 from distill import nets
 from distill.game.rules import CELLS, COLUMNS, ROWS
@@ -42,7 +39,6 @@ LINE_BLOCKS = 4
 WIDTHS = {
     "looped-2": 128, "looped-4": 128, "line-objects": 166, "early-dense": 195, "narrow-deep": 144,
     "column-mixer": 72, "column-attention": 95, "experts": 42, "wide-lines": 256,
-    "made-threats": 127, "answered-threats": 125,
 }  # fmt: skip
 """D: what is left for the hidden layer."""
 
@@ -54,11 +50,7 @@ def build(
     with nets.arithmetic(precision):
         planes = heads.planes_input()
         through: Callable[..., Any] = TRUNKS.get(name, trunk)
-        seen = form.lines(name="lines")(planes)
-        if name in ("made-threats", "answered-threats"):
-            made = MadeThreats(answers=name == "answered-threats", name="made")(planes)
-            seen = ops.concatenate([seen, made], axis=-1)
-        x = through(seen, form=form)
+        x = through(form.lines(name="lines")(planes), form=form)
         hidden = layers.Dense(WIDTHS[name], activation="relu", name="hidden")
         if name == "early-dense":
             hidden = _twice(hidden)
@@ -164,96 +156,6 @@ class SlantingConv(MirrorConv):
             own = ops.concatenate([own, ops.zeros_like(own)], axis=2)
         kernel = ops.concatenate([own, swap_halves(ops.flip(own, axis=1), axis=2)], axis=-1)
         return ops.conv(x, kernel, padding=self.padding) + ops.concatenate([self.bias, self.bias], axis=-1)
-
-
-@keras.saving.register_keras_serializable(package="distill")
-class MadeThreats(layers.Layer):
-    """planes (B, H, W, 2) → (B, H, W, 2 or 4): on the cell that a column's next stone falls on, what it would make.
-
-    - for each side, how many columns it could then win in, or, once such a one is answered, above the answer: 0, a half
-      for one, 1 for more, which wins unless the other side wins before;
-    - with `answers`, for the side to move: whether the other side wins at once after it, and whether an answer, one
-      that is not a loss at once, makes two such threats.
-
-    No weights; small whole numbers and halves, so every precision gives the same planes.
-    """
-
-    def __init__(self, answers: bool = False, **options: Any) -> None:
-        super().__init__(**options)
-        self.answers = answers
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "answers": self.answers}
-
-    def call(self, planes: Any) -> Any:
-        sides = ops.reshape(planes, (-1, CELLS, 2))
-        own, other = sides[..., 0], sides[..., 1]
-        empty = 1 - own - other
-        playable = empty * (1 - ops.pad(empty, ((0, 0), (0, COLUMNS)))[:, COLUMNS:])
-        lines = ops.cast(_cells_of_lines(), planes.dtype)
-        on_lines = [ops.matmul(own - 4 * other, lines), ops.matmul(other - 4 * own, lines)]
-        moves, after, empty_after = _moved(playable, empty)
-        moved = ops.matmul(moves, lines)
-        made = []
-        for on_line in on_lines:
-            winning, count = _made(on_line[:, None] + moved, after, empty_after, lines)
-            made.append((winning, count))
-        columns = [count / 2 for _, count in made]
-        if self.answers:
-            left = on_lines[1][:, None] - 4 * moved  # the other side's lines after a stone of the side to move
-            lost = ops.max(_threats(left, empty_after, lines) * after, axis=-1)
-            answers, later, empty_later = _moved(after, empty_after)
-            _, count = _made(left[:, :, None] + ops.matmul(answers, lines), later, empty_later, lines)
-            winning, _ = made[0]
-            forced = ops.max(winning, axis=-1)[..., None]
-            allowed = 1 - forced + ops.sum(answers * winning[:, :, None], axis=-1) * forced
-            columns += [lost, ops.max(ops.relu(count - 1) * allowed, axis=-1)]
-        on_cells = [ops.sum(moves * each[..., None], axis=1) for each in columns]
-        return ops.reshape(ops.stack(on_cells, axis=-1), (-1, ROWS, COLUMNS, len(columns)))
-
-
-def _moved(playable: Any, empty: Any) -> tuple[Any, Any, Any]:
-    """(..., T) twice → the stone of each column, what is playable after it, and empty: (..., W, T)."""
-    in_columns = ops.cast(np.arange(CELLS)[None, :] % COLUMNS == np.arange(COLUMNS)[:, None], playable.dtype)
-    moves = playable[..., None, :] * in_columns
-    return moves, playable[..., None, :] - moves + _below(moves), empty[..., None, :] - moves
-
-
-def _below(cells: Any) -> Any:
-    """(..., T) → what stands on the cell below each."""
-    return ops.concatenate([cells[..., COLUMNS:], ops.zeros_like(cells[..., :COLUMNS])], axis=-1)
-
-
-def _above(cells: Any) -> Any:
-    """(..., T) → what stands on the cell above each."""
-    return ops.concatenate([ops.zeros_like(cells[..., :COLUMNS]), cells[..., :-COLUMNS]], axis=-1)
-
-
-def _threats(on_lines: Any, empty: Any, lines: Any) -> Any:
-    """What a side has on each line (..., 69), −4 for a stone in its way → (..., T): 1 where a stone completes four."""
-    return ops.clip(ops.matmul(ops.relu(on_lines - 2), ops.transpose(lines)), 0, 1) * empty
-
-
-def _made(on_lines: Any, playable: Any, empty: Any, lines: Any) -> tuple[Any, Any]:
-    """Cells on which a side wins with its next stone, (..., T), and how many, or above them, at most two, (...)."""
-    threats = _threats(on_lines, empty, lines)
-    winning = threats * playable
-    stacked = ops.max(winning * _above(threats), axis=-1)
-    return winning, ops.clip(ops.sum(winning, axis=-1) + stacked, 0, 2)
-
-
-def _cells_of_lines() -> NDArray[np.float32]:
-    """float32 (T, 69): 1 for the four cells of each line."""
-    lines = []
-    for down, right in ((0, 1), (1, 0), (1, 1), (-1, 1)):
-        for row, column in np.ndindex(ROWS, COLUMNS):
-            cells = [(row + step * down, column + step * right) for step in range(4)]
-            if all(0 <= r < ROWS and 0 <= c < COLUMNS for r, c in cells):
-                lines.append([r * COLUMNS + c for r, c in cells])
-    found = np.zeros((CELLS, len(lines)), np.float32)
-    for number, cells_of in enumerate(lines):
-        found[cells_of, number] = 1
-    return found
 
 
 TRUNKS: dict[str, Callable[..., Any]] = {
