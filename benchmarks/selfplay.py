@@ -1,13 +1,14 @@
-"""Self-play as it runs: network evaluations a second beside the model's own peak, and games an hour.
+"""Self-play with every answer calculated: network evaluations a second beside the model's own peak, and games an hour.
 
-    python benchmarks/selfplay.py                              # a fresh column net, PUCT, 100 and 600 simulations
+    python benchmarks/selfplay.py                              # a fresh `pillar`, PUCT, 100 and 600 simulations
     python benchmarks/selfplay.py --model models/pillar --precision bfloat16
 
 Whole games are played to their end. Self-play stops every second or so for a burst of calls of the network alone, at
 its best batch size on random positions: the peak. So peak and self-play are measured in turns, under the same load of
 the machine. `share` is the rate of evaluations while all lanes are at work, as a part of the peak; `by CPU` compares
 the processor time of an evaluation instead of the wall time. The range of `share` over ten parts of the run says how
-sure it is. `games_per_hour` counts everything but the bursts, the last games with few lanes at work among it.
+sure it is. `games_per_hour` counts everything but the bursts, the last games with few lanes at work among it. A run of
+`selfplay` keeps the answers that it has met and asks less, so it plays more games than these.
 """
 
 from __future__ import annotations
@@ -147,7 +148,7 @@ def self_play(predict: Any, settings: SelfPlaySettings, games: int, lanes: int, 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--model", type=Path, help="folder or .keras file; none: a fresh column net")
+    parser.add_argument("--model", type=Path, help="folder or .keras file; none: a fresh `pillar`")
     parser.add_argument("--precision", choices=("float32", "bfloat16"), default="float32")
     parser.add_argument("--games", type=int, default=512)
     parser.add_argument("--lanes", type=int, default=512)

@@ -1,7 +1,7 @@
 """How fast networks train, and what their input costs.
 
     python benchmarks/train.py                                       # every arch, in every form
-    python benchmarks/train.py --archs column --batch-size 1024
+    python benchmarks/train.py --archs pillar --batch-size 1024
 
 `layers` are a network's own, as Keras computes them; `matrices` are `nets/matrix_form.py`, which training uses where
 there is one. The table holds random boards: the cost of a batch does not depend on what is on them. In every round each

@@ -12,12 +12,13 @@ cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 source pipelines/setup.sh
 
 minutes=${1:-60}
+[[ $minutes =~ ^[1-9][0-9]*$ ]] || fail "$minutes: not a whole number of minutes"
 [ "$minutes" -lt 240 ] && preset=hour || preset=night
 model=${MODEL:-models/hour-$minutes}
 set_up solver
 
 "$python" -m distill.selfplay --preset "$preset" --minutes "$minutes" --out "$model"
-say 'every move of the network, in one pass and with its search, and of three searches, against perfect play'
+say 'every move of the network, in one pass, and of three searches, against perfect play'
 "$python" -m distill.evaluate "$model" uct:100 uct:1000 uct:100000 --no-latency --out "$model/evaluation"
 "$python" benchmarks/time_to_strength.py "$model" --plot "$model/time-to-strength.png"
 "$python" -m distill.export "$model"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # From nothing to graded networks in minutes: plays games with the real teacher, trains the CNN on them, exports and
 # grades it; beside it a network of our own, which learns from many cheap labels and then from its own search.
-# Makes .venv where it is missing. What is here already is kept: a second run only grades.
+# Makes .venv where it is missing. What is here already is kept: a second run only exports, plays and grades.
 set -euo pipefail
 unset CDPATH
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."

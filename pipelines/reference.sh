@@ -16,6 +16,13 @@ precision=${PRECISION:-bfloat16} # what ships was made in it; float32 for `pilla
 reference=${OUT:-models/anew}
 formats=savedmodel,litert,onnx,litert-int8,onnx-int8
 
+[ $# -gt 0 ] || set -- pillar cnn transformer
+for arch; do # before anything is set up
+  case $arch in
+    pillar | cnn | transformer) ;;
+    *) fail "$arch: no network that ships; there are pillar, cnn and transformer" ;;
+  esac
+done
 set_up solver
 
 # Games that a network's own search plays and labels: from a network, so many, with a seed, into a folder, further flags.
@@ -108,10 +115,6 @@ transformer() {
   grade transformer
 }
 
-[ $# -gt 0 ] || set -- pillar cnn transformer
 for arch; do
-  case $arch in
-    pillar | cnn | transformer) "$arch" ;;
-    *) fail "$arch: no network that ships; there are pillar, cnn and transformer" ;;
-  esac
+  "$arch"
 done

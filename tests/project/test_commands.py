@@ -1,0 +1,118 @@
+"""Commands that documents, docstrings and recipes show can be given as they stand.
+
+* Every `python -m distill…`, `python -m experiments…` and `python benchmarks/….py` of a page, a docstring or a recipe
+  has flags that its command knows, with words that it takes. Nothing is run: each stops where its words are read.
+* Every script of `benchmarks/` shows at least one.
+* A command that is none, of each kind, is found.
+
+The log and the changelog show commands of their day. What a shell fills in, `$…`, and what is left out, `…`, is not
+read; `distill.search.cache` has no flags.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import re
+import runpy
+import shlex
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+HISTORY = ("CHANGELOG.md", "LOG.md")
+SHOWN = re.compile(
+    r'(?:^ *|`)(?:[A-Z_]+=\S+ )*(?:python|"\$python") '
+    r"(-m (?:distill|experiments)\.(?!search)[a-z._]+|benchmarks/\w+\.py)([^`#]*?)(?:$|`|#| && )",
+    re.MULTILINE,
+)
+
+
+def pages() -> Iterator[Path]:
+    for folder in (
+        "",
+        "docs",
+        "distill",
+        "experiments",
+        "pipelines",
+        "benchmarks",
+        "examples",
+        "models",
+        "data",
+        "data/benchmark",
+    ):
+        for suffix in ("md", "py", "sh"):
+            yield from (path for path in (ROOT / folder).glob(f"*.{suffix}") if path.name not in HISTORY)
+    yield from (ROOT / "distill").glob("*/*.py")
+
+
+def shown(text: str) -> Iterator[list[str]]:
+    """The words of every command in a text, without `python` and what cannot be read here."""
+    text = re.sub(r" *\\\n\s*", " ", text)
+    text = re.sub(r"`python [^`]*`", lambda found: re.sub(r"\s+", " ", found[0]), text)  # prose breaks its lines
+    for command, words in SHOWN.findall(text):
+        if not re.search(r"[$…\[<>|]|\.\.\.", words):
+            yield [*command.split(), *shlex.split(words)]
+
+
+COMMANDS = sorted({tuple(words) for page in pages() for words in shown(page.read_text(encoding="utf-8"))})
+
+
+class Read(BaseException):
+    """Raised where the words of a command have been read."""
+
+
+@pytest.fixture
+def only_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    parse_args = argparse.ArgumentParser.parse_args
+
+    def read(parser: argparse.ArgumentParser, *given: Any, **more: Any) -> Any:
+        parse_args(parser, *given, **more)
+        raise Read
+
+    monkeypatch.setattr(argparse.ArgumentParser, "parse_args", read)
+    monkeypatch.setattr(sys, "path", [*sys.path])  # benchmarks add to it
+    monkeypatch.setattr(os, "environ", os.environ.copy())
+
+
+def give(words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start a command in this process."""
+    if words[0] != "-m":
+        monkeypatch.setattr(sys, "argv", [*words])
+        runpy.run_path(str(ROOT / words[0]), run_name="__main__")
+    module = f"{words[1]}.__main__" if (ROOT / words[1].replace(".", "/")).is_dir() else words[1]
+    main = importlib.import_module(module).main
+    monkeypatch.setattr(sys, "argv", [*words[1:]])
+    raise SystemExit(main())
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_a_command_that_is_shown_can_be_given(words: tuple[str, ...], only_read: None, monkeypatch: pytest.MonkeyPatch):
+    with pytest.raises(Read):
+        give(words, monkeypatch)
+
+
+def test_every_benchmark_shows_how_it_is_run():
+    scripts = {path.relative_to(ROOT).as_posix() for path in (ROOT / "benchmarks").glob("*.py")}
+    assert scripts == {words[0] for words in COMMANDS if words[0] != "-m"}
+    assert len(COMMANDS) > 100
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "    python benchmarks/train.py --archs column",
+        "by `python -m distill.train --arch\npillar --steps many`",
+        "python -m distill.evaluate models/cnn \\\n  --fast",
+        "PRECISION=float32 python -m distill.generate --gmes 5  # games",
+    ],
+)
+def test_one_that_cannot_is_found(text: str, only_read: None, monkeypatch: pytest.MonkeyPatch):
+    (words,) = shown(text)
+    with pytest.raises(SystemExit):
+        give(tuple(words), monkeypatch)
