@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from distill.base import DataError, UserError, cli, cores, provenance, say
+from distill.game.rules import CELLS
 from distill.judge import data_card, labels, repeats
 from distill.judge.labels import LabelQuality
 from distill.judge.repeats import Repeats
@@ -43,7 +44,8 @@ class DescribeConfig:
             raise ValueError("name a folder of games")
         cli.check(self.out is None or len(self.folders) == 1, "out", self.out, "left out where several are given")
         cli.check(self.out is None or self.out.suffix == ".md", "out", self.out, "a Markdown file, such as games.md")
-        cli.check_least(self, label_rows=0, agreement_rows=0, memory_gib=0.01, workers=1, seed=0)
+        cli.check_least(self, label_rows=0, agreement_rows=0, memory_gib=0.01, workers=1)
+        cli.check_seed(self.seed)
 
 
 PRESETS: dict[str, dict[str, Any]] = {
@@ -86,8 +88,10 @@ def _describe(config: DescribeConfig, folder: Path) -> str:
 def _describe_packed(config: DescribeConfig, page: Path, found: games.Run, manifest: dict[str, Any]) -> str:
     if not isinstance(manifest.get("inputs"), list):
         raise DataError(f"{found.folder / schema.MANIFEST}: names no games that the boards are from")
-    rows = games.raw_rows([found.folder], None, 0.0)
-    stones = {int(ply): int(count) for ply, count in zip(*np.unique(rows.ply, return_counts=True), strict=True)}
+    games.verify([found])
+    plies = (rows["ply"] for shard in found.shards for rows in games.read(shard, ("ply",)))
+    counts = sum((np.bincount(ply, minlength=CELLS) for ply in plies), np.zeros(CELLS, np.int64))
+    stones = {ply: int(count) for ply, count in enumerate(counts) if count}
     quality, ungraded = _grade(config, found.folder)
     command = _command(config, found.folder)
     data_card.write_packed(page, found, manifest, stones, quality, ungraded=ungraded, use=config.use, command=command)

@@ -22,7 +22,7 @@ from typing import Any, Literal
 from distill.base import Progress, cli, cores, folders, provenance, read_object, write_atomically, write_json
 from distill.judge import grading, labels, plots, repeats, report, verdict
 from distill.players import words
-from distill.players.players import Player, make
+from distill.players.players import NetworkPlayer, Player, make
 from distill.players.solver import check_installed
 from distill.rows import games
 from distill.rows.schema import MANIFEST
@@ -47,9 +47,10 @@ class EvaluateConfig:
 
     def __post_init__(self) -> None:
         cli.check_least(self, boards=1, label_rows=1, agreement_rows=0, workers=1)
+        cli.check_seed(self.seed)
         if not self.players:
             raise ValueError(f"name a player: {words.NAMES}; or a folder of games")
-        if len(set(self.players)) < len(self.players):
+        if len({word.replace("/@", "@").rstrip("/") for word in self.players}) < len(self.players):
             raise ValueError("a player is named twice")
         for word in self.players:
             if not _is_data(word):
@@ -57,7 +58,8 @@ class EvaluateConfig:
 
 
 FILES = ("metrics.json", "report.md", "by_set.png", "by_ply.png", "confusion.png", "calibration.png")
-"""What an evaluation may replace in a folder of its own, with the pictures of mistakes and labels beside them."""
+PICTURES = ("mistakes_*.png", "labels_*.png")
+"""What an evaluation may replace in a folder of its own; of PICTURES there are as many as players or folders."""
 
 PRESETS: dict[str, dict[str, Any]] = {
     "smoke": {
@@ -83,11 +85,12 @@ def run(config: EvaluateConfig) -> str:
     began = time.monotonic()
     metrics: dict[str, Any] = {"config": cli.as_json(config), "commit": provenance.commit()}
     page, last, pictures = ["# How right every move is"], list[str](), plots.Pictures()
-    folders.require(config.out, folders.EVALUATION, own=FILES)  # hours before it is written to
+    _require(config.out)  # hours before it is written to
     of_games = [word for word in config.players if _is_data(word)]
     for word in of_games:  # before hours of grading
         check_installed()
         games.verify([games.open_run(Path(word))])
+        repeats.teacher_of(Path(word))
     players = [make(word, config.workers) for word in config.players if word not in of_games]
     if players:
         last.append(_grade_players(config, players, metrics, page, pictures))
@@ -96,13 +99,24 @@ def run(config: EvaluateConfig) -> str:
         _compare_labels(config, Path(word), players, metrics, page)
     metrics["seconds"] = round(time.monotonic() - began, 1)
     with folders.locked(config.out, wait=True):  # for the moment that another one needs to write its own
-        folders.require(config.out, folders.EVALUATION, own=FILES)
+        _require(config.out)
         # First what tells whose folder it is: killed after it, another evaluation may write here.
         write_json(config.out / "metrics.json", report.plain(metrics))
+        for left in {*_many(config.out)} - {*pictures}:
+            (config.out / left).unlink()  # of an evaluation of more players
         for name, draw in pictures.items():
             draw(config.out / name)
         write_atomically(config.out / "report.md", ("\n\n".join(page) + "\n").encode())
     return f"{' · '.join(last)} · {config.out / 'report.md'}"
+
+
+def _require(out: Path) -> None:
+    folders.require(out, folders.EVALUATION, own=(*FILES, *_many(out)))
+
+
+def _many(out: Path) -> list[str]:
+    """The PICTURES that lie there."""
+    return [path.name for pattern in PICTURES for path in out.glob(pattern)]
 
 
 def _grade_players(
@@ -161,8 +175,8 @@ def _compare_labels(
     if config.agreement_rows and (teacher := repeats.teacher_of(folder)):
         asked, _ = labels.sample(folder, config.agreement_rows, config.seed)
         again = repeats.ask_again(asked, teacher, config.seed, config.workers)
-    rows = games.raw_rows([folder], None, 0.0)
-    students = repeats.students(players, rows, config.seed)
+    at_once = [player for player in players if isinstance(player, NetworkPlayer) and player.mode == "policy"]
+    students = repeats.students(at_once, games.raw_rows([folder], None, 0.0)) if at_once else {}
     metrics.setdefault("agreement", {})[str(folder)] = {"teacher": again, "players": students}
     parts = [report.label_repeats(again)] if again else []
     parts += [report.students(students)] if students else []

@@ -71,8 +71,9 @@ def run(config: GenerateConfig) -> str:
             if config.cluster:
                 mapping.check_cluster(config.cluster)
             shards.delete(place)
-        before = _manifest(config, place)
-        games = max(config.games, int(before["games"]) if before else 0)  # fewer never take any away
+        there = int(before["games"]) if (before := _manifest(config, place)) else 0
+        # Fewer never take any away, nor where an extension was cut off, after which there is no manifest.
+        games = max(config.games, there, shards.games_there(shards.identity(config), place))
         indices = range(shards.shard_count(games, config.shard_games))[config.shard_index :: config.num_shards]
         todo = shards.plan(config, games, place, indices if is_part else None)
         for line in todo.damaged:

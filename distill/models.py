@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from distill.base import cli
+from distill.base import UserError, cli
 from distill.nets import finding
 
 FILES = {finding.BEST: "Keras"} | {f"{finding.PUBLISHED}/{file.name}": file.title for file in finding.FILES.values()}
@@ -35,6 +35,8 @@ PRESETS = {"smoke": {"models": cli.SMOKE_MODELS}}
 
 def run(config: ModelsConfig) -> str:
     """The table."""
+    if config.models and not config.models.is_dir():
+        raise UserError(f"{config.models}: no such folder")
     found = finding.networks(finding.places(config.models), (finding.EXPORTED,))
     if not found:
         return "no exported network here; python -m distill.train --arch cnn makes one"

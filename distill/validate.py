@@ -5,18 +5,20 @@
 In: places that `generate` finished: folders, or URLs. Out: one line a violation, with file, row group and game; exit 1
 where there is any. Checked are page checksums, schema and version, the manifest, and the truth of every row: positions,
 legal columns, sums, the majority, the order of each game, its result (`rows/checks.py`).
-What is wrong is made again by `generate` with the run's own settings: --config FOLDER/config.json.
+What is wrong is made again by `generate`, or by `selfplay` where a network played, with the run's own settings:
+--config FOLDER/config.json --out FOLDER.
 """
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from distill.base import Progress, UserError, cli
+from distill.base import Progress, UserError, cli, folders
 from distill.rows import inspection, schema
-from distill.rows.places import place_of
+from distill.rows.places import Folder, place_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,12 +54,23 @@ def run(config: ValidateConfig) -> str:
                     files += 1
                     progress.advance(1, f"{rows:,} rows, {wrong} violations")
         if wrong > before:
-            repairs.append(f"python -m distill.generate --config {word}/config.json")
+            repairs.append(_repair(word))
     seconds = time.monotonic() - began
     if wrong:
         raise UserError(f"{wrong:,} violations in {rows:,} rows; to make again what is wrong: {'; '.join(repairs)}")
     names = ", ".join(config.places)
     return f"{names}: {files:,} shards, {rows:,} rows, no violation ({seconds:.1f} s, {rows / seconds:,.0f} rows/s)"
+
+
+def _repair(word: str) -> str:
+    """The line that makes again what is wrong in a place, or what can be said instead."""
+    place = place_of(word)
+    settings = folders.settings_in(["config.json"], place.read) if isinstance(place, Folder) else None
+    for kind, command in ((folders.TEACHER_GAMES, "generate"), (folders.NETWORK_GAMES, "selfplay")):
+        if settings is not None and kind.known(settings):
+            words = ["python", "-m", f"distill.{command}", "--config", f"{word}/config.json", "--out", word]
+            return shlex.join(words)
+    return f"{word}: the command that made it"
 
 
 def _show(word: str, violations: Sequence[inspection.Violation], most: int | None) -> None:

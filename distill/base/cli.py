@@ -174,7 +174,7 @@ def _current(flag: str, value: Any, former: Mapping[str, str]) -> Any:
 def _read_config(parser: _Parser, config_class: Any, hints: Mapping[str, Any], path: Path) -> dict[str, Any]:
     try:
         stored = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         parser.error(f"--config {path}: {error}")
     if not isinstance(stored, dict):
         parser.error(f"--config {path}: not a JSON object")
@@ -185,7 +185,7 @@ def _read_config(parser: _Parser, config_class: Any, hints: Mapping[str, Any], p
     for name, value in stored.items():
         try:
             values[name] = _from_json(_current(_flag(name), value, former[name]), hints[name])
-        except ValueError as error:
+        except (ValueError, OverflowError) as error:
             parser.error(f"--config {path}: {name}: {json.dumps(value)} is not {error}")
     return values
 
@@ -229,6 +229,11 @@ def check(condition: bool, name: str, value: Any, requirement: str) -> None:
         raise ValueError(f"{_flag(name)} {value} must be {requirement}")
 
 
+def check_seed(seed: int) -> None:
+    """Raise ValueError for a seed that has no place in 64 bits."""
+    check(0 <= seed < 2**64, "seed", seed, "from 0 to 2^64 - 1")
+
+
 def check_least(config: object, **least: float) -> None:
     """Raise ValueError unless each of these settings is None or not less than the number here."""
     for name, number in least.items():
@@ -267,6 +272,7 @@ class Command(Generic[Config]):
             return 1
         except Interrupted as stop:
             again = [word for word in words if word not in _had_its_effect]
+            again += [f"--no-{word[2:]}" for word in _had_its_effect if word not in words]  # it came from a file
             line = shlex.join(["python", "-m", f"{self.package}.{self.stage}", *again])
             print(f"\nstopped by {stop}; to go on: {line}", file=sys.stderr)
             return stop.code

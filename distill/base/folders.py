@@ -48,21 +48,19 @@ def locked(folder: Path, *, shared: bool = False, wait: bool = False, beside: bo
       wait: until the others are done, instead of raising UserError.
       beside: lock a file next to the folder, which may then be replaced as a whole; it is removed in the end.
 
-    A body that ends well leaves no half-written file of a killed process in the folder. One that fails leaves no lock
-    file and no empty folder behind that were not there before.
+    A body that ends well leaves no half-written file of a killed process in the folder, but for folders in it that have
+    a lock of their own. One that fails leaves no lock file and no empty folder behind that were not there before.
     """
-    if folder.exists() and not folder.is_dir():
-        raise UserError(f"{folder}: is a file; a folder is needed here")
+    _refuse_file(folder)
     path = folder.resolve().with_name(f".{folder.resolve().name}{LOCK}") if beside else folder / LOCK
-    new_folder, new_file = not path.parent.exists(), not path.exists()
+    new_folders = [each for each in (path.parent, *path.parent.parents) if not each.exists()]
+    new_file = not path.exists()
     file = _lock(path, folder, shared, wait)
     leaves_nothing = beside
     try:
         yield
         if not (shared or beside):
-            for leftover in folder.rglob(f".*{PARTIAL}"):
-                if leftover.is_file():
-                    leftover.unlink()
+            _sweep_files(folder)
     except BaseException:
         leaves_nothing = True
         raise
@@ -70,10 +68,26 @@ def locked(folder: Path, *, shared: bool = False, wait: bool = False, beside: bo
         with contextlib.suppress(OSError):  # Windows removes no open file
             if leaves_nothing and new_file and not shared:
                 path.unlink()  # while it is held: whoever waits for it notices that it is gone
-                if new_folder:
-                    path.parent.rmdir()
+                for each in new_folders:
+                    each.rmdir()
         portalocker.unlock(file)
         file.close()
+
+
+def _refuse_file(folder: Path) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise UserError(f"{folder}: is a file; a folder is needed here")
+
+
+def _sweep_files(folder: Path) -> None:
+    """Remove what killed processes left half-written, but not where another one may write now."""
+    for place, inside, files in os.walk(folder):
+        if LOCK in files and Path(place) != folder:
+            inside.clear()
+            continue
+        for name in files:
+            if name.startswith(".") and name.endswith(PARTIAL):
+                Path(place, name).unlink()
 
 
 def _lock(path: Path, folder: Path, shared: bool, wait: bool) -> IO[bytes]:
@@ -166,9 +180,11 @@ def require(folder: Path, kind: Kind, *, own: Sequence[str], restart: bool = Fal
     """Raise UserError unless a folder is free for what a command writes, or of its kind. Nothing is changed.
 
     Args:
+      folder: need not be there.
       own: names of the files and folders that will be written.
       restart: whether what is there will be deleted; then a folder with files must be known to be of the kind.
     """
+    _refuse_file(folder)
     names = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
     visible = [name for name in names if not name.startswith(".")]
     in_the_way = visible if restart else [name for name in visible if name in own or name == "config.json"]

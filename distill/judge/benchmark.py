@@ -22,13 +22,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.base import Progress, UserError, canonical_json, cli, cores, folders
+from distill.base import Progress, UserError, canonical_json, cli, cores, file_hash, folders
 from distill.base.progress import Advance, silent
 from distill.game.encoding import bitboards
 from distill.game.mixing import mix
 from distill.game.rules import EMPTY, canonicalise, is_over, legal_columns, play
 from distill.game.tactics import Boards
 from distill.judge.strata import Stratum, all_strata, best_scores
+from distill.nets import finding
 from distill.players.match import Opening, Pairing, play_games
 from distill.players.players import Choices, Player, RandomPlayer, make
 from distill.players.solver import check_installed, moves_to_end, score_boards
@@ -68,6 +69,7 @@ class Config:
 
     def __post_init__(self) -> None:
         cli.check_least(self, games=1, workers=1)
+        cli.check_seed(self.seed)
         cli.check(0 < self.share <= 1, "share", self.share, "above 0 and at most 1")
         cli.check(self.network is None or self.network.is_dir(), "network", self.network, "a folder that is there")
 
@@ -87,7 +89,9 @@ def run(config: Config) -> str:
 def _run(config: Config) -> str:
     network = () if config.network is None else tuple((str(config.network), share) for share in CARELESS_NETWORK)
     styles = STYLES + network
-    settings = {"styles": styles, "seed": config.seed, "games": config.games, "share": config.share}
+    settings: dict[str, Any] = {"styles": styles, "seed": config.seed, "games": config.games, "share": config.share}
+    if config.network is not None:
+        settings["network"] = file_hash(finding.network_file(config.network))
     refuse_other_boards(config.out / FILES[0], settings)
     with Progress(config.games, "games") as progress:
         current, mask = mixed_play(config.games, config.seed, config.workers, progress.advance, styles)

@@ -28,9 +28,18 @@ _NO_FLAGS = {"search_version", "puct_version", "network"}
 
 
 def require(page: Path) -> None:
-    """Raise DataError where there is a file already that is no data card: it would be replaced."""
-    if page.is_file() and not page.read_bytes().startswith((TITLE.encode(), PACKED_TITLE.encode())):
-        raise DataError(f"{page}: is no data card and would be replaced; name another --out")
+    """Raise DataError where a file lies already that is no data card, or no card's picture: it would be replaced."""
+    if page.is_file():
+        foreign = [] if page.read_bytes().startswith((TITLE.encode(), PACKED_TITLE.encode())) else [page]
+    else:
+        foreign = [picture for picture in _pictures(page).values() if picture.exists()]
+    if foreign:
+        raise DataError(f"{foreign[0]}: is no data card's and would be replaced; name another --out")
+
+
+def _pictures(page: Path) -> dict[str, Path]:
+    """Those of a card, beside it, by what they show."""
+    return {title: page.with_name(f"{page.stem}-{title}.png") for title in ("rows", "labels")}
 
 
 def write(
@@ -56,7 +65,7 @@ def write(
       command: the words of the line that writes this card.
     """
     made = manifest["identity"]
-    pictures = {title: page.with_name(f"{page.stem}-{title}.png") for title in ("rows", "labels")}
+    pictures = _pictures(page)
     plots.plot_rows(pictures["rows"], counted)
     if quality:
         plots.plot_by_ply(pictures["labels"], {str(run.folder): quality.by_ply})
@@ -106,7 +115,7 @@ def write_packed(
     command: Sequence[str],
 ) -> None:
     """Write the card of packed boards and, beside it, its picture; `stones` has the boards by stones on them."""
-    picture = page.with_name(f"{page.stem}-labels.png")
+    picture = _pictures(page)["labels"]
     if quality:
         plots.plot_by_ply(picture, {str(run.folder): quality.by_ply})
     else:

@@ -60,6 +60,7 @@ class Config:
 
     def __post_init__(self) -> None:
         cli.check_least(self, games=1, workers=1)
+        cli.check_seed(self.seed)
         cli.check(0 < self.share <= 1, "share", self.share, "above 0 and at most 1")
 
 

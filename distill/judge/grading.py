@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distill.base.progress import Advance, silent
-from distill.game.rules import is_own_mirror, mirror_bits
+from distill.game.rules import COLUMNS, is_own_mirror, mirror_bits
 from distill.judge.strata import MIRROR_SET, best_scores, is_decisive, keeps_class
 from distill.players.intervals import Estimate, difference, share
 from distill.players.players import Choices, Player, seeds_for
@@ -199,11 +199,13 @@ def confusion(boards: GradedBoards, graded: Graded) -> NDArray[np.int64]:
 
     best = boards.scores == best_scores(boards.scores)[:, None]
     rows = np.flatnonzero(np.isin(boards.set, GENERAL) & (best.sum(1) == 1))
+    if not len(rows):
+        return np.zeros((COLUMNS, COLUMNS), np.int64)
     right = best[rows].argmax(1)
     # Mirrored boards count in the orientation they were shown in.
-    shown = np.concatenate([right, 6 - right])
-    played = np.concatenate([graded.moves[0, rows], 6 - graded.moves[1, rows]])
-    table: NDArray[np.int64] = confusion_matrix(shown, played, labels=range(7))
+    shown = np.concatenate([right, COLUMNS - 1 - right])
+    played = np.concatenate([graded.moves[0, rows], COLUMNS - 1 - graded.moves[1, rows]])
+    table: NDArray[np.int64] = confusion_matrix(shown, played, labels=range(COLUMNS))
     return table
 
 
@@ -260,10 +262,13 @@ def mirror_consistency(boards: GradedBoards, graded: Graded) -> dict[str, float]
 
     `mirrored_moves`: share of boards on which the two moves are each other's mirror. `largest_policy_difference`: the
     largest |p − p mirrored| of any column of any board; `mean_policy_difference`: the mean over boards of half the
-    sum of |p − p mirrored|, the total variation.
+    sum of |p − p mirrored|, the total variation. Where every board is its own mirror there is none of them.
     """
     both = ~is_own_mirror(boards.current, boards.mask)
-    report = {"boards": float(both.sum()), "mirrored_moves": float((graded.moves[0] == graded.moves[1])[both].mean())}
+    report = {"boards": float(both.sum())}
+    if not both.any():
+        return report
+    report["mirrored_moves"] = float((graded.moves[0] == graded.moves[1])[both].mean())
     if graded.policy is not None:
         gaps = np.abs(graded.policy[0] - graded.policy[1])[both]
         report["largest_policy_difference"] = float(gaps.max())
@@ -287,8 +292,10 @@ class Calibration:
     error: float
 
 
-def calibration(predicted: Array, observed: Array, low: float, high: float) -> Calibration:
-    """Predictions (N,) in [low, high] against observations (N,) on the same scale."""
+def calibration(predicted: Array, observed: Array, low: float, high: float) -> Calibration | None:
+    """Predictions (N,) in [low, high] against observations (N,) on the same scale; None where there are none."""
+    if not len(predicted):
+        return None
     place = np.clip(((predicted - low) / (high - low) * BINS).astype(np.int64), 0, BINS - 1)
     count = np.bincount(place, minlength=BINS)
     kept = count > 0

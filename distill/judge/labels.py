@@ -50,10 +50,11 @@ def sample(folder: Path, count: int | None, seed: int) -> tuple[RawRows, int]:
 
     Raises DataError for a folder that is no finished run, or holds no rows.
     """
-    everything = games.raw_rows([folder], None, 0.0)
-    if not len(everything):
+    run = games.open_run(folder)
+    games.verify([run])
+    if not run.rows:
         raise DataError(f"{folder}: holds no rows")
-    return everything[np.random.default_rng(seed).permutation(len(everything))[:count]], len(everything)
+    return games.rows_at(run, np.random.default_rng(seed).permutation(run.rows)[:count]), run.rows
 
 
 def grade_labels(folder: Path, rows: int | None, seed: int, workers: int = 1) -> LabelQuality:

@@ -32,12 +32,12 @@ from numpy.typing import NDArray
 from distill.base import DataError, Progress
 from distill.base.progress import Advance, silent
 from distill.game.rules import CENTRE, COLUMNS, is_own_mirror
-from distill.learn.agreement import FIRST_ROWS, agrees, is_early
+from distill.learn.agreement import FIRST_ROWS, agrees, chosen_columns, is_early
 from distill.players.intervals import Estimate, share
-from distill.players.players import Boards, NetworkPlayer, Player, SearchPlayer, seeds_for
+from distill.players.players import Boards, NetworkPlayer, SearchPlayer, seeds_for
 from distill.rows.games import RawRows
 from distill.rows.majority import majority
-from distill.rows.schema import read_manifest
+from distill.rows.schema import PACKED, read_manifest
 
 if TYPE_CHECKING:
     from distill.search.teacher import SearchSettings
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 LABELS = 9
 """Fresh labels of a row: eight tell the commonest, the ninth is what it is compared with."""
 
-BANDS = ((1, 8), (9, 16), (17, 24), (25, 32), (33, 41))
+BANDS = ((0, 8), (9, 16), (17, 24), (25, 32), (33, 41))
 """Stones on the board that are counted together."""
 
 ALL = "all"
@@ -74,14 +74,16 @@ class Repeats:
 
 
 def teacher_of(folder: Path) -> SearchSettings | None:
-    """The settings of the search that labelled a run; None where a network's own search did, which needs the network.
+    """The settings of the search that labelled a run; None where it cannot be asked again.
 
-    Raises DataError for a manifest that names no settings.
+    That is where a network's own search labelled, which needs the network, and for packed boards, which are of many
+    runs. Raises DataError for a manifest that names no settings.
     """
     from distill.search.teacher import SearchSettings
 
-    identity = read_manifest(folder).get("identity", {})
-    if "network" in identity:
+    manifest = read_manifest(folder)
+    identity = manifest.get("identity", {})
+    if manifest.get("kind") == PACKED or "network" in identity:
         return None
     if "simulations" not in identity:
         raise DataError(f"{folder}: its manifest names no simulations, so its teacher cannot be asked again")
@@ -142,16 +144,14 @@ def ceiling(labels: NDArray[np.int64], visits: NDArray[np.int64]) -> NDArray[np.
     return np.mean(hits, axis=0)
 
 
-def students(players: Sequence[Player], rows: RawRows, seed: int) -> dict[str, dict[str, Estimate]]:
-    """Of each network that answers at once, the shares of rows whose label it plays: `by_band`, AT_MOST, EARLY rows."""
+def students(players: Sequence[NetworkPlayer], rows: RawRows) -> dict[str, dict[str, Estimate]]:
+    """Of each network, in one pass, the shares of rows whose label it plays: `by_band`, AT_MOST, EARLY rows."""
     beside = {f"at most {stones}": rows.ply <= stones for stones in AT_MOST} | {EARLY: is_early(rows)}
     found = {}
     for player in players:
-        if isinstance(player, NetworkPlayer) and player.mode == "policy":
-            same = agrees(rows, player.play(rows.current, rows.mask, seeds_for(seed, np.arange(len(rows)))).moves)
-            found[player.name] = by_band(same, rows.ply, 1) | {
-                name: share(same[where], 1) for name, where in beside.items()
-            }
+        same = agrees(rows, chosen_columns(player.predict, rows))
+        found[player.name] = by_band(same, rows.ply, 1)
+        found[player.name] |= {name: share(same[where], 1) for name, where in beside.items()}
     return found
 
 

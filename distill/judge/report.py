@@ -121,10 +121,10 @@ def answers(verdicts: Sequence[Verdict]) -> str:
     header = ["player", "mirrored moves, %", "largest policy difference", "mean", "policy error", "value error"]
     rows = []
     for verdict in verdicts:
-        gaps = [verdict.mirror.get(name) for name in ("largest_policy_difference", "mean_policy_difference")]
+        same, *gaps = map(verdict.mirror.get, ("mirrored_moves", "largest_policy_difference", "mean_policy_difference"))
         errors = [bins.error if bins else None for bins in (verdict.policy_calibration, verdict.value_calibration)]
         cells = ["–" if value is None else f"{value:.3f}" for value in (*gaps, *errors)]
-        rows.append([verdict.name, f"{100 * verdict.mirror['mirrored_moves']:.1f}", *cells])
+        rows.append([verdict.name, "–" if same is None else f"{100 * same:.1f}", *cells])
     return table(header, rows)
 
 

@@ -30,7 +30,7 @@ class Verdict:
       sets: set → metric → estimate, see `grading.by_set`.
       plies: ply → metric → estimate, see `grading.by_ply`.
       mirror: see `grading.mirror_consistency`.
-      policy_calibration, value_calibration: None where the player gives no policy, or no value.
+      policy_calibration, value_calibration: None where the player gives no policy, or no value, or no board counts.
       mistakes: those that cost most, see `grading.mistakes`.
       empty_move: the column it opens in; empty_policy: 7 probabilities on the empty board, or None.
       latency_ms: batch size → median milliseconds a board; empty where it was not measured.

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 FIRST_ROWS = 19
 """Rows of a game that also stand by themselves: about as many as a game of the published system has."""
 
+AT_ONCE = 1 << 16
+"""Boards that a network is asked about at once: their arrays take 50 MB."""
+
 
 def measure(predict: Predict, rows: tables.RawRows, training: tables.Examples) -> dict[str, Any]:
     """The three shares, the rows behind each, and the first two by ply; a share over no rows is None."""
@@ -41,8 +44,9 @@ def measure(predict: Predict, rows: tables.RawRows, training: tables.Examples) -
 def chosen_columns(predict: Predict, rows: tables.RawRows) -> NDArray[np.int32]:
     """int32 (N,): the network's column on each row; a board met often is asked once."""
     boards, inverse = np.unique(np.stack([rows.current, rows.mask], axis=1), axis=0, return_inverse=True)
-    moves: NDArray[np.int32] = predict(encoding.boards(boards[:, 0], boards[:, 1]))["move"]
-    return moves[inverse.reshape(-1)]
+    parts = (boards[first : first + AT_ONCE] for first in range(0, len(boards), AT_ONCE))
+    moves = [predict(encoding.boards(part[:, 0], part[:, 1]))["move"] for part in parts]
+    return np.concatenate([np.empty(0, np.int32), *moves])[inverse.reshape(-1)]
 
 
 def agrees(rows: tables.RawRows, columns: NDArray[np.integer[Any]]) -> NDArray[np.bool_]:

@@ -60,6 +60,8 @@ def law_of(metadata: Mapping[str, Any]) -> Law:
     """The law of a shard. Raises KeyError, TypeError or ValueError for metadata that are no shard's."""
     identity = metadata.get("identity", {})
     first_game, games = int(metadata["first_game"]), int(metadata["games"])
+    if first_game < 0 or not 0 <= games <= schema.SHARD_ROWS:
+        raise ValueError(f"{games:,} games from {first_game:,} on are no shard's")
     if "search_version" not in identity or "votes" not in identity:
         return Law(first_game=first_game, games=games)
     openings = tuple(map(int, identity["opening_moves"]))

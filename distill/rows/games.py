@@ -34,6 +34,9 @@ from distill.rows.schema import PACKED_ROW, ROW, TRAINING, VALIDATION, VALUE_STE
 BATCH_ROWS = 1 << 17
 """Rows decoded at a time: about 10 MB of arrays."""
 
+RAW = ("game_id", "current", "mask", "label", "ply")
+"""The columns of RawRows."""
+
 Columns = dict[str, NDArray[Any]]
 """Raw columns by name, each (B,) in the type of `schema.ROW`, visits (B, 7)."""
 
@@ -185,12 +188,30 @@ def raw_rows(folders: Sequence[Path], split: int | None, validation_fraction: fl
     parts: list[Columns] = []
     for run in runs:
         for shard in run.shards:
-            for rows in read(shard, ("game_id", "current", "mask", "label", "ply")):
+            for rows in read(shard, RAW):
                 if split is not None:
                     chosen = in_validation(run.name, rows["game_id"], validation_fraction) == (split == VALIDATION)
                     rows = {name: values[chosen] for name, values in rows.items()}
                 parts.append(rows)
-    columns = {name: _concatenate(parts, name) for name in ("game_id", "current", "mask", "label", "ply")}
+    return _raw(parts)
+
+
+def rows_at(run: Run, places: NDArray[np.int64]) -> RawRows:
+    """The rows of a verified run at these places, counted through its shards, in this order; no others are kept."""
+    order = np.argsort(places)
+    wanted, first = places[order], 0
+    parts: list[Columns] = []
+    for shard in run.shards:
+        for rows in read(shard, RAW):
+            last = first + len(rows["ply"])
+            here = wanted[np.searchsorted(wanted, first) : np.searchsorted(wanted, last)] - first
+            parts.append({name: values[here] for name, values in rows.items()})
+            first = last
+    return _raw(parts)[np.argsort(order)]
+
+
+def _raw(parts: Sequence[Columns]) -> RawRows:
+    columns = {name: _concatenate(parts, name) for name in RAW}
     return RawRows(game=columns.pop("game_id"), **columns)
 
 

@@ -93,6 +93,8 @@ def _manifest(place: Place, names: list[str]) -> tuple[dict[str, Any], dict[str,
         if total != (found := sum(getattr(shard, key) for shard in shards)):
             violations.append(wrong(f"{total:,} {key}, but its shards have {found:,}"))
     by_game = sorted(shards, key=lambda shard: shard.first_game)
+    if by_game and by_game[0].first_game:
+        violations.append(wrong(f"games 0 to {by_game[0].first_game - 1} are in no shard"))
     for one, other in itertools.pairwise(by_game):
         end = one.first_game + one.games
         if other.first_game < end:
@@ -166,15 +168,15 @@ def inspect_shard(place: Place, name: str, expected: Shard | None = None, run: s
     return Inspected(name=name, rows=len(table), violations=violations, metadata=metadata, shard=shard)
 
 
-def identity_in(place: Place, name: str) -> dict[str, Any] | None:
-    """What a shard says of the run it belongs to, its rows unread; None where the file is too damaged to say."""
+def metadata_in(place: Place, name: str) -> dict[str, Any] | None:
+    """What a shard says of itself and its run, its rows unread; None where the file is too damaged to say."""
     label = f"{place}/{name}"
     try:
         with schema.opened(label, place.read(name)) as file:
-            identity = schema.metadata_of(label, file).get("identity")
+            metadata = schema.metadata_of(label, file)
     except (DataError, FileNotFoundError):
         return None
-    return identity if isinstance(identity, dict) else {}
+    return metadata | ({} if isinstance(metadata.get("identity"), dict) else {"identity": {}})
 
 
 def describe(name: str, table: pa.Table, metadata: Mapping[str, Any], sha256: str) -> Shard:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,9 +21,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from distill.base import DataError, canonical_json, cli, folders, json_bytes, provenance
-from distill.base.cli import as_json, check, setting
+from distill.base.cli import as_json, check, check_seed, setting
 from distill.game.rules import CELLS, EMPTY, Position, from_moves, is_over, legal_columns, play
-from distill.rows import inspection, schema
+from distill.rows import checks, inspection, schema
 from distill.rows.inspection import is_shard
 from distill.rows.places import Folder, Place, place_of
 from distill.rows.schema import Shard
@@ -59,7 +59,7 @@ def check_games(settings: Any) -> None:
     valid = bool(moves) and len(moves) % 2 == 0 and all(0 <= a <= b <= LONGEST_OPENING for a, b in pairs)
     wanted = f"two numbers, fewest and most, from 0 to {LONGEST_OPENING}, or several such pairs"
     check(valid, "opening_moves", " ".join(map(str, moves)), wanted)
-    check(0 <= settings.seed < 2**64, "seed", settings.seed, "from 0 to 2^64 - 1")
+    check_seed(settings.seed)
     check(1 <= settings.shard_games <= 100_000, "shard_games", settings.shard_games, "from 1 to 100,000")
 
 
@@ -265,8 +265,21 @@ def plan(
         todo.append(Task(index=index, games=count))
     if indices is None:
         for name in filter(is_shard, sorted({*names} - {shard_name(index) for index in ours})):
-            _refuse_foreign(run, place, inspection.inspect_shard(place, name).metadata)
+            _refuse_foreign(run, place, inspection.metadata_in(place, name))
     return Plan(done=done, todo=todo, damaged=damaged)
+
+
+def games_there(run: Mapping[str, Any], folder: Path | Place) -> int:
+    """Games up to the last one of this run that lies in a place, in a shard whose metadata can be used."""
+    place = place_of(folder)
+    for name in sorted(filter(is_shard, place.names()), reverse=True):
+        metadata = inspection.metadata_in(place, name)
+        if metadata is None or metadata["identity"] != run:
+            continue
+        with suppress(KeyError, TypeError, ValueError):
+            law = checks.law_of(metadata)
+            return law.first_game + law.games
+    return 0
 
 
 def shard_count(games: int, shard_games: int) -> int:
@@ -316,8 +329,9 @@ def require(folder: Path | Place, kind: folders.Kind) -> None:
     names = place.names()
     settings = folders.settings_in({*names} & {schema.MANIFEST}, place.read)
     if settings is None:  # the first shard that can be read says it, else config.json
-        found = (inspection.identity_in(place, name) for name in names if is_shard(name))
-        settings = next((run for run in found if run is not None), None) or folders.settings_in(names, place.read)
+        found = (inspection.metadata_in(place, name) for name in names if is_shard(name))
+        settings = next((metadata["identity"] for metadata in found if metadata), None)
+        settings = settings or folders.settings_in(names, place.read)
     folders.judge(place, kind, settings, [name for name in names if not name.startswith(".")])
 
 

@@ -19,7 +19,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.base.cli import check, check_least, setting
+from distill.base.cli import check, setting
 from distill.game.rules import CELLS, COLUMNS
 from distill.search import walk
 from distill.search.guided_trees import MOST_VISITS, UNIT, GuidedRecord, GuidedTrees, Rules, new_trees
@@ -83,8 +83,8 @@ class PuctSettings:
         check(0.01 <= self.temperature <= 100, "temperature", self.temperature, "from 0.01 to 100")
         check(0.5 <= self.discount <= 1, "discount", self.discount, "from 0.5 to 1")
         check(2 <= self.considered <= COLUMNS, "considered", self.considered, f"from 2 to {COLUMNS}")
-        check_least(self, c_visit=0)
-        check(self.c_scale > 0, "c_scale", self.c_scale, "above 0")
+        check(0 <= self.c_visit <= 1e6, "c_visit", self.c_visit, "from 0 to 1e6")
+        check(0 < self.c_scale <= 1e6, "c_scale", self.c_scale, "above 0, at most 1e6")
         possible = not (self.reuse and self.root == "gumbel")
         check(possible, "reuse", self.reuse, "off with --root gumbel, which halves anew")
 

@@ -21,6 +21,7 @@ import pytest
 
 from distill.base import Progress, UserError, cli, duration
 from distill.base.cli import check, setting
+from distill.base.errors import Interrupted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,7 +168,16 @@ def test_a_wrong_value_is_named_in_one_line(complaint, words: list[Any], named: 
 
 
 @pytest.mark.parametrize(
-    ("content", "named"), [(b"{", "Expecting"), (b"[1]", "not a JSON object"), (b"\xff", "decode"), (None, "No such")]
+    ("content", "named"),
+    [
+        (b"{", "Expecting"),
+        (b"[1]", "not a JSON object"),
+        (b"\xff", "decode"),
+        (None, "No such"),
+        (b"[" * 100_000, "recursion"),
+        (b'{"rate": 1' + b"0" * 400 + b"}", "is not"),
+    ],
+    ids=["half", "list", "bytes", "missing", "deep", "huge"],
 )
 def test_a_file_that_is_no_config_is_named(complaint, tmp_path: Path, content: bytes | None, named: str):
     path = tmp_path / "broken.json"
@@ -284,6 +294,15 @@ def test_a_stopped_command_unwinds_and_says_how_to_go_on(number: int, code: int,
         f"stopped by {signal.Signals(number).name}; to go on: python -m distill.stage --out 'a b'"
     )
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == handlers
+
+
+def test_what_a_file_asked_for_and_was_done_is_not_asked_for_again(capsys: pytest.CaptureFixture[str]):
+    def run(_config: Config) -> str:
+        cli.had_its_effect("--restart")
+        raise Interrupted(signal.SIGINT)
+
+    assert run_main(run, "--games", "3") == 130
+    assert capsys.readouterr().err.strip().endswith("--games 3 --no-restart")
 
 
 def test_a_former_name_means_that_of_today_and_says_so(parse, capsys: pytest.CaptureFixture[str]):

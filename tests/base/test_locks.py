@@ -33,7 +33,7 @@ def test_a_lock_goes_with_a_killed_process_and_is_shared_by_parts_alone(tmp_path
 
 
 def test_a_failure_leaves_no_lock_where_there_was_none(tmp_path):
-    with pytest.raises(UserError), folders.locked(tmp_path / "new"):
+    with pytest.raises(UserError), folders.locked(tmp_path / "new" / "and" / "deep"):
         raise UserError("wrong")
     assert not (tmp_path / "new").exists()
     with folders.locked(tmp_path / "old"):
@@ -51,7 +51,8 @@ def test_a_failure_leaves_no_lock_where_there_was_none(tmp_path):
 
 def test_what_a_killed_process_left_half_written_goes_with_the_next_writer_that_ends_well(tmp_path):
     halves = [tmp_path / ".manifest.json.x1.partial", tmp_path / "iterations" / "1" / ".metrics.json.x2.partial"]
-    for file in (*halves, tmp_path / ".kept", tmp_path / "kept.partial"):
+    anothers = tmp_path / "another" / ".checkpoint.npz.x3.partial"
+    for file in (*halves, tmp_path / ".kept", tmp_path / "kept.partial", anothers, tmp_path / "another" / ".lock"):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.touch()
     with folders.locked(tmp_path, shared=True):
@@ -63,6 +64,7 @@ def test_what_a_killed_process_left_half_written_goes_with_the_next_writer_that_
         pass
     assert not any(file.exists() for file in halves)
     assert (tmp_path / ".kept").exists()
+    assert anothers.exists()  # in a folder that has a lock of its own
     assert (tmp_path / "kept.partial").exists()
 
 

@@ -220,6 +220,7 @@ def test_without_the_solver_the_card_says_so_in_one_line_and_a_long_run_does_not
 ) -> None:
     monkeypatch.setitem(sys.modules, "bitbully", None)
     monkeypatch.setattr(data_card, "LISTED_SHARDS", 3)
+    (folder.parent / "card.md").write_text(data_card.TITLE)
     (folder.parent / "card-labels.png").write_bytes(b"of an older card")
     text = described(folder)
     section = text.split("## Label quality\n\n")[1].split("\n\n##")[0]
@@ -319,6 +320,15 @@ def test_a_folder_that_is_no_finished_and_sound_run_is_one_line(
         assert line.startswith(f"distill describe: {place}")
         assert message in line
         assert not (place / "README.md").exists()
+
+
+def test_pictures_that_no_card_shows_are_left_alone(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "notes-labels.png").write_text("mine")
+    assert describe.main([str(folder), "--out", str(tmp_path / "notes.md"), "--label-rows", "0"]) == 1
+    assert "notes-labels.png: is no data card's and would be replaced" in capsys.readouterr().err
+    assert (tmp_path / "notes-labels.png").read_text() == "mine"
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ from distill.rows import games as games_of
 from distill.rows import schema, shards
 from distill.tables import benchmark
 
+LABELS = provenance.ROOT / "data" / "reference" / "labels-200"
 QUICK = ["--no-latency", "--workers", "1", "--boards", "6"]
 IDENTITY = shards.identity(shards.RunSettings(simulations=200))
 
@@ -73,6 +74,17 @@ def test_the_sets_that_are_asked_for_are_graded_and_no_other(tmp_path: Path, und
     metrics = run(["random", *QUICK, "--sets", "foreign", "zugzwang"], tmp_path)
     assert metrics["benchmark"]["sets"] == ["zugzwang", "foreign"]
     assert evaluate.main(["random", *QUICK, "--sets", "opening", "--out", str(tmp_path)]) == 1
+
+
+def test_sets_on_which_columns_and_probabilities_are_not_counted_are_graded_all_the_same(tmp_path: Path) -> None:
+    (tmp_path / "labels_2.png").touch()
+    (tmp_path / "metrics.json").write_text('{"config": {"players": [], "label_rows": 1}}')  # an older evaluation
+    words = ["random", "uct:2", "--sets", "zugzwang", "--boards", "5", "--no-latency", "--workers", "1"]
+    assert evaluate.main([*words, "--out", str(tmp_path)]) == 0
+    assert {"report.md", *evaluate.FILES, "mistakes_1.png"} <= {path.name for path in tmp_path.iterdir()}
+    assert not (tmp_path / "labels_2.png").exists()
+    metrics = json.loads((tmp_path / "metrics.json").read_text())
+    assert metrics["players"]["uct:2"]["policy_calibration"] is None
 
 
 def test_latency_is_measured_at_both_batch_sizes(
@@ -176,6 +188,15 @@ def test_networks_are_compared_with_the_labels_of_a_folder(
     assert all(f"| {name} |" in re.sub(" +", " ", table) for name in ("at most 15", "first 19 rows of a game"))
 
 
+def test_boards_that_are_packed_are_graded_and_their_teachers_not_asked(tmp_path: Path, undrawn: None) -> None:
+    """Of many runs, so no one teacher's."""
+    words = [str(LABELS), "--label-rows", "3", "--no-latency", "--workers", "1", "--out", str(tmp_path)]
+    assert evaluate.main(words) == 0
+    metrics = json.loads((tmp_path / "metrics.json").read_text())
+    assert metrics["labels"][str(LABELS)]["rows"] == 3
+    assert metrics["agreement"][str(LABELS)]["teacher"] is None
+
+
 def test_equal_boards_are_scored_once_and_mirrored_ones_in_the_mirror() -> None:
     pytest.importorskip("bitbully", reason="the solver is an optional extra")
     position = parse_board(MUST_WIN)
@@ -196,7 +217,9 @@ def test_equal_boards_are_scored_once_and_mirrored_ones_in_the_mirror() -> None:
         (["nobody"], "player 'nobody' is unknown"),
         (["random", "random"], "named twice"),
         (["uct:x"], "uct:N needs a whole number"),
+        (["models", "models/"], "named twice"),
         (["random", "--boards", "0"], "--boards 0 must be at least 1"),
+        (["random", "--seed", "-1"], "--seed -1 must be from 0 to 2^64 - 1"),
         (["random", "--label-rows", "-1"], "--label-rows -1 must be at least 1"),
         (["random", "--half", "both"], "invalid choice: 'both'"),
     ],
@@ -224,6 +247,9 @@ def test_folders_and_boards_that_cannot_be_graded_exit_with_1(
         error = capsys.readouterr().err
         assert words[0] in error
         assert error.count("\n") == 1
+    (tmp_path / "notes").touch()
+    assert evaluate.main(["random", "--out", str(tmp_path / "notes")]) == 1
+    assert "is a file; a folder is needed here" in capsys.readouterr().err
     monkeypatch.undo()
     for words in [["random", "--benchmark", str(tmp_path)]]:
         assert evaluate.main([*words, "--out", str(tmp_path / "out")]) == 1

@@ -14,6 +14,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
+import shlex
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -46,8 +47,8 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def folder(sound: Path, tmp_path: Path) -> Path:
     """A copy to do harm to."""
-    shutil.copytree(sound, tmp_path / "games")
-    return tmp_path / "games"
+    shutil.copytree(sound, tmp_path / "the games")
+    return tmp_path / "the games"
 
 
 def violations(folder: Path) -> list[inspection.Violation]:
@@ -339,14 +340,39 @@ def test_the_command_lists_what_is_wrong_and_generate_repairs_it(
     out, err = capsys.readouterr()
     assert f"{folder}/{VICTIM}: not the file the manifest describes (SHA-256)" in out
     assert f"{folder}/{VICTIM}: and " in out
-    assert f"python -m distill.generate --config {folder}/config.json" in err
     assert err.splitlines()[-1].startswith("distill validate: ")
-    assert generate.main(["--config", str(folder / "config.json"), "--out", str(folder)]) == 0
+    python, _, module, *words = shlex.split(err.split("what is wrong: ")[1])
+    assert (python, module) == ("python", "distill.generate")
+    assert generate.main(words) == 0
     assert "made again" in capsys.readouterr().err
     assert validate.main([str(folder)]) == 0
     assert same_manifest(folder, sound)
     for name in ("shard-00000.parquet", VICTIM, "shard-00002.parquet"):
         assert (folder / name).read_bytes() == (sound / name).read_bytes()
+
+
+def test_what_generate_did_not_make_is_not_sent_to_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / VICTIM).unlink()
+    settings = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({"games_only": True}))
+    assert validate.main([str(folder)]) == 1
+    assert f"python -m distill.selfplay --config '{folder}/config.json' --out" in capsys.readouterr().err
+    (folder / "config.json").write_text(json.dumps(settings | {"votes": None}))
+    (folder / "config.json").unlink()
+    assert validate.main([str(folder)]) == 1
+    assert capsys.readouterr().err.endswith(f"what is wrong: {folder}: the command that made it\n")
+
+
+def test_a_run_begins_with_its_first_game_and_a_shard_holds_no_more_than_one_can(folder: Path) -> None:
+    manifest = schema.read_manifest(folder)
+    (folder / "shard-00000.parquet").unlink()
+    kept = manifest["shards"][1:]
+    totals = {key: sum(shard[key] for shard in kept) for key in ("games", "rows")}
+    schema.write_manifest(folder, manifest | totals | {"shards": kept})
+    assert lines(folder) == ["manifest.json: games 0 to 3 are in no shard"]
+    table, metadata = schema.read_table(folder / VICTIM)
+    schema.write_table(folder / VICTIM, table, metadata | {"games": 10**9})
+    assert any("1,000,000,000 games from 4 on are no shard's" in line for line in lines(folder))
 
 
 def test_wrong_words_exit_with_2(capsys: pytest.CaptureFixture[str]) -> None:

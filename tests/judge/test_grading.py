@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from distill.game.rules import canonicalise, legal_mask
+from distill.game.rules import canonicalise, is_own_mirror, legal_mask
 from distill.judge import grading
 from distill.judge.grading import GENERAL, calibration, grade, grade_moves, uniform_grades
 from distill.judge.report import by_set as set_table
@@ -192,6 +192,14 @@ def test_calibration_compares_means_within_bins() -> None:
     assert bins.predicted.tolist() == pytest.approx([0.055, 0.975])
     assert bins.observed.tolist() == pytest.approx([0.05, 1.0])
     assert bins.error == pytest.approx((0.005 + 0.025) / 2)
+
+
+def test_where_nothing_can_be_compared_nothing_is_said() -> None:
+    assert calibration(np.zeros(0), np.zeros(0), 0, 1) is None
+    everything = benchmark.read(half="dev")
+    symmetric = everything[np.flatnonzero(is_own_mirror(everything.current, everything.mask))[:1]]
+    graded = grading.grade(Leftmost(), symmetric, seed=0)
+    assert grading.mirror_consistency(symmetric, graded) == {"boards": 0.0}
 
 
 def test_a_sample_is_the_same_for_everybody_and_holds_every_set() -> None:

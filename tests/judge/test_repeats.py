@@ -105,7 +105,7 @@ def test_an_open_board_counts_mirrored_labels_as_equal(monkeypatch: pytest.Monke
     labels = np.array([[1, 5, 1, 5, 1, 5, 1, 5, 2]])
     monkeypatch.setattr(repeats, "fresh_labels", lambda *_: (labels, no_visits(labels)))
     found = repeats.ask_again(row, SETTINGS, seed=0)
-    means = [shares["1–8"].mean for shares in (found.pairs, found.ceiling, found.stored)]
+    means = [shares["0–8"].mean for shares in (found.pairs, found.ceiling, found.stored)]
     assert means == pytest.approx([28 / 36, 8 / 9, 8 / 9])
 
 
@@ -151,9 +151,9 @@ def test_a_teacher_agrees_with_itself_on_a_win_always_and_elsewhere_less_than_it
 
 
 def test_rows_are_counted_in_their_band() -> None:
-    ply = np.array([1, 8, 9, 16, 17, 24, 25, 32, 33, 41], np.int8)
+    ply = np.array([0, 8, 9, 16, 17, 24, 25, 32, 33, 41], np.int8)
     shares = repeats.by_band(np.array([1, 0] * 5, np.bool_), ply, 1)
-    assert list(shares) == ["1–8", "9–16", "17–24", "25–32", "33–41", "all"]
+    assert list(shares) == ["0–8", "9–16", "17–24", "25–32", "33–41", "all"]
     assert {(share.mean, share.units) for share in list(shares.values())[:-1]} == {(0.5, 2)}
     assert shares["all"].units == 10
     assert repeats.by_band(np.ones(1, np.bool_), ply[:1], 1)["33–41"].units == 0

@@ -106,6 +106,8 @@ def test_every_network_is_listed_with_what_its_card_says(tmp_path, capsys):
     lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line}
     assert lines["bare"].split()[1:] == ["–", "–", "–", "–", "–", "0", "KB", "–", "–", "–", "–"]
     assert lines["name"].split("  ")[-1] == "ONNX int8"
+    assert models.main(["--models", str(tmp_path / "typo")]) == 1
+    assert "typo: no such folder" in capsys.readouterr().err
     for name in ("cnn", "pillar", "transformer"):
         core = saved.load_core(SHIPPED / name / "best.keras")
         assert lines[f"reference/{name}"].split()[1:3] == [nets.arch_of(core), f"{core.count_params():,}"]

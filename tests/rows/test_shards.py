@@ -8,6 +8,7 @@ settings and foreign folders are refused; a dying worker costs its shard alone.
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -87,6 +88,15 @@ def test_fewer_games_take_nothing_away(reference: Path, capsys: pytest.CaptureFi
     assert generate.main(["--games", "3", *SMALL[2:], "--out", str(reference)]) == 0
     assert "finished before: 10 games" in capsys.readouterr().out
     assert shard_hashes(reference) == before
+
+
+def test_nor_after_an_extension_that_was_cut_off(reference: Path, tmp_path: Path) -> None:
+    games = Path(shutil.copytree(reference, tmp_path / "games"))
+    (games / schema.MANIFEST).unlink()  # as an extension leaves it
+    (games / "shard-00001.parquet").unlink()
+    assert generate.main(["--games", "3", *SMALL[2:], "--workers", "1", "--out", str(games)]) == 0
+    assert shard_hashes(games) == shard_hashes(reference)
+    assert schema.read_manifest(games)["games"] == 10
 
 
 @pytest.mark.parametrize("damage", ["truncated", "empty", "flipped"])
