@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from distill.base import cli, cores, write_json
+from distill.base import cli, cores, folders, write_json
 from distill.players import tournament, words
 from distill.players.intervals import Estimate
 from distill.players.match import openings
@@ -49,6 +49,7 @@ class ArenaConfig:
         cli.check(self.games >= 2 and self.games % 2 == 0, "games", self.games, "an even number from 2")
         cli.check(0 <= self.opening_plies <= 20, "opening_plies", self.opening_plies, "from 0 to 20")
         cli.check_least(self, solver_games=0, workers=1)
+        cli.check_seed(self.seed)
         if len(self.players) < (1 if self.solver_games else 2):
             raise ValueError(f"name at least two players: {words.NAMES}")
         if self.judge_losses and len(self.players) < 2:
@@ -74,9 +75,11 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 def run(config: ArenaConfig) -> str:
     """Play, print the tables, write `arena.json`; the last line says who is ahead."""
-    players = [make(word, config.workers) for word in config.players]
-    if config.judge_losses:
+    if config.judge_losses or config.solver_games:
         check_installed()  # not after the games
+    if config.out:
+        folders.refuse_file(config.out)
+    players = [make(word, config.workers) for word in config.players]
     report: dict[str, Any] = {"config": cli.as_json(config)}
     last = ""
     if len(players) > 1:

@@ -36,7 +36,7 @@ class PlayConfig:
             raise ValueError(f"one machine, not {len(self.player)}: {' '.join(self.player)}")
         for word in self.player:
             words.check(word)
-        cli.check_least(self, seed=0)
+        cli.check_seed(self.seed)
         try:
             rules.from_moves(self.moves)
         except ValueError as error:

@@ -1,7 +1,7 @@
 """Review a game: each move marked, the accuracy of both sides, and what was better.
 
     python -m distill.review 44444233223671                      # by the solver where it is installed
-    python -m distill.review 44444233223671 --by pillar@puct:400 # by a network's search: an estimate
+    python -m distill.review 44444233223671 --by reference/pillar@puct:400 # by a network's search: an estimate
     python -m distill.review 44444233223671 --json               # with scores or values of all moves; columns are 0-6
 
 In: a game as people write it, columns 1-7. Out: the moves with their signs (`!` the only move, `?!` inaccuracy, `?`

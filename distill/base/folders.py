@@ -51,7 +51,7 @@ def locked(folder: Path, *, shared: bool = False, wait: bool = False, beside: bo
     A body that ends well leaves no half-written file of a killed process in the folder, but for folders in it that have
     a lock of their own. One that fails leaves no lock file and no empty folder behind that were not there before.
     """
-    _refuse_file(folder)
+    refuse_file(folder)
     path = folder.resolve().with_name(f".{folder.resolve().name}{LOCK}") if beside else folder / LOCK
     new_folders = [each for each in (path.parent, *path.parent.parents) if not each.exists()]
     new_file = not path.exists()
@@ -74,7 +74,8 @@ def locked(folder: Path, *, shared: bool = False, wait: bool = False, beside: bo
         file.close()
 
 
-def _refuse_file(folder: Path) -> None:
+def refuse_file(folder: Path) -> None:
+    """Raise UserError where a file lies in a folder's place."""
     if folder.exists() and not folder.is_dir():
         raise UserError(f"{folder}: is a file; a folder is needed here")
 
@@ -184,7 +185,7 @@ def require(folder: Path, kind: Kind, *, own: Sequence[str], restart: bool = Fal
       own: names of the files and folders that will be written.
       restart: whether what is there will be deleted; then a folder with files must be known to be of the kind.
     """
-    _refuse_file(folder)
+    refuse_file(folder)
     names = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
     visible = [name for name in names if not name.startswith(".")]
     in_the_way = visible if restart else [name for name in visible if name in own or name == "config.json"]

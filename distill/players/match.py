@@ -1,7 +1,7 @@
-"""Games between players: openings, the lock-step game loop, tournaments and their tables.
+"""Games between players: openings, and the loop in which all games advance together.
 
-All games advance together, one ply at a time, and a player answers all boards on which it is to move
-at once; so networks and searches work in batches. The record of the games is that of the series “Connect-Zero”:
+They advance one ply at a time, and a player answers all boards on which it is to move at once; so networks and searches
+work in batches. The record of the games is that of the series “Connect-Zero”:
 states from the side to move, the moves played in them, and the final result for the side to move.
 """
 

@@ -48,7 +48,7 @@ SIGNS = {"inaccuracy": "?!", "mistake": "?", "blunder": "??", "only move": "!"}
 LINE = 10
 """Plies of the line that proves what was better."""
 SIDES = "XO"
-STAND_IN = "pillar@puct:400"
+STAND_IN = "reference/pillar@puct:400"
 """Who judges where the solver is not installed."""
 
 

@@ -74,7 +74,8 @@ def read(word: str) -> Word:
         return Word(player=name, simulations=_simulations(number))
     if word in (*SIMPLE, *LEVELS):
         return Word(player=word)
-    network, _, mode = word.partition("@")
+    found = re.fullmatch("(.*)@([^/@]*)", word)  # what stands before a slash is a path, whatever it holds
+    network, mode = found.groups() if found else (word, "")
     search, _, number = mode.partition(":")
     if search in SEARCHING_MODES:
         return Word(network=network, mode=search, simulations=_simulations(number))

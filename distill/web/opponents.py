@@ -143,9 +143,10 @@ class Opponents:
         """Ask everybody for a first move, so that nobody waits for libraries, networks and compiled code later."""
         names = list(self.models())
         guided = [f"{name}@puct:1" for name in names]
-        await self._try(names[:LOADED])
-        if missing := [module for module in cache.COMPILED_LAST if not cache.holds(module)]:
-            await self._compile(missing)
+        async with asyncio.TaskGroup() as group:
+            if missing := [module for module in cache.COMPILED_LAST if not cache.holds(module)]:
+                group.create_task(self._compile(missing))  # first: whoever asks for a search meanwhile waits for it
+            group.create_task(self._try(names[:LOADED]))
         await self._try(["uct:1", *guided[:LOADED], *(["solver"] if self.has_solver else [])])
 
     async def _compile(self, modules: Sequence[str]) -> None:

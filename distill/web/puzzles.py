@@ -89,6 +89,7 @@ class Config:
 
     def __post_init__(self) -> None:
         cli.check_least(self, each=1, workers=1)
+        cli.check_seed(self.seed)
         if not self.players:
             raise ValueError(f"--players names nobody; name a player: {words.NAMES}")
         for word in self.players:

@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -246,6 +247,18 @@ def test_a_lost_game_is_told_from_one_that_was_thrown_away(tmp_path: Path, capsy
     assert "random, first stone: lost 2 of 2 games, 2 of them after a move that let go of a win or a draw" in printed
 
 
+def test_what_would_stop_it_is_found_before_the_games(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(arena, "_meet", None)
+    (tmp_path / "file").touch()
+    assert arena.main(["random", "punisher", "--games", "2", "--out", str(tmp_path / "file")]) == 1
+    assert "is a file; a folder is needed here" in capsys.readouterr().err
+    monkeypatch.setitem(sys.modules, "bitbully", None)
+    assert arena.main(["random", "punisher", "--games", "2", "--solver-games", "2"]) == 1
+    assert "this needs the solver" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
@@ -255,6 +268,7 @@ def test_a_lost_game_is_told_from_one_that_was_thrown_away(tmp_path: Path, capsy
         (["random", "punisher", "--games", "3"], "--games 3 must be an even number from 2"),
         (["random", "punisher", "--games", "0"], "--games 0 must be"),
         (["random", "random"], "named twice"),
+        (["random", "punisher", "--seed", "-1"], "--seed -1 must be from 0 to 2^64 - 1"),
         (["random", "--solver-games", "2", "--judge-losses"], "--judge-losses looks at games between players"),
         (["random", "punisher", "--opening-plies", "1"], "openings of 1 plies, 100 are needed"),
     ],

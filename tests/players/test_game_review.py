@@ -209,7 +209,7 @@ def test_a_search_says_that_it_estimates_and_sees_a_threat_that_was_not_stopped(
 def test_a_search_stands_in_where_the_solver_is_missing(monkeypatch: pytest.MonkeyPatch, capsys) -> None:
     with monkeypatch.context() as without:
         without.setattr(importlib.util, "find_spec", lambda name: None)
-        assert review.default_judge() == "pillar@puct:400"
+        assert review.default_judge() == "reference/pillar@puct:400"
     monkeypatch.setattr(review, "default_judge", lambda: "pillar@puct:8")
     assert command.main(["4444"]) == 0
     assert "reviewed by pillar@puct:8: an estimate" in capsys.readouterr().out

@@ -23,6 +23,8 @@ from distill.players.words import Word, check, read
         ("cnn@gumbel:8", Word(network="cnn", mode="gumbel", simulations=8)),
         ("cnn@value:8", Word(network="cnn", mode="value:8")),
         ("random:5", Word(network="random:5", mode="policy")),
+        ("/home/me@work/models/cnn", Word(network="/home/me@work/models/cnn", mode="policy")),
+        ("/home/me@work/cnn@puct:5", Word(network="/home/me@work/cnn", mode="puct", simulations=5)),
     ],
 )
 def test_a_word_is_read_into_its_parts(word: str, parts: Word) -> None:

@@ -130,6 +130,18 @@ def test_a_mode_plays_pythons_moves(page, mode, number, least):
         assert np.median(abs(np.array([each["policy"] for each in found]) - expected.policy)) < 1e-4
 
 
+def test_a_search_that_is_called_off_keeps_nobody_waiting(page):
+    called_off, column = page.evaluate("""async () => {
+      const { opinion } = await import("./network.js");
+      const asked = new AbortController();
+      const long = opinion("uct:100000000", "", asked.signal).catch((error) => error.message);
+      setTimeout(() => asked.abort(), 50);
+      return [await long, (await opinion("uct:50", "")).column];
+    }""")
+    assert called_off == "The search was called off."
+    assert column in range(7)
+
+
 def unfinished_games(number):
     """Moves of random games that are not over, of all lengths."""
     dice, found = random.Random(3), []

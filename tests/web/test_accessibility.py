@@ -66,8 +66,8 @@ CONTRAST = """() => {
   const faint = [];
   const texts = "#status, .strip-title, .strip-value, .number, .column-names li, label, button, select, .note, h2, a";
   for (const element of document.querySelectorAll(texts)) {
-    if (!element.checkVisibility() || !element.textContent.trim() || element.closest(":disabled")) continue;
-    if (element.closest(".columns, .later")) continue;
+    if (!element.checkVisibility() || !element.textContent.trim()) continue;
+    if (element.closest(".columns, .later, :disabled, [aria-disabled=true]")) continue;
     const behind = [];
     for (let at = element; at; at = at.parentElement) behind.unshift(getComputedStyle(at).backgroundColor);
     const bar = element.parentElement.querySelector(":scope > .bar");

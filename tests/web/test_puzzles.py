@@ -140,15 +140,19 @@ def test_a_wrong_column_that_only_draws_says_so_and_the_next_stone_is_a_new_answ
 
 def test_the_solution_can_be_asked_for_and_no_engine_is(page):
     asked = []
-    puzzle = choose(page, "only-draw", "hard")
+    page.check("#solver-on")
+    page.wait_for_selector("#solver-strip[data-state=shown]")
     page.on("request", lambda request: asked.append(request.url))
+    puzzle = choose(page, "only-draw", "hard")
     says(page, "to move and hold the draw.")
+    page.wait_for_timeout(300)
+    assert {Path(url).name for url in asked} <= {"puzzles.json"}
     page.click("#puzzle-show")
     says(page, f"The solution is column {puzzle['solution']}.")
     assert streak(page) == "0 in a row, best 0"
     assert "lost" in page.inner_text("#puzzle-text")
     assert page.evaluate("document.activeElement.id") == "puzzle-next", "the pressed button is gone"
-    assert asked == []
+    assert not any(url.endswith("/api/move") for url in asked)
 
 
 def test_tactic_and_difficulty_choose(page):
@@ -242,9 +246,29 @@ def test_the_persons_own_game_waits(page):
     page.keyboard.press("4")
     page.click("#tab-puzzles")
     says(page, "to move and")
+    assert page.evaluate("location.hash") == own
     page.click("#tab-play")
     assert page.input_value("#game-text") == "4435"
     assert page.evaluate("location.hash") == own
+    page.click("#tab-puzzles")
+    says(page, "to move and")
+    page.evaluate("location.hash = '7172'")  # a link that is followed is a game to play
+    says(page, "Yellow played column 2")
+    assert page.get_attribute("#tab-play", "aria-selected") == "true"
+
+
+def test_a_player_that_was_paused_waits_too(page):
+    page.select_option("#player-0", "punisher")
+    page.select_option("#player-1", "person")
+    pages.wait_for(page, "location.hash.length === 2")
+    page.keyboard.press("u")
+    says(page, "Paused")
+    page.click("#tab-openings")
+    page.wait_for_selector(".opening")
+    page.click("#tab-play")
+    says(page, "Paused")
+    page.wait_for_timeout(800)
+    assert stones(page) == 0
 
 
 def expected(moves: str) -> list[str]:

@@ -191,7 +191,15 @@ def test_a_reviewed_game_stays_and_a_changed_one_has_no_review(page):
     assert page.evaluate("location.hash.slice(1)") == "4455"
     page.locator("#board .columns button").nth(3).click()  # the game's own move goes on
     assert looked_at(page) == 1
+    page.keyboard.press("u")
+    page.get_by_role("button", name="One move forward").click()
+    page.get_by_role("button", name="Take back").click()
+    assert looked_at(page) == 0
+    assert page.evaluate("location.hash.slice(1)") == "4455"
+    page.locator("#board .columns button").nth(0).click()
     page.get_by_role("tab", name="Play").click()
+    assert page.inner_text("#status") == "Move 0 of 4."
+    page.get_by_role("button", name="One move forward").click()
     assert grades(page)[2] == "blunder"
     page.keyboard.press("1")
     assert page.evaluate("location.hash.slice(1)") == "41"

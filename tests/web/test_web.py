@@ -32,6 +32,7 @@ from tests import pages
 
 RED_WINS = "4142434"
 FULL_LEFT = "1111112"
+LONG = "47577445752275465721432151"
 
 
 @pytest.fixture(scope="module")
@@ -275,6 +276,43 @@ def test_replay_steps_through_the_game_and_back(page):
     assert page.locator("#stones use").count() == 2
     page.keyboard.press("1")  # another way from here
     assert moves_of(page) == "441"
+
+
+def test_a_player_whose_turn_it_is_after_a_replay_plays(page):
+    start(page, "44", second="punisher")
+    page.keyboard.press("4")
+    page.get_by_role("button", name="Replay").click()
+    pages.wait_for(page, "location.hash.length === 5")
+
+
+def test_the_focus_stays_where_it_was(page):
+    start(page, "4455")
+    page.get_by_role("button", name="Move 1: red, column 4").focus()
+    page.keyboard.press("Enter")
+    focused = "document.activeElement.getAttribute('aria-label')"
+    assert page.evaluate(focused) == "Move 1: red, column 4"
+    page.get_by_role("button", name="One move back").focus()
+    page.keyboard.press("Enter")
+    assert page.evaluate(focused) == "One move back"
+    assert page.get_by_role("button", name="One move back").get_attribute("aria-disabled") == "true"
+
+
+def test_a_game_with_blanks_is_read_to_its_end(page):
+    start(page, " ".join(LONG))
+    assert moves_of(page) == LONG
+
+
+def test_who_steps_through_a_game_asks_about_where_they_stop(page):
+    start(page, LONG)
+    asked = []
+    page.on("request", lambda request: asked.append(request.post_data_json))
+    page.check("#solver-on")
+    pages.wait_for(page, "document.querySelector('#solver-strip').dataset.state === 'shown'")
+    for _ in range(12):
+        page.keyboard.press(",")
+    pages.wait_for(page, "document.querySelector('#solver-strip').dataset.state === 'shown'")
+    assert asked[-1]["moves"] == LONG[:-12]
+    assert len(asked) < 8
 
 
 def test_an_address_is_a_game_and_the_game_is_in_the_address(browser, server):

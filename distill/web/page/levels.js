@@ -3,7 +3,7 @@
  * position it makes the probability of each column, by which a move is drawn.
  */
 
-import { COLUMNS, ROWS, cellOf, replay } from "./rules.js";
+import { COLUMNS, FROM_CENTRE, ROWS, cellOf, replay } from "./rules.js";
 
 /** `mode` is what the level asks the network for: nothing, its policy; else a search. */
 export const LEVELS = {
@@ -25,7 +25,6 @@ export const cards = Object.entries(NOTES).map(([name, note]) => ({
 }));
 
 const PRIOR = [1, 2, 3, 4, 3, 2, 1];
-const FROM_CENTRE = [3, 2, 4, 1, 5, 0, 6];
 const STRAIGHT = [[0, 1], [1, 0]];
 const DIAGONAL = [[1, 1], [1, -1]];
 

@@ -12,7 +12,7 @@ import { ROWS, replay } from "./rules.js";
 import { Tabs } from "./tabs.js";
 
 const STRENGTHS = { search: [100, 1000, 10_000, 100_000], guided: [16, 50, 200, 800] }; // simulations
-const PACE = { answer: 350, watch: 700, replay: 600 }; // ms between one move and the next
+const PACE = { answer: 350, watch: 700, replay: 600, settle: 100 }; // ms between moves, and before opinions are asked
 const PATIENCE = 2500; // ms of thinking before the players are asked what they wait for
 const STRIPS = ["network", "search", "solver"];
 const UNITS = { network: "policy, %", search: "visits, %", solver: "score" };
@@ -34,7 +34,7 @@ const review = new ReviewPanel($("panel-review"), {
   game, opinions, board, say, refresh: (why) => ((problem = ""), show(why), showOpinions()),
 });
 const modes = { play: {}, review, puzzles: {}, openings: {} }; // see changeMode
-let mine = null; // the person's own game, while puzzles or openings show others
+let mine = null; // the person's own game as it stood, while puzzles or openings show others
 let thinking = null; // AbortController of the move being asked for
 let problem = ""; // what went wrong last, until the next change
 let waiting = ""; // what the players say that they wait for
@@ -50,13 +50,15 @@ let others = {}; // everybody else's cards, by the heading they stand under
  * keys of its own. Engines answer in "play" alone, and the person's own game waits while others are looked at.
  */
 function changeMode(mode, before) {
+  problem = "";
   modes[before].leave?.();
   const isOwn = ["play", "review"].includes(mode);
   if (mine) {
     game.load(mine.moves);
     game.goTo(mine.cursor);
+    game.pause(mine.isPaused);
   }
-  mine = isOwn ? null : { moves: game.moves, cursor: game.cursor };
+  mine = isOwn ? null : { moves: game.moves, cursor: game.cursor, isPaused: game.isPaused };
   modes[mode].enter?.();
   show();
   letEngineMove();
@@ -82,8 +84,9 @@ function fillSelects(catalogue) {
   $("more-label").hidden = !levels.length;
   $("network-who").append(...networks.map(option));
   $("search-who").append(...[...guided, ...searches].map(({ name, title }) => new Option(title.replace("Search, ", ""), name)));
-  $("search-who").value = searches.some(({ name }) => name === "uct:10000") ? "uct:10000" : searches[0]?.name;
-  for (const [kind, all] of [["network", networks], ["search", searches], ["solver", of("solver")]]) {
+  const search = searches.find(({ name }) => name === "uct:10000") ?? searches[0] ?? guided[0];
+  if (search) $("search-who").value = search.name;
+  for (const [kind, all] of [["network", networks], ["search", [...guided, ...searches]], ["solver", of("solver")]]) {
     if (all.length) continue;
     $(`${kind}-on`).checked = false;
     $(`${kind}-on`).disabled = true;
@@ -181,6 +184,7 @@ function stopReplay() {
   clearTimeout(replaying);
   replaying = 0;
   show();
+  letEngineMove();
 }
 
 /* ---- showing ---- */
@@ -235,8 +239,8 @@ function show(why) {
   const isEnginesTurn = game.players[position.side] !== PERSON && !position.isOver;
   $("pause").hidden = !game.isWatched && !(game.isPaused && isEnginesTurn);
   $("pause").textContent = game.isPaused ? (game.isWatched && !game.cursor ? "Watch" : "Go on") : "Pause";
-  $("back").disabled = $("first").disabled = $("take-back").disabled = game.cursor === 0;
-  $("forward").disabled = $("last").disabled = game.isAtEnd;
+  for (const id of ["back", "first", "take-back"]) $(id).setAttribute("aria-disabled", String(game.cursor === 0));
+  for (const id of ["forward", "last"]) $(id).setAttribute("aria-disabled", String(game.isAtEnd)); // and keep the focus
   $("replay").disabled = !game.moves;
   $("replay").setAttribute("aria-pressed", String(Boolean(replaying)));
   showMoves();
@@ -260,7 +264,9 @@ function showMoves() {
     item.append(button);
     return item;
   });
+  const hadFocus = [...$("moves").querySelectorAll("button")].indexOf(document.activeElement);
   $("moves").replaceChildren(...chips);
+  chips[hadFocus]?.firstChild.focus();
 }
 
 /** What the review says of a move that was played, else the solver, where it has been asked: "best move", "mistake" or "". */
@@ -276,6 +282,7 @@ function gradeOf(index) {
 }
 
 async function showOpinions() {
+  if (!$("strips").offsetParent) return; // nobody sees them while a puzzle is open
   const moves = looked();
   const position = replay(moves);
   const players = { network: $("network-who").value, search: $("search-who").value, solver: "solver" };
@@ -288,7 +295,11 @@ async function showOpinions() {
     const stillWanted = () => looked() === moves && $(`${kind}-on`).checked &&
       (kind === "solver" || $(`${kind}-who`).value === players[kind]);
     try {
-      if (!opinions.known(players[kind], moves)) strips[kind].wait(title);
+      if (!opinions.known(players[kind], moves)) {
+        strips[kind].wait(title);
+        await pause(PACE.settle);
+        if (!stillWanted()) return; // who steps through a game asks where they stop
+      }
       const opinion = await opinions.ask(players[kind], moves);
       if (stillWanted()) strips[kind].show(title, opinion, game.colour(position.side), position.ply);
       if (kind === "solver") showMoves();
@@ -300,15 +311,18 @@ async function showOpinions() {
 
 /* ---- sharing ---- */
 
+const addressOf = (moves) => (moves ? `#${moves}` : location.pathname + location.search);
+
+/** The address keeps the person's own game, whatever is looked at. */
 function writeLink() {
-  if (tabs.chosen === "puzzles") return; // the address keeps the person's own game
-  const place = game.moves ? `#${game.moves}` : location.pathname + location.search;
-  if (location.hash.slice(1) !== game.moves) history.replaceState(null, "", place);
+  const { moves } = mine ?? game;
+  if (location.hash.slice(1) !== moves) history.replaceState(null, "", addressOf(moves));
 }
 
 function readLink() {
   const moves = location.hash.slice(1);
-  if (moves === game.moves) return;
+  if (moves === (mine ?? game).moves) return;
+  if (mine) tabs.choose("play");
   try {
     game.load(moves);
   } catch (error) {
@@ -327,11 +341,12 @@ function loadText() {
 }
 
 async function copyLink() {
+  const link = new URL(addressOf(game.moves), location.href).href;
   try {
-    await navigator.clipboard.writeText(location.href);
+    await navigator.clipboard.writeText(link);
     $("share-note").textContent = "The link to this game is copied.";
   } catch {
-    $("share-note").textContent = `The link: ${location.href}`;
+    $("share-note").textContent = `The link: ${link}`;
   }
 }
 

@@ -4,17 +4,23 @@
  */
 
 import { LEVELS, cards as levels, levelOpinion } from "./levels.js";
-import { COLUMNS, boardOf, legalColumns, replay } from "./rules.js";
-import { FROM_CENTRE } from "./stones.js";
+import { COLUMNS, FROM_CENTRE, boardOf, legalColumns, replay } from "./rules.js";
 
 export const isServed = false;
 
 const MOST_GUIDED = 2000; // simulations of a search guided by a network
+const BROKEN = "The networks cannot be computed in this browser.";
 const WARM_UP = 100; // simulations in which the browser finds out what to compile well
 const { networks } = await (await fetch("networks.json")).json();
 const inference = new Worker(new URL("./inference.js", import.meta.url), { type: "module" });
-const broken = new Promise((resolve) => inference.addEventListener("error", resolve));
-let playouts = null; // the worker, once somebody asks for one
+const unanswered = new Set(); // functions that reject a question to it
+let isBroken = false; // whether it cannot compute
+let playouts = null; // {worker, unanswered}, once somebody asks for a search with playouts
+
+inference.addEventListener("error", () => {
+  isBroken = true;
+  for (const reject of unanswered) reject(new Error(BROKEN));
+});
 
 const loaded = predict([boardOf(replay(""))]); // before anybody asks for it; whoever does is told what went wrong
 loaded.then(() => navigator.serviceWorker?.register("sw.js")).catch(() => {}); // from now on without a connection
@@ -50,7 +56,7 @@ export async function opinion(player, moves, signal) {
     return { column: legal[Math.floor(Math.random() * legal.length)], policy, value: null, scores: null };
   }
   if (player in LEVELS) return levelOpinion(player, moves, (mode) => opinion(`${networks[0].name}${mode}`, moves, signal));
-  if (player.startsWith("uct:")) return askPlayouts(Number(player.split(":")[1]), moves);
+  if (player.startsWith("uct:")) return askPlayouts(Number(player.split(":")[1]), moves, signal);
   const [network, mode] = read(player);
   if (mode === "value") return byValue(network, moves);
   if (mode) {
@@ -97,25 +103,50 @@ async function byValue(network, moves) {
 
 /** Ask the worker with the networks; an aborted signal calls a search off. */
 function ask(question, signal) {
-  return new Promise((resolve, reject) => {
-    const { port1, port2 } = new MessageChannel();
-    port1.onmessage = ({ data: { answer, error } }) => {
-      port1.close();
-      if (error) reject(new Error(error));
-      else resolve(answer);
-    };
-    signal?.addEventListener("abort", () => port1.postMessage("stop"));
-    broken.then(() => reject(new Error("The networks cannot be computed in this browser.")));
-    inference.postMessage(question, [port2]);
+  if (isBroken) return Promise.reject(new Error(BROKEN));
+  return answered(inference, unanswered, question, (port) => {
+    signal?.addEventListener("abort", () => port.postMessage("stop"));
   });
 }
 
-function askPlayouts(simulations, moves) {
-  playouts ??= new Worker(new URL("./search.js", import.meta.url), { type: "module" });
+/** Ask the worker that searches with playouts; called off where nobody else waits for it, or all would begin anew. */
+function askPlayouts(simulations, moves, signal) {
+  playouts ??= startPlayouts();
+  const { worker, unanswered } = playouts;
+  return answered(worker, unanswered, { simulations, moves }, () => {
+    signal?.addEventListener("abort", () => unanswered.size === 1 && endPlayouts(worker, "The search was called off."));
+  });
+}
+
+function startPlayouts() {
+  const worker = new Worker(new URL("./search.js", import.meta.url), { type: "module" });
+  worker.onerror = () => endPlayouts(worker, "The search failed in this browser.");
+  return { worker, unanswered: new Set() };
+}
+
+/** End this worker, if it has not been; who asks next gets a new one. */
+function endPlayouts(worker, why) {
+  if (playouts?.worker !== worker) return;
+  const { unanswered } = playouts;
+  playouts = null;
+  worker.terminate();
+  for (const reject of unanswered) reject(new Error(why));
+}
+
+/** What a worker answers to a question; whoever ends the worker rejects those that are unanswered. */
+function answered(worker, unanswered, question, begun) {
   return new Promise((resolve, reject) => {
-    const channel = new MessageChannel();
-    channel.port1.onmessage = ({ data }) => resolve(data);
-    playouts.onerror = () => reject(new Error("The search failed in this browser."));
-    playouts.postMessage({ simulations, moves }, [channel.port2]);
+    const { port1, port2 } = new MessageChannel();
+    const give = (settle) => (result) => {
+      unanswered.delete(fail);
+      port1.close();
+      settle(result);
+    };
+    const fail = give(reject);
+    const done = give(resolve);
+    unanswered.add(fail);
+    port1.onmessage = ({ data: { answer, error } }) => (error ? fail(new Error(error)) : done(answer));
+    worker.postMessage(question, [port2]);
+    begun(port1);
   });
 }

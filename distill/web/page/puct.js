@@ -4,8 +4,8 @@
  * rounded to it here.
  */
 
-import { CELLS, COLUMNS, boardOf, legalColumns } from "./rules.js";
-import { FROM_CENTRE, Stones } from "./stones.js";
+import { CELLS, COLUMNS, FROM_CENTRE, boardOf, legalColumns } from "./rules.js";
+import { Stones } from "./stones.js";
 
 const EXPLORATION = 1.5;
 const FIRST_PLAY = 0.25;

@@ -1,6 +1,7 @@
 /**
  * Puzzles: positions in which one column alone keeps the win or the draw, from `puzzles.json` (`distill/web/puzzles.py`
- * makes it and says what is in it). Every answer to the person comes from that file; no engine is asked.
+ * makes it and says what is in it). Every answer to the person comes from that file; no engine is asked until a puzzle is
+ * solved.
  */
 
 import { capital, pliesToEnd } from "./opinions.js";
@@ -92,7 +93,7 @@ export class Puzzles {
     } catch {
       this.#state = "failed";
     }
-    if (!this.#isChosen) return;
+    if (!this.#isChosen || this.#puzzle) return; // another tab since, or back here in the meantime
     if (!this.#file) return this.#show();
     this.#fit();
     this.#next();
@@ -201,8 +202,9 @@ export class Puzzles {
   }
 
   #playLine() {
-    const solved = this.#puzzle.moves.length + 1;
-    if (this.#game.isAtEnd || this.#game.cursor < solved) this.#go(this.#state, this.#puzzle.line, 1);
+    const { moves, line } = this.#puzzle;
+    const isOnIt = this.#game.moves === moves + line && this.#game.cursor > moves.length;
+    if (!isOnIt || this.#game.isAtEnd) this.#go(this.#state, line, 1);
     this.#replay();
   }
 
@@ -306,6 +308,7 @@ export class Puzzles {
 
   #keep(change) {
     Object.assign(this.#kept, change);
+    this.#kept.best = Math.max(this.#kept.best, Number(stored().best) || 0); // another tab may have more
     try {
       localStorage.setItem(KEPT, JSON.stringify(this.#kept));
     } catch { /* private windows may refuse; the streak lasts as long as the page */ }
@@ -314,7 +317,7 @@ export class Puzzles {
 
 function stored() {
   try {
-    return JSON.parse(localStorage.getItem(KEPT) ?? "{}");
+    return JSON.parse(localStorage.getItem(KEPT) ?? "{}") ?? {};
   } catch {
     return {};
   }

@@ -4,7 +4,7 @@
  * Columns are 0–6, move strings have 1–7. Scores and values are for the side to move.
  */
 
-import { COLUMNS, legalColumns, replay } from "./rules.js";
+import { COLUMNS, FROM_CENTRE, legalColumns, replay } from "./rules.js";
 
 export const SLOW = 3; // own moves
 export const DECIDED = 0.2; // a value from which a game counts as won, below 0 as lost
@@ -13,8 +13,6 @@ export const SERIOUS = 0.25; // share of the visits
 export const POINTS = { "only move": 100, best: 100, good: 90, inaccuracy: 70, mistake: 30, blunder: 0 };
 export const SIGNS = { inaccuracy: "?!", mistake: "?", blunder: "??", "only move": "!" };
 export const LINE = 10; // plies of the line that proves what was better
-
-const FROM_CENTRE = [3, 2, 4, 1, 5, 0, 6];
 
 export const isError = (mark) => ["inaccuracy", "mistake", "blunder"].includes(mark);
 

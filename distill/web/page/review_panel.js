@@ -60,11 +60,13 @@ const MARKUP = `
   </details>`;
 
 export class ReviewPanel {
+  keys = { u: () => this.#back() }; // "Take back", too
   #context;
   #judge = null; // {player, by, isExact}
   #result = null; // of the game last reviewed: {moves, opinions, marks, accuracy}
   #running = null; // moves of the game under review
   #line = null; // {from, moves, shown}: what was better than the move after `from`, and how much of it is on the board
+  #isChosen = false; // whether this tab is
   #graph;
 
   /**
@@ -105,10 +107,12 @@ export class ReviewPanel {
   /* ---- hooks of the page ---- */
 
   enter() {
+    this.#isChosen = true;
     this.show();
   }
 
   leave() {
+    this.#isChosen = false;
     this.#line = null;
     this.#pointAt(null);
   }
@@ -147,6 +151,13 @@ export class ReviewPanel {
     return true;
   }
 
+  /** A reviewed game stays as it is: to take back is to look one move back. */
+  #back() {
+    const { game } = this.#context;
+    if (this.#isOf(game)) game.goTo(game.cursor - 1);
+    else game.takeBack();
+  }
+
   /** Where a click on a move leads: to the position after it, or before it where it could have been better. */
   placeOf(index) {
     return this.#isOf(this.#context.game) && isError(this.#result.marks[index]) ? index : index + 1;
@@ -183,7 +194,7 @@ export class ReviewPanel {
       this.#part("note").textContent = error.message;
     }
     this.#context.refresh();
-    this.show();
+    if (this.#isChosen) this.show(); // else the board is another tab's
   }
 
   #stop() {

@@ -8,6 +8,7 @@
 export const ROWS = 6;
 export const COLUMNS = 7;
 export const CELLS = ROWS * COLUMNS;
+export const FROM_CENTRE = [3, 2, 4, 1, 5, 0, 6]; // columns: of equal ones the first is taken
 
 const DIRECTIONS = [[0, 1], [1, 0], [1, 1], [1, -1]];
 

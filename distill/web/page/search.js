@@ -6,8 +6,8 @@
  * nearest the centre.
  */
 
-import { CELLS, COLUMNS, ROWS, legalColumns, replay } from "./rules.js";
-import { FROM_CENTRE, Stones } from "./stones.js";
+import { CELLS, COLUMNS, FROM_CENTRE, ROWS, legalColumns, replay } from "./rules.js";
+import { Stones } from "./stones.js";
 
 const CENTRE = 3;
 
@@ -102,5 +102,5 @@ onmessage = ({ data: { simulations, moves }, ports: [port] }) => {
   const order = FROM_CENTRE.filter((column) => legalColumns(position).includes(column));
   order.sort((one, other) => visits[other] - visits[one] || means[other] - means[one]);
   const policy = visits.map((number) => number / total);
-  port.postMessage({ column: order[0], policy, value: -root.total / root.visits, scores: null });
+  port.postMessage({ answer: { column: order[0], policy, value: -root.total / root.visits, scores: null } });
 };

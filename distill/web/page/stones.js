@@ -4,7 +4,6 @@
 
 import { CELLS, COLUMNS, ROWS } from "./rules.js";
 
-export const FROM_CENTRE = [3, 2, 4, 1, 5, 0, 6];
 const STEPS = [[0, 1], [1, 0], [1, 1], [1, -1]];
 
 /** Four cells in a row through each cell. */
