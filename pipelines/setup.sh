@@ -30,7 +30,9 @@ set_up() {
   fi
   if [ ! "$installed" -nt pyproject.toml ] || [ ! "$installed" -nt requirements.lock ]; then
     say "installing distill with $1: minutes the first time, the packages are large"
-    "$python" -m pip install --disable-pip-version-check --quiet --constraint requirements.lock --editable ".[$1]" ||
+    # Python compiles what is imported: to compile all of it here takes a minute.
+    "$python" -m pip install --disable-pip-version-check --quiet --no-compile --constraint requirements.lock \
+      --editable ".[$1]" ||
       fail 'the installation failed, as said above'
     : >"$installed"
   fi

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,41 +37,31 @@ def checked_here() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def exports(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """For the name of a shipped network: a folder after `python -m distill.export` with all formats.
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the shipped `pillar` after `python -m distill.export` with both float formats.
 
-    It held what the export of a run finds, the network and its settings, and an older and a killed export. Each is made
+    It held what the export of a run finds, the network and its settings, and an older and a killed export. It is made
     once, also where several processes share the tests.
     """
     from helpers import REFERENCE
 
     from distill import export
 
-    base = tmp_path_factory.getbasetemp()
+    name, base = "pillar", tmp_path_factory.getbasetemp()
     root = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "exports"
     root.mkdir(exist_ok=True)
-
-    def folder_of(name: str) -> Path:
-        folder, done = root / name, root / f"{name}.done"
-        with portalocker.Lock(root / f"{name}.lock", timeout=900):
-            if not done.exists():
-                (folder / ".saved_model.killed.partial").mkdir(parents=True)
-                (folder / "saved_model").mkdir()
-                for file in ("best.keras", "config.json"):
-                    shutil.copy(REFERENCE / name / file, folder)
-                for file in ("older", "SHA256SUMS"):
-                    (folder / "saved_model" / file).touch()
-                assert export.main([str(folder), "--formats", "onnx,savedmodel,litert"]) == 0
-                done.touch()
-        return folder
-
-    return folder_of
-
-
-@pytest.fixture(scope="session")
-def exported(exports: Callable[[str], Path]) -> Path:
-    """The shipped `pillar`, exported."""
-    return exports("pillar")
+    folder, done = root / name, root / f"{name}.done"
+    with portalocker.Lock(root / f"{name}.lock", timeout=900):
+        if not done.exists():
+            (folder / ".saved_model.killed.partial").mkdir(parents=True)
+            (folder / "saved_model").mkdir()
+            for file in ("best.keras", "config.json"):
+                shutil.copy(REFERENCE / name / file, folder)
+            for file in ("older", "SHA256SUMS"):
+                (folder / "saved_model" / file).touch()
+            assert export.main([str(folder), "--formats", "onnx,savedmodel,litert"]) == 0
+            done.touch()
+    return folder
 
 
 @pytest.fixture(scope="module")

@@ -32,7 +32,7 @@ from distill.learn import run_folder
 from distill.rows import mapping, shards
 
 TINY_GAMES = ["--games", "4", "--simulations", "20", "--votes", "1", "--shard-games", "2", "--workers", "1"]
-TINY_PLAY = ["--games-only", "--games", "2", "--simulations", "2", "--shard-games", "1"]
+TINY_PLAY = ["--games-only", "--games", "2", "--simulations", "2", "--shard-games", "1", "--workers", "1"]
 
 
 @pytest.fixture(scope="module")

@@ -55,17 +55,23 @@ def test_the_saved_model_in_the_repository_answers_as_the_network_beside_it(name
     assert comparison.largest_difference(shipped_network(name), found) <= comparison.TOLERANCE
 
 
-def test_the_sums_fit_every_file(exported):
-    folder = exported / "saved_model"
+@pytest.fixture(params=[*SHIPPED, "exported"])
+def any_export(request):
+    """The folder of each network that ships, and of one that was exported here."""
+    return request.getfixturevalue("exported") if request.param == "exported" else REFERENCE / request.param
+
+
+def test_the_sums_fit_every_file(any_export):
+    folder = any_export / "saved_model"
     lines = dict(reversed(line.split("  ")) for line in (folder / "SHA256SUMS").read_text().splitlines())
     files = {str(p.relative_to(folder)): p for p in folder.rglob("*") if p.is_file() and p.name != "SHA256SUMS"}
     assert lines == {name: hashlib.sha256(p.read_bytes()).hexdigest() for name, p in files.items()}
 
 
-def test_a_client_gets_the_outputs_of_the_examples(exported):
-    examples = json.loads((exported / "saved_model" / "examples.json").read_text())
+def test_a_client_gets_the_outputs_of_the_examples(any_export):
+    examples = json.loads((any_export / "saved_model" / "examples.json").read_text())
     boards = np.array([example["board"] for example in examples], np.int8)
-    outputs = saved.load(exported)(boards)
+    outputs = saved.load(any_export)(boards)
     expected = {name: np.array([example[name] for example in examples], array.dtype) for name, array in outputs.items()}
     assert comparison.largest_difference(expected, outputs) <= comparison.TOLERANCE
     assert not boards[0].any()

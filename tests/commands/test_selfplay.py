@@ -147,7 +147,7 @@ def test_games_only_plays_with_the_network_as_it_is(
     tmp_path: Path, small_networks: None, capsys: pytest.CaptureFixture[str]
 ):
     tiny().save(tmp_path / "some.keras")
-    command = ["--preset", "smoke", "--games-only", "--init", str(tmp_path / "some.keras"), "--out"]
+    command = ["--preset", "smoke", "--games-only", "--init", str(tmp_path / "some.keras"), "--workers", "1", "--out"]
     assert selfplay.main([*command, str(tmp_path / "games")]) == 0
     assert "6 games" in capsys.readouterr().out
     assert len({row["game_id"] for row in read(tmp_path / "games")}) == 6

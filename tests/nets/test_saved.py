@@ -54,7 +54,7 @@ def test_every_door_gives_the_outputs_of_the_network(core, run_folder, place):
         np.testing.assert_allclose(found[name], expected[name], atol=1e-5)
 
 
-def test_an_export_of_another_network_does_not_answer_for_a_run(core, run_folder, tmp_path, capsys):
+def test_an_export_of_another_network_does_not_answer_for_a_run(core, run_folder, checked_here, tmp_path, capsys):
     newer = keras.models.clone_model(core)
     newer.set_weights([weights + 0.1 for weights in core.get_weights()])
     publish.publish(core, tmp_path, {}, ["onnx"], network=run_folder / BEST)

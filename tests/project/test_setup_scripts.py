@@ -36,7 +36,10 @@ case "$*" in
   "-m pytest"*) echo "3 passed in 0.01s"; exit "${{PYTEST_EXIT:-0}}" ;;
 esac
 """
-INSTALL = "-m pip install --disable-pip-version-check --quiet --constraint requirements.lock --editable .[dev,solver]"
+INSTALL = (
+    "-m pip install --disable-pip-version-check --quiet --no-compile --constraint requirements.lock "
+    "--editable .[dev,solver]"
+)
 
 
 class Machine:

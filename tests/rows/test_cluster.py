@@ -78,8 +78,9 @@ def test_a_worker_that_dies_costs_its_shard_alone(alone: Path, tmp_path: Path, c
 
 
 def test_a_shard_that_kills_every_worker_is_named_and_the_rest_is_made(
-    alone: Path, tmp_path: Path, cluster: Any
+    alone: Path, tmp_path: Path, cluster: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(cluster.scheduler, "allowed_failures", 0)  # to start a worker anew takes seconds
     todo = shards.plan(RUN, 10, tmp_path).todo
     with pytest.raises(DataError, match=r"shard-00001\.parquet died again and again"):
         list(mapping.make_on_cluster(RUN, todo, tmp_path, cluster.scheduler_address, die_always))

@@ -1,8 +1,9 @@
 """The network for other runtimes. Properties:
 
 - an export of a network that ships leaves all it promises, in place of an older one and of one that was killed;
-- ONNX and LiteRT of every network that ships give its outputs, by the same names and types, for any number of boards,
-  full columns and the full board among them, in a process without TensorFlow, Keras and this project;
+- the ONNX and LiteRT files that ship give the outputs of their network, by the same names and types, for any number of
+  boards, full columns and the full board among them;
+- written again, they do so in a process without TensorFlow, Keras and this project;
 - every network can be converted, and only plain operations of ONNX are in the file (browsers run it);
 - what differs by rounding is accepted, however large the logits are; what differs by more, in any output, is refused;
 - a converter that reports success and leaves a file that is invalid, cannot be loaded or answers otherwise is found
@@ -48,14 +49,20 @@ def expected(core):
 
 
 @pytest.fixture(scope="module")
-def files(shipped, exports):
-    return exports(shipped) / "saved_model"
+def files(shipped):
+    return REFERENCE / shipped / "saved_model"
 
 
-def test_an_export_leaves_the_model_its_examples_card_and_sums_and_nothing_else(files):
-    assert sorted(p.name for p in files.parent.iterdir()) == [".lock", "best.keras", "config.json", "saved_model"]
-    found = sorted(p.name for p in files.iterdir())
+def test_an_export_leaves_the_model_its_examples_card_and_sums_and_nothing_else(exported):
+    assert sorted(p.name for p in exported.iterdir()) == [".lock", "best.keras", "config.json", "saved_model"]
+    found = sorted(p.name for p in (exported / "saved_model").iterdir())
     assert found == ["1", "README.md", "SHA256SUMS", "examples.json", "model.onnx", "model.tflite"]
+
+
+@pytest.mark.parametrize("name", ["onnx", "litert"])
+@pytest.mark.parametrize("shipped", [name for name in SHIPPED if name != "pillar"], indirect=True)
+def test_so_are_the_other_networks_that_ship_written_again(core, expected, name, tmp_path):
+    assert formats.write(name, core, tmp_path / "model", expected).difference <= comparison.TOLERANCE
 
 
 def onnx_answer(file, boards):
