@@ -58,7 +58,7 @@ class EvaluateConfig:
 
 
 FILES = ("metrics.json", "report.md", "by_set.png", "by_ply.png", "confusion.png", "calibration.png")
-PICTURES = ("mistakes_*.png", "labels_*.png")
+PICTURES = ("mistakes_[0-9]*.png", "labels_[0-9]*.png")
 """What an evaluation may replace in a folder of its own; of PICTURES there are as many as players or folders."""
 
 PRESETS: dict[str, dict[str, Any]] = {

@@ -197,7 +197,10 @@ def raw_rows(folders: Sequence[Path], split: int | None, validation_fraction: fl
 
 
 def rows_at(run: Run, places: NDArray[np.int64]) -> RawRows:
-    """The rows of a verified run at these places, counted through its shards, in this order; no others are kept."""
+    """The rows of a verified run at these places, counted through its shards, in this order; no others are kept.
+
+    Raises DataError where the shards have not as many rows as the manifest says.
+    """
     order = np.argsort(places)
     wanted, first = places[order], 0
     parts: list[Columns] = []
@@ -207,6 +210,8 @@ def rows_at(run: Run, places: NDArray[np.int64]) -> RawRows:
             here = wanted[np.searchsorted(wanted, first) : np.searchsorted(wanted, last)] - first
             parts.append({name: values[here] for name, values in rows.items()})
             first = last
+    if first != run.rows:
+        raise DataError(f"{run.folder}: holds {first:,} rows, but {run.rows:,} by its manifest; generate it again")
     return _raw(parts)[np.argsort(order)]
 
 

@@ -93,7 +93,8 @@ export class ReviewPanel {
   /** Who judges, out of those there are. */
   offer({ players, max_simulations: most }) {
     const searches = players.filter(({ kind }) => kind === "guided");
-    const guided = searches.find(({ name }) => name.endsWith("pillar@puct:N")) ?? searches[0]; // as in the terminal
+    const shipped = ["reference/pillar@puct:N", "pillar@puct:N"]; // as in the terminal; by its name on a static page
+    const guided = searches.find(({ name }) => shipped.includes(name)) ?? searches[0];
     if (players.some(({ kind }) => kind === "solver")) {
       this.#judge = { player: "solver", by: "By the solver: exact.", isExact: true };
     } else if (guided) {
