@@ -1,7 +1,7 @@
 """Commands that documents, docstrings and recipes show can be given as they stand.
 
-* Every `python -m distill…`, `python -m experiments…` and `python benchmarks/….py` of a page, a docstring or a recipe
-  has flags that its command knows, with words that it takes. Nothing is run: each stops where its words are read.
+* Every command of the package, of the experiments and of the benchmarks that a page, a docstring or a recipe shows has
+  flags that there are, with words that they take. Nothing is run: each stops where its words are read.
 * Every script of `benchmarks/` shows at least one.
 * A command that is none, of each kind, is found.
 
