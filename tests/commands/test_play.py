@@ -143,7 +143,7 @@ def test_a_hint_without_the_solver_says_how_to_install_it(session, monkeypatch):
         (["random", "uct:5"], "one machine, not 2: random uct:5"),
         (["nobody"], "player 'nobody' is unknown"),
         (["uct:0"], "whole number of simulations"),
-        (["random", "--seed", "-1"], "--seed -1 must be 0 or more"),
+        (["random", "--seed", "-1"], "--seed -1 must be from 0 to 2^64 - 1"),
     ],
 )
 def test_a_wrong_value_is_one_line_and_exit_2(session, arguments, complaint):
