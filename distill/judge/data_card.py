@@ -66,11 +66,6 @@ def write(
     """
     made = manifest["identity"]
     pictures = _pictures(page)
-    plots.plot_rows(pictures["rows"], counted)
-    if quality:
-        plots.plot_by_ply(pictures["labels"], {str(run.folder): quality.by_ply})
-    else:
-        pictures.pop("labels").unlink(missing_ok=True)  # of an older card
     sections = [
         f"{TITLE}{run.folder.resolve().name}`",
         _filled(f"{counted.games:,} games, {counted.rows:,} labelled positions; {_player(made)}. {use}".strip()),
@@ -101,6 +96,8 @@ def write(
         f"Written at commit {provenance.commit() or 'unknown'} by\n\n{_shown(command)}",
     ]
     write_atomically(page, ("\n\n".join(filter(None, sections)) + "\n").encode())
+    plots.plot_rows(pictures["rows"], counted)  # after the page, which tells whose the pictures are
+    _draw_labels(pictures["labels"], run, quality)
 
 
 def write_packed(
@@ -116,10 +113,6 @@ def write_packed(
 ) -> None:
     """Write the card of packed boards and, beside it, its picture; `stones` has the boards by stones on them."""
     picture = _pictures(page)["labels"]
-    if quality:
-        plots.plot_by_ply(picture, {str(run.folder): quality.by_ply})
-    else:
-        picture.unlink(missing_ok=True)  # of an older card
     inputs = manifest["inputs"]
     merged = sum(each["rows"] for each in inputs)
     told = [
@@ -157,6 +150,14 @@ def write_packed(
         f"Written at commit {provenance.commit() or 'unknown'} by\n\n{_shown(command)}",
     ]
     write_atomically(page, ("\n\n".join(sections) + "\n").encode())
+    _draw_labels(picture, run, quality)
+
+
+def _draw_labels(picture: Path, run: Run, quality: LabelQuality | None) -> None:
+    if quality:
+        plots.plot_by_ply(picture, {str(run.folder): quality.by_ply})
+    else:
+        picture.unlink(missing_ok=True)  # of an older card
 
 
 def _runs(inputs: Sequence[Mapping[str, Any]]) -> str:

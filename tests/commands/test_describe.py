@@ -33,7 +33,7 @@ from distill import describe, prepare, validate
 from distill.base import cli
 from distill.game.rules import Position, mirror, play
 from distill.generate import GenerateConfig
-from distill.judge import data_card, labels, repeats, report
+from distill.judge import data_card, labels, plots, repeats, report
 from distill.loop.settings import SelfPlayConfig
 from distill.rows import census, games, schema, shards
 from distill.rows.selfplay import SelfPlaySettings
@@ -320,6 +320,21 @@ def test_a_folder_that_is_no_finished_and_sound_run_is_one_line(
         assert line.startswith(f"distill describe: {place}")
         assert message in line
         assert not (place / "README.md").exists()
+
+
+def test_a_card_that_was_cut_off_is_written_again(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cut_off(picture: Path, _counted: object) -> None:
+        picture.touch()
+        raise OSError("no room")
+
+    words = [str(folder), "--out", str(tmp_path / "card.md"), "--label-rows", "0", "--agreement-rows", "0"]
+    with monkeypatch.context() as patched:
+        patched.setattr(plots, "plot_rows", cut_off)
+        assert describe.main(words) == 1
+    assert describe.main(words) == 0
+    assert (tmp_path / "card-rows.png").stat().st_size > 0
 
 
 def test_pictures_that_no_card_shows_are_left_alone(

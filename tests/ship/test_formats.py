@@ -65,6 +65,13 @@ def test_so_are_the_other_networks_that_ship_written_again(core, expected, name,
     assert formats.write(name, core, tmp_path / "model", expected).difference <= comparison.TOLERANCE
 
 
+@pytest.mark.parametrize("shipped", [name for name in SHIPPED if name != "pillar"], indirect=True)
+def test_and_as_saved_models(core, expected, tmp_path):
+    saved.write(core, tmp_path / "1")
+    found = saved.load(tmp_path / "1")(comparison.check_boards())
+    assert comparison.largest_difference(expected, found) <= comparison.TOLERANCE
+
+
 def onnx_answer(file, boards):
     session = onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
     names = [output.name for output in session.get_outputs()]
