@@ -235,8 +235,11 @@ def test_each_folder_is_known_as_one_kind(kind, there):
 
 
 def test_what_ships_is_known(tmp_path):
-    for model in shipped("models/reference").iterdir():
-        folders.require(model, folders.TRAINING, own=(), restart=True)
+    kinds = {"pillar": folders.LOOP, "cnn": folders.TRAINING, "transformer": folders.TRAINING}
+    assert {model.name for model in shipped("models/reference").iterdir()} == {*kinds}
+    for name, kind in kinds.items():
+        model = shipped("models/reference") / name
+        folders.require(model, kind, own=(), restart=True)
         folders.require(model / "evaluation", folders.EVALUATION, own=(), restart=True)
     for games in ("validation", "games-20000"):
         shards.require(shipped("data/reference") / games, folders.TEACHER_GAMES)
