@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -56,24 +57,32 @@ def pack(prepared: Prepared, out: Path, restart: bool = False) -> int:
         about = {"schema_version": schema.SCHEMA_VERSION, "kind": PACKED, "run": run, "identity": identity}
         shards = []
         for number, first in enumerate(range(0, len(boards), SHARD_ROWS)):
-            part, path = boards.slice(first, SHARD_ROWS), out / f"shard-{number:05}.parquet"
-            schema.write_table(path, part, about | {"first_game": first, "games": len(part)})
-            shard = Shard(
-                name=path.name,
-                first_game=first,
-                games=len(part),
-                rows=len(part),
-                simulations=0,
-                sha256=file_hash(path),
-                content_hash=schema.content_hash(part),
-            )
-            shards.append(dataclasses.asdict(shard))
-        for left in {*out.glob("shard-*.parquet")} - {out / shard["name"] for shard in shards}:
+            path = out / f"shard-{number:05}.parquet"
+            shards.append(write_shard(path, boards.slice(first, SHARD_ROWS), first, about))
+        for left in {*out.glob("shard-*.parquet")} - {out / shard.name for shard in shards}:
             left.unlink()  # by a killed run of other tables
-        written: dict[str, Any] = {"games": len(boards), "rows": len(boards), "shards": shards}
+        written: dict[str, Any] = {
+            "games": len(boards),
+            "rows": len(boards),
+            "shards": list(map(dataclasses.asdict, shards)),
+        }
         written |= {"inputs": source["inputs"], "commit": provenance.commit(), "versions": source["versions"]}
         schema.write_manifest(out, about | written)
     return len(boards)
+
+
+def write_shard(path: Path, boards: pa.Table, first: int, about: Mapping[str, Any]) -> Shard:
+    """Write boards, rows of `PACKED_ROW` of which the first has that number; returns the entry of their file."""
+    schema.write_table(path, boards, {**about, "first_game": first, "games": len(boards)})
+    return Shard(
+        name=path.name,
+        first_game=first,
+        games=len(boards),
+        rows=len(boards),
+        simulations=0,
+        sha256=file_hash(path),
+        content_hash=schema.content_hash(boards),
+    )
 
 
 def _own(out: Path) -> list[str]:

@@ -1,0 +1,85 @@
+"""A table of packed boards labelled anew by a network's own policy and value: a large network teaches a small one.
+
+    python -m experiments.taught --network models/wide-lines --out data/taught
+
+Boards and how their games ended stay. What a network says is without the chance and the habits of single searches, and
+a small network can learn more of it (Hinton, Vinyals, Dean: Distilling the Knowledge in a Neural Network, 2015). A
+killed run goes on with its command.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import hashlib
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from distill import nets
+from distill.base import Progress, UserError, canonical_json, file_hash, folders, provenance, read_object, write_json
+from distill.game import rules
+from distill.rows import games, schema
+from distill.rows.schema import PACKED, PACKED_ROW, VALUE_STEPS
+from distill.tables import packed
+
+BOARDS = 1 << 17
+"""Boards of a file, which is what a killed run loses: minutes of one core."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--data", type=Path, default=Path("data/reference/labels-200"), help="[%(default)s]")
+    parser.add_argument("--network", type=Path, required=True, help="a run's folder; it has a value head")
+    parser.add_argument("--out", type=Path, required=True)
+    arguments = parser.parse_args()
+    try:
+        teach(arguments.data, arguments.network, arguments.out)
+    except UserError as error:
+        parser.error(str(error))
+
+
+def teach(data: Path, network: Path, out: Path) -> None:
+    """Write the boards of `data` into `out` with a network's labels. Raises UserError for a folder of other labels."""
+    nets.start_backend()
+    from distill.nets import saved
+    from distill.nets.evaluator import BATCH, Evaluator
+    from experiments.study import shapes  # noqa: F401  their layers register themselves for loading
+
+    run = games.open_run(data)
+    games.verify([run])
+    boards = pa.concat_tables([schema.read_table(shard.path, PACKED_ROW)[0] for shard in run.shards])
+    teacher = Evaluator(saved.load_core(network / "best.keras"), BATCH)
+    identity = {"kind": PACKED, "boards": run.name, "network": file_hash(network / "best.keras")}
+    name = hashlib.sha256(canonical_json(identity).encode()).hexdigest()
+    about = {"schema_version": schema.SCHEMA_VERSION, "kind": PACKED, "run": name, "identity": identity}
+
+    def labelled(part: pa.Table) -> pa.Table:
+        current, mask = rules.from_keys(part["key"].to_numpy())
+        logits, value = teacher.answers(current, mask)
+        logits = np.where(rules.legal_mask(mask), logits, -np.inf)
+        shares = np.exp(logits - logits.max(1, keepdims=True))  # the largest is 1
+        visits = np.rint(packed.MOST_VISITS * shares).astype(np.uint8)
+        columns = pa.FixedSizeListArray.from_arrays(pa.array(visits.ravel()), rules.COLUMNS)
+        value = np.rint(VALUE_STEPS * value).astype(np.int8)
+        return pa.table([part["key"], columns, value, part["outcome"]], schema=PACKED_ROW)
+
+    with folders.locked(out):
+        if read_object(out / "config.json") not in ({}, identity):
+            raise UserError(f"{out}: holds other labels; name another folder")
+        write_json(out / "config.json", identity)
+        shards = []
+        with Progress(len(boards), "boards") as progress:
+            for number, first in enumerate(range(0, len(boards), BOARDS)):
+                path, part = out / f"shard-{number:05}.parquet", boards.slice(first, BOARDS)
+                part = schema.read_table(path, PACKED_ROW)[0] if path.exists() else labelled(part)
+                shards.append(packed.write_shard(path, part, first, about))
+                progress.advance(len(part))
+        written = {"games": len(boards), "rows": len(boards), "shards": list(map(dataclasses.asdict, shards))}
+        written |= {"inputs": [], "commit": provenance.commit(), "versions": provenance.versions("numpy", "pyarrow")}
+        schema.write_manifest(out, about | written)
+
+
+if __name__ == "__main__":
+    main()
