@@ -18,7 +18,7 @@ fail() {
 }
 
 set_up() {
-  local base installed=.venv/.installed-$1
+  local base installed
   if ! "$python" -c "import pip; $fits" 2>/dev/null; then # none, half-made or of another Python
     for base in "${PYTHON:-python3}" python3.13 python3.12 python3.11 ''; do
       "$base" -c "import ensurepip, venv; $fits" 2>/dev/null && break
@@ -28,14 +28,15 @@ set_up() {
     say "making .venv with $base"
     "$base" -m venv --clear .venv
   fi
-  if [ ! "$installed" -nt pyproject.toml ] || [ ! "$installed" -nt requirements.lock ]; then
-    say "installing distill with $1: minutes the first time, the packages are large"
-    # Python compiles what is imported: to compile all of it here takes a minute.
-    "$python" -m pip install --disable-pip-version-check --quiet --no-compile --constraint requirements.lock \
-      --editable ".[$1]" ||
-      fail 'the installation failed, as said above'
-    : >"$installed"
-  fi
+  for installed in .venv/.installed-*"$1"*; do # with these extras, alone or beside others
+    [ ! "$installed" -nt pyproject.toml ] || [ ! "$installed" -nt requirements.lock ] || return 0
+  done
+  say "installing distill with $1: minutes the first time, the packages are large"
+  # Python compiles what is imported: to compile all of it here takes a minute.
+  "$python" -m pip install --disable-pip-version-check --quiet --no-compile --constraint requirements.lock \
+    --editable ".[$1]" ||
+    fail 'the installation failed, as said above'
+  : >".venv/.installed-$1"
 }
 
 # Chromium for the tests of the page: installs Debian's where there is none and root may be had. Without it those
