@@ -157,17 +157,17 @@ def _teach_first(running: Unattended, began: float) -> None:
 
 def _iterate(running: Unattended, finished: Sequence[Metrics]) -> Metrics:
     """One iteration, or what a killed process has left of it; returns its metrics, written last."""
-    number, began = len(finished) + 1, time.monotonic()
+    number = len(finished) + 1
     step, folder = running.plan.iterations[number - 1], files.iteration_folder(running.out, number)
     with shards.locked(running.games(number)):
         futures = _begin_playing(running, number, step)
         learned = _learn(running, number, step)
-        learning = time.monotonic() - began
+        learning, learned_at = learned.pop("seconds", 0.0), time.monotonic()
         judged = iteration.judged(NetworkPlayer(name="network", predict=_predict(running)), running.boards)
-        judging = time.monotonic() - began - learning
+        judging = time.monotonic() - learned_at
         played = ahead.results(futures)
         manifest = _declare(running, number, step, [name for name, _ in played])
-    seconds = time.monotonic() - began
+    seconds = learning + time.monotonic() - learned_at
     before = finished[-1] if finished else read_object(files.iteration_folder(running.out, 0) / files.METRICS)
     metrics = {
         "iteration": number,
@@ -222,9 +222,10 @@ def _settings(running: Unattended, number: int) -> SelfPlayConfig:
 
 
 def _learn(running: Unattended, number: int, step: Step) -> dict[str, Any]:
-    """Let the learner learn from the latest games before this iteration, unless it has."""
+    """Let the learner learn from the latest games before this iteration, unless it has, in so many "seconds"."""
     from distill.learn import checkpoint, continual, training
 
+    began = time.monotonic()
     config, folder = running.config, files.iteration_folder(running.out, number)
     found = checkpoint.load(folder)
     if found is None:
@@ -238,9 +239,10 @@ def _learn(running: Unattended, number: int, step: Step) -> dict[str, Any]:
 
         learned = continual.learn(running.learner, table, rate, running.seed(number, TRAINING), step.steps)
         state = {"replay_boards": len(table), "learning_rate": rate(0), **learned}
+        state["seconds"] = time.monotonic() - began
         checkpoint.save(folder, running.learner.model, state)
     else:
-        state = found[1]
+        state = found[1]  # with the time that the process which learned it took
         continual.resume(running.learner, folder)
     running.learner.give(running.network)
     training.save_network(running.network, folder / files.CANDIDATE)

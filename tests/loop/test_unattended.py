@@ -3,7 +3,7 @@
 - it leaves what it promises: its plan, the teacher's games, the network's, metrics of every iteration with the time of
   its parts; a finished one says so;
 - the same plan gives the same games and the same weights, also where a run was stopped between or amid iterations, and
-  whether one process plays or three;
+  whether one process plays or three; the clock of a stopped run goes on with what was learned before;
 - the first games are the teacher's, later ones are played by the average that the iteration before left;
 - games that nothing learns from any more go where they are not kept, and that changes no weights;
 - without a stored plan, this machine is measured and minutes become one.
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -121,7 +122,14 @@ def test_the_same_plan_gives_the_same_weights_however_it_is_run(
     assert selfplay.main([*flags, str(tmp_path / "three"), "--workers", "3"]) == 0
     assert outcome(tmp_path / "three") == expected
 
-    stopped = tmp_path / "stopped"
+    stopped, late, learn, now = tmp_path / "stopped", [0.0], continual.learn, time.monotonic
+
+    def slowly(*arguments: Any) -> dict[str, float]:
+        late[0] += 600
+        return learn(*arguments)
+
+    monkeypatch.setattr(continual, "learn", slowly)
+    monkeypatch.setattr(time, "monotonic", lambda: now() + late[0])
     for where, call in {"_learn": 2, "_declare": 1, "_iterate": 2}.items():  # before learning, after playing, between
         with monkeypatch.context() as patch:
             patch.setattr(unattended, where, _interrupted(getattr(unattended, where), call))
@@ -130,6 +138,8 @@ def test_the_same_plan_gives_the_same_weights_however_it_is_run(
     (tmp_path / "given.json").unlink()  # the run has its own
     assert selfplay.main([*flags, str(stopped)]) == 0
     assert outcome(stopped) == expected
+    minutes = [json.loads(path.read_text())["minutes"] for path in sorted(stopped.glob("iterations/*/metrics.json"))]
+    assert all(9.9 < minutes[number + 1] - minutes[number] < 11 for number in range(3)), "each learned ten minutes"
 
 
 def test_games_that_nothing_learns_from_any_more_can_go(flags: list[str], tmp_path: Path):
