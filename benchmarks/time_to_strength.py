@@ -5,7 +5,8 @@
 
 A run grades its network on the dev half of the boards `midgame` and `foreign` after every iteration, without search.
 Here the searches are graded on the same boards. A line is reached with the iteration from which on the network's share
-stays at or above the search's; minutes are the run's own clock, which stands still while the run is stopped.
+stays at or above the search's; minutes are the run's own clock, which stands still while the run is stopped (and
+until 2026-11-25 forgot what a stopped run had learned of its iteration).
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ def facts_of_run(folder: Path) -> dict[str, Any]:
     """
     facts, result, plan = (read_object(folder / name) for name in ("config.json", "metrics.json", "plan.json"))
     if done := result.get("iteration"):
-        result = {"iterations": done, "minutes": result.get("minutes")}
+        result = {"iterations": done, "minutes that it took": result.get("minutes")}
     facts |= result
     if done and plan:
         facts[TEACHER] = _planned(plan, facts)
@@ -51,8 +51,8 @@ def _planned(plan: dict[str, Any], settings: dict[str, Any]) -> str:
         f"{plan['teacher_games'] + first['games']:,} games of the teacher, each position labelled by a search of "
         f"{settings['teacher_simulations']:,} simulations; then {own}; meanwhile "
         f"{sum(step['steps'] for step in (first, *others)):,} steps of {settings['batch_size']} boards, by a plan for "
-        f"{plan['minutes']:g} minutes of {len(plan['iterations'])} iterations (`python -m distill.selfplay --plan "
-        "plan.json`, with the settings below)"
+        f"{plan['minutes']:g} minutes of {len(plan['iterations'])} iterations (`python -m distill.selfplay --plan` "
+        "with its `plan.json`, and the settings below)"
     )
 
 
