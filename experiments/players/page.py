@@ -40,14 +40,14 @@ def legend(games: int, apart: int, plies: int, name: str, few: int) -> str:
     """How the figures were measured."""
     return f"""\
 Players up to {apart} places apart met in {games} games, from openings of {plies} random stones, each played from both
-sides; Elo with 95 % intervals, `random` at 0. *Best move* and *right class* (win, draw or loss kept): on the test half
-of the set `{name}`, in percent, slow players on {few} boards. *ms*: processor time of a move asked for alone.
+sides; Elo with 95 % intervals, `random` at 0. *Exact* (a best move) and *class* (win, draw or loss kept): on the test
+half of the set `{name}`, in percent, slow players on {few} boards. *ms*: processor time of a move asked for alone.
 *Network*: the size of its ONNX file."""
 
 
 def table(rows: Sequence[Row]) -> str:
     """The table as Markdown."""
-    header = ("player", "Elo (95 %)", "best move", "right class", "boards", "ms", "network")
+    header = ("player", "Elo (95 %)", "exact", "class", "boards", "ms", "network")
     return report.table(header, [_cells(row) for row in rows])
 
 
