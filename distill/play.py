@@ -11,6 +11,7 @@ person thinks: TensorFlow takes seconds to load, and a search to be compiled, th
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -29,14 +30,14 @@ class PlayConfig:
     )
     first: Literal["human", "machine"] = cli.setting("human", "who has the first stone, X")
     moves: str = cli.setting("", "a game to go on with, as columns from 1 to 7, such as 4453")
-    seed: int = cli.setting(0, "of the machine's random draws")
+    seed: int | None = cli.setting(None, "of the machine's random draws, to repeat a game; none: other draws each time")
 
     def __post_init__(self) -> None:
         if len(self.player) > 1:
             raise ValueError(f"one machine, not {len(self.player)}: {' '.join(self.player)}")
         for word in self.player:
             words.check(word)
-        cli.check_seed(self.seed)
+        cli.check_seed(self.seed or 0)
         try:
             rules.from_moves(self.moves)
         except ValueError as error:
@@ -50,7 +51,7 @@ def run(config: PlayConfig) -> str:
     """Play until the person has had enough; returns the line with the result and the moves."""
     word = config.player[0] if config.player else default_player()
     game = terminal.Game(columns=[int(text) - 1 for text in config.moves], human=int(config.first == "machine"))
-    return terminal.session(word, game, config.seed)
+    return terminal.session(word, game, secrets.randbits(32) if config.seed is None else config.seed)
 
 
 def default_player() -> str:

@@ -28,8 +28,8 @@ from distill.loop import ahead, files, iteration, plan, unattended
 from distill.loop.files import Metrics
 from distill.loop.presets import PRESETS
 from distill.loop.settings import SelfPlayConfig
+from distill.rows import schema, shards
 from distill.rows import selfplay as rows
-from distill.rows import shards
 
 
 def run(config: SelfPlayConfig) -> str:
@@ -85,7 +85,7 @@ def _only_play(config: SelfPlayConfig) -> str:
     from distill.base import write_json
     from distill.nets import finding
 
-    out, games = config.out or Path("data/selfplay"), config.games
+    out = config.out or Path("data/selfplay")
     assert config.init is not None  # by the config's own check
     network = finding.network_file(config.init)
     run = rows.identity(config, ahead.asked(config, network)[1])  # a network that cannot be asked shows here
@@ -93,7 +93,12 @@ def _only_play(config: SelfPlayConfig) -> str:
         shards.require(out, folders.NETWORK_GAMES)
         if config.restart:
             shards.delete(out)
-        done = sum(shard.games for shard in shards.plan(config, games, out, run=run).done)
+        games = max(config.games, shards.games_there(run, out))  # fewer never take any away
+        looked = shards.plan(config, games, out, run=run)
+        if not looked.todo and (out / schema.MANIFEST).is_file():
+            manifest = schema.read_manifest(out)
+            return f"finished before: {manifest['games']:,} games, {manifest['rows']:,} rows in {out}"
+        done = sum(shard.games for shard in looked.done)
         write_json(out / files.CONFIG, cli.as_json(dataclasses.replace(config, restart=False)))
         workers = config.workers or cores()
         with ahead.Players(workers) as players, Progress(games, "games", done) as progress:

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distill import nets
+from distill.base import DataError, UserError
 from distill.judge import labels, report
 from distill.judge.grading import grade_moves
 from distill.players.intervals import share
@@ -49,7 +50,14 @@ def main() -> None:
     parser.add_argument("--simulations", type=int, nargs="+", default=[200], help="[%(default)s]")
     parser.add_argument("--equal", type=float, nargs="+", default=[0.0], help="share of equal priors at the root")
     arguments = parser.parse_args()
+    try:
+        compare(arguments)
+    except (UserError, DataError) as error:
+        parser.error(str(error))
 
+
+def compare(arguments: argparse.Namespace) -> None:
+    """Search, grade and print. Raises UserError or DataError for networks, labels or a solver that are not there."""
     nets.start_backend()
     from distill.nets import saved
     from distill.nets.evaluator import BATCH, Evaluator

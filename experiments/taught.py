@@ -66,6 +66,7 @@ def teach(data: Path, network: Path, out: Path) -> None:
         return pa.table([part["key"], columns, value, part["outcome"]], schema=PACKED_ROW)
 
     with folders.locked(out):
+        folders.require(out, folders.PACKED_BOARDS, own=[path.name for path in out.glob("shard-*.parquet")])
         if read_object(out / "config.json") not in ({}, identity):
             raise UserError(f"{out}: holds other labels; name another folder")
         write_json(out / "config.json", identity)

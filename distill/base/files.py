@@ -12,6 +12,8 @@ from typing import Any
 
 from distill.base.errors import DataError
 
+UMASK = os.umask(0o077)  # it cannot be asked for without being set
+os.umask(UMASK)
 PARTIAL = ".partial"
 """The end of the name of what is not whole yet; its beginning is a dot. A killed process leaves it behind."""
 
@@ -25,7 +27,7 @@ def write_atomically(path: Path, content: bytes) -> None:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
+        os.chmod(temporary, 0o666 & ~UMASK)
         os.replace(temporary, path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)

@@ -42,7 +42,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def percent(estimate: Estimate) -> str:
-    """ "75.4 ±1.2", a dash where there is nothing to count."""
+    """ "75.4 ±1.2", with half the width of the interval; a dash where there is nothing to count."""
     if not estimate.units:
         return "–"
     return f"{100 * estimate.mean:.1f} ±{50 * (estimate.high - estimate.low):.1f}"
@@ -66,7 +66,7 @@ def headline(verdicts: Sequence[Verdict], uniform: Mapping[str, Mapping[str, flo
             verdict.name,
             *(percent(verdict.sets[name][metric]) for name in main for metric in METRICS),
             mean([verdict.sets[name]["exact"].mean for name in tactical]),
-            f"{100 * verdict.mirror['mirrored_moves']:.1f}",
+            mean([verdict.mirror[key] for key in ("mirrored_moves",) if key in verdict.mirror]),
             str(verdict.empty_move + 1),
             *(f"{verdict.latency_ms[batch]:.3g}" for batch in batches),
         ]

@@ -268,8 +268,9 @@ def text(found: Review) -> str:
 def _of_error(move: Move, is_exact: bool) -> str:
     """What was wrong with a move, in two lines."""
     before, after = (_result(move, how) if is_exact else f"value {how:+.2f}" for how in (move.outlook, move.worth))
+    line = "best play" if is_exact else "the search's line"
     played = f"{move.number:3} {move.side} plays {move.column + 1}, {move.mark}: {after}"
-    return f"{played}; better {move.better + 1}: {before}\n      best play: {' '.join(move.line)}"
+    return f"{played}; better {move.better + 1}: {before}\n      {line}: {' '.join(move.line)}"
 
 
 def _result(move: Move, score: float) -> str:

@@ -93,11 +93,13 @@ def open_run(folder: Path, otherwise: str = "") -> Run:
         raise DataError(f"{folder}: holds no games; make games with: {make}{otherwise}")
     manifest = schema.read_manifest(folder)
     try:
-        run = str(manifest["run"])
-        int(run[:16], 16)
+        run, games, rows = str(manifest["run"]), int(manifest["games"]), int(manifest["rows"])
+        bytes.fromhex(run[:16])
+        if min(games, rows) < 0:
+            raise ValueError(f"{games} games and {rows} rows")
         entries = (schema.shard_of(entry) for entry in manifest["shards"])
         shards = tuple(ShardFile(folder=folder, **dataclasses.asdict(entry)) for entry in entries)
-        return Run(folder=folder, name=run, games=manifest["games"], rows=manifest["rows"], shards=shards)
+        return Run(folder=folder, name=run, games=games, rows=rows, shards=shards)
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(f"{folder / schema.MANIFEST}: not the manifest of a run of games ({error})") from None
 

@@ -101,7 +101,7 @@ def read_games(run: games.Run) -> Iterator[Game]:
     """The games of a run of `generate`, openings included. Raises DataError for others, or where one does not fit."""
     games.verify([run])
     identity = schema.read_manifest(run.folder).get("identity", {})
-    if not {"seed", "opening_moves"} <= identity.keys():
+    if not {"search_version", "seed", "opening_moves"} <= identity.keys():
         raise DataError(f"{run.folder}: these games were not made by generate; the openings of others cannot be told")
     settings = SimpleNamespace(seed=identity["seed"], opening_moves=identity["opening_moves"])
     for shard in run.shards:

@@ -42,11 +42,13 @@ class Queue:
         if self._inside >= self._limit:
             raise BusyError
         self._inside += 1
+        executor = self._executor
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._executor, function, *arguments)
+            return await asyncio.get_running_loop().run_in_executor(executor, function, *arguments)
         except BrokenProcessPool:  # the process was killed: the next call finds a new one
-            self.close()
-            self._executor = self._start()
+            if executor is self._executor:  # the first of its callers to notice
+                self.close()
+                self._executor = self._start()
             raise BusyError from None
         finally:
             self._inside -= 1

@@ -1,7 +1,7 @@
 """One table of all players: Elo by games, grades by exact scores, time and size.
 
     python -m experiments.players                     # the shipped ladder: the better part of an hour of one core
-    python -m experiments.players club uct:1000 cnn   # other players, the weakest first
+    python -m experiments.players club uct:1000 cnn --page PAGE    # other players, the weakest first
 
 In: players in the order of their expected strength. Each meets those up to `--apart` places on, from random openings
 in which neither side can win at once, both sides of each. Out: in `--out` a file for every pair, grade and time that is
@@ -36,6 +36,7 @@ LADDER = (
 )  # fmt: skip
 SLOW = ("uct:10000", "pillar@puct:50", "pillar@puct:200", "pillar@puct:800", "perfect")
 """Of the ladder, those who take tens of milliseconds a move."""
+LADDER_PAGE = Path("docs/players.md")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +55,7 @@ class PlayersConfig:
     out: Path = cli.setting(
         Path(__file__).with_name("measured"), "folder of what has been measured; the ladder's ships"
     )
-    page: Path = cli.setting(Path("docs/players.md"), "the page that holds the table; a CSV lies beside it")
+    page: Path = cli.setting(LADDER_PAGE, "the page that holds the table; a CSV lies beside it")
 
     def __post_init__(self) -> None:
         cli.check(self.games >= 2 and self.games % 2 == 0, "games", self.games, "an even number from 2")
@@ -62,6 +63,8 @@ class PlayersConfig:
         cli.check_least(self, apart=1, slow_boards=1, boards=1, seed=0)
         if len(self.players) < 2 or len(set(self.players)) < len(self.players):
             raise ValueError("name at least two players, each once")
+        ours = self.players == LADDER or self.page != LADDER_PAGE
+        cli.check(ours, "page", self.page, "another file: that one holds the table of the whole ladder")
         for word in self.players:
             words.check(word)
         openings(self.games // 2, self.opening_plies, self.seed)

@@ -40,9 +40,10 @@ def legend(games: int, apart: int, plies: int, name: str, few: int) -> str:
     """How the figures were measured."""
     return f"""\
 Players up to {apart} places apart met in {games} games, from openings of {plies} random stones, each played from both
-sides; Elo with 95 % intervals, `random` at 0. *Exact* (a best move) and *class* (win, draw or loss kept): on the test
-half of the set `{name}`, in percent, slow players on {few} boards. *ms*: processor time of a move asked for alone.
-*Network*: the size of its ONNX file."""
+sides; Elo, `random` at 0, with 95 % intervals, which are from the mean of all players, not from
+`random`. *Exact* (a best move) and *class* (win, draw or loss kept): on the test half of the set `{name}`, in
+percent, slow players on {few} boards. *ms*: processor time of a move asked for alone. *Network*: the size of its ONNX
+file."""
 
 
 def table(rows: Sequence[Row]) -> str:

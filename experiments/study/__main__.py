@@ -138,6 +138,19 @@ def _take_over_shards(source: Path, folder: Path, count: int) -> None:
 Ending = Literal["done", "left out", "failed"]
 
 
+def _flags(config: StudyConfig, plan: Plan, tier: Tier, name: str, seed: int) -> list[str]:
+    """What a run is trained with."""
+    settings = plan.runs[name]
+    flags = ["--seed", str(seed), *shlex.split(tier.train), *shlex.split(settings.train)]
+    flags += ["--steps", str(tier.steps[name])] if name in tier.steps else []
+    return [*flags, "--data", str(_folder(config, plan, settings.data)), "--out", str(_run_folder(config, name, seed))]
+
+
+def _is_finished(folder: Path, flags: list[str]) -> bool:
+    """Whether a run was trained to its end with these flags, and not with those of an earlier recipe."""
+    return (folder / METRICS).is_file() and read_object(folder / RECORD).get("train") == flags
+
+
 def _train(config: StudyConfig, plan: Plan, tier: Tier, name: str, seed: int) -> Ending:
     """Train a run to its end, or go on with it; left out where its games are missing or another process is at it."""
     settings, out = plan.runs[name], _run_folder(config, name, seed)
@@ -145,10 +158,8 @@ def _train(config: StudyConfig, plan: Plan, tier: Tier, name: str, seed: int) ->
     if not (folder / MANIFEST).is_file():
         say(f"{name} left out: {folder} holds no finished games")
         return "left out"
-    flags = ["--seed", str(seed), *shlex.split(tier.train), *shlex.split(settings.train)]
-    flags += ["--steps", str(tier.steps[name])] if name in tier.steps else []
-    flags += ["--data", str(folder), "--out", str(out)]
-    if (out / METRICS).is_file() and read_object(out / RECORD).get("train") == flags:
+    flags = _flags(config, plan, tier, name, seed)
+    if _is_finished(out, flags):
         return "done"
     try:
         with folders.locked(out):  # the trainer takes it in a moment, and holds it where only this process is killed
@@ -192,7 +203,13 @@ def _report(config: StudyConfig, plan: Plan, tier: Tier, page: Path) -> str:
     finished = {
         name: seeds
         for name in names
-        if (seeds := [s for s in tier.seeds if (_run_folder(config, name, s) / METRICS).is_file()])
+        if (
+            seeds := [
+                seed
+                for seed in tier.seeds
+                if _is_finished(_run_folder(config, name, seed), _flags(config, plan, tier, name, seed))
+            ]
+        )
     }
     if not finished:
         raise UserError(f"{config.out}: no finished run of tier {config.tier} to report on")
@@ -210,7 +227,7 @@ def _report(config: StudyConfig, plan: Plan, tier: Tier, page: Path) -> str:
         else {}
     )
     usual = StudyConfig()
-    flags = {"recipe": config.recipe, "tier": config.tier, "page": config.page}
+    flags = {name: getattr(config, name) for name in ("recipe", "tier", "half", "boards", "page")}
     changed = [f"--{name} {value}" for name, value in flags.items() if name == "tier" or value != getattr(usual, name)]
     pages.write(page, plan, str(config.tier), graded_on, results, lines, histories, " ".join(changed))
     print(f"{graded.markdown(results, lines)}\n")

@@ -154,6 +154,11 @@ def test_games_only_plays_with_the_network_as_it_is(
     assert not (tmp_path / "games" / "best.keras").exists()
     assert selfplay.main([*command, str(tmp_path / "games"), "--games", "9", "--lanes", "2"]) == 0
     assert len({row["game_id"] for row in read(tmp_path / "games")}) == 9
+    before = {path.name: path.read_bytes() for path in (tmp_path / "games").iterdir()}
+    capsys.readouterr()
+    assert selfplay.main([*command, str(tmp_path / "games"), "--games", "7"]) == 0
+    assert "finished before: 9 games" in capsys.readouterr().out, "fewer never take any away"
+    assert {path.name: path.read_bytes() for path in (tmp_path / "games").iterdir()} == before
 
 
 def test_a_run_is_the_same_whatever_processes_play_it(tmp_path: Path, quick: None):

@@ -81,7 +81,7 @@ def test_a_rating_is_the_arenas(here):
 
 
 def test_neighbours_meet_first_and_nobody_beyond():
-    config = ladder.PlayersConfig(players=("random", "beginner", "punisher", "casual"), apart=2)
+    config = ladder.PlayersConfig(players=("random", "beginner", "punisher", "casual"), page=Path("page.md"))
     names = ["".join(word[0] for word in pair) for pair in config.pairs()]
     assert names == ["rb", "bp", "pc", "rp", "bc"]
 
@@ -103,6 +103,11 @@ def test_a_page_without_a_place_for_the_table_is_refused(here, capsys):
 def test_players_that_cannot_be_ranked_are_refused(wrong, capsys):
     assert ladder.main(wrong) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_the_ladders_page_is_for_the_ladder(capsys):
+    assert ladder.main(["random", "punisher"]) == 2
+    assert "--page docs/players.md must be another file" in capsys.readouterr().err
 
 
 def test_the_shipped_table_shows_the_levels_apart():

@@ -172,7 +172,10 @@ def test_a_whole_study_leaves_page_table_and_pictures_and_is_not_repeated(here, 
     assert "lost left out: absent holds no finished games" in said.err
     assert "3 of 4 runs" in said.out
     text = Path("page/study.md").read_text()
-    assert "`python -m experiments.study --recipe study.toml --tier 1 --page page/study.md` made this page." in text
+    assert (
+        "`python -m experiments.study --recipe study.toml --tier 1 --boards 10 --page page/study.md` made this page."
+        in text
+    )
     for name in ("study-differences.png", "study-learning-curve.png", "study-targets.png"):
         assert f"({name})" in text
         assert (Path("page") / name).read_bytes().startswith(b"\x89PNG")
@@ -207,6 +210,7 @@ def test_a_run_with_other_flags_than_it_was_finished_with_goes_to_train_which_kn
     calls, _ = here
     assert run("--do", "train", "--runs", "vote") == 0
     Path("study.toml").write_text(SMALL.replace("--steps 20", "--steps 30"))
+    assert run("--do", "report", "--runs", "vote") == 1, "it is no run of this recipe"
     calls.clear()
     assert run("--do", "train", "--runs", "vote") == 0
     assert len(calls) == 2

@@ -10,6 +10,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -214,6 +216,10 @@ def test_the_tables_show_every_player_and_the_expectation(boards: GradedBoards) 
     players = [make("random"), Oracle(boards)]
     verdicts = [judge(player, boards, grade(player, boards, seed=0), 0, with_latency=False) for player in players]
     uniform = grading.uniform_by_set(boards)
+    alone = dataclasses.replace(verdicts[0], mirror={})  # where every board is its own mirror image
+    assert headline([alone], uniform).splitlines()[2].count("–") > headline(verdicts, uniform).splitlines()[2].count(
+        "–"
+    )
     text = headline(verdicts, uniform)
     assert "100.0 ±" in text.splitlines()[3]
     assert [line.split("|")[1].strip() for line in text.splitlines()[2:]] == [

@@ -141,6 +141,13 @@ def test_a_foreign_manifest_is_named(folder: Path, missing: str) -> None:
     assert missing in message
 
 
+@pytest.mark.parametrize(("field", "value"), [("games", "many"), ("games", -1), ("rows", None), ("run", "-123456789")])
+def test_a_manifest_with_other_values_is_named(folder: Path, field: str, value: object) -> None:
+    path = folder / schema.MANIFEST
+    path.write_text(json.dumps(json.loads(path.read_text()) | {field: value}))
+    assert refusal(folder).startswith(f"{path}: not the manifest of a run of games")
+
+
 def test_the_same_run_twice_is_refused(folder: Path, tmp_path: Path) -> None:
     write_games(tmp_path / "copy", make_games(20, seed=1))
     with pytest.raises(DataError, match="the same run as"):

@@ -19,6 +19,7 @@ import pytest
 from helpers import make_games
 
 from distill.base import DataError, canonical_json, write_atomically
+from distill.base.files import UMASK
 from distill.rows import schema
 
 METADATA = {"schema_version": schema.SCHEMA_VERSION, "run": "ab" * 32}
@@ -124,7 +125,7 @@ def test_a_write_makes_its_folder_and_a_file_others_can_read(tmp_path: Path) -> 
     path = tmp_path / "new" / "file"
     write_atomically(path, b"content")
     assert path.read_bytes() == b"content"
-    assert path.stat().st_mode & 0o777 == 0o644
+    assert path.stat().st_mode & 0o777 == 0o666 & ~UMASK
 
 
 def test_the_content_hash_depends_on_values_alone(shard: Path, table: pa.Table) -> None:

@@ -172,6 +172,18 @@ def test_tactic_and_difficulty_choose(page):
     assert shown(page)["tactic"] == "win"
 
 
+def test_a_choice_of_another_version_becomes_all(browser, server):
+    with pages.open_page(browser, server) as page:
+        page.evaluate("localStorage.setItem('distill-puzzles', JSON.stringify({ tactic: 'gone', difficulty: '' }))")
+        page.evaluate("localStorage.setItem('distill', 'null')")
+        page.reload()
+        page.wait_for_selector("html[data-ready]")
+        page.click("#tab-puzzles")
+        page.wait_for_selector("#puzzle-next:visible")
+        assert page.input_value("#puzzle-tactic") == ""
+        assert shown(page)
+
+
 def test_no_puzzle_comes_twice_before_all_have_been_shown(page):
     choose(page, "zugzwang", "hard")
     page.reload()
@@ -255,6 +267,20 @@ def test_the_persons_own_game_waits(page):
     page.evaluate("location.hash = '7172'")  # a link that is followed is a game to play
     says(page, "Yellow played column 2")
     assert page.get_attribute("#tab-play", "aria-selected") == "true"
+
+
+def test_who_plays_stays_while_others_are_looked_at(page):
+    page.select_option("#player-1", "punisher")
+    page.keyboard.press("4")
+    pages.wait_for(page, "location.hash.length === 3")
+    before = [page.input_value(f"#player-{side}") for side in (0, 1)]
+    choose(page)
+    page.keyboard.press("s")
+    page.click("#tab-review")
+    says(page, "Red, it is your turn")
+    page.keyboard.press("4")
+    says(page, "Yellow is to move")
+    assert [page.input_value(f"#player-{side}") for side in (0, 1)] == before
 
 
 def test_a_player_that_was_paused_waits_too(page):

@@ -60,8 +60,8 @@ function changeMode(mode, before) {
   }
   mine = isOwn ? null : { moves: game.moves, cursor: game.cursor, isPaused: game.isPaused };
   modes[mode].enter?.();
-  show();
   letEngineMove();
+  show();
 }
 
 /* ---- who plays ---- */
@@ -147,8 +147,10 @@ async function letEngineMove() {
   thinking = asked;
   show();
   const impatient = setTimeout(async () => {
-    ({ waiting = "" } = await engine.players());
-    if (!asked.signal.aborted) show();
+    const told = await engine.players().catch(() => ({}));
+    if (thinking !== asked) return;
+    ({ waiting = "" } = told);
+    show();
   }, PATIENCE);
   try {
     const pace = pause(game.isWatched ? PACE.watch : PACE.answer);
@@ -204,6 +206,7 @@ function statusLine(position) {
   if (!game.isAtEnd) return `Move ${game.cursor} of ${game.moves.length}.`;
   const played = position.ply ? `${colour(1 - position.side)} played column ${game.shown.at(-1)}. ` : "";
   if (game.players[position.side] === PERSON) return `${played}${colour(position.side)}, it is your turn.`;
+  if (tabs.chosen !== "play") return `${played}${colour(position.side)} is to move.`;
   if (game.isPaused) return `${played}Paused: ${colour(position.side)} is to move.`;
   return `${played}${colour(position.side)}, ${nameOf(position.side)}, is thinking. ${waiting}`.trim();
 }
@@ -370,7 +373,7 @@ function remember() {
 function recall() {
   let store = {};
   try {
-    store = JSON.parse(localStorage.getItem("distill") ?? "{}");
+    store = JSON.parse(localStorage.getItem("distill") ?? "{}") ?? {};
   } catch { /* as above */ }
   for (const id of ["network-who", "search-who"]) {
     if ([...$(id).options].some((option) => option.value === store[id])) $(id).value = store[id];
@@ -437,6 +440,7 @@ function connectControls() {
 }
 
 function act(key) {
+  if (mine && "sp".includes(key)) return; // who plays is a matter of the person's own game
   if (replaying) stopReplay();
   (modes[tabs.chosen].keys?.[key] ?? COMMANDS[key])();
 }

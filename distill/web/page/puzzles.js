@@ -158,7 +158,10 @@ export class Puzzles {
   }
 
   #fit() {
+    const names = new Set(this.#file.puzzles.map((puzzle) => puzzle.tactic));
+    if (this.#kept.tactic && !names.has(this.#kept.tactic)) this.#keep({ tactic: "" }); // of another version of the page
     const { tactic } = this.#kept;
+    $("puzzle-tactic").value = tactic;
     for (const option of $("puzzle-difficulty").options) {
       option.disabled = !this.#file.puzzles.some((puzzle) => this.#isOfKind(puzzle, { tactic, difficulty: option.value }));
     }
@@ -262,7 +265,7 @@ export class Puzzles {
       win: `Column ${solution} makes four in a row.`,
       block: `${other} would have made four in a row in column ${solution}.`,
       "double-threat": `After column ${solution}, ${own} makes four in a row whatever ${other} answers.`,
-      escape: `After most other columns ${other} makes two threats, and only one can be stopped.`,
+      escape: `After many other columns ${other} wins with its second stone, whatever is blocked.`,
       "open-two": `${other} had two in a row with room beside them: a third would have been open at both ends.`,
       "long-win": `There is no threat on the board yet, but from column ${solution} on ${own} can force the win.`,
       "only-draw": "After every other column the game is lost.",

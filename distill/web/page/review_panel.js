@@ -35,7 +35,7 @@ const MARKUP = `
       <p id="review-detail" role="status"></p>
       <div id="review-line-box">
         <p class="note" id="review-line-note" role="status"></p>
-        <ol id="review-line" class="chips" aria-label="Best play"></ol>
+        <ol id="review-line" class="chips" aria-label="The line from here"></ol>
         <button id="review-back" type="button" hidden>Back to the game</button>
       </div>
     </div>
@@ -133,7 +133,8 @@ export class ReviewPanel {
   /** What the page says above the board, where it does not say what it always does. */
   status() {
     const { game } = this.#context;
-    if (this.preview()) return `Best play, move ${this.#line.shown} of ${this.#line.moves.length}.`;
+    const line = this.#judge?.isExact ? "Best play" : "The search’s line";
+    if (this.preview()) return `${line}, move ${this.#line.shown} of ${this.#line.moves.length}.`;
     if (!this.#isOf(game) || !isError(this.#result.marks[game.cursor])) return undefined;
     const colour = capital(game.colour(game.cursor % 2));
     const better = bestColumn(this.#result.opinions[game.cursor]) + 1;
@@ -342,7 +343,7 @@ export class ReviewPanel {
       button.type = "button";
       button.className = `chip ${colour}`;
       button.textContent = column;
-      button.setAttribute("aria-label", `Show best play to move ${index + 1}: ${colour}, column ${column}`);
+      button.setAttribute("aria-label", `Show this line to move ${index + 1}: ${colour}, column ${column}`);
       if (index + 1 === shown) button.setAttribute("aria-current", "step");
       button.addEventListener("click", () => this.#showLine(index + 1));
       item.append(button);
