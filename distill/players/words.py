@@ -87,7 +87,7 @@ def _simulations(number: str) -> int:
 
 
 def check(word: str) -> Word:
-    """The parts of a word that names a player. Raises ValueError for one that does not; nothing is loaded."""
+    """The parts of a word that names a player. Raises ValueError for one that does not; no player is made."""
     named, shown, most = read(word), repr(shortened(word)), MOST_GUIDED
     if named.player in SEARCHES:
         from distill.search.teacher import MOST_SIMULATIONS as most  # noqa: N811  not at once: it loads Numba

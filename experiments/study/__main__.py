@@ -29,7 +29,7 @@ from distill.judge import grading
 from distill.learn.run_folder import METRICS
 from distill.nets.finding import BEST
 from distill.players import players
-from distill.rows import games
+from distill.rows import games, schema
 from distill.rows.schema import MANIFEST
 from distill.tables import benchmark
 from experiments.study import page as pages
@@ -130,7 +130,11 @@ def _take_over_shards(source: Path, folder: Path, count: int) -> None:
     """Copy the shards of finished games that a run of `count` games has too, byte for byte; `generate` checks them."""
     if not (source / MANIFEST).is_file():
         return
-    for shard in games.open_run(source).shards:
+    run = games.open_run(source)
+    for there in folder.glob("shard-*.parquet"):
+        if schema.read_metadata(there).get("run") != run.name:
+            return  # another run lies there, which `generate` will not go on with
+    for shard in run.shards:
         if shard.first_game + shard.games <= count and not (folder / shard.name).exists():
             write_atomically(folder / shard.name, shard.path.read_bytes())
 
@@ -216,7 +220,7 @@ def _report(config: StudyConfig, plan: Plan, tier: Tier, page: Path) -> str:
     grades: dict[str, dict[int, graded.Grades]] = {}
     for name, seeds in finished.items():
         say(f"grading {name}")
-        grades[name] = {seed: _grades_of_run(config, boards, _run_folder(config, name, seed)) for seed in seeds}
+        grades[name] = {seed: _grades_of_run(boards, _run_folder(config, name, seed)) for seed in seeds}
     results = [_result(config, plan, boards, name, grades) for name in finished]
     lines = [_line(config, boards, word) for word in plan.players]
     main = boards.sets[0]
@@ -236,7 +240,7 @@ def _report(config: StudyConfig, plan: Plan, tier: Tier, page: Path) -> str:
     return f"{page}: {len(results)} of {len(names)} runs, {best.name} is best with {exact:.1f} % exact on {main}"
 
 
-def _grades_of_run(config: StudyConfig, boards: benchmark.GradedBoards, folder: Path) -> graded.Grades:
+def _grades_of_run(boards: benchmark.GradedBoards, folder: Path) -> graded.Grades:
     key = f"{file_hash(folder / BEST)} {_digest(boards)}"
     return graded.grade(lambda: _network(folder), boards, 0, folder / "grades.npz", key)
 

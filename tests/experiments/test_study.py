@@ -244,6 +244,9 @@ def test_shards_of_the_same_run_are_taken_over_as_far_as_they_are_wanted_and_who
     assert sorted(p.name for p in longer.iterdir()) == [f"shard-0000{n}.parquet" for n in range(3)]
     assert (longer / "shard-00001.parquet").read_bytes() == (source / "shard-00001.parquet").read_bytes()
     study._take_over_shards(tmp_path / "nowhere", shorter, 15)
+    write_games(tmp_path / "another", make_games(10, seed=3), identity={"settings": {}, "search_version": 0, "seed": 9})
+    study._take_over_shards(source, tmp_path / "another", 40)
+    assert len(list((tmp_path / "another").glob("shard-*"))) == 1, "shards of another run stay alone"
 
 
 def test_an_interrupted_command_is_interrupted_too(monkeypatch):
