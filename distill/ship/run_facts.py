@@ -51,8 +51,8 @@ def _planned(plan: dict[str, Any], settings: dict[str, Any]) -> str:
         f"{plan['teacher_games'] + first['games']:,} games of the teacher, each position labelled by a search of "
         f"{settings['teacher_simulations']:,} simulations; then {own}; meanwhile "
         f"{sum(step['steps'] for step in (first, *others)):,} steps of {settings['batch_size']} boards, by a plan for "
-        f"{plan['minutes']:g} minutes of {len(plan['iterations'])} iterations (`python -m distill.selfplay --plan` "
-        "with its `plan.json`, and the settings below)"
+        f"{plan['minutes']:g} minutes of {len(plan['iterations'])} iterations (`python -m distill.selfplay --plan "
+        "plan.json`, which lies in the run's folder, with the settings below)"
     )
 
 
