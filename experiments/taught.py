@@ -10,7 +10,6 @@ killed run goes on with its command.
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import hashlib
 from pathlib import Path
 
@@ -77,9 +76,7 @@ def teach(data: Path, network: Path, out: Path) -> None:
                 part = schema.read_table(path, PACKED_ROW)[0] if path.exists() else labelled(part)
                 shards.append(packed.write_shard(path, part, first, about))
                 progress.advance(len(part))
-        written = {"games": len(boards), "rows": len(boards), "shards": list(map(dataclasses.asdict, shards))}
-        written |= {"inputs": [], "commit": provenance.commit(), "versions": provenance.versions("numpy", "pyarrow")}
-        schema.write_manifest(out, about | written)
+        packed.write_manifest(out, about, shards, inputs=[], versions=provenance.versions("numpy", "pyarrow"))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 # The shipped networks, from nothing. `pillar`, our own: one run without a hand, by the plan of the run that ships, about six
 # and a half hours on 2 cores of a Zen 1. The published shapes: 20,000 games at the published settings, which ship, and a
 # training each, the CNN's then with 28,000 games more; about six hours. Of these the first stage of the CNN ships too.
+# `cnn-strong` and `transformer-strong`: these two go on with a table that ships, labelled by searches that a network
+# guides; about an hour and a half on a Zen 5.
 #
 #   pipelines/reference.sh                    # all of them, in models/anew; started again, it goes on where it was
 #   pipelines/reference.sh cnn transformer    # those alone
@@ -15,11 +17,11 @@ precision=${PRECISION:-bfloat16} # what the published shapes were made in; `pill
 reference=${OUT:-models/anew}
 formats=savedmodel,litert,onnx,litert-int8,onnx-int8
 
-[ $# -gt 0 ] || set -- pillar cnn transformer
-for arch; do # before anything is set up
-  case $arch in
-    pillar | cnn | transformer) ;;
-    *) fail "$arch: no network that ships; there are pillar, cnn and transformer" ;;
+[ $# -gt 0 ] || set -- pillar cnn transformer cnn-strong transformer-strong
+for network; do # before anything is set up
+  case $network in
+    pillar | cnn | transformer | cnn-strong | transformer-strong) ;;
+    *) fail "$network: no network that ships; there are pillar, cnn, transformer, cnn-strong and transformer-strong" ;;
   esac
 done
 set_up solver
@@ -67,6 +69,23 @@ transformer() {
   grade transformer
 }
 
-for arch; do
-  "$arch"
+# A published shape, as it ships, goes on with the table: shape, steps, learning rate.
+strong() {
+  say "$1-strong: $1, as it ships, learns from labels of a network's search"
+  "$python" -m distill.train --arch "$1" --init "models/reference/$1" --data data/reference/labels-200 \
+    --validation-fraction 0.05 --measure-every 1048576 --precision "$precision" --optimizer muon --average 0.999 \
+    --target visits --steps "$2" --lr "$3" --out "$reference/$1-strong"
+  grade "$1-strong"
+}
+
+cnn-strong() {
+  strong cnn 40000 3e-3
+}
+
+transformer-strong() {
+  strong transformer 20000 3e-3
+}
+
+for network; do
+  "$network"
 done

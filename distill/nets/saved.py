@@ -66,8 +66,7 @@ def predict_with(core: keras.Model) -> Predict:
 def write(core: keras.Model, folder: Path) -> None:
     """Write the SavedModel of a network into a folder that does not exist yet (TensorFlow backend)."""
     model = heads.served(core)
-    archive = keras.export.ExportArchive()
-    archive.track(model)
+    archive = keras.export.ExportArchive()  # that tracks no model: of one that it tracks it writes each weight twice
     archive.add_endpoint("serve", lambda board: model(board, training=False), input_signature=[board_signature()])
     try:
         archive.write_out(str(folder), verbose=False)

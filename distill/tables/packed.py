@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -61,14 +61,15 @@ def pack(prepared: Prepared, out: Path, restart: bool = False) -> int:
             shards.append(write_shard(path, boards.slice(first, SHARD_ROWS), first, about))
         for left in {*out.glob("shard-*.parquet")} - {out / shard.name for shard in shards}:
             left.unlink()  # by a killed run of other tables
-        written: dict[str, Any] = {
-            "games": len(boards),
-            "rows": len(boards),
-            "shards": list(map(dataclasses.asdict, shards)),
-        }
-        written |= {"inputs": source["inputs"], "commit": provenance.commit(), "versions": source["versions"]}
-        schema.write_manifest(out, about | written)
+        write_manifest(out, about, shards, inputs=source["inputs"], versions=source["versions"])
     return len(boards)
+
+
+def write_manifest(out: Path, about: Mapping[str, Any], shards: Sequence[Shard], **source: Any) -> None:
+    """Say that a folder is whole: `about` as in its files, which are `shards`, and `source`, what they were made of."""
+    boards = sum(shard.rows for shard in shards)
+    written = {"games": boards, "rows": boards, "shards": list(map(dataclasses.asdict, shards))}
+    schema.write_manifest(out, {**about, **written, **source, "commit": provenance.commit()})
 
 
 def write_shard(path: Path, boards: pa.Table, first: int, about: Mapping[str, Any]) -> Shard:

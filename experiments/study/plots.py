@@ -50,8 +50,9 @@ def _with_bars(axis: Axes, places: Sequence[float], found: Sequence[Estimate], c
 
 def over_time(path: Path, histories: Mapping[str, pd.DataFrame]) -> None:
     """What each run's history says, over the minutes that it trained."""
-    measured = {"validation_loss": "validation loss", "exact": "exact, %", "class": "class, %"}
-    figure, axes = new_figure(1, len(measured), 14, 4.8)
+    measured = {"validation_loss": "validation loss", "exact": "exact, midgame, %", "class": "class, midgame, %"}
+    measured |= {"foreign_exact": "exact, foreign, %", "foreign_class": "class, foreign, %"}
+    figure, axes = new_figure(1, len(measured), 22, 4.8)
     for axis, (column, title) in zip(axes, measured.items(), strict=True):
         for name, history in histories.items():
             scale = 1 if column == "validation_loss" else 100
@@ -59,7 +60,7 @@ def over_time(path: Path, histories: Mapping[str, pd.DataFrame]) -> None:
         axis.set(xlabel="minutes", ylabel=title)
         axis.grid(color=GRID)
     axes[0].legend(fontsize=8)
-    figure.suptitle("One core each; the learning rate falls to zero at the end (exact, class: midgame, dev half)")
+    figure.suptitle("One core each; the learning rate falls to zero at the end (exact, class: dev halves)")
     save_figure(figure, path)
 
 

@@ -18,8 +18,8 @@ from experiments.study import Candidate, Shape
 if TYPE_CHECKING:
     import keras
 
-WATCHED = 1000
-"""Boards of each set on which a network is graded after a pass."""
+WATCHED = 5000
+"""Most boards of each set on which a network is graded at each look at the validation boards: all of `midgame`."""
 
 
 @dataclass(frozen=True, kw_only=True)
