@@ -235,7 +235,8 @@ def test_each_folder_is_known_as_one_kind(kind, there):
 
 
 def test_what_ships_is_known(tmp_path):
-    kinds = {"pillar": folders.LOOP, "cnn": folders.TRAINING, "transformer": folders.TRAINING}
+    trained = ("cnn", "cnn-strong", "transformer")
+    kinds = {"pillar": folders.LOOP, **dict.fromkeys(trained, folders.TRAINING)}
     assert {model.name for model in shipped("models/reference").iterdir()} == {*kinds}
     for name, kind in kinds.items():
         model = shipped("models/reference") / name
