@@ -26,7 +26,7 @@ from distill.ship.weaknesses import Tally, Weaknesses
 _TOLD_ELSEWHERE = {"arch", "parameters", "restart", "out", GRADES, TEACHER}
 _RESULTS = {
     "agreement_all": "agrees with the teacher's label, on rows it was not trained on",
-    "agreement_unseen": "the same, on boards that no training game met",
+    "agreement_unseen": "the same, on boards that are not in the table it learned from",
     "agreement_first_19": "the same, on the first 19 rows of each game",
 }
 
@@ -65,9 +65,11 @@ def write(
     network: Path | None = None,
 ) -> str:
     """The card as Markdown. `facts` are those of `run_facts`, or any others by name; `network` is its `.keras` file."""
+    arch = nets.arch_of(core)
+    name = network.parent.resolve().name if network and network.name == finding.BEST else arch
     sections = [
-        _front_matter(nets.arch_of(core), facts, files, network),
-        _head(core, files),
+        _front_matter(name, facts, files, network),
+        _head(core, name, files),
         *_lost(files),
         "## Load it\n\nIn this folder:\n\n" + "\n\n".join(_examples(files)) + "\n\n" + _SERVING,
         _contract(core),
@@ -84,7 +86,7 @@ TAGS = {"litert": "tflite", "onnx": "onnx"}
 """What the Hub calls a format that a title begins with."""
 
 
-def _front_matter(arch: str, facts: Mapping[str, Any], files: Sequence[File], network: Path | None) -> str:
+def _front_matter(name: str, facts: Mapping[str, Any], files: Sequence[File], network: Path | None) -> str:
     titles = [file.title.split()[0].lower() for file in files]
     tags = [tag for title, tag in TAGS.items() if title in titles]
     lines = [
@@ -96,9 +98,9 @@ def _front_matter(arch: str, facts: Mapping[str, Any], files: Sequence[File], ne
         *([f"{finding.MADE_OF}: {file_hash(network)}"] if network else []),
     ]
     if grades := facts.get(GRADES):
-        lines += ["model-index:", f"- name: {arch}", "  results:"]
-        for name, graded in grades["sets"].items():
-            lines += _result(f"{name}, {grades['half']} half", graded)
+        lines += ["model-index:", f"- name: {json.dumps(name)}", "  results:"]
+        for boards, graded in grades["sets"].items():
+            lines += _result(f"{boards}, {grades['half']} half", graded)
     return "\n".join(["---", *lines, "---"])
 
 
@@ -119,12 +121,14 @@ def _result(title: str, graded: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _head(core: keras.Model, files: Sequence[File]) -> str:
+def _head(core: keras.Model, name: str, files: Sequence[File]) -> str:
+    arch = nets.arch_of(core)
+    also = "" if name == arch else f"\nIn the project that made it its name is `{name}`."
     versions = ", ".join(f"{k} {v}" for k, v in provenance.versions("tensorflow", "keras").items())
     rows = [f"| `{file.name}` | {file.title} | {file.size} | {_difference(file)} |" for file in files]
-    return f"""# Connect 4 network `{nets.arch_of(core)}`
+    return f"""# Connect 4 network `{arch}`
 
-Chooses a column for a position in one forward pass, without searching; it was trained to choose as a search does.
+Chooses a column for a position in one forward pass, without searching; it was trained to choose as a search does.{also}
 {core.count_params():,} parameters. Written at commit {provenance.commit() or "unknown"} with
 {versions}.
 

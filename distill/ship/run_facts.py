@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from distill.base import read_object
+from distill.rows import schema
 
 GRADES = "grades"
 """The fact that holds what `distill.evaluate` found: `player`, `half`, by headline set the share of each metric, and
@@ -75,6 +76,8 @@ def _training_games(folder: Path, facts: dict[str, Any]) -> Iterator[str]:
                 f"{made['simulations']:,} simulations with {made['rollout']} playouts (`distill.generate --seed "
                 f"{made['seed']}`)"
             )
+        elif entry and made.get("kind") == schema.PACKED:
+            yield f"{entry['rows']:,} labelled boards of {games}, whose card says how they were labelled"
 
 
 def _grades(folder: Path) -> dict[str, Any]:

@@ -65,11 +65,14 @@ def pack(prepared: Prepared, out: Path, restart: bool = False) -> int:
     return len(boards)
 
 
-def write_manifest(out: Path, about: Mapping[str, Any], shards: Sequence[Shard], **source: Any) -> None:
-    """Say that a folder is whole: `about` as in its files, which are `shards`, and `source`, what they were made of."""
+def write_manifest(
+    out: Path, about: Mapping[str, Any], shards: Sequence[Shard], inputs: Sequence[Any], versions: Mapping[str, str]
+) -> None:
+    """Say that a folder is whole: `about` as in its files, which are `shards`, and what they were made of and by."""
     boards = sum(shard.rows for shard in shards)
     written = {"games": boards, "rows": boards, "shards": list(map(dataclasses.asdict, shards))}
-    schema.write_manifest(out, {**about, **written, **source, "commit": provenance.commit()})
+    made = {"inputs": inputs, "commit": provenance.commit(), "versions": versions}
+    schema.write_manifest(out, {**about, **written, **made})
 
 
 def write_shard(path: Path, boards: pa.Table, first: int, about: Mapping[str, Any]) -> Shard:

@@ -50,10 +50,16 @@ def _with_bars(axis: Axes, places: Sequence[float], found: Sequence[Estimate], c
 
 def over_time(path: Path, histories: Mapping[str, pd.DataFrame]) -> None:
     """What each run's history says, over the minutes that it trained."""
-    measured = {"validation_loss": "validation loss", "exact": "exact, midgame, %", "class": "class, midgame, %"}
-    measured |= {"foreign_exact": "exact, foreign, %", "foreign_class": "class, foreign, %"}
-    figure, axes = new_figure(1, len(measured), 22, 4.8)
-    for axis, (column, title) in zip(axes, measured.items(), strict=True):
+    measured = {
+        "validation_loss": "validation loss",
+        "exact": "exact, midgame, %",
+        "class": "class, midgame, %",
+        "foreign_exact": "exact, foreign, %",
+        "foreign_class": "class, foreign, %",
+    }
+    figure, axes = new_figure(2, 3, 14, 9)
+    axes[-1].set_axis_off()
+    for axis, (column, title) in zip(axes, measured.items(), strict=False):
         for name, history in histories.items():
             scale = 1 if column == "validation_loss" else 100
             axis.plot(history["seconds"].cumsum() / 60, scale * history[column], marker=".", label=name)

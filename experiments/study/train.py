@@ -1,6 +1,6 @@
 """Train a network of the study: `python -m distill.train`, which knows the study's shapes and candidates as well.
 
-Its history says how the network did after each pass on boards of the dev half, too.
+Its history says how the network did at each look at the validation boards on boards of the dev half, too.
 
 python -m experiments.study.train --arch column-threats --data data/games --out models/threats
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import keras
 
 WATCHED = 5000
-"""Most boards of each set on which a network is graded at each look at the validation boards: all of `midgame`."""
+"""Boards of a set, at most, on which a network is graded at such a look: `midgame` has as many in its dev half."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from helpers import held, make_games, state, write_games
+from helpers import SHIPPED, held, make_games, state, write_games
 from selfplay_helpers import tiny
 
 import distill
@@ -235,8 +235,7 @@ def test_each_folder_is_known_as_one_kind(kind, there):
 
 
 def test_what_ships_is_known(tmp_path):
-    trained = ("cnn", "cnn-strong", "transformer")
-    kinds = {"pillar": folders.LOOP, **dict.fromkeys(trained, folders.TRAINING)}
+    kinds = dict.fromkeys(SHIPPED, folders.TRAINING) | {"pillar": folders.LOOP}
     assert {model.name for model in shipped("models/reference").iterdir()} == {*kinds}
     for name, kind in kinds.items():
         model = shipped("models/reference") / name

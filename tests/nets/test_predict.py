@@ -12,11 +12,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
+from helpers import REFERENCE, SHIPPED
 from network_helpers import played_boards
 
 import distill
@@ -26,13 +26,11 @@ from distill.game import encoding
 from distill.nets import finding, predict, saved
 from distill.players import players
 
-SHIPPED = Path(distill.__file__).parents[1] / "models" / "reference"
 
-
-@pytest.mark.parametrize("name", ["pillar", "cnn", "transformer"])
+@pytest.mark.parametrize("name", SHIPPED)
 def test_the_file_that_ships_gives_the_outputs_of_the_saved_model(name):
-    assert predict.is_quick(SHIPPED / name)
-    quick, slow = predict.load(SHIPPED / name), saved.load(SHIPPED / name)
+    assert predict.is_quick(REFERENCE / name)
+    quick, slow = predict.load(REFERENCE / name), saved.load(REFERENCE / name)
     boards = played_boards(300)
     found, expected = quick(boards), slow(boards)
     assert sorted(found) == sorted(expected)
@@ -56,17 +54,17 @@ choices = player.play(*(np.zeros(2, np.uint64) for _ in range(3)))
 assert choices.moves.tolist() == [3, 3] and choices.policy.shape == (2, 7)
 assert not {"tensorflow", "keras"} & set(sys.modules)
 """
-    environment = {**os.environ, "PYTHONPATH": str(SHIPPED.parents[1])}
+    environment = {**os.environ, "PYTHONPATH": str(REFERENCE.parents[1])}
     done = subprocess.run([sys.executable, "-c", lines], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 
 def test_the_saved_model_answers_where_there_is_nothing_quicker(tmp_path, monkeypatch):
     boards = played_boards(20)
-    expected = saved.load(SHIPPED / "cnn")(boards)["logits"]
+    expected = saved.load(REFERENCE / "cnn")(boards)["logits"]
     monkeypatch.setattr(predict.importlib.util, "find_spec", lambda _: None)
-    assert not predict.is_quick(SHIPPED / "cnn")
-    np.testing.assert_array_equal(distill.load_pretrained(str(SHIPPED / "cnn"))(boards)["logits"], expected)
+    assert not predict.is_quick(REFERENCE / "cnn")
+    np.testing.assert_array_equal(distill.load_pretrained(str(REFERENCE / "cnn"))(boards)["logits"], expected)
 
 
 def test_the_search_of_a_quick_network_is_that_of_the_network():
@@ -84,7 +82,7 @@ def test_the_search_of_a_quick_network_is_that_of_the_network():
 def test_what_cannot_be_loaded_is_told_in_one_line(tmp_path):
     file = tmp_path / predict.ONNX
     file.parent.mkdir()
-    file.write_bytes((SHIPPED / "cnn" / predict.ONNX).read_bytes()[:-1000])
+    file.write_bytes((REFERENCE / "cnn" / predict.ONNX).read_bytes()[:-1000])
     with pytest.raises(UserError, match=r"model\.onnx: not a readable ONNX model") as caught:
         predict.load(tmp_path)
     assert "\n" not in str(caught.value)
@@ -108,10 +106,10 @@ def test_every_network_is_listed_with_what_its_card_says(tmp_path, capsys):
     assert lines["name"].split("  ")[-1] == "ONNX int8"
     assert models.main(["--models", str(tmp_path / "typo")]) == 1
     assert "typo: no such folder" in capsys.readouterr().err
-    for name in ("cnn", "pillar", "transformer"):
-        core = saved.load_core(SHIPPED / name / "best.keras")
+    for name in SHIPPED:
+        core = saved.load_core(REFERENCE / name / "best.keras")
         assert lines[f"reference/{name}"].split()[1:3] == [nets.arch_of(core), f"{core.count_params():,}"]
-        files = [SHIPPED / name / file for file in models.FILES]
+        files = [REFERENCE / name / file for file in models.FILES]
         assert lines[f"reference/{name}"].count(" KB") == len(files) == 6
         assert all(f" {finding.size(file)}" in lines[f"reference/{name}"] for file in files)
         assert lines[f"reference/{name}"].count("%") == 2, "its grades"

@@ -68,6 +68,8 @@ def test_so_are_the_other_networks_that_ship_written_again(core, expected, name,
 @pytest.mark.parametrize("shipped", [name for name in SHIPPED if name != "pillar"], indirect=True)
 def test_and_as_saved_models(core, expected, tmp_path):
     saved.write(core, tmp_path / "1")
+    weights = (tmp_path / "1" / "variables" / "variables.data-00000-of-00001").stat().st_size
+    assert weights < 1.1 * 4 * core.count_params()  # each is written once
     found = saved.load(tmp_path / "1")(comparison.check_boards())
     assert comparison.largest_difference(expected, found) <= comparison.TOLERANCE
 
