@@ -1,7 +1,7 @@
 """The browser-only page in headless Chromium: a guided search, the first load, what is sent.
 
     pip install -e ".[onnx,dev]"
-    python benchmarks/browser.py                      # the networks that ship; other models may be named
+    python benchmarks/browser.py                      # those of docs/website.md; other models may be named
 
 A page is written into a temporary folder and served by a plain file server on this machine. The first load is that of
 a browser without any cache, until the first network has answered; what a real connection takes comes on top. Searches
@@ -67,7 +67,7 @@ def open_games(number: int) -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("models", nargs="*", default=["models/reference"])
+    parser.add_argument("models", nargs="*", default=["pillar", "cnn-strong", "transformer-strong"])
     parser.add_argument("--searches", type=int, default=20)
     parser.add_argument("--simulations", type=int, nargs="*", default=[50, 200, 800])
     arguments = parser.parse_args()

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# The shipped networks, from nothing. `pillar`, our own: one run without a hand, by the plan of the run that ships, about six
+# The networks that ship: three from nothing, two from those. `pillar`, our own: one run without a hand, by the plan of the run that ships, about six
 # and a half hours on 2 cores of a Zen 1. The published shapes: 20,000 games at the published settings, which ship, and a
 # training each, the CNN's then with 28,000 games more; about six hours. Of these the first stage of the CNN ships too.
-# `cnn-strong` and `transformer-strong`: these two go on with a table that ships, labelled by searches that a network
-# guides; about an hour and a half on a Zen 5.
+# `cnn-strong` and `transformer-strong` begin with `cnn` and `transformer` as they ship, not as made here, and learn from
+# a table that ships, labelled by searches that a network guides; about an hour and a half of one core of a Zen 5.
 #
 #   pipelines/reference.sh                    # all of them, in models/anew; started again, it goes on where it was
 #   pipelines/reference.sh cnn transformer    # those alone
@@ -46,8 +46,8 @@ published() {
     --data data/reference/games-20000 "$@"
 }
 
-grade() {
-  "$python" -m distill.evaluate "$reference/$1" --out "$reference/$1/evaluation"
+grade() { # a network, further flags of evaluate
+  "$python" -m distill.evaluate "$reference/$1" "${@:2}" --out "$reference/$1/evaluation"
   "$python" -m distill.export "$reference/$1" --formats "$formats" # with the grades on the card
 }
 
@@ -69,21 +69,21 @@ transformer() {
   grade transformer
 }
 
-# A published shape, as it ships, goes on with the table: shape, steps, learning rate.
+# A published shape, as it ships, goes on with the table: shape, steps.
 strong() {
   say "$1-strong: $1, as it ships, learns from labels of a network's search"
   "$python" -m distill.train --arch "$1" --init "models/reference/$1" --data data/reference/labels-200 \
     --validation-fraction 0.05 --measure-every 1048576 --precision "$precision" --optimizer muon --average 0.999 \
-    --target visits --steps "$2" --lr "$3" --out "$reference/$1-strong"
-  grade "$1-strong"
+    --target visits --steps "$2" --lr 3e-3 --out "$reference/$1-strong"
+  grade "$1-strong" uct:1000 --no-latency
 }
 
 cnn-strong() {
-  strong cnn 40000 3e-3
+  strong cnn 40000
 }
 
 transformer-strong() {
-  strong transformer 20000 3e-3
+  strong transformer 20000
 }
 
 for network; do

@@ -3,7 +3,7 @@
 - once loaded from a folder below a host's root, it plays on after the host has gone: every network, with search, and
   the search with playouts;
 - every file of the site is kept and nothing else; a newer site takes the place of the older one, whose files go;
-- with the networks that ship it is under 6 MB to send, gzipped;
+- with the networks that `docs/website.md` names it is under 6 MB to send, gzipped;
 - its manifest names icons that are there, of the size they say, so that it can be installed;
 - opened as a file, the site and the page of the server each say in one sentence what to do.
 """
@@ -14,6 +14,7 @@ import functools
 import gzip
 import http.server
 import json
+import re
 import shutil
 import struct
 import threading
@@ -44,8 +45,14 @@ def hosted(folder):
         server.server_close()
 
 
+def networks():
+    """The names in the command that `docs/website.md` shows."""
+    page = (REFERENCE.parents[1] / "docs" / "website.md").read_text()
+    return re.search(r"distill\.export (.+) --web site\n", page)[1].split()
+
+
 def write_site(folder):
-    """The page of all networks that ship, each as the file that ships beside it."""
+    """The page as `docs/website.md` makes it, of each network the file that ships."""
 
     def copy(_form, _core, file):
         shutil.copy(REFERENCE / file.stem / "saved_model" / "model.onnx", file)
@@ -53,7 +60,7 @@ def write_site(folder):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(formats, "write", copy)
-        assert export.main([str(REFERENCE), "--web", str(folder)]) == 0
+        assert export.main([*networks(), "--web", str(folder)]) == 0
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +107,7 @@ def test_it_plays_on_after_the_host_has_gone(running, site):
         assert list(page.evaluate(KEPT).values()) == [files_of(site)]
     page.goto(f"{address}below/site/?again#44")
     page.wait_for_selector("html[data-ready]")
-    for player in ("pillar", "cnn", "transformer", "pillar@value", "pillar@puct:16", "uct:50"):
+    for player in (*networks(), "pillar@value", "pillar@puct:16", "uct:50"):
         assert page.evaluate(PLAY, player) in range(7)
     page.check("#more-players")
     page.select_option("#player-1", "pillar@puct:16")
@@ -123,7 +130,7 @@ def test_a_newer_site_takes_the_place_of_the_older_one(running, site, tmp_path):
         page.evaluate("caches.open('another site of this host')")
         [first] = set(page.evaluate(KEPT)) - {"another site of this host"}
         shutil.copy(static_page.SITE / "sw.js", folder)
-        (folder / "cnn.onnx").unlink()
+        (folder / f"{networks()[-1]}.onnx").unlink()
         static_page._list_files(folder)
         page.reload()
         pages.wait_for(page, "(first) => caches.keys().then((names) => !names.includes(first))", first)
