@@ -87,8 +87,9 @@ def eagerly(monkeypatch: pytest.MonkeyPatch) -> None:
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pictures are composed but not drawn: that takes half a second each."""
     from matplotlib.figure import Figure
+    from PIL import Image
 
-    monkeypatch.setattr(Figure, "savefig", lambda _figure, file, **_: file.write(b"not drawn"))
+    monkeypatch.setattr(Figure, "savefig", lambda _figure, file, **_: Image.new("RGB", (1, 1)).save(file, "PNG"))
 
 
 @pytest.fixture
