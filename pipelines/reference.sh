@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# The networks that ship: three from nothing, two from those. `pillar`, our own: one run without a hand, by the plan of the run that ships, about six
-# and a half hours on 2 cores of a Zen 1. The published shapes: 20,000 games at the published settings, which ship, and a
-# training each, the CNN's then with 28,000 games more; about six hours. Of these the first stage of the CNN ships too.
-# `cnn-strong` and `transformer-strong` begin with `cnn` and `transformer` as they ship, not as made here, and learn from
-# a table that ships, labelled by searches that a network guides; about an hour and a half of one core of a Zen 5.
+# The networks that ship: three from nothing, two from those. `pillar`, our own: one run without a hand, by the plan of
+# the run that ships, about six and a half hours on 2 cores of a Zen 1. The published shapes: 20,000 games at the
+# published settings, which ship, and a training each, the CNN's then with 28,000 games more; about six hours. Of these
+# the first stage of the CNN ships too. `cnn-strong` and `transformer-strong` begin with `cnn` and `transformer` as they
+# ship, not as made here, and learn from a table that ships, labelled by searches that a network guides; about an hour
+# and a half of one core of a Zen 5.
 #
 #   pipelines/reference.sh                    # all of them, in models/anew; started again, it goes on where it was
 #   pipelines/reference.sh cnn transformer    # those alone

@@ -113,7 +113,9 @@ def front_matter(card):
 @pytest.mark.parametrize("name", SHIPPED)
 def test_the_front_matter_of_a_card_that_ships_has_its_figures(name):
     model = REFERENCE / name / "saved_model"
-    found, card = front_matter((model / "README.md").read_text()), finding.read_card(model)
+    text = (model / "README.md").read_text()
+    found, card = front_matter(text), finding.read_card(model)
+    assert (f"its name is `{name}`" in text) == (name != arch_of(REFERENCE / name))
     assert found["license"] == "apache-2.0"
     assert (found["library_name"], found["pipeline_tag"]) == ("onnx", "reinforcement-learning")
     assert found["tags"] == ["connect-4", "board-games", "distillation", "tflite", "onnx"]
