@@ -32,10 +32,8 @@ pillar() {
   "$python" -m distill.selfplay --preset night --plan models/reference/pillar/plan.json --precision float32 \
     --out "$reference/pillar"
   say '2/2  every move of the network against perfect play, and the files for other programs'
-  "$python" -m distill.evaluate "$reference/pillar" "$reference/pillar@value" uct:1000 --no-latency \
-    --out "$reference/pillar/evaluation"
   "$python" benchmarks/time_to_strength.py "$reference/pillar" --plot "$reference/pillar/time-to-strength.png"
-  "$python" -m distill.export "$reference/pillar" --formats "$formats" # the card has the grades
+  grade pillar "$reference/pillar@value" uct:1000 --no-latency
 }
 
 # A training of a published shape on games of the teacher, 20,000 of which ship: shape, folder, flags of train.
@@ -47,7 +45,7 @@ published() {
     --data data/reference/games-20000 "$@"
 }
 
-grade() { # a network, further flags of evaluate
+grade() { # a network; players to grade beside it, flags of evaluate
   "$python" -m distill.evaluate "$reference/$1" "${@:2}" --out "$reference/$1/evaluation"
   "$python" -m distill.export "$reference/$1" --formats "$formats" # with the grades on the card
 }
