@@ -95,11 +95,11 @@ def _only_play(config: SelfPlayConfig) -> str:
             shards.delete(out)
         games = max(config.games, shards.games_there(run, out))  # fewer never take any away
         looked = shards.plan(config, games, out, run=run)
-        if not looked.todo and (out / schema.MANIFEST).is_file():
-            manifest = schema.read_manifest(out)
+        manifest = schema.read_manifest(out) if (out / schema.MANIFEST).is_file() else {}
+        if not looked.todo and manifest.get("games") == games:  # a cut-off extension leaves that of before
             return f"finished before: {manifest['games']:,} games, {manifest['rows']:,} rows in {out}"
         done = sum(shard.games for shard in looked.done)
-        write_json(out / files.CONFIG, cli.as_json(dataclasses.replace(config, restart=False)))
+        write_json(out / files.CONFIG, cli.as_json(dataclasses.replace(config, games=games, restart=False)))
         workers = config.workers or cores()
         with ahead.Players(workers) as players, Progress(games, "games", done) as progress:
             players.play(config, network, games, out, progress)

@@ -71,6 +71,7 @@ class TrainConfig(Recipe):
         super().__post_init__()
         cli.check(0 < self.validation_fraction < 1, "validation_fraction", self.validation_fraction, "between 0 and 1")
         cli.check(len(self.data) > 0, "data", "", "at least one folder")
+        cli.check(not self.init_share or self.init is not None, "init_share", self.init_share, "0 without --init")
         forbidden = self.arch == "resnet" and self.value_target == "none"
         cli.check(not forbidden, "value_target", "none", "another one for resnet, which always has a value head")
         fixed = self.dropout is not None and self.arch not in ("cnn", "transformer")

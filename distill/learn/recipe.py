@@ -54,6 +54,11 @@ class Recipe:
     average: float = cli.setting(
         0.0, "share of the weights' average that a step leaves; above 0 the average is what is measured and kept"
     )
+    init_share: float = cli.setting(
+        0.0,
+        "share of the network of --init in the weights that are measured and kept; the rest of them is what was "
+        "learned, so that a table of few kinds of boards costs less on others",
+    )
     dropout: float | None = cli.setting(
         None, "share of features dropped in a training step, of cnn and transformer; none: their own, 0.1"
     )
@@ -72,6 +77,7 @@ class Recipe:
         cli.check(self.lr > 0, "lr", self.lr, "positive")
         cli.check(0 <= self.value_blend <= 1, "value_blend", self.value_blend, "from 0 to 1")
         cli.check(0 <= self.average < 1, "average", self.average, "at least 0 and below 1")
+        cli.check(0 <= self.init_share < 1, "init_share", self.init_share, "at least 0 and below 1")
         cli.check(self.minutes is None or 0 < self.minutes < math.inf, "minutes", self.minutes, "positive")
         cli.check(self.dropout is None or 0 <= self.dropout < 1, "dropout", self.dropout, "at least 0 and below 1")
         either = self.steps is None or self.minutes is None

@@ -16,7 +16,7 @@ import itertools
 import math
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -168,14 +168,24 @@ def compiled(core: keras.Model, recipe: Recipe, off: Off | None = None) -> keras
     return model
 
 
-def give_learned(model: keras.Model, trained: keras.Model, network: keras.Model) -> None:
+def give_learned(
+    model: keras.Model,
+    trained: keras.Model,
+    network: keras.Model,
+    begun: Sequence[NDArray[np.float32]] = (),
+    share: float = 0,
+) -> None:
     """Set a network to what `model` learned, the average over the steps where one is kept.
 
-    `trained` is the network that `model` was made of, `network` the same one or its other form.
+    `trained` is the network that `model` was made of, `network` the same one or its other form. The result has a
+    `share` of the weights `begun` from (Wortsman and others: Robust fine-tuning of zero-shot models, CVPR 2022).
     """
     averages = model.optimizer._model_variables_moving_average if model.optimizer.use_ema else []
     means = dict(zip(map(id, trained.trainable_variables), averages, strict=False))
     matrix_form.give(network, [keras.ops.convert_to_numpy(means.get(id(each), each)) for each in trained.weights])
+    if share:
+        learned = zip(begun, network.get_weights(), strict=True)
+        network.set_weights([np.float32(share) * old + np.float32(1 - share) * new for old, new in learned])
 
 
 def evaluate(model: keras.Model, examples: tables.Examples, recipe: Recipe) -> dict[str, float]:
@@ -215,7 +225,7 @@ def fit(
     makes such networks in the form that the steps go to; None is `quick_form`.
     Raises UserError where the loss stops being a number; the checkpoint of the last finished epoch stays.
     """
-    trained = trained_form(core, recipe, quick)
+    trained, begun = trained_form(core, recipe, quick), core.get_weights()
     boards_a_step = min(recipe.batch_size, len(training))
     off = Off(boards_a_step) if recipe.focus else None
     model, judged = compiled(trained, recipe, off), heads.played(core)
@@ -232,7 +242,7 @@ def fit(
             began = time.monotonic()
             rate = learning_rate(recipe, state)
             loss = _train_epoch(model, training, recipe, state, progress, off)
-            give_learned(model, trained, core)
+            give_learned(model, trained, core, begun, recipe.init_share)
             measured = evaluate(judged, validation, recipe)
             _require_number(measured["loss"], recipe, state)
             state.epoch += 1
@@ -255,10 +265,11 @@ def fit(
 def trained_form(core: keras.Model, recipe: Recipe, quick: Quick | None = None) -> keras.Model:
     """The network the steps go to: `core` itself, or one of the same function and weights that calculates otherwise.
 
-    Where the average is kept it is another one, for `core` becomes the average.
+    Where `core` becomes an average, or one with the weights begun from, it is another one.
     """
     arch, value_head = nets.arch_of(core), heads.has_value(core)
-    if not (quick or recipe.average or recipe.precision == "bfloat16" or matrix_form.pays(arch, "float32")):
+    changed = recipe.average or recipe.init_share
+    if not (quick or changed or recipe.precision == "bfloat16" or matrix_form.pays(arch, "float32")):
         return core
     trained = (quick or quick_form)(arch, value_head, recipe)
     matrix_form.copy_weights(core, trained)

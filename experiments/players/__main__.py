@@ -31,8 +31,9 @@ from experiments.players import measure
 from experiments.players import page as pages
 
 LADDER = (
-    "random", "beginner", "punisher", "casual", "uct:100", "club", "transformer", "uct:1000", "cnn", "uct:10000",
-    "pillar", "expert", "pillar@puct:50", "pillar@puct:200", "pillar@puct:800", "perfect",
+    "random", "beginner", "punisher", "casual", "uct:100", "transformer", "uct:1000", "transformer-strong", "cnn",
+    "club", "uct:10000", "cnn-strong", "pillar", "expert", "pillar@puct:50", "pillar@puct:200", "pillar@puct:800",
+    "perfect",
 )  # fmt: skip
 SLOW = ("uct:10000", "pillar@puct:50", "pillar@puct:200", "pillar@puct:800", "perfect")
 """Of the ladder, those who take tens of milliseconds a move."""

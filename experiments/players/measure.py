@@ -27,6 +27,8 @@ from distill.players import levels, words
 from distill.players.intervals import Estimate, elo_with_intervals
 from distill.players.match import Opening, pair_points, paired, play_games
 from distill.players.players import Player, seeds_for
+from distill.search.puct import PUCT_VERSION
+from distill.search.teacher import SEARCH_VERSION
 from distill.tables.benchmark import GradedBoards
 
 GetPlayer = Callable[[str], Player]
@@ -176,14 +178,17 @@ def _network(word: str) -> Path | None:
 
 
 def _identity(word: str) -> list[str]:
-    """What a player's moves depend on: its word, a level's numbers, the network's hash, how that is computed."""
-    level = [repr(levels.named(word))] if word in words.LEVELS else []
-    folder = _network(word)
-    if folder is None:
-        return [word, *level]
-    file = folder / ONNX if (folder / ONNX).is_file() else finding.network_file(folder)
-    quick = importlib.util.find_spec("onnxruntime") is not None
-    return [word, *level, file_hash(file), f"quick {quick}"]
+    """What a player's moves depend on: its word, a level's numbers, how it searches, the network's hash, how that is
+    computed."""
+    known = [word]
+    if word in words.LEVELS:
+        known.append(repr(levels.named(word)))
+    if words.read(_asked(word)).simulations:
+        known.append(f"searches {SEARCH_VERSION}, {PUCT_VERSION}")
+    if folder := _network(word):
+        file = folder / ONNX if (folder / ONNX).is_file() else finding.network_file(folder)
+        known += [file_hash(file), f"quick {importlib.util.find_spec('onnxruntime') is not None}"]
+    return known
 
 
 def _bytes(word: str) -> int | None:

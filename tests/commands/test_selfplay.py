@@ -152,12 +152,17 @@ def test_games_only_plays_with_the_network_as_it_is(
     assert "6 games" in capsys.readouterr().out
     assert len({row["game_id"] for row in read(tmp_path / "games")}) == 6
     assert not (tmp_path / "games" / "best.keras").exists()
+    manifest = tmp_path / "games" / schema.MANIFEST
+    of_six = manifest.read_bytes()
     assert selfplay.main([*command, str(tmp_path / "games"), "--games", "9", "--lanes", "2"]) == 0
     assert len({row["game_id"] for row in read(tmp_path / "games")}) == 9
     before = {path.name: path.read_bytes() for path in (tmp_path / "games").iterdir()}
     capsys.readouterr()
     assert selfplay.main([*command, str(tmp_path / "games"), "--games", "7"]) == 0
     assert "finished before: 9 games" in capsys.readouterr().out, "fewer never take any away"
+    manifest.write_bytes(of_six)  # as where the extension was cut off at its end
+    assert selfplay.main([*command, str(tmp_path / "games"), "--games", "7", "--lanes", "2"]) == 0
+    assert "9 games" in capsys.readouterr().out
     assert {path.name: path.read_bytes() for path in (tmp_path / "games").iterdir()} == before
 
 

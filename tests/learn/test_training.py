@@ -3,6 +3,7 @@
 - targets are visit shares or the vote, value targets the stated mixture; losses agree with Keras' own;
 - a rule that can be seen on the board is learned; the legal mask is part of the loss;
 - same seed, same weights to the last bit; another seed, other weights;
+- what is kept is the average over the steps, or has its share of the network begun from;
 - with `focus`, boards that are known are seldom gone over; how far off they were is what the loss says;
 - a run killed at any point goes on from its last finished epoch to the weights of an uninterrupted one; a damaged
   checkpoint is named, half a file is never used; looks at the validation boards in between change no weight;
@@ -271,6 +272,23 @@ def test_what_is_kept_is_the_average_over_the_steps_also_of_a_run_gone_on_with(p
     kept, _ = fitted(tmp_path / "average", splits, recipe, "pillar")
     for average, first, second, third in zip(kept, *steps, strict=True):
         np.testing.assert_allclose(average, first / 4 + second / 4 + third / 2, atol=1e-6)
+
+
+@pytest.mark.parametrize("average", [0.0, 0.5])
+def test_what_is_kept_has_its_share_of_the_weights_begun_from_also_in_a_run_gone_on_with(
+    average, splits, tmp_path, eagerly
+):
+    plain = dataclasses.replace(TINY, measure_every=TINY.batch_size, steps=3, average=average)
+    learned, _ = fitted(tmp_path / "learned", splits, plain, "pillar")
+    recipe = dataclasses.replace(plain, init_share=0.75)
+    with killed_at(training, "train_step", 3):
+        fitted(tmp_path / "mixed", splits, recipe, "pillar")
+    mixed, state = fitted(tmp_path / "mixed", splits, recipe, "pillar")
+    training.make_repeatable(TINY.seed)
+    for old, new, kept in zip(nets.build("pillar").get_weights(), learned, mixed, strict=True):
+        np.testing.assert_allclose(kept, 0.75 * old + 0.25 * new, atol=1e-6)
+    assert state.history[-1]["validation_loss"] == pytest.approx(state.best_loss), "it is the mixture that is measured"
+    assert same([keras.ops.convert_to_numpy(v) for v in saved.load_core(tmp_path / "mixed" / BEST).variables], mixed)
 
 
 def test_a_checkpoint_holds_the_random_state_of_dropout(eagerly):
