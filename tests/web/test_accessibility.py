@@ -4,6 +4,7 @@
   the description of the API; in light and dark, on desktop and phone;
 - light and dark differ, and text has enough contrast in both, also where it stands on a bar;
 - the Tab key reaches every control once, in the order in which they stand, and never leaves the list of keys;
+- keys of one character can be turned off, and stay so;
 - every control has a name of its own.
 """
 
@@ -128,6 +129,25 @@ def test_the_list_of_keys_keeps_the_focus_and_gives_it_back(browser, server):
             assert page.evaluate(inside)
         page.keyboard.press("Escape")
         assert page.evaluate("document.activeElement.id") == "keys-button"
+
+
+def test_single_keys_can_be_turned_off_for_people_who_speak(browser, server):
+    with pages.open_page(browser, server) as page:
+        page.keyboard.press("4")
+        pages.wait_for(page, "location.hash === '#4'")
+        page.keyboard.press("?")
+        page.click("#keys-on")
+        page.keyboard.press("Escape")
+        for visit in ("this", "next"):
+            for key in "4nu?":
+                page.keyboard.press(key)
+            assert not page.locator("#keys").is_visible(), visit
+            assert page.evaluate("location.hash") == "#4", visit
+            page.reload()
+            page.wait_for_selector("html[data-ready]")
+        page.keyboard.press("ArrowRight")
+        page.keyboard.press("Enter")
+        pages.wait_for(page, "location.hash.length > 2")
 
 
 def test_every_control_has_a_name_of_its_own(browser, server):

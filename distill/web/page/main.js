@@ -362,6 +362,7 @@ function remember() {
     ...CHOICES.map((id) => [id, $(id).value]),
     ...STRIPS.map((kind) => [`${kind}-on`, $(`${kind}-on`).checked]),
     ["more", $("more-players").checked],
+    ["keys", $("keys-on").checked],
     ["flipped", game.isFlipped],
     ["theme", document.documentElement.dataset.theme ?? ""],
   ]);
@@ -382,6 +383,7 @@ function recall() {
     if (!$(`${kind}-on`).disabled && `${kind}-on` in store) $(`${kind}-on`).checked = store[`${kind}-on`];
   }
   $("more-players").checked = Boolean(store.more);
+  $("keys-on").checked = store.keys ?? true;
   for (const side of [0, 1]) if (titles.has(store[`player-${side}`])) game.players[side] = store[`player-${side}`];
   offerPlayers();
   game.isPaused = game.isWatched;
@@ -425,12 +427,14 @@ function connectControls() {
   $("theme-button").addEventListener("click", switchTheme);
   for (const side of [0, 1]) $(`player-${side}`).addEventListener("change", ({ target }) => game.seat(side, target.value));
   $("more-players").addEventListener("change", () => (offerPlayers(), remember()));
+  $("keys-on").addEventListener("change", remember);
   for (const id of ["network-on", "search-on", "solver-on", "network-who", "search-who"]) {
     $(id).addEventListener("change", () => (showOpinions(), showMoves(), remember()));
   }
   addEventListener("hashchange", readLink);
   addEventListener("keydown", (event) => {
     if (event.altKey || event.ctrlKey || event.metaKey || event.target.closest("input:not([type=checkbox]), select, dialog")) return;
+    if (event.key.length === 1 && !$("keys-on").checked) return; // speech that is typed would play (WCAG 2.1.4)
     if ("1234567".includes(event.key)) drop(Number(event.key) - 1);
     else if (event.key === "ArrowLeft" || event.key === "ArrowRight") board.focus(event.key === "ArrowLeft" ? 2 : 4);
     else if (event.key.toLowerCase() in COMMANDS) act(event.key.toLowerCase());
