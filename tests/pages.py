@@ -90,6 +90,46 @@ def wait_for(page: Any, script: str, arg: Any = None) -> None:
         page.wait_for_timeout(30)
 
 
+def moves_of(page: Any) -> str:
+    """The moves of the game on the page, as the address says them."""
+    return str(page.evaluate("location.hash.slice(1)"))
+
+
+def start(page: Any, moves: str, first: str = "person", second: str = "person") -> None:
+    """Seat two players and go to a position of an earlier game."""
+    page.select_option("#player-0", first)
+    page.select_option("#player-1", second)
+    page.fill("#game-text", moves)
+    page.press("#game-text", "Enter")
+    page.evaluate("document.activeElement.blur()")
+
+
+def column(page: Any, number: int) -> Any:
+    """The button of a column, 1 to 7."""
+    return page.get_by_role("button", name=re.compile(f"^Column {number},"))
+
+
+def status_says(page: Any, text: str) -> None:
+    """Until the line above the board says so."""
+    wait_for(page, "text => document.getElementById('status').textContent.includes(text)", text)
+
+
+def wait_for_turn(page: Any) -> None:
+    """Until a person is to move, or the game is over."""
+    wait_for(page, "['open', 'over'].includes(document.getElementById('board').dataset.state)")
+
+
+def cells_of(page: Any, kind: str) -> list[str]:
+    """What a row of opinions says, column by column, once it is there."""
+    page.wait_for_selector(f"#{kind}-strip[data-state=shown]")
+    return page.locator(f"#{kind}-strip .number").all_inner_texts()
+
+
+def asked(page: Any, server: str, player: str, moves: str) -> dict[str, Any]:
+    """What the API answers."""
+    return page.request.post(f"{server}api/analysis", data={"player": player, "moves": moves, "seed": 1}).json()
+
+
 @contextmanager
 def serving(*flags: str | Path) -> Iterator[str]:
     """`python -m distill.serve` in a process of its own; gives the address."""

@@ -36,6 +36,15 @@ def client(app):
 
 
 @pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """With a small CNN by that name; some modules have their own."""
+    folder: Path = tmp_path_factory.mktemp("models")
+    saved.write(pages.small_network(), folder / "cnn" / "saved_model" / "1")
+    with pages.serving("--models", folder, "--max-simulations", "1000") as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
 def browser():
     with pages.browser() as running:
         yield running

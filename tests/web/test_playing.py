@@ -1,11 +1,9 @@
-"""The page, played in headless Chromium against `python -m distill.serve`. Properties:
+"""Games on the page, played in headless Chromium against `python -m distill.serve`. Properties:
 
 - a whole game by clicks against the CNN ends as the rules say; one by keyboard alone does too, with focus on the board;
 - the browser's rules are Python's, on random games and on every kind of bad move string;
 - a full column is refused with a polite line and nothing is played; a win is marked on its four stones, and only then;
 - take back returns to the person's turn; switch sides and flip colours do what they say; a paused player can be helped;
-- the network's policy and value, the search's visits and the solver's scores are those of the API, column by column;
-- replay steps through the game; a move string in the address is the game, and every move is written there;
 - two players are watched, paused and go on; a player who fails is told of and can be asked again;
 - nothing runs out of a phone's width, and touch plays;
 - a screen reader finds names for every control, columns that say what they hold, and each move told in a live region;
@@ -19,7 +17,6 @@ from __future__ import annotations
 import json
 import random
 import re
-from pathlib import Path
 
 import pytest
 
@@ -32,48 +29,14 @@ from tests import pages
 
 RED_WINS = "4142434"
 FULL_LEFT = "1111112"
-LONG = "47577445752275465721432151"
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    folder: Path = tmp_path_factory.mktemp("models")
-    saved.write(pages.small_network(), folder / "cnn" / "saved_model" / "1")
-    with pages.serving("--models", folder, "--max-simulations", "1000") as address:
-        yield address
-
-
-def moves_of(page) -> str:
-    return page.evaluate("location.hash.slice(1)")
-
-
-def start(page, moves: str, first: str = "person", second: str = "person") -> None:
-    """Seat two players and go to a position of an earlier game."""
-    page.select_option("#player-0", first)
-    page.select_option("#player-1", second)
-    page.fill("#game-text", moves)
-    page.press("#game-text", "Enter")
-    page.evaluate("document.activeElement.blur()")
-
-
-def column(page, number: int):
-    return page.get_by_role("button", name=re.compile(f"^Column {number},"))
-
-
-def status_says(page, text: str) -> None:
-    pages.wait_for(page, "text => document.getElementById('status').textContent.includes(text)", text)
-
-
-def wait_for_turn(page) -> None:
-    pages.wait_for(page, "['open', 'over'].includes(document.getElementById('board').dataset.state)")
 
 
 def play_to_the_end(page, press) -> str:
     """A person's game against whoever sits opposite: a random legal column each time. Returns the moves."""
     dice = random.Random(5)
     while True:
-        wait_for_turn(page)
-        moves = moves_of(page)
+        pages.wait_for_turn(page)
+        moves = pages.moves_of(page)
         if rules.is_over(position := rules.from_moves(moves)):
             return moves
         press(dice.choice(rules.legal_columns(position)) + 1)
@@ -83,20 +46,20 @@ def play_to_the_end(page, press) -> str:
 def check_end(page, moves: str) -> None:
     position = rules.from_moves(moves)
     winner = ("Yellow" if position.ply % 2 == 0 else "Red") if rules.is_won(position) else None
-    status_says(page, f"{winner} wins" if winner else "A draw")
+    pages.status_says(page, f"{winner} wins" if winner else "A draw")
     assert page.locator("#stones use").count() == position.ply
     assert (page.locator(".won-ring").count() >= 4) == (winner is not None)
 
 
 def test_a_whole_game_by_clicks_against_the_cnn(page):
-    start(page, "", second="cnn")
-    moves = play_to_the_end(page, lambda number: column(page, number).click())
+    pages.start(page, "", second="cnn")
+    moves = play_to_the_end(page, lambda number: pages.column(page, number).click())
     assert len(moves) >= 7
     check_end(page, moves)
 
 
 def test_a_whole_game_by_keyboard_alone(page):
-    start(page, "", second="cnn")
+    pages.start(page, "", second="cnn")
     page.keyboard.press("ArrowRight")  # onto the board
     assert page.evaluate("document.activeElement.getAttribute('aria-label')").startswith("Column 5, empty")
 
@@ -111,8 +74,8 @@ def test_a_whole_game_by_keyboard_alone(page):
 
     check_end(page, play_to_the_end(page, press))
     page.keyboard.press("n")
-    status_says(page, "Red, it is your turn")
-    assert moves_of(page) == ""
+    pages.status_says(page, "Red, it is your turn")
+    assert pages.moves_of(page) == ""
 
 
 def test_the_browsers_rules_are_pythons(page):
@@ -142,20 +105,20 @@ def test_the_browsers_rules_are_pythons(page):
 def test_the_browser_refuses_what_python_refuses(page, moves):
     with pytest.raises(ValueError, match=r"move \d+") as python:
         rules.from_moves(moves)
-    start(page, moves)
+    pages.start(page, moves)
     note = page.inner_text("#share-note")
     assert re.search(r"move \d+", note.lower())[0] == re.search(r"move \d+", str(python.value))[0]
-    assert moves_of(page) == ""
+    assert pages.moves_of(page) == ""
 
 
 def test_a_full_column_is_refused_politely(page):
-    start(page, FULL_LEFT, first="cnn")
-    column(page, 1).click(force=True)  # as people do; it is marked as disabled
-    status_says(page, "Column 1 is full. Please choose another one.")
-    assert moves_of(page) == FULL_LEFT
-    assert column(page, 1).get_attribute("aria-disabled") == "true"
+    pages.start(page, FULL_LEFT, first="cnn")
+    pages.column(page, 1).click(force=True)  # as people do; it is marked as disabled
+    pages.status_says(page, "Column 1 is full. Please choose another one.")
+    assert pages.moves_of(page) == FULL_LEFT
+    assert pages.column(page, 1).get_attribute("aria-disabled") == "true"
     page.keyboard.press("1")
-    assert moves_of(page) == FULL_LEFT
+    assert pages.moves_of(page) == FULL_LEFT
 
 
 @pytest.mark.parametrize(
@@ -169,173 +132,60 @@ def test_a_full_column_is_refused_politely(page):
     ],
 )
 def test_a_win_is_marked_on_its_stones(page, moves, winner, cells):
-    start(page, moves[:-1])
+    pages.start(page, moves[:-1])
     assert page.locator(".won-ring").count() == 0
     page.keyboard.press(moves[-1])
-    status_says(page, f"{winner} wins with four in a row" if winner else "it is your turn")
+    pages.status_says(page, f"{winner} wins with four in a row" if winner else "it is your turn")
     script = "[...document.querySelectorAll('.won-ring')].map((ring) => [ring.cy.baseVal.value, ring.cx.baseVal.value])"
     assert {(round((y - 62) / 96), round((x - 62) / 96)) for y, x in page.evaluate(script)} == cells
     if winner:
-        column(page, 7).click(force=True)
-        status_says(page, "The game is over")
-        assert moves_of(page) == moves
+        pages.column(page, 7).click(force=True)
+        pages.status_says(page, "The game is over")
+        assert pages.moves_of(page) == moves
 
 
 def test_take_back_returns_to_the_persons_turn(page):
-    start(page, "", second="cnn")
+    pages.start(page, "", second="cnn")
     page.keyboard.press("4")
     pages.wait_for(page, "location.hash.length === 3")
-    wait_for_turn(page)
+    pages.wait_for_turn(page)
     page.get_by_role("button", name="Take back").click()
-    assert moves_of(page) == ""
-    status_says(page, "Red, it is your turn")
-    start(page, "44", first="cnn")  # a person moves second, and the network answers at once
+    assert pages.moves_of(page) == ""
+    pages.status_says(page, "Red, it is your turn")
+    pages.start(page, "44", first="cnn")  # a person moves second, and the network answers at once
     pages.wait_for(page, "location.hash.length === 4")
     page.keyboard.press("u")
-    assert moves_of(page) == "4"
+    assert pages.moves_of(page) == "4"
     page.keyboard.press("u")  # no person has had a turn before: the network waits, or it would play the same again
-    status_says(page, "Paused: Red is to move")
+    pages.status_says(page, "Paused: Red is to move")
     page.get_by_role("button", name="Go on").click()
     pages.wait_for(page, "location.hash.length === 2")
 
 
 def test_switch_sides_and_flip_colours(page):
     page.route("**/api/move", lambda route: None)  # the search thinks for as long as the clicks take
-    start(page, "4", second="uct:100")
+    pages.start(page, "4", second="uct:100")
     page.get_by_role("button", name="Switch sides").click()
     assert page.input_value("#player-0") == "uct:100"
     assert page.input_value("#player-1") == "person"
-    assert column(page, 4).get_attribute("aria-label") == "Column 4, from the bottom red"
+    assert pages.column(page, 4).get_attribute("aria-label") == "Column 4, from the bottom red"
     page.get_by_role("button", name="Flip colours").click()
-    assert column(page, 4).get_attribute("aria-label") == "Column 4, from the bottom yellow"
-    status_says(page, "Red, it is your turn")
+    assert pages.column(page, 4).get_attribute("aria-label") == "Column 4, from the bottom yellow"
+    pages.status_says(page, "Red, it is your turn")
     page.unroute("**/api/move")
     page.get_by_role("button", name="Switch sides").click()  # now it is the search's turn, and it answers at once
     pages.wait_for(page, "location.hash.length === 3")
 
 
-def cells_of(page, kind: str) -> list[str]:
-    page.wait_for_selector(f"#{kind}-strip[data-state=shown]")
-    return page.locator(f"#{kind}-strip .number").all_inner_texts()
-
-
-def asked(page, server: str, player: str, moves: str) -> dict:
-    return page.request.post(f"{server}api/analysis", data={"player": player, "moves": moves, "seed": 1}).json()
-
-
-def test_the_networks_policy_and_value_are_shown(page, server):
-    start(page, FULL_LEFT)
-    assert not page.is_checked("#network-on"), "nobody is told what to play who has not asked"
-    page.locator("#network-on").check()
-    reply = asked(page, server, page.input_value("#network-who"), FULL_LEFT)
-    percents = [round(100 * share) for share in reply["policy"]]
-    shown = cells_of(page, "network")
-    assert [0 if text == "<1" else int(text) for text in shown] == percents
-    sign = "+" if reply["value"] > 0 else "−"
-    assert f"value {sign}{abs(reply['value']):.2f} for Yellow" in page.inner_text("#network-strip")
-    best = page.locator("#network-strip .best").get_attribute("aria-label")
-    assert best.startswith(f"column {reply['column'] + 1}:")
-
-
-def test_the_searchs_and_the_solvers_opinions_are_shown(page, server):
-    start(page, "41424", first="person")
-    page.locator("#solver-on").check()
-    page.locator("#search-on").check()
-    page.select_option("#search-who", "uct:1000")
-    scores = asked(page, server, "solver", "41424")["scores"]
-    assert cells_of(page, "solver") == [f"+{s}" if s > 0 else f"−{-s}" if s else "0" for s in scores]
-    visits = [0 if text == "<1" else int(text) for text in cells_of(page, "search")]
-    assert 95 <= sum(visits) <= 105
-    page.evaluate("document.activeElement.blur()")
-    page.keyboard.press("o")
-    assert not page.locator("#solver-strip").is_visible()
-
-
-def test_the_solver_says_how_many_moves_are_left_and_grades_moves(page):
-    start(page, "414243")
-    page.locator("#solver-on").check()
-    cells_of(page, "solver")
-    assert "Red wins in 1 move" in page.inner_text("#solver-strip")
-    page.keyboard.press("n")
-    pages.wait_for(page, "document.querySelector('#solver-strip .strip-value').textContent === 'Red wins in 21 moves'")
-    page.keyboard.press("1")  # from the empty board only the centre wins, and a corner loses
-    page.wait_for_selector("#moves [data-grade=mistake]")
-    page.keyboard.press("u")
-    page.keyboard.press("4")
-    page.wait_for_selector("#moves [data-grade='best move']")
-
-
-def test_replay_steps_through_the_game_and_back(page):
-    start(page, "445566")
-    for button, stones in [("To the start", 0), ("One move forward", 1), ("To the end", 6), ("One move back", 5)]:
-        page.get_by_role("button", name=button).click()
-        assert page.locator("#stones use").count() == stones
-    page.get_by_role("button", name="Replay").click()
-    pages.wait_for(page, "document.querySelectorAll('#stones use').length === 6")
-    page.get_by_role("button", name="Move 2: yellow, column 4").click()
-    assert page.locator("#stones use").count() == 2
-    page.keyboard.press("1")  # another way from here
-    assert moves_of(page) == "441"
-
-
-def test_a_player_whose_turn_it_is_after_a_replay_plays(page):
-    start(page, "44", second="punisher")
-    page.keyboard.press("4")
-    page.get_by_role("button", name="Replay").click()
-    pages.wait_for(page, "location.hash.length === 5")
-
-
-def test_the_focus_stays_where_it_was(page):
-    start(page, "4455")
-    page.get_by_role("button", name="Move 1: red, column 4").focus()
-    page.keyboard.press("Enter")
-    focused = "document.activeElement.getAttribute('aria-label')"
-    assert page.evaluate(focused) == "Move 1: red, column 4"
-    page.get_by_role("button", name="One move back").focus()
-    page.keyboard.press("Enter")
-    assert page.evaluate(focused) == "One move back"
-    assert page.get_by_role("button", name="One move back").get_attribute("aria-disabled") == "true"
-
-
-def test_a_game_with_blanks_is_read_to_its_end(page):
-    start(page, " ".join(LONG))
-    assert moves_of(page) == LONG
-
-
-def test_who_steps_through_a_game_asks_about_where_they_stop(page):
-    start(page, LONG)
-    asked = []
-    page.on("request", lambda request: asked.append(request.post_data_json))
-    page.check("#solver-on")
-    pages.wait_for(page, "document.querySelector('#solver-strip').dataset.state === 'shown'")
-    for _ in range(12):
-        page.keyboard.press(",")
-    pages.wait_for(page, "document.querySelector('#solver-strip').dataset.state === 'shown'")
-    assert asked[-1]["moves"] == LONG[:-12]
-    assert len(asked) < 8
-
-
-def test_an_address_is_a_game_and_the_game_is_in_the_address(browser, server):
-    with pages.open_page(browser, f"{server}#{RED_WINS}", permissions=["clipboard-read", "clipboard-write"]) as page:
-        status_says(page, "Red wins")
-        page.get_by_role("button", name="Copy link").click()
-        pages.wait_for(page, "document.getElementById('share-note').textContent.includes('copied')")
-        assert page.evaluate("navigator.clipboard.readText()") == f"{server}#{RED_WINS}"
-        page.evaluate("location.hash = '44'")
-        pages.wait_for(page, "document.querySelectorAll('#stones use').length === 2")
-        page.evaluate("location.hash = '1111111'")
-        status_says(page, "The link holds no game. Move 7 falls into column 1, which is full.")
-
-
 def test_two_players_are_watched_paused_and_go_on(page):
-    start(page, "", first="punisher", second="cnn")
-    status_says(page, "Paused")
+    pages.start(page, "", first="punisher", second="cnn")
+    pages.status_says(page, "Paused")
     page.get_by_role("button", name="Watch").click()
     pages.wait_for(page, "location.hash.length >= 3")
     page.get_by_role("button", name="Pause").click()
-    stopped = moves_of(page)
+    stopped = pages.moves_of(page)
     page.wait_for_timeout(1000)
-    assert moves_of(page) == stopped
+    assert pages.moves_of(page) == stopped
     page.get_by_role("button", name="Go on").click()
     pages.wait_for(page, "length => location.hash.slice(1).length > length", len(stopped))
 
@@ -344,13 +194,13 @@ def test_a_busy_server_is_asked_again_and_a_player_who_fails_is_told_of_and_can_
     with pages.open_page(browser, server, ignore=("503", "422")) as page:
         busy = {"status": 503, "json": {"error": "too many"}, "headers": {"Retry-After": "1"}}
         page.route("**/api/move", lambda route: route.fulfill(**busy), times=1)
-        start(page, "", second="cnn")
+        pages.start(page, "", second="cnn")
         page.keyboard.press("4")
         pages.wait_for(page, "location.hash.length === 3")
         page.route("**/api/move", lambda route: route.fulfill(status=422, json={"error": "no, thank you"}))
-        start(page, "", second="cnn")
+        pages.start(page, "", second="cnn")
         page.keyboard.press("4")
-        status_says(page, "no, thank you")
+        pages.status_says(page, "no, thank you")
         page.unroute("**/api/move")
         page.get_by_role("button", name="Go on").click()
         pages.wait_for(page, "location.hash.length === 3")
@@ -359,21 +209,21 @@ def test_a_busy_server_is_asked_again_and_a_player_who_fails_is_told_of_and_can_
 def test_a_phone_shows_everything_in_its_width_and_plays_by_touch(browser, server):
     phone = {"viewport": {"width": 375, "height": 812}, "has_touch": True, "is_mobile": True}
     with pages.open_page(browser, server, **phone) as page:
-        start(page, "44455", second="cnn")
+        pages.start(page, "44455", second="cnn")
         for kind in ("search", "solver"):
             page.locator(f"#{kind}-on").check()
-            cells_of(page, kind)
+            pages.cells_of(page, kind)
         for width in (375, 320):
             page.set_viewport_size({"width": width, "height": 700})
             assert page.evaluate("document.documentElement.scrollWidth") == width
-        wait_for_turn(page)
-        before = moves_of(page)
-        column(page, 1).tap()
+        pages.wait_for_turn(page)
+        before = pages.moves_of(page)
+        pages.column(page, 1).tap()
         pages.wait_for(page, "before => location.hash.length > before + 1", len(before))
 
 
 def test_a_screen_reader_finds_names_states_and_news(page):
-    start(page, "414", second="cnn")
+    pages.start(page, "414", second="cnn")
     unnamed = """[...document.querySelectorAll("button, select, input, a")].filter((control) =>
       control.checkVisibility() && !control.getAttribute("aria-label") && !control.textContent.trim() &&
       !control.labels?.length).length"""
@@ -381,16 +231,16 @@ def test_a_screen_reader_finds_names_states_and_news(page):
     status = page.locator("#status")
     assert status.get_attribute("role") == "status"
     pages.wait_for(page, "location.hash.length === 5")
-    wait_for_turn(page)
+    pages.wait_for_turn(page)
     assert re.match(r"Yellow played column \d\. Red, it is your turn\.", status.inner_text())
-    labels = [column(page, number).get_attribute("aria-label") for number in range(1, 8)]
+    labels = [pages.column(page, number).get_attribute("aria-label") for number in range(1, 8)]
     assert labels[3].startswith("Column 4, from the bottom red, red")
     assert sum(label.count("red") + label.count("yellow") for label in labels) == 4
     assert page.evaluate("document.querySelectorAll('.columns button[tabindex=\"0\"]').length") == 1
 
 
 def test_choices_are_kept_for_the_next_visit(page, server):
-    start(page, "", first="cnn", second="punisher")
+    pages.start(page, "", first="cnn", second="punisher")
     page.keyboard.press("f")
     page.goto(f"{server}?again")
     page.wait_for_selector("html[data-ready]")
@@ -417,14 +267,14 @@ def test_a_network_with_search_is_offered_and_plays(page, server):
     assert shipped == [f"reference/pillar@puct:{number}" for number in (16, 50, 200, 800)], (
         "the others have no value head"
     )
-    start(page, "414243", first="reference/pillar@puct:50")
-    status_says(page, "Red wins with four in a row.")
-    assert moves_of(page) == "4142434"
+    pages.start(page, "414243", first="reference/pillar@puct:50")
+    pages.status_says(page, "Red wins with four in a row.")
+    assert pages.moves_of(page) == "4142434"
     page.select_option("#search-who", "reference/pillar@puct:200")
-    start(page, "44")
+    pages.start(page, "44")
     page.locator("#search-on").check()
-    reply = asked(page, server, "reference/pillar@puct:200", "44")
-    assert cells_of(page, "search")[reply["column"]] == str(round(100 * reply["policy"][reply["column"]]))
+    reply = pages.asked(page, server, "reference/pillar@puct:200", "44")
+    assert pages.cells_of(page, "search")[reply["column"]] == str(round(100 * reply["policy"][reply["column"]]))
 
 
 def test_the_status_stays_beside_its_dot_on_a_phone(browser, server):
@@ -434,7 +284,7 @@ def test_the_status_stays_beside_its_dot_on_a_phone(browser, server):
         page.fill("#game-text", "4")
         height = page.locator("#board").bounding_box()["y"]
         page.press("#game-text", "Enter")
-        status_says(page, "it is your turn")
+        pages.status_says(page, "it is your turn")
         before = "getComputedStyle(document.getElementById('status'), '::before').display"
         assert page.evaluate(before) == "inline-block", "in the line, it is broken with the words"
         moved = page.locator("#board").bounding_box()["y"] - height

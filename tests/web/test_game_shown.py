@@ -1,0 +1,118 @@
+"""What the page shows of a game, in headless Chromium. Properties:
+
+- the network's policy and value, the search's visits and the solver's scores are those of the API, column by column;
+- replay steps through the game, nobody is asked about positions that are stepped over, and the focus stays;
+- a move string in the address is the game, and every move is written there.
+"""
+
+from __future__ import annotations
+
+from tests import pages
+
+RED_WINS = "4142434"
+FULL_LEFT = "1111112"
+LONG = "47577445752275465721432151"
+
+
+def test_the_networks_policy_and_value_are_shown(page, server):
+    pages.start(page, FULL_LEFT)
+    assert not page.is_checked("#network-on"), "nobody is told what to play who has not asked"
+    page.locator("#network-on").check()
+    reply = pages.asked(page, server, page.input_value("#network-who"), FULL_LEFT)
+    percents = [round(100 * share) for share in reply["policy"]]
+    shown = pages.cells_of(page, "network")
+    assert [0 if text == "<1" else int(text) for text in shown] == percents
+    sign = "+" if reply["value"] > 0 else "−"
+    assert f"value {sign}{abs(reply['value']):.2f} for Yellow" in page.inner_text("#network-strip")
+    best = page.locator("#network-strip .best").get_attribute("aria-label")
+    assert best.startswith(f"column {reply['column'] + 1}:")
+
+
+def test_the_searchs_and_the_solvers_opinions_are_shown(page, server):
+    pages.start(page, "41424", first="person")
+    page.locator("#solver-on").check()
+    page.locator("#search-on").check()
+    page.select_option("#search-who", "uct:1000")
+    scores = pages.asked(page, server, "solver", "41424")["scores"]
+    assert pages.cells_of(page, "solver") == [f"+{s}" if s > 0 else f"−{-s}" if s else "0" for s in scores]
+    visits = [0 if text == "<1" else int(text) for text in pages.cells_of(page, "search")]
+    assert 95 <= sum(visits) <= 105
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("o")
+    assert not page.locator("#solver-strip").is_visible()
+
+
+def test_the_solver_says_how_many_moves_are_left_and_grades_moves(page):
+    pages.start(page, "414243")
+    page.locator("#solver-on").check()
+    pages.cells_of(page, "solver")
+    assert "Red wins in 1 move" in page.inner_text("#solver-strip")
+    page.keyboard.press("n")
+    pages.wait_for(page, "document.querySelector('#solver-strip .strip-value').textContent === 'Red wins in 21 moves'")
+    page.keyboard.press("1")  # from the empty board only the centre wins, and a corner loses
+    page.wait_for_selector("#moves [data-grade=mistake]")
+    page.keyboard.press("u")
+    page.keyboard.press("4")
+    page.wait_for_selector("#moves [data-grade='best move']")
+
+
+def test_replay_steps_through_the_game_and_back(page):
+    pages.start(page, "445566")
+    for button, stones in [("To the start", 0), ("One move forward", 1), ("To the end", 6), ("One move back", 5)]:
+        page.get_by_role("button", name=button).click()
+        assert page.locator("#stones use").count() == stones
+    page.get_by_role("button", name="Replay").click()
+    pages.wait_for(page, "document.querySelectorAll('#stones use').length === 6")
+    page.get_by_role("button", name="Move 2: yellow, column 4").click()
+    assert page.locator("#stones use").count() == 2
+    page.keyboard.press("1")  # another way from here
+    assert pages.moves_of(page) == "441"
+
+
+def test_a_player_whose_turn_it_is_after_a_replay_plays(page):
+    pages.start(page, "44", second="punisher")
+    page.keyboard.press("4")
+    page.get_by_role("button", name="Replay").click()
+    pages.wait_for(page, "location.hash.length === 5")
+
+
+def test_the_focus_stays_where_it_was(page):
+    pages.start(page, "4455")
+    page.get_by_role("button", name="Move 1: red, column 4").focus()
+    page.keyboard.press("Enter")
+    focused = "document.activeElement.getAttribute('aria-label')"
+    assert page.evaluate(focused) == "Move 1: red, column 4"
+    page.get_by_role("button", name="One move back").focus()
+    page.keyboard.press("Enter")
+    assert page.evaluate(focused) == "One move back"
+    assert page.get_by_role("button", name="One move back").get_attribute("aria-disabled") == "true"
+
+
+def test_a_game_with_blanks_is_read_to_its_end(page):
+    pages.start(page, " ".join(LONG))
+    assert pages.moves_of(page) == LONG
+
+
+def test_who_steps_through_a_game_asks_about_where_they_stop(page):
+    pages.start(page, LONG)
+    asked = []
+    page.on("request", lambda request: asked.append(request.post_data_json))
+    page.check("#solver-on")
+    pages.wait_for(page, "document.querySelector('#solver-strip').dataset.state === 'shown'")
+    for _ in range(12):
+        page.keyboard.press(",")
+    pages.wait_for(page, "document.querySelector('#solver-strip').dataset.state === 'shown'")
+    assert asked[-1]["moves"] == LONG[:-12]
+    assert len(asked) < 8
+
+
+def test_an_address_is_a_game_and_the_game_is_in_the_address(browser, server):
+    with pages.open_page(browser, f"{server}#{RED_WINS}", permissions=["clipboard-read", "clipboard-write"]) as page:
+        pages.status_says(page, "Red wins")
+        page.get_by_role("button", name="Copy link").click()
+        pages.wait_for(page, "document.getElementById('share-note').textContent.includes('copied')")
+        assert page.evaluate("navigator.clipboard.readText()") == f"{server}#{RED_WINS}"
+        page.evaluate("location.hash = '44'")
+        pages.wait_for(page, "document.querySelectorAll('#stones use').length === 2")
+        page.evaluate("location.hash = '1111111'")
+        pages.status_says(page, "The link holds no game. Move 7 falls into column 1, which is full.")
