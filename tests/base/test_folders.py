@@ -235,11 +235,10 @@ def test_each_folder_is_known_as_one_kind(kind, there):
 
 
 def test_what_ships_is_known(tmp_path):
-    kinds = dict.fromkeys(SHIPPED, folders.TRAINING) | {"pillar": folders.LOOP}
-    assert {model.name for model in shipped("models/reference").iterdir()} == {*kinds}
-    for name, kind in kinds.items():
+    assert {model.name for model in shipped("models/reference").iterdir()} == {*SHIPPED}
+    for name in SHIPPED:
         model = shipped("models/reference") / name
-        folders.require(model, kind, own=(), restart=True)
+        folders.require(model, folders.TRAINING, own=(), restart=True)
         folders.require(model / "evaluation", folders.EVALUATION, own=(), restart=True)
     for games in ("validation", "games-20000"):
         shards.require(shipped("data/reference") / games, folders.TEACHER_GAMES)

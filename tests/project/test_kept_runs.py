@@ -14,6 +14,7 @@ from helpers import state
 from distill import reinforce, selfplay, train
 from distill.base import cli, folders
 from distill.learn import run_folder
+from distill.nets import finding
 
 ROOT = Path(__file__).parents[2]
 RUNS = sorted(file.parent for top in ("reference", "long") for file in ROOT.glob(f"models/{top}/*/run.json"))
@@ -47,7 +48,7 @@ def test_a_training_that_is_kept_is_finished(run: Path):
     stored = json.loads((run / "run.json").read_text())["identity"]
     config = cli.parse(train.TrainConfig, ["--config", str(run / "config.json")])
     also = {name: stored[name] for name in ("arch", "prepared data", "init")}
-    config = dataclasses.replace(config, init=None)
+    config = dataclasses.replace(config, init=run / finding.BEST)  # `also` has the one it was
     run_folder.claim(run, folders.TRAINING, train.OWN_FILES, config, train.PLACES, also).check()
     assert run_folder.finished(run, str)
 
