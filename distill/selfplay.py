@@ -21,9 +21,10 @@ import dataclasses
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from distill import nets
-from distill.base import Progress, UserError, cli, cores, folders, say
+from distill.base import DataError, Progress, UserError, cli, cores, folders, say
 from distill.loop import ahead, files, iteration, plan, unattended
 from distill.loop.files import Metrics
 from distill.loop.presets import PRESETS
@@ -95,16 +96,25 @@ def _only_play(config: SelfPlayConfig) -> str:
             shards.delete(out)
         games = max(config.games, shards.games_there(run, out))  # fewer never take any away
         looked = shards.plan(config, games, out, run=run)
-        manifest = schema.read_manifest(out) if (out / schema.MANIFEST).is_file() else {}
-        if not looked.todo and manifest.get("games") == games:  # a cut-off extension leaves that of before
+        manifest = _manifest(out)
+        if not looked.todo and manifest.get("games") == games:  # older versions left that of before an extension
             return f"finished before: {manifest['games']:,} games, {manifest['rows']:,} rows in {out}"
         done = sum(shard.games for shard in looked.done)
+        (out / schema.MANIFEST).unlink(missing_ok=True)  # an extension makes a part of a shard anew
         write_json(out / files.CONFIG, cli.as_json(dataclasses.replace(config, games=games, restart=False)))
         workers = config.workers or cores()
         with ahead.Players(workers) as players, Progress(games, "games", done) as progress:
             players.play(config, network, games, out, progress)
         manifest = shards.declare(run, shards.plan(config, games, out, run=run).done, out)
     return f"{out}: {manifest['games']:,} games, {manifest['rows']:,} rows"
+
+
+def _manifest(out: Path) -> dict[str, Any]:
+    """That of a folder of games; empty where there is none that can be read."""
+    try:
+        return schema.read_manifest(out)
+    except (DataError, FileNotFoundError):
+        return {}
 
 
 def _line(metrics: Metrics) -> str:

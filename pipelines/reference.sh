@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# The networks that ship: three from nothing, two from those. `pillar`, our own: one run without a hand, by the plan of
-# the run that it began with, about six and a half hours on 2 cores of a Zen 1, then two rounds of games and training,
-# about four hours of one core of a Zen 5. The published shapes: 20,000 games at the published settings, which ship, and
-# a training each, the CNN's then with 28,000 games more; about six hours. Of these the first stage of the CNN ships
-# too. `cnn-strong` and `transformer-strong` begin with `cnn` and `transformer` as they ship, not as made here, and learn
+# The networks that ship: three from nothing, two from those. `pillar`, our own: a night by the plan of the one that it
+# began with, about six and a half hours on 2 cores of a Zen 1, then games and training three times, about three and a
+# half hours of one core of a Zen 5. The published shapes: 20,000 games at the published settings, which ship, and a
+# training each, the CNN's then with 28,000 games more; about six hours. Of these the first stage of the CNN ships too.
+# `cnn-strong` and `transformer-strong` begin with `cnn` and `transformer` as they ship, not as made here, and learn
 # from a table that ships, labelled by searches that a network guides; about an hour and a half of one core of a Zen 5.
 #
 #   pipelines/reference.sh                    # all of them, in models/anew; started again, it goes on where it was
@@ -14,7 +14,7 @@ unset CDPATH
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 source pipelines/setup.sh
 
-precision=${PRECISION:-bfloat16} # of the published shapes and of guided searches; `pillar` learned in float32
+precision=${PRECISION:-bfloat16} # of all but the long trainings of `pillar`; float32 where a processor has no bfloat16
 reference=${OUT:-models/anew}
 formats=savedmodel,litert,onnx,litert-int8,onnx-int8
 
@@ -42,23 +42,24 @@ lines() {
 
 pillar() {
   local night=$reference/night student=$reference/student second=$reference/student-2 loop=$reference/empty-board
-  local first_table=(data/reference/labels-200 data/first-200 data/wide2-200)
+  local games=$reference/games # they depend on the networks
+  local first_table=(data/reference/labels-200 "$games"/first-200 "$games"/wide2-200)
   local long=(--count-weights root --lr 2e-3 --average 0.999 --steps 60000 --measure-every 1048576)
   local wide=(--noise-fraction 0 --opening-moves 0 20 0 28 --sampling-plies 16)
   say 'pillar, 1/6: a night, without a hand: the teacher plays, then the network, which learns meanwhile'
   "$python" -m distill.selfplay --preset night --plan models/long/night/plan.json --precision float32 --out "$night"
   say '2/6  its search of 200 simulations plays, from the empty board and from wide openings'
-  guided "$night" data/first-200 --games 12000 --seed 2111 --dirichlet-alpha 1 --opening-moves 0 1 0 2 --sampling-plies 14
-  guided "$night" data/wide2-200 --games 16000 --seed 2112 "${wide[@]}"
+  guided "$night" "$games"/first-200 --games 12000 --seed 2111 --dirichlet-alpha 1 --opening-moves 0 1 0 2 --sampling-plies 14
+  guided "$night" "$games"/wide2-200 --games 16000 --seed 2112 "${wide[@]}"
   say '3/6  it learns from these games and the table that ships'
   lines "$night" "$student" --data "${first_table[@]}" "${long[@]}"
   say '4/6  the same search, guided by that: wide openings, and a loop from the empty board'
-  guided "$student" data/wide3-200 --games 32000 --seed 2113 "${wide[@]}"
+  guided "$student" "$games"/wide3-200 --games 32000 --seed 2113 "${wide[@]}"
   "$python" -m distill.selfplay --init "$student" "${search[@]}" --dirichlet-alpha 1 --opening-moves 0 1 \
     --sampling-plies 14 --games 500 --iterations 24 --gate none --optimizer muon --lr 1e-3 --lr-drops 22:3e-4 \
     --value-weight 0.5 --replay-rows 150000 --judge-boards 500 --out "$loop"
   say '5/6  it learns from all of them'
-  lines "$student" "$second" --data "${first_table[@]}" data/wide3-200 "$loop"/iterations/*/games "${long[@]}"
+  lines "$student" "$second" --data "${first_table[@]}" "$games"/wide3-200 "$loop"/iterations/*/games "${long[@]}"
   say "6/6  last from the loop's games alone, and three quarters of what it was are kept"
   lines "$second" "$reference/pillar" --data "$loop"/iterations/*/games --count-weights count --lr 4e-4 --average 0.99 \
     --steps 4000 --measure-every 262144 --init-share 0.75

@@ -57,7 +57,7 @@ class Recipe:
     init_share: float = cli.setting(
         0.0,
         "share of the network of --init in the weights that are measured and kept; the rest of them is what was "
-        "learned, so that a table of few kinds of boards costs less on others",
+        "learned, so that a table of few kinds of boards costs less on others; tried on networks without batch norm",
     )
     dropout: float | None = cli.setting(
         None, "share of features dropped in a training step, of cnn and transformer; none: their own, 0.1"

@@ -223,6 +223,7 @@ def fit(
 
     `watch` says more of a network after each epoch: it goes into the history, and nothing is chosen by it. `quick`
     makes such networks in the form that the steps go to; None is `quick_form`.
+    With `init_share` the network must have the weights it began with, also where the run goes on.
     Raises UserError where the loss stops being a number; the checkpoint of the last finished epoch stays.
     """
     trained, begun = trained_form(core, recipe, quick), core.get_weights()

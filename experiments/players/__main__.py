@@ -36,7 +36,7 @@ LADDER = (
     "perfect",
 )  # fmt: skip
 SLOW = ("uct:10000", "pillar@puct:50", "pillar@puct:200", "pillar@puct:800", "perfect")
-"""Of the ladder, those who take tens of milliseconds a move."""
+"""Of the ladder, those who are graded on fewer boards."""
 LADDER_PAGE = Path("docs/players.md")
 
 

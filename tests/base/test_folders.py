@@ -240,6 +240,7 @@ def test_what_ships_is_known(tmp_path):
         model = shipped("models/reference") / name
         folders.require(model, folders.TRAINING, own=(), restart=True)
         folders.require(model / "evaluation", folders.EVALUATION, own=(), restart=True)
+    folders.require(shipped("models/long") / "night", folders.LOOP, own=(), restart=True)
     for games in ("validation", "games-20000"):
         shards.require(shipped("data/reference") / games, folders.TEACHER_GAMES)
 

@@ -194,6 +194,7 @@ def test_another_kind_of_network_to_begin_with_is_refused(flags, message, run_fo
         (["--dropout", "1"], "--dropout 1.0 must be at least 0 and below 1"),
         (["--arch", "pillar", "--dropout", "0.1"], "--dropout 0.1 must be left out for pillar"),
         (["--init-share", "0.5"], "--init-share 0.5 must be 0 without --init"),
+        (["--init-share", "1"], "--init-share 1.0 must be at least 0 and below 1"),
         (["--arch", "resnet", "--value-target", "none"], "resnet, which always has a value head"),
     ],
 )

@@ -12,7 +12,7 @@ import pytest
 from helpers import state
 
 from distill import reinforce, selfplay, train
-from distill.base import cli, folders
+from distill.base import cli, file_hash, folders
 from distill.learn import run_folder
 from distill.nets import finding
 
@@ -47,6 +47,8 @@ def test_a_training_that_is_kept_is_finished(run: Path):
     """Most of their games, and networks to begin from, are not kept: so the claim, with these from the run itself."""
     stored = json.loads((run / "run.json").read_text())["identity"]
     config = cli.parse(train.TrainConfig, ["--config", str(run / "config.json")])
+    if config.init and (begun := ROOT / config.init / finding.BEST).is_file():
+        assert file_hash(begun) == stored["init"]
     also = {name: stored[name] for name in ("arch", "prepared data", "init")}
     config = dataclasses.replace(config, init=run / finding.BEST)  # `also` has the one it was
     run_folder.claim(run, folders.TRAINING, train.OWN_FILES, config, train.PLACES, also).check()

@@ -126,7 +126,7 @@ const mayDrop = (position) => tabs.chosen !== "play" || game.players[position.si
 function drop(column) {
   if (modes[tabs.chosen].drop?.(column)) return;
   const position = game.position;
-  if (position.isOver) return say("The game is over. N starts a new one.");
+  if (position.isOver) return say(`The game is over.${$("keys-on").checked ? " N starts a new one." : ""}`);
   if (!mayDrop(position)) return say(`Not yet: ${capital(game.colour(position.side))}, ${nameOf(position.side)}, is thinking.`);
   if (position.heights[column] === ROWS) {
     board.refuse(column);
@@ -434,7 +434,7 @@ function connectControls() {
   addEventListener("hashchange", readLink);
   addEventListener("keydown", (event) => {
     if (event.altKey || event.ctrlKey || event.metaKey || event.target.closest("input:not([type=checkbox]), select, dialog")) return;
-    if (event.key.length === 1 && !$("keys-on").checked) return; // speech that is typed would play (WCAG 2.1.4)
+    if (event.key.length === 1 && !$("keys-on").checked) return; // speech input types letters, which would play (WCAG 2.1.4)
     if ("1234567".includes(event.key)) drop(Number(event.key) - 1);
     else if (event.key === "ArrowLeft" || event.key === "ArrowRight") board.focus(event.key === "ArrowLeft" ? 2 : 4);
     else if (event.key.toLowerCase() in COMMANDS) act(event.key.toLowerCase());
