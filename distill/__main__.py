@@ -12,7 +12,7 @@ import distill
 
 STAGES = (
     "generate", "prepare", "validate", "describe", "train", "evaluate",
-    "arena", "export", "models", "serve", "play", "review", "selfplay", "reinforce",
+    "arena", "walk", "export", "models", "serve", "play", "review", "selfplay", "reinforce",
 )  # fmt: skip
 """The order in which a newcomer meets them."""
 MOVED = ("study",)

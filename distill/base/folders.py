@@ -155,7 +155,8 @@ LOOP = Kind(
 )
 REINFORCE = Kind(noun="a run of REINFORCE", known=_named("entropy", "baseline"))
 EVALUATION = Kind(noun="an evaluation", known=_named("players", "label_rows"))
-KINDS = (TEACHER_GAMES, NETWORK_GAMES, PACKED_BOARDS, TABLES, TRAINING, LOOP, REINFORCE, EVALUATION)
+WALK = Kind(noun="a walk", known=_named("replies", "most_stones"))
+KINDS = (TEACHER_GAMES, NETWORK_GAMES, PACKED_BOARDS, TABLES, TRAINING, LOOP, REINFORCE, EVALUATION, WALK)
 
 MARKS = (("manifest.json", "identity"), ("run.json", "identity"), ("config.json", None), ("metrics.json", "config"))
 """Files that tell whose a folder is, the most trusted first, and the entry that has the settings; None: all of it."""
