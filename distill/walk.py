@@ -158,8 +158,8 @@ def _best(config: WalkConfig, who: dict[str, Any], out: Path | None) -> str:
     for line in found.given_away[:MOST_LINES]:
         print(f"the last move of {line} gives the win away")
     if out:
-        report = who | dataclasses.asdict(found) | {"positions_in_all": total, "commit": provenance.commit()}
-        write_json(out / "walk.json", report)
+        totals = {"positions_in_all": total, "commit": provenance.commit()}
+        write_json(out / "walk.json", who | dataclasses.asdict(found) | totals)
     return (
         f"{word} moving first, every best reply: {total:,} positions, the win is given away in "
         f"{len(found.given_away)}; {found.share_won:.2%} of lines won" + (f" · {out / 'walk.json'}" if out else "")
@@ -175,7 +175,7 @@ def _all(config: WalkConfig, who: dict[str, Any], out: Path) -> str:
         say(f"{layer.stones} stones: {layer.positions:,} positions, {layer.losing_replies:,} losing replies")
     complete = not len(tree.keys(layers[-1].stones + 2))
     say("backing up the results through the tree")
-    failed, blunders, lines = {}, {}, []
+    failed, blunders, lines = dict[int, int](), dict[str, walk.Keys](), list[tuple[str, int]]()
     for stones, not_won, keys in tree.back_up(layers[-1].stones):
         failed[stones], blunders[f"stones_{stones:02}"] = len(not_won), keys
         room = MOST_KEPT - len(lines)

@@ -122,7 +122,8 @@ def best_replies(
     Raises UserError where the solver is not installed.
     """
     walk = BestWalk()
-    layer, share, lines = np.array([start.current + start.mask], np.uint64), np.ones(1), [""]
+    layer, lines = np.array([start.current + start.mask], np.uint64), [""]
+    share: NDArray[np.float64] = np.ones(1)
     while len(layer):
         walk.positions.append(len(layer))
         moves = choose(*from_keys(layer))
@@ -136,7 +137,7 @@ def best_replies(
         found = replies(layer, moves, (scores == best[:, None]) & ~given_away[:, None])
         each = share / np.maximum(np.bincount(found.parent, minlength=len(layer)), 1)
         layer, first, merged = np.unique(found.key, return_index=True, return_inverse=True)
-        share = np.bincount(merged.reshape(-1), each[found.parent], len(layer))
+        share = np.bincount(merged.reshape(-1), each[found.parent], len(layer)).astype(np.float64)
         ends = [(found.parent[i], found.reply[i]) for i in first.tolist()]
         lines = [f"{lines[parent]}{moves[parent] + 1}{reply + 1}" for parent, reply in ends]
         report(walk)
