@@ -1,4 +1,4 @@
-"""Whole searches on one core: ours, OpenSpiel's C++ MCTSBot and the plain Python twin, in turn.
+"""Whole searches on one core: ours, OpenSpiel's C++ MCTSBot and the textbook in plain Python, in turn.
 
     pip install -e ".[bench]"
     python benchmarks/search.py                       # this processor
@@ -15,17 +15,11 @@ import argparse
 import json
 import os
 import statistics
-import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-
-import twin
 
 from distill.game.rules import from_moves
-from distill.search import teacher
+from distill.search import reference, teacher
 from distill.search.teacher import SearchSettings, search
 
 POSITIONS = {  # one game of the teacher against itself
@@ -35,7 +29,7 @@ POSITIONS = {  # one game of the teacher against itself
     "stones24": "444453232267665655454516",
 }
 SIMULATIONS = 10_000
-TWIN_SIMULATIONS = 100
+TEXTBOOK = SearchSettings(simulations=100, votes=1)
 
 Contestant = Callable[[str], tuple[int, float]]
 """Moves of a position in; simulations executed and seconds out."""
@@ -78,10 +72,10 @@ def openspiel(searches: int) -> Contestant:
 
 def plain_python(moves: str) -> tuple[int, float]:
     position = from_moves(moves)
-    board = twin.Board.from_bits(position.current, position.mask)
+    board = reference.Board.from_bits(position.current, position.mask)
     began = time.perf_counter()
-    twin.uct(board, TWIN_SIMULATIONS, 1, list(range(7)), [1.0] * 7, 1.0, True)
-    return TWIN_SIMULATIONS, time.perf_counter() - began
+    reference.uct(board, TEXTBOOK, 1, list(range(7)))
+    return TEXTBOOK.simulations, time.perf_counter() - began
 
 
 def main() -> None:
@@ -96,7 +90,7 @@ def main() -> None:
         "ours": ours("heuristic", arguments.searches),
         "ours, random playouts": ours("random", arguments.searches),
         "OpenSpiel C++": openspiel(2),
-        "plain Python twin": plain_python,
+        "textbook": plain_python,
     }
     began = time.perf_counter()
     teacher.warm_up()
@@ -113,9 +107,9 @@ def main() -> None:
     for place in POSITIONS:
         for name in contestants:
             values = speed[place, name]
-            against = "ours" if name == "plain Python twin" else "ours, random playouts"
+            against = "ours" if name == "textbook" else "ours, random playouts"
             text = ""
-            if name in ("OpenSpiel C++", "plain Python twin"):
+            if name in ("OpenSpiel C++", "textbook"):
                 pairs = {key: ratios(speed[place, key], values) for key in ("ours", against)}
                 text = " / ".join(f"{statistics.median(pair):.1f}x" for pair in pairs.values())
             spread = f"{statistics.median(values) / 1e3:,.1f} ({min(values) / 1e3:,.1f} - {max(values) / 1e3:,.1f})"

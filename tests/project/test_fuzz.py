@@ -7,7 +7,7 @@
 - a table of any rows comes back from the disk as it was, with its hash
 
 Short here; `pytest -m slow tests/project/test_fuzz.py -s` goes on for 5 minutes (DISTILL_FUZZ_SECONDS), from other
-seeds each hour (DISTILL_FUZZ_SEED), and compares the two parsers with a slow twin of the rules.
+seeds each hour (DISTILL_FUZZ_SEED), and compares the two parsers with the textbook's plain lists.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ import pytest
 from helpers import make_games
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from twin import Board
 
 from distill.base import DataError
 from distill.game import rules
 from distill.rows import inspection, schema
 from distill.rows.places import place_of
+from distill.search.reference import Board
 
 METADATA = {"schema_version": schema.SCHEMA_VERSION, "run": "ab" * 16, "first_game": 0, "games": 2, "identity": {}}
 TABLE = make_games(2, seed=1)
@@ -199,14 +199,14 @@ def test_random_games_are_true_whatever_the_seed(seed: int, games: int) -> None:
     assert np.unique(table["game_id"].to_numpy()).tolist() == list(range(games))
 
 
-def played_by_the_twin(moves: str) -> Board | None:
+def played_on_lists(moves: str) -> Board | None:
     """The board after a move string, by plain lists; None where it is no game."""
     board = Board([[] for _ in range(7)], 0)
     for text in moves:
         column = "1234567".find(text)
         if column < 0 or column not in board.legal() or board.has_four(1 - board.side):
             return None
-        board.play(column)
+        board = board.after(column)
     return board
 
 
@@ -227,23 +227,23 @@ def random_game(dice: random.Random) -> str:
         if not (legal := board.legal()) or board.has_four(1 - board.side):
             break
         column = dice.choice(legal)
-        board.play(column)
+        board = board.after(column)
         moves += str(column + 1)
     return moves
 
 
 @pytest.mark.slow
-def test_many_move_strings_and_drawings_are_what_a_slow_twin_says() -> None:
+def test_many_move_strings_and_drawings_are_what_plain_lists_say() -> None:
     """Games and their drawings, most of them with a few characters wrong.
 
-    A game must be accepted where the twin can play it, and there alone. A drawing that is accepted prints back, and
+    A game must be accepted where plain lists can play it, and there alone. A drawing that is accepted prints back, and
     one of a position that was played must be accepted.
     """
     found: Counter[str] = Counter()
     for dice in long_run(0.4):
         game = random_game(dice)
         moves = mutated(game, "1234567089xX .\u0661\u00b2\n", dice)
-        expected = played_by_the_twin(moves)
+        expected = played_on_lists(moves)
         try:
             position = rules.from_moves(moves)
         except ValueError:

@@ -1,4 +1,4 @@
-"""A Gumbel root (`search/gumbel.py`; whole games against the slow twin: `test_puct.py`). Properties:
+"""A Gumbel root (`search/gumbel.py`; whole games against the textbook: `test_puct.py`). Properties:
 
 - halving gives the columns left equally many visits, and never asks for a column that there is not;
 - with few simulations the search improves on the policy: the best of the considered columns gets the most.

@@ -1,7 +1,7 @@
 """Search guided by a network. Properties:
 
-- the compiled search does what its slow twin does, for every rule, root, first-play value, with and without noise,
-  proofs and reuse, over whole games: the same visits, labels, moves, values;
+- the compiled search does what the textbook (`search/reference.py`) does, for every rule, root and first-play value,
+  with and without noise, proofs and reuse, over whole games: the same visits, labels, moves, values;
 - visits sum to the simulations; a reused tree's visits are not counted again; full columns get none;
 - a win in one is played and proven, a threat is blocked, a double threat is seen as lost, without asking the network;
 - with a network that answers a mirrored board by the mirrored answer, a mirrored board gets the mirrored visits;
@@ -17,19 +17,18 @@ import dataclasses
 from typing import Any
 
 import numpy as np
-import puct_twin
 import pytest
 from helpers import bits, random_positions
 from puct_helpers import BLOCK, LOST, STARTS, WIN, WINS, look, one_answer, predict, uniform
-from twin import Board
 
 from distill.game import rules
 from distill.game.rules import COLUMNS, Position, from_moves, mirror, parse_board
-from distill.search import puct
+from distill.search import puct, reference
 from distill.search.puct import PuctSettings, play, quiet, search
+from distill.search.reference import Board
 from distill.search.teacher import generator
 
-TWIN_STARTS = [from_moves(moves) for moves in ("444444333", "1234567712345", "22334")]
+TEXTBOOK_STARTS = [from_moves(moves) for moves in ("444444333", "1234567712345", "22334")]
 
 KINDS = {
     "constant": {},
@@ -50,22 +49,22 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_compiled_search_plays_the_games_of_its_twin(kind: str):
+def test_the_compiled_search_plays_the_games_of_the_textbook(kind: str):
     settings = PuctSettings(simulations=18, **KINDS[kind])
-    record = play(*bits(*TWIN_STARTS), settings, predict, seed=3, lanes=2)
+    record = play(*bits(*TEXTBOOK_STARTS), settings, predict, seed=3, lanes=2)
     room = len(puct.begin_at(settings, 1, 1, cache=1).bonus)
-    for game, start in enumerate(TWIN_STARTS):
+    for game, start in enumerate(TEXTBOOK_STARTS):
         draws = _draws(settings, 3, game)
-        twin = puct_twin.play(Board.from_bits(start.current, start.mask), settings, one_answer, draws, room)
-        assert record.length[game] == len(twin)
-        for step, found in enumerate(twin):
-            assert record.visits[game, step].tolist() == found["visits"], (game, step)
-            assert record.label[game, step] == found["label"]
-            assert record.move[game, step] == found["move"]
-            assert record.value[game, step] == pytest.approx(found["value"], abs=1e-9)
+        textbook = reference.play(Board.from_bits(start.current, start.mask), settings, one_answer, draws, room)
+        assert record.length[game] == len(textbook)
+        for step, found in enumerate(textbook):
+            assert record.visits[game, step].tolist() == found.visits, (game, step)
+            assert record.label[game, step] == found.label
+            assert record.move[game, step] == found.move
+            assert record.value[game, step] == pytest.approx(found.value, abs=1e-9)
 
 
-def _draws(settings: PuctSettings, seed: int, game: int) -> puct_twin.Draws:
+def _draws(settings: PuctSettings, seed: int, game: int) -> reference.PuctDraws:
     """The chance of one game in the order in which the search draws it."""
     random = generator(seed, game, 1)
     gamma = gumbel = np.zeros((42, COLUMNS))
@@ -73,7 +72,7 @@ def _draws(settings: PuctSettings, seed: int, game: int) -> puct_twin.Draws:
         gumbel = random.gumbel(size=(42, COLUMNS))
     elif settings.noise_fraction:
         gamma = random.standard_gamma(settings.dirichlet_alpha, (42, COLUMNS))
-    return puct_twin.Draws(gamma, gumbel, random.random((42, 2)))
+    return reference.PuctDraws(gamma, gumbel, random.random((42, 2)))
 
 
 @pytest.mark.parametrize("reuse", [False, True])

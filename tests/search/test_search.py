@@ -1,29 +1,31 @@
-"""The compiled search against its slow twin, and the tactics a teacher must not miss.
+"""The compiled search against the textbook (`search/reference.py`), and the tactics a teacher must not miss.
 
-Properties: playouts and trees equal the twin's, draw for draw; visits sum to the simulations
+Properties: playouts and trees equal the textbook's, draw for draw; visits sum to the simulations
 executed; full columns get none; lanes and savings change no label; wins are taken, threats blocked,
 no win is handed over, two-move traps are seen.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
-import twin
 from helpers import bits, random_positions
 from puct_helpers import BLOCK, WINNING_COLUMN, WINS
 
 from distill.game import rules
 from distill.game.rules import from_moves, parse_board
-from distill.search import playout_trees, rollout, teacher
+from distill.search import playout_trees, reference, rollout, teacher
 from distill.search.compiled import SLOTS
+from distill.search.reference import Board, UctNode
 from distill.search.teacher import SearchSettings, search
 
 
 @pytest.mark.parametrize("heuristic", [True, False])
-def test_a_playout_ends_as_the_twins_does(heuristic: bool) -> None:
+def test_a_playout_ends_as_in_the_textbook(heuristic: bool) -> None:
     positions = random_positions(75) + random_positions(75, 30)
-    seeds = [twin.playout_seed(12345, i) for i in range(len(positions))]
+    seeds = [reference.playout_state(12345, i) for i in range(len(positions))]
     lanes = rollout.new_lanes(len(positions))
     current, mask = bits(*positions)
     lanes.own[: len(positions)] = current
@@ -31,74 +33,66 @@ def test_a_playout_ends_as_the_twins_does(heuristic: bool) -> None:
     lanes.random[: len(positions)] = np.array(seeds, np.uint64)
     rollout.playouts(lanes, len(positions), heuristic)
     expected = [
-        twin.playout(twin.Board.from_bits(p.current, p.mask), seed, heuristic)
+        reference.playout(Board.from_bits(p.current, p.mask), seed, heuristic)
         for p, seed in zip(positions, seeds, strict=True)
     ]
     assert lanes.results[: len(positions)].tolist() == expected
     assert set(expected) == {-1, 0, 1}
 
 
-def nodes_of(trees: playout_trees.PlayoutTrees, lane: int, row: int, twin_node: twin.Node, board: twin.Board) -> int:
-    """Compare one compiled node with the twin's, then all below; returns the number compared."""
+def nodes_of(trees: playout_trees.PlayoutTrees, lane: int, row: int, node: UctNode) -> int:
+    """Compare one compiled node with the textbook's, then all below; returns the number compared."""
     start = (lane * len(trees.bonus) + row) * playout_trees.WIDTH
-    legal = board.legal()
-    for column in legal:
-        assert trees.rows[start + column] == twin_node.visits[column]
-        assert trees.rows[start + playout_trees.TOTAL + column] == twin_node.total[column]
     compared = 1
-    for column in legal:
-        child = trees.rows[start + playout_trees.CHILD + column]
-        if not twin_node.proven[column]:
-            assert (child > 0) == (twin_node.children[column] is not None)
+    for column in node.board.legal():
+        assert trees.rows[start + column] == node.visits[column]
+        assert trees.rows[start + playout_trees.TOTAL + column] == node.total[column]
+        child, expected = int(trees.rows[start + playout_trees.CHILD + column]), node.children[column]
+        if not node.proven[column]:
+            assert (child > 0) == (expected is not None)
         if child > 0:
-            after = board.copy()
-            after.play(column)
-            compared += nodes_of(trees, lane, int(child), twin_node.children[column], after)
+            assert expected is not None
+            compared += nodes_of(trees, lane, child, expected)
     return compared
 
 
 @pytest.mark.parametrize(
-    ("exploration", "heuristic", "proving"),
-    [(1.0, True, False), (0.5, False, False), (0.0, True, False), (1.0, True, True)],
+    ("exploration", "rollout", "mcts_solver"),
+    [(1.0, "heuristic", False), (0.5, "random", False), (0.0, "heuristic", False), (1.0, "heuristic", True)],
 )
-def test_the_compiled_tree_is_the_twins_tree_node_for_node(exploration: float, heuristic: bool, proving: bool) -> None:
-    positions, simulations = [*random_positions(5, seed=2), rules.EMPTY], 120
-    trees = playout_trees.new_trees(len(positions), simulations, exploration)
+def test_the_compiled_tree_is_the_textbooks_node_for_node(exploration: float, rollout: Any, mcts_solver: bool) -> None:
+    settings = SearchSettings(
+        simulations=120, exploration=exploration, rollout=rollout, mcts_solver=mcts_solver, votes=1
+    )
+    positions = [*random_positions(5, seed=2), rules.EMPTY]
+    trees = playout_trees.new_trees(len(positions), settings.simulations, exploration)
     random = np.random.default_rng(3)
-    expected: list[twin.Node] = []
-    boards: list[twin.Board] = []
+    expected: list[UctNode] = []
     for lane, position in enumerate(positions):
         key, order = int(random.integers(2**63)), [float(rank) for rank in random.permutation(7)]
         weights = random.uniform(0.5, 2.5, 7).astype(np.float32)
         playout_trees.begin_at(trees, lane, np.uint64(position.current), np.uint64(position.mask), np.uint64(key))
         trees.order[lane * SLOTS : lane * SLOTS + 7] = playout_trees.UNVISITED + np.array(order)
         trees.weights[(lane + 1) * SLOTS : (lane + 1) * SLOTS + 7] = weights
-        boards.append(twin.Board.from_bits(position.current, position.mask))
-        expected.append(
-            twin.uct(boards[-1], simulations, key, order, weights.tolist(), exploration, heuristic, proving)
-        )
-    playout_trees.advance(trees, np.arange(len(positions)), len(positions), simulations, heuristic, proving)
-    compared = sum(nodes_of(trees, lane, 0, expected[lane], boards[lane]) for lane in range(len(positions)))
+        board = Board.from_bits(position.current, position.mask)
+        expected.append(reference.uct(board, settings, key, order, weights.tolist()))
+    playout_trees.advance(
+        trees, np.arange(len(positions)), len(positions), settings.simulations, rollout == "heuristic", mcts_solver
+    )
+    compared = sum(nodes_of(trees, lane, 0, expected[lane]) for lane in range(len(positions)))
     assert compared > 60
 
 
-def test_the_teacher_votes_as_the_twin_does() -> None:
-    positions = random_positions(6, seed=4)
-    settings = SearchSettings(simulations=60, votes=3)
+@pytest.mark.parametrize("mcts_solver", [False, True])
+def test_the_teacher_labels_as_the_textbook_does(mcts_solver: bool) -> None:
+    positions = random_positions(8, seed=4)
+    settings = SearchSettings(simulations=60, votes=3, mcts_solver=mcts_solver)
     for game, (position, result) in enumerate(zip(positions, search(positions, settings, seeds=9), strict=True)):
-        board = twin.Board.from_bits(position.current, position.mask)
-        votes, visits, value = [], [0] * 7, 0.0
-        for vote in range(3):
-            key, order, gamma = twin.draws(9, game, vote, 1, 1.0)
-            weights = twin.root_weights(board, gamma[0], 0.25)
-            root = twin.uct(board, 60, key[0], order[0].tolist(), weights, 1.0, True)
-            votes.append(twin.choose(root, board))
-            visits = [a + b for a, b in zip(visits, root.visits, strict=True)]
-            value += sum(root.total) / 60 / 3
-        assert list(result.votes) == votes
-        assert result.visits.tolist() == visits
-        assert result.label == twin.majority(votes, visits)
-        assert result.value == pytest.approx(value, abs=1e-12)
+        expected = reference.label(Board.from_bits(position.current, position.mask), settings, seed=9, game=game)
+        assert list(result.votes) == expected.votes
+        assert result.visits.tolist() == expected.visits
+        assert result.label == expected.label
+        assert result.value == pytest.approx(expected.value, abs=1e-12)
 
 
 def test_visits_sum_to_the_simulations_executed_and_full_columns_get_none() -> None:
