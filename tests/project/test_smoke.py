@@ -37,6 +37,7 @@ CHAIN = (
     "export",
     "evaluate --no-latency",
     "arena",
+    "walk --workers 1",
     "selfplay --iterations 1",
     "selfplay --games-only --workers 1 --init models/smoke/selfplay",
 )
