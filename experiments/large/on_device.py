@@ -69,7 +69,7 @@ def build(shape: str) -> Any:
     from distill import nets
     from experiments.large import shapes
 
-    return shapes.build(shape) if shape in shapes.SHAPES else nets.build(shape, value_head=True)  # type: ignore[arg-type]
+    return shapes.build(shape) if shape in shapes.SHAPES else nets.build(shape, value_head=True)
 
 
 def convert(shape: str, out: Path) -> None:
