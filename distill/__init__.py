@@ -17,16 +17,17 @@ def load_pretrained(name: str = "pillar") -> Pretrained:
         answer = predict(board)  # int8 (6, 7), or (B, 6, 7): row 0 on top, +1 the side to move, -1 the other, 0 empty
         answer["move"]           # the column; also "policy", "logits" and, where there is that head, "value"
 
-    Where both sides have equally many stones, whose turn it is cannot be seen, so it must be right. From other formats:
+    `predict` raises ValueError, with how to convert it, for what is no board. It cannot tell whose turn it is where
+    both sides have equally many stones. From Kaggle's observation, from columns 1-7, and from row 0 at the bottom:
 
-        board = np.where(marks == 0, 0, np.where(marks == mark, 1, -1)).reshape(6, 7)  # Kaggle's board, mark
-        position = rules.from_moves("4453")  # columns 1-7; from distill.game import encoding, rules
-        board = encoding.boards([position.current], [position.mask])[0]
-        board = upside_down[::-1]  # row 0 was at the bottom
+        marks = np.array(observation.board).reshape(6, 7)
+        board = np.where(marks == 0, 0, np.where(marks == observation.mark, 1, -1))
+        position = rules.from_moves("4453")  # from distill.game import encoding, rules
+        board = encoding.boards(position.current, position.mask)
+        board = upside_down[::-1]
 
-    `predict` raises ValueError for what is no board, and can be pickled. `python -m distill.models` lists the names.
-    Where ONNX Runtime is installed nothing else is loaded. Raises `distill.base.UserError` for a name that no network
-    has.
+    It can be pickled. `python -m distill.models` lists the names. Where ONNX Runtime is installed nothing else is
+    loaded. Raises `distill.base.UserError` for a name that no network has.
     """
     from distill.base import UserError
     from distill.nets import finding, predict
