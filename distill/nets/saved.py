@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import keras
+import numpy as np
 
 from distill.base import UserError, first_line
 from distill.game.rules import CELLS, COLUMNS, ROWS
@@ -35,7 +36,7 @@ def load(path: Path) -> Predict:
 def load_core(path: Path) -> keras.Model:
     """The network (raw logits) in a `.keras` file, read in Keras' safe mode: no code out of the file is run.
 
-    Raises UserError for a damaged file, one that holds code, or another kind of model.
+    Raises UserError for a damaged file, one that holds code, another kind of model, or weights that are no numbers.
     """
     try:
         core = keras.models.load_model(path, compile=False, safe_mode=True)
@@ -47,6 +48,8 @@ def load_core(path: Path) -> keras.Model:
     is_network = outputs in ({"logits": (COLUMNS,)}, {"logits": (COLUMNS,), "value": ()})
     if shapes not in ([(ROWS, COLUMNS, 2)], [(ROWS, COLUMNS, 3)], [(CELLS,)]) or not is_network:
         raise UserError(f"{path}: not a network of distill (inputs {shapes}, outputs {outputs})")
+    if not all(np.isfinite(weight).all() for weight in core.get_weights()):
+        raise UserError(f"{path}: some of its weights are NaN or infinite, as after a training that diverged")
     return core
 
 
