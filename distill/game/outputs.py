@@ -37,42 +37,45 @@ def named(source: str) -> Iterator[None]:
 
 
 def evaluation(found: Any, mask: NDArray[np.uint64]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Logits (B, A) and values (B,) that an evaluator returned for positions, as contiguous float32.
-
-    On full columns any logit will do. A logit of -inf is a probability of 0, which not all legal columns may have.
-    """
+    """Logits (B, A) and values (B,) that an evaluator returned for positions, as contiguous float32."""
     if not isinstance(found, tuple | list) or len(found) != 2:
         raise OutputError(f"returned {type(found).__name__}, not a pair of logits and values")
-    logits = np.ascontiguousarray(_array(found[0], "logits", (len(mask), COLUMNS)), np.float32)
+    prior = np.ascontiguousarray(_array(found[0], "logits", (len(mask), COLUMNS)), np.float32)
     value = np.ascontiguousarray(_array(found[1], "values", mask.shape), np.float32)
-    if not np.isfinite(logits).all():
-        _check_logits(logits, legal_mask(mask))
-    return logits, values(value, len(mask))
+    if not np.isfinite(prior).all():
+        logits(prior, legal_mask(mask))
+    return prior, values(value, len(mask))
 
 
 def network(found: Mapping[str, Any], boards: NDArray[np.int8]) -> dict[str, NDArray[Any]]:
-    """All outputs of a network, by the names of NETWORK, for boards (B, 6, 7).
+    """The outputs of NETWORK for boards (B, 6, 7), without any others.
 
     On a full board the policy is 0 and the move -1.
     """
-    outputs = {name: np.asarray(found[name]) for name in NETWORK if name in found}
-    if missing := [name for name in NETWORK[:3] if name not in outputs]:
-        raise OutputError(f"returned no {', '.join(missing)}")
     legal = boards[:, 0] == 0
-    if not np.isfinite(_array(outputs["logits"], "logits", legal.shape)).all():
-        _check_logits(outputs["logits"], legal)
-    policy(outputs["policy"], legal)
-    moves(outputs["move"], legal)
-    if "value" in outputs:
-        values(outputs["value"], len(legal))
-    return outputs
+    outputs = {
+        "logits": logits(found["logits"], legal),
+        "policy": policy(found["policy"], legal),
+        "move": moves(found["move"], legal),
+    }
+    return outputs | ({"value": values(found["value"], len(legal))} if "value" in found else {})
+
+
+def logits(found: ArrayLike, legal: NDArray[np.bool_]) -> NDArray[Any]:
+    """Logits (B, A). On full columns any will do; -inf is a probability of 0, which not all legal columns may have."""
+    array = _array(found, "logits", legal.shape)
+    if not np.isfinite(array).all():
+        _refuse("NaN logits", (np.isnan(array) & legal).any(1))
+        _refuse("an infinite logit", (np.isposinf(array) & legal).any(1))
+        _refuse("no finite logit for a legal column", legal.any(1) & ~(np.isfinite(array) & legal).any(1))
+    return array
 
 
 def policy(found: ArrayLike, legal: NDArray[np.bool_]) -> NDArray[Any]:
     """Probabilities (B, A)."""
     array = _array(found, "a policy", legal.shape)
     off = np.abs(array.sum(1) - legal.any(1))
-    if not (off.max(initial=0) <= SUM_ROUNDING and array.min(initial=0) >= 0 and not array[~legal].any()):
+    if not ((off <= SUM_ROUNDING).all() and ((array >= 0) & (array <= legal)).all()):
         _refuse("a NaN in its policy", np.isnan(array).any(1))
         _refuse("a negative probability", (array < 0).any(1))
         _refuse("a probability above 0 for a full column", ((array > 0) & ~legal).any(1))
@@ -83,25 +86,20 @@ def policy(found: ArrayLike, legal: NDArray[np.bool_]) -> NDArray[Any]:
 def moves(found: ArrayLike, legal: NDArray[np.bool_]) -> NDArray[Any]:
     """Columns (B,)."""
     array = _array(found, "moves", legal.shape[:1], kinds="iu")
-    playable = np.column_stack([legal, ~legal.any(1)])  # the last column is that of the move -1
-    is_column = (array >= -1) & (array < COLUMNS)
-    _refuse("an illegal move", ~(is_column & playable[np.arange(len(array)), np.where(is_column, array, -1)]))
+    is_column = (array >= 0) & (array < COLUMNS)
+    is_legal = is_column & legal[np.arange(len(array)), array * is_column]
+    if not is_legal.all():
+        _refuse("an illegal move", ~is_legal & (legal.any(1) | (array != -1)))
     return array
 
 
 def values(found: ArrayLike, boards: int) -> NDArray[Any]:
     """Values (B,) in [-1, 1], up to rounding."""
     array = _array(found, "values", (boards,))
-    if not np.abs(array).max(initial=0) <= 1 + VALUE_ROUNDING:  # nor is a NaN
+    if not (np.abs(array) <= 1 + VALUE_ROUNDING).all():
         _refuse("a NaN as its value", np.isnan(array))
         _refuse("a value outside [-1, 1]", np.abs(array) > 1)
     return array
-
-
-def _check_logits(logits: NDArray[Any], legal: NDArray[np.bool_]) -> None:
-    _refuse("NaN logits", (np.isnan(logits) & legal).any(1))
-    _refuse("an infinite logit", (np.isposinf(logits) & legal).any(1))
-    _refuse("no finite logit for a legal column", legal.any(1) & ~(np.isfinite(logits) & legal).any(1))
 
 
 def _array(found: ArrayLike, what: str, shape: tuple[int, ...], kinds: str = "f") -> NDArray[Any]:

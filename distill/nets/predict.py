@@ -60,13 +60,15 @@ class Pretrained:
         return Pretrained, (self._folder,)
 
 
-def load(folder: Path) -> Predict:
+def load(folder: Path, for_search: bool = False) -> Predict:
     """The exported network in a folder that holds `saved_model/`: its ONNX file where that can be run, else TensorFlow.
+
+    `for_search` leaves its outputs to be checked by the search, which evaluates one board after another.
 
     Raises UserError for a folder without a model, and for a file that cannot be read.
     """
     if is_quick(folder):
-        return _load_onnx(folder / ONNX)
+        return _load_onnx(folder / ONNX, checks=not for_search)
     from distill import nets
 
     nets.start_backend()
@@ -81,7 +83,7 @@ def is_quick(folder: Path) -> bool:
     return file.is_file() and importlib.util.find_spec("onnxruntime") is not None and finding.is_current(folder)
 
 
-def _load_onnx(file: Path) -> Predict:
+def _load_onnx(file: Path, checks: bool) -> Predict:
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -95,7 +97,11 @@ def _load_onnx(file: Path) -> Predict:
         raise UserError(f"{file}: not a readable ONNX model ({first_line(error)})") from None
     check_names(file, arguments, found)
     names = [name for name in outputs.NETWORK if name in found]
-    return on_arrays(lambda boards: dict(zip(names, session.run(names, {"board": boards}), strict=True)), str(file))
+
+    def graph(boards: NDArray[np.int8]) -> Outputs:
+        return dict(zip(names, session.run(names, {"board": boards}), strict=True))
+
+    return on_arrays(graph, str(file), checks)
 
 
 def check_names(path: Path, arguments: Collection[str], found: Collection[str]) -> None:
@@ -104,8 +110,8 @@ def check_names(path: Path, arguments: Collection[str], found: Collection[str]) 
         raise UserError(f"{path}: not a model of distill (arguments {sorted(arguments)}, outputs {sorted(found)})")
 
 
-def on_arrays(graph: Callable[[Any], Mapping[str, Any]], file: str = "") -> Predict:
-    """Around a graph: lets through a single board, cuts many into pieces, checks what the graph returns.
+def on_arrays(graph: Callable[[Any], Mapping[str, Any]], file: str = "", checks: bool = True) -> Predict:
+    """Around a graph: lets through a single board, cuts many into pieces, `checks` what the graph returns.
 
     With `file`, whose graph may be anybody's, an error inside the graph is an OutputError that names it.
     """
@@ -118,7 +124,7 @@ def on_arrays(graph: Callable[[Any], Mapping[str, Any]], file: str = "") -> Pred
                 if not file:
                     raise
                 raise OutputError(f"cannot be evaluated ({first_line(error)})") from None
-            return outputs.network(found, boards)
+            return outputs.network(found, boards) if checks else dict(found)
 
     def predict(boards: ArrayLike) -> Outputs:
         given = np.asarray(boards, np.int8)
@@ -128,7 +134,9 @@ def on_arrays(graph: Callable[[Any], Mapping[str, Any]], file: str = "") -> Pred
         if not len(batch):  # TensorFlow's convolutions refuse an empty batch
             return {name: array[:0] for name, array in predict(np.zeros((1, ROWS, COLUMNS), np.int8)).items()}
         pieces = [evaluate(batch[start : start + CHUNK]) for start in range(0, len(batch), CHUNK)]
-        joined = {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
+        joined = pieces[0]
+        if len(pieces) > 1:
+            joined = {name: np.concatenate([piece[name] for piece in pieces]) for name in joined}
         return joined if given.ndim == 3 else {name: array[0] for name, array in joined.items()}
 
     return predict

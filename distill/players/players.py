@@ -105,7 +105,8 @@ def make(word: str, workers: int = 1, *, quick: bool = False) -> Player:
     assert folder is not None  # checked above
     shown = word.replace("/@", "@").rstrip("/")
     if quick and predict.is_quick(folder):
-        return with_predict(shown, predict.load(folder), named.mode, named.simulations)
+        network = predict.load(folder, for_search=bool(named.simulations))
+        return with_predict(shown, network, named.mode, named.simulations)
     nets.start_backend()
     from distill.nets import saved
 

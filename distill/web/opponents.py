@@ -274,7 +274,8 @@ def _describe(card: finding.Card) -> str:
 
 def _load_player(folder: Path, named: words.Word) -> Predict:
     """A network in a mode that plays by more than one pass, as `predict(boards)` of what it chooses."""
-    player = players.with_predict(named.network, predict.load(folder), named.mode, named.simulations)
+    network = predict.load(folder, for_search=bool(named.simulations))
+    player = players.with_predict(named.network, network, named.mode, named.simulations)
 
     def choose(boards: ArrayLike) -> dict[str, NDArray[Any]]:
         current, mask = encoding.bitboards(np.asarray(boards, np.int8))
