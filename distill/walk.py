@@ -30,7 +30,7 @@ from distill.game.rules import CELLS
 from distill.judge import walk
 from distill.nets import finding, predict
 from distill.players import words
-from distill.players.players import Player, make, seeds_for
+from distill.players.players import Player, checked_choices, make, seeds_for
 from distill.players.solver import check_installed
 
 BATCH = 1024
@@ -139,7 +139,8 @@ def _moves(word: str, current: walk.Keys, mask: walk.Keys) -> NDArray[np.int64]:
     """The moves in at most BATCH positions."""
     padding = (0, BATCH - len(current))
     seeds = seeds_for(0, np.pad(current + mask, padding))
-    return _player(word).play(np.pad(current, padding), np.pad(mask, padding), seeds).moves[: len(current)]
+    choices = checked_choices(_player(word), np.pad(current, padding), np.pad(mask, padding), seeds)
+    return choices.moves[: len(current)]
 
 
 # Reports --------------------------------------------------------------------------------------------------------------

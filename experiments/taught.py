@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from distill import nets
 from distill.base import Progress, UserError, canonical_json, file_hash, folders, provenance, read_object, write_json
-from distill.game import rules
+from distill.game import outputs, rules
 from distill.rows import games, schema
 from distill.rows.schema import PACKED, PACKED_ROW, VALUE_STEPS
 from distill.tables import packed
@@ -56,7 +56,8 @@ def teach(data: Path, network: Path, out: Path) -> None:
 
     def labelled(part: pa.Table) -> pa.Table:
         current, mask = rules.from_keys(part["key"].to_numpy())
-        logits, value = teacher.answers(current, mask)
+        with outputs.named(str(network)):
+            logits, value = outputs.evaluation(teacher.answers(current, mask), mask)
         logits = np.where(rules.legal_mask(mask), logits, -np.inf)
         shares = np.exp(logits - logits.max(1, keepdims=True))  # the largest is 1
         visits = np.rint(packed.MOST_VISITS * shares).astype(np.uint8)

@@ -175,3 +175,31 @@ def answering(logits: list[float], value: float | None = None) -> keras.Model:
     planes = heads.planes_input()
     worth = None if value is None else keras.layers.Reshape(())(Fixed([value])(planes))
     return heads.served(heads.network("fixed", planes, Fixed(logits)(planes), worth))
+
+
+def write_onnx(file: Path, argument: str = "board", **changed: np.ndarray | None) -> None:
+    """A hand-made ONNX file that gives the same outputs for every board: sound ones, unless changed; None: without."""
+    from onnx import TensorProto, helper, numpy_helper, save
+
+    one = {
+        "logits": np.zeros((1, 7), np.float32),
+        "policy": np.full((1, 7), 1 / 7, np.float32),
+        "move": np.full(1, 3, np.int32),
+        "value": np.zeros(1, np.float32),
+    } | changed
+    constants = {"start": np.zeros(1, np.int64), "end": np.ones(1, np.int64)}
+    nodes = [helper.make_node("Shape", [argument], ["shape"])]
+    nodes.append(helper.make_node("Slice", ["shape", "start", "end"], ["batch"]))
+    outputs = []
+    for name, array in one.items():
+        if array is not None:
+            constants |= {f"{name} one": array, f"{name} width": np.array(array.shape[1:], np.int64)}
+            nodes.append(helper.make_node("Concat", ["batch", f"{name} width"], [f"{name} shape"], axis=0))
+            nodes.append(helper.make_node("Expand", [f"{name} one", f"{name} shape"], [name]))
+            kind = helper.np_dtype_to_tensor_dtype(array.dtype)
+            outputs.append(helper.make_tensor_value_info(name, kind, ["batch", *array.shape[1:]]))
+    board = helper.make_tensor_value_info(argument, TensorProto.INT8, ["batch", 6, 7])
+    stored = [numpy_helper.from_array(array, name) for name, array in constants.items()]
+    graph = helper.make_graph(nodes, "by hand", [board], outputs, stored)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), file)

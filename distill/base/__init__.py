@@ -1,6 +1,6 @@
 """What every command needs: settings as flags, one-line errors, progress, whole files, folders, versions."""
 
-from distill.base.errors import DataError, Interrupted, UserError, first_line, shortened
+from distill.base.errors import DataError, Interrupted, OutputError, UserError, first_line, shortened
 from distill.base.files import (
     canonical_json,
     file_hash,
@@ -13,6 +13,7 @@ from distill.base.files import (
 from distill.base.progress import Progress, cores, duration, say
 
 __all__ = [
-    "DataError", "Interrupted", "Progress", "UserError", "canonical_json", "cores", "duration", "file_hash",
-    "file_inside", "first_line", "json_bytes", "read_object", "say", "shortened", "write_atomically", "write_json",
+    "DataError", "Interrupted", "OutputError", "Progress", "UserError", "canonical_json", "cores", "duration",
+    "file_hash", "file_inside", "first_line", "json_bytes", "read_object", "say", "shortened", "write_atomically",
+    "write_json",
 ]  # fmt: skip

@@ -15,6 +15,7 @@ import argparse
 import dataclasses
 import io
 import json
+import math
 import shlex
 import signal
 import sys
@@ -160,7 +161,16 @@ def _reader(
         return _NONE if optional and text.lower() == "none" else kind(_current(flag, text, former))
 
     convert.__name__ = _NAMES.get(typing.cast(type, kind), "value")
+    kind = _finite if kind is float else kind
     return convert
+
+
+def _finite(value: Any) -> float:
+    """A number that is one: no setting has a meaning for nan and infinity. Raises ValueError."""
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError("a number")
+    return number
 
 
 def _current(flag: str, value: Any, former: Mapping[str, str]) -> Any:
@@ -209,7 +219,7 @@ def _from_json(value: Any, hint: Any) -> Any:
     accepted = {float: (int, float), Path: (str,)}.get(kind, (kind,))
     if not isinstance(value, accepted) or (isinstance(value, bool) and kind is not bool):
         raise ValueError(f"a {_NAMES.get(kind, 'value')}" if kind is not bool else _NAMES[bool])
-    return kind(value)
+    return _finite(value) if kind is float else kind(value)
 
 
 def as_json(config: Any) -> dict[str, Any]:
@@ -235,10 +245,12 @@ def check_seed(seed: int) -> None:
 
 
 def check_least(config: object, **least: float) -> None:
-    """Raise ValueError unless each of these settings is None or not less than the number here."""
+    """Raise ValueError unless each of these settings is None, or finite and not less than the number here."""
     for name, number in least.items():
         value = getattr(config, name)
-        check(value is None or value >= number, name, value, f"at least {number:g}" if number else "0 or more")
+        check(
+            value is None or number <= value < math.inf, name, value, f"at least {number:g}" if number else "0 or more"
+        )
 
 
 @dataclass(frozen=True)

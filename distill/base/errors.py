@@ -14,6 +14,17 @@ class DataError(UserError):
     """Data on disk that cannot be used; the message is one line that names the file and what to do."""
 
 
+class OutputError(UserError):
+    """A network or a player returned what cannot be used; `source` names it, where it is known."""
+
+    def __init__(self, problem: str, source: str = "") -> None:
+        super().__init__(problem, source)  # both, so that it can be pickled
+        self.problem, self.source = problem, source
+
+    def __str__(self) -> str:
+        return f"{self.source}: {self.problem}" if self.source else f"the network {self.problem}"
+
+
 class Interrupted(BaseException):
     """SIGINT or SIGTERM arrived; work unwinds and the process exits with `code`.
 

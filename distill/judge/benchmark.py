@@ -31,7 +31,7 @@ from distill.game.tactics import Boards
 from distill.judge.strata import Stratum, all_strata, best_scores
 from distill.nets import finding
 from distill.players.match import Opening, Pairing, play_games
-from distill.players.players import Choices, Player, RandomPlayer, make
+from distill.players.players import Choices, Player, RandomPlayer, checked_choices, make
 from distill.players.solver import check_installed, moves_to_end, score_boards
 from distill.rows.schema import SCHEMA_VERSION, read_metadata, write_table
 from distill.tables.benchmark import FILES, GradedBoards, to_table
@@ -130,7 +130,7 @@ class Careless:
     def play(self, current: Boards, mask: Boards, seeds: Boards) -> Choices:
         careless = mix(seeds ^ np.uint64(1)) < np.uint64(self.share * 2**64)
         other = RandomPlayer().play(current, mask, seeds ^ np.uint64(2)).moves
-        return Choices(moves=np.where(careless, other, self.player.play(current, mask, seeds).moves))
+        return Choices(moves=np.where(careless, other, checked_choices(self.player, current, mask, seeds).moves))
 
 
 def mixed_play(

@@ -26,7 +26,7 @@ from distill.base.progress import Advance, silent
 from distill.game.rules import COLUMNS, is_own_mirror, mirror_bits
 from distill.judge.strata import MIRROR_SET, best_scores, is_decisive, keeps_class
 from distill.players.intervals import Estimate, difference, share
-from distill.players.players import Choices, Player, seeds_for
+from distill.players.players import Choices, Player, checked_choices, seeds_for
 from distill.tables.benchmark import FULL_COLUMN, GradedBoards
 
 METRICS = ("exact", "class", "decisive")
@@ -87,7 +87,7 @@ def _ask(player: Player, current: Array, mask: Array, seeds: Array, advance: Adv
     parts = []
     for start in range(0, len(mask), _STEP):
         rows = slice(start, start + _STEP)
-        parts.append(player.play(current[rows], mask[rows], seeds[rows]))
+        parts.append(checked_choices(player, current[rows], mask[rows], seeds[rows]))
         advance(len(parts[-1].moves))
 
     def joined(name: str) -> Array | None:

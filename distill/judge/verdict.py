@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from distill.judge import grading
 from distill.judge.grading import Calibration, Graded, Mistake
 from distill.players.intervals import Estimate
-from distill.players.players import Player, seeds_for
+from distill.players.players import Player, checked_choices, seeds_for
 from distill.tables.benchmark import GradedBoards
 
 LATENCY_BATCHES = (1, 256)
@@ -51,7 +51,7 @@ class Verdict:
 def judge(player: Player, boards: GradedBoards, graded: Graded, seed: int, with_latency: bool) -> Verdict:
     """Sum up a player's graded answers, and ask it about the empty board."""
     empty = np.zeros(1, np.uint64)
-    opening = player.play(empty, empty, seeds_for(seed, 2, 0))
+    opening = checked_choices(player, empty, empty, seeds_for(seed, 2, 0))
     return Verdict(
         name=player.name,
         sets=grading.by_set(boards, graded),

@@ -74,7 +74,7 @@ class Recipe:
         cli.check_least(
             self, epochs=1, measure_every=1, batch_size=1, steps=1, value_weight=0, weight_decay=0, focus=0, seed=0
         )
-        cli.check(self.lr > 0, "lr", self.lr, "positive")
+        cli.check(0 < self.lr < math.inf, "lr", self.lr, "positive")
         cli.check(0 <= self.value_blend <= 1, "value_blend", self.value_blend, "from 0 to 1")
         cli.check(0 <= self.average < 1, "average", self.average, "at least 0 and below 1")
         cli.check(0 <= self.init_share < 1, "init_share", self.init_share, "at least 0 and below 1")

@@ -18,6 +18,7 @@ import numpy as np
 
 from distill import nets
 from distill.base import Progress, UserError
+from distill.game import outputs
 from distill.loop.settings import SelfPlayConfig
 from distill.players import gate
 from distill.players.players import GuidedPlayer
@@ -114,7 +115,8 @@ def play(config: SelfPlayConfig, network: Path, games: int, folder: Path, part: 
     """Play this part of a network's games; returns what they call the network, and seconds."""
     began = time.monotonic()
     plays, name = asked(config, network)
-    selfplay.make_part(config, name, plays, games, folder, part, config.lanes)
+    with outputs.named(str(network)):
+        selfplay.make_part(config, name, plays, games, folder, part, config.lanes)
     return name, time.monotonic() - began
 
 
@@ -137,7 +139,8 @@ def measure_search(config: SelfPlayConfig, network: Path, seconds: float, _part:
         current, mask = (np.array([getattr(each, name) for each in starts], np.uint64) for name in ("current", "mask"))
         return int(puct.play(current, mask, config, plays, steps=2).simulations.sum())
 
-    search(0)
+    with outputs.named(str(network)):
+        search(0)
     began, made, first = time.monotonic(), 0, config.lanes
     while time.monotonic() - began < seconds:
         made, first = made + search(first), first + config.lanes

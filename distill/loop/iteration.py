@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from distill import nets
 from distill.base import Progress, UserError
+from distill.game import outputs
 from distill.judge import grading
 from distill.loop import ahead, files
 from distill.loop.files import Metrics
@@ -80,7 +81,8 @@ def play(loop: Loop, config: SelfPlayConfig, folder: Path) -> dict[str, Any]:
         if loop.players.pools:
             loop.players.play(config, loop.out / files.BEST, games, folder, progress)
             return selfplay.make(config, name, loop.champion_plays, games, folder)
-        return selfplay.make(config, name, loop.champion_plays, games, folder, lanes=config.lanes, advance=advance)
+        with outputs.named(str(loop.out / files.BEST)):
+            return selfplay.make(config, name, loop.champion_plays, games, folder, lanes=config.lanes, advance=advance)
 
 
 def given_network(config: SelfPlayConfig) -> keras.Model:

@@ -62,7 +62,8 @@ class LearningSettings:
                 found[int(first)] = float(rate)
             except ValueError:
                 raise ValueError(f"--lr-drops {drop} must be ITERATION:RATE, such as 50:2e-2") from None
-        cli.check(min(found.values()) > 0, "lr_drops", " ".join(self.lr_drops), "positive rates")
+        are_rates = all(0 < rate < math.inf for rate in found.values())
+        cli.check(are_rates, "lr_drops", " ".join(self.lr_drops), "positive rates")
         return found
 
     def rate(self, iteration: int) -> float:
@@ -229,10 +230,9 @@ class ReinforceConfig:
         for name in ("games", "measure_games", "final_games"):
             number = getattr(self, name)
             cli.check(number >= 2 and number % 2 == 0, name, number, "an even number from 2")
-        cli.check(
-            len(self.lr) > 0 and min(self.lr, default=0) > 0, "lr", _words(self.lr), "one positive number or more"
-        )
-        cli.check(min(self.entropy) >= 0, "entropy", _words(self.entropy), "0 or more")
+        are_rates = len(self.lr) > 0 and all(0 < rate < math.inf for rate in self.lr)
+        cli.check(are_rates, "lr", _words(self.lr), "one positive number or more")
+        cli.check(all(0 <= weight < math.inf for weight in self.entropy), "entropy", _words(self.entropy), "0 or more")
         cli.check(0 < self.discount <= 1, "discount", self.discount, "above 0 and at most 1")
         cli.check(0 < self.gate <= 1, "gate", self.gate, "above 0 and at most 1")
         if self.arch and self.init:

@@ -19,6 +19,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
+from distill.base import UserError
+
 if TYPE_CHECKING:
     import keras
 
@@ -105,6 +107,8 @@ free memory is given back, and how much is fetched at once."""
 
 _STARTING = threading.Lock()
 """Two threads that swap file descriptor 2 side by side could leave it swapped."""
+_started_in: int | None = None
+"""The process that started the backend: this one, or one that was forked since."""
 
 
 def start_backend() -> None:
@@ -113,7 +117,16 @@ def start_backend() -> None:
     TensorFlow's C++ logs to file descriptor 2 before it reads the level above, so that is where it is stopped. Keras
     uses scikit-learn and Matplotlib for wrappers and pictures of its own, which nothing here asks for, and does without
     them where they are not installed; that they look so while it loads saves a third of the time.
+
+    Raises UserError in a process that was forked after the start: the backend's threads are not in it, and it hangs.
     """
+    global _started_in
+    if _started_in not in (None, os.getpid()):
+        raise UserError(
+            "this process was forked after Keras had started, whose backend hangs here; start processes with "
+            'multiprocessing.get_context("spawn")'
+        )
+    _started_in = os.getpid()
     _keep_freed_memory()
     with _STARTING:
         sys.stderr.flush()

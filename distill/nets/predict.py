@@ -11,14 +11,16 @@ tie may fall otherwise, so figures are taken with TensorFlow (`saved.load`).
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from distill.base import UserError, first_line
+from distill.base import OutputError, UserError, first_line
+from distill.game import inputs, outputs
 from distill.game.rules import COLUMNS, ROWS
 from distill.nets import finding
 
@@ -33,13 +35,40 @@ THREADS = 1
 """For a network this small a second one costs more than it brings, and the machine has other work."""
 
 
-def load(folder: Path) -> Predict:
+class Pretrained:
+    """The network in a folder as `predict(boards)` for code outside this package: it checks the boards.
+
+    A pickled one holds the folder alone and loads the network where it is unpickled. So does the first call after a
+    fork, since a runtime's threads stay in the parent; TensorFlow cannot start there, which is a UserError.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder.absolute()
+        self._load()
+
+    def _load(self) -> None:
+        self._predict, self._process = load(self._folder), os.getpid()
+
+    def __call__(self, boards: ArrayLike) -> Outputs:
+        """The network's outputs by name. Raises ValueError for boards that no game can pass through."""
+        given = inputs.boards(boards)
+        if os.getpid() != self._process:
+            self._load()
+        return self._predict(given)
+
+    def __reduce__(self) -> tuple[type[Pretrained], tuple[Path]]:
+        return Pretrained, (self._folder,)
+
+
+def load(folder: Path, for_search: bool = False) -> Predict:
     """The exported network in a folder that holds `saved_model/`: its ONNX file where that can be run, else TensorFlow.
+
+    `for_search` leaves its outputs to be checked by the search, which evaluates one board after another.
 
     Raises UserError for a folder without a model, and for a file that cannot be read.
     """
     if is_quick(folder):
-        return _load_onnx(folder / ONNX)
+        return _load_onnx(folder / ONNX, checks=not for_search)
     from distill import nets
 
     nets.start_backend()
@@ -54,7 +83,7 @@ def is_quick(folder: Path) -> bool:
     return file.is_file() and importlib.util.find_spec("onnxruntime") is not None and finding.is_current(folder)
 
 
-def _load_onnx(file: Path) -> Predict:
+def _load_onnx(file: Path, checks: bool) -> Predict:
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -62,16 +91,40 @@ def _load_onnx(file: Path) -> Predict:
     options.log_severity_level = 4  # what is wrong comes as an exception
     try:
         session = onnxruntime.InferenceSession(file.read_bytes(), options, providers=["CPUExecutionProvider"])
-        names = [output.name for output in session.get_outputs()]
+        arguments = [argument.name for argument in session.get_inputs()]
+        found = [output.name for output in session.get_outputs()]
     except Exception as error:  # ONNX Runtime has a type for each kind of damage
         raise UserError(f"{file}: not a readable ONNX model ({first_line(error)})") from None
-    if not {"logits", "policy", "move"} <= set(names):
-        raise UserError(f"{file}: not a model of distill (outputs {sorted(names)})")
-    return on_arrays(lambda boards: dict(zip(names, session.run(names, {"board": boards}), strict=True)))
+    check_names(file, arguments, found)
+    names = [name for name in outputs.NETWORK if name in found]
+
+    def graph(boards: NDArray[np.int8]) -> Outputs:
+        return dict(zip(names, session.run(names, {"board": boards}), strict=True))
+
+    return on_arrays(graph, str(file), checks)
 
 
-def on_arrays(outputs: Callable[[Any], Mapping[str, Any]]) -> Predict:
-    """Around a graph: checks shapes, lets through a single board, cuts many into pieces."""
+def check_names(path: Path, arguments: Collection[str], found: Collection[str]) -> None:
+    """Raise UserError unless a file's arguments and outputs have the names that `export` gives them."""
+    if set(arguments) != {"board"} or not {"logits", "policy", "move"} <= set(found):
+        raise UserError(f"{path}: not a model of distill (arguments {sorted(arguments)}, outputs {sorted(found)})")
+
+
+def on_arrays(graph: Callable[[Any], Mapping[str, Any]], file: str = "", checks: bool = True) -> Predict:
+    """Around a graph: lets through a single board, cuts many into pieces, `checks` what the graph returns.
+
+    With `file`, whose graph may be anybody's, an error inside the graph is an OutputError that names it.
+    """
+
+    def evaluate(boards: NDArray[np.int8]) -> Outputs:
+        with outputs.named(file):
+            try:
+                found = graph(boards)
+            except Exception as error:  # the runtimes have many types
+                if not file:
+                    raise
+                raise OutputError(f"cannot be evaluated ({first_line(error)})") from None
+            return outputs.network(found, boards) if checks else dict(found)
 
     def predict(boards: ArrayLike) -> Outputs:
         given = np.asarray(boards, np.int8)
@@ -80,8 +133,10 @@ def on_arrays(outputs: Callable[[Any], Mapping[str, Any]]) -> Predict:
         batch = given.reshape(-1, ROWS, COLUMNS)
         if not len(batch):  # TensorFlow's convolutions refuse an empty batch
             return {name: array[:0] for name, array in predict(np.zeros((1, ROWS, COLUMNS), np.int8)).items()}
-        pieces = [outputs(batch[start : start + CHUNK]) for start in range(0, len(batch), CHUNK)]
-        joined = {name: np.concatenate([np.asarray(piece[name]) for piece in pieces]) for name in pieces[0]}
+        pieces = [evaluate(batch[start : start + CHUNK]) for start in range(0, len(batch), CHUNK)]
+        joined = pieces[0]
+        if len(pieces) > 1:
+            joined = {name: np.concatenate([piece[name] for piece in pieces]) for name in joined}
         return joined if given.ndim == 3 else {name: array[0] for name, array in joined.items()}
 
     return predict

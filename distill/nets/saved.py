@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import keras
+import numpy as np
 
 from distill.base import UserError, first_line
 from distill.game.rules import CELLS, COLUMNS, ROWS
 from distill.nets import finding, heads, pillar, transformer  # noqa: F401  their layers register themselves for loading
-from distill.nets.predict import Predict, on_arrays
+from distill.nets.predict import Predict, check_names, on_arrays
 
 SIGNATURE = "serving_default"
 
@@ -28,13 +29,14 @@ def load(path: Path) -> Predict:
     for folder in (path, path / "1", path / "saved_model" / "1"):
         if (folder / "saved_model.pb").is_file() and finding.is_current(path):
             return _load_saved_model(folder)
-    return predict_with(load_core(finding.network_file(path)))
+    file = finding.network_file(path)
+    return predict_with(load_core(file), str(file))
 
 
 def load_core(path: Path) -> keras.Model:
     """The network (raw logits) in a `.keras` file, read in Keras' safe mode: no code out of the file is run.
 
-    Raises UserError for a damaged file, one that holds code, or another kind of model.
+    Raises UserError for a damaged file, one that holds code, another kind of model, or weights that are no numbers.
     """
     try:
         core = keras.models.load_model(path, compile=False, safe_mode=True)
@@ -42,14 +44,17 @@ def load_core(path: Path) -> keras.Model:
         raise UserError(f"{path}: not a readable Keras model ({first_line(error)})") from None
     inputs, output = getattr(core, "inputs", None), getattr(core, "output", None)  # absent from some kinds of model
     shapes = [tuple(tensor.shape)[1:] for tensor in inputs or []]
-    outputs = sorted(output) if isinstance(output, dict) else []
-    if shapes not in ([(ROWS, COLUMNS, 2)], [(ROWS, COLUMNS, 3)], [(CELLS,)]) or "logits" not in outputs:
+    outputs = {name: tuple(tensor.shape)[1:] for name, tensor in output.items()} if isinstance(output, dict) else {}
+    is_network = outputs in ({"logits": (COLUMNS,)}, {"logits": (COLUMNS,), "value": ()})
+    if shapes not in ([(ROWS, COLUMNS, 2)], [(ROWS, COLUMNS, 3)], [(CELLS,)]) or not is_network:
         raise UserError(f"{path}: not a network of distill (inputs {shapes}, outputs {outputs})")
+    if not all(np.isfinite(weight).all() for weight in core.get_weights()):
+        raise UserError(f"{path}: some of its weights are NaN or infinite, as after a training that diverged")
     return core
 
 
-def predict_with(core: keras.Model) -> Predict:
-    """`predict` for a network in memory; later changes of its weights are seen."""
+def predict_with(core: keras.Model, file: str = "") -> Predict:
+    """`predict` for a network in memory; later changes of its weights are seen. Errors name the file it is from."""
     model = heads.served(core)
 
     def outputs(board: Any) -> Any:
@@ -60,7 +65,7 @@ def predict_with(core: keras.Model) -> Predict:
 
         # Not model.predict: it builds a tf.data pipeline whose autotuning stalls for seconds.
         outputs = tf.function(outputs, input_signature=[board_signature()])
-    return on_arrays(outputs)
+    return on_arrays(outputs, file)
 
 
 def write(core: keras.Model, folder: Path) -> None:
@@ -83,14 +88,13 @@ def _load_saved_model(folder: Path) -> Predict:
         names, outputs = set(signature.structured_input_signature[1]), set(signature.structured_outputs)
     except Exception as error:  # as above
         raise UserError(f"{folder}: not a readable SavedModel ({first_line(error)})") from None
-    if names != {"board"} or not {"logits", "policy", "move"} <= outputs:
-        raise UserError(f"{folder}: not a model of distill (arguments {sorted(names)}, outputs {sorted(outputs)})")
+    check_names(folder, names, outputs)
 
     def call(board: Any) -> Any:
         # `loaded` is named so that it lives as long as this function: its variables die with it.
         return loaded.signatures[SIGNATURE](board=tf.constant(board))
 
-    return on_arrays(call)
+    return on_arrays(call, str(folder))
 
 
 def board_signature() -> Any:

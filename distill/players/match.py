@@ -18,7 +18,7 @@ from distill.base.progress import Advance, silent
 from distill.game.encoding import bitboards, boards
 from distill.game.rules import CELLS, EMPTY, FULL_BOARD, Position, has_four, is_over, landing, mirror, play
 from distill.game.tactics import wins
-from distill.players.players import Player, seeds_for
+from distill.players.players import Player, checked_choices, seeds_for
 
 Opening = tuple[int, ...]
 
@@ -103,8 +103,8 @@ def play_games(players: Sequence[Player], pairings: Sequence[Pairing], seed: int
     """Play every pairing to its end.
 
     A player's seed is a function of (seed, game, ply), so a game does not depend on those beside it. `advance` is told
-    how many games have ended. Raises ValueError where an opening is over and RuntimeError where a player chooses a
-    column that is full.
+    how many games have ended. Raises ValueError where an opening is over and OutputError where a player chooses no
+    legal column.
     """
     starts = [_after(pairing.opening) for pairing in pairings]
     if None in starts:
@@ -122,10 +122,9 @@ def play_games(players: Sequence[Player], pairings: Sequence[Pairing], seed: int
         to_move = seats[live, plies[live] % 2]
         for index in np.unique(to_move):
             games = live[to_move == index]
-            columns = players[index].play(current[games], mask[games], seeds_for(seed, games, plies[games])).moves
+            seeds = seeds_for(seed, games, plies[games])
+            columns = checked_choices(players[index], current[games], mask[games], seeds).moves
             cells = landing(mask[games])[np.arange(len(games)), columns]
-            if not cells.all():
-                raise RuntimeError(f"player {players[index].name} chose a full column")
             states.append(boards(current[games], mask[games]))
             moves.append(columns)
             numbers.append(games)

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from distill import nets
-from distill.base import UserError
+from distill.base import OutputError, UserError
+from distill.game import outputs
 from distill.game.encoding import boards
 from distill.game.mixing import mix
 from distill.game.rules import COLUMNS, COLUMNS_FROM_CENTRE, FULL_BOARD, ROWS, Position, has_four, landing, legal_mask
@@ -62,6 +63,22 @@ class Player(Protocol):
         """Its moves in B positions that are not over; bitboards and seeds are uint64 (B,)."""
 
 
+def checked_choices(player: Player, current: Boards, mask: Boards, seeds: Boards) -> Choices:
+    """What a player answers to B positions that are not over, checked; whoever uses an answer asks through this.
+
+    Raises OutputError, which names the player, for an illegal move, and for a policy or a value that is none.
+    """
+    legal = legal_mask(mask)
+    with outputs.named(player.name):
+        found = player.play(current, mask, seeds)
+        if not isinstance(found, Choices):
+            raise OutputError(f"returned {type(found).__name__}, not Choices")
+        moves = outputs.moves(found.moves, legal)
+        policy = None if found.policy is None else outputs.policy(found.policy, legal)
+        value = None if found.value is None else outputs.values(found.value, len(mask))
+    return Choices(moves=moves, policy=policy, value=value)
+
+
 def make(word: str, workers: int = 1, *, quick: bool = False) -> Player:
     """The player that a word names; searches and the solver may use `workers` processes.
 
@@ -88,7 +105,8 @@ def make(word: str, workers: int = 1, *, quick: bool = False) -> Player:
     assert folder is not None  # checked above
     shown = word.replace("/@", "@").rstrip("/")
     if quick and predict.is_quick(folder):
-        return with_predict(shown, predict.load(folder), named.mode, named.simulations)
+        network = predict.load(folder, for_search=bool(named.simulations))
+        return with_predict(shown, network, named.mode, named.simulations)
     nets.start_backend()
     from distill.nets import saved
 
@@ -171,7 +189,7 @@ class LevelPlayer:
     level: levels.Level
 
     def play(self, current: Boards, mask: Boards, seeds: Boards) -> Choices:
-        policy = self.asked.play(current, mask, seeds).policy
+        policy = checked_choices(self.asked, current, mask, seeds).policy
         assert policy is not None  # only players that have one are asked
         shares = levels.probabilities(self.level, policy, current, mask)
         return Choices(moves=draw_by(shares, seeds), policy=shares)
@@ -260,8 +278,6 @@ class NetworkPlayer:
             return self._play_by_value(current, mask)
         answer = self.predict(boards(current, mask))
         policy = answer["policy"].astype(np.float64)
-        if not (policy.sum(1) > 0.5).all():  # nor is a sum that is not a number
-            raise UserError(f"{self.name}: its policy does not sum to 1")
         value = answer.get("value")
         return Choices(
             moves=draw_by(policy, seeds) if self.mode == "sample" else answer["move"].astype(np.int64),

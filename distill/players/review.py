@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from distill.game import rules
 from distill.game.rules import COLUMNS_FROM_CENTRE, Position
 from distill.players import words
-from distill.players.players import make
+from distill.players.players import checked_choices, make
 from distill.players.solver import Solver, is_installed, moves_to_end
 from distill.tables.benchmark import FULL_COLUMN
 
@@ -137,7 +137,7 @@ class Judge:
             return Opinions(columns=np.array([self._player.scores(position) for position in positions]), value=None)
         current = np.array([position.current for position in positions], np.uint64)
         mask = np.array([position.mask for position in positions], np.uint64)
-        choices = self._player.play(current, mask, np.zeros(len(positions), np.uint64))
+        choices = checked_choices(self._player, current, mask, np.zeros(len(positions), np.uint64))
         assert choices.policy is not None  # a search has both
         return Opinions(columns=choices.policy, value=choices.value)
 

@@ -19,7 +19,16 @@ import numpy as np
 from distill.base import Interrupted, UserError
 from distill.game import rules
 from distill.players import levels, review, words
-from distill.players.players import Choices, GuidedPlayer, LevelPlayer, Player, SearchPlayer, make, seeds_for
+from distill.players.players import (
+    Choices,
+    GuidedPlayer,
+    LevelPlayer,
+    Player,
+    SearchPlayer,
+    checked_choices,
+    make,
+    seeds_for,
+)
 from distill.search import cache
 from distill.tables.benchmark import FULL_COLUMN
 
@@ -106,7 +115,7 @@ class Machine:
                 said = self._doing
                 print(f"one moment: {said}", flush=True)
         current, mask = (np.array([bits], np.uint64) for bits in (position.current, position.mask))
-        return self._player.result().play(current, mask, seeds_for(seed, position.ply))
+        return checked_choices(self._player.result(), current, mask, seeds_for(seed, position.ply))
 
     def __enter__(self) -> Machine:
         return self
@@ -143,7 +152,7 @@ def _rehearse(player: Player) -> None:
         player = replace(player, settings=replace(player.settings, simulations=1))
     if isinstance(player, GuidedPlayer):
         player = replace(player, settings=replace(player.settings, simulations=1))
-    player.play(np.zeros(1, np.uint64), np.zeros(1, np.uint64), np.zeros(1, np.uint64))
+    checked_choices(player, np.zeros(1, np.uint64), np.zeros(1, np.uint64), np.zeros(1, np.uint64))
 
 
 def session(word: str, game: Game, seed: int) -> str:

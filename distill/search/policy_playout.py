@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from distill.game import outputs
 from distill.game.mixing import GOLDEN, mix
 from distill.game.rules import FULL_BOARD, has_four, landing, legal_mask
 from distill.search.puct import Bitboards, Evaluate
@@ -23,7 +24,7 @@ def by_playouts(predict: Evaluate, seed: int = 0) -> Evaluate:
     """
 
     def predict_and_play_out(current: Bitboards, mask: Bitboards) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        logits, _ = predict(current, mask)
+        logits, _ = outputs.evaluation(predict(current, mask), mask)
         value = np.zeros(len(current), np.float32)
         live, own, stones, policy, sign = np.arange(len(current)), current, mask, logits, np.float32(1)
         random = mix(current + mask + np.uint64(seed * GOLDEN % 2**64))
@@ -36,7 +37,7 @@ def by_playouts(predict: Evaluate, seed: int = 0) -> Evaluate:
             live, own, stones = live[going], (own ^ stones)[going], (stones | cell)[going]
             sign, random = -sign, mix(random[going] + np.uint64(GOLDEN))
             if len(live):
-                policy, _ = predict(own, stones)
+                policy, _ = outputs.evaluation(predict(own, stones), stones)
         return logits, value
 
     return predict_and_play_out

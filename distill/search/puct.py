@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distill.base.cli import check, setting
+from distill.game import outputs
 from distill.game.rules import CELLS, COLUMNS
 from distill.search import walk
 from distill.search.guided_trees import MOST_VISITS, UNIT, GuidedRecord, GuidedTrees, Rules, new_trees
@@ -149,7 +150,7 @@ def play(
     All chance in game i is drawn from (seed, games[i]), by default games 0, 1, ..., or from (seeds[i], 0) where seeds
     are given; `lanes` has no influence as long as the answers for a position do not depend on the others in its batch.
     A game ends by the rules or after `steps` positions. `ended(record, indices)` is told which games
-    have just ended. Games begin in their order.
+    have just ended. Games begin in their order. Raises OutputError for logits or values that no search can use.
     """
     number = len(current)
     record = GuidedRecord(**blank_record(current, mask, steps))
@@ -170,8 +171,9 @@ def play(
             ended(record, over)
         if waiting:
             lanes_waiting = leaves[:waiting]
-            logits, value = predict(trees.leaf_current[lanes_waiting], trees.leaf_mask[lanes_waiting])
-            walk.absorb(trees, lanes_waiting, logits, value)
+            mask_waiting = trees.leaf_mask[lanes_waiting]
+            found = predict(trees.leaf_current[lanes_waiting], mask_waiting)
+            walk.absorb(trees, lanes_waiting, *outputs.evaluation(found, mask_waiting))
     return record
 
 

@@ -181,7 +181,8 @@ def _contract(core: keras.Model) -> str:
     return f"""## Inputs and outputs
 
 The same in every format, by name. `board`: int8 (B, 6, 7), any B from 1, row 0 on top, +1 side to move, -1 opponent,
-0 empty.
+0 empty. Boards are not checked: every stone must rest on another or on the bottom row, and the side to move must have
+as many stones as the opponent, or one fewer.
 
 - `logits` float32 (B, 7), -1e9 in place of full columns
 - `policy` float32 (B, 7), sums to 1, exactly 0 on full columns

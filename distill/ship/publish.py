@@ -73,7 +73,7 @@ def publish(
     check_place(folder)
     with folders.replaced(folder / PLACE) as new:
         boards = comparison.check_boards()
-        predict = saved.predict_with(core)
+        predict = saved.predict_with(core, str(network or ""))
         expected = predict(boards)
         saved.write(core, new / "1")
         difference = comparison.compare(new / "1", "SavedModel", _LOAD, (), expected, new.parent)

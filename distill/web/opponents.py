@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from distill.base import UserError, say
+from distill.base import OutputError, UserError, say
 from distill.game import encoding
 from distill.game.mixing import mix
 from distill.game.rules import EMPTY, Position
@@ -136,6 +136,8 @@ class Opponents:
             return await self._ask_network(word, named, position)
         except work.BusyError:
             raise RequestError(503, "too many requests wait already; try again in a moment", retry_after=1) from None
+        except OutputError as error:
+            raise RequestError(500, str(error)) from None
         except UserError as error:  # a model that was found and cannot be read
             raise RequestError(404, str(error)) from None
 
@@ -272,11 +274,14 @@ def _describe(card: finding.Card) -> str:
 
 def _load_player(folder: Path, named: words.Word) -> Predict:
     """A network in a mode that plays by more than one pass, as `predict(boards)` of what it chooses."""
-    player = players.with_predict(named.network, predict.load(folder), named.mode, named.simulations)
+    network = predict.load(folder, for_search=bool(named.simulations))
+    player = players.with_predict(named.network, network, named.mode, named.simulations)
 
     def choose(boards: ArrayLike) -> dict[str, NDArray[Any]]:
         current, mask = encoding.bitboards(np.asarray(boards, np.int8))
-        choices = player.play(current, mask, np.zeros(len(current), np.uint64))  # no mode of MODES draws
+        choices = players.checked_choices(
+            player, current, mask, np.zeros(len(current), np.uint64)
+        )  # no mode of MODES draws
         found = {"move": choices.moves, "policy": choices.policy, "value": choices.value}
         return {name: array for name, array in found.items() if array is not None}
 
@@ -285,7 +290,7 @@ def _load_player(folder: Path, named: words.Word) -> Predict:
 
 def _play(word: str, position: Position, seed: int) -> Opinion:
     current, mask = np.array([position.current], np.uint64), np.array([position.mask], np.uint64)
-    choice = players.make(word).play(current, mask, mix(seed))
+    choice = players.checked_choices(players.make(word), current, mask, mix(seed))
     return Opinion(
         player=word,
         column=int(choice.moves[0]),

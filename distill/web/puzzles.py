@@ -31,7 +31,7 @@ from distill.game.tactics import wins
 from distill.judge.grading import GENERAL
 from distill.judge.strata import best_scores, keeps_class
 from distill.players import words
-from distill.players.players import Player, make, seeds_for
+from distill.players.players import Player, checked_choices, make, seeds_for
 from distill.players.solver import check_installed, score_boards
 from distill.tables import benchmark
 from distill.tables.benchmark import FULL_COLUMN, GradedBoards
@@ -149,7 +149,9 @@ def make_puzzles(
     boards = _turned(boards[_is_clear(boards)])
     solutions = keeps_class(boards.scores).argmax(1)
     seeds = seeds_for(seed, np.arange(len(boards)))
-    missed = np.stack([player.play(boards.current, boards.mask, seeds).moves != solutions for player in players])
+    missed = np.stack(
+        [checked_choices(player, boards.current, boards.mask, seeds).moves != solutions for player in players]
+    )
     difficulty = np.sign(2 * missed.sum(0) - len(players)) + 1
     chosen = {
         tactic: _evenly([np.flatnonzero(belongs(boards) & (difficulty == d)) for d in range(len(DIFFICULTIES))], each)

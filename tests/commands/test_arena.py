@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 
 from distill import arena
+from distill.base import OutputError
 from distill.game.encoding import bitboards
 from distill.game.rules import Position, from_moves, has_four, is_over, legal_columns, mirror, play
 from distill.players.intervals import difference, elo, elo_with_intervals, share
@@ -108,7 +109,7 @@ def test_a_game_does_not_depend_on_those_beside_it() -> None:
 
 
 def test_a_full_column_is_refused_with_the_players_name_and_an_opening_that_ends_the_game() -> None:
-    with pytest.raises(RuntimeError, match="fixed 1111111 chose a full column"):
+    with pytest.raises(OutputError, match="fixed 1111111: returned an illegal move on 1 of 1 boards"):
         play_games([Fixed("1111111"), Fixed("1111111")], [Pairing(first=0, second=1)], seed=0)
     with pytest.raises(ValueError, match="opening"):
         play_games([make("random")], [Pairing(first=0, second=0, opening=(0, 1, 0, 1, 0, 1, 0))], seed=0)

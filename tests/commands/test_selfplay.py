@@ -233,7 +233,7 @@ def test_the_presets_are_the_published_ones(preset: str):
         (["--opening-moves", "3", "1"], "--opening-moves 3 1"),
         (["--simulations", "0"], "--simulations 0"),
         (["--minutes", "-1"], "--minutes -1.0 must be positive"),
-        (["--minutes", "nan"], "--minutes nan must be positive"),
+        (["--minutes", "nan"], "argument --minutes: invalid number value: 'nan'"),
         (["--plan", "plan.json"], "--plan plan.json must be left out without --teacher-share"),
         (["--preset", "hour", "--stages", "0:puct:0"], "--simulations 0"),
         (["--preset", "hour", "--stages", "3:puct:10"], "--stages 3:puct:10 must be of shares from 0 to 1"),

@@ -194,7 +194,7 @@ def test_a_run_interrupted_again_and_again_ends_with_the_weights_of_an_uninterru
 
 
 def test_a_loss_that_is_no_number_ends_the_run_with_one_line(tmp_path, eagerly):
-    with pytest.raises(UserError, match="steps: learner: its policy does not sum to 1") as caught:
+    with pytest.raises(UserError, match="steps: learner: returned a policy that does not sum to 1 on") as caught:
         trained(tmp_path, dataclasses.replace(TINY, lr=(1e30,)))
     assert "\n" not in str(caught.value)
     assert "begin anew with --restart and a smaller --lr" in str(caught.value)

@@ -3,26 +3,34 @@
 - the ONNX file that ships with each network gives its SavedModel's outputs up to rounding, for one board and for many;
 - with it a network is loaded without TensorFlow and Keras; where there is no such file, or nothing to run it with, the
   SavedModel answers;
+- `load_pretrained` refuses what is no board, whichever runtime there is, and takes what an export's examples hold; the
+  conversions that docs/files.md shows lead to the board;
+- what it returns can be pickled, and answers in a forked process, where TensorFlow is an error instead of a hang;
 - a damaged file, another model and an unknown name are told in one line;
 - the command `models` lists every network with what its card says.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import re
+import signal
 import subprocess
 import sys
+import textwrap
+import types
 
 import numpy as np
 import onnx
 import pytest
-from helpers import REFERENCE, SHIPPED
+from helpers import REFERENCE, SHIPPED, bits
 from network_helpers import played_boards
 
 import distill
 from distill import models, nets
 from distill.base import UserError
-from distill.game import encoding
+from distill.game import encoding, rules
 from distill.nets import finding, predict, saved
 from distill.players import players
 
@@ -67,6 +75,89 @@ def test_the_saved_model_answers_where_there_is_nothing_quicker(tmp_path, monkey
     np.testing.assert_array_equal(distill.load_pretrained(str(REFERENCE / "cnn"))(boards)["logits"], expected)
 
 
+RUNTIMES = pytest.mark.parametrize("quick", [True, False], ids=["onnx", "tensorflow"])
+
+
+@pytest.fixture
+def network(quick, monkeypatch):
+    if not quick:
+        monkeypatch.setattr(predict.importlib.util, "find_spec", lambda _: None)
+    return distill.load_pretrained(str(REFERENCE / "cnn"))
+
+
+@RUNTIMES
+def test_what_is_no_board_is_refused_and_what_the_examples_hold_is_not(network):
+    with pytest.raises(ValueError, match=r"from Kaggle's: np\.where"):
+        network(np.full((6, 7), 2))
+    with pytest.raises(ValueError, match=r"shape \(7, 6\)"):
+        network(np.zeros((7, 6)))
+    for example in json.loads((REFERENCE / "cnn" / "saved_model" / "examples.json").read_text()):
+        found = network(example["board"])
+        np.testing.assert_allclose(found["policy"], example["policy"], atol=2e-5)
+    assert found["move"] == -1, "the last is full"
+    won = encoding.boards(*bits(rules.from_moves("1212121")))
+    assert network(won)["policy"].sum() == pytest.approx(1)
+    assert network(won[:0])["policy"].shape == (0, 7)
+
+
+FORKED_AND_SPAWNED = """
+import multiprocessing
+import numpy as np
+import distill
+
+if __name__ == "__main__":
+    predict, board = distill.load_pretrained("pillar"), np.zeros((2, 6, 7))
+    expected = predict(board)
+    for method in ("fork", "spawn"):
+        with multiprocessing.get_context(method).Pool(1) as pool:
+            found = pool.apply_async(predict, (board,)).get(timeout=120)
+        assert all((found[name] == expected[name]).all() for name in expected), method
+"""
+
+
+def test_it_answers_in_forked_and_in_spawned_processes(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(FORKED_AND_SPAWNED)
+    environment = {**os.environ, "PYTHONPATH": str(REFERENCE.parents[1])}
+    done = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("quick", [False], ids=["tensorflow"])
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_tensorflow_in_a_forked_process_is_an_error_instead_of_a_hang(network):
+    network(np.zeros((6, 7)))
+    reading, writing = os.pipe()
+    if not (child := os.fork()):
+        signal.alarm(60)
+        try:
+            network(np.zeros((6, 7)))
+        except UserError as error:
+            os.write(writing, str(error).encode())
+        os._exit(0)
+    os.close(writing)
+    with open(reading, encoding="utf-8") as said:
+        assert 'start processes with multiprocessing.get_context("spawn")' in said.read()
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_the_conversions_in_the_documents_lead_to_the_board():
+    page = (REFERENCE.parents[1] / "docs" / "files.md").read_text()
+    code = textwrap.dedent(re.search("## Boards from elsewhere\n.*?\n\n(    .*?)\n\n(?!    )", page, re.DOTALL)[1])
+    board = encoding.boards(*bits(rules.from_moves("4453")))[0]
+    marks = np.where(board == 0, 0, np.where(board == 1, 1, 2)).ravel().tolist()
+    given = {"np": np, "observation": types.SimpleNamespace(board=marks, mark=1), "upside_down": board[::-1]}
+    found = []
+    for line in code.splitlines():
+        exec(line, given)
+        if line.startswith("board = "):
+            found.append(given["board"])
+    assert len(found) == 3
+    for converted in found:
+        np.testing.assert_array_equal(converted, board)
+        assert distill.load_pretrained("cnn")(converted)["move"] in range(7)
+
+
 def test_the_search_of_a_quick_network_is_that_of_the_network():
     boards = played_boards(12)
     current, mask = (np.ascontiguousarray(array) for array in encoding.bitboards(boards))
@@ -91,7 +182,7 @@ def test_what_cannot_be_loaded_is_told_in_one_line(tmp_path):
     other = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [1])
     graph = onnx.helper.make_graph([node], "other", [value], [other])
     onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8), file)
-    with pytest.raises(UserError, match=r"not a model of distill \(outputs \['y'\]\)"):
+    with pytest.raises(UserError, match=r"not a model of distill \(arguments \['x'\], outputs \['y'\]\)"):
         predict.load(tmp_path)
     with pytest.raises(UserError, match=r"nobody: no such network; networks by name are .*reference/pillar"):
         distill.load_pretrained("nobody")

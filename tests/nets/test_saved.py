@@ -4,7 +4,8 @@
 - one board, no board, and more boards than go into one call all work, and equal the boards asked one by one;
 - a run's folder means its SavedModel, or else, or where that was made of another network, its best network;
 - a loaded function keeps working when everything else of the model has been collected;
-- a missing path, a damaged file and another program's model are one line that names the path.
+- a missing path, a damaged file, another program's model and a network that returns no numbers are one line that names
+  the path.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ import shutil
 import keras
 import numpy as np
 import pytest
-from network_helpers import played_boards, with_random_weights
+from network_helpers import played_boards, tiny_network, with_random_weights
 
 from distill import nets
 from distill.base import UserError
-from distill.nets import predict, saved
+from distill.nets import heads, predict, saved
 from distill.nets.finding import BEST
 from distill.ship import publish
 
@@ -130,6 +131,26 @@ def test_a_keras_model_of_another_program_is_refused(tmp_path):
     keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)]).save(tmp_path / "other.keras")
     with pytest.raises(UserError, match=r"other\.keras: not a network of distill"):
         saved.load(tmp_path / "other.keras")
+
+
+@pytest.mark.parametrize(
+    ("factor", "line"),
+    [(np.nan, "some of its weights are NaN or infinite"), (3e38, "returned (NaN logits|an infinite logit) on 2 of 2")],
+)
+def test_a_network_that_returns_no_numbers_is_named(tmp_path, factor, line):
+    core = with_random_weights(tiny_network(value_head=True))
+    core.set_weights([factor * np.sign(weight) for weight in core.get_weights()])
+    core.save(tmp_path / "other.keras")
+    with pytest.raises(UserError, match=rf"other\.keras: .*{line}"):
+        saved.load(tmp_path / "other.keras")(played_boards(2))
+
+
+def test_a_keras_model_whose_logits_have_another_shape_is_refused(tmp_path):
+    planes = heads.planes_input()
+    logits = keras.layers.Dense(6)(keras.layers.Flatten()(planes))
+    heads.network("six", planes, logits, None).save(tmp_path / "six.keras")
+    with pytest.raises(UserError, match=r"six\.keras: not a network of distill .*'logits': \(6,\)"):
+        saved.load(tmp_path / "six.keras")
 
 
 def test_a_saved_model_of_another_program_is_refused(tmp_path):

@@ -7,6 +7,7 @@
 * `solver` plays each of the best moves and no other.
 * A network plays its policy; by value it wins at once, and gives the opponent the worst position it can reach.
 * A search guided by a network wins, blocks and reports its visits, without chance.
+* A player whose answer cannot be used is named, also where a level asks it.
 * What can be seen on a board: wins by direction, lines in a row, traps.
 """
 
@@ -22,11 +23,11 @@ from numpy.typing import NDArray
 from puct_helpers import WINNING_COLUMN, WINS, uniform
 from selfplay_helpers import tiny
 
-from distill.base import UserError
+from distill.base import OutputError, UserError
 from distill.game import tactics
 from distill.game.rules import EMPTY, Position, parse_board
 from distill.players import players
-from distill.players.players import NetworkPlayer, SearchPlayer, make, seeds_for
+from distill.players.players import Choices, NetworkPlayer, SearchPlayer, checked_choices, make, seeds_for
 from distill.search.puct import PuctSettings
 from distill.search.teacher import SearchSettings
 
@@ -276,3 +277,34 @@ def test_a_saved_network_guides_a_search(tmp_path: Path):
     tiny(False).save(tmp_path / "best.keras")
     with pytest.raises(UserError, match="no value head"):
         make(f"{tmp_path}@puct:4")
+
+
+@pytest.mark.parametrize(
+    ("answer", "line"),
+    [
+        (Choices(moves=np.array([3, 3])), "odd: returned an illegal move on 1 of 2 boards"),
+        (Choices(moves=np.array([2, 7])), "odd: returned an illegal move on 1 of 2 boards"),
+        (Choices(moves=np.array([2.0, 2.0])), "odd: returned moves of type float64, not whole numbers"),
+        (Choices(moves=np.array([2])), r"odd: returned moves of shape \(1,\), not \(2,\)"),
+        (
+            Choices(moves=np.array([2, 2]), policy=np.full((2, 7), 1 / 7)),
+            "a probability above 0 for a full column on 1 of",
+        ),
+        (Choices(moves=np.array([2, 2]), value=np.array([0, np.nan])), "a NaN as its value on 1 of 2 boards"),
+        ([2, 2], "odd: returned list, not Choices"),
+    ],
+)
+def test_a_player_whose_answer_cannot_be_used_is_named(answer: Any, line: str):
+    class Odd:
+        name = "odd"
+
+        def play(self, *_: Any) -> Any:
+            return answer
+
+    current, mask = bits(parse_board(FULL_CENTRE), EMPTY)
+    with pytest.raises(OutputError, match=line):
+        checked_choices(Odd(), current, mask, np.zeros(2, np.uint64))
+    if isinstance(answer, Choices) and answer.policy is not None:
+        level = players.LevelPlayer(name="club", asked=Odd(), level=players.levels.named("club"))
+        with pytest.raises(OutputError, match=line):
+            level.play(current, mask, np.zeros(2, np.uint64))

@@ -3,6 +3,7 @@
 * Every command of the package, of the experiments and of the benchmarks that a page, a docstring or a recipe shows has
   flags that there are, with words that they take. Nothing is run: each stops where its words are read.
 * Every script of `benchmarks/` shows at least one.
+* No command takes nan or infinity for a number, as a flag or from Python.
 * A command that is none, of each kind, is found.
 
 The log and the changelog show commands of their day. What a shell fills in, `$…`, and what is left out, `…`, is not
@@ -12,12 +13,15 @@ read; `distill.search.cache` has no flags.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import importlib
+import math
 import os
 import re
 import runpy
 import shlex
 import sys
+import typing
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -101,6 +105,37 @@ def test_every_benchmark_shows_how_it_is_run():
     scripts = {path.relative_to(ROOT).as_posix() for path in (ROOT / "benchmarks").glob("*.py")}
     assert scripts == {words[0] for words in COMMANDS if words[0] != "-m"}
     assert len(COMMANDS) > 100
+
+
+NEEDED = {
+    "describe": {"folders": (Path("data/games"),)},
+    "judge.benchmark": {"out": Path("boards")},
+    "judge.foreign": {"out": Path("boards")},
+}
+"""Settings without which there is no config, of commands that take numbers."""
+
+
+def numbers() -> Iterator[tuple[str, str, int]]:
+    """Every command of the package with every setting that is a number, or of how many numbers it is."""
+    for file in sorted((ROOT / "distill").rglob("*.py")):
+        if "main = cli.Command(" in file.read_text(encoding="utf-8"):
+            stage = ".".join(file.relative_to(ROOT / "distill").with_suffix("").parts)
+            hints = typing.get_type_hints(importlib.import_module(f"distill.{stage}").main.config_class)
+            for name, hint in hints.items():
+                if found := [kind for kind in typing.get_args(hint) or (hint,) if kind is float]:
+                    yield stage, name, len(found)
+
+
+@pytest.mark.parametrize(("stage", "name", "number"), list(numbers()))
+def test_no_setting_is_nan_or_infinite(stage: str, name: str, number: int, capsys: pytest.CaptureFixture[str]):
+    command = importlib.import_module(f"distill.{stage}").main
+    config, flag = command.config_class(**NEEDED.get(stage, {})), f"--{name.replace('_', '-')}"
+    for value in (math.nan, math.inf):
+        several = isinstance(getattr(config, name), tuple)
+        with pytest.raises(ValueError, match=f"{flag} .*must be"):
+            dataclasses.replace(config, **{name: (value,) * number if several else value})
+        assert command([flag, *[str(value)] * number]) == 2
+        assert f"argument {flag}: invalid number value" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@
 - the number of lanes and the cache change nothing; every game depends on its own seed alone;
 - positions where the game ends are exact: a full tree of a late position has the game's value;
 - noise and temperature do what they say: none in the quiet search, more of it spreads the visits;
-- wrong settings are refused by name.
+- wrong settings are refused by name, and logits and values that are no numbers before compiled code meets them.
 """
 
 from __future__ import annotations
@@ -21,9 +21,11 @@ import pytest
 from helpers import bits, random_positions
 from puct_helpers import BLOCK, LOST, STARTS, WIN, WINS, look, one_answer, predict, uniform
 
+from distill.base import OutputError
 from distill.game import rules
 from distill.game.rules import COLUMNS, Position, from_moves, mirror, parse_board
 from distill.search import puct, reference
+from distill.search.policy_playout import by_playouts
 from distill.search.puct import PuctSettings, play, quiet, search
 from distill.search.reference import Board
 from distill.search.teacher import generator
@@ -237,3 +239,36 @@ def test_moves_are_drawn_by_visits_in_the_first_plies_alone():
 def test_wrong_settings_are_refused_by_name(wrong: dict[str, Any], message: str):
     with pytest.raises(ValueError, match=message):
         dataclasses.replace(PuctSettings(), **wrong)
+
+
+@pytest.mark.parametrize("root", ["puct", "gumbel"])
+@pytest.mark.parametrize("wrap", [lambda network: network, by_playouts], ids=["value", "playout"])
+@pytest.mark.parametrize(
+    ("logits", "value", "line"),
+    [
+        (np.nan, 0, "NaN logits on 1 of 1 boards"),
+        (-np.inf, 0, "no finite logit for a legal column"),
+        (0, np.nan, "a NaN as its value"),
+        (0, 2, r"a value outside \[-1, 1\]"),
+    ],
+)
+def test_a_network_that_returns_no_numbers_is_refused_before_compiled_code(root: Any, wrap: Any, logits, value, line):
+    """NaN logits leave the compiled search without a best column; it crashed the process."""
+
+    def network(current: Any, mask: Any) -> Any:
+        return np.full((len(current), COLUMNS), logits, np.float32), np.full(len(current), value, np.float32)
+
+    with pytest.raises(OutputError, match=line):
+        look(PuctSettings(simulations=20, root=root), rules.EMPTY, network=wrap(network))
+
+
+def test_logits_of_another_type_and_layout_give_the_same_search():
+    def network(current: Any, mask: Any) -> Any:
+        logits, value = predict(current, mask)
+        return np.asfortranarray(logits.astype(np.float64)), value.astype(np.float64)
+
+    settings = PuctSettings(simulations=30)
+    for found, expected in zip(
+        look(settings, *STARTS, network=network), look(settings, *STARTS, network=predict), strict=True
+    ):
+        np.testing.assert_array_equal(found, expected)

@@ -2,7 +2,8 @@
 
 - more requests than the queue takes: 503 with Retry-After, and the next one is answered again;
 - requests that come together are answered by the network in one batch, each with its own board's outputs;
-- a model that is trained again while the server runs is loaded again, a damaged one is told of;
+- a model that is trained again while the server runs is loaded again, a damaged one is told of, and one whose outputs
+  cannot be used;
 - searches that are not compiled yet are announced and waited for, while networks answer;
 - the solver's process comes back after it was killed.
 """
@@ -24,6 +25,7 @@ from distill.players import words
 from distill.web import api, opponents, work
 from distill.web.opponents import Opponents
 from tests.api_helpers import URL, ask, board_of, gather, refusal
+from tests.network_helpers import write_onnx
 from tests.pages import small_network
 
 
@@ -158,3 +160,51 @@ def test_the_solver_comes_back_after_its_process_was_killed(models):
         return opinion
 
     assert asyncio.run(kill_and_ask()).column == 3
+
+
+def row(*values):
+    return np.array([values], np.float32)
+
+
+NAN = row(*[np.nan] * 7)
+
+
+@pytest.mark.parametrize(
+    ("word", "changed", "status", "line"),
+    [
+        ("made", {"logits": NAN}, 500, "returned NaN logits on 1 of 1 boards"),
+        ("made@puct:20", {"logits": NAN}, 500, "returned NaN logits on 1 of 1 boards"),
+        ("made@gumbel:20", {"logits": NAN}, 500, "returned NaN logits on 1 of 1 boards"),
+        ("made", {"policy": NAN}, 500, "returned a NaN in its policy"),
+        ("made", {"policy": row(*[0.3] * 7)}, 500, "returned a probability above 0 for a full column"),
+        ("made", {"policy": row(0, *[0.3] * 6)}, 500, "returned a policy that does not sum to 1"),
+        ("made", {"policy": row(0, *[1 / 6] * 6), "move": np.zeros(1, np.int32)}, 500, "returned an illegal move"),
+        (
+            "made",
+            {"policy": row(0, *[1 / 6] * 6), "move": np.full(1, 3.0)},
+            500,
+            "returned moves of type float64, not whole numbers",
+        ),
+        ("made@value", {"value": row(5)[0]}, 500, "returned a value outside [-1, 1] on 1 of 1 boards"),
+        ("made@puct:20", {"logits": row(1, 2)}, 500, "returned logits of shape (1, 2), not (1, 7)"),
+        (
+            "made",
+            {"policy": None},
+            404,
+            "not a model of distill (arguments ['board'], outputs ['logits', 'move', 'value'])",
+        ),
+        ("made", {"argument": "planes"}, 404, "not a model of distill (arguments ['planes']"),
+    ],
+)
+def test_a_network_whose_outputs_cannot_be_used_is_told_of_and_the_server_goes_on(
+    tmp_path, word, changed, status, line
+):
+    pytest.importorskip("onnxruntime")
+    write_onnx(file := tmp_path / "made" / "saved_model" / "model.onnx", **changed)
+    (file.parent / "1").mkdir()
+    (file.parent / "1" / "saved_model.pb").touch()
+    client = TestClient(api.application(Opponents([tmp_path], 1000, 1)), base_url=URL)
+    error = refusal(client, status, player=word, moves="111111")
+    assert error.startswith(("made: ", f"{file}: "))
+    assert line in error
+    assert ask(client, player="random", moves="111111").status_code == 200

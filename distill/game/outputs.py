@@ -1,0 +1,118 @@
+"""Checks of what a network or a player returns, made before anything computes with it.
+
+Compiled search code trusts its arrays: a NaN among the logits leaves it without a best column, and it then writes
+outside its arrays. Each function returns the array that it was given, or raises OutputError with one line that says
+what is wrong and on how many boards. `named` adds whose output it is.
+
+Dimensions: B boards, A = 7 columns. `legal` is bool (B, A), True where a column may be played.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from distill.base import OutputError
+from distill.game.rules import COLUMNS, legal_mask
+
+NETWORK = ("logits", "policy", "move", "value")
+"""Outputs of a network by name; `value` only where it has that head."""
+VALUE_ROUNDING = 1e-5
+"""How far a value may lie outside [-1, 1]: the tanh of ONNX Runtime goes up to 1.0000001."""
+SUM_ROUNDING = 1e-3
+"""How far the sum of a policy may be from 1."""
+
+
+@contextmanager
+def named(source: str) -> Iterator[None]:
+    """Let an OutputError from inside name its source, a network's file or a player, unless it names one already."""
+    try:
+        yield
+    except OutputError as error:
+        raise error if error.source else OutputError(error.problem, source) from None
+
+
+def evaluation(found: Any, mask: NDArray[np.uint64]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Logits (B, A) and values (B,) that an evaluator returned for positions, as contiguous float32."""
+    if not isinstance(found, tuple | list) or len(found) != 2:
+        raise OutputError(f"returned {type(found).__name__}, not a pair of logits and values")
+    prior = np.ascontiguousarray(_array(found[0], "logits", (len(mask), COLUMNS)), np.float32)
+    value = np.ascontiguousarray(_array(found[1], "values", mask.shape), np.float32)
+    if not np.isfinite(prior).all():
+        logits(prior, legal_mask(mask))
+    return prior, values(value, len(mask))
+
+
+def network(found: Mapping[str, Any], boards: NDArray[np.int8]) -> dict[str, NDArray[Any]]:
+    """The outputs of NETWORK for boards (B, 6, 7), without any others.
+
+    On a full board the policy is 0 and the move -1.
+    """
+    legal = boards[:, 0] == 0
+    outputs = {
+        "logits": logits(found["logits"], legal),
+        "policy": policy(found["policy"], legal),
+        "move": moves(found["move"], legal),
+    }
+    return outputs | ({"value": values(found["value"], len(legal))} if "value" in found else {})
+
+
+def logits(found: ArrayLike, legal: NDArray[np.bool_]) -> NDArray[Any]:
+    """Logits (B, A). On full columns any will do; -inf is a probability of 0, which not all legal columns may have."""
+    array = _array(found, "logits", legal.shape)
+    if not np.isfinite(array).all():
+        _refuse("NaN logits", (np.isnan(array) & legal).any(1))
+        _refuse("an infinite logit", (np.isposinf(array) & legal).any(1))
+        _refuse("no finite logit for a legal column", legal.any(1) & ~(np.isfinite(array) & legal).any(1))
+    return array
+
+
+def policy(found: ArrayLike, legal: NDArray[np.bool_]) -> NDArray[Any]:
+    """Probabilities (B, A)."""
+    array = _array(found, "a policy", legal.shape)
+    off = np.abs(array.sum(1) - legal.any(1))
+    if not ((off <= SUM_ROUNDING).all() and ((array >= 0) & (array <= legal)).all()):
+        _refuse("a NaN in its policy", np.isnan(array).any(1))
+        _refuse("a negative probability", (array < 0).any(1))
+        _refuse("a probability above 0 for a full column", ((array > 0) & ~legal).any(1))
+        _refuse("a policy that does not sum to 1", off > SUM_ROUNDING)
+    return array
+
+
+def moves(found: ArrayLike, legal: NDArray[np.bool_]) -> NDArray[Any]:
+    """Columns (B,)."""
+    array = _array(found, "moves", legal.shape[:1], kinds="iu")
+    is_column = (array >= 0) & (array < COLUMNS)
+    is_legal = is_column & legal[np.arange(len(array)), array * is_column]
+    if not is_legal.all():
+        _refuse("an illegal move", ~is_legal & (legal.any(1) | (array != -1)))
+    return array
+
+
+def values(found: ArrayLike, boards: int) -> NDArray[Any]:
+    """Values (B,) in [-1, 1], up to rounding."""
+    array = _array(found, "values", (boards,))
+    if not (np.abs(array) <= 1 + VALUE_ROUNDING).all():
+        _refuse("a NaN as its value", np.isnan(array))
+        _refuse("a value outside [-1, 1]", np.abs(array) > 1)
+    return array
+
+
+def _array(found: ArrayLike, what: str, shape: tuple[int, ...], kinds: str = "f") -> NDArray[Any]:
+    array = np.asarray(found)
+    if array.shape != shape:
+        raise OutputError(f"returned {what} of shape {array.shape}, not {shape}")
+    if array.dtype.kind not in kinds:
+        wanted = "floating-point" if kinds == "f" else "whole"
+        raise OutputError(f"returned {what} of type {array.dtype}, not {wanted} numbers")
+    return array
+
+
+def _refuse(what: str, wrong: Any) -> None:
+    """Raise OutputError if `wrong`, bool (B,), is True for a board."""
+    if wrong.any():
+        raise OutputError(f"returned {what} on {np.count_nonzero(wrong)} of {len(wrong)} boards")
