@@ -89,7 +89,7 @@ def run(
     watch: Watch | None = None,
     quick: Quick | None = None,
 ) -> str:
-    """Train one network; returns the line that says where it is and how often it agrees with the teacher.
+    """Train one network; returns the line that says where it is and its top-1 accuracy against the teacher.
 
     `build` makes the network of that name; None is `nets.build`. `watch` says more of it after each epoch, and `quick`
     makes it in the form that the steps go to; None is `training.quick_form`.
@@ -188,10 +188,11 @@ def _given_network(config: TrainConfig) -> keras.Model | None:
 def _result(out: Path, metrics: Mapping[str, Any]) -> str:
     unseen = metrics["agreement_unseen"]
     on_unseen = (
-        "none of which is unseen" if unseen is None else f"{unseen:.2%} of {metrics['rows_unseen']:,} unseen ones"
+        "none of which is unseen" if unseen is None else f"{unseen:.2%} of the {metrics['rows_unseen']:,} unseen ones"
     )
     return (
-        f"{out}: agrees with the teacher on {metrics['agreement_all']:.2%} of {metrics['rows_all']:,} rows, {on_unseen}"
+        f"{out}: top-1 accuracy against the teacher {metrics['agreement_all']:.2%} of {metrics['rows_all']:,} rows of "
+        f"{metrics['validation_rows_from']}, {on_unseen}"
     )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,11 +76,26 @@ def load(folder: Path, split: int) -> Examples:
 
 
 def validation_rows(folders: Sequence[Path], fraction: float) -> tuple[str, RawRows]:
-    """The rows on which agreement is measured and where they are from: the shipped set, or else the run's own games."""
+    """The rows that top-1 accuracy against the teacher is measured on, and where they are from.
+
+    They are the shipped set where the teacher of that set labelled all of the data, else the data's validation split.
+    """
     reference = provenance.shipped("data/reference")
     if reference is not None and (reference / "validation" / schema.MANIFEST).is_file():
-        return "data/reference/validation", raw_rows([reference / "validation"], None, 0)
-    return "validation games of the training data", raw_rows(folders, VALIDATION, fraction)
+        shipped = _teacher(reference / "validation")
+        if all(_teacher(folder) == shipped for folder in folders):
+            return "data/reference/validation", raw_rows([reference / "validation"], None, 0)
+    return f"the validation split of {', '.join(map(str, folders))}", raw_rows(folders, VALIDATION, fraction)
+
+
+NO_TEACHER = ("seed", "shard_games", "opening_moves", "savings")
+"""Entries of a run's identity that its labels do not depend on, given a position and the draws of chance."""
+
+
+def _teacher(folder: Path) -> dict[str, Any]:
+    """What labelled a folder: the entries of its identity but those in NO_TEACHER."""
+    identity = schema.read_manifest(folder).get("identity", {})
+    return {name: value for name, value in identity.items() if name not in NO_TEACHER}
 
 
 def seen(training: Examples, current: NDArray[np.uint64], mask: NDArray[np.uint64]) -> NDArray[np.bool_]:
