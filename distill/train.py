@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from distill import nets
-from distill.base import DataError, UserError, cli, cores, folders, write_json
+from distill.base import DataError, UserError, cli, cores, folders, say, write_json
 from distill.learn import run_folder
 from distill.learn.recipe import Recipe
 from distill.learn.run_folder import CONFIG, LAST, METRICS, RUN, Claim
@@ -120,7 +120,7 @@ def _run(
 
     source, rows = tables.validation_rows(config.data, config.validation_fraction)
     learned, held_out = (tables.load(prepared.folder, split) for split in (tables.TRAINING, tables.VALIDATION))
-    nets.start_backend()
+    nets.start_backend(aloud=True)
     from distill.learn import agreement, training
     from distill.nets import saved
     from distill.ship import publish, run_facts
@@ -139,6 +139,7 @@ def _run(
     claim.begin()  # nothing that was given can be wrong any more
     state = training.fit(core, learned, held_out, config, out, watch, quick)
 
+    say(f"measuring top-1 accuracy against the teacher: {len(rows):,} rows of {source}")
     best = saved.load_core(out / BEST)
     metrics = {
         "arch": config.arch,
@@ -175,7 +176,7 @@ def _given_network(config: TrainConfig) -> keras.Model | None:
     if config.init is None:
         return None
     file = finding.network_file(config.init)
-    nets.start_backend()
+    nets.start_backend(aloud=True)
     from distill.nets import heads, saved
 
     given = saved.load_core(file)

@@ -19,6 +19,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
+from distill.base import say
+
 if TYPE_CHECKING:
     import keras
 
@@ -107,13 +109,17 @@ _STARTING = threading.Lock()
 """Two threads that swap file descriptor 2 side by side could leave it swapped."""
 
 
-def start_backend() -> None:
+def start_backend(*, aloud: bool = False) -> None:
     """Import Keras and its backend, which takes seconds; what they print of themselves meanwhile is dropped.
+
+    With `aloud` a line says so first: commands do, their workers and the library do not.
 
     TensorFlow's C++ logs to file descriptor 2 before it reads the level above, so that is where it is stopped. Keras
     uses scikit-learn and Matplotlib for wrappers and pictures of its own, which nothing here asks for, and does without
     them where they are not installed; that they look so while it loads saves a third of the time.
     """
+    if aloud and "keras" not in sys.modules:
+        say("loading Keras and its backend")
     _keep_freed_memory()
     with _STARTING:
         sys.stderr.flush()

@@ -23,6 +23,7 @@ from distill.game.tactics import wins
 from distill.nets import finding, predict
 from distill.players import levels
 from distill.players.words import LEVELS, SEARCHES, check
+from distill.search import cache
 from distill.tables.benchmark import FULL_COLUMN
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ def make(word: str, workers: int = 1, *, quick: bool = False) -> Player:
         level = levels.named(named.player)
         return LevelPlayer(name=word, asked=make(level.player, workers, quick=quick), level=level)
     if named.player:
+        cache.prepare("teacher")
         from distill.search.teacher import SearchSettings
 
         settings = SearchSettings(simulations=named.simulations, **SEARCHES[named.player])
@@ -89,10 +91,11 @@ def make(word: str, workers: int = 1, *, quick: bool = False) -> Player:
     shown = word.replace("/@", "@").rstrip("/")
     if quick and predict.is_quick(folder):
         return with_predict(shown, predict.load(folder), named.mode, named.simulations)
-    nets.start_backend()
+    nets.start_backend(aloud=True)
     from distill.nets import saved
 
     if named.simulations:
+        cache.prepare("puct")
         return guided(shown, saved.load_core(finding.network_file(folder)), named.mode, named.simulations)
     return NetworkPlayer(name=shown, predict=saved.load(folder), mode=named.mode)
 

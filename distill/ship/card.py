@@ -216,7 +216,7 @@ def _figures(facts: Mapping[str, Any]) -> str:
     lines = [
         f"- {facts[name]:.1%} {text.format(rows=rows)} (`distill.train`)"
         for name, text in _RESULTS.items()
-        if facts.get(name)
+        if facts.get(name) and not (name == "agreement_first_19" and _are_early(facts))
     ]
     if grades := facts.get(GRADES):
         lines.append(f"- by `python -m distill.evaluate {grades['player']}`, {grades['half']} half:")
@@ -228,6 +228,11 @@ def _figures(facts: Mapping[str, Any]) -> str:
             lines.append(f"  - {_BOARDS[name]}: {exact} of its moves are best, {keeps} keep the win, draw or loss")
     text = "\n".join(lines) or "None recorded beside the network; `python -m distill.evaluate` measures them."
     return f"## Figures\n\n{text}"
+
+
+def _are_early(facts: Mapping[str, Any]) -> bool:
+    """Whether all rows are among the first of their games, as packed boards are, each a game of its own."""
+    return "rows_all" in facts and facts.get("rows_first_19") == facts["rows_all"]
 
 
 def _weaknesses(found: Weaknesses, mistakes: Sequence[Mapping[str, Any]]) -> str:

@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 import pytest
 
-from distill.base import Progress, UserError, cli, duration
+from distill.base import UserError, cli, duration
 from distill.base.cli import check, setting
 from distill.base.errors import Interrupted
 
@@ -314,16 +314,6 @@ def test_a_former_name_means_that_of_today_and_says_so(parse, capsys: pytest.Cap
     assert "--preset no-limit is called unlimited now" in capsys.readouterr().err
     assert parse("--arch", "cnn", "--preset", "unlimited").arch == "cnn"
     assert capsys.readouterr().err == ""
-
-
-def test_progress_without_a_terminal_is_a_plain_line_at_the_end_and_now_and_then(capsys: pytest.CaptureFixture[str]):
-    with Progress(10, "games", done=4, every=1e9) as progress:
-        progress.advance(3)
-        assert capsys.readouterr().err == ""
-        progress.advance(3, "1.2 M simulations/s")
-    line = capsys.readouterr().err
-    assert line.startswith("10/10 games · ")
-    assert line.endswith(" · 1.2 M simulations/s · 0 s left\n")
 
 
 @pytest.mark.parametrize(
