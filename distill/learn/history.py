@@ -46,7 +46,8 @@ def drawn(table: pd.DataFrame, panels: Panels, over: str) -> Figure:
     from matplotlib.ticker import MaxNLocator
 
     figure = Figure(figsize=(11, 3.4), layout="constrained")
-    for axes, (title, names) in zip(figure.subplots(1, len(panels)), panels.items(), strict=True):
+    subplots = figure.subplots(1, len(panels), squeeze=False)
+    for axes, (title, names) in zip(subplots[0], panels.items(), strict=True):
         for name in names:
             axes.plot(table[over], table[name], marker=".", label=name.replace("_", " "))
         axes.set(title=title, xlabel=over)

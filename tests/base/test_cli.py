@@ -12,6 +12,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -294,6 +296,32 @@ def test_a_stopped_command_unwinds_and_says_how_to_go_on(number: int, code: int,
         f"stopped by {signal.Signals(number).name}; to go on: python -m distill.stage --out 'a b'"
     )
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == handlers
+
+
+ENDING = """
+import os, signal, time
+from dataclasses import dataclass
+from distill.base import cli
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    pass
+
+def run(config):
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(5)  # the handler raises here at the latest
+
+code = cli.Command("stage", Config, run)()
+for number in (signal.SIGTERM, signal.SIGINT):  # while threads and libraries end
+    os.kill(os.getpid(), number)
+raise SystemExit(code)
+"""
+
+
+def test_a_process_that_is_stopped_ends_in_its_own_time_whatever_is_sent_again():
+    ended = subprocess.run([sys.executable, "-c", ENDING], capture_output=True, text=True, check=False)
+    assert ended.returncode == 143
+    assert ended.stderr == "\nstopped by SIGTERM; to go on: python -m distill.stage\n"
 
 
 def test_what_a_file_asked_for_and_was_done_is_not_asked_for_again(capsys: pytest.CaptureFixture[str]):

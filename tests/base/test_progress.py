@@ -67,7 +67,7 @@ def test_no_time_left_is_told_before_the_rate_is_known(capsys: pytest.CaptureFix
 def test_estimates_are_right_within_the_first_fifth(compiling: float, capsys: pytest.CaptureFixture[str]) -> None:
     """A training of four minutes that compiles first, and then is slow for a while."""
     clock, steps = Clock(), 2000
-    seconds = [0.2 if step < 100 else 0.1 for step in range(steps)]
+    seconds = [0.2 if step < 20 else 0.1 for step in range(steps)]
     with Progress(steps, "boards", warm_up=True, clock=clock) as progress:
         clock.wait(compiling)
         for step in range(steps):
