@@ -67,7 +67,7 @@ def make(word: str, workers: int = 1, *, quick: bool = False) -> Player:
     """The player that a word names; searches and the solver may use `workers` processes.
 
     With `quick` an exported network is asked as `nets.predict.load` finds it, ready at once and equal up to rounding:
-    for play. Figures are taken without it.
+    for play, where the caller has searches compiled. Figures are taken without it.
 
     Raises ValueError for a word that names nobody, DataError for a folder without a model, and UserError where the
     solver is not installed.
@@ -81,7 +81,8 @@ def make(word: str, workers: int = 1, *, quick: bool = False) -> Player:
         level = levels.named(named.player)
         return LevelPlayer(name=word, asked=make(level.player, workers, quick=quick), level=level)
     if named.player:
-        cache.prepare("teacher")
+        if not quick:
+            cache.prepare("teacher")
         from distill.search.teacher import SearchSettings
 
         settings = SearchSettings(simulations=named.simulations, **SEARCHES[named.player])
