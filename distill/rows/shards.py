@@ -23,11 +23,10 @@ from numpy.typing import NDArray
 from distill.base import DataError, canonical_json, cli, folders, json_bytes, provenance
 from distill.base.cli import as_json, check, check_seed, setting
 from distill.game.rules import CELLS, EMPTY, Position, from_moves, is_over, legal_columns, play
-from distill.rows import checks, inspection, schema, unfinished
+from distill.rows import checks, inspection, schema
 from distill.rows.inspection import is_shard
-from distill.rows.places import Folder, Place, place_of
+from distill.rows.places import UNFINISHED, Counts, Folder, Place, Unfinished, place_of
 from distill.rows.schema import Shard
-from distill.rows.unfinished import Counts, Unfinished
 from distill.search import guided_trees, teacher
 from distill.search.teacher import SearchSettings, TeacherRecord
 
@@ -239,7 +238,7 @@ def _forget_unfinished(folder: Path | Place) -> None:
     """Remove the hidden files of shards that were being made."""
     place = place_of(folder)
     if isinstance(place, Folder):
-        for path in place.path.glob(unfinished.PATTERN):
+        for path in place.path.glob(UNFINISHED):
             path.unlink(missing_ok=True)
 
 

@@ -24,7 +24,7 @@ from helpers import die_always, die_once, shard_hashes
 
 from distill import generate, validate
 from distill.base import DataError
-from distill.rows import mapping, schema, shards, unfinished
+from distill.rows import mapping, places, schema, shards
 from distill.rows.shards import RunSettings
 from distill.search import teacher
 
@@ -240,18 +240,18 @@ def test_a_shard_that_is_interrupted_plays_no_game_twice(tmp_path: Path, monkeyp
     whole = shards.make_shard(ONE_SHARD, 2, 12, tmp_path / "whole")
     assert [path.name for path in (tmp_path / "whole").iterdir()] == [whole.name]
 
-    folder, save = tmp_path / "cut", unfinished.Unfinished.save
+    folder, save = tmp_path / "cut", places.Unfinished.save
     folder.mkdir()
 
     def save_and_stop(*arguments: Any) -> None:
         save(*arguments)
         raise StopError
 
-    monkeypatch.setattr(unfinished, "SECONDS", 0.0)
-    monkeypatch.setattr(unfinished.Unfinished, "save", save_and_stop)
+    monkeypatch.setattr(places, "SAVE_SECONDS", 0.0)
+    monkeypatch.setattr(places.Unfinished, "save", save_and_stop)
     with pytest.raises(StopError):
         shards.make_shard(ONE_SHARD, 2, 12, folder)
-    monkeypatch.setattr(unfinished.Unfinished, "save", save)
+    monkeypatch.setattr(places.Unfinished, "save", save)
     there = shards.counts_unfinished(ONE_SHARD, [shards.Task(index=2, games=12)], folder)
     assert 0 < there.games < 12
     assert 0 < there.simulations < whole.simulations
