@@ -18,7 +18,7 @@ from typing import Any
 from distill.base import DataError, Progress, cli, cores, duration, folders, json_bytes, say
 from distill.base.cli import check, setting
 from distill.rows import mapping, schema, shards
-from distill.rows.places import Place, place_of
+from distill.rows.places import Folder, Place, place_of
 from distill.rows.schema import Shard
 from distill.rows.shards import RunSettings, Task
 from distill.search import cache, teacher
@@ -138,9 +138,10 @@ def _make(config: GenerateConfig, todo: shards.Plan, place: Place) -> tuple[list
     def executed() -> int:
         return sum(shard.simulations for shard in made) - before.simulations
 
-    # Many games begin at once, so the first ones to end say nothing of the rate; a cluster reports whole shards.
+    # Many games begin at once, so the first ones to end say nothing of the rate. Clusters and URLs count whole shards.
+    by_game = isinstance(place, Folder) and not config.cluster
     games = there + sum(task.games for task in todo.todo)
-    with Progress(games, "games", done=there + before.games, warm_up=not config.cluster) as progress:
+    with Progress(games, "games", done=there + before.games, warm_up=by_game) as progress:
 
         def show(in_hand: Iterable[Task] = ()) -> None:
             now = shards.counts_unfinished(settings, in_hand, place)
