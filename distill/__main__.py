@@ -32,6 +32,7 @@ def _first_line(file: Path) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one stage; the return value is the exit code."""
+    rest: list[str] | None
     stage, *rest = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     found = stages()
     if stage in ("-h", "--help"):
@@ -45,6 +46,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"distill: no stage {stage!r}; there are {', '.join(found)}", file=sys.stderr)
         return 2
     module = importlib.import_module(f"distill.{stage}")
+    if arguments is None:
+        sys.argv[1:], rest = rest, None
     return int(module.main(rest))
 
 

@@ -19,7 +19,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal
 
-from distill.base import Progress, cli, cores, folders, provenance, read_object, write_atomically, write_json
+from distill.base import Progress, cli, cores, folders, provenance, read_object, say, write_atomically, write_json
 from distill.judge import grading, labels, plots, repeats, report, verdict
 from distill.players import words
 from distill.players.players import NetworkPlayer, Player, make
@@ -104,6 +104,7 @@ def run(config: EvaluateConfig) -> str:
         write_json(config.out / "metrics.json", report.plain(metrics))
         for left in {*_many(config.out)} - {*pictures}:
             (config.out / left).unlink()  # of an evaluation of more players
+        say(f"drawing {len(pictures)} pictures")
         for name, draw in pictures.items():
             draw(config.out / name)
         write_atomically(config.out / "report.md", ("\n\n".join(page) + "\n").encode())
@@ -132,7 +133,8 @@ def _grade_players(
     uniform = grading.uniform_by_set(boards)
     everybody, verdicts = [], []
     for player in players:
-        with Progress(2 * len(boards), "moves") as progress:
+        say(f"grading {player.name}{', then measuring the time of a move' if config.latency else ''}")
+        with Progress(2 * len(boards), "moves", warm_up=True) as progress:
             graded = grading.grade(player, boards, config.seed, progress.advance)
         everybody.append(graded)
         verdicts.append(verdict.judge(player, boards, graded, config.seed, config.latency))

@@ -66,7 +66,7 @@ def run(config: ExportConfig) -> str:
     for model, network in zip(config.models, networks, strict=True):
         if config.out is None and _ships(model, network):
             raise UserError(f"{model} ships with distill and stays as it is; --out says where its export goes")
-    nets.start_backend()
+    nets.start_backend(aloud=True)
     from distill.nets import saved
     from distill.ship import comparison, publish, quantized, run_facts
 
@@ -90,7 +90,7 @@ def _write_page(models: Sequence[Path], folder: Path) -> str:
     """The page with the networks of these models; returns the line that says how it is seen."""
     for model in models:
         finding.network_files(model)  # before the backend takes its seconds
-    nets.start_backend()
+    nets.start_backend(aloud=True)
     from distill.ship.static_page import write_static_page
 
     with folders.locked(folder, beside=True):

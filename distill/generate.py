@@ -11,17 +11,17 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from distill.base import DataError, Progress, cli, cores, duration, folders, json_bytes, say
 from distill.base.cli import check, setting
 from distill.rows import mapping, schema, shards
-from distill.rows.places import Place, place_of
+from distill.rows.places import Folder, Place, place_of
 from distill.rows.schema import Shard
-from distill.rows.shards import RunSettings
-from distill.search import teacher
+from distill.rows.shards import RunSettings, Task
+from distill.search import cache, teacher
 
 PUBLISHED = {
     "simulations": 10_000, "votes": 3, "rollout": "heuristic", "exploration": 1.0, "noise_fraction": 0.25,
@@ -83,7 +83,7 @@ def run(config: GenerateConfig) -> str:
         place.delete(schema.MANIFEST)
         again = dataclasses.replace(config, restart=False, cluster=None, shard_index=None, num_shards=1)
         place.write("config.json", json_bytes(cli.as_json(again)))
-        made, seconds = _make(config, games, todo, place)
+        made, executed, seconds = _make(config, todo, place)
         done = [*todo.done, *made]
         if is_part:
             done, missing = _with_other_parts(config, games, place)
@@ -94,10 +94,10 @@ def run(config: GenerateConfig) -> str:
                     "writes the manifest"
                 )
         manifest = shards.declare(shards.identity(config), done, place)
-    executed = sum(shard.simulations for shard in made)
-    nominal = sum(shard.rows for shard in made) * config.simulations * config.votes
     speed = f"{executed / seconds / 1e6:.2f} M simulations/s"
     if config.savings != "off":
+        saved = sum(shard.rows for shard in made) * config.simulations * config.votes
+        nominal = executed * saved / max(1, sum(shard.simulations for shard in made))
         speed += f" ({nominal / seconds / 1e6:.2f} M/s nominal)"
     return f"{manifest['games']:,} games, {manifest['rows']:,} rows in {place} ({duration(seconds)}, {speed})"
 
@@ -126,27 +126,46 @@ def _with_other_parts(config: GenerateConfig, games: int, place: Place) -> tuple
     return whole.done, len(whole.todo)
 
 
-def _make(config: GenerateConfig, games: int, todo: shards.Plan, place: Place) -> tuple[list[Shard], float]:
+def _make(config: GenerateConfig, todo: shards.Plan, place: Place) -> tuple[list[Shard], int, float]:
+    """Make what is missing; returns the shards, and the simulations and seconds that this process took."""
+    settings, made = shards.settings_of(config), list[Shard]()
+    there, before = sum(shard.games for shard in todo.done), shards.counts_unfinished(settings, todo.todo, place)
+    if todo.todo and not config.cluster:
+        cache.prepare("teacher")
+        teacher.warm_up()
     began = time.monotonic()
-    made: list[Shard] = []
-    of_part = sum(shard.games for shard in todo.done) + sum(task.games for task in todo.todo)
-    with Progress(of_part, "games", done=sum(shard.games for shard in todo.done)) as progress:
-        for shard in _mapped(config, todo, place):
+
+    def executed() -> int:
+        return sum(shard.simulations for shard in made) - before.simulations
+
+    # Many games begin at once, so the first ones to end say nothing of the rate. Clusters and URLs count whole shards.
+    by_game = isinstance(place, Folder) and not config.cluster
+    games = there + sum(task.games for task in todo.todo)
+    with Progress(games, "games", done=there + before.games, warm_up=by_game) as progress:
+
+        def show(in_hand: Iterable[Task] = ()) -> None:
+            now = shards.counts_unfinished(settings, in_hand, place)
+            simulations = executed() + now.simulations
+            rate = simulations / (time.monotonic() - began) / 1e6
+            ended = there + now.games + sum(shard.games for shard in made)
+            # A shard that has just been made was counted before together with others that are not in hand here.
+            progress.reach(max(ended, progress.done), f"{rate:.2f} M simulations/s" if simulations > 0 else "")
+
+        for shard in _mapped(config, settings, todo, place, show):
             made.append(shard)
-            rate = sum(each.simulations for each in made) / (time.monotonic() - began)
-            progress.advance(shard.games, f"{rate / 1e6:.2f} M simulations/s")
-    return made, time.monotonic() - began
+            show()
+    return made, executed(), time.monotonic() - began
 
 
-def _mapped(config: GenerateConfig, todo: shards.Plan, place: Place) -> Iterator[Shard]:
+def _mapped(
+    config: GenerateConfig, settings: RunSettings, todo: shards.Plan, place: Place, watch: mapping.Watch
+) -> Iterator[Shard]:
     """The shards still to be made, by the cluster or by processes of this machine."""
-    settings = shards.settings_of(config)
     if not todo.todo:
         return iter(())
     if config.cluster:
-        return mapping.make_on_cluster(settings, todo.todo, place, config.cluster)
-    teacher.warm_up()
-    return mapping.make_locally(settings, todo.todo, place, config.workers or cores())
+        return mapping.make_on_cluster(settings, todo.todo, place, config.cluster, watch=watch)
+    return mapping.make_locally(settings, todo.todo, place, config.workers or cores(), watch=watch)
 
 
 main = cli.Command("generate", GenerateConfig, run, PRESETS)

@@ -31,6 +31,7 @@ from distill.loop.presets import PRESETS
 from distill.loop.settings import SelfPlayConfig
 from distill.rows import schema, shards
 from distill.rows import selfplay as rows
+from distill.search import cache
 
 
 def run(config: SelfPlayConfig) -> str:
@@ -57,6 +58,7 @@ def run(config: SelfPlayConfig) -> str:
         files.settle(out, finished)
         if len(finished) >= config.iterations:
             return f"{_result(out, finished)} (finished before, nothing to do; --iterations goes on)"
+        cache.prepare("puct")
         began = time.monotonic()
         with ahead.Players(config.workers or 0) as players:
             loop = iteration.start(config, out, finished, given, boards, players)
@@ -82,7 +84,7 @@ def _kept(config: SelfPlayConfig, out: Path, last: Metrics) -> str:
 
 
 def _only_play(config: SelfPlayConfig) -> str:
-    nets.start_backend()
+    nets.start_backend(aloud=True)
     from distill.base import write_json
     from distill.nets import finding
 
@@ -103,6 +105,8 @@ def _only_play(config: SelfPlayConfig) -> str:
         (out / schema.MANIFEST).unlink(missing_ok=True)  # an extension makes a part of a shard anew
         write_json(out / files.CONFIG, cli.as_json(dataclasses.replace(config, games=games, restart=False)))
         workers = config.workers or cores()
+        cache.prepare("puct")
+        say(f"playing {games - done:,} games in {workers} processes, each of which loads Keras first")
         with ahead.Players(workers) as players, Progress(games, "games", done) as progress:
             players.play(config, network, games, out, progress)
         manifest = shards.declare(run, shards.plan(config, games, out, run=run).done, out)

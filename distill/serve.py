@@ -84,7 +84,10 @@ def run(config: ServeConfig) -> str:
             access_log=False,
             limit_concurrency=CONNECTIONS,
         )
-        uvicorn.Server(settings).run(sockets=[listener])
+        try:
+            uvicorn.Server(settings).run(sockets=[listener])
+        finally:
+            opponents.close()  # at a second Ctrl-C uvicorn leaves without it
     return "stopped"
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from distill import nets
-from distill.base import DataError, UserError, cli, cores, folders, write_json
+from distill.base import DataError, UserError, cli, cores, folders, say, write_json
 from distill.learn import run_folder
 from distill.learn.recipe import Recipe
 from distill.learn.run_folder import CONFIG, LAST, METRICS, RUN, Claim
@@ -89,7 +89,7 @@ def run(
     watch: Watch | None = None,
     quick: Quick | None = None,
 ) -> str:
-    """Train one network; returns the line that says where it is and how often it agrees with the teacher.
+    """Train one network; returns the line that says where it is and its top-1 accuracy against the teacher.
 
     `build` makes the network of that name; None is `nets.build`. `watch` says more of it after each epoch, and `quick`
     makes it in the form that the steps go to; None is `training.quick_form`.
@@ -120,7 +120,7 @@ def _run(
 
     source, rows = tables.validation_rows(config.data, config.validation_fraction)
     learned, held_out = (tables.load(prepared.folder, split) for split in (tables.TRAINING, tables.VALIDATION))
-    nets.start_backend()
+    nets.start_backend(aloud=True)
     from distill.learn import agreement, training
     from distill.nets import saved
     from distill.ship import publish, run_facts
@@ -139,6 +139,7 @@ def _run(
     claim.begin()  # nothing that was given can be wrong any more
     state = training.fit(core, learned, held_out, config, out, watch, quick)
 
+    say(f"measuring top-1 accuracy against the teacher: {len(rows):,} rows of {source}")
     best = saved.load_core(out / BEST)
     metrics = {
         "arch": config.arch,
@@ -175,7 +176,7 @@ def _given_network(config: TrainConfig) -> keras.Model | None:
     if config.init is None:
         return None
     file = finding.network_file(config.init)
-    nets.start_backend()
+    nets.start_backend(aloud=True)
     from distill.nets import heads, saved
 
     given = saved.load_core(file)
@@ -188,10 +189,11 @@ def _given_network(config: TrainConfig) -> keras.Model | None:
 def _result(out: Path, metrics: Mapping[str, Any]) -> str:
     unseen = metrics["agreement_unseen"]
     on_unseen = (
-        "none of which is unseen" if unseen is None else f"{unseen:.2%} of {metrics['rows_unseen']:,} unseen ones"
+        "none of which is unseen" if unseen is None else f"{unseen:.2%} of the {metrics['rows_unseen']:,} unseen ones"
     )
     return (
-        f"{out}: agrees with the teacher on {metrics['agreement_all']:.2%} of {metrics['rows_all']:,} rows, {on_unseen}"
+        f"{out}: top-1 accuracy against the teacher {metrics['agreement_all']:.2%} of {metrics['rows_all']:,} rows of "
+        f"{metrics['validation_rows_from']}, {on_unseen}"
     )
 
 

@@ -283,6 +283,10 @@ class Command(Generic[Config]):
             print(f"{name}: {where}{error.strerror or error}", file=sys.stderr)
             return 1
         except Interrupted as stop:
+            for number in previous:  # another signal would tear down an end that takes seconds, and leave semaphores
+                signal.signal(number, signal.SIG_IGN)
+            if arguments is None:  # the process ends now
+                previous.clear()
             again = [word for word in words if word not in _had_its_effect]
             again += [f"--no-{word[2:]}" for word in _had_its_effect if word not in words]  # it came from a file
             line = shlex.join(["python", "-m", f"{self.package}.{self.stage}", *again])

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.base import DataError, Progress
+from distill.base import DataError, Progress, say
 from distill.game.rules import canonicalise
 from distill.judge.grading import grade_moves
 from distill.judge.strata import is_decisive
@@ -64,6 +64,7 @@ def grade_labels(folder: Path, rows: int | None, seed: int, workers: int = 1) ->
     """
     chosen, of = sample(folder, rows, seed)
     label, ply = chosen.label.astype(np.int64), chosen.ply
+    say(f"grading {len(chosen):,} labels of {folder} with the solver")
     began = time.perf_counter()
     scores, boards = score_once(chosen.current, chosen.mask, workers)
     seconds = time.perf_counter() - began

@@ -84,6 +84,8 @@ def plot_by_ply(path: Path, players: Mapping[str, Mapping[int, Mapping[str, Any]
     figure.legend(*axes[0].get_legend_handles_labels(), fontsize=8, loc="outside lower center", ncols=4)
     axes[0].set_title("Moves by stones on the board (bands: 95 %)")
     axes[-1].set_xlabel("stones on the board")
+    for axis in axes:
+        axis.locator_params("x", integer=True)
     save_figure(figure, path)
 
 
@@ -247,6 +249,7 @@ def plot_rows(path: Path, census: Census) -> None:
     axes[2].set_xlabel("stones on the board at the end")
     for axis in axes:
         axis.set_xlim(-0.7, CELLS + 0.7)
+        axis.locator_params("x", integer=True)
         axis.grid(color=GRID)
         axis.set_axisbelow(True)
     save_figure(figure, path)

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.base import DataError, Progress
+from distill.base import DataError, Progress, say
 from distill.base.progress import Advance, silent
 from distill.game.rules import CENTRE, COLUMNS, is_own_mirror
 from distill.learn.agreement import FIRST_ROWS, agrees, chosen_columns, is_early
@@ -38,6 +38,7 @@ from distill.players.players import Boards, NetworkPlayer, SearchPlayer, seeds_f
 from distill.rows.games import RawRows
 from distill.rows.majority import majority
 from distill.rows.schema import PACKED, read_manifest
+from distill.search import cache
 
 if TYPE_CHECKING:
     from distill.search.teacher import SearchSettings
@@ -93,6 +94,8 @@ def teacher_of(folder: Path) -> SearchSettings | None:
 
 def ask_again(rows: RawRows, settings: SearchSettings, seed: int, workers: int = 1) -> Repeats:
     """Ask a teacher with these settings for LABELS fresh labels a row, and show how far it is."""
+    say(f"asking the teacher again, {LABELS} times for each of {len(rows):,} rows")
+    cache.prepare("teacher")
     with Progress(len(rows) * LABELS, "labels") as progress:
         labels, visits = fresh_labels(rows.current, rows.mask, settings, seed, workers, progress.advance)
     labels, visits = one_answer(rows.current, rows.mask, labels), _one_count(rows.current, rows.mask, visits)
@@ -146,6 +149,7 @@ def ceiling(labels: NDArray[np.int64], visits: NDArray[np.int64]) -> NDArray[np.
 
 def students(players: Sequence[NetworkPlayer], rows: RawRows) -> dict[str, dict[str, Estimate]]:
     """Of each network, in one pass, the shares of rows whose label it plays: `by_band`, AT_MOST, EARLY rows."""
+    say(f"asking {len(players)} networks for their moves on {len(rows):,} rows")
     beside = {f"at most {stones}": rows.ply <= stones for stones in AT_MOST} | {EARLY: is_early(rows)}
     found = {}
     for player in players:

@@ -1,4 +1,7 @@
-"""How often a network's column is the teacher's label, over raw rows in the orientation they were played in.
+"""Top-1 accuracy against the teacher, over raw rows in the orientation they were played in.
+
+The rows are those of `tables.validation_rows`. A packed board is a game of one row; its label is the column with most
+visits.
 
     agreement_all       = share of all rows whose label is the argmax of the masked logits
     agreement_unseen    = the same over rows whose board is, in no orientation, in the training table

@@ -85,7 +85,7 @@ def learn(
         for epoch in itertools.count()
     )
     total = 0.0
-    with Progress(steps * min(recipe.batch_size, len(examples)), "boards") as progress:
+    with Progress(steps * min(recipe.batch_size, len(examples)), "boards", warm_up=True) as progress:
         for step, batch in enumerate(itertools.islice(itertools.chain.from_iterable(passes), steps)):
             model.optimizer.learning_rate = now = rate(step) if callable(rate) else rate
             total += training.train_step(model, batch, recipe, scale)

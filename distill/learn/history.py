@@ -9,12 +9,15 @@ import importlib.util
 import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import keras
 import pandas as pd
 
 from distill.base import write_atomically
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 CSV, CURVES, EVENTS = FILES = "history.csv", "curves.png", "events"
 
@@ -37,20 +40,27 @@ def write(folder: Path, rows: Sequence[Mapping[str, float]], panels: Panels = TR
         _add_events(folder / EVENTS, rows[-1], over)
 
 
-def _curves(table: pd.DataFrame, panels: Panels, over: str) -> bytes:
-    """PNG: one picture a panel, side by side."""
+def drawn(table: pd.DataFrame, panels: Panels, over: str) -> Figure:
+    """One picture a panel, side by side."""
     from matplotlib.figure import Figure  # not pyplot: no window, no state
+    from matplotlib.ticker import MaxNLocator
 
     figure = Figure(figsize=(11, 3.4), layout="constrained")
-    for axes, (title, names) in zip(figure.subplots(1, len(panels)), panels.items(), strict=True):
+    subplots = figure.subplots(1, len(panels), squeeze=False)
+    for axes, (title, names) in zip(subplots[0], panels.items(), strict=True):
         for name in names:
             axes.plot(table[over], table[name], marker=".", label=name.replace("_", " "))
         axes.set(title=title, xlabel=over)
-        axes.locator_params("x", nbins=5)  # numbers of games are long
+        axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))  # few, for numbers of games are long
         if len(names) > 1:
             axes.legend()
+    return figure
+
+
+def _curves(table: pd.DataFrame, panels: Panels, over: str) -> bytes:
+    """PNG of what is drawn."""
     content = io.BytesIO()
-    figure.savefig(content, format="png", dpi=110)
+    drawn(table, panels, over).savefig(content, format="png", dpi=110)
     return content.getvalue()
 
 

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distill import nets
-from distill.base import Progress, UserError
+from distill.base import Progress, UserError, say
 from distill.learn import checkpoint, history, run_folder
 from distill.learn.recipe import Recipe
 from distill.nets import finding, heads, matrix_form
@@ -226,23 +226,27 @@ def fit(
     With `init_share` the network must have the weights it began with, also where the run goes on.
     Raises UserError where the loss stops being a number; the checkpoint of the last finished epoch stays.
     """
-    trained, begun = trained_form(core, recipe, quick), core.get_weights()
     boards_a_step = min(recipe.batch_size, len(training))
-    off = Off(boards_a_step) if recipe.focus else None
-    model, judged = compiled(trained, recipe, off), heads.played(core)
     if found := checkpoint.load(folder):
-        checkpoint.restore(model, found[0])
         number, batches = divmod(found[1]["step"], max(1, len(training) // boards_a_step))
         older = {"passes": number, "place": batches * boards_a_step}  # what a checkpoint of before does not say
         state = State(**older | found[1])
+        if state.finished:  # killed after the last epoch: the network is written
+            return state
+    trained, begun = trained_form(core, recipe, quick), core.get_weights()
+    off = Off(boards_a_step) if recipe.focus else None
+    model, judged = compiled(trained, recipe, off), heads.played(core)
+    say("compiling the training step")
+    if found:
+        checkpoint.restore(model, found[0])
     else:
         state = State(planned_steps=_plan(model, training, recipe))
         state.off = np.full(len(training), np.inf, np.float16) if off else None
-    with Progress(state.planned_steps * boards_a_step, "boards", done=state.step * boards_a_step) as progress:
+    total, done = state.planned_steps * boards_a_step, state.step * boards_a_step
+    with Progress(total, "boards", done=done, warm_up=True) as progress:
         while not state.finished:
             began = time.monotonic()
-            rate = learning_rate(recipe, state)
-            loss = _train_epoch(model, training, recipe, state, progress, off)
+            loss, rate = _train_epoch(model, training, recipe, state, progress, off)
             give_learned(model, trained, core, begun, recipe.init_share)
             measured = evaluate(judged, validation, recipe)
             _require_number(measured["loss"], recipe, state)
@@ -260,6 +264,9 @@ def fit(
             save_network(core, folder / run_folder.LAST)
             history.write(folder, state.history)
             checkpoint.save(folder, model, dataclasses.asdict(state))  # last: with it the epoch counts as finished
+            progress.reach(state.step * boards_a_step, f"validation loss {measured['loss']:.4f}")
+    if state.stopped_early:
+        say(f"stopped early: {STOP_EPOCHS} epochs without a better validation loss")
     return state
 
 
@@ -312,8 +319,11 @@ def _plan(model: keras.Model, training: tables.Examples, recipe: Recipe) -> int:
 
 def _train_epoch(
     model: keras.Model, training: tables.Examples, recipe: Recipe, state: State, progress: Progress, off: Off | None
-) -> float:
-    """To the end of the pass, of `measure_every` boards or of the planned steps; returns the mean loss over it."""
+) -> tuple[float, float]:
+    """To the end of the pass, of `measure_every` boards or of the planned steps.
+
+    Returns the mean loss over it, and the learning rate of its last step.
+    """
     scale = 1 / float(weights(training.count, recipe).mean())
     size, number = recipe.batch_size, state.passes
     batches = tables.batches(
@@ -326,9 +336,9 @@ def _train_epoch(
         keep=_keep(recipe, state),
     )
     most = state.planned_steps if recipe.measure_every is None else max(1, recipe.measure_every // size)
-    total, first = 0.0, state.step
+    total, first, rate = 0.0, state.step, 0.0
     for batch in itertools.islice(batches, min(most, state.planned_steps - first)):
-        model.optimizer.learning_rate = learning_rate(recipe, state)
+        model.optimizer.learning_rate = rate = learning_rate(recipe, state)
         loss = train_step(model, batch, recipe, scale)
         _require_number(loss, recipe, state)
         if off and state.off is not None:
@@ -337,8 +347,11 @@ def _train_epoch(
         state.place = batch.after
         state.passes += state.place == 0
         total += loss
-        progress.advance(len(batch.boards), f"pass {number + 1} loss {total / (state.step - first):.4f}")
-    return total / (state.step - first)
+        # The latest step counts with the next one, or with the validation: all done means all done.
+        progress.reach(
+            (state.step - 1) * len(batch.boards), f"pass {number + 1} loss {total / (state.step - first):.4f}"
+        )
+    return total / (state.step - first), rate
 
 
 def _keep(recipe: Recipe, state: State) -> NDArray[np.bool_] | None:

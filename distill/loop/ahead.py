@@ -74,9 +74,7 @@ class Players:
         waiting: Collection[Future[Any]] = futures
         while waiting:
             waiting = wait(waiting, timeout=POLL).not_done
-            written = config.shard_games * len(list(folder.glob("*.parquet")))
-            if progress.done < games:
-                progress.advance(min(games, written) - progress.done)
+            show_written(progress, folder, config.shard_games)
         results(futures)
 
     def arena(
@@ -92,6 +90,12 @@ class Players:
             yield from results([block])
 
 
+def show_written(progress: Progress, folder: Path, shard_games: int) -> None:
+    """Count the games in the shards that lie in a folder as done."""
+    written = min(progress.total, shard_games * len(list(folder.glob("*.parquet"))))
+    progress.reach(max(progress.done, written))
+
+
 def results(futures: Sequence[Future[Any]]) -> list[Any]:
     """What the calls return, once all have ended. Raises UserError where a process died."""
     from joblib.externals.loky.process_executor import BrokenProcessPool
@@ -102,12 +106,16 @@ def results(futures: Sequence[Future[Any]]) -> list[Any]:
         raise UserError("a process that plays has died (out of memory?); the same command goes on") from None
 
 
-def teach(settings: RunSettings, games: int, folder: Path, part: tuple[int, int]) -> tuple[str, float]:
-    """Play this part of the teacher's games; returns who played and seconds."""
+def teach(
+    settings: RunSettings, games: int, folder: Path, part: tuple[int, int], progress: Progress | None = None
+) -> tuple[str, float]:
+    """Play this part of the teacher's games, and show what all have written; returns who played and seconds."""
     began = time.monotonic()
     indices = range(shards.shard_count(games, settings.shard_games))[part[0] :: part[1]]
     for task in shards.plan(settings, games, folder, indices).todo:
         shards.make_shard(settings, task.index, task.games, folder)
+        if progress:
+            show_written(progress, folder, settings.shard_games)
     return "teacher", time.monotonic() - began
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distill import nets
-from distill.base import Progress, UserError
+from distill.base import Progress, UserError, say
 from distill.game import outputs
 from distill.judge import grading
 from distill.loop import ahead, files
@@ -71,6 +71,7 @@ def play(loop: Loop, config: SelfPlayConfig, folder: Path) -> dict[str, Any]:
     `config` is the loop's with the iteration's seed and noise.
     """
     rows, games, name = 0, config.games, ahead.called(config, loop.champion)
+    say(f"the champion plays {games:,} games")
     with Progress(games, "games") as progress:
 
         def advance(made: int, more: int) -> None:
@@ -87,7 +88,7 @@ def play(loop: Loop, config: SelfPlayConfig, folder: Path) -> dict[str, Any]:
 
 def given_network(config: SelfPlayConfig) -> keras.Model:
     """The network to begin with. Raises UserError for one that cannot be trained and searched with."""
-    nets.start_backend()
+    nets.start_backend(aloud=True)
     from distill.learn import continual, training
     from distill.nets import finding, heads, saved
 
@@ -116,7 +117,7 @@ def start(
     players: ahead.Players,
 ) -> Loop:
     """Load the networks as the finished iterations left them, or begin with the one given."""
-    nets.start_backend()
+    nets.start_backend(aloud=True)
     from distill.learn import continual, training
     from distill.nets import saved
 
@@ -189,6 +190,7 @@ def _train(loop: Loop, number: int) -> dict[str, Any]:
         folders = [files.iteration_folder(loop.out, each) / files.GAMES for each in range(1, number + 1)]
         table = replay.table(replay.latest(folders, config.replay_rows, config.replay_games), loop.excluded)
         drawn = replay.sample(table, config.train_boards, loop.seed(number, SAMPLE))
+        say("the network learns")
         learned = continual.learn(loop.learner, drawn, config.rate(number), loop.seed(number, TRAINING))
         state = {"replay_boards": len(table), **learned}
         checkpoint.save(folder, loop.learner.model, state)
@@ -207,6 +209,7 @@ def _arena(loop: Loop, number: int) -> dict[str, Any]:
     arena = gate.Arena(games=config.arena_games, plies=config.arena_plies, seed=loop.seed(number, OPENINGS))
     candidate = GuidedPlayer(name="candidate", predict=loop.candidate_plays, settings=config)
     champion = GuidedPlayer(name="champion", predict=loop.champion_plays, settings=config)
+    say("learner and champion meet")
     with Progress(config.arena_games, "arena games") as progress:
 
         def play(firsts: Sequence[int]) -> Iterable[gate.Block]:

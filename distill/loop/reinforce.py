@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distill import nets
-from distill.base import Progress, UserError, folders
+from distill.base import Progress, UserError, folders, say
 from distill.game.rules import CELLS
 from distill.learn import run_folder
 from distill.loop.settings import ReinforceConfig
@@ -66,7 +66,7 @@ class State:
 
 def network(config: ReinforceConfig) -> keras.Model:
     """The network to begin with. Raises UserError for one without the value head that the baseline needs."""
-    nets.start_backend()
+    nets.start_backend(aloud=True)
     from distill.learn import training
     from distill.nets import heads, saved
 
@@ -95,6 +95,7 @@ def train(core: keras.Model, config: ReinforceConfig, out: Path) -> State:
     from distill.learn import checkpoint, policy_gradient, training
     from distill.nets import saved
 
+    say("compiling the training step")
     model = policy_gradient.learner(
         core, config.baseline, config.value_weight, config.opponents, config.precision, config.average
     )
@@ -107,16 +108,17 @@ def train(core: keras.Model, config: ReinforceConfig, out: Path) -> State:
     players = [_player("learner", saved.predict_with(model.core))]
     players += [_player("opponent", saved.predict_with(opponent)) for opponent in model.opponents]
     if not state.curve:
+        say(f"measuring the network that begins: {config.measure_games:,} games against each of {', '.join(RIVALS)}")
         _measure(predict, config, state, {})
     total = config.steps * config.games
-    with Progress(total, "games", done=state.step * config.games) as progress:
+    with Progress(total, "games", done=state.step * config.games, warm_up=True) as progress:
         while state.step < config.steps:
             began = time.monotonic()
             latest: list[dict[str, float]] = []
             try:
                 for _ in range(min(config.measure_every, config.steps - state.step)):
                     latest.append(_step(model, players, config, state))
-                    progress.advance(config.games, _note(state))
+                    progress.reach((state.step - 1) * config.games, _note(state))  # all done: once it is measured
                 core.set_weights(model.average.get_weights())
                 state.seconds += time.monotonic() - began
                 means = {name: float(np.mean([row[name] for row in latest])) for name in latest[0]}
@@ -126,6 +128,7 @@ def train(core: keras.Model, config: ReinforceConfig, out: Path) -> State:
                 raise UserError(f"after {state.step} steps: {error}; {hint}") from None
             training.save_network(core, out / finding.BEST)
             _save(out, model, state)
+            progress.reach(state.step * config.games, _note(state))
     return state
 
 
@@ -209,6 +212,7 @@ def against(predict: Predict, rival: str, games: int, seed: int, mode: Mode = "s
 def final_measurement(predict: Predict, config: ReinforceConfig) -> dict[str, Any]:
     """By rival, how many of `final_games` games the network wins, with 95 % intervals, drawing and greedy."""
     modes: dict[str, Mode] = {"": "sample", "_greedy": "policy"}
+    say(f"measuring the result: {len(RIVALS) * len(modes)} matches of {config.final_games:,} games")
     report: dict[str, Any] = {}
     for number, rival in enumerate(RIVALS):
         for suffix, mode in modes.items():

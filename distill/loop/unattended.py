@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distill import nets
-from distill.base import cores, read_object, say, write_json
+from distill.base import Progress, cores, duration, read_object, say, write_json
 from distill.loop import ahead, files, iteration, plan
 from distill.loop.files import Metrics
 from distill.loop.plan import Plan, Step
@@ -34,6 +34,7 @@ from distill.loop.settings import SelfPlayConfig
 from distill.players.players import NetworkPlayer, seeds_for
 from distill.rows import selfplay, shards
 from distill.rows.shards import RunSettings
+from distill.search import cache
 from distill.tables import benchmark, canonical, replay
 
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ class Unattended:
     players: ahead.Players
     learner: Learner
     network: keras.Model
+    judged: NetworkPlayer
+    """The network as the judge asks it: of one graph, which sees its later weights."""
     boards: benchmark.GradedBoards
     excluded: NDArray[np.uint64]
 
@@ -91,7 +94,7 @@ def run(
     files.settle(out, finished)
     if finished and len(finished) == len(plan.read(out / files.PLAN).iterations):
         return f"{out}: {line(finished[-1])} (finished before, nothing to do; --restart begins anew)"
-    nets.start_backend()
+    nets.start_backend(aloud=True)
     from distill.learn import continual, training
     from distill.nets import saved
 
@@ -101,6 +104,8 @@ def run(
     learner = continual.begin(network, config.recipe())
     if finished:
         continual.resume(learner, files.iteration_folder(out, len(finished)))
+    for module in ("teacher", "puct"):
+        cache.prepare(module)
     with ahead.Players(workers(config)) as players:
         followed = _plan(config, out, players, learner, planned)
         running = Unattended(
@@ -110,6 +115,7 @@ def run(
             players=players,
             learner=learner,
             network=network,
+            judged=NetworkPlayer(name="network", predict=saved.predict_with(network)),
             boards=boards,
             excluded=canonical.excluded_keys("benchmark"),
         )
@@ -117,7 +123,7 @@ def run(
             _teach_first(running, began)
         while len(finished) < len(followed.iterations):
             finished.append(_iterate(running, finished))
-            say(f"{line(finished[-1])} · {_left(finished, followed):.0f} min left")
+            say(f"{line(finished[-1])} · {duration(seconds_left(finished, followed, config.teacher_share))} left")
             files.settle(out, finished)
             if not config.keep_games:
                 _forget(running, len(finished) + 1)
@@ -146,11 +152,13 @@ def _teach_first(running: Unattended, began: float) -> None:
     metrics = files.iteration_folder(running.out, 0) / files.METRICS
     if metrics.is_file():
         return
-    with shards.locked(folder):
-        games = running.plan.teacher_games
+    games = running.plan.teacher_games
+    say(f"the teacher plays {games:,} games")
+    with shards.locked(folder), Progress(games, "games") as progress:
         futures = running.players.begin(ahead.teach, settings, games, folder, others=1)
-        ahead.teach(settings, games, folder, (len(futures), len(futures) + 1))
+        ahead.teach(settings, games, folder, (len(futures), len(futures) + 1), progress)
         ahead.results(futures)
+        ahead.show_written(progress, folder, settings.shard_games)
         shards.declare(shards.identity(settings), shards.plan(settings, games, folder).done, folder)
     write_json(metrics, {"minutes": round((time.monotonic() - began) / 60, 2)})
 
@@ -163,8 +171,10 @@ def _iterate(running: Unattended, finished: Sequence[Metrics]) -> Metrics:
         futures = _begin_playing(running, number, step)
         learned = _learn(running, number, step)
         learning, learned_at = learned.pop("seconds", 0.0), time.monotonic()
-        judged = iteration.judged(NetworkPlayer(name="network", predict=_predict(running)), running.boards)
+        judged = iteration.judged(running.judged, running.boards)
         judging = time.monotonic() - learned_at
+        if not all(future.done() for future in futures):
+            say(f"waiting for the games of iteration {number}")
         played = ahead.results(futures)
         manifest = _declare(running, number, step, [name for name, _ in played])
     seconds = learning + time.monotonic() - learned_at
@@ -238,7 +248,7 @@ def _learn(running: Unattended, number: int, step: Step) -> dict[str, Any]:
             return training.learning_rate(config.recipe(), state)
 
         learned = continual.learn(running.learner, table, rate, running.seed(number, TRAINING), step.steps)
-        state = {"replay_boards": len(table), "learning_rate": rate(0), **learned}
+        state = {"replay_boards": len(table), "learning_rate": rate(step.steps - 1), **learned}
         state["seconds"] = time.monotonic() - began
         checkpoint.save(folder, running.learner.model, state)
     else:
@@ -278,12 +288,6 @@ def _forget(running: Unattended, number: int) -> None:
             shutil.rmtree(running.games(each), ignore_errors=True)
 
 
-def _predict(running: Unattended) -> Any:
-    from distill.nets import saved
-
-    return saved.predict_with(running.network)
-
-
 def line(last: Metrics) -> str:
     """What an iteration came to."""
     judged = "".join(
@@ -297,7 +301,10 @@ def line(last: Metrics) -> str:
     )
 
 
-def _left(finished: Sequence[Metrics], followed: Plan) -> float:
-    """Minutes, if the rest goes as fast."""
-    done = sum(step.steps for step in followed.iterations[: len(finished)])
-    return float(finished[-1]["minutes"] * (followed.steps - done) / done)
+def seconds_left(finished: Sequence[Metrics], followed: Plan, teacher_share: float) -> float:
+    """Of a run: the plan gives all iterations the same time; of two or more, all but the first show what one takes."""
+    number = len(followed.iterations)
+    each = followed.minutes * (1 - teacher_share) / number
+    if len(finished) > 1:  # the first one waited for what is done once, and for the teacher
+        each = (finished[-1]["minutes"] - finished[0]["minutes"]) / (len(finished) - 1)
+    return float(60 * each * (number - len(finished)))

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
-from distill.base import UserError
+from distill.base import UserError, say
 
 if TYPE_CHECKING:
     import keras
@@ -111,8 +111,10 @@ _started_in: int | None = None
 """The process that started the backend: this one, or one that was forked since."""
 
 
-def start_backend() -> None:
+def start_backend(*, aloud: bool = False) -> None:
     """Import Keras and its backend, which takes seconds; what they print of themselves meanwhile is dropped.
+
+    With `aloud` a line says so first: commands do, their workers and the library do not.
 
     TensorFlow's C++ logs to file descriptor 2 before it reads the level above, so that is where it is stopped. Keras
     uses scikit-learn and Matplotlib for wrappers and pictures of its own, which nothing here asks for, and does without
@@ -127,6 +129,8 @@ def start_backend() -> None:
             'multiprocessing.get_context("spawn")'
         )
     _started_in = os.getpid()
+    if aloud and "keras" not in sys.modules:
+        say("loading Keras and its backend")
     _keep_freed_memory()
     with _STARTING:
         sys.stderr.flush()

@@ -24,6 +24,7 @@ from distill.game.tactics import wins
 from distill.nets import finding, predict
 from distill.players import levels
 from distill.players.words import LEVELS, SEARCHES, check
+from distill.search import cache
 from distill.tables.benchmark import FULL_COLUMN
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def make(word: str, workers: int = 1, *, quick: bool = False) -> Player:
     """The player that a word names; searches and the solver may use `workers` processes.
 
     With `quick` an exported network is asked as `nets.predict.load` finds it, ready at once and equal up to rounding:
-    for play. Figures are taken without it.
+    for play, where the caller has searches compiled. Figures are taken without it.
 
     Raises ValueError for a word that names nobody, DataError for a folder without a model, and UserError where the
     solver is not installed.
@@ -97,6 +98,8 @@ def make(word: str, workers: int = 1, *, quick: bool = False) -> Player:
         level = levels.named(named.player)
         return LevelPlayer(name=word, asked=make(level.player, workers, quick=quick), level=level)
     if named.player:
+        if not quick:
+            cache.prepare("teacher")
         from distill.search.teacher import SearchSettings
 
         settings = SearchSettings(simulations=named.simulations, **SEARCHES[named.player])
@@ -107,10 +110,11 @@ def make(word: str, workers: int = 1, *, quick: bool = False) -> Player:
     if quick and predict.is_quick(folder):
         network = predict.load(folder, for_search=bool(named.simulations))
         return with_predict(shown, network, named.mode, named.simulations)
-    nets.start_backend()
+    nets.start_backend(aloud=True)
     from distill.nets import saved
 
     if named.simulations:
+        cache.prepare("puct")
         return guided(shown, saved.load_core(finding.network_file(folder)), named.mode, named.simulations)
     return NetworkPlayer(name=shown, predict=saved.load(folder), mode=named.mode)
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.base import Progress
+from distill.base import Progress, say
 from distill.players.intervals import Estimate, elo_with_intervals, share
 from distill.players.match import Games, Opening, Pairing, given_away, lines_to, pair_points, paired, play_games
 from distill.players.players import Player
@@ -51,6 +51,7 @@ def meet(players: Sequence[Player], starts: Sequence[Opening], seed: int, judges
     With so many `judges`, processes that ask the solver, the report has the `losses` of each player.
     """
     pairings = [pairing for a, b in combinations(range(len(players)), 2) for pairing in paired(a, b, starts)]
+    say(f"playing {len(pairings):,} games side by side")
     with Progress(len(pairings), "games") as progress:
         games = play_games(players, pairings, seed, progress.advance)
     points = pair_points(games, pairings, len(players))
@@ -68,6 +69,7 @@ def meet(players: Sequence[Player], starts: Sequence[Opening], seed: int, judges
         "openings": len(set(starts)),
     }
     if judges:
+        say("asking the solver about the games that were lost")
         seats = [(index, seat) for index in range(len(players)) for seat in (0, 1)]
         report["losses"] = [
             {"player": players[index].name} | _losses(index, seat, games, pairings, judges) for index, seat in seats
@@ -78,6 +80,7 @@ def meet(players: Sequence[Player], starts: Sequence[Opening], seed: int, judges
 def against_solver(player: Player, solver: Player, count: int, workers: int, seed: int) -> Row:
     """The player has the first stone, from the empty board, in so many games against the solver."""
     pairings = [Pairing(first=0, second=1)] * count
+    say(f"{player.name} plays {count:,} games against the solver")
     with Progress(count, "games") as progress:
         games = play_games([player, solver], pairings, seed, progress.advance)
     return {

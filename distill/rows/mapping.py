@@ -11,7 +11,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from pathlib import Path
 from typing import Any
@@ -28,15 +28,29 @@ KILLS_ALLOWED = 2
 TASKS_A_THREAD = 3
 """Shards a cluster has in hand for each of its threads: enough that none waits for the next one."""
 
+POLL_SECONDS = 1.0
+"""Time between two looks at how far unfinished shards are."""
+
 CONNECT_SECONDS = 15.0
 WORKERS_AWAITED = 120.0
 """Seconds a scheduler may take to answer, and a cluster may be without any worker."""
 
 Work = Callable[[RunSettings, int, int, Path | Place], Shard]
+Watch = Callable[[Iterable[Task]], object]
+"""Told now and then which shards are being made."""
+
+
+def unwatched(_tasks: Iterable[Task]) -> None:
+    """The `Watch` that does nothing."""
 
 
 def make_locally(
-    settings: RunSettings, tasks: list[Task], folder: Path | Place, workers: int, work: Work = make_shard
+    settings: RunSettings,
+    tasks: list[Task],
+    folder: Path | Place,
+    workers: int,
+    work: Work = make_shard,
+    watch: Watch = unwatched,
 ) -> Iterator[Shard]:
     """Make shards in `workers` processes, yielding each as it is finished, in any order.
 
@@ -57,7 +71,8 @@ def make_locally(
             while waiting and idle:
                 task, pool = waiting.pop(), idle.pop()
                 busy[pool.submit(work, settings, task.index, task.games, folder)] = (task, pool)
-            finished, _ = wait(busy, return_when=FIRST_COMPLETED)
+            finished, _ = wait(busy, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
+            watch(task for task, _ in busy.values())
             for future in finished:
                 task, pool = busy.pop(future)
                 try:
@@ -97,7 +112,12 @@ def _killers(folder: Path | Place, tasks: list[Task], deaths: str) -> DataError:
 
 
 def make_on_cluster(
-    settings: RunSettings, tasks: list[Task], folder: Path | Place, address: str, work: Work = make_shard
+    settings: RunSettings,
+    tasks: list[Task],
+    folder: Path | Place,
+    address: str,
+    work: Work = make_shard,
+    watch: Watch = unwatched,
 ) -> Iterator[Shard]:
     """Make shards on the workers of the Dask scheduler at `address`, yielding each as it is finished.
 
@@ -121,7 +141,7 @@ def make_on_cluster(
                 while waiting and len(busy) < in_hand:
                     task = waiting.pop()
                     busy[client.submit(work, settings, task.index, task.games, place, pure=False)] = task
-                for future in _finished(client, address, list(busy)):
+                for future in _finished(client, address, list(busy), lambda: watch(busy.values())):
                     task = busy.pop(future)
                     try:
                         shard = future.result()
@@ -160,8 +180,11 @@ def _connected(address: str) -> Any:
         raise UserError(f"--cluster {address}: no scheduler answers there ({first_line(error)})") from None
 
 
-def _finished(client: Any, address: str, futures: list[Any]) -> list[Any]:
-    """Those of the futures that are done, once one is. Raises UserError where scheduler or workers are gone."""
+def _finished(client: Any, address: str, futures: list[Any], watch: Callable[[], object]) -> list[Any]:
+    """Those of the futures that are done, once one is; `watch` is called meanwhile.
+
+    Raises UserError where scheduler or workers are gone.
+    """
     import distributed
 
     wait_for: Any = distributed.wait
@@ -171,7 +194,7 @@ def _finished(client: Any, address: str, futures: list[Any]) -> list[Any]:
             with client.as_current():
                 wait_for(futures, timeout=5, return_when="FIRST_COMPLETED")
         except TimeoutError:
-            pass
+            watch()
         except distributed.CancelledError:
             raise UserError(f"--cluster {address}: the scheduler is gone; start the command again") from None
         if client.status != "running" or any(future.cancelled() for future in futures):

@@ -67,7 +67,7 @@ def make(
     Args:
       network: hash of the network behind `predict`, a part of the run's identity.
       lanes: games side by side.
-      advance: told how many games and rows have been written, once for each shard, those found there first.
+      advance: told how many games and rows there are more, those found there first.
 
     Raises DataError where the folder holds another run. A shard is whole or not there, so a
     killed process loses the games of unfinished shards, which are played again, and no other.
@@ -114,6 +114,8 @@ def _play(
     left = {task.index: task.games for task in tasks}
 
     def ended(record: GuidedRecord, indices: Any) -> None:
+        if advance:
+            advance(len(indices), int(record.length[indices].sum()))
         for index in (numbers[indices] // settings.shard_games).tolist():
             left[index] -= 1
             if not left[index]:
@@ -122,8 +124,6 @@ def _play(
                 table = shards.rows(record, chosen, numbers[chosen], votes=votes, move=record.move)
                 first = index * settings.shard_games
                 made.append(shards.write(table, run, index, first, len(chosen), folder, ("keras", *shards.LIBRARIES)))
-                if advance:
-                    advance(made[-1].games, made[-1].rows)
 
     starts = [shards.opening(settings, int(number)) for number in numbers]
     puct.play(

@@ -25,10 +25,10 @@ from distill.base.cli import as_json, check, check_seed, setting
 from distill.game.rules import CELLS, EMPTY, Position, from_moves, is_over, legal_columns, play
 from distill.rows import checks, inspection, schema
 from distill.rows.inspection import is_shard
-from distill.rows.places import Folder, Place, place_of
+from distill.rows.places import UNFINISHED, Counts, Folder, Place, Unfinished, place_of
 from distill.rows.schema import Shard
 from distill.search import guided_trees, teacher
-from distill.search.teacher import SearchSettings
+from distill.search.teacher import SearchSettings, TeacherRecord
 
 LIBRARIES = ("numba", "numpy", "pyarrow")
 """Whose versions a shard's bytes depend on."""
@@ -113,17 +113,45 @@ def opening_range(moves: Sequence[int], game: int) -> tuple[int, int]:
     return moves[place], moves[place + 1]
 
 
-def play_games(settings: RunSettings, first: int, count: int) -> pa.Table:
-    """The rows of games [first, first + count), in `schema.ROW`, sorted by (game_id, ply)."""
-    games = range(first, first + count)
-    starts = [opening(settings, game) for game in games]
-    record = teacher.play(
+def play_games(settings: RunSettings, first: int, count: int, kept: Unfinished | None = None) -> pa.Table:
+    """The rows of games [first, first + count), in `schema.ROW`, sorted by (game_id, ply).
+
+    With `kept`, games in that file are not played again, and those that end meanwhile are added to it.
+    """
+    steps = CELLS - min(settings.opening_moves[::2])
+    none = np.empty(0, np.uint64)
+    votes = np.empty((0, steps, settings.votes), np.int8)
+    before = empty = TeacherRecord(votes=votes, **teacher.blank_record(none, none, steps))
+    games = np.arange(first, first + count)
+    there = np.empty(0, np.int64)
+    if kept:
+        there, before = kept.load(before)
+        wanted = np.isin(there, games)
+        there, before = there[wanted], _joined(empty, before, np.flatnonzero(wanted))
+    left = np.setdiff1d(games, there)
+
+    def ended(record: TeacherRecord, over: NDArray[np.int64]) -> None:
+        if kept and len(over) < len(left):
+            kept.save(np.concatenate([there, left[over]]), _joined(before, record, over))
+
+    starts = [opening(settings, game) for game in left.tolist()]
+    played = teacher.play(
         np.array([start.current for start in starts], np.uint64),
         np.array([start.mask for start in starts], np.uint64),
-        teacher.draw(settings.seed, games, CELLS - min(settings.opening_moves[::2]), settings),
+        teacher.draw(settings.seed, left.tolist(), steps, settings),
         settings,
+        ended=ended,
     )
-    return rows(record, np.arange(count), first + np.arange(count), votes=record.votes, move=record.move)
+    record, places = _joined(before, played, np.arange(len(left))), np.argsort(np.concatenate([there, left]))
+    return rows(record, places, games, votes=record.votes, move=record.move)
+
+
+def _joined(before: TeacherRecord, record: TeacherRecord, places: NDArray[np.int64]) -> TeacherRecord:
+    """A record, and after it the games in these places of another one."""
+    fields: list[Any] = [
+        np.concatenate([getattr(before, name), getattr(record, name)[places]]) for name in TeacherRecord._fields
+    ]
+    return TeacherRecord(*fields)
 
 
 def rows(
@@ -178,9 +206,40 @@ def _column(values: NDArray[Any], kind: pa.DataType) -> pa.Array:
 
 
 def make_shard(settings: RunSettings, index: int, count: int, folder: Path | Place) -> Shard:
-    """Play the first `count` games of shard `index` and write them to their place, whole or not at all."""
-    table = play_games(settings, index * settings.shard_games, count)
-    return write(table, identity(settings), index, index * settings.shard_games, count, folder)
+    """Play the first `count` games of shard `index` and write them to their place, whole or not at all.
+
+    In a folder, games that have ended meanwhile are kept in a hidden file, and those found there not played again.
+    """
+    kept = unfinished_of(settings, index, folder)
+    table = play_games(settings, index * settings.shard_games, count, kept)
+    shard = write(table, identity(settings), index, index * settings.shard_games, count, folder)
+    if kept:
+        kept.delete()
+    return shard
+
+
+def unfinished_of(settings: RunSettings, index: int, folder: Path | Place) -> Unfinished | None:
+    """The hidden file of a shard that is being made; None in a place that is no folder."""
+    place = place_of(folder)
+    if not isinstance(place, Folder):
+        return None
+    about = {"identity": identity(settings), "versions": provenance.versions(*LIBRARIES)}
+    return Unfinished(folder=place.path, index=index, about=about)
+
+
+def counts_unfinished(settings: RunSettings, tasks: Iterable[Task], folder: Path | Place) -> Counts:
+    """What has been played of the shards that these tasks are to make."""
+    files = [unfinished_of(settings, task.index, folder) for task in tasks]
+    found = [file.counts() for file in files if file]
+    return Counts(games=sum(each.games for each in found), simulations=sum(each.simulations for each in found))
+
+
+def _forget_unfinished(folder: Path | Place) -> None:
+    """Remove the hidden files of shards that were being made."""
+    place = place_of(folder)
+    if isinstance(place, Folder):
+        for path in place.path.glob(UNFINISHED):
+            path.unlink(missing_ok=True)
 
 
 def write(
@@ -342,6 +401,7 @@ def delete(folder: Path | Place) -> None:
     for name in place.names():
         if is_shard(name):
             place.delete(name)
+    _forget_unfinished(place)
     cli.had_its_effect("--restart")
 
 
@@ -361,4 +421,5 @@ def declare(run: Mapping[str, Any], shards: list[Shard], folder: Path | Place) -
         "shards": [dataclasses.asdict(shard) for shard in ordered],
     }
     place_of(folder).write(schema.MANIFEST, json_bytes(manifest))
+    _forget_unfinished(folder)
     return manifest

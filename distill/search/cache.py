@@ -10,12 +10,15 @@ compile anew in each process. Numba is loaded for compiling alone.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import os
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+
+from distill.base import say
 
 COMPILED_LAST = {"teacher": ("teacher._play",), "puct": ("walk.gather", "walk.absorb")}
 """By the module that searches, the functions that are compiled after all others, each named MODULE.FUNCTION."""
@@ -76,5 +79,16 @@ def compile_puct() -> None:
     puct.search(empty, empty, puct.PuctSettings(simulations=1), predict, [0])
 
 
+COMPILE = {"teacher": compile_teacher, "puct": compile_puct}
+
+
+@functools.cache
+def prepare(module: str) -> None:
+    """Compile a search where no earlier process has, and say so first; worker processes then load it."""
+    if not holds(module):
+        say("compiling the search, which may take two minutes, but only once")
+        COMPILE[module]()
+
+
 if __name__ == "__main__":
-    {"teacher": compile_teacher, "puct": compile_puct}[sys.argv[1]]()
+    COMPILE[sys.argv[1]]()

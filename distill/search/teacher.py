@@ -17,7 +17,7 @@ noise, and games differ all the same. The move does not depend on single votes o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -45,6 +45,9 @@ MOST_SIMULATIONS = 10_000_000
 
 MOST_NODES = 2**25
 """Nodes that all searches in flight may have room for: 4 GiB of addresses, of which they fill about a quarter."""
+
+AT_A_TIME = 1_000_000
+"""Simulations, some tenths of a second, between two moments at which compiled code lets Python look at the games."""
 
 CHECK_EVERY = 250
 """Simulations between two looks at whether a search is already decided (`savings` "exact")."""
@@ -125,6 +128,18 @@ class TeacherRecord(NamedTuple):
     result: NDArray[np.int8]  # (G,) 1 if the last move won, else 0
 
 
+class Lanes(NamedTuple):
+    """Where the games in flight are, L at a time; game, step, vote and saving are those of each lane."""
+
+    game: NDArray[np.int64]  # (L,)
+    step: NDArray[np.int64]  # (L,)
+    vote: NDArray[np.int64]  # (L,)
+    saving: NDArray[np.bool_]  # (L,)
+    live: NDArray[np.int64]  # (L,) the lanes that have a game come first
+    counts: NDArray[np.int64]  # (2,) lanes that have a game, and games begun
+    ended: NDArray[np.bool_]  # (G,) whether each game has ended
+
+
 def generator(seed: int, game: int, stream: int) -> np.random.Generator:
     """Independent random numbers for each (run seed, game, stream): Philox, counter-based, no state shared."""
     return np.random.Generator(np.random.Philox(key=np.array([seed, game], np.uint64), counter=[0, 0, 0, stream]))
@@ -151,30 +166,49 @@ def draw(seed: int, games: Sequence[int], steps: int, settings: SearchSettings) 
 
 
 def play(
-    current: NDArray[np.uint64], mask: NDArray[np.uint64], draws: Draws, settings: SearchSettings, lanes: int = LANES
+    current: NDArray[np.uint64],
+    mask: NDArray[np.uint64],
+    draws: Draws,
+    settings: SearchSettings,
+    lanes: int = LANES,
+    ended: Callable[[TeacherRecord, NDArray[np.int64]], None] | None = None,
 ) -> TeacherRecord:
     """Play G games on from the positions (current, mask), uint64 (G,), none of them over.
 
     A game ends by the rules or after the S positions there are draws for. `lanes` has no influence
-    on the result.
+    on the result. `ended(record, games)` is told now and then which games, int64, have ended so far.
     """
     games, steps, votes = draws.key.shape
     record = TeacherRecord(votes=np.full((games, steps, votes), -1, np.int8), **blank_record(current, mask, steps))
     at_label = settings.noise_fraction if settings.noise_at == "label" else 0.0
     lanes = max(1, min(lanes, games, MOST_NODES // settings.simulations))
     trees = playout_trees.new_trees(lanes, settings.simulations, settings.exploration)
-    _play(
-        trees,
-        draws,
-        record,
-        settings.simulations,
-        at_label,
-        settings.noise_fraction - at_label,
-        settings.rollout == "heuristic",
-        settings.savings == "exact",
-        settings.mcts_solver,
-    )
+    where, known = _lanes(lanes, games, settings.savings == "exact"), 0
+    while known < games:
+        _play(
+            trees,
+            draws,
+            record,
+            where,
+            settings.simulations,
+            at_label,
+            settings.noise_fraction - at_label,
+            settings.rollout == "heuristic",
+            settings.savings == "exact",
+            settings.mcts_solver,
+        )
+        over = np.flatnonzero(where.ended)
+        if ended is not None and len(over) > known:
+            ended(record, over)
+        known = len(over)
     return record
+
+
+def _lanes(lanes: int, games: int, savings: bool) -> Lanes:
+    """Lanes before the first game."""
+    game, step, vote = (np.zeros(lanes, np.int64) for _ in range(3))
+    counts, over = np.zeros(2, np.int64), np.zeros(games, np.bool_)
+    return Lanes(game, step, vote, np.full(lanes, savings), np.arange(lanes), counts, over)
 
 
 def blank_record(current: NDArray[np.uint64], mask: NDArray[np.uint64], steps: int) -> dict[str, Any]:
@@ -231,6 +265,7 @@ def _play(
     trees: PlayoutTrees,
     draws: Draws,
     record: TeacherRecord,
+    where: Lanes,
     simulations: int,
     noise: float,
     stray: float,
@@ -238,26 +273,25 @@ def _play(
     savings: bool,
     proving: bool,
 ) -> None:
-    """All games, one a lane; a lane whose game has ended takes the next one."""
+    """The games, one a lane, for AT_A_TIME simulations or to their end; a lane whose game has ended takes the next."""
     games = len(record.length)
-    lanes = len(trees.node)
-    game = np.zeros(lanes, np.int64)  # of each lane
-    step = np.zeros(lanes, np.int64)
-    vote = np.zeros(lanes, np.int64)
-    saving = np.full(lanes, savings)
-    live = np.arange(lanes)
-    waiting = min(lanes, games)
-    count = waiting
-    for lane in range(count):
-        game[lane] = lane
-        _start(trees, lane, draws, record, lane, 0, 0, noise)
-    while count > 0:
+    game, step, vote, saving, live = where.game, where.step, where.vote, where.saving, where.live
+    count, waiting = where.counts[0], where.counts[1]
+    if waiting == 0:
+        waiting = min(len(live), games)
+        count = waiting
+        for lane in range(count):
+            game[lane] = lane
+            _start(trees, lane, draws, record, lane, 0, 0, noise)
+    made = 0
+    while count > 0 and made < AT_A_TIME:
         rounds = simulations
         for j in range(count):
             done = trees.simulations[live[j]]
             due = min(simulations, (done // CHECK_EVERY + 1) * CHECK_EVERY) if savings else simulations
             rounds = min(rounds, due - done)
         playout_trees.advance(trees, live, count, rounds, heuristic, proving)
+        made += rounds * count
         j = 0
         while j < count:
             lane = live[j]
@@ -282,15 +316,17 @@ def _play(
             saving[lane], vote[lane] = savings, 0
             if _move(draws, record, g, s, stray):
                 step[lane] = s + 1
-            elif waiting < games:
+            else:
+                where.ended[g] = True
+                if waiting == games:
+                    j -= 1
+                    count -= 1
+                    live[j] = live[count]
+                    continue
                 game[lane], step[lane] = waiting, 0
                 waiting += 1
-            else:
-                j -= 1
-                count -= 1
-                live[j] = live[count]
-                continue
             _start(trees, lane, draws, record, game[lane], step[lane], 0, noise)
+    where.counts[0], where.counts[1] = count, waiting
 
 
 @inline

@@ -25,7 +25,7 @@ from distill.ship.weaknesses import Tally, Weaknesses
 
 _TOLD_ELSEWHERE = {"arch", "parameters", "restart", "out", GRADES, TEACHER}
 _RESULTS = {
-    "agreement_all": "agrees with the teacher's label, on rows it was not trained on",
+    "agreement_all": "top-1 accuracy against the teacher's labels, on {rows}",
     "agreement_unseen": "the same, on boards that are not in the table it learned from",
     "agreement_first_19": "the same, on the first 19 rows of each game",
 }
@@ -213,7 +213,12 @@ def _cell(value: Any) -> str:
 
 
 def _figures(facts: Mapping[str, Any]) -> str:
-    lines = [f"- {facts[name]:.1%} {text} (`distill.train`)" for name, text in _RESULTS.items() if facts.get(name)]
+    rows = facts.get("validation_rows_from", "rows it was not trained on")
+    lines = [
+        f"- {facts[name]:.1%} {text.format(rows=rows)} (`distill.train`)"
+        for name, text in _RESULTS.items()
+        if facts.get(name) and not (name == "agreement_first_19" and _are_early(facts))
+    ]
     if grades := facts.get(GRADES):
         lines.append(f"- by `python -m distill.evaluate {grades['player']}`, {grades['half']} half:")
         for name, graded in grades["sets"].items():
@@ -224,6 +229,11 @@ def _figures(facts: Mapping[str, Any]) -> str:
             lines.append(f"  - {_BOARDS[name]}: {exact} of its moves are best, {keeps} keep the win, draw or loss")
     text = "\n".join(lines) or "None recorded beside the network; `python -m distill.evaluate` measures them."
     return f"## Figures\n\n{text}"
+
+
+def _are_early(facts: Mapping[str, Any]) -> bool:
+    """Whether all rows are among the first of their games, as packed boards are, each a game of its own."""
+    return "rows_all" in facts and facts.get("rows_first_19") == facts["rows_all"]
 
 
 def _weaknesses(found: Weaknesses, mistakes: Sequence[Mapping[str, Any]]) -> str:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distill import nets
-from distill.base import UserError, folders
+from distill.base import UserError, folders, say
 from distill.nets import finding, saved
 from distill.ship import card, comparison, formats, warmup, weaknesses
 
@@ -75,6 +75,7 @@ def publish(
         boards = comparison.check_boards()
         predict = saved.predict_with(core, str(network or ""))
         expected = predict(boards)
+        say("writing the SavedModel, and checking it in a process without this project")
         saved.write(core, new / "1")
         difference = comparison.compare(new / "1", "SavedModel", _LOAD, (), expected, new.parent)
         warmup.write(new / "1", nets.arch_of(core), saved.SIGNATURE, boards)
@@ -82,9 +83,11 @@ def publish(
         files = [_described("1/", "TensorFlow SavedModel", new / "1", written[SAVED_MODEL], _LINES)]
         for name in others:
             wanted = formats.FORMATS[name]
+            say(f"writing {wanted.title}, and checking it in a process without this project")
             written[name] = formats.write(name, core, new / wanted.file, expected)
             files.append(_described(wanted.file, wanted.title, new / wanted.file, written[name], wanted.lines))
         (new / "examples.json").write_text(_examples(boards, expected), encoding="utf-8")
+        say("measuring weaknesses for the model card")
         text = card.write(core, facts, files, weaknesses.measure(predict), network)
         (new / "README.md").write_text(text, encoding="utf-8")
         (new / SUMS).write_text(_sums(new), encoding="utf-8")

@@ -38,7 +38,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from distill.base import DataError, Progress, UserError, canonical_json, file_hash, provenance
+from distill.base import DataError, Progress, UserError, canonical_json, file_hash, provenance, say
 from distill.base.folders import locked, replaced, sweep
 from distill.game import rules
 from distill.rows import database, games, schema
@@ -141,6 +141,7 @@ def prepare(
             return meanwhile
         for killed in filter(_is_partial, out.iterdir()):  # who still worked would hold the lock
             sweep(out / killed.name[1:17])
+        say(f"preparing tables of {', '.join(str(run.folder) for run in runs)}")
         with replaced(folder) as new:
             new.mkdir()
             metadata = {"schema_version": schema.SCHEMA_VERSION, "kind": "tables", "prepared": folder.name}

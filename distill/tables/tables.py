@@ -7,9 +7,10 @@ agreement with the teacher, which is measured on raw rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,11 +76,26 @@ def load(folder: Path, split: int) -> Examples:
 
 
 def validation_rows(folders: Sequence[Path], fraction: float) -> tuple[str, RawRows]:
-    """The rows on which agreement is measured and where they are from: the shipped set, or else the run's own games."""
+    """The rows that top-1 accuracy against the teacher is measured on, and where they are from.
+
+    They are the shipped set where the teacher of that set labelled all of the data, and the set is not part of them;
+    else they are the validation split of the data.
+    """
     reference = provenance.shipped("data/reference")
     if reference is not None and (reference / "validation" / schema.MANIFEST).is_file():
-        return "data/reference/validation", raw_rows([reference / "validation"], None, 0)
-    return "validation games of the training data", raw_rows(folders, VALIDATION, fraction)
+        shipped, *given = (schema.read_manifest(folder) for folder in (reference / "validation", *folders))
+        if all(_teacher(run) == _teacher(shipped) and run["run"] != shipped["run"] for run in given):
+            return "data/reference/validation", raw_rows([reference / "validation"], None, 0)
+    return f"the validation split of {', '.join(map(str, folders))}", raw_rows(folders, VALIDATION, fraction)
+
+
+NO_TEACHER = ("seed", "shard_games", "opening_moves", "savings")
+"""Entries of a run's identity that its labels do not depend on, given a position and the draws of chance."""
+
+
+def _teacher(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """What labelled a run: the entries of its identity but those in NO_TEACHER."""
+    return {name: value for name, value in manifest.get("identity", {}).items() if name not in NO_TEACHER}
 
 
 def seen(training: Examples, current: NDArray[np.uint64], mask: NDArray[np.uint64]) -> NDArray[np.bool_]:

@@ -12,6 +12,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +21,7 @@ from typing import Any, Literal
 
 import pytest
 
-from distill.base import Progress, UserError, cli, duration
+from distill.base import UserError, cli, duration
 from distill.base.cli import check, setting
 from distill.base.errors import Interrupted
 
@@ -301,6 +303,32 @@ def test_a_stopped_command_unwinds_and_says_how_to_go_on(number: int, code: int,
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == handlers
 
 
+ENDING = """
+import os, signal, time
+from dataclasses import dataclass
+from distill.base import cli
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    pass
+
+def run(config):
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(5)  # the handler raises here at the latest
+
+code = cli.Command("stage", Config, run)()
+for number in (signal.SIGTERM, signal.SIGINT):  # while threads and libraries end
+    os.kill(os.getpid(), number)
+raise SystemExit(code)
+"""
+
+
+def test_a_process_that_is_stopped_ends_in_its_own_time_whatever_is_sent_again():
+    ended = subprocess.run([sys.executable, "-c", ENDING], capture_output=True, text=True, check=False)
+    assert ended.returncode == 143
+    assert ended.stderr == "\nstopped by SIGTERM; to go on: python -m distill.stage\n"
+
+
 def test_what_a_file_asked_for_and_was_done_is_not_asked_for_again(capsys: pytest.CaptureFixture[str]):
     def run(_config: Config) -> str:
         cli.had_its_effect("--restart")
@@ -319,16 +347,6 @@ def test_a_former_name_means_that_of_today_and_says_so(parse, capsys: pytest.Cap
     assert "--preset no-limit is called unlimited now" in capsys.readouterr().err
     assert parse("--arch", "cnn", "--preset", "unlimited").arch == "cnn"
     assert capsys.readouterr().err == ""
-
-
-def test_progress_without_a_terminal_is_a_plain_line_at_the_end_and_now_and_then(capsys: pytest.CaptureFixture[str]):
-    with Progress(10, "games", done=4, every=1e9) as progress:
-        progress.advance(3)
-        assert capsys.readouterr().err == ""
-        progress.advance(3, "1.2 M simulations/s")
-    line = capsys.readouterr().err
-    assert line.startswith("10/10 games · ")
-    assert line.endswith(" · 1.2 M simulations/s · 0 s left\n")
 
 
 @pytest.mark.parametrize(

@@ -218,7 +218,14 @@ def run_folder(folder, games="run of the games"):
     player = {"benchmark": {"half": "test"}, "players": {"uct:1": {}, str(folder): graded}}
     for file, content in {
         folder / "config.json": settings,
-        folder / "metrics.json": {"agreement_all": 0.529, "agreement_unseen": None},
+        folder / "metrics.json": {
+            "agreement_all": 0.529,
+            "agreement_unseen": None,
+            "agreement_first_19": 0.529,
+            "rows_all": 10,
+            "rows_first_19": 10,
+            "validation_rows_from": "the validation split of data/boards",
+        },
         folder / "run.json": {"identity": {"prepared data": "abc"}},
         prepared / "abc" / "manifest.json": {"inputs": [{"run": "run of the games", "games": 5000, "rows": 143_002}]},
         data / "manifest.json": {"run": games, "identity": made, "games": 6000},
@@ -235,7 +242,8 @@ def test_the_card_tells_the_games_and_the_grades_of_this_very_network(core, tmp_
     nothing = weaknesses.Tally(asked=0, found=0, missed=[])
     found = weaknesses.Weaknesses(wins=nothing, blocks=nothing, mirrored=nothing)
     text = publish.card.write(core, facts, [], found)
-    assert "- 52.9% agrees with the teacher's label" in text
+    assert "- 52.9% top-1 accuracy against the teacher's labels, on the validation split of data/boards" in text
+    assert "first 19" not in text, "each packed board is a game of its own"
     assert text.count("50.0% (40.0% to 60.0%) of its moves are best, 55.0%") == 2
     assert f"python -m distill.evaluate {tmp_path}" in text
     assert "X is to move, chose column 7 of 7 and loses; column 3 or 4 draws\n\n    . . ." in text

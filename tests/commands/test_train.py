@@ -85,21 +85,55 @@ def test_the_metrics_are_counted_on_the_rows_they_name(run_folder):
     hits = sum(ply["agreement_all"] * ply["rows_all"] for ply in metrics["by_ply"].values())
     assert metrics["agreement_all"] == pytest.approx(hits / metrics["rows_all"])
     card = (run_folder / "saved_model" / "README.md").read_text()
-    assert f"{metrics['agreement_all']:.1%} agrees with the teacher's label" in card
+    assert f"{metrics['agreement_all']:.1%} top-1 accuracy against the teacher's labels, on the validation" in card
     assert 0 < metrics["rows_first_19"] < metrics["rows_all"]
     assert f"{metrics['agreement_first_19']:.1%} the same, on the first 19 rows of each game" in card
 
 
-def test_agreement_is_measured_on_the_shipped_rows_once_they_are_complete(games, tmp_path, monkeypatch):
-    monkeypatch.setattr(provenance, "shipped", lambda _name: tmp_path)
+def test_the_last_line_and_the_metrics_name_the_rows(run_folder, games, capsys):
+    metrics = json.loads((run_folder / "metrics.json").read_text())
+    assert metrics["validation_rows_from"] == f"the validation split of {games}"
+    assert train.main(arguments(games, run_folder)) == 0
+    share, number = metrics["agreement_all"], metrics["rows_all"]
+    said = f"top-1 accuracy against the teacher {share:.2%} of {number} rows of the validation split of {games}, "
+    assert said in capsys.readouterr().out
+
+
+TEACHER = {"search_version": 1, "simulations": 10_000, "votes": 3, "exploration": 1.0, "noise_fraction": 0.25}
+PLAYED = {"seed": 5, "shard_games": 10, "opening_moves": [0, 2], "savings": "exact"}
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        [TEACHER | {"votes": 1}],
+        [TEACHER | {"simulations": 1000}],
+        [TEACHER | {"exploration": 2.0}],
+        [TEACHER | {"noise_fraction": 0.0}],
+        [TEACHER | {"noise_at": "move"}],
+        [TEACHER | {"relabelled": "abc"}],
+        [{"puct_version": 3, "network": "abc", "simulations": 10_000}],
+        [TEACHER | PLAYED, TEACHER | {"votes": 1}],
+    ],
+)
+def test_the_shipped_rows_are_for_labels_of_their_teacher_alone(made, tmp_path, monkeypatch):
     shipped = tmp_path / "validation"
+    monkeypatch.setattr(provenance, "shipped", lambda _name: tmp_path)
     shipped.mkdir()
-    own_source, own = tables.validation_rows((games,), 0.5)
-    write_games(shipped, make_games(3, seed=9))
-    source, rows = tables.validation_rows((games,), 0.5)
-    assert (own_source, source) == ("validation games of the training data", "data/reference/validation")
+    folders = [tmp_path / f"games-{number}" for number in range(len(made) + 1)]
+    for folder, identity in zip(folders, [*made, TEACHER | PLAYED], strict=True):
+        folder.mkdir()
+        write_games(folder, make_games(20, seed=1), identity=identity)
+    own = f"the validation split of {', '.join(map(str, folders[:-1]))}"
+    assert tables.validation_rows(folders[-1:], 0.5)[0] == f"the validation split of {folders[-1]}"
+    write_games(shipped, make_games(3, seed=9), identity=TEACHER)
+    source, rows = tables.validation_rows(folders[:-1], 0.5)
+    assert source == own
+    assert len(rows) > len(make_games(3, seed=9))
+    source, rows = tables.validation_rows(folders[-1:], 0.5)
+    assert source == "data/reference/validation"
     assert len(rows) == len(make_games(3, seed=9))
-    assert len(own) > len(rows)
+    assert tables.validation_rows([shipped], 0.5)[0] == f"the validation split of {shipped}", "what was trained on"
 
 
 def test_the_stored_config_repeats_the_run(run_folder, capsys):
@@ -142,7 +176,9 @@ def test_a_killed_run_goes_on(run_folder, games, tmp_path, monkeypatch):
     with said.open("w") as file:
         command = [*small_command("train"), *arguments(games, cut)]
         kill_once(cut / "checkpoint.npz", command, stdout=file, stderr=file, env=quiet_by_itself())
-    assert [line for line in said.read_text().splitlines() if not line.endswith(" left")] == []  # our progress alone
+    ours = ("loading Keras", "compiling the training step")
+    others = [line for line in said.read_text().splitlines() if not line.startswith(ours) and " boards · " not in line]
+    assert others == []
     assert not (cut / "metrics.json").exists()
     assert train.main(arguments(games, cut)) == 0
     assert same(*(saved.load_core(folder / LAST).get_weights() for folder in (run_folder, cut)))

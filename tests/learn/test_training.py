@@ -17,6 +17,7 @@ import dataclasses
 
 import keras
 import numpy as np
+import pandas as pd
 import pytest
 
 from distill import nets
@@ -331,6 +332,23 @@ def test_steps_rule_in_place_of_epochs_down_to_the_last_one(splits, tmp_path):
     a_pass = len(splits[0]) // TINY.batch_size
     assert state.step == state.planned_steps == 30
     assert state.epoch == -(-30 // a_pass) > 1, "more passes than epochs says, the last one cut short"
+    last_steps = [training.State(planned_steps=30, step=row["step"] - 1) for row in state.history]
+    assert [row["learning_rate"] for row in state.history] == [training.learning_rate(TINY, at) for at in last_steps]
+
+
+def test_a_finished_training_is_not_set_up_again(splits, tmp_path, monkeypatch):
+    recipe = dataclasses.replace(TINY, steps=3)
+    _, state = fitted(tmp_path, splits, recipe, arch="tiny")
+    monkeypatch.setattr(training, "compiled", None)
+    _, again = fitted(tmp_path, splits, recipe, arch="tiny")
+    assert again == state
+
+
+def test_epochs_are_whole_numbers_on_the_curves():
+    rows = [{"epoch": epoch, "training_loss": 2.0, "validation_loss": 2.0} for epoch in (1, 2)]
+    figure = history.drawn(pd.DataFrame(rows), {"loss": ["training_loss", "validation_loss"]}, "epoch")
+    ticks = figure.axes[0].get_xticks()
+    assert [tick for tick in ticks if tick != round(tick)] == []
 
 
 def test_a_loss_that_is_no_number_ends_the_run_with_one_line(splits, tmp_path, eagerly):

@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shutil
 import time
@@ -81,12 +82,16 @@ def outcome(out: Path) -> tuple[Any, ...]:
     return hashes, weights_hash(saved.load_core(out / files.BEST))
 
 
-def test_a_run_leaves_what_it_promises(flags: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    out = tmp_path / "run"
+def test_a_run_leaves_what_it_promises(
+    flags: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    out, graphs, predict_with = tmp_path / "run", list[Any](), saved.predict_with
+    monkeypatch.setattr(saved, "predict_with", lambda core: graphs.append(core) or predict_with(core))
     assert selfplay.main([*flags, str(out)]) == 0
-    assert (
-        "12 games of the teacher, then 6 of the network's search (gumbel:4, puct:6), 9 steps" in capsys.readouterr().err
-    )
+    assert len(graphs) == 1, "the judge asks one graph in all iterations"
+    said = capsys.readouterr().err
+    assert "12 games of the teacher, then 6 of the network's search (gumbel:4, puct:6), 9 steps" in said
+    assert "the teacher plays 6 games\n6/6 games · " in said
     assert plan.read(out / files.PLAN) == PLAN
     found = [json.loads(path.read_text()) for path in sorted(out.glob("iterations/*/metrics.json"))][1:]
     assert [each["games"] for each in found] == [6, 6, 0]
@@ -112,6 +117,14 @@ def test_a_run_leaves_what_it_promises(flags: list[str], tmp_path: Path, capsys:
     assert selfplay.main([*flags, str(out)]) == 0
     assert "finished before, nothing to do" in capsys.readouterr().out
     assert {path.name: path.read_bytes() for path in out.iterdir()} == kept
+
+
+def test_the_time_left_comes_from_the_plan_and_then_from_the_iterations() -> None:
+    """The first of them waits for the teacher's games and for what is compiled once."""
+    three = dataclasses.replace(PLAN, minutes=3)
+    first, second = {"minutes": 2.0}, {"minutes": 2.5}
+    assert unattended.seconds_left([first], three, teacher_share=0.25) == pytest.approx(60 * 3 * 0.75 * 2 / 3)
+    assert unattended.seconds_left([first, second], three, teacher_share=0.25) == pytest.approx(30)
 
 
 def test_the_same_plan_gives_the_same_weights_however_it_is_run(

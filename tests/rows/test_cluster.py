@@ -283,9 +283,9 @@ def test_a_run_on_an_object_store_goes_on_where_it_was_stopped(
     asked: list[int] = []
     locally = mapping.make_locally
 
-    def spied(settings: RunSettings, tasks: list[shards.Task], *rest: Any) -> Iterator[Shard]:
+    def spied(settings: RunSettings, tasks: list[shards.Task], *rest: Any, **more: Any) -> Iterator[Shard]:
         asked.extend(task.index for task in tasks)
-        return locally(settings, tasks, *rest)
+        return locally(settings, tasks, *rest, **more)
 
     monkeypatch.setattr(mapping, "make_locally", spied)
     assert validate.main([place.url]) == 1

@@ -2,7 +2,8 @@
 
 Properties: rows are legal, ordered and consistent with the games they record; the same bytes for 1, 2
 and 3 workers, after kill -9, after Ctrl-C, when extended and when a damaged shard is made again; other
-settings and foreign folders are refused; a dying worker costs its shard alone.
+settings and foreign folders are refused; a dying worker costs its shard alone; games of an interrupted shard that had
+ended are counted and not played again.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,8 +24,9 @@ from helpers import die_always, die_once, shard_hashes
 
 from distill import generate, validate
 from distill.base import DataError
-from distill.rows import mapping, schema, shards
+from distill.rows import mapping, places, schema, shards
 from distill.rows.shards import RunSettings
+from distill.search import teacher
 
 SMALL = ["--games", "10", "--simulations", "60", "--shard-games", "4"]
 
@@ -203,7 +206,7 @@ def test_kill_9_in_mid_run_loses_nothing(longer: Path, tmp_path: Path) -> None:
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
     assert not (tmp_path / schema.MANIFEST).exists()
-    for name in (".shard-00005.parquet.abc.partial", ".manifest.json.abc.partial"):
+    for name in (".shard-00005.parquet.abc.partial", ".manifest.json.abc.partial", ".unfinished-00007.npz"):
         (tmp_path / name).write_bytes(b"half of it")
     assert generate.main([*IN_PEACE, "--out", str(tmp_path)]) == 0
     assert shard_hashes(tmp_path) == shard_hashes(longer)
@@ -223,6 +226,54 @@ def test_an_interrupt_says_how_to_go_on(longer: Path, tmp_path: Path) -> None:
         assert not list(tmp_path.glob(".shard-*"))
     assert generate.main([*IN_PEACE, "--out", str(tmp_path)]) == 0
     assert shard_hashes(tmp_path) == shard_hashes(longer)
+
+
+ONE_SHARD = RunSettings(simulations=3000, shard_games=12)
+"""Its games end one after the other, over some calls of the compiled loop."""
+
+
+class StopError(Exception):
+    """Raised where a shard is interrupted."""
+
+
+def test_a_shard_that_is_interrupted_plays_no_game_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = shards.make_shard(ONE_SHARD, 2, 12, tmp_path / "whole")
+    assert [path.name for path in (tmp_path / "whole").iterdir()] == [whole.name]
+
+    folder, save = tmp_path / "cut", places.Unfinished.save
+    folder.mkdir()
+
+    def save_and_stop(*arguments: Any) -> None:
+        save(*arguments)
+        raise StopError
+
+    monkeypatch.setattr(places, "SAVE_SECONDS", 0.0)
+    monkeypatch.setattr(places.Unfinished, "save", save_and_stop)
+    with pytest.raises(StopError):
+        shards.make_shard(ONE_SHARD, 2, 12, folder)
+    monkeypatch.setattr(places.Unfinished, "save", save)
+    there = shards.counts_unfinished(ONE_SHARD, [shards.Task(index=2, games=12)], folder)
+    assert 0 < there.games < 12
+    assert 0 < there.simulations < whole.simulations
+    other = RunSettings(simulations=3000, shard_games=12, seed=1)
+    assert shards.counts_unfinished(other, [shards.Task(index=2, games=12)], folder).games == 0
+
+    played, play = list[int](), teacher.play
+
+    def spied(current: Any, *arguments: Any, **options: Any) -> teacher.TeacherRecord:
+        played.append(len(current))
+        return play(current, *arguments, **options)
+
+    monkeypatch.setattr(teacher, "play", spied)
+    (file,) = folder.iterdir()
+    damaged = bytearray(file.read_bytes())
+    damaged[len(damaged) // 2] ^= 1
+    shutil.copytree(folder, tmp_path / "damaged")
+    (tmp_path / "damaged" / file.name).write_bytes(damaged)
+    for place, left in ((folder, 12 - there.games), (tmp_path / "damaged", 12)):
+        assert shards.make_shard(ONE_SHARD, 2, 12, place) == whole
+        assert played.pop() == left
+        assert [path.name for path in place.iterdir()] == [whole.name]
 
 
 RUN = RunSettings(simulations=60, shard_games=4)

@@ -7,6 +7,7 @@ a search that is kept there is known without loading it.
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import numba
@@ -74,6 +75,21 @@ def test_whether_a_search_is_compiled_is_told_without_compiling(
     assert not cache.holds(module)
     monkeypatch.setattr(cache, "FOLDER", None)
     assert not cache.holds(module)
+
+
+def test_who_must_compile_says_so_first_and_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    compiled = list[str]()
+    monkeypatch.setattr(cache, "COMPILE", {name: partial(compiled.append, name) for name in cache.COMPILE})
+    for there, expected in ((True, []), (False, ["teacher"])):
+        cache.prepare.cache_clear()
+        monkeypatch.setattr(cache, "holds", lambda _, there=there: there)
+        cache.prepare("teacher")
+        cache.prepare("teacher")
+        assert compiled == expected
+    cache.prepare.cache_clear()
+    assert capsys.readouterr().err == "compiling the search, which may take two minutes, but only once\n"
 
 
 def test_without_a_writable_folder_a_line_says_so(
