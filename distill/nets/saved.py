@@ -28,7 +28,7 @@ def load(path: Path) -> Predict:
     for folder in (path, path / "1", path / "saved_model" / "1"):
         if (folder / "saved_model.pb").is_file() and finding.is_current(path):
             return _load_saved_model(folder)
-    return predict_with(load_core(finding.network_file(path)))
+    return predict_with(load_core(finding.network_in(path)))
 
 
 def load_core(path: Path) -> keras.Model:

@@ -186,7 +186,7 @@ def _identity(word: str) -> list[str]:
     if words.read(_asked(word)).simulations:
         known.append(f"searches {SEARCH_VERSION}, {PUCT_VERSION}")
     if folder := _network(word):
-        file = folder / ONNX if (folder / ONNX).is_file() else finding.network_file(folder)
+        file = folder / ONNX if (folder / ONNX).is_file() else finding.network_in(folder)
         known += [file_hash(file), f"quick {importlib.util.find_spec('onnxruntime') is not None}"]
     return known
 

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 
@@ -106,6 +107,11 @@ def test_every_network_is_listed_with_what_its_card_says(tmp_path, capsys):
     assert lines["name"].split("  ")[-1] == "ONNX int8"
     assert models.main(["--models", str(tmp_path / "typo")]) == 1
     assert "typo: no such folder" in capsys.readouterr().err
+    (tmp_path / "trained").mkdir()
+    shutil.copy(REFERENCE / "cnn" / "best.keras", tmp_path / "trained")  # --no-export: known by its name all the same
+    assert models.main(["--models", str(tmp_path)]) == 0
+    listed = {line.split()[0] for line in capsys.readouterr().out.split("\n\n")[0].splitlines()[1:]}
+    assert listed == {*finding.networks(finding.places(tmp_path))} >= {"bare", "trained", "reference/cnn"}
     for name in SHIPPED:
         core = saved.load_core(REFERENCE / name / "best.keras")
         assert lines[f"reference/{name}"].split()[1:3] == [nets.arch_of(core), f"{core.count_params():,}"]

@@ -56,7 +56,7 @@ def files(shipped):
 def test_an_export_leaves_the_model_its_examples_card_and_sums_and_nothing_else(exported):
     assert sorted(p.name for p in exported.iterdir()) == [".lock", "best.keras", "config.json", "saved_model"]
     found = sorted(p.name for p in (exported / "saved_model").iterdir())
-    assert found == ["1", "README.md", "SHA256SUMS", "examples.json", "model.onnx", "model.tflite"]
+    assert found == ["1", "README.md", "SHA256SUMS", "examples.json", "export.json", "model.onnx", "model.tflite"]
 
 
 @pytest.mark.parametrize("name", ["onnx", "litert"])

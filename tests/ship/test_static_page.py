@@ -9,8 +9,8 @@
 - a player whom the page does not have, and a network that cannot be loaded, are named;
 - nothing is asked of any other host, the console stays silent, and it works from a folder below the host's root;
 - the folder holds the licences of what it bundles; what only the server needs is not in it;
-- an older page, of the first release too, is replaced as a whole; a folder that holds anything else is refused and
-  stays; so are two networks of one name;
+- an older page, of the first release too, is replaced, also behind a link; what else lies in its folder stays; a folder
+  that holds anything else is refused and stays; so are two networks of one name; the page tells its commit;
 - ONNX Runtime Web is fetched once, and refused where its hash is not the published one; without the ONNX packages, or
   without any way to fetch it, one line says what to do.
 """
@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import functools
 import http.server
+import json
 import random
 import re
 import shutil
@@ -28,6 +29,7 @@ import numpy as np
 import pytest
 from helpers import REFERENCE, SHIPPED, bits
 
+import distill
 from distill import export
 from distill.base import UserError, provenance
 from distill.game import rules
@@ -248,10 +250,28 @@ def test_an_older_page_is_replaced_or_stays_and_so_does_anything_else(tmp_path, 
     write_quickly(monkeypatch)
     out, other = tmp_path / "page", tmp_path / "other"
     static_page.write_static_page([MODEL], out)
-    (out / "stale").touch()
+    for name in ("stale.js", "CNAME"):
+        (out / name).touch()
+    (out / ".git").mkdir()
+    worker = (out / "sw.js").read_text()
+    (out / "sw.js").write_text(worker.replace('"files": [', '"files": ["stale.js", ', 1))
     (out / "networks.json").rename(out / "model.json")  # where the first release had such facts
     static_page.write_static_page([MODEL], out)
-    assert not (out / "stale").exists()
+    assert (out / "sw.js").read_text() == worker
+    assert not (out / "stale.js").exists()
+    assert (out / "CNAME").exists(), "what somebody added to publish the page stays"
+    assert (out / ".git").exists()
+    facts = json.loads((out / "networks.json").read_text())
+    assert facts["commit"] == provenance.commit()
+    assert f'<meta name="generator" content="distill {distill.__version__}">' in (out / "index.html").read_text()
+    link = tmp_path / "link"
+    link.symlink_to(out)
+    static_page.write_static_page([MODEL], link)
+    assert link.is_symlink()
+    link.unlink()
+    (tmp_path / "volume" / "lost+found").mkdir(parents=True)
+    static_page.write_static_page([MODEL], tmp_path / "volume")  # there is nothing else
+    shutil.rmtree(tmp_path / "volume")
     other.mkdir()
     (other / "mine.txt").write_text("mine")
     with pytest.raises(UserError, match="something else here"):
