@@ -98,8 +98,11 @@ def write(
     try:
         new = workplace / wanted.file
         wanted.convert(core, new)
-        if new.is_file():
+        try:
             wanted.sign(new, about or origin.of(core))
+        except Exception as error:  # a spoiled file: ONNX has many types for it
+            message = f"the written file does not work without the project ({first_line(error)})"
+            raise UserError(f"{wanted.title}: {message}") from None
         if wanted.int8:
             found = _measure(wanted, core, new, expected, workplace)
         else:

@@ -62,7 +62,7 @@ def into_onnx(file: Path, about: Mapping[str, str]) -> None:
     import onnx
 
     model = onnx.load(file)
-    made = {**about, "converter": f"{model.producer_name} {model.producer_version}"}
+    made = {**about, "converter": f"{model.producer_name} {model.producer_version.partition(' ')[0]}"}
     model.producer_name, model.producer_version = "distill", about["distill_version"]
     model.model_version = CONTRACT
     model.metadata_props.extend(onnx.StringStringEntryProto(key=key, value=value) for key, value in made.items())
