@@ -90,7 +90,7 @@ def _front_matter(name: str, facts: Mapping[str, Any], files: Sequence[File], ne
     tags = [tag for title, tag in TAGS.items() if title in titles]
     lines = [
         "license: apache-2.0",
-        f"library_name: {'onnx' if 'onnx' in tags else 'keras'}",
+        f"library_name: {'onnx' if 'onnx' in tags else 'tensorflow'}",
         "pipeline_tag: reinforcement-learning",
         "tags:",
         *(f"- {tag}" for tag in ("connect-4", "board-games", "distillation", *tags)),
