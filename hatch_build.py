@@ -9,7 +9,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 class Commit(BuildHookInterface):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Add `distill/COMMIT`, as `distill.base.provenance.commit` has it; an editable install asks git itself."""
+        """Add the file COMMIT to the package, for `provenance.commit`; an editable install asks git itself."""
         if version == "editable" or not (Path(self.root) / ".git").exists():
             return
         command = ["git", "-C", self.root, "describe", "--always", "--exclude=*", "--abbrev=40", "--dirty=+"]

@@ -40,7 +40,7 @@ def commit() -> str | None:
     None where neither is known.
     """
     if not (ROOT / ".git").exists():  # an installed package may lie inside somebody else's checkout
-        recorded = ROOT / "distill" / "COMMIT"  # written by hatch_build.py
+        recorded = ROOT / "distill" / "COMMIT"  # written by the build hook
         return recorded.read_text(encoding="utf-8").strip() if recorded.is_file() else None
     try:
         head = _git("rev-parse", "HEAD")
