@@ -3,6 +3,7 @@
 - the ONNX file that ships with each network gives its SavedModel's outputs up to rounding, for one board and for many;
 - with it a network is loaded without TensorFlow and Keras; where there is no such file, or nothing to run it with, the
   SavedModel answers;
+- the folder of links that a model hub makes of `saved_model/` is a network, too, and an ONNX file by itself;
 - a damaged file, another model and an unknown name are told in one line;
 - the command `models` lists every network with what its card says.
 """
@@ -17,15 +18,16 @@ import sys
 import numpy as np
 import onnx
 import pytest
-from helpers import REFERENCE, SHIPPED
+from helpers import REFERENCE, SHIPPED, state
 from network_helpers import played_boards
 
 import distill
 from distill import models, nets
-from distill.base import UserError
+from distill.base import UserError, file_hash
 from distill.game import encoding
 from distill.nets import finding, predict, saved
 from distill.players import players
+from distill.ship import publish
 
 
 @pytest.mark.parametrize("name", SHIPPED)
@@ -66,6 +68,31 @@ def test_the_saved_model_answers_where_there_is_nothing_quicker(tmp_path, monkey
     monkeypatch.setattr(predict.importlib.util, "find_spec", lambda _: None)
     assert not predict.is_quick(REFERENCE / "cnn")
     np.testing.assert_array_equal(distill.load_pretrained(str(REFERENCE / "cnn"))(boards)["logits"], expected)
+
+
+def test_a_model_hubs_folder_of_links_is_loaded_and_left_as_it_is(tmp_path):
+    """As huggingface_hub lays it out: files are links to blobs that nobody may write, `saved_model/` is the top."""
+    blobs, snapshot = tmp_path / "blobs", tmp_path / "snapshots" / "0a1b2c"
+    blobs.mkdir()
+    for file in (REFERENCE / "cnn" / "saved_model").rglob("*"):
+        if file.is_file():
+            blob = blobs / file_hash(file)
+            shutil.copyfile(file, blob)
+            blob.chmod(0o444)
+            place = snapshot / file.relative_to(REFERENCE / "cnn" / "saved_model")
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.symlink_to(os.path.relpath(blob, place.parent))
+    before, boards = state(tmp_path), played_boards(20)
+    expected = predict.load(REFERENCE / "cnn")(boards)["logits"]
+    for path in (snapshot, snapshot / "model.onnx"):
+        assert predict.is_quick(path)
+        np.testing.assert_array_equal(distill.load_pretrained(path)(boards)["logits"], expected)
+    np.testing.assert_allclose(saved.load(snapshot)(boards)["logits"], expected, atol=1e-3)
+    shutil.move(snapshot, tmp_path / "snapshots" / "saved_model")
+    with pytest.raises(UserError, match=r"a link, which a new saved_model would replace"):
+        publish.check_place(tmp_path / "snapshots")
+    shutil.move(tmp_path / "snapshots" / "saved_model", snapshot)
+    assert state(tmp_path) == before
 
 
 def test_the_search_of_a_quick_network_is_that_of_the_network():
