@@ -67,7 +67,8 @@ def locked(folder: Path, *, shared: bool = False, wait: bool = False, beside: bo
     a lock of their own. One that fails leaves no lock file and no empty folder behind that were not there before.
     """
     refuse_file(folder)
-    path = folder.resolve().with_name(f".{folder.resolve().name}{LOCK}") if beside else folder / LOCK
+    place = behind_links(folder)  # where a link leads need not be there yet
+    path = place.with_name(f".{place.name}{LOCK}") if beside else place / LOCK
     new_folders = [each for each in (path.parent, *path.parent.parents) if not each.exists()]
     new_file = not path.exists()
     file = _lock(path, folder, shared, wait)

@@ -28,7 +28,7 @@ import distill
 from distill import nets
 from distill.base import UserError, canonical_json, file_hash, folders, provenance, read_object, say, write_json
 from distill.nets import finding, heads, saved
-from distill.ship import formats
+from distill.ship import formats, origin
 
 RUNTIME = "onnxruntime-web"
 VERSION = "1.24.3"  # later ones are half a megabyte larger and bring nothing that is used here
@@ -72,7 +72,7 @@ def write_static_page(models: Sequence[str | Path], out: Path) -> None:
     folders.check_replaceable(out, _own)
     cores = {name: saved.load_core(file) for name, file in networks.items()}
     with folders.replaced(out, _own) as new:
-        _write(cores, new)
+        _write({name: (networks[name], core) for name, core in cores.items()}, new)
 
 
 def _by_name(files: Sequence[Path]) -> dict[str, Path]:
@@ -102,7 +102,7 @@ def _own(folder: Path) -> list[str]:
         return folders.all_visible(folder)
 
 
-def _write(cores: Mapping[str, keras.Model], folder: Path) -> None:
+def _write(networks: Mapping[str, tuple[Path, keras.Model]], folder: Path) -> None:
     for source in (PAGE, SITE):
         _copy(source, folder)
     index = (folder / "index.html").read_text(encoding="utf-8")
@@ -111,7 +111,7 @@ def _write(cores: Mapping[str, keras.Model], folder: Path) -> None:
     index = index.replace("</title>", f'</title>\n  <meta name="generator" content="distill {distill.__version__}">')
     (folder / "index.html").write_text(index, encoding="utf-8")
     facts = {
-        "networks": [_add_network(name, core, folder) for name, core in cores.items()],
+        "networks": [_add_network(name, *network, folder) for name, network in networks.items()],
         "versions": provenance.versions("keras", "tensorflow") | {RUNTIME: VERSION},
         "commit": provenance.commit(),
     }
@@ -121,14 +121,16 @@ def _write(cores: Mapping[str, keras.Model], folder: Path) -> None:
     _list_files(folder)
 
 
-def _add_network(name: str, core: keras.Model, folder: Path) -> dict[str, Any]:
+def _add_network(name: str, file: Path, core: keras.Model, folder: Path) -> dict[str, Any]:
     """Write NAME.onnx; what the page says of the network, and whether it has a value, which a search needs."""
+    about = origin.of(core, file)
     return {
         "name": name,
         "network": nets.arch_of(core),
         "parameters": core.count_params(),
         "value": heads.has_value(core),
-        "difference": formats.write("onnx", core, folder / f"{name}.onnx").difference,
+        "difference": formats.write("onnx", core, folder / f"{name}.onnx", about=about).difference,
+        finding.MADE_OF: about[finding.MADE_OF],
     }
 
 

@@ -149,6 +149,10 @@ def test_a_link_stays_a_link_and_what_it_leads_to_is_replaced(tmp_path):
     (run / "saved_model").symlink_to(served)
     (run / "later").symlink_to(tmp_path / "not" / "yet")
     (run / "metrics.json").symlink_to(tmp_path / "metrics.json")
+    with folders.locked(run / "later"):  # an --out may lead to what is not there yet
+        assert (tmp_path / "not" / "yet" / ".lock").exists()
+    (tmp_path / "not" / "yet" / ".lock").unlink()
+    (tmp_path / "not" / "yet").rmdir()
     for link in ("saved_model", "later"):
         with folders.replaced(run / link) as new:
             fill(new, model="new")

@@ -31,7 +31,7 @@ from helpers import REFERENCE, SHIPPED, bits
 
 import distill
 from distill import export
-from distill.base import UserError, provenance
+from distill.base import UserError, file_hash, provenance
 from distill.game import rules
 from distill.nets import predict, saved
 from distill.players import players, review
@@ -242,7 +242,9 @@ def test_the_folder_holds_licences_and_nothing_of_the_server(host):
 def write_quickly(monkeypatch) -> None:
     """Leave out what takes seconds, for tests of the folder."""
     found = formats.Found(difference=0.0)
-    monkeypatch.setattr(static_page.formats, "write", lambda name, core, file: file.write_bytes(b"net") and found)
+    monkeypatch.setattr(
+        static_page.formats, "write", lambda name, core, file, about: file.write_bytes(b"net") and found
+    )
     monkeypatch.setattr(static_page, "_add_runtime", lambda folder: folder.mkdir())
 
 
@@ -263,6 +265,7 @@ def test_an_older_page_is_replaced_or_stays_and_so_does_anything_else(tmp_path, 
     assert (out / ".git").exists()
     facts = json.loads((out / "networks.json").read_text())
     assert facts["commit"] == provenance.commit()
+    assert facts["networks"][0]["network_sha256"] == file_hash(MODEL / "best.keras")
     assert f'<meta name="generator" content="distill {distill.__version__}">' in (out / "index.html").read_text()
     link = tmp_path / "link"
     link.symlink_to(out)
@@ -278,7 +281,7 @@ def test_an_older_page_is_replaced_or_stays_and_so_does_anything_else(tmp_path, 
         static_page.write_static_page([MODEL], other)
     assert (other / "mine.txt").read_text() == "mine"
 
-    def fails(name, core, file):
+    def fails(*_, **__):
         raise UserError("no")
 
     monkeypatch.setattr(static_page.formats, "write", fails)
