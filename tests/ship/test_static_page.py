@@ -58,9 +58,9 @@ def host(tmp_path_factory):
     root = tmp_path_factory.mktemp("host")
     write = formats.write
 
-    def write_or_copy(form, core, file):
+    def write_or_copy(form, core, file, about):
         if file.stem == FIRST:
-            return write(form, core, file)
+            return write(form, core, file, about=about)
         shutil.copy(REFERENCE / file.stem / "saved_model" / "model.onnx", file)
         return formats.Found(difference=0.0)
 
