@@ -221,22 +221,21 @@ def test_nor_by_a_link_or_deeper_in_the_folder(linked, tmp_path):
 
 @pytest.mark.parametrize("name", CASES)
 def test_what_systems_put_into_folders_is_in_nobodys_way(name, there, tmp_path):
-    case, out = CASES[name], tmp_path / "out"
+    case, out, volume = CASES[name], tmp_path / "out", tmp_path / "volume"
     shutil.copytree(there / case.own, out)
-    [own] = out.glob("[0-9a-f]" * 16) if name == "prepare" else [out]
+    places = [volume, *(out.glob("[0-9a-f]" * 16) if name == "prepare" else [out])]
     names = ("lost+found/0001", ".DS_Store", "Thumbs.db", ".gitkeep", ".ipynb_checkpoints/notes.ipynb")
-    for file in (place / each for place in (own, tmp_path / "volume") for each in names):
+    for file in (place / each for place in places for each in names):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("mine")
-    litter = {file: content for file, content in state(own).items() if file.startswith(names)}
+    litter = state(volume)
     kind = folders.TABLES if name == "prepare" else KINDS[case.own]
-    folders.require(own, kind, own=(), restart=True)
-    folders.require(tmp_path / "volume", kind, own=("lost+found",), restart=True)  # there is no run in it yet
+    for place in places:
+        folders.require(place, kind, own=("lost+found",), restart=True)
     if name in ("generate", "prepare", "selfplay --games-only"):  # the others would train
         assert main(case.stage, *flags(case, there, out, ["--restart"])) == 0
-        assert main(case.stage, *flags(case, there, tmp_path / "volume", [])) == 0
-    assert litter.items() <= state(own).items()
-    assert litter.items() <= state(tmp_path / "volume").items()
+        assert main(case.stage, *flags(case, there, volume, [])) == 0  # there was no run in it
+    assert all(litter.items() <= state(place).items() for place in places)
 
 
 def test_prepare_makes_only_its_own_folder_anew_among_documents(there, tmp_path, capsys):
