@@ -265,7 +265,7 @@ def all_visible(folder: Path) -> list[str]:
 
 
 def check_replaceable(place: Path, own: Own = all_visible) -> None:
-    """Raise UserError where `replaced` could not put a new folder in its place, before the work that makes one."""
+    """Raise UserError or OSError where `replaced` could not put a new folder in its place, before the work on one."""
     refuse_file(place)
     place = behind_links(place)
     if os.path.ismount(place):
@@ -275,9 +275,8 @@ def check_replaceable(place: Path, own: Own = all_visible) -> None:
             raise UserError(_mounted(entry))
         if entry.is_symlink():
             raise UserError(f"{entry}: a link, which a new {place.name} would replace; make {place} itself the link")
-    parent = next(each for each in place.parents if each.exists())
-    if not os.access(parent, os.W_OK | os.X_OK):
-        raise UserError(f"{parent}: cannot be written; a new {place.name} is made there before it replaces the old one")
+    parent = next(each for each in place.parents if each.exists())  # where a link leads it may be somebody else's
+    tempfile.TemporaryDirectory(prefix=f".{place.name}.", suffix=PARTIAL, dir=parent).cleanup()
 
 
 def _mounted(place: Path) -> str:
