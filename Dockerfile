@@ -8,7 +8,7 @@
 
 FROM python:3.11-slim AS wheel
 WORKDIR /src
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml hatch_build.py README.md LICENSE ./
 COPY distill distill
 COPY data/benchmark data/benchmark
 COPY data/reference/validation data/reference/validation

@@ -11,7 +11,7 @@ and `judge/repeats.py`. Players need no solver; data folders do.
 
 from __future__ import annotations
 
-import os
+import os.path
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,6 +21,7 @@ from typing import Any, Literal
 
 from distill.base import Progress, cli, cores, folders, provenance, read_object, say, write_atomically, write_json
 from distill.judge import grading, labels, plots, repeats, report, verdict
+from distill.nets import finding
 from distill.players import words
 from distill.players.players import NetworkPlayer, Player, make
 from distill.players.solver import check_installed
@@ -73,8 +74,8 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 
 def _is_data(word: str) -> bool:
-    """Whether a word names a folder of games; models have a manifest of their own kind or none."""
-    if not os.path.isdir(word):  # unlike Path's, False for a word that is too long to be a path
+    """Whether a word names no player but a folder of games; models have a manifest of their own kind or none."""
+    if words.read(word).player or finding.named(word) or not os.path.isdir(word):
         return False
     folder = Path(word)
     return any(folder.glob("shard-*.parquet")) or read_object(folder / MANIFEST).get("kind") == "games"

@@ -28,7 +28,7 @@ FORMATS = tuple(finding.FILES)
 class ExportConfig:
     """Write trained networks for other programs."""
 
-    models: tuple[Path, ...] = cli.setting(
+    models: tuple[str, ...] = cli.setting(
         (), "the networks: .keras files, folders of training runs, or names of networks", positional=True
     )
     formats: str = cli.setting(
@@ -53,7 +53,7 @@ class ExportConfig:
         return tuple(name for name in FORMATS[1:] if name in asked)
 
 
-PRESETS = {"smoke": {"models": (cli.SMOKE_MODELS / "cnn",)}}
+PRESETS = {"smoke": {"models": (str(cli.SMOKE_MODELS / "cnn"),)}}
 
 
 def run(config: ExportConfig) -> str:
@@ -86,7 +86,7 @@ def run(config: ExportConfig) -> str:
     return "\n".join(lines)
 
 
-def _write_page(models: Sequence[Path], folder: Path) -> str:
+def _write_page(models: Sequence[str], folder: Path) -> str:
     """The page with the networks of these models; returns the line that says how it is seen."""
     for model in models:
         finding.network_files(model)  # before the backend takes its seconds
@@ -98,10 +98,11 @@ def _write_page(models: Sequence[Path], folder: Path) -> str:
     return f"{folder}: a static page; any file server shows it: python -m http.server --directory {folder}"
 
 
-def _ships(model: Path, network: Path) -> bool:
+def _ships(model: str, network: Path) -> bool:
     """Whether a name, not a path, means a network that came with the package."""
     shipped = provenance.shipped("models/reference")
-    return shipped is not None and not model.exists() and network.resolve().is_relative_to(shipped.resolve())
+    by_name = finding.find(model) != Path(model)
+    return shipped is not None and by_name and network.resolve().is_relative_to(shipped.resolve())
 
 
 main = cli.Command("export", ExportConfig, run, PRESETS)

@@ -3,7 +3,7 @@
     python -m distill.models
     python -m distill.models --models elsewhere
 
-In: folders of networks. Out: a line for each exported one, with what its card says of it and the sizes of its files.
+In: folders of networks. Out: a line for each, with the sizes of its files and, once exported, what its card says of it.
 Nothing is loaded; in Python
 
     predict = distill.load_pretrained("pillar")
@@ -37,9 +37,9 @@ def run(config: ModelsConfig) -> str:
     """The table."""
     if config.models and not config.models.is_dir():
         raise UserError(f"{config.models}: no such folder")
-    found = finding.networks(finding.places(config.models), (finding.EXPORTED,))
+    found = finding.networks(finding.places(config.models))
     if not found:
-        return "no exported network here; python -m distill.train --arch cnn makes one"
+        return "no network here; python -m distill.train --arch cnn makes one"
     rows = [HEADER, *(_row(name, folder) for name, folder in found.items())]
     widths = [max(len(row[place]) for row in rows) for place in range(len(HEADER))]
     lines = ["  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip() for row in rows]
@@ -49,7 +49,7 @@ def run(config: ModelsConfig) -> str:
 
 
 def _row(name: str, folder: Path) -> tuple[str, ...]:
-    card = finding.read_card(folder / finding.PUBLISHED)
+    card = finding.read_card(folder / finding.PUBLISHED) if finding.is_current(folder) else finding.Card()
     sizes = (finding.size(folder / file) if (folder / file).exists() else "–" for file in FILES)
     return name, card.network, card.parameters, card.exact, card.right_class, *sizes
 

@@ -54,7 +54,7 @@ class TrainConfig(Recipe):
     """Train a network on finished games."""
 
     arch: nets.Arch = cli.setting("cnn", "the network", former=nets.FORMER)
-    init: Path | None = cli.setting(
+    init: str | None = cli.setting(
         None, "the network to begin from, same arch and heads: a run's folder, a .keras file or a name; none: nothing"
     )
     data: tuple[Path, ...] = cli.setting((Path("data/games"),), "folders of finished games, each another run")

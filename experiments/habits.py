@@ -23,6 +23,7 @@ from distill import nets
 from distill.base import DataError, UserError
 from distill.judge import labels, report
 from distill.judge.grading import grade_moves
+from distill.nets import finding
 from distill.players.intervals import share
 from distill.tables.benchmark import FULL_COLUMN
 
@@ -67,7 +68,7 @@ def compare(arguments: argparse.Namespace) -> None:
     rows = rows[(rows.ply >= arguments.stones[0]) & (rows.ply <= arguments.stones[1])]
     scores, _ = labels.score_once(rows.current, rows.mask)
     asked: dict[str, Any] = {
-        name: Evaluator(saved.load_core(Path(name) / "best.keras"), BATCH) for name in arguments.networks
+        name: Evaluator(saved.load_core(finding.network_file(name)), BATCH) for name in arguments.networks
     }
 
     table = [["label", f"{len(rows):,} boards", grades(scores, rows.label.astype(np.int64)), "", "", ""]]

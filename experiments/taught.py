@@ -19,6 +19,7 @@ import pyarrow as pa
 from distill import nets
 from distill.base import Progress, UserError, canonical_json, file_hash, folders, provenance, read_object, write_json
 from distill.game import outputs, rules
+from distill.nets import finding
 from distill.rows import games, schema
 from distill.rows.schema import PACKED, PACKED_ROW, VALUE_STEPS
 from distill.tables import packed
@@ -30,7 +31,7 @@ BOARDS = 1 << 17
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data", type=Path, default=Path("data/reference/labels-200"), help="[%(default)s]")
-    parser.add_argument("--network", type=Path, required=True, help="a run's folder; it has a value head")
+    parser.add_argument("--network", required=True, help="a network with a value head, by name, folder or file")
     parser.add_argument("--out", type=Path, required=True)
     arguments = parser.parse_args()
     try:
@@ -39,7 +40,7 @@ def main() -> None:
         parser.error(str(error))
 
 
-def teach(data: Path, network: Path, out: Path) -> None:
+def teach(data: Path, network: str | Path, out: Path) -> None:
     """Write the boards of `data` into `out` with a network's labels. Raises UserError for a folder of other labels."""
     nets.start_backend()
     from distill.nets import saved
@@ -49,8 +50,9 @@ def teach(data: Path, network: Path, out: Path) -> None:
     run = games.open_run(data)
     games.verify([run])
     boards = pa.concat_tables([schema.read_table(shard.path, PACKED_ROW)[0] for shard in run.shards])
-    teacher = Evaluator(saved.load_core(network / "best.keras"), BATCH)
-    identity = {"kind": PACKED, "boards": run.name, "network": file_hash(network / "best.keras")}
+    file = finding.network_file(network)
+    teacher = Evaluator(saved.load_core(file), BATCH)
+    identity = {"kind": PACKED, "boards": run.name, "network": file_hash(file)}
     name = hashlib.sha256(canonical_json(identity).encode()).hexdigest()
     about = {"schema_version": schema.SCHEMA_VERSION, "kind": PACKED, "run": name, "identity": identity}
 

@@ -57,8 +57,8 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
             (folder / "saved_model").mkdir()
             for file in ("best.keras", "config.json"):
                 shutil.copy(REFERENCE / name / file, folder)
-            for file in ("older", "SHA256SUMS"):
-                (folder / "saved_model" / file).touch()
+            for file, text in (("older", ""), ("SHA256SUMS", "0  older\n")):
+                (folder / "saved_model" / file).write_text(text)
             assert export.main([str(folder), "--formats", "onnx,savedmodel,litert"]) == 0
             done.touch()
     return folder

@@ -2,6 +2,7 @@
 
 from distill.base.errors import DataError, Interrupted, OutputError, UserError, first_line, shortened
 from distill.base.files import (
+    behind_links,
     canonical_json,
     file_hash,
     file_inside,
@@ -13,7 +14,8 @@ from distill.base.files import (
 from distill.base.progress import Progress, cores, duration, say
 
 __all__ = [
-    "DataError", "Interrupted", "OutputError", "Progress", "UserError", "canonical_json", "cores", "duration",
+    "DataError", "Interrupted", "OutputError", "Progress", "UserError", "behind_links", "canonical_json", "cores",
+    "duration",
     "file_hash", "file_inside", "first_line", "json_bytes", "read_object", "say", "shortened", "write_atomically",
     "write_json",
 ]  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,10 +17,18 @@ UMASK = os.umask(0o077)  # it cannot be asked for without being set
 os.umask(UMASK)
 PARTIAL = ".partial"
 """The end of the name of what is not whole yet; its beginning is a dot. A killed process leaves it behind."""
+HALF_WRITTEN = re.compile(rf"\..+\.[a-z0-9_]{{8}}{re.escape(PARTIAL)}")
+"""The name of a file that `write_atomically` has not finished."""
+
+
+def behind_links(path: Path) -> Path:
+    """The path without symbolic links, whether or not it exists: to replace what it names and keep the links."""
+    return Path(os.path.realpath(path))
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Replace `path` by `content`; a reader sees the old file or the new one, never a part."""
+    """Replace `path` by `content`; a reader sees the old file or the new one, never a part. A link stays a link."""
+    path = behind_links(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=PARTIAL, dir=path.parent)
     try:

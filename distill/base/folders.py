@@ -15,25 +15,40 @@ Reading needs no lock: what a reader meets is whole, since files and folders are
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeAlias
 
 import portalocker
 
 from distill.base import cli
 from distill.base.errors import UserError
-from distill.base.files import PARTIAL
+from distill.base.files import HALF_WRITTEN, PARTIAL, behind_links
 
 LOCK = ".lock"
 """The file whose lock is held, empty, in the folder that is written."""
+LITTER = {"$RECYCLE.BIN", "@eaDir", "System Volume Information", "Thumbs.db", "desktop.ini", "lost+found"}
+"""What systems put into any folder, beside hidden names such as `.DS_Store`."""
+DEEPEST = 3
+"""Levels below a run's folder on which it writes: `iterations/0001/games`."""
+
+
+def visible(names: Iterable[str]) -> list[str]:
+    """The names that a user or a program has put there: not hidden, and no litter."""
+    return [name for name in names if not name.startswith(".") and name not in LITTER]
+
+
+def _names(folder: Path) -> list[str]:
+    return sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
+
 
 # One writer -----------------------------------------------------------------------------------------------------------
 
@@ -52,7 +67,8 @@ def locked(folder: Path, *, shared: bool = False, wait: bool = False, beside: bo
     a lock of their own. One that fails leaves no lock file and no empty folder behind that were not there before.
     """
     refuse_file(folder)
-    path = folder.resolve().with_name(f".{folder.resolve().name}{LOCK}") if beside else folder / LOCK
+    place = behind_links(folder)  # where a link leads need not be there yet
+    path = place.with_name(f".{place.name}{LOCK}") if beside else place / LOCK
     new_folders = [each for each in (path.parent, *path.parent.parents) if not each.exists()]
     new_file = not path.exists()
     file = _lock(path, folder, shared, wait)
@@ -81,14 +97,19 @@ def refuse_file(folder: Path) -> None:
 
 
 def _sweep_files(folder: Path) -> None:
-    """Remove what killed processes left half-written, but not where another one may write now."""
+    """Remove what killed processes left half-written, but not where another one may write now.
+
+    The folder may be somebody's home: other programs' files stay, and it is not searched to the bottom.
+    """
     for place, inside, files in os.walk(folder):
-        if LOCK in files and Path(place) != folder:
+        depth = len(Path(place).relative_to(folder).parts)
+        if LOCK in files and depth:
             inside.clear()
             continue
-        for name in files:
-            if name.startswith(".") and name.endswith(PARTIAL):
-                Path(place, name).unlink()
+        if depth == DEEPEST:
+            inside.clear()
+        for name in filter(HALF_WRITTEN.fullmatch, files):
+            Path(place, name).unlink(missing_ok=True)
 
 
 def _lock(path: Path, folder: Path, shared: bool, wait: bool) -> IO[bytes]:
@@ -187,9 +208,9 @@ def require(folder: Path, kind: Kind, *, own: Sequence[str], restart: bool = Fal
       restart: whether what is there will be deleted; then a folder with files must be known to be of the kind.
     """
     refuse_file(folder)
-    names = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
-    visible = [name for name in names if not name.startswith(".")]
-    in_the_way = visible if restart else [name for name in visible if name in own or name == "config.json"]
+    names = _names(folder)
+    there = visible(names)
+    in_the_way = there if restart else [name for name in there if name in own or name == "config.json"]
     judge(folder, kind, settings_in(names, lambda name: (folder / name).read_bytes()), in_the_way)
 
 
@@ -211,47 +232,109 @@ def clear(folder: Path, own: Sequence[str]) -> None:
     """Delete a run's own files and folders, for --restart: in this order, a folder all at once.
 
     Named first is the file that declares the end; named never the one that says whose folder it is, which is replaced:
-    a process that is killed in here leaves an unfinished run of the same kind.
+    a process that is killed in here leaves an unfinished run of the same kind. A link is removed, not what it leads to.
     """
     for name in own:
         path, gone = folder / name, folder / f".gone.{name}"
         shutil.rmtree(gone, ignore_errors=True)
-        if path.is_dir() and not path.is_symlink():
-            os.rename(path, gone)
-            shutil.rmtree(gone)
-        else:
+        if path.is_symlink() or not path.is_dir():
             path.unlink(missing_ok=True)
+        elif os.path.ismount(path):
+            _empty(path)
+        else:
+            _set_aside(path, gone)
+            shutil.rmtree(gone)
     cli.had_its_effect("--restart")
 
 
+def _empty(folder: Path) -> None:
+    """Delete what a mounted volume holds; it cannot be renamed or removed itself."""
+    for entry in folder.iterdir():
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry, ignore_errors=entry.name in LITTER)
+        else:
+            entry.unlink()
+
+
+Own: TypeAlias = Callable[[Path], Collection[str]]
+"""Of a folder that may be replaced, the names in it that the program wrote; what else it holds is kept."""
+
+
+def all_visible(folder: Path) -> list[str]:
+    """All names but hidden ones and litter, as an `Own`."""
+    return visible(_names(folder))
+
+
+def check_replaceable(place: Path, own: Own = all_visible) -> None:
+    """Raise UserError or OSError where `replaced` could not put a new folder in its place, before the work on one."""
+    refuse_file(place)
+    place = behind_links(place)
+    if os.path.ismount(place):
+        raise UserError(_mounted(place))
+    for entry in (place / name for name in own(place)):
+        if os.path.ismount(entry):
+            raise UserError(_mounted(entry))
+        if entry.is_symlink():
+            raise UserError(f"{entry}: a link, which a new {place.name} would replace; make {place} itself the link")
+    parent = next(each for each in place.parents if each.exists())  # where a link leads it may be somebody else's
+    tempfile.TemporaryDirectory(prefix=f".{place.name}.", suffix=PARTIAL, dir=parent).cleanup()
+
+
+def _mounted(place: Path) -> str:
+    return f"{place}: a mounted volume, which cannot be replaced as a whole; mount the folder above it instead"
+
+
 @contextmanager
-def replaced(place: Path) -> Iterator[Path]:
+def replaced(place: Path, own: Own = all_visible) -> Iterator[Path]:
     """Where to make a new folder: it takes `place` as a whole once the body has ended well.
 
-    What stands there stays until then. Beside the new folder is room for what is needed on the way; both lie in a
+    Where `place` is a link, the folder it leads to is replaced, and the link stays. What stands there stays until then,
+    and what is not `own` stays for good. Beside the new folder is room for what is needed on the way; both lie in a
     hidden folder that goes in the end. The caller holds a lock against others that would replace the same.
     """
+    place = behind_links(place)
     place.parent.mkdir(parents=True, exist_ok=True)
-    sweep(place)
+    sweep(place, own)
     workplace = Path(tempfile.mkdtemp(prefix=f".{place.name}.", suffix=PARTIAL, dir=place.parent))
     try:
         yield workplace / "new"
         if place.exists():
-            os.rename(place, workplace / "old")
+            _set_aside(place, workplace / "old")
         os.rename(workplace / "new", place)
     finally:
-        _remove(workplace, place)
+        _remove(workplace, place, own)
 
 
-def sweep(place: Path) -> None:
+def _set_aside(folder: Path, aside: Path) -> None:
+    """Rename a folder. Raises UserError for a mounted volume that looks like a plain folder."""
+    try:
+        os.rename(folder, aside)
+    except OSError as error:
+        if error.errno == errno.EBUSY:
+            raise UserError(_mounted(folder)) from None
+        if error.errno != errno.EXDEV:
+            raise
+        # In a container, a folder that came with the image: its file system (overlayfs) renames no such folder.
+        shutil.copytree(folder, aside, symlinks=True)
+        shutil.rmtree(folder)
+
+
+def sweep(place: Path, own: Own = all_visible) -> None:
     """Remove what killed processes left of replacing a folder."""
     for entry in place.parent.iterdir():
         if entry.name.startswith(f".{place.name}.") and entry.name.endswith(PARTIAL) and entry.is_dir():
-            _remove(entry, place)
+            _remove(entry, place, own)
 
 
-def _remove(workplace: Path, place: Path) -> None:
-    """Remove a workplace; where it ends between the two renamings, what had stood at `place` comes back first."""
-    if (workplace / "old").exists() and not place.exists():
-        os.rename(workplace / "old", place)
+def _remove(workplace: Path, place: Path, own: Own) -> None:
+    """Remove a workplace; of what had stood at `place` first comes back what is not `own`, or all if nothing is there.
+
+    The latter is so where it ends between the two renamings.
+    """
+    old = workplace / "old"
+    if old.exists() and not place.exists():
+        os.rename(old, place)
+    elif old.exists():
+        for name in {*_names(old)} - {*own(old)} - {*_names(place)}:
+            os.rename(old / name, place / name)
     shutil.rmtree(workplace, ignore_errors=True)

@@ -19,17 +19,29 @@ DISTRIBUTION = "connect4-distill"
 
 def versions(*packages: str) -> dict[str, str]:
     """Versions of distill, Python and those of the named packages that are installed, for a manifest."""
-    found = {"distill": distill.__version__, "python": platform.python_version()}
+    found = {"distill": distill.VERSION, "python": platform.python_version()}
     for package in packages:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             found[package] = importlib.metadata.version(package)
     return found
 
 
+def version() -> str:
+    """The version with the commit, if that is known: 0.1.0+g1234567, and .dirty where files were changed since."""
+    head = commit()
+    if head is None:
+        return distill.VERSION
+    return f"{distill.VERSION}+g{head[:7]}{'.dirty' if head.endswith('+') else ''}"
+
+
 def commit() -> str | None:
-    """The commit of this checkout, with "+" where files were changed since; None outside a checkout."""
-    if not (ROOT / ".git").exists():
-        return None  # an installed package may lie inside somebody else's checkout
+    """The commit of this checkout, with "+" where files were changed since; of an installed package that of its build.
+
+    None where neither is known.
+    """
+    if not (ROOT / ".git").exists():  # an installed package may lie inside somebody else's checkout
+        recorded = ROOT / "distill" / "COMMIT"  # written by the build hook
+        return recorded.read_text(encoding="utf-8").strip() if recorded.is_file() else None
     try:
         head = _git("rev-parse", "HEAD")
         changed = _git("status", "--porcelain", "--untracked-files=no")

@@ -61,7 +61,9 @@ class Config:
     """Make the graded benchmark boards."""
 
     out: Path = field(metadata={"help": "folder to write to; the shipped one is data/benchmark"})
-    network: Path | None = cli.setting(None, "folder of a model that plays, too; none: no network in the play")
+    network: str | None = cli.setting(
+        None, "a network that plays, too, by folder or name; none: no network in the play"
+    )
     games: int = cli.setting(80_000, "games of mixed play the boards are taken from")
     share: float = cli.setting(1.0, "share of every set's size, for a quick trial")
     workers: int = cli.setting(cores(), "processes for searches and the solver; the boards do not depend on it")
@@ -71,11 +73,17 @@ class Config:
         cli.check_least(self, games=1, workers=1)
         cli.check_seed(self.seed)
         cli.check(0 < self.share <= 1, "share", self.share, "above 0 and at most 1")
-        cli.check(self.network is None or self.network.is_dir(), "network", self.network, "a folder that is there")
+        known = self.network is None or finding.find(self.network)
+        cli.check(bool(known), "network", self.network, "a folder that is there, or the name of a network")
 
 
 PRESETS: dict[str, dict[str, Any]] = {
-    "smoke": {"out": cli.SMOKE_DATA / "benchmark", "network": cli.SMOKE_MODELS / "cnn", "games": 300, "share": 0.004}
+    "smoke": {
+        "out": cli.SMOKE_DATA / "benchmark",
+        "network": str(cli.SMOKE_MODELS / "cnn"),
+        "games": 300,
+        "share": 0.004,
+    }
 }
 
 
@@ -87,7 +95,7 @@ def run(config: Config) -> str:
 
 
 def _run(config: Config) -> str:
-    network = () if config.network is None else tuple((str(config.network), share) for share in CARELESS_NETWORK)
+    network = () if config.network is None else tuple((config.network, share) for share in CARELESS_NETWORK)
     styles = STYLES + network
     settings: dict[str, Any] = {"styles": styles, "seed": config.seed, "games": config.games, "share": config.share}
     if config.network is not None:

@@ -48,6 +48,13 @@ def percent(estimate: Estimate) -> str:
     return f"{100 * estimate.mean:.1f} ±{50 * (estimate.high - estimate.low):.1f}"
 
 
+TIMES = (
+    "ms: wall time; networks by TensorFlow, which takes milliseconds a call, however few the boards. play and serve "
+    "use ONNX Runtime where it is installed, which takes tenths of a millisecond."
+)
+"""What the milliseconds of `headline` are."""
+
+
 def headline(verdicts: Sequence[Verdict], uniform: Mapping[str, Mapping[str, float]]) -> str:
     """One row a player: the headline sets, the mean over the tactical sets, symmetry and speed."""
     names = list(uniform)
@@ -74,7 +81,7 @@ def headline(verdicts: Sequence[Verdict], uniform: Mapping[str, Mapping[str, flo
     ]
     expected = [f"{100 * uniform[name][metric]:.1f}" for name in main for metric in METRICS]
     rows.append([UNIFORM, *expected, mean([uniform[name]["exact"] for name in tactical]), *["–"] * (2 + len(batches))])
-    return table(header, rows)
+    return "\n\n".join([table(header, rows), *([TIMES] if batches else [])])
 
 
 def headline_sets(names: Sequence[str]) -> list[str]:

@@ -88,12 +88,18 @@ def claim(
     be what a restart deletes: raises UserError.
     """
     init = finding.network_file(config.init) if config.init else None
-    if config.restart and init and init.resolve().parent == out.resolve():
+    deleted = [out.resolve() / name for name in own] if config.restart and init else []
+    if init and any(file.is_relative_to(each) for file in _with_links(init) for each in deleted):
         raise UserError(f"{init}: --restart would delete the network to begin from; name another --out")
     settings = cli.as_json(dataclasses.replace(config, restart=False))
     identity = {name: value for name, value in settings.items() if name not in free}
     identity |= {"init": file_hash(init) if init else None, **also}
     return Claim(out=out, kind=kind, own=own, settings=settings, identity=identity, restart=config.restart)
+
+
+def _with_links(file: Path) -> list[Path]:
+    """A file as it is named, and as it is called behind the link that it may be."""
+    return [file.parent.resolve() / file.name, file.resolve()]
 
 
 def finished(out: Path, describe: Callable[[Mapping[str, Any]], str]) -> str | None:

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distill import nets
-from distill.base import Progress, UserError, say
+from distill.base import Progress, UserError, behind_links, say
 from distill.learn import checkpoint, history, run_folder
 from distill.learn.recipe import Recipe
 from distill.nets import finding, heads, matrix_form
@@ -292,7 +292,8 @@ def quick_form(arch: str, value_head: bool, recipe: Recipe) -> keras.Model:
 
 
 def save_network(core: keras.Model, path: Path) -> None:
-    """Write a `.keras` file that is whole or not there."""
+    """Write a `.keras` file that is whole or not there; a link stays a link."""
+    path = behind_links(path)
     temporary = path.with_name(f".{path.name}.tmp.keras")
     core.save(temporary)
     os.replace(temporary, path)

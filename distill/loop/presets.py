@@ -9,6 +9,7 @@ a network that plays well already.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from distill import nets
@@ -133,7 +134,7 @@ PRESETS: cli.Presets = {
 
 
 def _smoke_name(settings: Mapping[str, Any]) -> str:
-    return str(settings["arch"] or (settings["init"].stem if settings["init"] else "mk4"))
+    return str(settings["arch"] or (Path(settings["init"]).stem if settings["init"] else "mk4"))
 
 
 REINFORCE_PRESETS: cli.Presets = {

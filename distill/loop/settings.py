@@ -149,7 +149,7 @@ class SelfPlayConfig(SelfPlaySettings, LearningSettings, ArenaSettings, PlanSett
         "gumbel", "how the root spends them: by score and noise, or Gumbel draws with sequential halving"
     )
     arch: nets.Arch = cli.setting("pillar", "the network, where it starts from nothing", former=nets.FORMER)
-    init: Path | None = cli.setting(
+    init: str | None = cli.setting(
         None, "the network to start from: a run's folder, a .keras file or a name; none: nothing"
     )
     iterations: int = cli.setting(10_000, "rounds of self-play, training and arena")
@@ -193,7 +193,7 @@ class ReinforceConfig:
     arch: nets.Arch | None = cli.setting(
         None, "the network to begin with from nothing; none: mk4, or that of --init", former=nets.FORMER
     )
-    init: Path | None = cli.setting(None, "the network to begin from: the folder of a run, a .keras file or a name")
+    init: str | None = cli.setting(None, "the network to begin from: the folder of a run, a .keras file or a name")
     steps: int = cli.setting(2000, "batches of games, each followed by one step of the gradient")
     games: int = cli.setting(256, "games of a batch, half of them from either side")
     lr: tuple[float, ...] = cli.setting((1e-3, 1e-4, 1e-5), "learning rates, each for an equal share of the steps")

@@ -1,4 +1,8 @@
-"""Which network a user's word means: a path, or the name of one in `models/` or of one that ships."""
+"""Which network a user's word means: the name of one in `models/` or of one that ships, or else a path.
+
+A word without a slash is the name of a network first, and a path only where no network has that name; so `./pillar` is
+always a path, and `pillar` is the network wherever a command is run.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +66,7 @@ def networks(folders: Sequence[Path], holding: Sequence[str] = (BEST, EXPORTED))
     found: dict[str, Path] = {}
     for top in folders:
         for folder in (*sorted(top.glob("*")), *sorted(top.glob(f"{REFERENCE}/*"))):
-            if any((folder / file).is_file() for file in holding):
+            if any(os.path.isfile(folder / file) for file in holding):  # unlike Path's, False where it may not be read
                 found.setdefault(folder.relative_to(top).as_posix(), folder)
     return found
 
@@ -78,11 +82,22 @@ def called(name: str, known: Mapping[str, Path]) -> Path | None:
     return called("/".join(filter(None, (folder, FORMER[last]))), known) if last in FORMER else None
 
 
+def named(word: str | Path) -> Path | None:
+    """The folder of the network whose name a word is, whatever path there is; None where no network is called so."""
+    known = networks(places())
+    return known.get(str(word)) or known.get(f"{REFERENCE}/{word}")
+
+
 def find(word: str | Path) -> Path | None:
-    """What a user's word for a network means: a path where it is one, else the network of that name; None: neither."""
-    if os.path.exists(word):  # unlike Path's, False for a word that is too long to be a path
+    """What a user's word for a network means: the network of that name, else a path that is there; None: neither."""
+    there = os.path.exists(word)  # unlike Path's, False for a word that is too long to be a path
+    if found := named(word):
+        if there and found.resolve() != Path(word).resolve():
+            _say_once(f"{word} means {found}; ./{word} would be the path")
+        return found
+    if there:
         return Path(word)
-    name = str(word).rstrip("/")
+    name = str(word).rstrip("/")  # as shells complete it
     found = called(name, networks(places()))
     last = name.rpartition("/")[2]
     if found is None and last in FORMER and (now := Path(name).with_name(FORMER[last])).exists():
@@ -147,10 +162,15 @@ def is_current(folder: Path) -> bool:
 
 
 def network_file(word: str | Path) -> Path:
-    """The `.keras` file that a user's word means: itself, or the best network of a run's folder. Raises UserError."""
+    """The `.keras` file that a user's word means, as `network_in` says. Raises UserError."""
     path = find(word)
     if path is None:
         raise UserError(f"{shortened(word)}: no such path, and no network of that name; {names()}")
+    return network_in(path)
+
+
+def network_in(path: Path) -> Path:
+    """The `.keras` file at a path: itself, or the best network of a run's folder. Raises UserError."""
     file = path / BEST if path.is_dir() else path
     if file.suffix != ".keras" or not file.is_file():
         raise UserError(f"{path}: {'no model in this folder' if path.is_dir() else 'no such .keras file'}")

@@ -61,14 +61,14 @@ class Pretrained:
 
 
 def load(folder: Path, for_search: bool = False) -> Predict:
-    """The exported network in a folder that holds `saved_model/`: its ONNX file where that can be run, else TensorFlow.
+    """The network at a path: its ONNX file where there is one and it can be run, else what TensorFlow reads there.
 
     `for_search` leaves its outputs to be checked by the search, which evaluates one board after another.
 
     Raises UserError for a folder without a model, and for a file that cannot be read.
     """
-    if is_quick(folder):
-        return _load_onnx(folder / ONNX, checks=not for_search)
+    if is_quick(folder) and (file := onnx_in(folder)):
+        return _load_onnx(file, checks=not for_search)
     from distill import nets
 
     nets.start_backend()
@@ -79,8 +79,13 @@ def load(folder: Path, for_search: bool = False) -> Predict:
 
 def is_quick(folder: Path) -> bool:
     """Whether `load` of this folder does without TensorFlow."""
-    file = folder / ONNX
-    return file.is_file() and importlib.util.find_spec("onnxruntime") is not None and finding.is_current(folder)
+    return bool(onnx_in(folder) and importlib.util.find_spec("onnxruntime") and finding.is_current(folder))
+
+
+def onnx_in(path: Path) -> Path | None:
+    """The ONNX file at a path: itself, that of a run's folder, or that of a folder of exported files, as on a hub."""
+    files = (path, path / ONNX, path / finding.FILES["onnx"].name)
+    return next((file for file in files if file.suffix == ".onnx" and file.is_file()), None)
 
 
 def _load_onnx(file: Path, checks: bool) -> Predict:

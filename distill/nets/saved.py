@@ -29,7 +29,7 @@ def load(path: Path) -> Predict:
     for folder in (path, path / "1", path / "saved_model" / "1"):
         if (folder / "saved_model.pb").is_file() and finding.is_current(path):
             return _load_saved_model(folder)
-    file = finding.network_file(path)
+    file = finding.network_in(path)
     return predict_with(load_core(file), str(file))
 
 

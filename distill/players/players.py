@@ -115,7 +115,7 @@ def make(word: str, workers: int = 1, *, quick: bool = False) -> Player:
 
     if named.simulations:
         cache.prepare("puct")
-        return guided(shown, saved.load_core(finding.network_file(folder)), named.mode, named.simulations)
+        return guided(shown, saved.load_core(finding.network_in(folder)), named.mode, named.simulations)
     return NetworkPlayer(name=shown, predict=saved.load(folder), mode=named.mode)
 
 

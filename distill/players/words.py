@@ -14,8 +14,9 @@
     NETWORK@puct:N         a search of N simulations guided by the network (`search/puct.py`), without noise
     NETWORK@gumbel:N       the same with a Gumbel root, for few simulations, its draws silent
 
-NETWORK is the folder of a run or of a SavedModel, a `.keras` file, or the name of a network in `models/` or of one that
-ships, such as `pillar` (`nets/finding.py`).
+NETWORK is the name of a network in `models/` or of one that ships, such as `pillar`, or else a path: the folder of a
+run or of a SavedModel, or a `.keras` file. A word without a slash is a path only where no player or network is called
+so (`nets/finding.py`).
 """
 
 from __future__ import annotations

@@ -302,7 +302,7 @@ def plan(
     run, shard_games = run or identity(settings), settings.shard_games
     place = place_of(folder)
     names = place.names()
-    visible = [name for name in names if not name.startswith(".")]
+    visible = folders.visible(names)
     if visible and not any(name in (schema.MANIFEST, "config.json") or is_shard(name) for name in visible):
         raise DataError(f"{place}: holds files that are no games ({visible[0]}, ...); choose another --out")
     listed = _listed(place) if schema.MANIFEST in names else {}
@@ -391,7 +391,7 @@ def require(folder: Path | Place, kind: folders.Kind) -> None:
         found = (inspection.metadata_in(place, name) for name in names if is_shard(name))
         settings = next((metadata["identity"] for metadata in found if metadata), None)
         settings = settings or folders.settings_in(names, place.read)
-    folders.judge(place, kind, settings, [name for name in names if not name.startswith(".")])
+    folders.judge(place, kind, settings, folders.visible(names))
 
 
 def delete(folder: Path | Place) -> None:

@@ -19,7 +19,7 @@ from distill import nets
 from distill.base import file_hash, provenance
 from distill.game import rules
 from distill.nets import finding, heads
-from distill.ship import comparison, quantized
+from distill.ship import comparison, origin, quantized
 from distill.ship.run_facts import GRADES, TEACHER
 from distill.ship.weaknesses import Tally, Weaknesses
 
@@ -65,8 +65,7 @@ def write(
     network: Path | None = None,
 ) -> str:
     """The card as Markdown. `facts` are those of `run_facts`, or any others by name; `network` is its `.keras` file."""
-    arch = nets.arch_of(core)
-    name = network.parent.resolve().name if network and network.name == finding.BEST else arch
+    name = origin.name_of(core, network)
     sections = [
         _front_matter(name, facts, files, network),
         _head(core, name, files),
@@ -91,7 +90,7 @@ def _front_matter(name: str, facts: Mapping[str, Any], files: Sequence[File], ne
     tags = [tag for title, tag in TAGS.items() if title in titles]
     lines = [
         "license: apache-2.0",
-        f"library_name: {'onnx' if 'onnx' in tags else 'keras'}",
+        f"library_name: {'onnx' if 'onnx' in tags else 'tensorflow'}",
         "pipeline_tag: reinforcement-learning",
         "tags:",
         *(f"- {tag}" for tag in ("connect-4", "board-games", "distillation", *tags)),
@@ -137,7 +136,8 @@ Chooses a column for a position in one forward pass, without searching; it was t
 {chr(10).join(rows)}
 
 Each file was compared on {comparison.CHECKED_BOARDS} boards; a difference is one {comparison.MEASURE}.
-`examples.json` holds boards with the outputs that a client must get; `sha256sum -c SHA256SUMS` verifies the files."""
+`examples.json` holds boards with the outputs that a client must get; `sha256sum -c SHA256SUMS` verifies the files.
+`export.json` has the version, the commit and the hash of the network; each model file holds the same."""
 
 
 def _difference(file: File) -> str:

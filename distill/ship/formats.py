@@ -25,7 +25,7 @@ import numpy as np
 
 from distill.base import UserError, first_line, provenance
 from distill.nets import finding, heads, saved
-from distill.ship import comparison, quantized
+from distill.ship import comparison, origin, quantized
 
 ONNX_OPSET = 17
 """Of the default ONNX domain: read by ONNX Runtime since 1.12 (2022), in browsers too."""
@@ -40,6 +40,7 @@ class Format:
       title: what people call it.
       modules: what writing and checking it imports; `extra` of pyproject.toml brings them.
       convert: writes the file, unchecked.
+      sign: puts into it where it comes from.
       client: Python lines that define `answer(boards) → outputs by name` for the path `model`.
       lines: Python that loads it and asks for a move, for the card.
       int8: whether it is one in 8 bits.
@@ -50,6 +51,7 @@ class Format:
     extra: str
     modules: tuple[str, ...]
     convert: Callable[[keras.Model, Path], None]
+    sign: Callable[[Path, Mapping[str, str]], None]
     client: str
     lines: str
     int8: bool = False
@@ -68,7 +70,13 @@ class Found:
     losses: Mapping[str, quantized.Loss] = field(default_factory=dict)
 
 
-def write(name: str, core: keras.Model, file: Path, expected: comparison.Outputs | None = None) -> Found:
+def write(
+    name: str,
+    core: keras.Model,
+    file: Path,
+    expected: comparison.Outputs | None = None,
+    about: Mapping[str, str] | None = None,
+) -> Found:
     """Write a network in a format and return how far the file is from the network.
 
     Args:
@@ -76,6 +84,7 @@ def write(name: str, core: keras.Model, file: Path, expected: comparison.Outputs
       core: the network with its raw logits.
       file: where to; an older file stays until the new one has passed.
       expected: the network's outputs on the checked boards, if at hand.
+      about: where it comes from, as `origin.of` says; None: without the network's file and run.
 
     Raises UserError where the extra is not installed or the file does not give the network's outputs, or, in 8 bits,
     loses too much.
@@ -89,6 +98,11 @@ def write(name: str, core: keras.Model, file: Path, expected: comparison.Outputs
     try:
         new = workplace / wanted.file
         wanted.convert(core, new)
+        try:
+            wanted.sign(new, about or origin.of(core))
+        except Exception as error:  # a spoiled file: ONNX has many types for it
+            message = f"the written file does not work without the project ({first_line(error)})"
+            raise UserError(f"{wanted.title}: {message}") from None
         if wanted.int8:
             found = _measure(wanted, core, new, expected, workplace)
         else:
@@ -207,6 +221,7 @@ _ONNX = Format(
     extra="onnx",
     modules=("tf2onnx", "onnx", "onnxruntime"),
     convert=_convert_to_onnx,
+    sign=origin.into_onnx,
     client=_ONNX_CLIENT,
     lines=_ONNX_LINES,
 )
@@ -216,6 +231,7 @@ _LITERT = Format(
     extra="litert",
     modules=("ai_edge_litert",),
     convert=_convert_to_litert,
+    sign=origin.into_litert,
     client=_LITERT_CLIENT,
     lines=_LITERT_LINES,
 )

@@ -2,12 +2,13 @@
 
 Out: `<folder>/saved_model/` with `1/` (the SavedModel, with warm-up requests for TensorFlow Serving, for which the
 folder is a base path), other formats where asked for, `examples.json` (boards and outputs to test a client with),
-`README.md` (the model card) and `SHA256SUMS`. The folder is replaced as a whole, so a reader finds either the old
-model or the new one.
+`export.json` (version, commit and network, `ship/origin.py`), `README.md` (the model card) and `SHA256SUMS`. The folder
+is replaced as a whole, so a reader finds either the old model or the new one.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
@@ -19,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distill import nets
-from distill.base import UserError, folders, say
+from distill.base import UserError, folders, json_bytes, say
 from distill.nets import finding, saved
-from distill.ship import card, comparison, formats, warmup, weaknesses
+from distill.ship import card, comparison, formats, origin, warmup, weaknesses
 
 PLACE = finding.PUBLISHED
 """The folder that is published, inside the model's own."""
@@ -71,21 +72,26 @@ def publish(
     for name in others:
         formats.check_installed(name)
     check_place(folder)
-    with folders.replaced(folder / PLACE) as new:
-        boards = comparison.check_boards()
+    place = folder / PLACE
+    # Where the place is a link, another folder may have a link to the same one.
+    alone = folders.locked(place, beside=True) if place.is_symlink() else contextlib.nullcontext()
+    with alone, folders.replaced(place, _own) as new:
+        boards, about = comparison.check_boards(), origin.of(core, network, facts)
         predict = saved.predict_with(core, str(network or ""))
         expected = predict(boards)
         say("writing the SavedModel, and checking it in a process without this project")
         saved.write(core, new / "1")
         difference = comparison.compare(new / "1", "SavedModel", _LOAD, (), expected, new.parent)
         warmup.write(new / "1", nets.arch_of(core), saved.SIGNATURE, boards)
+        origin.into_saved_model(new / "1", about)
         written = {SAVED_MODEL: formats.Found(difference=difference)}
         files = [_described("1/", "TensorFlow SavedModel", new / "1", written[SAVED_MODEL], _LINES)]
         for name in others:
             wanted = formats.FORMATS[name]
             say(f"writing {wanted.title}, and checking it in a process without this project")
-            written[name] = formats.write(name, core, new / wanted.file, expected)
+            written[name] = formats.write(name, core, new / wanted.file, expected, about)
             files.append(_described(wanted.file, wanted.title, new / wanted.file, written[name], wanted.lines))
+        (new / origin.FILE).write_bytes(json_bytes(about))
         (new / "examples.json").write_text(_examples(boards, expected), encoding="utf-8")
         say("measuring weaknesses for the model card")
         text = card.write(core, facts, files, weaknesses.measure(predict), network)
@@ -110,10 +116,22 @@ def publish_if_possible(core: keras.Model, folder: Path, facts: Mapping[str, Any
 
 
 def check_place(folder: Path) -> None:
-    """Raise UserError where `<folder>/saved_model` was written by another program, and would be replaced."""
+    """Raise UserError where `<folder>/saved_model` was written by another program, or cannot be replaced."""
     place = folder / PLACE
-    if possible() and place.exists() and not (place / SUMS).is_file():
+    if not possible():
+        return
+    if place.exists() and folders.all_visible(place) and not (place / SUMS).is_file():
         raise UserError(f"{place}: was not written by this program and would be replaced; name another --out")
+    folders.check_replaceable(place, _own)
+
+
+def _own(folder: Path) -> list[str]:
+    """The names in an exported folder that the export wrote, as its sums list them."""
+    try:
+        lines = (folder / SUMS).read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return []
+    return [SUMS, *{line.partition("  ")[2].partition("/")[0] for line in lines}]
 
 
 def possible() -> bool:
@@ -133,4 +151,6 @@ def _examples(boards: NDArray[np.int8], outputs: Mapping[str, NDArray[Any]]) -> 
 
 def _sums(folder: Path) -> str:
     files = sorted(path for path in folder.rglob("*") if path.is_file())
-    return "".join(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.relative_to(folder)}\n" for path in files)
+    return "".join(
+        f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.relative_to(folder).as_posix()}\n" for path in files
+    )

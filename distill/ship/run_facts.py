@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from distill.base import read_object
+from distill.nets import finding
 from distill.rows import schema
 
 GRADES = "grades"
@@ -90,7 +91,8 @@ def _grades(folder: Path) -> dict[str, Any]:
         for name, player in found.get("players", {}).items():
             graded = {each: player.get("sets", {}).get(each, {}) for each in ("midgame", "foreign")}
             graded = {each: metrics for each, metrics in graded.items() if {"exact", "class"} <= set(metrics)}
-            if Path(name).resolve() == folder.resolve() and graded:
+            meant = finding.find(name)
+            if graded and meant and meant.resolve() == folder.resolve():
                 half = found.get("benchmark", {}).get("half")
                 return {"player": name, "half": half, "sets": graded, "mistakes": player.get("mistakes", [])}
     return {}

@@ -28,7 +28,7 @@ import distill
 from distill import nets
 from distill.base import UserError, canonical_json, file_hash, folders, provenance, read_object, say, write_json
 from distill.nets import finding, heads, saved
-from distill.ship import formats
+from distill.ship import formats, origin
 
 RUNTIME = "onnxruntime-web"
 VERSION = "1.24.3"  # later ones are half a megabyte larger and bring nothing that is used here
@@ -51,24 +51,28 @@ CHANGES = {
     '<link rel="icon"': '<link rel="manifest" href="site.webmanifest">\n  <link rel="icon"',
 }
 """In index.html."""
+_LIST = "const SITE = "
+"""How the service worker begins: the list of the page's files, as JSON."""
 
 
-def write_static_page(models: Sequence[Path], out: Path) -> None:
+def write_static_page(models: Sequence[str | Path], out: Path) -> None:
     """Write the folder `out`, as a whole: a host finds the old page or the new one. The caller holds it.
 
     Args:
-      models: `.keras` files, folders of training runs, or folders of such folders; the first network is the page's own.
+      models: names of networks, `.keras` files, folders of training runs, or folders of such folders; the first network
+        is the page's own.
 
     Raises UserError for a path that is no such model, networks of one name, a folder that holds something else, a
     missing extra, a network whose outputs ONNX does not give, and where ONNX Runtime Web cannot be had.
     """
     formats.check_installed("onnx")
     networks = _by_name([file for model in models for file in finding.network_files(model)])
-    if out.exists() and not _is_page(out) and (not out.is_dir() or any(out.iterdir())):
+    if out.exists() and not _is_page(out) and (not out.is_dir() or folders.all_visible(out)):
         raise UserError(f"{out}: there is something else here already; --web takes a new folder or an older page")
+    folders.check_replaceable(out, _own)
     cores = {name: saved.load_core(file) for name, file in networks.items()}
-    with folders.replaced(out) as new:
-        _write(cores, new)
+    with folders.replaced(out, _own) as new:
+        _write({name: (networks[name], core) for name, core in cores.items()}, new)
 
 
 def _by_name(files: Sequence[Path]) -> dict[str, Path]:
@@ -88,16 +92,28 @@ def _is_page(folder: Path) -> bool:
     return any(isinstance(each, dict) and RUNTIME in each for each in versions)
 
 
-def _write(cores: Mapping[str, keras.Model], folder: Path) -> None:
-    shutil.copytree(PAGE, folder, ignore=shutil.ignore_patterns(*SERVER_ONLY))
-    shutil.copytree(SITE, folder, dirs_exist_ok=True)
+def _own(folder: Path) -> list[str]:
+    """The names in the folder of an older page that this module wrote, as its list for the service worker has them."""
+    try:
+        line = (folder / WORKER).read_text(encoding="utf-8").partition("\n")[0]
+        files = json.loads(line.removeprefix(_LIST).removesuffix(";"))["files"]
+        return [WORKER, *{file.partition("/")[0] for file in files}]
+    except (OSError, ValueError, KeyError):
+        return folders.all_visible(folder)
+
+
+def _write(networks: Mapping[str, tuple[Path, keras.Model]], folder: Path) -> None:
+    for source in (PAGE, SITE):
+        _copy(source, folder)
     index = (folder / "index.html").read_text(encoding="utf-8")
     for before, after in CHANGES.items():
         index = index.replace(before, after)
+    index = index.replace("</title>", f'</title>\n  <meta name="generator" content="distill {distill.__version__}">')
     (folder / "index.html").write_text(index, encoding="utf-8")
     facts = {
-        "networks": [_add_network(name, core, folder) for name, core in cores.items()],
+        "networks": [_add_network(name, *network, folder) for name, network in networks.items()],
         "versions": provenance.versions("keras", "tensorflow") | {RUNTIME: VERSION},
+        "commit": provenance.commit(),
     }
     write_json(folder / CATALOGUE, facts)
     _add_runtime(folder / "ort")
@@ -105,14 +121,16 @@ def _write(cores: Mapping[str, keras.Model], folder: Path) -> None:
     _list_files(folder)
 
 
-def _add_network(name: str, core: keras.Model, folder: Path) -> dict[str, Any]:
+def _add_network(name: str, file: Path, core: keras.Model, folder: Path) -> dict[str, Any]:
     """Write NAME.onnx; what the page says of the network, and whether it has a value, which a search needs."""
+    about = origin.of(core, file)
     return {
         "name": name,
         "network": nets.arch_of(core),
         "parameters": core.count_params(),
         "value": heads.has_value(core),
-        "difference": formats.write("onnx", core, folder / f"{name}.onnx").difference,
+        "difference": formats.write("onnx", core, folder / f"{name}.onnx", about=about).difference,
+        finding.MADE_OF: about[finding.MADE_OF],
     }
 
 
@@ -124,7 +142,15 @@ def _list_files(folder: Path) -> None:
     version = hashlib.sha256(hashes.encode()).hexdigest()
     worker = (folder / WORKER).read_text(encoding="utf-8")
     site = json.dumps({"version": version[:16], "files": names})
-    (folder / WORKER).write_text(f"const SITE = {site};\n{worker}", encoding="utf-8")
+    (folder / WORKER).write_text(f"{_LIST}{site};\n{worker}", encoding="utf-8")
+
+
+def _copy(source: Path, folder: Path) -> None:
+    """Copy files, but not their modes: those of an installed package may be read-only."""
+    for file in sorted(path for path in source.rglob("*") if path.is_file() and path.name not in SERVER_ONLY):
+        target = folder / file.relative_to(source)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file, target)
 
 
 def _add_runtime(folder: Path) -> None:

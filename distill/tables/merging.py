@@ -39,7 +39,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from distill.base import DataError, Progress, UserError, canonical_json, file_hash, provenance, say
-from distill.base.folders import locked, replaced, sweep
+from distill.base.folders import all_visible, check_replaceable, locked, replaced, sweep
 from distill.game import rules
 from distill.rows import database, games, schema
 from distill.rows.database import Database
@@ -133,8 +133,9 @@ def prepare(
 
     if before := finished():
         return before
-    if folder.exists() and not {entry.name for entry in folder.iterdir()} <= _OWN:
+    if not {*all_visible(folder)} <= _OWN:
         raise UserError(f"{folder}: holds files that are no prepared tables; name another folder than {out}")
+    check_replaceable(folder)
     games.verify(runs)
     with locked(out, wait=True):
         if meanwhile := finished():

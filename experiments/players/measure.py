@@ -22,7 +22,7 @@ import numpy as np
 from distill.base import canonical_json, file_hash, read_object, write_json
 from distill.judge import grading
 from distill.nets import finding
-from distill.nets.predict import ONNX
+from distill.nets.predict import ONNX, onnx_in
 from distill.players import levels, words
 from distill.players.intervals import Estimate, elo_with_intervals
 from distill.players.match import Opening, pair_points, paired, play_games
@@ -186,7 +186,8 @@ def _identity(word: str) -> list[str]:
     if words.read(_asked(word)).simulations:
         known.append(f"searches {SEARCH_VERSION}, {PUCT_VERSION}")
     if folder := _network(word):
-        file = folder / ONNX if (folder / ONNX).is_file() else finding.network_file(folder)
+        trained = folder / finding.BEST  # the same where only its export was written again
+        file = trained if trained.is_file() else onnx_in(folder) or finding.network_in(folder)
         known += [file_hash(file), f"quick {importlib.util.find_spec('onnxruntime') is not None}"]
     return known
 

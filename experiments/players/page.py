@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -38,12 +39,13 @@ def write(page: Path, rows: Sequence[Row], legend: str) -> None:
 
 def legend(games: int, apart: int, plies: int, name: str, few: int) -> str:
     """How the figures were measured."""
+    runtime = "ONNX Runtime" if importlib.util.find_spec("onnxruntime") else "TensorFlow"
     return f"""\
 Players up to {apart} places apart met in {games} games, from openings of {plies} random stones, each played from both
 sides; Elo, `random` at 0, with 95 % intervals, which are from the mean of all players, not from
 `random`. *Exact* (a best move) and *class* (win, draw or loss kept): on the test half of the set `{name}`, in
-percent, slow players on {few} boards. *ms*: processor time of a move asked for alone. *Network*: the size of its ONNX
-file."""
+percent, slow players on {few} boards. *ms*: processor time of a move asked for alone, of networks by {runtime}
+(`evaluate` asks them by TensorFlow, which takes some milliseconds a call). *Network*: the size of its ONNX file."""
 
 
 def table(rows: Sequence[Row]) -> str:

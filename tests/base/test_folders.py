@@ -199,6 +199,45 @@ def test_a_restart_does_not_delete_the_network_it_begins_from(stage, there, tmp_
     assert state(out) == before
 
 
+@pytest.mark.parametrize("linked", ["best.keras", "iterations/0001/candidate.keras"])
+def test_nor_by_a_link_or_deeper_in_the_folder(linked, tmp_path):
+    out, elsewhere = tmp_path / "out", tmp_path / "elsewhere"
+    for file in (out / linked, elsewhere / "best.keras"):
+        file.parent.mkdir(parents=True)
+        file.touch()
+    (elsewhere / "link.keras").symlink_to(out / linked)
+    (out / "last.keras").symlink_to(elsewhere / "best.keras")
+    (tmp_path / "alias").symlink_to(out)
+
+    def claim(init: Path) -> None:
+        config = cli.parse(selfplay.SelfPlayConfig, ["--init", str(init), "--restart"])
+        run_folder.claim(out, folders.LOOP, ("iterations", "best.keras", "last.keras"), config, (), {})
+
+    for init in (out / linked, elsewhere / "link.keras", tmp_path / "alias" / linked, out / "last.keras"):
+        with pytest.raises(UserError, match="--restart would delete the network to begin from"):
+            claim(init)
+    claim(elsewhere / "best.keras")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_systems_put_into_folders_is_in_nobodys_way(name, there, tmp_path):
+    case, out, volume = CASES[name], tmp_path / "out", tmp_path / "volume"
+    shutil.copytree(there / case.own, out)
+    places = [volume, *(out.glob("[0-9a-f]" * 16) if name == "prepare" else [out])]
+    names = ("lost+found/0001", ".DS_Store", "Thumbs.db", ".gitkeep", ".ipynb_checkpoints/notes.ipynb")
+    for file in (place / each for place in places for each in names):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("mine")
+    litter = state(volume)
+    kind = folders.TABLES if name == "prepare" else KINDS[case.own]
+    for place in places:
+        folders.require(place, kind, own=("lost+found",), restart=True)
+    if name in ("generate", "prepare", "selfplay --games-only"):  # the others would train
+        assert main(case.stage, *flags(case, there, out, ["--restart"])) == 0
+        assert main(case.stage, *flags(case, there, volume, [])) == 0  # there was no run in it
+    assert all(litter.items() <= state(place).items() for place in places)
+
+
 def test_prepare_makes_only_its_own_folder_anew_among_documents(there, tmp_path, capsys):
     out = tmp_path / "out"
     shutil.copytree(there / "documents", out)

@@ -3,18 +3,25 @@
 * The lock goes with a killed process, is shared by parts of a run alone, and leaves nothing where nothing was written.
 * Who holds it and ends well removes what killed processes left half-written.
 * A replacement takes no workplace from one that is alive, and gives back what a killed one had set aside.
+* A link to a file or folder that is replaced stays a link, and what it leads to is new.
+* What a replaced folder held beside the program's own files stays; a mounted volume is refused before the work.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
+import shutil
+import subprocess
 import threading
 import time
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from helpers import held, state
 
-from distill.base import UserError, folders
+from distill.base import UserError, folders, write_json
 
 
 def test_a_lock_goes_with_a_killed_process_and_is_shared_by_parts_alone(tmp_path):
@@ -50,9 +57,11 @@ def test_a_failure_leaves_no_lock_where_there_was_none(tmp_path):
 
 
 def test_what_a_killed_process_left_half_written_goes_with_the_next_writer_that_ends_well(tmp_path):
-    halves = [tmp_path / ".manifest.json.x1.partial", tmp_path / "iterations" / "1" / ".metrics.json.x2.partial"]
-    anothers = tmp_path / "another" / ".checkpoint.npz.x3.partial"
-    for file in (*halves, tmp_path / ".kept", tmp_path / "kept.partial", anothers, tmp_path / "another" / ".lock"):
+    games = tmp_path / "iterations" / "0001" / "games"
+    halves = [tmp_path / ".manifest.json.x1_a5678.partial", games / ".shard-00000.parquet.x2345678.partial"]
+    anothers = tmp_path / "another" / ".checkpoint.npz.x3345678.partial"
+    others = [tmp_path / ".film.mkv.partial", tmp_path / "a/b/c/d/.manifest.json.x4345678.partial"]
+    for file in (*halves, *others, tmp_path / ".kept", tmp_path / "kept.partial", anothers, anothers.parent / ".lock"):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.touch()
     with folders.locked(tmp_path, shared=True):
@@ -65,6 +74,7 @@ def test_what_a_killed_process_left_half_written_goes_with_the_next_writer_that_
     assert not any(file.exists() for file in halves)
     assert (tmp_path / ".kept").exists()
     assert anothers.exists()  # in a folder that has a lock of its own
+    assert all(file.exists() for file in others)  # of other programs, or deeper than a run writes: it may be a home
     assert (tmp_path / "kept.partial").exists()
 
 
@@ -124,3 +134,112 @@ def test_a_folder_is_replaced_as_a_whole_or_not_at_all(tmp_path):
     with pytest.raises(FileNotFoundError), folders.replaced(page):
         pass  # nothing was made
     assert state(tmp_path).keys() == {"page", "page/new"}
+
+
+def fill(new: Path, **files: str) -> None:
+    new.mkdir()
+    for name, text in files.items():
+        (new / name).write_text(text)
+
+
+def test_a_link_stays_a_link_and_what_it_leads_to_is_replaced(tmp_path):
+    served, run = tmp_path / "served", tmp_path / "run"
+    fill(served, model="old", stale="old")
+    run.mkdir()
+    (run / "saved_model").symlink_to(served)
+    (run / "later").symlink_to(tmp_path / "not" / "yet")
+    (run / "metrics.json").symlink_to(tmp_path / "metrics.json")
+    with folders.locked(run / "later"):  # an --out may lead to what is not there yet
+        assert (tmp_path / "not" / "yet" / ".lock").exists()
+    (tmp_path / "not" / "yet" / ".lock").unlink()
+    (tmp_path / "not" / "yet").rmdir()
+    for link in ("saved_model", "later"):
+        with folders.replaced(run / link) as new:
+            fill(new, model="new")
+    write_json(run / "metrics.json", {"loss": 1})
+    assert all((run / link).is_symlink() for link in ("saved_model", "later", "metrics.json"))
+    assert state(served) == state(tmp_path / "not" / "yet")
+    assert state(served).keys() == {"model"}
+    assert (served / "model").read_text() == "new"
+    assert (tmp_path / "metrics.json").read_text() == '{\n "loss": 1\n}\n'
+    folders.clear(run, ["metrics.json", "saved_model"])
+    assert state(served).keys() == {"model"}, "a restart removes the link alone"
+    assert (tmp_path / "metrics.json").exists()
+    assert {path.name for path in tmp_path.iterdir()} == {"metrics.json", "not", "run", "served"}
+
+
+def test_what_others_put_into_a_folder_outlives_its_replacement(tmp_path):
+    page = tmp_path / "page"
+    fill(page, index="old", CNAME="mine", stale="old", **{"lost+found": "mine"})
+    fill(page / ".git", HEAD="mine")
+    own = lambda folder: ["index", "stale"]  # noqa: E731
+    with folders.replaced(page, own) as new:
+        fill(new, index="new")
+    expected = {".git", ".git/HEAD", "CNAME", "index", "lost+found"}
+    assert state(page).keys() == expected
+    # the same where the process was killed after the second renaming
+    (tmp_path / ".page.12345678.partial").mkdir()
+    page.rename(tmp_path / ".page.12345678.partial" / "old")
+    fill(page, index="newest")
+    folders.sweep(page, own)
+    assert state(page).keys() == expected
+    assert (page / "index").read_text() == "newest"
+    assert [path.name for path in tmp_path.iterdir()] == ["page"]
+
+
+def test_a_folder_that_cannot_be_replaced_is_refused_before_the_work(tmp_path):
+    place = tmp_path / "saved_model"
+    place.mkdir()
+    folders.check_replaceable(place)
+    (place / "1").symlink_to(tmp_path / "served")
+    with pytest.raises(UserError, match=r"saved_model/1: a link, which a new saved_model would replace"):
+        folders.check_replaceable(place)
+    folders.check_replaceable(place, lambda folder: [])  # it would stay
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match="is a file"):
+        folders.check_replaceable(tmp_path / "file")
+
+
+@contextlib.contextmanager
+def mounted(folder: Path, *how: str | Path) -> Iterator[None]:
+    folder.mkdir(exist_ok=True)
+    if os.name != "posix" or os.geteuid() or subprocess.run(["mount", *how, folder], capture_output=True).returncode:
+        pytest.skip("needs the right to mount")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", folder], check=True)
+
+
+def test_a_mounted_volume_is_refused_in_one_line_and_keeps_what_it_holds(tmp_path):
+    place = tmp_path / "saved_model"
+    with mounted(place, "-t", "tmpfs", "none"):
+        (place / "README.md").touch()
+        with pytest.raises(UserError, match="saved_model: a mounted volume"):
+            folders.check_replaceable(place)
+        assert [path.name for path in place.iterdir()] == ["README.md"]
+        folders.clear(tmp_path, ["saved_model"])  # for a restart
+        assert list(place.iterdir()) == []
+        with folders.replaced(place / "inside") as new:  # the root of a volume may hold it
+            fill(new, model="new")
+        assert state(place).keys() == {"inside", "inside/model"}
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source" / "kept").touch()
+    with mounted(place, "--bind", tmp_path / "source"):  # looks like a plain folder until it is renamed
+        with pytest.raises(UserError, match="saved_model: a mounted volume"), folders.replaced(place) as new:
+            fill(new, model="new")
+        assert state(place).keys() == {"kept"}
+
+
+def test_a_folder_of_a_container_image_is_replaced(tmp_path):
+    lower, upper, work, merged = (tmp_path / name for name in ("lower", "upper", "work", "merged"))
+    for folder in (lower / "saved_model", upper, work):
+        folder.mkdir(parents=True)
+    (lower / "saved_model" / "model").write_text("old")
+    overlay = f"lowerdir={lower},upperdir={upper},workdir={work},redirect_dir=off"
+    with mounted(merged, "-t", "overlay", "-o", overlay, "overlay"):
+        with folders.replaced(merged / "saved_model") as new:
+            fill(new, model="new")
+        assert (merged / "saved_model" / "model").read_text() == "new"
+        assert [path.name for path in merged.iterdir()] == ["saved_model"]
+        shutil.rmtree(merged / "saved_model")

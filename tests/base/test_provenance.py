@@ -2,7 +2,8 @@
 
 * The versions are those of the packages that are installed.
 * The commit is the checkout's, with "+" exactly while a tracked file differs, and None where this is no checkout,
-  also inside somebody else's.
+  also inside somebody else's, unless the build of the installed package recorded it. `distill.__version__` tells it;
+  the version that files name does not.
 * Shipped folders are found in a checkout, or in an installed package.
 * The line that installs an extra names its packages, the same in a checkout and installed, and no message has another.
 """
@@ -17,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from packaging.version import Version
 
 import distill
 from distill.base import provenance
@@ -24,7 +26,7 @@ from distill.base import provenance
 
 def test_versions_name_python_this_package_and_the_installed_ones_of_those_asked_for():
     assert provenance.versions("numpy", "no-such-package-is-installed") == {
-        "distill": distill.__version__,
+        "distill": distill.VERSION,
         "python": platform.python_version(),
         "numpy": np.__version__,
     }
@@ -55,8 +57,12 @@ def test_the_commit_carries_a_plus_exactly_while_a_tracked_file_differs(checkout
     assert set(head) <= set("0123456789abcdef")
     (checkout / "untracked").write_text("data", encoding="utf-8")
     assert provenance.commit() == head
+    assert distill.__version__ == f"{distill.VERSION}+g{head[:7]}"
     (checkout / "file").write_text("two", encoding="utf-8")
     assert provenance.commit() == head + "+"
+    assert distill.__version__ == f"{distill.VERSION}+g{head[:7]}.dirty"
+    assert str(Version(distill.__version__)) == distill.__version__  # as pip compares versions
+    assert provenance.versions()["distill"] == distill.VERSION  # files of games hold it: their bytes know no commit
     (checkout / "file").write_text("one", encoding="utf-8")
     assert provenance.commit() == head
 
@@ -68,6 +74,11 @@ def test_a_package_installed_inside_another_checkout_does_not_take_its_commit(
     inside.mkdir()
     monkeypatch.setattr(provenance, "ROOT", inside)
     assert provenance.commit() is None
+    assert distill.__version__ == distill.VERSION
+    (inside / "distill").mkdir()
+    (inside / "distill" / "COMMIT").write_text("0123456789abcdef+\n")  # as its build recorded it
+    assert provenance.commit() == "0123456789abcdef+"
+    assert distill.__version__ == f"{distill.VERSION}+g0123456.dirty"
 
 
 def test_without_a_commit_or_git_there_is_none(checkout: Path, monkeypatch: pytest.MonkeyPatch):

@@ -149,7 +149,7 @@ def test_the_front_matter_of_a_network_without_grades_names_none(core):
     found = weaknesses.Weaknesses(wins=nothing, blocks=nothing, mirrored=nothing)
     matter = front_matter(publish.card.write(core, {}, [], found))
     assert "model-index" not in matter
-    assert (matter["library_name"], matter["tags"][-1]) == ("keras", "distillation")
+    assert (matter["library_name"], matter["tags"][-1]) == ("tensorflow", "distillation")
 
 
 def test_the_page_introduces_a_model_by_its_card(exported):

@@ -1,23 +1,31 @@
 """How a user names a network. Properties:
 
-- a word that is a path is that path, whatever else has the name;
-- else a name is looked for in `models/` of the working directory, then among the networks that ship, which need not say
-  `reference/`; a slash at its end, as shells complete it, changes nothing;
+- a name is looked for in `models/` of the working directory, then among the networks that ship, which need not say
+  `reference/`; no file or folder of the working directory comes before it, in any command;
+- a word with a slash is a path, and so is one that no network has as its name; a slash at the end of a name, as shells
+  complete it, changes nothing where there is no such folder;
+- words of players are no paths either;
 - a folder counts where it holds a network, exported or not;
 - a name cannot lead out of these folders, and one that nobody has is refused with the names there are.
 """
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 from helpers import REFERENCE
 
-from distill.base import UserError
+import distill
+from distill import evaluate, export, selfplay, train
+from distill.base import UserError, cli
 from distill.learn import run_folder
 from distill.loop import files
+from distill.loop.settings import ReinforceConfig
 from distill.nets import finding
+from distill.players import players
 
 
 @pytest.fixture
@@ -27,6 +35,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / "models" / file).parent.mkdir(parents=True)
         (tmp_path / "models" / file).touch()
     monkeypatch.chdir(tmp_path)
+    finding._say_once.cache_clear()
     return tmp_path
 
 
@@ -53,12 +62,74 @@ def test_a_network_is_found_by_its_former_name(here: Path, capsys: pytest.Captur
     assert finding.find(REFERENCE / "column") == REFERENCE / "pillar"
 
 
-def test_a_path_goes_before_a_name(here: Path) -> None:
-    (here / "pillar").mkdir()
-    assert finding.find("pillar") == Path("pillar")
-    with pytest.raises(UserError, match=r"^pillar: no model in this folder$"):
-        finding.network_file("pillar")
+@pytest.mark.parametrize("kind", ["empty folder", "SavedModel", "run", "file", "games"])
+def test_a_name_goes_before_what_lies_in_the_working_directory(
+    kind: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words_of_players = ("random", "uct:100", "club", "solver")
+    for name in ("pillar", "mine", "reference/pillar", *words_of_players):
+        place = here / name
+        place.parent.mkdir(exist_ok=True)
+        if kind == "file":
+            place.write_text("mine")
+            continue
+        place.mkdir()
+        files = {"SavedModel": "saved_model.pb", "run": "best.keras", "games": "shard-00000.parquet"}
+        if kind in files:
+            (place / files[kind]).write_text("mine")
+    assert finding.network_file("pillar") == REFERENCE / "pillar" / "best.keras"
+    assert "pillar means " in capsys.readouterr().err
+    assert finding.find("mine") == Path("models/mine")
+    assert finding.find("reference/pillar") == REFERENCE / "pillar"
+    assert distill.load_pretrained("pillar")(np.zeros((6, 7), np.int8))["move"] == 3
+    assert players.make("club", quick=True).name == "club"
+    assert isinstance(players.make("random"), players.RandomPlayer)
+    evaluated = ("pillar", "mine", *words_of_players)
+    evaluate.EvaluateConfig(players=evaluated)  # who names a folder of games needs the solver, and more
+    assert not any(evaluate._is_data(word) for word in evaluated)
+    assert evaluate._is_data("./random") == evaluate._is_data("./pillar") == (kind == "games")
+    for config in (
+        cli.parse(export.ExportConfig, ["./pillar", "pillar"]),
+        cli.parse(train.TrainConfig, ["--init", "./pillar"]),
+        cli.parse(selfplay.SelfPlayConfig, ["--init", "./pillar"]),
+        cli.parse(ReinforceConfig, ["--init", "./pillar"]),
+    ):  # as it was written
+        given = config.models if isinstance(config, export.ExportConfig) else [config.init]
+        assert finding.find(given[0]) == Path("pillar")
+        assert finding.find(given[-1]) == (Path("pillar") if len(given) == 1 else REFERENCE / "pillar")
+    if kind == "run":
+        assert finding.network_file("./pillar") == Path("pillar/best.keras")
+        with pytest.raises(UserError, match=r"^pillar/best\.keras: not a readable Keras model"):
+            players.make("./pillar@puct:2")  # not the network that ships, looked for once more
+    else:
+        with pytest.raises(UserError, match=r"^pillar: no "):
+            finding.network_file("./pillar")
+
+
+def test_a_path_is_a_path_where_no_network_has_the_name(here: Path) -> None:
+    for name in ("runs", "models/other", "best.keras"):
+        (here / name).mkdir()
+        assert finding.find(name) == Path(name)
     assert finding.find(str(here / "models" / "mine")) == here / "models" / "mine"
+    assert finding.find(Path("models/mine")) == Path("models/mine")
+    (here / "games").mkdir()
+    (here / "games" / "shard-00000.parquet").touch()
+    assert evaluate._is_data("games")
+
+
+def test_a_folder_that_may_not_be_entered_hides_no_other(here: Path) -> None:
+    """Such as lost+found at the root of a volume."""
+    (here / "models" / "lost+found").mkdir(mode=0)
+    here.chmod(0o755)
+    root = os.name == "posix" and os.geteuid() == 0
+    if root:
+        os.seteuid(65534)  # no permission stops root
+    try:
+        assert {*finding.networks([Path("models")])} == {"mine", "exported"}
+    finally:
+        if root:
+            os.seteuid(0)
+        (here / "models" / "lost+found").chmod(0o755)
 
 
 @pytest.mark.parametrize(

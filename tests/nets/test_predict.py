@@ -6,6 +6,7 @@
 - `load_pretrained` refuses what is no board, whichever runtime there is, and takes what an export's examples hold; the
   conversions that docs/files.md shows lead to the board;
 - what it returns can be pickled, and answers in a forked process, where TensorFlow is an error instead of a hang;
+- the folder of links that a model hub makes of `saved_model/` is a network, too, and an ONNX file by itself;
 - a damaged file, another model and an unknown name are told in one line;
 - the command `models` lists every network with what its card says.
 """
@@ -15,6 +16,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -24,15 +26,16 @@ import types
 import numpy as np
 import onnx
 import pytest
-from helpers import REFERENCE, SHIPPED, bits
+from helpers import REFERENCE, SHIPPED, bits, state
 from network_helpers import played_boards
 
 import distill
 from distill import models, nets
-from distill.base import UserError
+from distill.base import UserError, file_hash
 from distill.game import encoding, rules
 from distill.nets import finding, predict, saved
 from distill.players import players
+from distill.ship import publish
 
 
 @pytest.mark.parametrize("name", SHIPPED)
@@ -158,6 +161,31 @@ def test_the_conversions_in_the_documents_lead_to_the_board():
         assert distill.load_pretrained("cnn")(converted)["move"] in range(7)
 
 
+def test_a_model_hubs_folder_of_links_is_loaded_and_left_as_it_is(tmp_path):
+    """As huggingface_hub lays it out: files are links to blobs that nobody may write, `saved_model/` is the top."""
+    blobs, snapshot = tmp_path / "blobs", tmp_path / "snapshots" / "0a1b2c"
+    blobs.mkdir()
+    for file in (REFERENCE / "cnn" / "saved_model").rglob("*"):
+        if file.is_file():
+            blob = blobs / file_hash(file)
+            shutil.copyfile(file, blob)
+            blob.chmod(0o444)
+            place = snapshot / file.relative_to(REFERENCE / "cnn" / "saved_model")
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.symlink_to(os.path.relpath(blob, place.parent))
+    before, boards = state(tmp_path), played_boards(20)
+    expected = predict.load(REFERENCE / "cnn")(boards)["logits"]
+    for path in (snapshot, snapshot / "model.onnx"):
+        assert predict.is_quick(path)
+        np.testing.assert_array_equal(distill.load_pretrained(path)(boards)["logits"], expected)
+    np.testing.assert_allclose(saved.load(snapshot)(boards)["logits"], expected, atol=1e-3)
+    shutil.move(snapshot, tmp_path / "snapshots" / "saved_model")
+    with pytest.raises(UserError, match=r"a link, which a new saved_model would replace"):
+        publish.check_place(tmp_path / "snapshots")
+    shutil.move(tmp_path / "snapshots" / "saved_model", snapshot)
+    assert state(tmp_path) == before
+
+
 def test_the_search_of_a_quick_network_is_that_of_the_network():
     boards = played_boards(12)
     current, mask = (np.ascontiguousarray(array) for array in encoding.bitboards(boards))
@@ -197,6 +225,11 @@ def test_every_network_is_listed_with_what_its_card_says(tmp_path, capsys):
     assert lines["name"].split("  ")[-1] == "ONNX int8"
     assert models.main(["--models", str(tmp_path / "typo")]) == 1
     assert "typo: no such folder" in capsys.readouterr().err
+    (tmp_path / "trained").mkdir()
+    shutil.copy(REFERENCE / "cnn" / "best.keras", tmp_path / "trained")  # --no-export: known by its name all the same
+    assert models.main(["--models", str(tmp_path)]) == 0
+    listed = {line.split()[0] for line in capsys.readouterr().out.split("\n\n")[0].splitlines()[1:]}
+    assert listed == {*finding.networks(finding.places(tmp_path))} >= {"bare", "trained", "reference/cnn"}
     for name in SHIPPED:
         core = saved.load_core(REFERENCE / name / "best.keras")
         assert lines[f"reference/{name}"].split()[1:3] == [nets.arch_of(core), f"{core.count_params():,}"]

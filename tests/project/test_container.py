@@ -87,6 +87,7 @@ def test_what_is_copied_is_there_and_reaches_the_build_and_nothing_else_does() -
 def test_the_wheel_is_made_of_what_is_copied() -> None:
     built = SETUP["tool"]["hatch"]["build"]["targets"]["wheel"]["only-include"]
     named = ["pyproject.toml", SETUP["project"]["readme"], *SETUP["project"]["license-files"]]
+    named.append(SETUP["tool"]["hatch"]["build"]["hooks"]["custom"]["path"])
     assert sorted(copied()) == sorted([*built, *named, "requirements.lock"])
 
 

@@ -1,6 +1,7 @@
 """The wheel, as somebody uses it who has no checkout. Properties:
 
-- it holds the package and all that ships, as git knows it, and nothing else: no tests, no games of a checkout alone;
+- it holds the package and all that ships, as git knows it, and the commit, and nothing else: no tests, no games of a
+  checkout alone;
 - installed, with the checkout on no path and from another folder, `play`, `serve` and `evaluate` take a network that
   ships by its name, and games are generated and trained on;
 - there the lines that install extras are those of a checkout, and no message points to what a wheel lacks.
@@ -117,6 +118,7 @@ def test_it_holds_the_package_and_all_that_ships_and_nothing_else(wheel: Path) -
     }
     with zipfile.ZipFile(wheel) as archive:
         found = {name: archive.read(name) for name in archive.namelist() if ".dist-info/" not in name}
+    assert found.pop("distill/COMMIT").decode().strip() == provenance.commit()
     assert sorted(found) == sorted(expected)
     assert [name for name in found if found[name] != expected[name]] == []
     assert any(name.endswith("/assets.extra/tf_serving_warmup_requests") for name in found)
@@ -136,6 +138,10 @@ def test_extras_are_installed_by_the_line_of_a_checkout(installed: Installed) ->
     named = [extra for extra in extras if extra != "dev"]  # which no message names, and which has extras of its own
     code = f"from distill.base.provenance import install_line; print(*map(install_line, {named}), sep='\\n')"
     assert installed.asked(code).splitlines() == [provenance.install_line(extra) for extra in named]
+
+
+def test_it_tells_the_commit_it_was_built_from(installed: Installed) -> None:
+    assert installed.distill("--version").strip() == f"distill {provenance.version()}"
 
 
 def test_the_licence_is_found(installed: Installed) -> None:

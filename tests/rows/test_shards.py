@@ -206,7 +206,8 @@ def test_kill_9_in_mid_run_loses_nothing(longer: Path, tmp_path: Path) -> None:
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
     assert not (tmp_path / schema.MANIFEST).exists()
-    for name in (".shard-00005.parquet.abc.partial", ".manifest.json.abc.partial", ".unfinished-00007.npz"):
+    names = (".shard-00005.parquet.abcd_123.partial", ".manifest.json.abcd_123.partial", ".unfinished-00007.npz")
+    for name in names:
         (tmp_path / name).write_bytes(b"half of it")
     assert generate.main([*IN_PEACE, "--out", str(tmp_path)]) == 0
     assert shard_hashes(tmp_path) == shard_hashes(longer)

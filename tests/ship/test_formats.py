@@ -1,6 +1,7 @@
 """The network for other runtimes. Properties:
 
-- an export of a network that ships leaves all it promises, in place of an older one and of one that was killed;
+- an export of a network that ships leaves all it promises, in place of an older one and of one that was killed, and
+  each file tells the version, the commit and the network that it is of;
 - the ONNX and LiteRT files that ship give the outputs of their network, by the same names and types, for any number of
   boards, full columns and the full board among them;
 - written again, they do so in a process without TensorFlow, Keras and this project;
@@ -15,7 +16,9 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import warnings
+import zipfile
 
 import keras
 import numpy as np
@@ -23,8 +26,9 @@ import pytest
 from helpers import REFERENCE, SHIPPED
 from network_helpers import answering
 
+import distill
 from distill import nets
-from distill.base import UserError, provenance
+from distill.base import UserError, file_hash, provenance
 from distill.nets import heads, saved
 from distill.ship import comparison, formats, quantized
 
@@ -56,7 +60,26 @@ def files(shipped):
 def test_an_export_leaves_the_model_its_examples_card_and_sums_and_nothing_else(exported):
     assert sorted(p.name for p in exported.iterdir()) == [".lock", "best.keras", "config.json", "saved_model"]
     found = sorted(p.name for p in (exported / "saved_model").iterdir())
-    assert found == ["1", "README.md", "SHA256SUMS", "examples.json", "model.onnx", "model.tflite"]
+    assert found == ["1", "README.md", "SHA256SUMS", "examples.json", "export.json", "model.onnx", "model.tflite"]
+
+
+def test_every_exported_file_tells_version_commit_and_network(exported):
+    folder = exported / "saved_model"
+    about = json.loads((folder / "export.json").read_text())
+    assert about["distill_version"] == distill.__version__
+    assert about["commit"] == provenance.commit()
+    assert (about["network"], about["arch"], about["seed"]) == ("pillar", "pillar-lines", "0")
+    assert about["network_sha256"] == file_hash(exported / "best.keras")
+    assert json.loads((folder / "1" / "assets.extra" / "export.json").read_text()) == about
+    with zipfile.ZipFile(folder / "model.tflite") as archive:
+        assert json.loads(archive.read("export.json")) == about
+    model = onnx.load(folder / "model.onnx")
+    metadata = {entry.key: entry.value for entry in model.metadata_props}
+    assert metadata.pop("converter").startswith("tf2onnx 1.")
+    assert metadata == about
+    read = onnxruntime.InferenceSession(str(folder / "model.onnx"), providers=["CPUExecutionProvider"]).get_modelmeta()
+    assert (read.producer_name, read.version) == ("distill", 1)
+    assert read.custom_metadata_map["commit"] == provenance.commit()
 
 
 @pytest.mark.parametrize("name", ["onnx", "litert"])

@@ -54,7 +54,7 @@ def networks():
 def write_site(folder):
     """The page as `docs/website.md` makes it, of each network the file that ships."""
 
-    def copy(_form, _core, file):
+    def copy(_form, _core, file, about):
         shutil.copy(REFERENCE / file.stem / "saved_model" / "model.onnx", file)
         return formats.Found(difference=0.0)
 

@@ -9,8 +9,8 @@
 - a player whom the page does not have, and a network that cannot be loaded, are named;
 - nothing is asked of any other host, the console stays silent, and it works from a folder below the host's root;
 - the folder holds the licences of what it bundles; what only the server needs is not in it;
-- an older page, of the first release too, is replaced as a whole; a folder that holds anything else is refused and
-  stays; so are two networks of one name;
+- an older page, of the first release too, is replaced, also behind a link; what else lies in its folder stays; a folder
+  that holds anything else is refused and stays; so are two networks of one name; the page tells its commit;
 - ONNX Runtime Web is fetched once, and refused where its hash is not the published one; without the ONNX packages, or
   without any way to fetch it, one line says what to do.
 """
@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import functools
 import http.server
+import json
 import random
 import re
 import shutil
@@ -28,8 +29,9 @@ import numpy as np
 import pytest
 from helpers import REFERENCE, SHIPPED, bits
 
+import distill
 from distill import export
-from distill.base import UserError, provenance
+from distill.base import UserError, file_hash, provenance
 from distill.game import rules
 from distill.nets import predict, saved
 from distill.players import players, review
@@ -56,9 +58,9 @@ def host(tmp_path_factory):
     root = tmp_path_factory.mktemp("host")
     write = formats.write
 
-    def write_or_copy(form, core, file):
+    def write_or_copy(form, core, file, about):
         if file.stem == FIRST:
-            return write(form, core, file)
+            return write(form, core, file, about=about)
         shutil.copy(REFERENCE / file.stem / "saved_model" / "model.onnx", file)
         return formats.Found(difference=0.0)
 
@@ -240,7 +242,9 @@ def test_the_folder_holds_licences_and_nothing_of_the_server(host):
 def write_quickly(monkeypatch) -> None:
     """Leave out what takes seconds, for tests of the folder."""
     found = formats.Found(difference=0.0)
-    monkeypatch.setattr(static_page.formats, "write", lambda name, core, file: file.write_bytes(b"net") and found)
+    monkeypatch.setattr(
+        static_page.formats, "write", lambda name, core, file, about: file.write_bytes(b"net") and found
+    )
     monkeypatch.setattr(static_page, "_add_runtime", lambda folder: folder.mkdir())
 
 
@@ -248,17 +252,36 @@ def test_an_older_page_is_replaced_or_stays_and_so_does_anything_else(tmp_path, 
     write_quickly(monkeypatch)
     out, other = tmp_path / "page", tmp_path / "other"
     static_page.write_static_page([MODEL], out)
-    (out / "stale").touch()
+    for name in ("stale.js", "CNAME"):
+        (out / name).touch()
+    (out / ".git").mkdir()
+    worker = (out / "sw.js").read_text()
+    (out / "sw.js").write_text(worker.replace('"files": [', '"files": ["stale.js", ', 1))
     (out / "networks.json").rename(out / "model.json")  # where the first release had such facts
     static_page.write_static_page([MODEL], out)
-    assert not (out / "stale").exists()
+    assert (out / "sw.js").read_text() == worker
+    assert not (out / "stale.js").exists()
+    assert (out / "CNAME").exists(), "what somebody added to publish the page stays"
+    assert (out / ".git").exists()
+    facts = json.loads((out / "networks.json").read_text())
+    assert facts["commit"] == provenance.commit()
+    assert facts["networks"][0]["network_sha256"] == file_hash(MODEL / "best.keras")
+    assert f'<meta name="generator" content="distill {distill.__version__}">' in (out / "index.html").read_text()
+    link = tmp_path / "link"
+    link.symlink_to(out)
+    static_page.write_static_page([MODEL], link)
+    assert link.is_symlink()
+    link.unlink()
+    (tmp_path / "volume" / "lost+found").mkdir(parents=True)
+    static_page.write_static_page([MODEL], tmp_path / "volume")  # there is nothing else
+    shutil.rmtree(tmp_path / "volume")
     other.mkdir()
     (other / "mine.txt").write_text("mine")
     with pytest.raises(UserError, match="something else here"):
         static_page.write_static_page([MODEL], other)
     assert (other / "mine.txt").read_text() == "mine"
 
-    def fails(name, core, file):
+    def fails(*_, **__):
         raise UserError("no")
 
     monkeypatch.setattr(static_page.formats, "write", fails)

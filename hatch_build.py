@@ -1,0 +1,23 @@
+"""Build hook: what is built from a checkout holds its commit, which an installed package cannot ask git for."""
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+
+class Commit(BuildHookInterface):
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Add the file COMMIT to the package, for `provenance.commit`; an editable install asks git itself."""
+        if version == "editable" or not (Path(self.root) / ".git").exists():
+            return
+        command = ["git", "-C", self.root, "describe", "--always", "--exclude=*", "--abbrev=40", "--dirty=+"]
+        file = Path(self.directory) / "COMMIT"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+        build_data["force_include"][str(file)] = "distill/COMMIT"
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        """Remove the file that was included."""
+        (Path(self.directory) / "COMMIT").unlink(missing_ok=True)
