@@ -100,6 +100,7 @@ def run(
     fraction, exclude = config.validation_fraction, config.exclude
     data, place = config.data, config.prepared
     prepared = tables.prepare(data, place, validation_fraction=fraction, exclude=exclude, threads=cores())
+    print(prepared.told(data))
     with folders.locked(out):
         return _run(config, build or nets.build, watch, quick, out, given, prepared)
 

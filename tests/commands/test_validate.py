@@ -328,7 +328,7 @@ def test_a_run_without_manifest_is_not_finished_and_a_folder_of_other_things_is_
     (folder / schema.MANIFEST).unlink()
     assert lines(folder) == ["manifest.json: missing, so the run is not finished"]
     assert validate.main([str(tmp_path / "nothing")]) == 1
-    assert "no games here" in capsys.readouterr().err
+    assert "holds nothing; validate takes games and packed boards" in capsys.readouterr().err
 
 
 def test_the_command_lists_what_is_wrong_and_generate_repairs_it(
@@ -339,9 +339,11 @@ def test_the_command_lists_what_is_wrong_and_generate_repairs_it(
     assert validate.main([str(folder), "--lines", "1"]) == 1
     out, err = capsys.readouterr()
     assert f"{folder}/{VICTIM}: not the file the manifest describes (SHA-256)" in out
-    assert f"{folder}/{VICTIM}: and " in out
+    assert f"{folder}: and " in out
     assert err.splitlines()[-1].startswith("distill validate: ")
-    python, _, module, *words = shlex.split(err.split("what is wrong: ")[1])
+    remake, accept = err.split("what is wrong: ")[1].split("; ")
+    assert accept.endswith(f"python -m distill.validate '{folder}' --accept-labels\n")
+    python, _, module, *words = shlex.split(remake)
     assert (python, module) == ("python", "distill.generate")
     assert generate.main(words) == 0
     assert "made again" in capsys.readouterr().err
