@@ -57,6 +57,7 @@ def run(config: SelfPlayConfig) -> str:
         files.settle(out, finished)
         if len(finished) >= config.iterations:
             return f"{_result(out, finished)} (finished before, nothing to do; --iterations goes on)"
+        iteration.require_games(config, out, finished)
         began = time.monotonic()
         with ahead.Players(config.workers or 0) as players:
             loop = iteration.start(config, out, finished, given, boards, players)

@@ -46,7 +46,11 @@ class Claim:
         """Raise UserError where the folder holds something else, or a run with other settings; nothing is changed."""
         folders.require(self.out, self.kind, own=(CONFIG, RUN, *self.own), restart=self.restart)
         run = self.out / RUN
-        if self.restart or not run.is_file():
+        if self.restart:
+            return
+        if not run.is_file():  # it is written before these
+            if any((self.out / name).exists() for name in self.own):
+                raise UserError(f"{run}: missing, so the settings of this run are not known; --restart begins anew")
             return
         try:
             stored, here = json.loads(run.read_text(encoding="utf-8"))["identity"], self.identity

@@ -18,7 +18,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -180,14 +180,22 @@ def verify(runs: Iterable[Run], advice: str | None = None) -> None:
             path = shard.path
             if not path.is_file():
                 raise DataError(f"{path}: missing, though the manifest names it; {advice or _restore(run.folder)}")
+            if file_hash(path) != shard.sha256:
+                _refuse_changed(path, advice or _restore(run.folder), "" if advice else accept_advice(run.folder))
             with schema.opened(path) as file:
-                if file_hash(path) != shard.sha256:
-                    raise DataError(
-                        f"{path}: not the file the manifest describes (damaged or changed); "
-                        f"{advice or f'{_restore(run.folder)}; {accept_advice(run.folder)}'}"
-                    )
                 metadata = schema.metadata_of(path, file)
                 schema.check_schema(path, metadata, file, schema.row_of(metadata))
+
+
+def _refuse_changed(path: Path, advice: str, accept: str) -> NoReturn:
+    """Raise DataError for a shard that is not its manifest's; only one that can be read can be accepted as it is."""
+    try:
+        with schema.opened(path):
+            why = "damaged or changed"
+    except DataError as error:
+        why, accept = str(error).removeprefix(f"{path}: "), ""
+    told = "; ".join(filter(None, (advice, accept)))
+    raise DataError(f"{path}: not the file the manifest describes ({why}); {told}")
 
 
 def verify_contents(runs: Iterable[Run]) -> None:
