@@ -9,7 +9,7 @@ are page checksums, schema and version, the manifest, and the truth of every row
 majority, the order of each game, its result; of packed boards keys, visits and ranges (`rows/checks.py`).
 What is wrong is made again by `generate`, or by `selfplay` where a network played, with the run's own settings:
 --config FOLDER/config.json --out FOLDER. Labels that were changed on purpose are accepted instead
-(`rows/relabelling.py`).
+(`tables/relabelling.py`).
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from distill.base import Progress, UserError, cli
-from distill.rows import games, inspection, relabelling, schema, shards
+from distill.rows import games, inspection, schema, shards
 from distill.rows.places import Folder, place_of
+from distill.tables import relabelling
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,8 +93,8 @@ def _repair(word: str, changed: bool) -> str:
 
 
 def _kind(what: str) -> str:
-    """What violations that differ in numbers alone have in common."""
-    return re.sub(r"-?\d[\d.,]*( -?\d+)*", "…", what)
+    """What violations that differ in numbers or hashes alone have in common."""
+    return re.sub(r"\b[0-9a-f]{16,}\b|-?\d+([.,]\d+)*( -?\d+)*", "…", what)
 
 
 class _Shown:

@@ -103,11 +103,13 @@ def claim(
 def finished(out: Path, describe: Callable[[Mapping[str, Any]], str]) -> str | None:
     """The last line of a run whose metrics lie in its folder, in the words of `describe`; None of one still to be done.
 
-    Raises UserError for metrics that cannot be read.
+    Raises UserError for metrics that cannot be read, and where the network is gone.
     """
     path = out / METRICS
     if not path.is_file():
         return None
+    if not (out / finding.BEST).is_file():
+        raise UserError(f"{out / finding.BEST}: missing, though the run is finished; restore it, or add --restart")
     try:
         result = describe(json.loads(path.read_text(encoding="utf-8")))
     except (ValueError, KeyError, TypeError):

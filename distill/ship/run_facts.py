@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from distill.base import read_object
+from distill.base import file_hash, read_object
 from distill.rows import schema
 
 GRADES = "grades"
@@ -81,16 +81,22 @@ def _training_games(folder: Path, facts: dict[str, Any]) -> Iterator[str]:
 
 
 def _grades(folder: Path) -> dict[str, Any]:
-    """The grades of this folder's network in a report in it or beside it, unless the network is newer."""
+    """The grades of this folder's network in a report in it or beside it, unless the report is of another network."""
     network = folder / "best.keras"
     for report in (folder / "evaluation" / "metrics.json", folder.parent / "evaluation" / "metrics.json"):
-        if not report.is_file() or (network.is_file() and network.stat().st_mtime > report.stat().st_mtime):
-            continue
         found = read_object(report)
         for name, player in found.get("players", {}).items():
             graded = {each: player.get("sets", {}).get(each, {}) for each in ("midgame", "foreign")}
             graded = {each: metrics for each, metrics in graded.items() if {"exact", "class"} <= set(metrics)}
-            if Path(name).resolve() == folder.resolve() and graded:
+            same = Path(name).resolve() == folder.resolve()
+            if same and graded and _is_of(report, found.get("networks", {}).get(name), network):
                 half = found.get("benchmark", {}).get("half")
                 return {"player": name, "half": half, "sets": graded, "mistakes": player.get("mistakes", [])}
     return {}
+
+
+def _is_of(report: Path, graded: str | None, network: Path) -> bool:
+    """Whether a report is of this network: by the hash that it tells, or else by not being older."""
+    if not network.is_file():
+        return True
+    return graded == file_hash(network) if graded else network.stat().st_mtime <= report.stat().st_mtime

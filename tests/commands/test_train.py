@@ -15,14 +15,16 @@ import subprocess
 import sys
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
-from distill import train
+from distill import train, validate
 from distill.base import provenance
 from distill.learn import history
 from distill.learn.run_folder import LAST
 from distill.nets import saved
 from distill.nets.finding import BEST
+from distill.rows import schema
 from distill.ship import publish
 from distill.tables import tables
 from tests.helpers import make_games, write_games
@@ -106,6 +108,39 @@ def test_the_stored_config_repeats_the_run(run_folder, capsys):
     given = ["--config", str(run_folder / "config.json")]
     assert train.main(given) == 0
     assert "finished before, nothing to do" in capsys.readouterr().out
+
+
+def test_a_finished_run_says_which_tables_it_is_of_and_what_is_missing(run_folder, games, tmp_path, capsys):
+    shutil.copytree(run_folder, out := tmp_path / "net")
+    again = [*arguments(games, out), "--prepared", str(run_folder.parent / "prepared")]
+    assert train.main(again) == 0
+    first, last = capsys.readouterr().out.splitlines()
+    assert first.endswith(f": reused tables of {games}")
+    assert last.endswith("--restart begins anew)")
+    shutil.rmtree(out / "saved_model")
+    assert train.main(again) == 0
+    assert f"there is no SavedModel, python -m distill.export {out} writes it" in capsys.readouterr().out
+    for name in (BEST, "run.json"):
+        (out / name).unlink()
+        assert train.main(again) == 1
+        assert f"{out / name}: missing" in capsys.readouterr().err
+
+
+def test_a_finished_run_does_not_stand_for_changed_labels(run_folder, games, tmp_path, capsys):
+    mine, out = tmp_path / "mine", tmp_path / "net"
+    shutil.copytree(games, mine)
+    shutil.copytree(run_folder, out)
+    again = arguments(mine, out)
+    assert train.main(again) == 0
+    path = mine / "shard-00000.parquet"
+    table, about = schema.read_table(path)
+    changed = [row | {"value": 0.5} for row in table.to_pylist()]
+    schema.write_table(path, pa.Table.from_pylist(changed, schema=schema.ROW), about)
+    assert train.main(again) == 1
+    assert "not the file the manifest describes" in capsys.readouterr().err
+    assert validate.main([str(mine), "--accept-labels"]) == 0
+    assert train.main(again) == 1
+    assert "holds a run with other settings (prepared data: " in capsys.readouterr().err
 
 
 def test_other_settings_in_the_same_folder_are_refused_with_the_difference(run_folder, games, capsys):

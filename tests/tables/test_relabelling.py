@@ -25,9 +25,9 @@ from distill.base import DataError
 from distill.game import rules
 from distill.game.rules import Position
 from distill.judge import repeats
-from distill.rows import games, relabelling, schema
+from distill.rows import games, schema
 from distill.rows.places import Folder, place_of
-from distill.tables import tables
+from distill.tables import relabelling, tables
 
 SHARDS = ("shard-00000.parquet", "shard-00001.parquet", "shard-00002.parquet")
 FLAGS = ["--games", "10", "--simulations", "40", "--shard-games", "4", "--workers", "1", "--seed", "5"]
