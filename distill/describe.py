@@ -121,7 +121,10 @@ def _ask_again(config: DescribeConfig, folder: Path) -> tuple[Repeats | None, st
     """How often the teacher repeats itself, or None and the line that says why it was not asked."""
     teacher = repeats.teacher_of(folder)
     if teacher is None:
-        return None, "The labels come from a network's own search, which its settings alone cannot ask again."
+        return (
+            None,
+            "A network's own search, or another engine afterwards, chose the labels: settings alone cannot ask again.",
+        )
     if not config.agreement_rows:
         return None, "The teacher was not asked again."
     rows, _ = labels.sample(folder, config.agreement_rows, config.seed)

@@ -19,7 +19,18 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal
 
-from distill.base import Progress, cli, cores, folders, provenance, read_object, say, write_atomically, write_json
+from distill.base import (
+    Progress,
+    cli,
+    cores,
+    file_hash,
+    folders,
+    provenance,
+    read_object,
+    say,
+    write_atomically,
+    write_json,
+)
 from distill.judge import grading, labels, plots, repeats, report, verdict
 from distill.nets import finding
 from distill.players import words
@@ -93,6 +104,7 @@ def run(config: EvaluateConfig) -> str:
         games.verify([games.open_run(Path(word))])
         repeats.teacher_of(Path(word))
     players = [make(word, config.workers) for word in config.players if word not in of_games]
+    metrics["networks"] = _networks(config.players)
     if players:
         last.append(_grade_players(config, players, metrics, page, pictures))
     for word in of_games:
@@ -110,6 +122,13 @@ def run(config: EvaluateConfig) -> str:
             draw(config.out / name)
         write_atomically(config.out / "report.md", ("\n\n".join(page) + "\n").encode())
     return f"{' · '.join(last)} · {config.out / 'report.md'}"
+
+
+def _networks(players: Sequence[str]) -> dict[str, str]:
+    """SHA-256 of the `.keras` file behind each player that has one: a card takes grades of that very network alone."""
+    folders_of = {word: finding.find(network) for word in players if (network := words.read(word).network)}
+    files = {word: place / finding.BEST for word, place in folders_of.items() if place}
+    return {word: file_hash(file) for word, file in files.items() if file.is_file()}
 
 
 def _require(out: Path) -> None:

@@ -78,7 +78,7 @@ def run(config: GenerateConfig) -> str:
         todo = shards.plan(config, games, place, indices if is_part else None)
         for line in todo.damaged:
             say(f"made again: {line}")
-        if not todo.todo and (manifest := _manifest(config, place)):
+        if not todo.todo and (manifest := _manifest(config, place)) and manifest["games"] == games:
             return f"finished before: {manifest['games']:,} games, {manifest['rows']:,} rows in {place}"
         place.delete(schema.MANIFEST)
         again = dataclasses.replace(config, restart=False, cluster=None, shard_index=None, num_shards=1)

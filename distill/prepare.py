@@ -70,9 +70,9 @@ def run(config: PrepareConfig) -> str:
         write_json(prepared.folder / "config.json", cli.as_json(dataclasses.replace(config, restart=False)))
     counts = prepared.manifest["counts"]
     print(report(counts))
-    done = "prepared before, nothing to do" if prepared.reused else "prepared"
     boards = counts["boards"]
-    told = f"{prepared.folder}: {done}; {boards['training']:,} training and {boards['validation']:,} validation boards"
+    told = prepared.told(config.data)
+    told += f"; {boards['training']:,} training and {boards['validation']:,} validation boards"
     if config.packed:
         told += f"; {packed.pack(prepared, config.packed, config.restart):,} boards in {config.packed}"
     return told

@@ -50,7 +50,9 @@ def run(config: SelfPlayConfig) -> str:
         given = iteration.given_network(config) if begins else None  # what is wrong shows before anything is written
         boards = iteration.judged_boards(config.judge_boards)
         has_plan = not config.restart and (out / files.PLAN).is_file()
-        planned = plan.read(config.plan) if config.plan and not has_plan else None
+        planned = plan.read(config.plan) if config.plan and (not has_plan or config.plan.is_file()) else None
+        if has_plan and planned not in (None, plan.read(out / files.PLAN)):
+            raise UserError(f"{out}: follows another plan than {config.plan}; name another --out, or --restart")
         claim.begin()
         if config.teacher_share:
             return unattended.run(config, out, given, boards, planned)
@@ -58,6 +60,7 @@ def run(config: SelfPlayConfig) -> str:
         files.settle(out, finished)
         if len(finished) >= config.iterations:
             return f"{_result(out, finished)} (finished before, nothing to do; --iterations goes on)"
+        iteration.require_games(config, out, finished)
         cache.prepare("puct")
         began = time.monotonic()
         with ahead.Players(config.workers or 0) as players:

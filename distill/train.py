@@ -100,6 +100,7 @@ def run(
     fraction, exclude = config.validation_fraction, config.exclude
     data, place = config.data, config.prepared
     prepared = tables.prepare(data, place, validation_fraction=fraction, exclude=exclude, threads=cores())
+    print(prepared.told(data))
     with folders.locked(out):
         return _run(config, build or nets.build, watch, quick, out, given, prepared)
 
@@ -116,7 +117,8 @@ def _run(
     claim = _claim(out, config, prepared)
     claim.check()
     if not config.restart and (before := run_folder.finished(out, partial(_result, out))):
-        return before
+        lacks = config.export and not (out / finding.PUBLISHED).is_dir()
+        return before + (f"; there is no SavedModel, python -m distill.export {out} writes it" if lacks else "")
 
     source, rows = tables.validation_rows(config.data, config.validation_fraction)
     learned, held_out = (tables.load(prepared.folder, split) for split in (tables.TRAINING, tables.VALIDATION))

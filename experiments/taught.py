@@ -76,10 +76,18 @@ def teach(data: Path, network: str | Path, out: Path) -> None:
         with Progress(len(boards), "boards") as progress:
             for number, first in enumerate(range(0, len(boards), BOARDS)):
                 path, part = out / f"shard-{number:05}.parquet", boards.slice(first, BOARDS)
-                part = schema.read_table(path, PACKED_ROW)[0] if path.exists() else labelled(part)
+                part = _labelled_before(path, part, name) or labelled(part)
                 shards.append(packed.write_shard(path, part, first, about))
                 progress.advance(len(part))
         packed.write_manifest(out, about, shards, inputs=[], versions=provenance.versions("numpy", "pyarrow"))
+
+
+def _labelled_before(path: Path, part: pa.Table, run: str) -> pa.Table | None:
+    """What a killed process has left of this run for these boards; None where that is nothing, or something else."""
+    if not path.is_file():
+        return None
+    table, about = schema.read_table(path, PACKED_ROW)
+    return table if about.get("run") == run and table["key"].equals(part["key"]) else None
 
 
 if __name__ == "__main__":

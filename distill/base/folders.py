@@ -199,6 +199,11 @@ def settings_in(names: Iterable[str], read: Callable[[str], bytes]) -> Mapping[s
     return None
 
 
+def noun_of(settings: Mapping[str, Any]) -> str:
+    """What a folder with these settings holds, in words."""
+    return next((kind.noun for kind in KINDS if kind.known(settings)), "something else")
+
+
 def require(folder: Path, kind: Kind, *, own: Sequence[str], restart: bool = False) -> None:
     """Raise UserError unless a folder is free for what a command writes, or of its kind. Nothing is changed.
 
@@ -218,8 +223,7 @@ def judge(place: object, kind: Kind, settings: Mapping[str, Any] | None, in_the_
     """Raise UserError where a place has settings of another kind, or none and files that are in the way."""
     if settings is not None:
         if not kind.known(settings):
-            there = next((each.noun for each in KINDS if each.known(settings)), "something else")
-            raise UserError(f"{place}: holds {there}, not {kind.noun}; name another --out")
+            raise UserError(f"{place}: holds {noun_of(settings)}, not {kind.noun}; name another --out")
     elif in_the_way:
         first = in_the_way[0] + (", ..." if len(in_the_way) > 1 else "")
         raise UserError(f"{place}: holds files that tell of no run ({first}); name another --out")

@@ -16,6 +16,7 @@ from distill.judge.repeats import Repeats
 from distill.rows import census
 from distill.rows.census import Census
 from distill.rows.games import Run
+from distill.rows.schema import RELABELLED
 
 TITLE, PACKED_TITLE = "# Games `", "# Boards `"
 """What every card begins with: of games, of packed boards."""
@@ -23,7 +24,7 @@ TITLE, PACKED_TITLE = "# Games `", "# Boards `"
 LISTED_SHARDS = 32
 """Runs of at most so many shards name the hash of each."""
 
-_NO_FLAGS = {"search_version", "puct_version", "network"}
+_NO_FLAGS = {"search_version", "puct_version", "network", RELABELLED}
 """Entries of a run's identity that no flag sets."""
 
 
@@ -181,6 +182,8 @@ def _value(value: Any) -> str:
 
 def _player(made: Mapping[str, Any]) -> str:
     """Who chose the moves and labels, in words."""
+    if RELABELLED in made:
+        return f"{_player({name: value for name, value in made.items() if name != RELABELLED})}; labels changed since"
     simulations = f"{made.get('simulations', 0):,} simulations"
     if "network" in made:
         return f"a network's own search of {simulations} ({made.get('root')} root) played both sides and labelled"
@@ -223,6 +226,7 @@ def _recipe(run: Run, manifest: Mapping[str, Any]) -> str:
         "run": run.name,
         "version of the search": made.get("puct_version", made.get("search_version")),
         "weights of the network, hash": made.get("network"),
+        "labels changed after that command, hash of the rows": made.get(RELABELLED),
         "made at commit": manifest.get("commit"),
         "with": ", ".join(f"{name} {version}" for name, version in versions.items()) or None,
     }
@@ -365,7 +369,9 @@ def _limits(counted: Census, made: Mapping[str, Any]) -> str:
 
 
 def _hashes(run: Run, made: Mapping[str, Any]) -> str:
-    if "network" in made:
+    if RELABELLED in made:
+        text = "The command makes the boards and moves. The labels were changed afterwards; compare copies by these."
+    elif "network" in made:
         text = (
             "Every game depends on the network, the settings, the seed and its own number alone. The command writes "
             "these bytes with these weights and versions, on a processor that rounds the network's arithmetic alike; "

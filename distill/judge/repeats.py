@@ -37,7 +37,7 @@ from distill.players.intervals import Estimate, share
 from distill.players.players import Boards, NetworkPlayer, SearchPlayer, seeds_for
 from distill.rows.games import RawRows
 from distill.rows.majority import majority
-from distill.rows.schema import PACKED, read_manifest
+from distill.rows.schema import PACKED, RELABELLED, read_manifest
 from distill.search import cache
 
 if TYPE_CHECKING:
@@ -77,14 +77,14 @@ class Repeats:
 def teacher_of(folder: Path) -> SearchSettings | None:
     """The settings of the search that labelled a run; None where it cannot be asked again.
 
-    That is where a network's own search labelled, which needs the network, and for packed boards, which are of many
-    runs. Raises DataError for a manifest that names no settings.
+    That is where a network's own search labelled, which needs the network, where labels were changed afterwards, and
+    for packed boards, which are of many runs. Raises DataError for a manifest that names no settings.
     """
     from distill.search.teacher import SearchSettings
 
     manifest = read_manifest(folder)
     identity = manifest.get("identity", {})
-    if manifest.get("kind") == PACKED or "network" in identity:
+    if manifest.get("kind") == PACKED or "network" in identity or RELABELLED in identity:
         return None
     if "simulations" not in identity:
         raise DataError(f"{folder}: its manifest names no simulations, so its teacher cannot be asked again")

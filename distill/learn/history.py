@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import keras
 import pandas as pd
 
+from distill import nets
 from distill.base import write_atomically
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def write(folder: Path, rows: Sequence[Mapping[str, float]], panels: Panels = TR
     table = pd.DataFrame(list(rows))
     write_atomically(folder / CSV, table.to_csv(index=False).encode())
     write_atomically(folder / CURVES, _curves(table, panels, over))
-    if importlib.util.find_spec("tensorboard") and keras.backend.backend() == "tensorflow":
+    if importlib.util.find_spec("tensorboard"):
         _add_events(folder / EVENTS, rows[-1], over)
 
 
@@ -65,6 +65,12 @@ def _curves(table: pd.DataFrame, panels: Panels, over: str) -> bytes:
 
 
 def _add_events(folder: Path, row: Mapping[str, Any], over: str) -> None:
+    """Where Keras runs on TensorFlow, which is started quietly where this is the first use of it."""
+    nets.start_backend()
+    import keras
+
+    if keras.backend.backend() != "tensorflow":
+        return
     import tensorflow as tf
 
     writer = tf.summary.create_file_writer(str(folder))

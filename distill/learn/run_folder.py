@@ -46,7 +46,11 @@ class Claim:
         """Raise UserError where the folder holds something else, or a run with other settings; nothing is changed."""
         folders.require(self.out, self.kind, own=(CONFIG, RUN, *self.own), restart=self.restart)
         run = self.out / RUN
-        if self.restart or not run.is_file():
+        if self.restart:
+            return
+        if not run.is_file():  # it is written before these
+            if any((self.out / name).exists() for name in self.own):
+                raise UserError(f"{run}: missing, so the settings of this run are not known; --restart begins anew")
             return
         try:
             stored, here = json.loads(run.read_text(encoding="utf-8"))["identity"], self.identity
@@ -105,11 +109,13 @@ def _with_links(file: Path) -> list[Path]:
 def finished(out: Path, describe: Callable[[Mapping[str, Any]], str]) -> str | None:
     """The last line of a run whose metrics lie in its folder, in the words of `describe`; None of one still to be done.
 
-    Raises UserError for metrics that cannot be read.
+    Raises UserError for metrics that cannot be read, and where the network is gone.
     """
     path = out / METRICS
     if not path.is_file():
         return None
+    if not (out / finding.BEST).is_file():
+        raise UserError(f"{out / finding.BEST}: missing, though the run is finished; restore it, or add --restart")
     try:
         result = describe(json.loads(path.read_text(encoding="utf-8")))
     except (ValueError, KeyError, TypeError):

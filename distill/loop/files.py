@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from distill import nets
 from distill.base import UserError, file_hash, folders, read_object, write_atomically, write_json
 from distill.loop.settings import SelfPlayConfig
+from distill.rows import games, schema
 from distill.search import puct
 
 if TYPE_CHECKING:
@@ -34,6 +35,9 @@ PANELS = {
     "arena score of the learner": ["score"],
     "judge, without search": ["exact", "class", "foreign_exact", "foreign_class", "blocked"],
 }
+
+LOST = "the run cannot be resumed: restore this from a copy, or start again with --restart"
+"""What to do about a missing part: the networks that played earlier iterations are not kept."""
 
 Metrics = dict[str, Any]
 """Of one iteration, as its `metrics.json` holds them."""
@@ -53,14 +57,43 @@ def iteration_folder(out: Path, iteration: int) -> Path:
 
 
 def finished_iterations(out: Path) -> list[Metrics]:
-    """The metrics of the finished iterations, in order."""
+    """The metrics of the finished iterations, in order. Raises UserError where those of an earlier one are missing."""
     found: list[Metrics] = []
     while (path := iteration_folder(out, len(found) + 1) / METRICS).is_file():
         try:
             found.append(json.loads(path.read_text(encoding="utf-8")))
         except ValueError:
             raise UserError(f"{path}: cannot be read; delete it, and this iteration is finished anew") from None
+    numbers = [int(folder.name) for folder in out.glob("iterations/[0-9]*") if folder.name.isdecimal()]
+    known = max([*numbers, read_object(out / METRICS).get("iterations", 0)], default=0)
+    if (out / "iterations").is_dir() and known > len(found) + 1:  # one may be under way
+        raise UserError(f"{path}: missing, though the run has come to iteration {known}; {LOST}")
     return found
+
+
+def earlier_games(out: Path, iteration: int, identity: Mapping[str, Any], finished: Sequence[Metrics]) -> games.Run:
+    """The verified games of an earlier iteration. Raises UserError where they are missing, changed, or of another kind.
+
+    `identity` is what these games were played with; which network it was is not known any more.
+    """
+    folder = iteration_folder(out, iteration) / GAMES
+    if not (folder / schema.MANIFEST).is_file():
+        raise UserError(f"{folder}: the games of this iteration are missing; {LOST}")
+    run, played = games.open_run(folder), schema.read_manifest(folder).get("identity", {})
+    there, here = ({**each, "network": "network" in each} for each in (played, identity))
+    names = sorted({*there, *here})
+    differences = [f"{n} {there.get(n)} there, {here.get(n)} here" for n in names if there.get(n) != here.get(n)]
+    if there["network"] != here["network"]:
+        differences = [f"{folders.noun_of(played)} are there"]
+    differences += [
+        f"{finished[iteration - 1][what]} {what} were played, {number} are there"
+        for what, number in (("games", run.games), ("rows", run.rows))
+        if iteration and finished[iteration - 1][what] != number
+    ]
+    if differences:
+        raise UserError(f"{folder}: not the games that this iteration played ({'; '.join(differences)}); {LOST}")
+    games.verify([run], LOST)
+    return run
 
 
 def kept_result(out: Path) -> Metrics:
@@ -87,6 +120,8 @@ def settle(out: Path, finished: Sequence[Metrics]) -> None:
     if not finished:
         return
     kept = champion_file(out, finished)
+    if not kept.is_file():
+        raise UserError(f"{kept}: missing; {LOST}")
     if not (out / BEST).is_file() or file_hash(kept) != file_hash(out / BEST):
         write_atomically(out / BEST, kept.read_bytes())
     for number in range(1, len(finished) + 1):

@@ -25,7 +25,7 @@ from distill.loop.files import Metrics
 from distill.loop.settings import SelfPlayConfig
 from distill.players import gate
 from distill.players.players import GuidedPlayer, NetworkPlayer, Player, seeds_for
-from distill.rows import selfplay, shards
+from distill.rows import games, selfplay, shards
 from distill.tables import benchmark, canonical, replay
 
 if TYPE_CHECKING:
@@ -63,6 +63,33 @@ class Loop:
     def seed(self, iteration: int, purpose: int) -> int:
         """Of one purpose in one iteration."""
         return int(seeds_for(self.config.seed, iteration, purpose)[0])
+
+
+def played_with(config: SelfPlayConfig, number: int) -> SelfPlayConfig:
+    """The settings that an iteration's games are played with: its own seed, and in the first ones more noise."""
+    noise = min(1.0, 2 * config.noise_fraction) if number <= config.extra_noise else config.noise_fraction
+    return dataclasses.replace(config, seed=int(seeds_for(config.seed, number, SELF_PLAY)[0]), noise_fraction=noise)
+
+
+def require_games(config: SelfPlayConfig, out: Path, finished: Sequence[Metrics]) -> None:
+    """Raise UserError unless the games that the next iteration may learn from are there, before it plays its own."""
+    if finished and not (files.iteration_folder(out, len(finished) + 1) / "checkpoint.npz").is_file():
+        _latest(config, out, len(finished), finished, ahead=config.games)
+
+
+def _latest(
+    config: SelfPlayConfig, out: Path, number: int, finished: Sequence[Metrics], ahead: int = 0
+) -> list[games.ShardFile]:
+    """The shards of the latest games, up to those of this iteration."""
+
+    def opened(iteration: int) -> games.Run:
+        if iteration > len(finished):  # played in this iteration, and looked through by that
+            return replay.verified_run(files.iteration_folder(out, iteration) / files.GAMES)
+        identity = selfplay.identity(played_with(config, iteration), "")
+        return files.earlier_games(out, iteration, identity, finished)
+
+    most = config.replay_rows, config.replay_games
+    return replay.latest(range(1, number + 1), *most, open_run=opened, ahead=ahead)
 
 
 def play(loop: Loop, config: SelfPlayConfig, folder: Path) -> dict[str, Any]:
@@ -154,12 +181,10 @@ def iterate(loop: Loop, finished: Sequence[Metrics]) -> Metrics:
         nonlocal clock
         seconds[what], clock = round(time.monotonic() - clock, 1), time.monotonic()
 
-    noise = min(1.0, 2 * config.noise_fraction) if number <= config.extra_noise else config.noise_fraction
-    settings = dataclasses.replace(config, seed=loop.seed(number, SELF_PLAY), noise_fraction=noise)
     with shards.locked(folder / files.GAMES):
-        manifest = play(loop, settings, folder / files.GAMES)
+        manifest = play(loop, played_with(config, number), folder / files.GAMES)
     took("self_play")
-    learned = _train(loop, number)
+    learned = _train(loop, number, finished)
     took("training")
     arena: dict[str, Any] = _arena(loop, number) if config.gate is not None else {"score": None, "distinct_games": None}
     accepted = config.gate is None or arena["score"] >= config.gate
@@ -180,15 +205,14 @@ def iterate(loop: Loop, finished: Sequence[Metrics]) -> Metrics:
     return metrics
 
 
-def _train(loop: Loop, number: int) -> dict[str, Any]:
+def _train(loop: Loop, number: int, finished: Sequence[Metrics]) -> dict[str, Any]:
     """Let the learner learn from the latest games, unless it has; the candidate becomes what it is now."""
     from distill.learn import checkpoint, continual, training
 
     config, folder = loop.config, files.iteration_folder(loop.out, number)
     found = checkpoint.load(folder)
     if found is None:
-        folders = [files.iteration_folder(loop.out, each) / files.GAMES for each in range(1, number + 1)]
-        table = replay.table(replay.latest(folders, config.replay_rows, config.replay_games), loop.excluded)
+        table = replay.table(_latest(config, loop.out, number, finished), loop.excluded)
         drawn = replay.sample(table, config.train_boards, loop.seed(number, SAMPLE))
         say("the network learns")
         learned = continual.learn(loop.learner, drawn, config.rate(number), loop.seed(number, TRAINING))

@@ -32,7 +32,7 @@ from distill.loop.files import Metrics
 from distill.loop.plan import Plan, Step
 from distill.loop.settings import SelfPlayConfig
 from distill.players.players import NetworkPlayer, seeds_for
-from distill.rows import selfplay, shards
+from distill.rows import games, selfplay, shards
 from distill.rows.shards import RunSettings
 from distill.search import cache
 from distill.tables import benchmark, canonical, replay
@@ -60,10 +60,6 @@ class Unattended:
     """The network as the judge asks it: of one graph, which sees its later weights."""
     boards: benchmark.GradedBoards
     excluded: NDArray[np.uint64]
-
-    def seed(self, number: int, purpose: int) -> int:
-        """Of one purpose in one iteration."""
-        return int(seeds_for(self.config.seed, number, purpose)[0])
 
     def games(self, number: int) -> Path:
         """The folder of an iteration's games."""
@@ -94,6 +90,8 @@ def run(
     files.settle(out, finished)
     if finished and len(finished) == len(plan.read(out / files.PLAN).iterations):
         return f"{out}: {line(finished[-1])} (finished before, nothing to do; --restart begins anew)"
+    if finished and not (files.iteration_folder(out, len(finished) + 1) / "checkpoint.npz").is_file():
+        _latest(config, out, plan.read(out / files.PLAN), len(finished) + 1)  # what is missing shows before playing
     nets.start_backend(aloud=True)
     from distill.learn import continual, training
     from distill.nets import saved
@@ -148,10 +146,8 @@ def _teach_first(running: Unattended, began: float) -> None:
 
     With them begins the run's clock, which stood at `began` when the command did.
     """
-    settings, folder = _teacher(running, 0), running.games(0)
+    settings, folder = _teacher(running.config, 0), running.games(0)
     metrics = files.iteration_folder(running.out, 0) / files.METRICS
-    if metrics.is_file():
-        return
     games = running.plan.teacher_games
     say(f"the teacher plays {games:,} games")
     with shards.locked(folder), Progress(games, "games") as progress:
@@ -160,7 +156,8 @@ def _teach_first(running: Unattended, began: float) -> None:
         ahead.results(futures)
         ahead.show_written(progress, folder, settings.shard_games)
         shards.declare(shards.identity(settings), shards.plan(settings, games, folder).done, folder)
-    write_json(metrics, {"minutes": round((time.monotonic() - began) / 60, 2)})
+    if not metrics.is_file():
+        write_json(metrics, {"minutes": round((time.monotonic() - began) / 60, 2)})
 
 
 def _iterate(running: Unattended, finished: Sequence[Metrics]) -> Metrics:
@@ -206,9 +203,10 @@ def _begin_playing(running: Unattended, number: int, step: Step) -> list[Future[
     if not step.games:
         return []
     if number == 1:
-        return running.players.begin(ahead.teach, _teacher(running, 1), step.games, folder)
+        return running.players.begin(ahead.teach, _teacher(running.config, 1), step.games, folder)
     network = files.iteration_folder(running.out, number - 1) / files.CANDIDATE
-    return running.players.begin(ahead.play, _settings(running, number), network, step.games, folder)
+    settings = _settings(running.config, running.plan, number)
+    return running.players.begin(ahead.play, settings, network, step.games, folder)
 
 
 def _declare(running: Unattended, number: int, step: Step, names: Sequence[str]) -> dict[str, Any]:
@@ -216,19 +214,27 @@ def _declare(running: Unattended, number: int, step: Step, names: Sequence[str])
     folder = running.games(number)
     if not step.games:
         return {"games": 0, "rows": 0}
-    of_teacher = number == 1
-    run = (
-        shards.identity(_teacher(running, 1)) if of_teacher else selfplay.identity(_settings(running, number), names[0])
-    )
+    run = _identity(running.config, running.plan, number, names[0])
     return shards.declare(run, shards.plan(running.config, step.games, folder, run=run).done, folder)
 
 
-def _teacher(running: Unattended, number: int) -> RunSettings:
-    return plan.teacher(running.config, running.seed(number, TEACHER))
+def _identity(config: SelfPlayConfig, followed: Plan, number: int, network: str = "") -> dict[str, Any]:
+    """What an iteration's games are played with: the teacher's search, later that of a network with this name."""
+    if number <= 1:
+        return shards.identity(_teacher(config, number))
+    return selfplay.identity(_settings(config, followed, number), network)
 
 
-def _settings(running: Unattended, number: int) -> SelfPlayConfig:
-    return running.plan.iterations[number - 1].settings(running.config, running.seed(number, SELF_PLAY))
+def _seed(config: SelfPlayConfig, number: int, purpose: int) -> int:
+    return int(seeds_for(config.seed, number, purpose)[0])
+
+
+def _teacher(config: SelfPlayConfig, number: int) -> RunSettings:
+    return plan.teacher(config, _seed(config, number, TEACHER))
+
+
+def _settings(config: SelfPlayConfig, followed: Plan, number: int) -> SelfPlayConfig:
+    return followed.iterations[number - 1].settings(config, _seed(config, number, SELF_PLAY))
 
 
 def _learn(running: Unattended, number: int, step: Step) -> dict[str, Any]:
@@ -239,15 +245,14 @@ def _learn(running: Unattended, number: int, step: Step) -> dict[str, Any]:
     config, folder = running.config, files.iteration_folder(running.out, number)
     found = checkpoint.load(folder)
     if found is None:
-        played, most = _window(running, number)
-        table = replay.table(replay.latest(played, most, config.replay_games), running.excluded)
+        table = replay.table(_latest(config, running.out, running.plan, number), running.excluded)
         before = sum(each.steps for each in running.plan.iterations[: number - 1])
 
         def rate(done: int) -> float:
             state = training.State(planned_steps=running.plan.steps, step=before + done)
             return training.learning_rate(config.recipe(), state)
 
-        learned = continual.learn(running.learner, table, rate, running.seed(number, TRAINING), step.steps)
+        learned = continual.learn(running.learner, table, rate, _seed(config, number, TRAINING), step.steps)
         state = {"replay_boards": len(table), "learning_rate": rate(step.steps - 1), **learned}
         state["seconds"] = time.monotonic() - began
         checkpoint.save(folder, running.learner.model, state)
@@ -259,21 +264,34 @@ def _learn(running: Unattended, number: int, step: Step) -> dict[str, Any]:
     return state
 
 
-def _window(running: Unattended, number: int) -> tuple[list[Path], int | None]:
-    """The games that an iteration learns from, folders oldest first, and of how many latest rows of them.
+def _latest(config: SelfPlayConfig, out: Path, followed: Plan, number: int) -> list[games.ShardFile]:
+    """The shards that an iteration learns from. Raises UserError where games are missing, or of another kind."""
+    finished = files.finished_iterations(out)
+
+    def opened(each: int) -> games.Run:
+        return files.earlier_games(out, each, _identity(config, followed, each), finished)
+
+    played, most = _window(config, followed, number, finished)
+    return replay.latest(played, most, config.replay_games, open_run=opened)
+
+
+def _window(
+    config: SelfPlayConfig, followed: Plan, number: int, finished: Sequence[Metrics]
+) -> tuple[list[int], int | None]:
+    """The earlier iterations whose games an iteration learns from, oldest first, and of how many latest rows of them.
 
     The rows are a share of the network's own so far, and at least `replay_rows`; None: all.
     """
-    config, rows = running.config, {each["iteration"]: each["rows"] for each in files.finished_iterations(running.out)}
+    rows = {each["iteration"]: each["rows"] for each in finished}
     most = config.replay_rows
     if most is not None and config.replay_share is not None:
         own = sum(rows[each] for each in range(2, number))  # after the teacher's
         most = max(most, int(config.replay_share * own))
-    found: list[Path] = []
+    found: list[int] = []
     counted = 0
     for each in range(number - 1, -1, -1):
-        if each == 0 or running.plan.iterations[each - 1].games:
-            found.insert(0, running.games(each))
+        if each == 0 or followed.iterations[each - 1].games:
+            found.insert(0, each)
             counted += rows.get(each, 0)
         if most is not None and counted > most:
             break
@@ -282,10 +300,9 @@ def _window(running: Unattended, number: int) -> tuple[list[Path], int | None]:
 
 def _forget(running: Unattended, number: int) -> None:
     """Delete the games that no iteration from this one on learns from: a window's beginning only moves forward."""
-    kept, _ = _window(running, number)
-    for each in range(number):
-        if running.games(each) not in kept:
-            shutil.rmtree(running.games(each), ignore_errors=True)
+    kept, _ = _window(running.config, running.plan, number, files.finished_iterations(running.out))
+    for each in set(range(number)) - {*kept}:
+        shutil.rmtree(running.games(each), ignore_errors=True)
 
 
 def line(last: Metrics) -> str:

@@ -1,7 +1,7 @@
-"""The truth of raw rows: what must hold in every row of every game, checked over whole shards with NumPy.
+"""The truth of rows: what must hold in every row of every game, checked over whole shards with NumPy.
 
-In: one shard as a table of `schema.ROW`, and what its metadata say of the run. Out: the rows that are wrong,
-each with the first thing that is wrong with it, in words that name the values.
+In: one shard as a table of `schema.ROW` or `schema.PACKED_ROW`, and what its metadata say of the run. Out: the rows
+that are wrong, each with the first thing that is wrong with it, in words that name the values.
 
 Nothing here is shared with the code that plays: the rules come from `game/`, the search is not imported.
 Dimensions: B rows, A = 7 columns, K votes a row.
@@ -35,6 +35,8 @@ class Law:
     teacher: games of `generate`, where visits sum to the simulations and, unless it `strays` (noise acts on the move),
     the label is played. In self-play chance may choose the move, and visits may be an improved policy in units of the
     simulations.
+    relabelled: labels were changed after the games were played. Boards, moves and results must still be true; label,
+    visits and value must be ones that can be learned from, but need not follow from votes and simulations.
     """
 
     first_game: int
@@ -44,6 +46,7 @@ class Law:
     savings: bool = False
     teacher: bool = False
     strays: bool = False
+    relabelled: bool = False
     opening_moves: tuple[int, ...] = ()
 
 
@@ -62,8 +65,9 @@ def law_of(metadata: Mapping[str, Any]) -> Law:
     first_game, games = int(metadata["first_game"]), int(metadata["games"])
     if first_game < 0 or not 0 <= games <= schema.SHARD_ROWS:
         raise ValueError(f"{games:,} games from {first_game:,} on are no shard's")
+    relabelled = schema.RELABELLED in identity
     if "search_version" not in identity or "votes" not in identity:
-        return Law(first_game=first_game, games=games)
+        return Law(first_game=first_game, games=games, relabelled=relabelled)
     openings = tuple(map(int, identity["opening_moves"]))
     if not openings or len(openings) % 2:
         raise ValueError(f"opening_moves {openings} are no pairs")
@@ -75,13 +79,14 @@ def law_of(metadata: Mapping[str, Any]) -> Law:
         savings=identity["savings"] != "off",
         teacher=True,
         strays=identity.get("noise_at") == "move" and identity["noise_fraction"] > 0,
+        relabelled=relabelled,
         opening_moves=openings,
     )
 
 
 def faults(table: pa.Table, law: Law) -> Iterator[Fault]:
     """Everything wrong with the rows of a shard (a table of `schema.ROW`), at most one fault a row."""
-    columns, wrong = _arrays(table)
+    columns, wrong = _arrays(table, schema.ROW)
     games = columns["game_id"]
     seen = np.zeros(len(games), np.bool_)
     for rows, what in wrong:
@@ -95,6 +100,44 @@ def faults(table: pa.Table, law: Law) -> Iterator[Fault]:
     if len(present) < law.games:
         for game in np.setdiff1d(np.arange(law.first_game, law.first_game + law.games), present):
             yield Fault(place=None, game=int(game), what="the game has no rows")
+
+
+def packed_faults(table: pa.Table, law: Law, after: int | None = None) -> Iterator[Fault]:
+    """Everything wrong with packed boards (a table of `schema.PACKED_ROW`), at most one fault a row.
+
+    Each row is a game of its own. `after` is the last key of the shard before: keys ascend through all of them.
+    """
+    columns, wrong = _arrays(table, schema.PACKED_ROW)
+    numbers = law.first_game + np.arange(len(table))
+    seen = np.zeros(len(table), np.bool_)
+    for rows, what in wrong or _of_packed_rows(columns, after):
+        yield from _new(rows, seen, numbers, what)
+    if len(table) != law.games:
+        yield Fault(place=None, game=None, what=f"{len(table):,} rows, but {law.games:,} games: each board is one")
+
+
+def _of_packed_rows(rows: Columns, after: int | None) -> Iterator[Finding]:
+    """What is wrong with packed boards whose columns are whole."""
+    key, visits, value, outcome = (rows[name] for name in ("key", "visits", "value", "outcome"))
+    current, mask = rules.from_keys(key)
+    own, stones = np.bitwise_count(current), np.bitwise_count(mask)
+    no_board = ((mask & ~np.uint64(rules.FULL_BOARD)) != 0) | (current + mask != key) | (own != stones // 2)
+    yield no_board, lambda i: f"key {key[i]} is no position's"
+    over = rules.has_four(current) | rules.has_four(current ^ mask) | (mask == np.uint64(rules.FULL_BOARD))
+    yield over, lambda _: "the game is over in this position"
+    smaller_current, smaller_mask, _ = rules.canonicalise(current, mask)
+    mirrored = smaller_current + smaller_mask != key
+    yield mirrored, lambda i: f"key {key[i]} is not canonical: its mirror image is the smaller board"
+    before = np.concatenate([[np.uint64(after or 0)], key[:-1]])
+    disorder = key <= before
+    disorder[:1] &= after is not None
+    yield disorder, lambda i: f"key {key[i]} after {before[i]}: keys must ascend, each board once"
+    stray = ((visits != 0) & ~rules.legal_mask(mask)).any(axis=1)
+    yield stray, lambda i: f"visits {_text(visits[i])} on a full column"
+    yield ~visits.any(axis=1), lambda _: "no visits"
+    steps = schema.VALUE_STEPS
+    yield np.abs(value.astype(np.int16)) > steps, lambda i: f"value {value[i]} outside [-{steps}, {steps}]"
+    yield np.abs(outcome.astype(np.int16)) > 1, lambda i: f"outcome {outcome[i]} is none of 1, 0, -1"
 
 
 Finding = tuple[Any, Callable[[int], str]]
@@ -111,7 +154,7 @@ def _new(
         yield Fault(place=int(place), game=int(games[place]), what=what(int(place)))
 
 
-def _arrays(table: pa.Table) -> tuple[Columns, list[Finding]]:
+def _arrays(table: pa.Table, row: pa.Schema) -> tuple[Columns, list[Finding]]:
     """The columns as arrays, and the rows that cannot be given as such: nulls, and lists of odd lengths."""
     columns: Columns = {}
     wrong: list[Finding] = []
@@ -120,7 +163,7 @@ def _arrays(table: pa.Table) -> tuple[Columns, list[Finding]]:
         if rows.any():
             wrong.append((rows, lambda _: text))
 
-    for field in schema.ROW:
+    for field in row:
         column = table[field.name].combine_chunks()
         missing = _nulls(column)
         fault(missing, f"{field.name} is missing (null)")
@@ -154,7 +197,7 @@ def _nulls(array: pa.Array) -> NDArray[np.bool_]:
 def _of_rows(rows: Columns, law: Law) -> Iterator[Finding]:
     """What can be seen in a row alone."""
     current, mask, ply, votes, visits = (rows[name] for name in ("current", "mask", "ply", "votes", "visits"))
-    label, move, simulations = (rows[name] for name in ("label", "move", "simulations"))
+    label, move = rows["label"], rows["move"]
     legal = rules.legal_mask(mask)
     opponent: Any = current ^ mask
     stones = np.bitwise_count(mask)
@@ -176,13 +219,29 @@ def _of_rows(rows: Columns, law: Law) -> Iterator[Finding]:
     places = np.where(cast & (votes < COLUMNS), votes, 0)
     fine = np.where(cast, (votes < COLUMNS) & np.take_along_axis(legal, places.astype(np.intp), axis=1), votes == -1)
     yield ~fine.all(axis=1), lambda i: f"votes {_text(votes[i])} with one for no legal column"
-    needed = 1 if law.savings else votes.shape[1]
-    yield cast.sum(axis=1) < needed, lambda i: f"votes {_text(votes[i])} with one that was skipped"
-    if law.votes is not None:
-        wrong_number = np.full(len(ply), votes.shape[1] != law.votes)
-        yield wrong_number, lambda _: f"{votes.shape[1]} votes, where the run has {law.votes}"
     yield (visits < 0).any(axis=1), lambda i: f"visits {_text(visits[i])} below zero"
     yield ((visits != 0) & ~legal).any(axis=1), lambda i: f"visits {_text(visits[i])} on a full column"
+    yield ~is_legal(label), lambda i: f"label {label[i]} is no legal column"
+    yield ~is_legal(move), lambda i: f"move {move[i]} is no legal column"
+    if law.relabelled:
+        yield ~visits.any(axis=1), lambda _: "no visits"
+    else:
+        yield from _of_search(rows, law)
+    value, outcome = rows["value"], rows["outcome"]
+    yield ~(np.abs(value) <= 1), lambda i: f"value {value[i]} outside [-1, 1]"
+    yield np.abs(outcome) > 1, lambda i: f"outcome {outcome[i]} is none of 1, 0, -1"
+
+
+def _of_search(rows: Columns, law: Law) -> Iterator[Finding]:
+    """How label, move, visits and votes of a row follow from the searches that made it."""
+    votes, visits, label, move, simulations = (
+        rows[name] for name in ("votes", "visits", "label", "move", "simulations")
+    )
+    needed = 1 if law.savings else votes.shape[1]
+    yield (votes >= 0).sum(axis=1) < needed, lambda i: f"votes {_text(votes[i])} with one that was skipped"
+    if law.votes is not None:
+        wrong_number = np.full(len(label), votes.shape[1] != law.votes)
+        yield wrong_number, lambda _: f"{votes.shape[1]} votes, where the run has {law.votes}"
     total = visits.sum(axis=1, dtype=np.int64)
     if law.teacher:
         yield total != simulations, lambda i: f"visits sum to {total[i]}, simulations to {simulations[i]}"
@@ -191,16 +250,11 @@ def _of_rows(rows: Columns, law: Law) -> Iterator[Finding]:
         unlike = simulations > most if law.savings else simulations != most
         yield unlike, lambda i: f"{simulations[i]} simulations, where the run has {law.votes} x {law.simulations}"
     tally = (votes[:, :, None] == np.arange(COLUMNS)).sum(axis=1)
-    yield ~is_legal(label), lambda i: f"label {label[i]} is no legal column"
     best = majority(tally, visits)
     unlike = label != best
     yield unlike, lambda i: f"label {label[i]} is not the majority of votes {_text(votes[i])}, which is {best[i]}"
-    yield ~is_legal(move), lambda i: f"move {move[i]} is no legal column"
     if law.teacher and not law.strays:
         yield move != label, lambda i: f"move {move[i]} is not the label {label[i]}, which the teacher plays"
-    value, outcome = rows["value"], rows["outcome"]
-    yield ~(np.abs(value) <= 1), lambda i: f"value {value[i]} outside [-1, 1]"
-    yield np.abs(outcome) > 1, lambda i: f"outcome {outcome[i]} is none of 1, 0, -1"
 
 
 def _of_games(rows: Columns, law: Law, sound: NDArray[np.bool_]) -> Iterator[Finding]:

@@ -6,7 +6,8 @@ NumPy arrays, a shard or a bounded number of rows at a time. Nothing is changed 
 
 `verify` checks every shard against the SHA-256 in the manifest before a row is used. That one pass
 covers the footer as well as the pages and notices a shard that came from another run, which page
-checksums do not, and it costs about a second per gigabyte.
+checksums do not, and it costs about a second per gigabyte. A file that was changed after its manifest was written is
+refused, and the message names the command that accepts changed labels as a run of their own.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from distill.base import DataError, cli, file_hash, file_inside, first_line, provenance
+from distill.base import DataError, cli, file_hash, file_inside, first_line, folders, provenance
 from distill.game import rules
 from distill.game.mixing import GOLDEN, mix
 from distill.rows import schema
@@ -79,18 +80,48 @@ class RawRows(schema.Arrays):
     ply: NDArray[np.int8]
 
 
+def remake_command(folder: Path) -> str | None:
+    """The command that makes a folder's games again where they are damaged or missing; None where no command does.
+
+    The folder's own settings say who played. A folder that tells of nothing gets games of the teacher, unless it
+    belongs to a self-play run: the networks that played there are not kept.
+    """
+    there, place = shlex.quote(str(folder)), folder.resolve()
+    settings = _settings_in(folder)
+    if settings is None:
+        in_a_run = place.parent.parent.name == "iterations"
+        if in_a_run and folders.LOOP.known(_settings_in(place.parents[2]) or {}):
+            return None
+        smoke = folder == cli.SMOKE_DATA / "games"
+        return f"python -m distill.generate {'--preset smoke' if smoke else f'--out {there}'}"
+    config = _settings_in(folder, "config.json")
+    for kind, command in ((folders.TEACHER_GAMES, "generate"), (folders.NETWORK_GAMES, "selfplay")):
+        if config is not None and kind.known(config) and schema.RELABELLED not in settings:
+            stored = shlex.quote(str(folder / "config.json"))
+            return f"python -m distill.{command} --config {stored} --out {there}"
+    return None
+
+
+def _settings_in(folder: Path, *names: str) -> Mapping[str, Any] | None:
+    """The settings that these files of a folder tell, or all of its files."""
+    there = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+    chosen = [name for name in there if name in names or not names]
+    return folders.settings_in(chosen, lambda name: (folder / name).read_bytes())
+
+
 def open_run(folder: Path, otherwise: str = "") -> Run:
     """The run in a folder, from its manifest alone; the shards are not opened.
 
     Raises DataError for a folder that is missing, empty, foreign or not finished. `otherwise` is what a user can do
     beside making games, where there are none.
     """
-    smoke = folder == cli.SMOKE_DATA / "games"
-    make = f"python -m distill.generate {'--preset smoke' if smoke else f'--out {shlex.quote(str(folder))}'}"
-    if not folder.is_dir():
-        raise DataError(f"{folder}: no such folder; make games with: {make}{otherwise}")
+    lacks = "holds no games" if folder.is_dir() else "no such folder"
     if not (folder / schema.MANIFEST).exists() and not any(folder.glob("shard-*.parquet")):
-        raise DataError(f"{folder}: holds no games; make games with: {make}{otherwise}")
+        if command := remake_command(folder):
+            raise DataError(f"{folder}: {lacks}; make games with: {command}{otherwise}")
+        there = folders.noun_of(_settings_in(folder) or {})
+        told = f"holds {there}, no games" if folder.is_dir() else f"{lacks}; games of a self-play run cannot be remade"
+        raise DataError(f"{folder}: {told}{otherwise}")
     manifest = schema.read_manifest(folder)
     try:
         run, games, rows = str(manifest["run"]), int(manifest["games"]), int(manifest["rows"])
@@ -139,19 +170,57 @@ def in_validation(run: str, game_ids: NDArray[np.integer[Any]], fraction: float)
     return (mix(state) >> np.uint64(11)).astype(np.float64) / 2.0**53 < fraction
 
 
-def verify(runs: Iterable[Run]) -> None:
-    """Raise DataError unless every shard is the file its manifest describes, in this schema."""
-    for path, expected in ((shard.path, shard.sha256) for run in runs for shard in run.shards):
-        if not path.is_file():
-            raise DataError(f"{path}: missing, though the manifest names it; start generate again to make it anew")
-        with schema.opened(path) as file:
-            metadata = schema.metadata_of(path, file)
-            schema.check_schema(path, metadata, file, schema.row_of(metadata))
-        if file_hash(path) != expected:
-            raise DataError(
-                f"{path}: not the file the manifest describes (damaged or replaced); "
-                "start generate again to make it anew"
-            )
+def verify(runs: Iterable[Run], advice: str | None = None) -> None:
+    """Raise DataError unless every shard is the file its manifest describes, in this schema.
+
+    `advice` says what a user can do about it; None: make the games again, or accept them as they are now.
+    """
+    for run in runs:
+        for shard in run.shards:
+            path = shard.path
+            if not path.is_file():
+                raise DataError(f"{path}: missing, though the manifest names it; {advice or _restore(run.folder)}")
+            if file_hash(path) != shard.sha256:
+                _refuse_changed(path, advice or _restore(run.folder), "" if advice else accept_advice(run.folder))
+            with schema.opened(path) as file:
+                metadata = schema.metadata_of(path, file)
+                schema.check_schema(path, metadata, file, schema.row_of(metadata))
+
+
+def _refuse_changed(path: Path, advice: str, accept: str) -> NoReturn:
+    """Raise DataError for a shard that is not its manifest's; only one that can be read can be accepted as it is."""
+    try:
+        with schema.opened(path):
+            why = "damaged or changed"
+    except DataError as error:
+        why, accept = str(error).removeprefix(f"{path}: "), ""
+    told = "; ".join(filter(None, (advice, accept)))
+    raise DataError(f"{path}: not the file the manifest describes ({why}); {told}")
+
+
+def verify_contents(runs: Iterable[Run]) -> None:
+    """Raise DataError unless the rows of every verified shard have the content hash in the manifest.
+
+    Prepared tables are named after these hashes. They take longer to check than files, so this is done once a table.
+    """
+    for run in runs:
+        for shard in run.shards:
+            row = schema.row_of(schema.read_metadata(shard.path))
+            if schema.content_hash(schema.read_table(shard.path, row)[0]) != shard.content_hash:
+                raise DataError(
+                    f"{shard.path}: other rows than the content_hash in the manifest tells; {accept_advice(run.folder)}"
+                )
+
+
+def accept_advice(folder: object) -> str:
+    """What to do about games whose labels were changed on purpose."""
+    command = f"python -m distill.validate {shlex.quote(str(folder))} --accept-labels"
+    return f"to train on changed labels, as a new run: {command}"
+
+
+def _restore(folder: Path) -> str:
+    command = remake_command(folder)
+    return f"to make it again: {command}" if command else "restore it from a copy"
 
 
 def read(shard: ShardFile, columns: Sequence[str]) -> Iterator[Columns]:

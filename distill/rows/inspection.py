@@ -1,6 +1,7 @@
 """A whole run held against what it should be: its manifest against its files, its files against the truth of rows.
 
-In: the place of a run. Out: every violation, with file, row group and game. Nothing is changed.
+In: the place of a run of games or of packed boards. Out: every violation, with file, row group and game. Nothing is
+changed.
 """
 
 from __future__ import annotations
@@ -15,10 +16,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from distill.base import DataError, first_line
+from distill.base import DataError, first_line, folders
 from distill.rows import checks, schema
 from distill.rows.places import Place
 from distill.rows.schema import Shard
+
+KINDS = ("games", schema.PACKED)
+"""What a manifest or a shard names as its kind: games, or packed boards."""
+CHANGED = "not the file the manifest describes (SHA-256)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +46,7 @@ class Violation:
 class Inspected:
     """One file of a run: rows looked at, what is wrong, its metadata, and what a manifest would say of it.
 
-    metadata and shard are None where the file is too damaged to say.
+    metadata and shard are None where the file is too damaged to say. last_key is that of the last of packed boards.
     """
 
     name: str
@@ -49,6 +54,7 @@ class Inspected:
     violations: list[Violation]
     metadata: dict[str, Any] | None = None
     shard: Shard | None = None
+    last_key: int | None = None
 
 
 def is_shard(name: str) -> bool:
@@ -59,15 +65,33 @@ def is_shard(name: str) -> bool:
 def inspect(place: Place) -> Iterator[Inspected]:
     """The manifest, then each shard that it names or that lies there. Raises DataError where there is no run at all."""
     names = place.names()
-    if schema.MANIFEST not in names and not any(map(is_shard, names)):
-        raise DataError(f"{place}: no games here")
+    require_run(place, names)
     manifest, shards, violations = _manifest(place, names)
     violations += [
         Violation(file=name, what="not in the manifest") for name in names if is_shard(name) and name not in shards
     ] * bool(manifest)
     yield Inspected(name=schema.MANIFEST, rows=0, violations=violations)
+    last_key = None
     for name in sorted({*shards, *filter(is_shard, names)}):
-        yield inspect_shard(place, name, shards.get(name), manifest.get("run"))
+        found = inspect_shard(place, name, shards.get(name), manifest.get("run"), last_key)
+        last_key = found.last_key
+        yield found
+
+
+def require_run(place: Place, names: list[str]) -> None:
+    """Raise DataError unless a place with these files holds games or packed boards, finished or not."""
+    shards = list(filter(is_shard, names))
+    try:
+        kind = schema.parse_manifest("", place.read(schema.MANIFEST)).get("kind")
+    except (DataError, FileNotFoundError):
+        kind = None
+    if kind in KINDS or (kind is None and any(metadata_in(place, name) for name in shards)):
+        return
+    if shards and kind is None:
+        there = "no shard that distill wrote"
+    else:
+        there = folders.noun_of(folders.settings_in(names, place.read) or {}) if names else "nothing"
+    raise DataError(f"{place}: holds {there}; validate takes games and packed boards")
 
 
 def _manifest(place: Place, names: list[str]) -> tuple[dict[str, Any], dict[str, Shard], list[Violation]]:
@@ -80,8 +104,6 @@ def _manifest(place: Place, names: list[str]) -> tuple[dict[str, Any], dict[str,
         return {}, {}, [wrong("missing, so the run is not finished")]
     try:
         manifest = schema.parse_manifest(f"{place}/{schema.MANIFEST}", place.read(schema.MANIFEST))
-        if (kind := manifest.get("kind")) in ("tables", schema.PACKED):
-            raise DataError(f"{place}: {'packed boards' if kind == schema.PACKED else 'prepared tables'}, not games")
         shards = [schema.shard_of(entry) for entry in manifest["shards"]]
         totals = {key: int(manifest[key]) for key in ("games", "rows")}
     except DataError as error:
@@ -107,12 +129,15 @@ def _manifest(place: Place, names: list[str]) -> tuple[dict[str, Any], dict[str,
     return manifest, {shard.name: shard for shard in shards}, violations
 
 
-def inspect_shard(place: Place, name: str, expected: Shard | None = None, run: str | None = None) -> Inspected:
+def inspect_shard(
+    place: Place, name: str, expected: Shard | None = None, run: str | None = None, after: int | None = None
+) -> Inspected:
     """One shard: readable, of this schema, every page whole, every row true, and as the manifest says.
 
     Args:
       expected: the manifest's entry; None where there is none.
       run: the name of the run in the manifest; None where there is none.
+      after: the last key of the shard before, where both hold packed boards.
     """
     violations: list[Violation] = []
 
@@ -130,19 +155,23 @@ def inspect_shard(place: Place, name: str, expected: Shard | None = None, run: s
         return Inspected(name=name, rows=0, violations=violations)
     sha256 = hashlib.sha256(content).hexdigest()
     if expected and sha256 != expected.sha256:
-        wrong("not the file the manifest describes (SHA-256)")
+        wrong(CHANGED)
     try:
         with schema.opened(label, content) as file:
             metadata = schema.metadata_of(label, file)
-            schema.check_schema(label, metadata, file)
+            row = schema.row_of(metadata)
+            schema.check_schema(label, metadata, file, row)
             groups = [file.metadata.row_group(index).num_rows for index in range(file.num_row_groups)]
             tables = []
             for index in range(len(groups)):
                 try:
                     found = file.read_row_group(index, use_threads=False)
-                    tables.append(found.select(schema.ROW.names).cast(schema.ROW))
+                    tables.append(found.select(row.names).cast(row))
                 except (OSError, pa.ArrowException) as error:
-                    wrong(f"damaged in {', '.join(_damaged(file, index)) or 'its pages'} ({first_line(error)})", index)
+                    wrong(
+                        f"damaged in {', '.join(_damaged(file, index, row)) or 'its pages'} ({first_line(error)})",
+                        index,
+                    )
         law = checks.law_of(metadata)
     except DataError as error:
         wrong(_without_path(error))
@@ -154,9 +183,10 @@ def inspect_shard(place: Place, name: str, expected: Shard | None = None, run: s
         wrong(f"of the run {metadata.get('run')}, the manifest of {run}")
     if len(tables) < len(groups):  # what is left says nothing about whole games
         return Inspected(name=name, rows=sum(map(len, tables)), violations=violations, metadata=metadata)
-    table = pa.concat_tables(tables) if tables else schema.ROW.empty_table()
+    table = pa.concat_tables(tables) if tables else row.empty_table()
     bounds = np.cumsum(groups)
-    for fault in checks.faults(table, law):
+    packed = row is schema.PACKED_ROW
+    for fault in checks.packed_faults(table, law, after) if packed else checks.faults(table, law):
         group = None if fault.place is None else int(np.searchsorted(bounds, fault.place, side="right"))
         wrong(fault.what, group, fault.game)
     shard = describe(name, table, metadata, sha256)
@@ -165,7 +195,10 @@ def inspect_shard(place: Place, name: str, expected: Shard | None = None, run: s
             ours, theirs = getattr(shard, key), getattr(expected, key)
             if ours != theirs:
                 wrong(f"{key} {ours}, but {theirs} in the manifest")
-    return Inspected(name=name, rows=len(table), violations=violations, metadata=metadata, shard=shard)
+    last_key = table["key"][-1].as_py() if packed and len(table) else None
+    return Inspected(
+        name=name, rows=len(table), violations=violations, metadata=metadata, shard=shard, last_key=last_key
+    )
 
 
 def metadata_in(place: Place, name: str) -> dict[str, Any] | None:
@@ -180,21 +213,22 @@ def metadata_in(place: Place, name: str) -> dict[str, Any] | None:
 
 
 def describe(name: str, table: pa.Table, metadata: Mapping[str, Any], sha256: str) -> Shard:
-    """A shard's entry for the manifest."""
+    """A shard's entry for the manifest; packed boards tell no simulations."""
+    simulations = table["simulations"].combine_chunks() if "simulations" in table.column_names else None
     return Shard(
         name=name,
         first_game=metadata["first_game"],
         games=metadata["games"],
         rows=len(table),
-        simulations=int(schema.numbers(table["simulations"].combine_chunks()).sum(dtype=np.int64)),
+        simulations=0 if simulations is None else int(schema.numbers(simulations).sum(dtype=np.int64)),
         sha256=sha256,
         content_hash=schema.content_hash(table),
     )
 
 
-def _damaged(file: pq.ParquetFile, group: int) -> Iterator[str]:
+def _damaged(file: pq.ParquetFile, group: int, row: pa.Schema) -> Iterator[str]:
     """The columns of a row group that cannot be read."""
-    for name in schema.ROW.names:
+    for name in row.names:
         try:
             file.read_row_group(group, columns=[name], use_threads=False)
         except (OSError, pa.ArrowException):

@@ -68,6 +68,9 @@ VALUE_STEPS = 127
 PACKED = "packed"
 """What the metadata of such files, and the manifest of their folder, name as their kind."""
 
+RELABELLED = "relabelled"
+"""In the identity of a run whose labels were changed after its games were played: the hash of its rows."""
+
 DISTINCT = ("current", "mask", "key", "value")
 """Columns with few equal entries: a dictionary of them takes more than they do, a fifth of a file."""
 TRAINING, VALIDATION = 0, 1

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from distill.base import read_object
+from distill.base import file_hash, read_object
 from distill.nets import finding
 from distill.rows import schema
 
@@ -75,24 +75,30 @@ def _training_games(folder: Path, facts: dict[str, Any]) -> Iterator[str]:
             yield (
                 f"{entry['games']:,} games, {entry['rows']:,} positions, each labelled by {searches} of "
                 f"{made['simulations']:,} simulations with {made['rollout']} playouts (`distill.generate --seed "
-                f"{made['seed']}`)"
+                f"{made['seed']}`){'; labels changed afterwards' if schema.RELABELLED in made else ''}"
             )
         elif entry and made.get("kind") == schema.PACKED:
             yield f"{entry['rows']:,} labelled boards of {games}, whose card says how they were labelled"
 
 
 def _grades(folder: Path) -> dict[str, Any]:
-    """The grades of this folder's network in a report in it or beside it, unless the network is newer."""
+    """The grades of this folder's network in a report in it or beside it, unless the report is of another network."""
     network = folder / "best.keras"
     for report in (folder / "evaluation" / "metrics.json", folder.parent / "evaluation" / "metrics.json"):
-        if not report.is_file() or (network.is_file() and network.stat().st_mtime > report.stat().st_mtime):
-            continue
         found = read_object(report)
         for name, player in found.get("players", {}).items():
             graded = {each: player.get("sets", {}).get(each, {}) for each in ("midgame", "foreign")}
             graded = {each: metrics for each, metrics in graded.items() if {"exact", "class"} <= set(metrics)}
             meant = finding.find(name)
-            if graded and meant and meant.resolve() == folder.resolve():
+            same = meant is not None and meant.resolve() == folder.resolve()
+            if same and graded and _is_of(report, found.get("networks", {}).get(name), network):
                 half = found.get("benchmark", {}).get("half")
                 return {"player": name, "half": half, "sets": graded, "mistakes": player.get("mistakes", [])}
     return {}
+
+
+def _is_of(report: Path, graded: str | None, network: Path) -> bool:
+    """Whether a report is of this network: by the hash that it tells, or else by not being older."""
+    if not network.is_file():
+        return True
+    return graded == file_hash(network) if graded else network.stat().st_mtime <= report.stat().st_mtime

@@ -2,7 +2,8 @@
 
 In: folders of finished games (`distill.rows.games`). Out: `<out>/<hash>/` with `training.parquet`,
 `validation.parquet` (rows of `schema.PREPARED_ROW`) and, last, `manifest.json` with every count. The
-hash covers the inputs, the settings, the excluded boards and the schema: stale data have another hash.
+hash covers the inputs, the settings, the excluded boards and the schema: stale data have another hash. Tables are
+reused only while the shards they were made of, and the tables themselves, are the files their manifests describe.
 
 How a row travels:
 
@@ -92,6 +93,10 @@ class Prepared:
     manifest: dict[str, Any]
     reused: bool
 
+    def told(self, data: Sequence[Path]) -> str:
+        """The line that says which tables are used, and whether they were made now."""
+        return f"{self.folder}: {'reused' if self.reused else 'prepared'} tables of {', '.join(map(str, data))}"
+
 
 def prepare(
     folders: Sequence[Path],
@@ -103,7 +108,7 @@ def prepare(
     threads: int = 2,
     restart: bool = False,
 ) -> Prepared:
-    """Prepare the games of several runs into `out/<hash>/`, or find that this was done.
+    """Prepare the games of several runs into `out/<hash>/`, or find that this was done; shards are verified first.
 
     Args:
       folders: finished games, each folder another run.
@@ -117,6 +122,7 @@ def prepare(
     folder, which the next one removes. Raises DataError for inputs that cannot be used, naming the file.
     """
     runs = games.open_runs(folders)
+    games.verify(runs)
     excluded = {name: keys for name in exclude if len(keys := excluded_keys(name))}
     identity = {
         "schema_version": schema.SCHEMA_VERSION,
@@ -126,17 +132,32 @@ def prepare(
         "excluded": _digest(sorted({int(key) for keys in excluded.values() for key in keys})),
     }
     folder = out / _digest(identity)[:16]
+    inputs = [
+        {
+            "run": run.name,
+            "games": run.games,
+            "rows": run.rows,
+            "files": _digest([shard.sha256 for shard in run.shards]),
+            "settings": _settings(run),
+        }
+        for run in runs
+    ]
 
     def finished() -> Prepared | None:
-        done = not restart and (folder / schema.MANIFEST).exists()
-        return Prepared(folder=folder, manifest=schema.read_manifest(folder), reused=True) if done else None
+        if restart or not (folder / schema.MANIFEST).exists():
+            return None
+        manifest = schema.read_manifest(folder)
+        if manifest.get("inputs") != inputs:  # the same hashes of rows, but in files that were not looked into yet
+            return None
+        _verify_tables(folder, manifest)
+        return Prepared(folder=folder, manifest=manifest, reused=True)
 
     if before := finished():
         return before
     if not {*all_visible(folder)} <= _OWN:
         raise UserError(f"{folder}: holds files that are no prepared tables; name another folder than {out}")
     check_replaceable(folder)
-    games.verify(runs)
+    games.verify_contents(runs)
     with locked(out, wait=True):
         if meanwhile := finished():
             return meanwhile
@@ -152,9 +173,7 @@ def prepare(
                 counts |= _merge(grouping, new, metadata)
             manifest = metadata | {
                 "identity": identity,
-                "inputs": [
-                    {"run": run.name, "games": run.games, "rows": run.rows, "settings": _settings(run)} for run in runs
-                ],
+                "inputs": inputs,
                 "counts": counts,
                 "files": {file: file_hash(new / file) for file in FILES.values()},
                 "commit": provenance.commit(),
@@ -162,6 +181,16 @@ def prepare(
             }
             schema.write_manifest(new, manifest)
     return Prepared(folder=folder, manifest=manifest, reused=False)
+
+
+def _verify_tables(folder: Path, manifest: dict[str, Any]) -> None:
+    """Raise DataError unless the tables are the files that their manifest describes."""
+    for name in FILES.values():
+        path = folder / name
+        if not path.is_file() or file_hash(path) != manifest.get("files", {}).get(name):
+            raise DataError(
+                f"{path}: not the file its manifest describes (damaged or changed); delete {folder} to have it rebuilt"
+            )
 
 
 def _settings(run: games.Run) -> dict[str, Any]:

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from distill.base import UserError, canonical_json, file_hash, folders, provenance, write_json
 from distill.game import rules
-from distill.rows import schema
+from distill.rows import games, schema
 from distill.rows.schema import PACKED, PACKED_ROW, TRAINING, VALIDATION, VALUE_STEPS, Shard
 from distill.tables import tables
 from distill.tables.merging import Prepared
@@ -38,7 +38,7 @@ def pack(prepared: Prepared, out: Path, restart: bool = False) -> int:
     """Write the boards of prepared tables, training and validation, into `out`; returns how many there are.
 
     The manifest comes last; a killed run leaves a folder without one, which the next run fills. Raises UserError where
-    `out` holds boards of other tables, unless `restart` deletes them.
+    `out` holds boards of other tables, or files that were changed since, unless `restart` deletes them.
     """
     source = prepared.manifest
     identity = source["identity"] | {"kind": PACKED}
@@ -50,6 +50,7 @@ def pack(prepared: Prepared, out: Path, restart: bool = False) -> int:
             before = schema.read_manifest(out)
             if before["identity"] != identity:
                 raise UserError(f"{out}: holds boards of other tables; name another folder, or add --restart")
+            games.verify([games.open_run(out)], "to write the boards again: add --restart")
             return int(before["rows"])
         write_json(out / "config.json", identity)
         boards = _rows(prepared.folder)

@@ -7,7 +7,7 @@ boards that are kept out of training left out. Where searches record unequal sum
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,20 +24,42 @@ from distill.tables.tables import Examples
 COLUMNS_READ = ("current", "mask", "label", "visits", "value", "outcome")
 
 
-def latest(folders: Sequence[Path], most_rows: int | None, most_games: int | None) -> list[games.ShardFile]:
+def verified_run(folder: Path) -> games.Run:
+    """The finished run in a folder, its shards verified."""
+    run = games.open_run(folder)
+    games.verify([run])
+    return run
+
+
+def latest(
+    folders: Sequence[Any],
+    most_rows: int | None,
+    most_games: int | None,
+    *,
+    open_run: Callable[[Any], games.Run] = verified_run,
+    ahead: int = 0,
+) -> list[games.ShardFile]:
     """The last shards of finished runs, given oldest first, that together hold at most so many rows and games.
 
     The newest run is always taken whole. None: no limit.
+
+    Args:
+      folders: the runs, as `open_run` takes them; it is not called for those that are older than any that is needed.
+      ahead: games that a run after these will have: only what may be needed beside them is returned.
     """
     chosen: list[games.ShardFile] = []
-    rows = count = 0
-    for folder in reversed(folders):  # older ones are not opened once the newer ones are enough
-        run = games.open_run(folder)
-        games.verify([run])
-        for shard in reversed(run.shards):
+    rows = count = ahead  # a game has a row at least
+
+    def over(limit: int | None, number: int) -> bool:
+        return limit is not None and number > limit
+
+    for folder in reversed(folders):
+        newest = folder == folders[-1] and not ahead
+        if not newest and (over(most_rows, rows + 1) or over(most_games, count + 1)):
+            break
+        for shard in reversed(open_run(folder).shards):
             rows, count = rows + shard.rows, count + shard.games
-            most = (most_rows is not None and rows > most_rows) or (most_games is not None and count > most_games)
-            if most and folder != folders[-1]:
+            if not newest and (over(most_rows, rows) or over(most_games, count)):
                 return chosen[::-1]
             chosen.append(shard)
     return chosen[::-1]

@@ -65,7 +65,7 @@ def met(
     one: str, other: str, player: GetPlayer, starts: Sequence[Opening], seed: int, folder: Path
 ) -> list[list[float]]:
     """(U, 2), per opening the points, 0 to 2, of both players in its two games."""
-    key = [_identity(one), _identity(other), starts, seed]
+    key = [identity(one), identity(other), starts, seed]
 
     def play() -> list[list[float]]:
         pairings = paired(0, 1, starts)
@@ -86,7 +86,7 @@ def graded(
         shares = grading.by_set(chosen, grading.grade(player(word), chosen, seed))[chosen.sets[0]]
         return {metric: asdict(share) for metric, share in shares.items()} | {"boards": len(chosen)}
 
-    return _kept(folder / f"{_file(word)}.json", [_identity(word), digest, seed], grade)
+    return _kept(folder / f"{_file(word)}.json", [identity(word), digest, seed], grade)
 
 
 def time_alone(word: str, player: GetPlayer, boards: GradedBoards, folder: Path) -> dict[str, Any]:
@@ -106,7 +106,7 @@ def time_alone(word: str, player: GetPlayer, boards: GradedBoards, folder: Path)
                 break
         return {"ms": 1000 * statistics.median(spent[1:]), "processor": processor()}  # the first one gets ready
 
-    return _kept(folder / f"{_file(word)}.json", [_identity(word)], measure)
+    return _kept(folder / f"{_file(word)}.json", [identity(word)], measure)
 
 
 def rows(
@@ -177,7 +177,7 @@ def _network(word: str) -> Path | None:
     return finding.find(network) if network else None
 
 
-def _identity(word: str) -> list[str]:
+def identity(word: str) -> list[str]:
     """What a player's moves depend on: its word, a level's numbers, how it searches, the network's hash, how that is
     computed."""
     known = [word]

@@ -27,11 +27,13 @@ from distill import nets
 from distill.base import UserError, cli, cores, file_hash, folders, read_object, say, write_atomically, write_json
 from distill.judge import grading
 from distill.learn.run_folder import METRICS
+from distill.nets import finding
 from distill.nets.finding import BEST
 from distill.players import players
-from distill.rows import games, schema
+from distill.rows import census, games, schema
 from distill.rows.schema import MANIFEST
 from distill.tables import benchmark
+from experiments.players import measure
 from experiments.study import page as pages
 from experiments.study import plan as plans
 from experiments.study import results as graded
@@ -131,6 +133,7 @@ def _take_over_shards(source: Path, folder: Path, count: int) -> None:
     if not (source / MANIFEST).is_file():
         return
     run = games.open_run(source)
+    games.verify([run])
     for there in folder.glob("shard-*.parquet"):
         if schema.read_metadata(there).get("run") != run.name:
             return  # another run lies there, which `generate` will not go on with
@@ -155,6 +158,17 @@ def _is_finished(folder: Path, flags: list[str]) -> bool:
     return (folder / METRICS).is_file() and read_object(folder / RECORD).get("train") == flags
 
 
+def _depends_on(games_folder: Path, flags: list[str]) -> list[str] | None:
+    """Hashes of the files that a run is trained on and begins from; None where its games are not as they should be."""
+    try:
+        run = games.open_run(games_folder)
+        games.verify([run])
+    except UserError:
+        return None  # `train` says why
+    init = [file_hash(finding.network_file(flags[flags.index("--init") + 1]))] if "--init" in flags else []
+    return [census.bytes_digest(run), *init]
+
+
 def _train(config: StudyConfig, plan: Plan, tier: Tier, name: str, seed: int) -> Ending:
     """Train a run to its end, or go on with it; left out where its games are missing or another process is at it."""
     settings, out = plan.runs[name], _run_folder(config, name, seed)
@@ -163,7 +177,8 @@ def _train(config: StudyConfig, plan: Plan, tier: Tier, name: str, seed: int) ->
         say(f"{name} left out: {folder} holds no finished games")
         return "left out"
     flags = _flags(config, plan, tier, name, seed)
-    if _is_finished(out, flags):
+    made_of = _depends_on(folder, flags)
+    if made_of and _is_finished(out, flags) and read_object(out / RECORD).get("made_of") == made_of:
         return "done"
     try:
         with folders.locked(out):  # the trainer takes it in a moment, and holds it where only this process is killed
@@ -174,7 +189,7 @@ def _train(config: StudyConfig, plan: Plan, tier: Tier, name: str, seed: int) ->
     if _command("experiments.study.train", flags):
         return "failed"
     games_of_run = games.open_run(folder)
-    record = {"train": flags, "games": games_of_run.games, "rows": games_of_run.rows}
+    record = {"train": flags, "games": games_of_run.games, "rows": games_of_run.rows, "made_of": made_of}
     write_json(out / RECORD, record)
     return "done"
 
@@ -255,7 +270,8 @@ def _network(folder: Path) -> players.Player:
 
 def _line(config: StudyConfig, boards: benchmark.GradedBoards, word: str) -> graded.Line:
     file = config.out / "players" / f"{word.replace(':', '-')}.npz"
-    grades = graded.grade(lambda: players.make(word, config.workers), boards, 0, file, f"{word} {_digest(boards)}")
+    key = f"{' '.join(measure.identity(word))} {_digest(boards)}"
+    grades = graded.grade(lambda: players.make(word, config.workers), boards, 0, file, key)
     return graded.Line(name=word, shares=graded.shares(boards, grades))
 
 

@@ -31,7 +31,7 @@ from helpers import REFERENCE, SHIPPED
 from network_helpers import same, tiny_network
 
 from distill import export, nets
-from distill.base import UserError, provenance
+from distill.base import UserError, file_hash, provenance
 from distill.game import encoding, rules
 from distill.nets import finding, saved
 from distill.ship import comparison, formats, publish, quantized, run_facts, warmup, weaknesses
@@ -275,6 +275,16 @@ def test_facts_of_other_games_and_of_an_older_network_are_left_out(tmp_path):
     assert run_facts.GRADES not in facts
     assert facts["arch"] == "cnn"
     assert run_facts.facts_of_run(tmp_path / "nothing") == {}
+
+
+def test_grades_of_another_network_are_left_out_whatever_the_times_of_the_files(tmp_path):
+    folder = run_folder(tmp_path)
+    report = folder / "evaluation" / "metrics.json"
+    content = json.loads(report.read_text())
+    for told, known in ((file_hash(folder / "best.keras"), True), ("0" * 64, False)):
+        report.write_text(json.dumps(content | {"networks": {str(folder): told}}))
+        os.utime(report, (0, 0) if known else None)
+        assert (run_facts.GRADES in run_facts.facts_of_run(folder)) == known
 
 
 def test_damaged_files_around_a_network_are_no_facts(tmp_path):

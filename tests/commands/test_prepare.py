@@ -38,16 +38,17 @@ def test_the_defaults_prepare_and_a_second_run_does_nothing(
     manifest = schema.read_manifest(folder)
     boards = manifest["counts"]["boards"]
     assert lines[-1] == (
-        f"{folder}: prepared; {boards['training']:,} training and {boards['validation']:,} validation boards"
+        f"{folder}: prepared tables of data/games; {boards['training']:,} training and {boards['validation']:,} "
+        "validation boards"
     )
     assert manifest["identity"]["validation_fraction"] == 0.15
     assert lines[1].split() == ["games", *(str(count) for count in manifest["counts"]["games"].values())]
     assert prepare.main([]) == 0
     again = capsys.readouterr().out.splitlines()
     assert prepare.main(["--config", str(folder / "config.json")]) == 0
-    assert "prepared before, nothing to do" in capsys.readouterr().out
+    assert "reused tables of data/games" in capsys.readouterr().out
     assert again[:-1] == lines[:-1]
-    assert "prepared before, nothing to do" in again[-1]
+    assert "reused tables of data/games" in again[-1]
 
 
 def test_several_folders_and_an_exclusion_are_reported(workplace: Path, capsys: pytest.CaptureFixture[str]) -> None:

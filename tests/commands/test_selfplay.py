@@ -2,6 +2,8 @@
 
 - a run leaves what it promises; a finished one says so and can be extended to what it would have been;
 - a rejected candidate changes nothing but itself and trains on; an accepted one takes over; the judge decides nothing;
+- a run with missing parts, or with games of another kind, is refused before it plays or learns; nothing is changed;
+- a run is brought up to date, and a finished one says so, without starting TensorFlow;
 - (`tests/project/test_kills.py`) the loop resumes after kill -9 in self-play, in training and in the arena;
 - flags and presets: learning-rate drops, the published numbers, what is wrong is named.
 """
@@ -10,14 +12,17 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers import state
 from network_helpers import same
 from selfplay_helpers import read, tiny
 
-from distill import selfplay
+from distill import generate, selfplay
 from distill.base import cli
 from distill.learn import continual
 from distill.loop import files, iteration
@@ -141,6 +146,82 @@ def test_without_a_gate_every_candidate_is_taken(tmp_path: Path, quick: None):
     assert selfplay.main([*command, "2"]) == 0
     assert [(each["accepted"], each["score"]) for each in metrics_of(tmp_path)] == [(True, None)] * 2
     assert [identity["noise_fraction"] for identity in identities(tmp_path)] == [0.5, 0.25]
+
+
+def teachers_games(folder: Path) -> None:
+    shutil.rmtree(folder)
+    flags = ["--games", "6", "--simulations", "10", "--workers", "1", "--seed", "1", "--out", str(folder)]
+    assert generate.main(flags) == 0
+
+
+def other_games(folder: Path) -> None:
+    """Of the same network, with another seed."""
+    manifest = schema.read_manifest(folder)
+    manifest["identity"]["seed"] = 7
+    schema.write_manifest(folder, manifest)
+
+
+def other_count(folder: Path) -> None:
+    schema.write_manifest(folder, schema.read_manifest(folder) | {"games": 3})
+
+
+def damaged(folder: Path) -> None:
+    path = next(folder.glob("shard-*.parquet"))
+    path.write_bytes(path.read_bytes() + b"\0")
+
+
+def test_a_run_with_missing_or_other_parts_is_refused_before_it_plays(
+    tmp_path: Path, quick: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    whole = tmp_path / "whole"
+    assert selfplay.main([*SMOKE, "--gate", "none", "--out", str(whole), "--iterations", "2"]) == 0
+    monkeypatch.setattr(iteration, "start", lambda *_: pytest.fail("it has started the networks"))
+    first = "iterations/0001"
+    cases: list[tuple[str, Any, str]] = [
+        (f"{first}/games", shutil.rmtree, "the games of this iteration are missing"),
+        (f"{first}/games/{schema.MANIFEST}", Path.unlink, "the games of this iteration are missing"),
+        (f"{first}/games", teachers_games, "not the games that this iteration played (games of the teacher are there"),
+        (f"{first}/games", other_games, "not the games that this iteration played (seed 7 there, "),
+        (f"{first}/games", other_count, "6 games were played, 3 are there"),
+        (f"{first}/games", damaged, "not the file the manifest describes (not a readable"),
+        (f"{first}/games/shard-00000.parquet", Path.unlink, "missing, though the manifest names it"),
+        (f"{first}/metrics.json", Path.unlink, "metrics.json: missing, though the run has come to iteration 2"),
+        (first, shutil.rmtree, "metrics.json: missing, though the run has come to iteration 2"),
+        ("iterations/0002/candidate.keras", Path.unlink, "candidate.keras: missing; the run cannot be resumed: "),
+        ("run.json", Path.unlink, "run.json: missing, so the settings of this run are not known"),
+    ]
+    for place, harm, expected in cases:
+        out = Path(shutil.copytree(whole, tmp_path / "harmed"))
+        harm(out / place)
+        before = state(out)
+        capsys.readouterr()
+        assert selfplay.main([*SMOKE, "--gate", "none", "--out", str(out), "--iterations", "3"]) == 1
+        error = capsys.readouterr().err
+        assert error.count("\n") == 1, error
+        assert error.startswith(f"distill selfplay: {out}/")
+        assert expected in error
+        assert "distill.generate" not in error
+        assert state(out) == before
+        shutil.rmtree(out)
+
+
+def test_games_older_than_any_that_is_needed_may_be_gone(tmp_path: Path, quick: None):
+    command = [*SMOKE, "--gate", "none", "--replay-games", "12", "--out", str(tmp_path), "--iterations"]
+    assert selfplay.main([*command, "2"]) == 0
+    shutil.rmtree(tmp_path / "iterations/0001/games")
+    assert selfplay.main([*command, "3"]) == 0
+
+
+def test_a_run_is_brought_up_to_date_without_tensorflow(tmp_path: Path):
+    (tmp_path / "initial.keras").write_bytes(b"a network")
+    code = (
+        "import sys; from pathlib import Path; from distill.loop import files; import distill.selfplay\n"
+        "row = {'iteration': 1, 'accepted': False, 'training_loss': 1.0, 'score': 0.5}\n"
+        f"files.settle(Path({str(tmp_path)!r}), [row])\n"
+        "assert not {'keras', 'tensorflow'} & {*sys.modules}"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+    assert (tmp_path / "curves.png").is_file()
 
 
 def test_games_only_plays_with_the_network_as_it_is(

@@ -15,14 +15,16 @@ import subprocess
 import sys
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
-from distill import train
+from distill import train, validate
 from distill.base import provenance
 from distill.learn import history
 from distill.learn.run_folder import LAST
 from distill.nets import saved
 from distill.nets.finding import BEST
+from distill.rows import schema
 from distill.ship import publish
 from distill.tables import tables
 from tests.helpers import make_games, write_games
@@ -142,6 +144,39 @@ def test_the_stored_config_repeats_the_run(run_folder, capsys):
     assert "finished before, nothing to do" in capsys.readouterr().out
 
 
+def test_a_finished_run_says_which_tables_it_is_of_and_what_is_missing(run_folder, games, tmp_path, capsys):
+    shutil.copytree(run_folder, out := tmp_path / "net")
+    again = [*arguments(games, out), "--prepared", str(run_folder.parent / "prepared")]
+    assert train.main(again) == 0
+    first, last = capsys.readouterr().out.splitlines()
+    assert first.endswith(f": reused tables of {games}")
+    assert last.endswith("--restart begins anew)")
+    shutil.rmtree(out / "saved_model")
+    assert train.main(again) == 0
+    assert f"there is no SavedModel, python -m distill.export {out} writes it" in capsys.readouterr().out
+    for name in (BEST, "run.json"):
+        (out / name).unlink()
+        assert train.main(again) == 1
+        assert f"{out / name}: missing" in capsys.readouterr().err
+
+
+def test_a_finished_run_does_not_stand_for_changed_labels(run_folder, games, tmp_path, capsys):
+    mine, out = tmp_path / "mine", tmp_path / "net"
+    shutil.copytree(games, mine)
+    shutil.copytree(run_folder, out)
+    again = arguments(mine, out)
+    assert train.main(again) == 0
+    path = mine / "shard-00000.parquet"
+    table, about = schema.read_table(path)
+    changed = [row | {"value": 0.5} for row in table.to_pylist()]
+    schema.write_table(path, pa.Table.from_pylist(changed, schema=schema.ROW), about)
+    assert train.main(again) == 1
+    assert "not the file the manifest describes" in capsys.readouterr().err
+    assert validate.main([str(mine), "--accept-labels"]) == 0
+    assert train.main(again) == 1
+    assert "holds a run with other settings (prepared data: " in capsys.readouterr().err
+
+
 def test_other_settings_in_the_same_folder_are_refused_with_the_difference(run_folder, games, capsys):
     before = (run_folder / "metrics.json").read_bytes()
     assert train.main(arguments(games, run_folder, "--lr", "0.5")) == 1
@@ -177,8 +212,8 @@ def test_a_killed_run_goes_on(run_folder, games, tmp_path, monkeypatch):
         command = [*small_command("train"), *arguments(games, cut)]
         kill_once(cut / "checkpoint.npz", command, stdout=file, stderr=file, env=quiet_by_itself())
     ours = ("loading Keras", "compiling the training step")
-    others = [line for line in said.read_text().splitlines() if not line.startswith(ours) and " boards · " not in line]
-    assert others == []
+    others = [line for line in said.read_text().splitlines() if not line.startswith(ours)]
+    assert [line for line in others if " boards · " not in line and " tables of " not in line] == []
     assert not (cut / "metrics.json").exists()
     assert train.main(arguments(games, cut)) == 0
     assert same(*(saved.load_core(folder / LAST).get_weights() for folder in (run_folder, cut)))

@@ -4,6 +4,7 @@
 - every column, changed in one row, is noticed, by a sentence that names what is wrong there
 - files: truncated, empty, flipped bytes in each column, foreign, of another run, missing, not in the manifest, replaced
 - manifests: missing, unreadable, wrong sums, games twice, names and links that lead out of the folder
+- any other folder is refused in one line; many violations of one kind are a few lines
 - a row group of several is named by its number; numbers that are missing (null) and lists of odd lengths are named
 - what is found is made again by `generate` with the stored config, and the bytes are the old ones
 - a position is reachable exactly when some order of moves leads to it
@@ -22,6 +23,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from helpers import make_games, same_manifest, write_games
 
@@ -328,7 +330,42 @@ def test_a_run_without_manifest_is_not_finished_and_a_folder_of_other_things_is_
     (folder / schema.MANIFEST).unlink()
     assert lines(folder) == ["manifest.json: missing, so the run is not finished"]
     assert validate.main([str(tmp_path / "nothing")]) == 1
-    assert "no games here" in capsys.readouterr().err
+    assert "holds nothing; validate takes games and packed boards" in capsys.readouterr().err
+
+
+def test_other_folders_are_refused_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    training, pictures, foreign = (tmp_path / name for name in ("training", "pictures", "foreign"))
+    for folder in (training, pictures, foreign):
+        folder.mkdir()
+    (training / "config.json").write_text(json.dumps({"arch": "cnn", "validation_fraction": 0.15}))
+    (pictures / "one.png").write_bytes(b"PNG")
+    for index in range(120):
+        pq.write_table(pa.table({"label": [index]}), foreign / f"shard-{index:05d}.parquet")
+    for folder, holds in (
+        (training, "a training run"),
+        (pictures, "something else"),
+        (foreign, "no shard that distill wrote"),
+    ):
+        assert validate.main([str(folder)]) == 1
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert err == f"distill validate: {folder}: holds {holds}; validate takes games and packed boards\n"
+
+
+def test_many_violations_of_one_kind_are_a_few_lines(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def other_engine(rows: list[dict[str, Any]]) -> None:
+        for row in rows:
+            row["visits"] = [1001 if each == row["label"] else 0 for each in range(7)]
+
+    for path in folder.glob("shard-*"):
+        rewrite(path, other_engine)
+    rows = schema.read_manifest(folder)["rows"]
+    assert validate.main([str(folder)]) == 1
+    out, err = capsys.readouterr()
+    assert out.count("visits sum to 1001, simulations to 180") == 5
+    assert f"{folder}: and {rows - 5:,} more: visits sum to …, simulations to …" in out
+    assert len(out.splitlines()) == 3 + 3 + 5 + 1  # each file is another one and has other rows
+    assert "--accept-labels" in err
 
 
 def test_the_command_lists_what_is_wrong_and_generate_repairs_it(
@@ -339,9 +376,11 @@ def test_the_command_lists_what_is_wrong_and_generate_repairs_it(
     assert validate.main([str(folder), "--lines", "1"]) == 1
     out, err = capsys.readouterr()
     assert f"{folder}/{VICTIM}: not the file the manifest describes (SHA-256)" in out
-    assert f"{folder}/{VICTIM}: and " in out
+    assert f"{folder}: and " in out
     assert err.splitlines()[-1].startswith("distill validate: ")
-    python, _, module, *words = shlex.split(err.split("what is wrong: ")[1])
+    remake, accept = err.split("what is wrong: ")[1].split("; ")
+    assert accept.endswith(f"python -m distill.validate '{folder}' --accept-labels\n")
+    python, _, module, *words = shlex.split(remake)
     assert (python, module) == ("python", "distill.generate")
     assert generate.main(words) == 0
     assert "made again" in capsys.readouterr().err

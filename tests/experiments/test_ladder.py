@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from itertools import pairwise
 from pathlib import Path
 
@@ -19,11 +20,12 @@ import pandas as pd
 import pytest
 
 from distill import arena
-from distill.base import Interrupted, provenance
+from distill.base import Interrupted, file_hash, provenance
 from distill.players.words import LEVELS
 from experiments.players import __main__ as ladder
 from experiments.players import measure
 from experiments.players import page as pages
+from tests.helpers import REFERENCE
 
 SMALL = ["random", "punisher", "--games", "20", "--boards", "30", "--out", "out", "--page", "page.md"]
 
@@ -70,6 +72,16 @@ def test_what_is_measured_is_kept_and_an_interrupted_run_goes_on(here, monkeypat
     assert Path("page.md").read_bytes() == written
     assert ladder.main([*three, "--seed", "1"]) == 0
     assert len(asked) == 7
+
+
+def test_a_network_whose_export_is_older_is_another_player(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    folder = Path("models/mine")
+    shutil.copytree(REFERENCE / "cnn", folder)
+    exported = measure.identity("models/mine")
+    assert exported == ["models/mine", *measure.identity(str(REFERENCE / "cnn"))[1:]]
+    shutil.copy(REFERENCE / "cnn-strong" / "best.keras", folder)
+    assert measure.identity("models/mine")[1] == file_hash(folder / "best.keras") != exported[1]
 
 
 def test_a_rating_is_the_arenas(here):

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,7 @@ import pytest
 from distill import generate, train
 from distill import study as old_name
 from distill.__main__ import main as distill_command
-from distill.base import Interrupted, cli, folders, provenance
+from distill.base import Interrupted, UserError, cli, folders, provenance
 from distill.judge import grading
 from distill.players import players
 from distill.tables import benchmark
@@ -216,6 +217,22 @@ def test_a_run_with_other_flags_than_it_was_finished_with_goes_to_train_which_kn
     assert len(calls) == 2
 
 
+@pytest.mark.parametrize("manifest_too", [True, False])
+def test_a_run_whose_games_were_changed_goes_to_train_which_knows(here, manifest_too):
+    calls, _ = here
+    assert run("--do", "train", "--runs", "vote") == 0
+    calls.clear()
+    assert run("--do", "train", "--runs", "vote") == 0
+    assert calls == []
+    if manifest_too:
+        write_games(Path("games"), make_games(20, seed=2))
+    else:
+        shard = Path("games/shard-00000.parquet")
+        shard.write_bytes(shard.read_bytes() + b"\0")
+    assert run("--do", "train", "--runs", "vote") == 0
+    assert len(calls) == 2
+
+
 def test_a_failed_run_is_named_and_the_others_go_on(here, monkeypatch, capsys):
     command = study._command
     monkeypatch.setattr(
@@ -244,6 +261,10 @@ def test_shards_of_the_same_run_are_taken_over_as_far_as_they_are_wanted_and_who
     assert sorted(p.name for p in longer.iterdir()) == [f"shard-0000{n}.parquet" for n in range(3)]
     assert (longer / "shard-00001.parquet").read_bytes() == (source / "shard-00001.parquet").read_bytes()
     study._take_over_shards(tmp_path / "nowhere", shorter, 15)
+    (source / "shard-00002.parquet").write_bytes((source / "shard-00001.parquet").read_bytes())
+    with pytest.raises(UserError, match="not the file the manifest describes"):
+        study._take_over_shards(source, tmp_path / "changed", 40)
+    shutil.copy(longer / "shard-00002.parquet", source)
     write_games(tmp_path / "another", make_games(10, seed=3), identity={"settings": {}, "search_version": 0, "seed": 9})
     study._take_over_shards(source, tmp_path / "another", 40)
     assert len(list((tmp_path / "another").glob("shard-*"))) == 1, "shards of another run stay alone"

@@ -111,6 +111,19 @@ def test_a_run_leaves_what_it_promises(
     assert len(minutes) == 4
     assert selfplay.main([*flags, str(out)]) == 0
     assert "finished before, nothing to do" in capsys.readouterr().out
+    other = plan.Plan(**{**vars(PLAN), "teacher_games": 8})
+    plan.write(tmp_path / "other.json", other)
+    assert selfplay.main([*flags[:-2], str(tmp_path / "other.json"), "--out", str(out)]) == 1
+    assert f"{out}: follows another plan than {tmp_path}/other.json" in capsys.readouterr().err
+    missing = Path(shutil.copytree(out, tmp_path / "missing"))
+    shutil.move(missing / "iterations/0003" / files.CANDIDATE, missing / "iterations/0002")
+    shutil.rmtree(missing / "iterations/0003")  # about as before it
+    for place in ("0001/games", "0000/games"):
+        shutil.rmtree(missing / "iterations" / place)
+        assert selfplay.main([*flags, str(missing)]) == 1
+        error = capsys.readouterr().err
+        assert f"{missing}/iterations/{place}: the games of this iteration are missing" in error
+        shutil.copytree(out / "iterations" / place, missing / "iterations" / place)
     shutil.move(out / "iterations/0003/metrics.json", out)  # as where the result alone is kept
     shutil.rmtree(out / "iterations")
     kept = {path.name: path.read_bytes() for path in out.iterdir()}

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from helpers import die_always, die_once, shard_hashes
+from helpers import die_always, die_once, same_manifest, shard_hashes
 
 from distill import generate, validate
 from distill.base import DataError
@@ -91,6 +91,16 @@ def test_fewer_games_take_nothing_away(reference: Path, capsys: pytest.CaptureFi
     assert generate.main(["--games", "3", *SMALL[2:], "--out", str(reference)]) == 0
     assert "finished before: 10 games" in capsys.readouterr().out
     assert shard_hashes(reference) == before
+
+
+def test_a_manifest_that_lacks_shards_of_its_run_is_written_again(reference: Path, tmp_path: Path) -> None:
+    games = Path(shutil.copytree(reference, tmp_path / "games"))
+    manifest = schema.read_manifest(games)
+    kept = manifest["shards"][:1]
+    totals = {key: sum(shard[key] for shard in kept) for key in ("games", "rows")}
+    schema.write_manifest(games, manifest | totals | {"shards": kept})
+    assert generate.main(["--games", "3", *SMALL[2:], "--out", str(games)]) == 0
+    assert same_manifest(games, reference)
 
 
 def test_nor_after_an_extension_that_was_cut_off(reference: Path, tmp_path: Path) -> None:

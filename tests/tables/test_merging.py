@@ -8,6 +8,7 @@
   another order of the folders: the same tables, the same bytes where the runs are the same
 - the folder's name follows inputs, settings and exclusions; a finished folder is reused, also by a
   second process that came while the first was at work
+- it is not reused where labels in a shard were changed, whatever was done to the manifest, nor where a table was
 - exclusions are found in either orientation, count per set, and leave validation alone
 - a failure leaves nothing behind; the leavings of a killed run are removed
 """
@@ -304,7 +305,6 @@ def test_a_finished_folder_is_reused_and_restart_makes_it_anew(tmp_path: Path) -
     write_games(tmp_path / "games", make_games(30, seed=1))
     first = prepare(tmp_path / "games", tmp_path / "out")
     assert not first.reused
-    (tmp_path / "games" / "shard-00000.parquet").unlink()  # a finished folder needs its inputs no more
     again = prepare(tmp_path / "games", tmp_path / "out", threads=1)
     assert again.reused
     assert (again.folder, again.manifest) == (first.folder, first.manifest)
@@ -313,6 +313,55 @@ def test_a_finished_folder_is_reused_and_restart_makes_it_anew(tmp_path: Path) -
     anew = prepare(tmp_path / "games", tmp_path / "out", restart=True)
     assert not anew.reused
     assert tables_of(anew)[TRAINING]
+
+
+def relabel(folder: Path, column: int = 0) -> dict[str, str]:
+    """Give every row of the first shard this label, where it may be played; returns the hashes of the new file."""
+    path = folder / "shard-00000.parquet"
+    table, metadata = schema.read_table(path)
+    rows = table.to_pylist()
+    for row in rows:
+        if column in rules.legal_columns(Position(row["current"], row["mask"])):
+            row |= {"label": column, "visits": [9 * (each == column) for each in range(7)]}
+    changed = pa.Table.from_pylist(rows, schema=ROW)
+    schema.write_table(path, changed, metadata)
+    return {"sha256": file_hash(path), "content_hash": schema.content_hash(changed)}
+
+
+def test_changed_labels_are_refused_also_where_tables_were_made_of_the_old_ones(tmp_path: Path) -> None:
+    folder, out = tmp_path / "games", tmp_path / "out"
+    write_games(folder, make_games(30, seed=1))
+    first = prepare(folder, out)
+    before = content(first)
+    hashes = relabel(folder)
+    expected = rf"{folder}/shard-00000.parquet: not the file the manifest describes .* --accept-labels$"
+    with pytest.raises(DataError, match=expected):
+        prepare(folder, out)
+    manifest = schema.read_manifest(folder)
+    manifest["shards"][0]["sha256"] = hashes["sha256"]  # as somebody does who makes the error go away
+    schema.write_manifest(folder, manifest)
+    with pytest.raises(DataError, match=r"other rows than the content_hash in the manifest tells"):
+        prepare(folder, out)
+    assert content(first) == before
+    manifest["shards"][0] |= hashes
+    schema.write_manifest(folder, manifest)
+    other = prepare(folder, out)
+    assert not other.reused
+    assert content(other) != before
+
+
+def test_tables_that_were_changed_are_not_reused(tmp_path: Path) -> None:
+    write_games(tmp_path / "games", make_games(30, seed=1))
+    first = prepare(tmp_path / "games", tmp_path / "out")
+    for name in merging.FILES.values():
+        sound = (first.folder / name).read_bytes()
+        (first.folder / name).write_bytes(sound + b"\0")
+        with pytest.raises(
+            DataError, match=rf"{name}: not the file its manifest describes .* delete {first.folder} to"
+        ):
+            prepare(tmp_path / "games", tmp_path / "out")
+        (first.folder / name).write_bytes(sound)
+    assert prepare(tmp_path / "games", tmp_path / "out").reused
 
 
 def test_of_two_that_prepare_at_once_the_second_waits_and_reuses(tmp_path: Path) -> None:

@@ -4,24 +4,30 @@
   value within half a step, outcome rounded; the label is the column with most visits
 - a second command does nothing; boards of other tables stay, and go with --restart; other folders are refused
 - `prepare` and `train` read them, and keep a share of them for validation; the card grades their labels
-- `validate` and a command that needs moves refuse them in one line; a changed file, or a key of no board, is found
+- a command that needs moves refuses them in one line; a changed file, or a key of no board, is found
+- `validate` takes them, and names everything that can be wrong; prepared tables it refuses in one line
+- changed boards are not taken for a finished command's
 """
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from helpers import make_games, write_games
 
+import distill
 from distill import describe, generate, prepare, train, validate
 from distill.base import DataError, file_hash, provenance
 from distill.game import rules
 from distill.players import solver
-from distill.rows import games, schema
+from distill.rows import checks, games, schema
 from distill.tables import packed, tables
 from distill.tables.canonical import board_keys
 from distill.tables.tables import TRAINING, VALIDATION
@@ -128,9 +134,7 @@ def test_their_card_tells_where_they_are_from_and_how_right_they_are(
     assert "unlike boards; labels" in capsys.readouterr().out
 
 
-def test_what_needs_moves_says_so_in_one_line(workplace: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert validate.main(["boards"]) == 1
-    assert "packed boards, not games" in capsys.readouterr().out
+def test_what_needs_moves_says_so_in_one_line(workplace: Path) -> None:
     (run,) = games.open_runs([Path("boards")])
     with pytest.raises(DataError, match="packed boards, which have no move; games are needed here"):
         list(games.read(run.shards[0], ("current", "move")))
@@ -147,6 +151,105 @@ def test_a_changed_file_and_a_key_of_no_board_are_found(workplace: Path) -> None
         games.verify([run])
     with pytest.raises(DataError, match="stones outside the board"):
         list(games.read(run.shards[0], ("current", "mask")))
+
+
+def test_validate_takes_the_shipped_ones_and_refuses_prepared_tables_in_one_line(
+    workplace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert validate.main(["boards"]) == 0
+    (tables_there,) = (path for path in Path("data/prepared").iterdir() if not path.name.startswith("."))
+    capsys.readouterr()
+    assert validate.main([str(tables_there)]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert f"{tables_there}: holds prepared tables; validate takes games and packed boards" in err
+    checkout = Path(distill.__file__).parents[1]
+    assert validate.main([str(checkout / "data/reference/labels-200")]) == 0
+
+
+def changed_row(**values: Any) -> Callable[[list[dict[str, Any]]], object]:
+    return lambda rows: rows[100].update(values)
+
+
+def mirrored(rows: list[dict[str, Any]]) -> None:
+    """The board of a row turns into its mirror image, at that one's place in the order."""
+    row = rows.pop(100)
+    mirror = rules.mirror(
+        rules.Position(*(int(each[0]) for each in rules.from_keys(np.array([row["key"]], np.uint64))))
+    )
+    rows.append(row | {"key": mirror.current + mirror.mask})
+    rows.sort(key=lambda each: each["key"])
+
+
+def full_column(rows: list[dict[str, Any]]) -> None:
+    for row in rows:
+        (mask,) = rules.from_keys(np.array([row["key"]], np.uint64))[1]
+        if 0 in (legal := rules.legal_mask(np.array([mask]))[0]):
+            row["visits"][int(np.argmin(legal))] = 1
+            return
+    raise AssertionError("no row with a full column")
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (changed_row(key=127), "key 127 is no position's"),
+        (changed_row(key=(1 << 63) + 5), f"key {(1 << 63) + 5} is no position's"),
+        (changed_row(key=1 + 1), "key 2 is no position's"),  # one stone, of the side to move
+        (lambda rows: rows.insert(5, dict(rows[4])), "keys must ascend, each board once"),
+        (lambda rows: rows.reverse(), "keys must ascend, each board once"),
+        (mirrored, "is not canonical"),
+        (full_column, "on a full column"),
+        (changed_row(visits=[0] * 7), "no visits"),
+        (changed_row(visits=None), "visits is missing (null)"),
+        (changed_row(value=-128), "value -128 outside [-127, 127]"),
+        (changed_row(outcome=2), "outcome 2 is none of 1, 0, -1"),
+        (lambda rows: rows.pop(), "rows, but "),
+    ],
+)
+def test_a_packed_board_that_is_not_true_is_named(
+    workplace: Path, change: Callable[..., Any], expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (shard,) = Path("boards").glob("shard-*.parquet")
+    table, metadata = schema.read_table(shard, schema.PACKED_ROW)
+    rows = table.to_pylist()
+    change(rows)
+    schema.write_table(shard, pa.Table.from_pylist(rows, schema=schema.PACKED_ROW), metadata)
+    assert validate.main(["boards", "--lines", "none"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert any(expected in line for line in lines), lines
+    assert any("(SHA-256)" in line for line in lines)
+
+
+def test_a_game_that_is_over_and_keys_across_files_are_named(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = {"key": 0b1111 + (0b1111 | 0b1111 << 7), "visits": [0, 0, 1, 0, 0, 0, 0], "value": 0, "outcome": 0}
+    table = pa.Table.from_pylist([row], schema=schema.PACKED_ROW)
+    law = checks.Law(first_game=0, games=1)
+    assert [fault.what for fault in checks.packed_faults(table, law)] == ["the game is over in this position"]
+    monkeypatch.setattr(packed, "SHARD_ROWS", 500)
+    assert prepare.main(["--packed", "several", "--validation-fraction", "0.3"]) == 0
+    assert validate.main(["several"]) == 0
+    one, two = (Path("several", f"shard-0000{index}.parquet") for index in (0, 1))
+    (table, about), (last, _) = (schema.read_table(path, schema.PACKED_ROW) for path in (two, one))
+    schema.write_table(two, pa.concat_tables([last.slice(499), table.slice(1)]), about)
+    capsys.readouterr()
+    assert validate.main(["several"]) == 1
+    assert "shard-00001.parquet, row group 0, game 500: key" in capsys.readouterr().out
+
+
+def test_changed_boards_are_not_taken_for_a_finished_commands(
+    workplace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (shard,) = Path("boards").glob("shard-*.parquet")
+    table, metadata = schema.read_table(shard, schema.PACKED_ROW)
+    schema.write_table(shard, table.slice(1), metadata)
+    again = ["--packed", "boards", "--validation-fraction", "0.3"]
+    assert prepare.main(again) == 1
+    assert f"{shard}: not the file the manifest describes (damaged or changed)" in capsys.readouterr().err
+    assert prepare.main([*again, "--restart"]) == 0
+    assert validate.main(["boards"]) == 0
 
 
 def test_more_boards_than_a_file_takes_go_into_several(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
