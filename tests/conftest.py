@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from concurrent.futures import Future
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import hypothesis
 import portalocker
 import pytest
+from joblib.externals import loky
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # also where Keras is imported before distill.nets sets it
 os.environ.setdefault("MPLBACKEND", "Agg")
@@ -18,6 +20,49 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 # Derandomised: a run can be repeated. No deadline: tests are not timed. No database: nothing is left behind.
 hypothesis.settings.register_profile("suite", derandomize=True, deadline=None, database=None)
 hypothesis.settings.load_profile("suite")
+
+
+class KeptPool:
+    """A pool of processes as loky makes them, which a later test goes on to use: to start TensorFlow takes seconds.
+
+    The processes are lent again where they would be started alike, with the same options, variables and folder, and
+    only if all that they were asked for is done. A pool that was broken, or is still at work, ends as loky ends it.
+    """
+
+    MOST = 3
+    start = staticmethod(loky.ProcessPoolExecutor)
+    idle: ClassVar[list[tuple[Any, Any]]] = []
+
+    def __init__(self, **options: Any) -> None:
+        variables = {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
+        self.kind, self.asked = (options, variables, os.getcwd()), list[Future[Any]]()
+        found = next((entry for entry in self.idle if entry[0] == self.kind), None)
+        if found:
+            self.idle.remove(found)
+        self.pool = found[1] if found else self.start(**options)
+
+    def submit(self, *call: Any, **more: Any) -> Future[Any]:
+        self.asked.append(self.pool.submit(*call, **more))
+        return self.asked[-1]
+
+    def shutdown(self, **how: Any) -> None:
+        if self.pool._flags.broken or not all(future.done() for future in self.asked):
+            self.pool.shutdown(**how)
+            return
+        self.idle.append((self.kind, self.pool))
+        for _, oldest in self.idle[: -self.MOST]:
+            oldest.shutdown(wait=True, kill_workers=True)
+        del self.idle[: -self.MOST]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _kept_pools() -> Iterator[None]:
+    """Processes that play or make shards serve one test after another."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loky, "ProcessPoolExecutor", KeptPool)
+        yield
+    while KeptPool.idle:
+        KeptPool.idle.pop()[1].shutdown(wait=True, kill_workers=True)
 
 
 @pytest.fixture(scope="module")

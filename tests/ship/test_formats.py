@@ -33,6 +33,14 @@ onnxruntime = pytest.importorskip("onnxruntime", reason="the extra onnx is not i
 interpreter = pytest.importorskip("ai_edge_litert.interpreter", reason="the extra litert is not installed")
 
 
+AGAIN = [
+    pytest.param(name, marks=[pytest.mark.slow] if name.endswith("-strong") else [])
+    for name in SHIPPED
+    if name != "pillar"
+]
+"""Networks to be written again. `exported` is `pillar`; a strong one has the graph of its namesake."""
+
+
 @pytest.fixture(scope="module", params=SHIPPED)
 def shipped(request):
     return request.param
@@ -60,12 +68,12 @@ def test_an_export_leaves_the_model_its_examples_card_and_sums_and_nothing_else(
 
 
 @pytest.mark.parametrize("name", ["onnx", "litert"])
-@pytest.mark.parametrize("shipped", [name for name in SHIPPED if name != "pillar"], indirect=True)
+@pytest.mark.parametrize("shipped", AGAIN, indirect=True)
 def test_so_are_the_other_networks_that_ship_written_again(core, expected, name, tmp_path):
     assert formats.write(name, core, tmp_path / "model", expected).difference <= comparison.TOLERANCE
 
 
-@pytest.mark.parametrize("shipped", [name for name in SHIPPED if name != "pillar"], indirect=True)
+@pytest.mark.parametrize("shipped", AGAIN, indirect=True)
 def test_and_as_saved_models(core, expected, tmp_path):
     saved.write(core, tmp_path / "1")
     weights = (tmp_path / "1" / "variables" / "variables.data-00000-of-00001").stat().st_size
