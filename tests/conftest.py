@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from collections.abc import Iterator
@@ -68,16 +69,10 @@ def _kept_pools() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def checked_here() -> Iterator[None]:
     """SavedModels are checked in this process: one of its own, as those that ship have it, needs seconds to start."""
-    from distill.nets import saved
-    from distill.ship import comparison
-
-    alone = comparison.outputs_in_clean_process
-
-    def outputs(written: Path, *rest: Any) -> Any:
-        return saved.load(written)(comparison.check_boards()) if written.is_dir() else alone(written, *rest)
+    from network_helpers import check_here
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(comparison, "outputs_in_clean_process", outputs)
+        check_here(patch.setattr)
         yield
 
 
@@ -128,13 +123,29 @@ def eagerly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keras.Model, "compile", lambda *given, **more: compiled(*given, **more, run_eagerly=True))
 
 
-@pytest.fixture
-def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+@contextlib.contextmanager
+def no_drawing() -> Iterator[None]:
     """Pictures are composed but not drawn: that takes half a second each."""
     from matplotlib.figure import Figure
     from PIL import Image
 
-    monkeypatch.setattr(Figure, "savefig", lambda _figure, file, **_: Image.new("RGB", (1, 1)).save(file, "PNG"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Figure, "savefig", lambda _figure, file, **_: Image.new("RGB", (1, 1)).save(file, "PNG"))
+        yield
+
+
+@pytest.fixture
+def undrawn() -> Iterator[None]:
+    """Pictures are composed but not drawn."""
+    with no_drawing():
+        yield
+
+
+@pytest.fixture(scope="module")
+def undrawn_here() -> Iterator[None]:
+    """The same for a whole module."""
+    with no_drawing():
+        yield
 
 
 @pytest.fixture
