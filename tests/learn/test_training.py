@@ -128,6 +128,16 @@ def test_the_evaluated_loss_is_the_loss_keras_trains_on(arch, splits, eagerly):
     assert ("value_error" in measured) == with_value
 
 
+@pytest.mark.parametrize("value_head", [False, True])
+def test_the_first_step_is_traced_once(value_head):
+    """Twice, where a variable is made in it."""
+    model = training.compiled(tiny(value_head), TINY)
+    step, traced = model.train_step, []
+    model.train_step = lambda data: traced.append(1) or step(data)
+    training.train_step(model, a_batch(), TINY, 1.0)
+    assert len(traced) == 1
+
+
 def test_a_rule_that_can_be_seen_on_the_board_is_learned(splits, tmp_path):
     tables_of_rule = tuple(stacked_lowest(examples) for examples in splits)
     _, state = fitted(tmp_path, tables_of_rule, dataclasses.replace(TINY, epochs=6, lr=0.02), arch="tiny")
