@@ -9,6 +9,7 @@
 
 python=.venv/bin/python # what the recipes run
 fits='import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))'
+unset PYTHONDONTWRITEBYTECODE # images set it; then each process compiles TensorFlow's sources, for ten seconds
 
 say() { printf '== %s\n' "$*"; }
 

@@ -24,5 +24,5 @@ say 'mypy'
 [ "$failed" = 0 ] || say 'a check above has failed; the tests run all the same'
 wait
 say 'pytest'
-"$python" -m pytest -n 2 --dist loadfile "$@" || failed=$? # two processes, a file of tests stays in one
+"$python" -m pytest -n 3 --dist loadfile "$@" || failed=$? # on two cores: some tests wait; a file stays in one process
 exit "$failed"

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from collections.abc import Iterator
+from concurrent.futures import Future
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import hypothesis
 import portalocker
 import pytest
+from joblib.externals import loky
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # also where Keras is imported before distill.nets sets it
 os.environ.setdefault("MPLBACKEND", "Agg")
@@ -20,19 +23,56 @@ hypothesis.settings.register_profile("suite", derandomize=True, deadline=None, d
 hypothesis.settings.load_profile("suite")
 
 
+class KeptPool:
+    """A pool of processes as loky makes them, which a later test goes on to use: to start TensorFlow takes seconds.
+
+    The processes are lent again where they would be started alike, with the same options, variables and folder, and
+    only if all that they were asked for is done. A pool that was broken, or is still at work, ends as loky ends it.
+    """
+
+    MOST = 3
+    start = staticmethod(loky.ProcessPoolExecutor)
+    idle: ClassVar[list[tuple[Any, Any]]] = []
+
+    def __init__(self, **options: Any) -> None:
+        variables = {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
+        self.kind, self.asked = (options, variables, os.getcwd()), list[Future[Any]]()
+        found = next((entry for entry in self.idle if entry[0] == self.kind), None)
+        if found:
+            self.idle.remove(found)
+        self.pool = found[1] if found else self.start(**options)
+
+    def submit(self, *call: Any, **more: Any) -> Future[Any]:
+        self.asked.append(self.pool.submit(*call, **more))
+        return self.asked[-1]
+
+    def shutdown(self, **how: Any) -> None:
+        if self.pool._flags.broken or not all(future.done() for future in self.asked):
+            self.pool.shutdown(**how)
+            return
+        self.idle.append((self.kind, self.pool))
+        for _, oldest in self.idle[: -self.MOST]:
+            oldest.shutdown(wait=True, kill_workers=True)
+        del self.idle[: -self.MOST]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _kept_pools() -> Iterator[None]:
+    """Processes that play or make shards serve one test after another."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loky, "ProcessPoolExecutor", KeptPool)
+        yield
+    while KeptPool.idle:
+        KeptPool.idle.pop()[1].shutdown(wait=True, kill_workers=True)
+
+
 @pytest.fixture(scope="module")
 def checked_here() -> Iterator[None]:
     """SavedModels are checked in this process: one of its own, as those that ship have it, needs seconds to start."""
-    from distill.nets import saved
-    from distill.ship import comparison
-
-    alone = comparison.outputs_in_clean_process
-
-    def outputs(written: Path, *rest: Any) -> Any:
-        return saved.load(written)(comparison.check_boards()) if written.is_dir() else alone(written, *rest)
+    from network_helpers import check_here
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(comparison, "outputs_in_clean_process", outputs)
+        check_here(patch.setattr)
         yield
 
 
@@ -83,13 +123,29 @@ def eagerly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keras.Model, "compile", lambda *given, **more: compiled(*given, **more, run_eagerly=True))
 
 
-@pytest.fixture
-def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+@contextlib.contextmanager
+def no_drawing() -> Iterator[None]:
     """Pictures are composed but not drawn: that takes half a second each."""
     from matplotlib.figure import Figure
     from PIL import Image
 
-    monkeypatch.setattr(Figure, "savefig", lambda _figure, file, **_: Image.new("RGB", (1, 1)).save(file, "PNG"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Figure, "savefig", lambda _figure, file, **_: Image.new("RGB", (1, 1)).save(file, "PNG"))
+        yield
+
+
+@pytest.fixture
+def undrawn() -> Iterator[None]:
+    """Pictures are composed but not drawn."""
+    with no_drawing():
+        yield
+
+
+@pytest.fixture(scope="module")
+def undrawn_here() -> Iterator[None]:
+    """The same for a whole module."""
+    with no_drawing():
+        yield
 
 
 @pytest.fixture

@@ -165,7 +165,16 @@ def compiled(core: keras.Model, recipe: Recipe, off: Off | None = None) -> keras
         jit_compile=keras.backend.backend() != "tensorflow",
     )
     optimizer.use_ema, optimizer.ema_momentum = recipe.average > 0, recipe.average
+    _make_variables(model)
     return model
+
+
+def _make_variables(model: keras.Model) -> None:
+    """Make the variables of the optimizer and the losses now. Left to the first step, it would be traced twice."""
+    model.optimizer.build(model.trainable_variables)
+    outputs = {name: keras.ops.zeros((1, *output.shape[1:])) for name, output in model.output.items()}
+    model.compute_loss(y=outputs, y_pred=outputs)
+    model.reset_metrics()
 
 
 def give_learned(

@@ -425,7 +425,7 @@ def test_a_reader_needs_no_lock(there, tmp_path):
 
 
 @pytest.mark.parametrize("stage", ["prepare", "evaluate"])
-def test_who_writes_for_a_moment_waits_for_its_turn(stage, there, tmp_path):
+def test_who_writes_for_a_moment_waits_for_its_turn(stage, there, tmp_path, undrawn):
     out = tmp_path / "out"
     words = {
         "prepare": ["--data", str(there / "random"), "--exclude"],

@@ -22,6 +22,7 @@ import select
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -231,6 +232,7 @@ class Terminal:
 
     def interrupt(self) -> None:
         """Ctrl-C; again where nothing comes of it: Python overlooks one between its prompt and the wait for a line."""
+        time.sleep(0.3)  # so that it waits by now
         for _ in range(3):
             self.process.send_signal(signal.SIGINT)
             if select.select([self.master], [], [], 20)[0]:

@@ -60,7 +60,7 @@ def splits(games, tmp_path_factory):
     return tables.load(folder, tables.TRAINING), tables.load(folder, tables.VALIDATION)
 
 
-def fitted(folder, splits, recipe=TINY, arch="cnn"):
+def fitted(folder, splits, recipe=TINY, arch="cnn", watch=None):
     """The variables after training this arch (the CNN has dropout and batch norm), and where the run got to."""
     folder.mkdir(exist_ok=True)
     training.make_repeatable(recipe.seed)
@@ -69,8 +69,15 @@ def fitted(folder, splits, recipe=TINY, arch="cnn"):
         patch.setattr(history, "write", lambda *_: None)  # to draw the curves takes longer than a small epoch
         if arch == "tiny":  # it has a real one's name, and no other form
             patch.setattr(matrix_form, "FORMS", {})
-        state = training.fit(core, *splits, recipe, folder)
+        state = training.fit(core, *splits, recipe, folder, watch)
     return [keras.ops.convert_to_numpy(v) for v in core.variables], state
+
+
+@pytest.fixture(scope="module")
+def whole(small_shapes, splits, tmp_path_factory):
+    """Folder, variables and state of a run of TINY that nobody disturbed."""
+    folder = tmp_path_factory.mktemp("whole")
+    return folder, *fitted(folder, splits)
 
 
 def a_batch(count=(1, 1)) -> tables.Batch:
@@ -120,6 +127,16 @@ def test_the_evaluated_loss_is_the_loss_keras_trains_on(arch, splits, eagerly):
     measured = training.evaluate(model, few, recipe)
     assert measured["loss"] == pytest.approx(float(expected["loss"]), rel=1e-5)
     assert ("value_error" in measured) == with_value
+
+
+@pytest.mark.parametrize("value_head", [False, True])
+def test_the_first_step_is_traced_once(value_head):
+    """Twice, where a variable is made in it."""
+    model = training.compiled(tiny(value_head), TINY)
+    step, traced = model.train_step, []
+    model.train_step = lambda data: traced.append(1) or step(data)
+    training.train_step(model, a_batch(), TINY, 1.0)
+    assert len(traced) == 1
 
 
 def test_a_rule_that_can_be_seen_on_the_board_is_learned(splits, tmp_path):
@@ -176,27 +193,26 @@ def test_one_seed_gives_the_same_weights_to_the_last_bit(splits, tmp_path, eager
     assert not same(first, other)
 
 
-def test_a_run_interrupted_twice_ends_with_the_weights_of_an_uninterrupted_one(splits, tmp_path):
+def test_a_run_interrupted_twice_ends_with_the_weights_of_an_uninterrupted_one(splits, whole, tmp_path):
     """In the second epoch, and then at its end, before its checkpoint."""
-    recipe = dataclasses.replace(TINY, epochs=3)
-    expected, state = fitted(tmp_path / "whole", splits, recipe)
-    for module, name, on_call in ((training, "train_step", state.planned_steps // 3 + 2), (checkpoint, "save", 1)):
+    folder, expected, state = whole
+    for module, name, on_call in ((training, "train_step", state.planned_steps // 2 + 2), (checkpoint, "save", 1)):
         with killed_at(module, name, on_call):
-            fitted(tmp_path / "cut", splits, recipe)
+            fitted(tmp_path / "cut", splits)
         stored = checkpoint.load(tmp_path / "cut")
         assert stored is not None
         assert stored[1]["epoch"] == 1
 
-    resumed, resumed_state = fitted(tmp_path / "cut", splits, recipe)
+    resumed, resumed_state = fitted(tmp_path / "cut", splits)
     assert same(expected, resumed)
     losses = [[epoch["validation_loss"] for epoch in run.history] for run in (state, resumed_state)]
     assert losses[0] == losses[1]
-    best = [saved.load_core(tmp_path / run / BEST).get_weights() for run in ("whole", "cut")]
+    best = [saved.load_core(run / BEST).get_weights() for run in (folder, tmp_path / "cut")]
     assert same(*best)
 
 
-def test_looks_in_the_middle_of_a_pass_change_no_weight_and_are_gone_on_from(splits, tmp_path):
-    expected, whole = fitted(tmp_path / "whole", splits, TINY)
+def test_looks_in_the_middle_of_a_pass_change_no_weight_and_are_gone_on_from(splits, whole, tmp_path):
+    _, expected, undisturbed = whole
     a_pass, parts = len(splits[0]) // TINY.batch_size, dataclasses.replace(TINY, measure_every=5 * TINY.batch_size)
     with killed_at(training, "train_step", a_pass + 7):
         fitted(tmp_path / "cut", splits, parts)
@@ -204,12 +220,14 @@ def test_looks_in_the_middle_of_a_pass_change_no_weight_and_are_gone_on_from(spl
     assert same(expected, looked)
     ends = [*range(5, a_pass, 5), a_pass]
     assert [row["step"] for row in state.history] == ends + [a_pass + end for end in ends]
-    assert state.history[-1]["validation_loss"] == whole.history[-1]["validation_loss"]
+    assert state.history[-1]["validation_loss"] == undisturbed.history[-1]["validation_loss"]
 
 
-def test_a_checkpoint_of_before_places_were_kept_is_gone_on_from_as_it_would_have_been(splits, tmp_path, monkeypatch):
+def test_a_checkpoint_of_before_places_were_kept_is_gone_on_from_as_it_would_have_been(
+    splits, whole, tmp_path, monkeypatch
+):
     parts = dataclasses.replace(TINY, measure_every=5 * TINY.batch_size)
-    expected, _ = fitted(tmp_path / "whole", splits, parts)
+    _, expected, _ = whole  # looks in between change no weight
     with killed_at(training, "train_step", len(splits[0]) // TINY.batch_size + 7):
         fitted(tmp_path / "cut", splits, parts)
     found = checkpoint.load(tmp_path / "cut")
@@ -266,7 +284,14 @@ def test_arithmetic_in_bfloat16_leaves_a_network_of_float32(splits, tmp_path, ea
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 def test_what_is_kept_is_the_average_over_the_steps_also_of_a_run_gone_on_with(precision, splits, tmp_path, eagerly):
     plain = dataclasses.replace(TINY, precision=precision, schedule="plateau", measure_every=TINY.batch_size)
-    steps = [fitted(tmp_path / f"{n}", splits, dataclasses.replace(plain, steps=n), "pillar")[0] for n in (1, 2, 3)]
+    steps: list[list[np.ndarray]] = []
+
+    def watch(core):
+        steps.append([keras.ops.convert_to_numpy(v) for v in core.variables])
+        return {}
+
+    fitted(tmp_path / "plain", splits, dataclasses.replace(plain, steps=3), "pillar", watch)
+    assert len(steps) == 3
     recipe = dataclasses.replace(plain, steps=3, average=0.5)
     with killed_at(training, "train_step", 3):
         fitted(tmp_path / "average", splits, recipe, "pillar")

@@ -42,7 +42,7 @@ TINY = ["--games", "2", "--simulations", "30", "--shard-games", "1", "--workers"
 
 
 @pytest.fixture(scope="module")
-def done(tmp_path_factory: pytest.TempPathFactory, tiny_networks: None, checked_here: None) -> Path:
+def done(tmp_path_factory: pytest.TempPathFactory, tiny_networks: None, checked_here: None, undrawn_here: None) -> Path:
     """A folder with games, tables and a trained network, under a path with blanks and letters of other scripts."""
     base = tmp_path_factory.mktemp("Méine Dâten ✓ 数据")
     assert run("generate", base) == 0

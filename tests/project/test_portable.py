@@ -34,8 +34,10 @@ for name in ("fcntl", "resource", "termios", "grp", "syslog"):
 CHAIN = """
 import fcntl_is_hidden, sys
 from distill import export, generate, train
+from network_helpers import check_here
 from selfplay_helpers import build_tiny
 build_tiny()
+check_here()
 games = ["--games", "4", "--simulations", "20", "--votes", "1", "--shard-games", "2", "--workers", "1"]
 assert generate.main([*games, "--out", "games"]) == 0
 learn = ["--preset", "smoke", "--data", "games", "--prepared", "tables", "--exclude", "--no-export"]

@@ -173,7 +173,7 @@ def test_pytest_has_the_last_word_and_takes_the_arguments(machine: Machine):
     machine.add("python3", "3.12")
     run = machine.run("test.sh", "-k", "rules or cli")
     assert run.stdout.splitlines()[-1] == "3 passed in 0.01s"
-    assert machine.calls("-m pytest") == ["3.12 -m pytest -n 2 --dist loadfile -k rules or cli"]
+    assert machine.calls("-m pytest") == ["3.12 -m pytest -n 3 --dist loadfile -k rules or cli"]
     for check in ("ruff check", "ruff format --check", "mypy"):
         assert machine.calls(f"-m {check}"), check
 

@@ -38,14 +38,16 @@ CHAIN = (
     "evaluate --no-latency",
     "arena",
     "walk --workers 1",
-    "selfplay --iterations 1",
+    "selfplay --iterations 1 --workers 1",
     "selfplay --games-only --workers 1 --init models/smoke/selfplay",
 )
 REAL = ("data/", "models/", "docs/")
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory, tiny_networks: None, checked_here: None) -> Iterator[Path]:
+def place(
+    tmp_path_factory: pytest.TempPathFactory, tiny_networks: None, checked_here: None, undrawn_here: None
+) -> Iterator[Path]:
     """A folder that was empty, after the chain; it is the working directory. A test plays against the network."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(tmp_path_factory.mktemp("smoke"))

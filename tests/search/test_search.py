@@ -244,7 +244,7 @@ def test_a_proven_win_is_chosen_and_valued_as_one() -> None:
 def test_proofs_find_a_forced_win_that_means_hide() -> None:
     # Plain UCT needs many visits to see that all replies lose; the solver option proves it.
     position = from_moves("4455")
-    plain = search([position], SearchSettings(simulations=400, votes=1, noise_fraction=0))[0]
-    proven = search([position], SearchSettings(simulations=400, votes=1, noise_fraction=0, mcts_solver=True))[0]
+    plain = search([position], SearchSettings(simulations=400, votes=1, noise_fraction=0.0))[0]
+    proven = search([position], SearchSettings(simulations=400, votes=1, noise_fraction=0.0, mcts_solver=True))[0]
     assert proven.label in {2, 5}
     assert proven.value > plain.value

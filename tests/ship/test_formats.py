@@ -11,6 +11,8 @@
   out: the old file stays, and nothing else is left;
 - a missing extra is one line with the command that installs it, before anything is written;
 - moves may differ where two logits are equal up to rounding, and only there: each is the best of the logits beside it.
+
+`pytest -m slow tests/ship/test_formats.py` converts every network that can be built.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from distill.judge import grading
 from distill.nets import finding, heads, predict
 from distill.players.players import Choices
 from distill.ship import comparison, formats, quantized
+from distill.tables.benchmark import GradedBoards
 
 onnx = pytest.importorskip("onnx", reason="the extra onnx is not installed")
 onnxruntime = pytest.importorskip("onnxruntime", reason="the extra onnx is not installed")
@@ -64,15 +66,21 @@ def test_a_file_that_ships_keeps_the_contract(network, name):
         np.testing.assert_allclose(answer(file, alone)["policy"][0], found["policy"][place], atol=1e-5)
 
 
+@functools.cache
+def asked(network: str) -> tuple[GradedBoards, np.ndarray, np.ndarray]:
+    """A quarter of the graded boards, their questions, and the moves with which the network answers them."""
+    _, boards = quantized.graded_boards()
+    boards = boards[np.arange(0, len(boards), 4)]
+    questions = quantized.questions(boards)
+    return boards, questions, predict.load(REFERENCE / network)(questions)["move"]
+
+
 @pytest.mark.parametrize("name", IN_8_BITS)
 @pytest.mark.parametrize("network", SHIPPED)
 def test_a_file_loses_what_its_card_says_and_less_than_a_point(network, name):
     """On a quarter of the boards, so within the sum of both intervals."""
     file = file_of(network, name)
-    _, boards = quantized.graded_boards()
-    boards = boards[np.arange(0, len(boards), 4)]
-    questions = quantized.questions(boards)
-    expected = predict.load(REFERENCE / network)(questions)["move"]
+    boards, questions, expected = asked(network)
     found = quantized.losses(boards, expected, answer(file, questions)["move"])
     card = (file.parent / "README.md").read_text()
     rows = re.findall(rf"^\| `{file.name}` \| `(\w+)` \|.*% \| (-?[\d.]+) ±([\d.]+) \| .*$", card, re.MULTILINE)

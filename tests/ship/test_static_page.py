@@ -17,6 +17,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import http.server
 import json
@@ -50,10 +51,11 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
 
 @pytest.fixture(scope="module")
-def host(tmp_path_factory):
+def host(tmp_path_factory, exported):
     """A plain file server's folder and address, with one page of all shipped networks in its folder `site`.
 
-    One network is converted for the page; of the others it takes the file that ships, written by the same function.
+    One network is written for the page, as it was converted for `exported`; of the others it takes the file that ships,
+    written by the same function.
     """
     root = tmp_path_factory.mktemp("host")
     write = formats.write
@@ -64,8 +66,12 @@ def host(tmp_path_factory):
         shutil.copy(REFERENCE / file.stem / "saved_model" / "model.onnx", file)
         return formats.Found(difference=0.0)
 
+    converted = exported / "saved_model" / "model.onnx"
+    onnx = dataclasses.replace(formats.FORMATS["onnx"], convert=lambda _core, file: shutil.copy(converted, file))
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(formats, "write", write_or_copy)
+        patch.setattr(formats, "FORMATS", {**formats.FORMATS, "onnx": onnx})
         assert export.main([str(REFERENCE), "--web", str(root / "site")]) == 0
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=root))
     threading.Thread(target=server.serve_forever, daemon=True).start()

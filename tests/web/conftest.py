@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
+from helpers import REFERENCE
 from starlette.testclient import TestClient
 
 from distill.nets import saved
@@ -37,9 +39,9 @@ def client(app):
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    """With a small CNN by that name; some modules have their own."""
+    """With `pillar` as somebody's `cnn`, which answers without TensorFlow; some modules have their own."""
     folder: Path = tmp_path_factory.mktemp("models")
-    saved.write(pages.small_network(), folder / "cnn" / "saved_model" / "1")
+    shutil.copytree(REFERENCE / "pillar", folder / "cnn", ignore=shutil.ignore_patterns("evaluation"))
     with pages.serving("--models", folder, "--max-simulations", "1000") as address:
         yield address
 
