@@ -25,7 +25,7 @@ CONNECTIONS = 512
 
 
 @dataclass(frozen=True, kw_only=True)
-class ServeConfig:
+class ServeConfig(cli.Settings):
     """Serve the page and the JSON API on this machine."""
 
     models: Path | None = cli.setting(None, "folder of the networks to play, beside those that ship; none: models")
@@ -36,6 +36,7 @@ class ServeConfig:
     workers: int = cli.setting(cores(), "searches that run at a time")
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         try:
             ipaddress.IPv4Address(self.host)
         except ValueError:

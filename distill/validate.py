@@ -22,7 +22,7 @@ from distill.rows.places import Folder, place_of
 
 
 @dataclass(frozen=True, kw_only=True)
-class ValidateConfig:
+class ValidateConfig(cli.Settings):
     """Check finished games, row by row."""
 
     places: tuple[str, ...] = cli.setting(
@@ -31,6 +31,7 @@ class ValidateConfig:
     lines: int | None = cli.setting(100, "violations printed for each file at most; none prints all")
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not self.places:
             raise ValueError("name a folder of games")
         cli.check_least(self, lines=1)

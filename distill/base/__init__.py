@@ -10,7 +10,8 @@ from distill.base.files import (
     write_atomically,
     write_json,
 )  # fmt: skip
-from distill.base.progress import Progress, cores, duration, say
+from distill.base.machine import cores
+from distill.base.progress import Progress, duration, say
 
 __all__ = [
     "DataError", "Interrupted", "Progress", "UserError", "canonical_json", "cores", "duration", "file_hash",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Callable
@@ -32,7 +31,7 @@ class Progress:
         self.bar: Any = None
 
     def __enter__(self) -> Progress:
-        if sys.stderr.isatty():
+        if getattr(sys.stderr, "isatty", bool)():  # None without a console, or an object with `write` alone
             from tqdm import tqdm
 
             self.bar = tqdm(total=self.total, initial=self.done, unit=self.unit, dynamic_ncols=True, smoothing=0.1)
@@ -72,11 +71,6 @@ def duration(seconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60:02d} s"
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
-
-
-def cores() -> int:
-    """Processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def say(line: str) -> None:

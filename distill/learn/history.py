@@ -15,6 +15,7 @@ import keras
 import pandas as pd
 
 from distill.base import write_atomically
+from distill.base.pictures import picture
 
 CSV, CURVES, EVENTS = FILES = "history.csv", "curves.png", "events"
 
@@ -32,16 +33,19 @@ def write(folder: Path, rows: Sequence[Mapping[str, float]], panels: Panels = TR
     """Write the files anew from all rows so far; the last row is added to the events."""
     table = pd.DataFrame(list(rows))
     write_atomically(folder / CSV, table.to_csv(index=False).encode())
-    write_atomically(folder / CURVES, _curves(table, panels, over))
+    _draw_curves(folder / CURVES, table, panels, over)
     if importlib.util.find_spec("tensorboard") and keras.backend.backend() == "tensorflow":
         _add_events(folder / EVENTS, rows[-1], over)
 
 
-def _curves(table: pd.DataFrame, panels: Panels, over: str) -> bytes:
+@picture
+def _draw_curves(path: Path, table: pd.DataFrame, panels: Panels, over: str) -> None:
     """PNG: one picture a panel, side by side."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure  # not pyplot: no window, no state
 
     figure = Figure(figsize=(11, 3.4), layout="constrained")
+    FigureCanvasAgg(figure)
     for axes, (title, names) in zip(figure.subplots(1, len(panels)), panels.items(), strict=True):
         for name in names:
             axes.plot(table[over], table[name], marker=".", label=name.replace("_", " "))
@@ -51,7 +55,7 @@ def _curves(table: pd.DataFrame, panels: Panels, over: str) -> bytes:
             axes.legend()
     content = io.BytesIO()
     figure.savefig(content, format="png", dpi=110)
-    return content.getvalue()
+    write_atomically(path, content.getvalue())
 
 
 def _add_events(folder: Path, row: Mapping[str, Any], over: str) -> None:

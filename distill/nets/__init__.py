@@ -19,6 +19,9 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
+from distill.base import UserError, cores, environment, first_line
+from distill.base.machine import lacks_memory
+
 if TYPE_CHECKING:
     import keras
 
@@ -110,24 +113,52 @@ _STARTING = threading.Lock()
 def start_backend() -> None:
     """Import Keras and its backend, which takes seconds; what they print of themselves meanwhile is dropped.
 
-    TensorFlow's C++ logs to file descriptor 2 before it reads the level above, so that is where it is stopped. Keras
-    uses scikit-learn and Matplotlib for wrappers and pictures of its own, which nothing here asks for, and does without
-    them where they are not installed; that they look so while it loads saves a third of the time.
+    Keras uses scikit-learn and Matplotlib for wrappers and pictures of its own, which nothing here asks for, and does
+    without them where they are not installed; that they look so while it loads saves a third of the time.
+
+    Networks depend on Keras' own settings, which `~/.keras/keras.json` may hold from other work: they are set here. The
+    backend is TensorFlow unless KERAS_BACKEND names another. TensorFlow takes as many threads as there are processors
+    for this process, also where a container's quota sets their number. Raises UserError where Keras does not start.
     """
     _keep_freed_memory()
-    with _STARTING:
-        sys.stderr.flush()
-        kept = os.dup(2)
+    os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+    os.environ.setdefault("TF_NUM_INTRAOP_THREADS", str(cores()))
+    with _STARTING, _without_log():
         try:
-            with open(os.devnull, "w") as nowhere:
-                os.dup2(nowhere.fileno(), 2)
-            with _as_if_not_installed("sklearn", "matplotlib"):
-                import keras
+            with environment.hidden("TF_XLA_FLAGS"):  # they change how TensorFlow calculates; an unknown one ends it
+                with _as_if_not_installed("sklearn", "matplotlib"):
+                    import keras
 
-            keras.ops.convert_to_tensor(0)  # looks for devices, once
-        finally:
-            os.dup2(kept, 2)
-            os.close(kept)
+                keras.ops.convert_to_tensor(0)  # looks for devices, once
+        except Exception as error:  # a missing package, a keras.json that Keras refuses, variables of TensorFlow
+            if lacks_memory(error):
+                raise
+            found = f"{environment.described('KERAS_', 'TF_', 'XLA_')}, and keras.json in KERAS_HOME or ~/.keras"
+            raise UserError(f"Keras does not start: {first_line(error)} (its settings: {found})") from None
+        keras.config.set_image_data_format("channels_last")
+        keras.config.set_floatx("float32")
+        keras.config.set_dtype_policy("float32")
+        keras.config.set_epsilon(1e-7)
+
+
+@contextlib.contextmanager
+def _without_log() -> Iterator[None]:
+    """Drop what is written to file descriptor 2: TensorFlow's C++ logs there before it reads its level."""
+    if sys.stderr is not None:
+        sys.stderr.flush()
+    try:
+        kept = os.dup(2)
+    except OSError:  # closed: nobody reads it
+        yield
+        return
+    try:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 2)
+        os.close(nowhere)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 def _keep_freed_memory() -> None:

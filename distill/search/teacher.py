@@ -24,7 +24,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.base.cli import check, setting
+from distill.base.cli import Settings, check, setting
 from distill.game.rules import COLUMNS, Position, is_over
 from distill.search import playout_trees
 from distill.search.compiled import SLOTS, inline, jit
@@ -51,7 +51,7 @@ CHECK_EVERY = 250
 
 
 @dataclass(frozen=True, kw_only=True)
-class SearchSettings:
+class SearchSettings(Settings):
     """What a search does; everything that its result depends on, besides position and seed."""
 
     simulations: int = setting(10_000, "simulations of each search")
@@ -71,6 +71,7 @@ class SearchSettings:
     )
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         most = f"from 1 to {MOST_SIMULATIONS:,}"
         check(1 <= self.simulations <= MOST_SIMULATIONS, "simulations", self.simulations, most)
         check(1 <= self.votes <= 100, "votes", self.votes, "from 1 to 100")

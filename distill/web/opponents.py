@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from distill.base import UserError, say
+from distill.base.workers import WorkerError
 from distill.game import encoding
 from distill.game.mixing import mix
 from distill.game.rules import EMPTY, Position
@@ -136,6 +137,8 @@ class Opponents:
             return await self._ask_network(word, named, position)
         except work.BusyError:
             raise RequestError(503, "too many requests wait already; try again in a moment", retry_after=1) from None
+        except WorkerError as error:
+            raise RequestError(500, str(error)) from None
         except UserError as error:  # a model that was found and cannot be read
             raise RequestError(404, str(error)) from None
 
