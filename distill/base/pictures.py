@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Concatenate, ParamSpec
 
-from distill.base import environment
+from distill.base import machine
 from distill.base.errors import first_line
 from distill.base.progress import say
 
@@ -48,7 +48,7 @@ def _default_settings() -> Iterator[None]:
     level = logger.level
     logger.setLevel(logging.ERROR)  # what it says of bad lines in a matplotlibrc, which is not used here
     try:
-        with environment.hidden("MPLBACKEND"):  # an unknown one would stop the import
+        with machine.without("MPLBACKEND"):  # an unknown one would stop the import
             import matplotlib
     finally:
         logger.setLevel(level)

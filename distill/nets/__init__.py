@@ -15,12 +15,12 @@ import importlib
 import os
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
-from distill.base import UserError, cores, environment, first_line
-from distill.base.machine import lacks_memory
+from distill.base import UserError, cores, first_line, machine
 
 if TYPE_CHECKING:
     import keras
@@ -123,17 +123,19 @@ def start_backend() -> None:
     _keep_freed_memory()
     os.environ.setdefault("KERAS_BACKEND", "tensorflow")
     os.environ.setdefault("TF_NUM_INTRAOP_THREADS", str(cores()))
+    if sys.warnoptions:  # PYTHONWARNINGS=error, or python -W, would end a run at the first warning of a library
+        warnings.filterwarnings("ignore", module=r"(keras|tensorflow)\b")
     with _STARTING, _without_log():
         try:
-            with environment.hidden("TF_XLA_FLAGS"):  # they change how TensorFlow calculates; an unknown one ends it
+            with machine.without("TF_XLA_FLAGS"):  # they change how TensorFlow calculates; an unknown one ends it
                 with _as_if_not_installed("sklearn", "matplotlib"):
                     import keras
 
                 keras.ops.convert_to_tensor(0)  # looks for devices, once
         except Exception as error:  # a missing package, a keras.json that Keras refuses, variables of TensorFlow
-            if lacks_memory(error):
+            if machine.lacks_memory(error):
                 raise
-            found = f"{environment.described('KERAS_', 'TF_', 'XLA_')}, and keras.json in KERAS_HOME or ~/.keras"
+            found = f"{machine.variables('KERAS_', 'TF_', 'XLA_')}, and keras.json in KERAS_HOME or ~/.keras"
             raise UserError(f"Keras does not start: {first_line(error)} (its settings: {found})") from None
         keras.config.set_image_data_format("channels_last")
         keras.config.set_floatx("float32")

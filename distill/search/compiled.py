@@ -7,14 +7,12 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar, cast
 
-from distill.base import environment, first_line
+from distill.base import first_line, machine
 
 try:
     import numba
 except ValueError as error:  # one of its variables has a value that it refuses
-    raise SystemExit(
-        f"distill: Numba does not start: {first_line(error)} ({environment.described('NUMBA_')})"
-    ) from None
+    raise SystemExit(f"distill: Numba does not start: {first_line(error)} ({machine.variables('NUMBA_')})") from None
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
