@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import distill
+from distill.base import streams
 
 STAGES = (
     "generate", "prepare", "validate", "describe", "train", "evaluate",
@@ -32,10 +33,15 @@ def _first_line(file: Path) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one stage; the return value is the exit code."""
-    stage, *rest = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    return streams.guarded(lambda: _run(*(words or ["--help"])))
+
+
+def _run(stage: str, *rest: str) -> int:
     found = stages()
     if stage in ("-h", "--help"):
-        print(f"{distill.__doc__}\n\nusage: distill <stage> [flags]      distill <stage> --help lists the flags\n")
+        about = _first_line(Path(distill.__file__))
+        print(f"{about}\n\nusage: distill <stage> [flags]      distill <stage> --help lists the flags\n")
         print("\n".join(f"  {name:<10} {line}" for name, line in found.items()))
         return 0
     if stage == "--version":

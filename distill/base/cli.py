@@ -303,7 +303,7 @@ class Command(Generic[Config]):
             print(f"{name}: {error}", file=sys.stderr)
             return 1
         except OSError as error:
-            if streams.unread():
+            if isinstance(error, BrokenPipeError) and streams.unread():
                 raise
             where = f"{error.filename}: " if error.filename else ""
             print(f"{name}: {where}{error.strerror or error}", file=sys.stderr)

@@ -20,7 +20,7 @@ def cores() -> int:
 
 def _quotas() -> Iterator[float]:
     """The quotas, in processors, of this process's control group and of those around it, by version 2 or 1."""
-    for line in _words(MEMBERSHIP, "\n"):
+    for line in _text(MEMBERSHIP).splitlines():
         _, controllers, path = line.split(":", 2)
         if controllers and "cpu" not in controllers.split(","):
             continue
@@ -29,19 +29,17 @@ def _quotas() -> Iterator[float]:
         for folder in (group, *group.parents):  # a container may see its own group as the root
             if not folder.is_relative_to(root):
                 break
-            if controllers:
-                limit = [*_words(folder / "cpu.cfs_quota_us"), *_words(folder / "cpu.cfs_period_us")]
-            else:
-                limit = _words(folder / "cpu.max")
+            names = ("cpu.cfs_quota_us", "cpu.cfs_period_us") if controllers else ("cpu.max",)
+            limit = " ".join(_text(folder / name) for name in names).split()
             if len(limit) == 2 and limit[0].isdecimal() and limit[1].isdecimal():  # else "max" or -1: no quota
                 yield int(limit[0]) / max(1, int(limit[1]))
 
 
-def _words(file: Path, separator: str | None = None) -> list[str]:
+def _text(file: Path) -> str:
     try:
-        return file.read_text(encoding="utf-8").strip().split(separator)
+        return file.read_text(encoding="utf-8")
     except OSError:
-        return []
+        return ""
 
 
 def lacks_memory(error: BaseException) -> bool:

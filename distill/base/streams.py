@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import select
 import sys
 from collections.abc import Callable
+from typing import TextIO
 
 NOBODY_READS = 141
 """The exit code of a command whose output is no longer read, as a shell shows it for SIGPIPE."""
@@ -43,13 +45,13 @@ def _open_closed_ones() -> None:
             setattr(sys, name, open(os.devnull, "w" if descriptor else "r", encoding="utf-8"))  # noqa: SIM115
 
 
-def unread() -> list[io.TextIOWrapper]:
+def unread() -> list[TextIO]:
     """The streams that are pipes whose reader has gone."""
     found = []
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper) and hasattr(select, "poll"):  # which Windows lacks
+        with contextlib.suppress(AttributeError, OSError, ValueError):  # no file, or Windows, which cannot tell
             poll = select.poll()
-            poll.register(stream, 0)
+            poll.register(stream.fileno(), 0)
             if poll.poll(0):  # reports errors alone
                 found.append(stream)
     return found

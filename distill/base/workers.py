@@ -10,6 +10,7 @@ import os
 import signal
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -25,17 +26,28 @@ def pool(environment: Mapping[str, str] | None = None) -> Any:
 
     Raises WorkerError where the system has no room for the semaphores that processes share.
     """
-    from joblib.externals.loky import ProcessPoolExecutor
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # joblib's, that it would do without processes, which is not so here
+        from joblib.externals.loky import ProcessPoolExecutor
 
     try:
         return ProcessPoolExecutor(
             max_workers=1, initializer=_start, initargs=(os.getpid(),), env=dict(environment or {}) or None
         )
     except OSError as error:
-        raise WorkerError(
-            f"/dev/shm: worker processes cannot be started ({error.strerror}); it must be writable and have free space "
-            "(docker run --shm-size 64m)"
-        ) from None
+        raise _no_room(error) from None
+
+
+def check() -> None:
+    """Raise WorkerError where `pool` would: for commands that delete something before they need it."""
+    pool().shutdown()
+
+
+def _no_room(error: OSError) -> WorkerError:
+    return WorkerError(
+        f"/dev/shm: worker processes cannot be started ({error.strerror}); it must be writable and have free space "
+        "(docker run --shm-size 64m)"
+    )
 
 
 def spread(function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], workers: int) -> Iterator[Any]:
@@ -54,6 +66,10 @@ def spread(function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], worke
         yield from parallel(delayed(function)(*task) for task in tasks)
     except BrokenProcessPool:
         raise WorkerError("a worker process has died (out of memory?); start the command again") from None
+    except OSError as error:
+        if error.filename or error.__cause__:  # raised by the function, in its process
+            raise
+        raise _no_room(error) from None
 
 
 def _start(parent: int) -> None:

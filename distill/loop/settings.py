@@ -225,9 +225,10 @@ class ReinforceConfig(cli.Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        cli.check_least(self, steps=1, gate_games=1, measure_every=1, opponents=1, value_weight=0, seed=0)
+        cli.check_least(self, steps=1, gate_games=1, measure_every=1, value_weight=0, seed=0)
         most = max(1, self.games // 2)  # pairs of games, each against one of them
-        cli.check(self.opponents <= most, "opponents", self.opponents, f"at most {most}, for {self.games} games a step")
+        possible = 1 <= self.opponents <= most
+        cli.check(possible, "opponents", self.opponents, f"from 1 to {most}, with --games {self.games}")
         cli.check(0 <= self.average < 1, "average", self.average, "at least 0 and below 1")
         for name in ("games", "measure_games", "final_games"):
             number = getattr(self, name)

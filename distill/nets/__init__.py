@@ -135,7 +135,7 @@ def start_backend() -> None:
         except Exception as error:  # a missing package, a keras.json that Keras refuses, variables of TensorFlow
             if machine.lacks_memory(error):
                 raise
-            found = f"{machine.variables('KERAS_', 'TF_', 'XLA_')}, and keras.json in KERAS_HOME or ~/.keras"
+            found = f"{machine.variables('KERAS_')}, and keras.json in KERAS_HOME or ~/.keras"
             raise UserError(f"Keras does not start: {first_line(error)} (its settings: {found})") from None
         keras.config.set_image_data_format("channels_last")
         keras.config.set_floatx("float32")

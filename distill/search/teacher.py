@@ -75,7 +75,9 @@ class SearchSettings(Settings):
         most = f"from 1 to {MOST_SIMULATIONS:,}"
         check(1 <= self.simulations <= MOST_SIMULATIONS, "simulations", self.simulations, most)
         check(1 <= self.votes <= 100, "votes", self.votes, "from 1 to 100")
-        check(self.votes * self.simulations < 2**31, "votes", self.votes, "fewer than 2^31 / simulations")
+        most_votes = (2**31 - 1) // self.simulations
+        range_here = f"from 1 to {most_votes}, with --simulations {self.simulations}"
+        check(self.votes <= most_votes, "votes", self.votes, range_here)
         check(0 <= self.exploration <= 100, "exploration", self.exploration, "from 0 to 100")
         check(0 <= self.noise_fraction <= 1, "noise_fraction", self.noise_fraction, "from 0 to 1")
         exact = self.savings == "off" or not self.mcts_solver

@@ -186,7 +186,7 @@ class Opponents:
             search = named.player or named.mode
             raise RequestError(422, f"player {word!r}: {search}:N needs a whole number of simulations from 1")
         if named.simulations > most:
-            raise RequestError(422, f"player {word!r}: at most {most} simulations here")
+            raise RequestError(422, f"player {word!r}: from 1 to {most:,} simulations here")
 
     async def _ask_solver(self, position: Position, seed: int) -> Opinion:
         if not self.has_solver:
