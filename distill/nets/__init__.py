@@ -121,7 +121,7 @@ def start_backend() -> None:
     for this process, also where a container's quota sets their number. Raises UserError where Keras does not start.
     """
     _keep_freed_memory()
-    os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+    os.environ["KERAS_BACKEND"] = os.environ.get("KERAS_BACKEND") or "tensorflow"
     os.environ.setdefault("TF_NUM_INTRAOP_THREADS", str(cores()))
     if sys.warnoptions:  # PYTHONWARNINGS=error, or python -W, would end a run at the first warning of a library
         warnings.filterwarnings("ignore", module=r"(keras|tensorflow)\b")

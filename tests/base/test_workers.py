@@ -16,7 +16,9 @@ from pathlib import Path
 
 import pytest
 
+from distill import generate
 from distill.base import machine, workers
+from tests.helpers import state
 
 SCRIPT = """
 import asyncio
@@ -56,6 +58,23 @@ def test_shared_memory_without_room_is_named(number: int, monkeypatch: pytest.Mo
     monkeypatch.setattr("joblib.externals.loky.backend.synchronize._SemLock", refuse)
     with pytest.raises(workers.WorkerError, match=rf"^/dev/shm: .*{os.strerror(number)}.*--shm-size"):
         workers.check()
+
+
+def test_a_restart_deletes_nothing_where_no_worker_can_be_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    flags = ["--games", "1", "--simulations", "30", "--workers", "1", "--out", str(tmp_path)]
+    assert generate.main(flags) == 0
+    before = state(tmp_path)
+    capsys.readouterr()
+
+    def refuse() -> None:
+        raise workers.WorkerError("/dev/shm: full")
+
+    monkeypatch.setattr(workers, "pool", refuse)
+    assert generate.main([*flags, "--restart"]) == 1
+    assert capsys.readouterr().err == "distill generate: /dev/shm: full\n"
+    assert state(tmp_path) == before
 
 
 ALLOWED = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
