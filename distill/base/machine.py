@@ -5,11 +5,15 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from distill.base.errors import UserError
+
 CGROUPS, MEMBERSHIP = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
 """Where Linux shows control groups, and to which of them this process belongs."""
+LIMITS = Path("/proc/self/limits")
 
 
 def cores() -> int:
@@ -40,6 +44,14 @@ def _text(file: Path) -> str:
         return file.read_text(encoding="utf-8")
     except OSError:
         return ""
+
+
+def require_address_space(size: int, whose: str) -> None:
+    """Raise UserError where `ulimit -v` leaves less: C++ ends the process without a message when it runs out."""
+    found = re.search(r"Max address space +(\d+)", _text(LIMITS))  # no number where it is unlimited, or not Linux
+    if found and int(found[1]) < size:
+        limit = int(found[1]) >> 10
+        raise UserError(f"not enough memory for {whose}: ulimit -v is {limit}, raise it to {size >> 10} or unlimited")
 
 
 def lacks_memory(error: BaseException) -> bool:

@@ -106,6 +106,9 @@ MALLOC = {-3: 1 << 25, -1: (1 << 31) - 1, -2: 1 << 26}
 """By their numbers in `malloc.h`, bytes: from which size on an array is fetched from the system by itself, how much
 free memory is given back, and how much is fetched at once."""
 
+ADDRESS_SPACE = 4 << 30
+"""Bytes that a process with TensorFlow takes of its address space: with 3.5 GB a training of the `cnn` crashes."""
+
 _STARTING = threading.Lock()
 """Two threads that swap file descriptor 2 side by side could leave it swapped."""
 
@@ -120,6 +123,7 @@ def start_backend() -> None:
     backend is TensorFlow unless KERAS_BACKEND names another. TensorFlow takes as many threads as there are processors
     for this process, also where a container's quota sets their number. Raises UserError where Keras does not start.
     """
+    machine.require_address_space(ADDRESS_SPACE, "TensorFlow")
     _keep_freed_memory()
     os.environ["KERAS_BACKEND"] = os.environ.get("KERAS_BACKEND") or "tensorflow"
     os.environ.setdefault("TF_NUM_INTRAOP_THREADS", str(cores()))

@@ -228,10 +228,12 @@ def test_without_a_home_the_work_is_the_same(tmp_path: Path, done: Path) -> None
 @pytest.mark.skipif(sys.platform != "linux", reason="limits the address space by ulimit -v")
 def test_an_address_space_without_room_for_tensorflow_is_one_line(tmp_path: Path) -> None:
     network = PACKAGE.parent / "models" / "reference" / "pillar"
-    line = f"ulimit -v 2000000; {sys.executable} -m distill.export {network} --out {tmp_path / 'out'}"
+    line = f"ulimit -v 3000000; {sys.executable} -m distill.export {network} --out {tmp_path / 'out'}"
     made = subprocess.run(["bash", "-c", line], cwd=PACKAGE.parent, capture_output=True, text=True)
     assert made.returncode == 1
-    assert made.stderr.startswith("distill export: not enough memory (")
+    assert made.stderr.startswith(
+        "distill export: not enough memory for TensorFlow: ulimit -v is 3000000, raise it to "
+    )
     assert made.stderr.count("\n") == 1
     assert not (tmp_path / "out").exists()
 
