@@ -42,7 +42,7 @@ VISITS = 30_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class BenchmarkConfig:
+class BenchmarkConfig(cli.Settings):
     """Time `prepare` on synthetic rows and measure its peak memory."""
 
     rows: int = cli.setting(50_000_000, "rows to make")
@@ -52,6 +52,7 @@ class BenchmarkConfig:
     folder: Path | None = cli.setting(None, "where the files go for a while; none means the system's temporary folder")
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         cli.check(self.rows > 0, "rows", self.rows, "positive")
 
 

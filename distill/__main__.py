@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import distill
+from distill.base import streams
 
 STAGES = (
     "generate", "prepare", "validate", "describe", "train", "evaluate",
@@ -32,11 +33,17 @@ def _first_line(file: Path) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one stage; the return value is the exit code."""
-    rest: list[str] | None
-    stage, *rest = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    return streams.guarded(lambda: _run(words or ["--help"], own=arguments is None))
+
+
+def _run(words: list[str], own: bool) -> int:
+    """The same for words that are the process's `own`, or a caller's."""
+    stage, *rest = words
     found = stages()
     if stage in ("-h", "--help"):
-        print(f"{distill.__doc__}\n\nusage: distill <stage> [flags]      distill <stage> --help lists the flags\n")
+        about = _first_line(Path(distill.__file__))
+        print(f"{about}\n\nusage: distill <stage> [flags]      distill <stage> --help lists the flags\n")
         print("\n".join(f"  {name:<10} {line}" for name, line in found.items()))
         return 0
     if stage == "--version":
@@ -46,9 +53,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"distill: no stage {stage!r}; there are {', '.join(found)}", file=sys.stderr)
         return 2
     module = importlib.import_module(f"distill.{stage}")
-    if arguments is None:
-        sys.argv[1:], rest = rest, None
-    return int(module.main(rest))
+    if own:
+        sys.argv[1:] = rest
+    return int(module.main(None if own else rest))
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ MOST_LINES = 5
 
 
 @dataclass(frozen=True, kw_only=True)
-class ArenaConfig:
+class ArenaConfig(cli.Settings):
     """Let players meet from paired openings and rate them."""
 
     players: tuple[str, ...] = cli.setting((), f"who meets: {words.NAMES}", positional=True)
@@ -46,6 +46,7 @@ class ArenaConfig:
     out: Path | None = cli.setting(None, "folder for arena.json; none writes nothing")
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         cli.check(self.games >= 2 and self.games % 2 == 0, "games", self.games, "an even number from 2")
         cli.check(0 <= self.opening_plies <= 20, "opening_plies", self.opening_plies, "from 0 to 20")
         cli.check_least(self, solver_games=0, workers=1)

@@ -27,7 +27,7 @@ from distill.rows import census, games, schema
 
 
 @dataclass(frozen=True, kw_only=True)
-class DescribeConfig:
+class DescribeConfig(cli.Settings):
     """Write the data card of finished games."""
 
     folders: tuple[Path, ...] = cli.setting((), "folders of finished games", positional=True)
@@ -40,6 +40,7 @@ class DescribeConfig:
     seed: int = cli.setting(0, "of the sample and the searches")
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not self.folders:
             raise ValueError("name a folder of games")
         cli.check(self.out is None or len(self.folders) == 1, "out", self.out, "left out where several are given")

@@ -42,7 +42,7 @@ from distill.tables import benchmark
 
 
 @dataclass(frozen=True, kw_only=True)
-class EvaluateConfig:
+class EvaluateConfig(cli.Settings):
     """Grade players and labels against perfect play."""
 
     players: tuple[str, ...] = cli.setting((), f"{words.NAMES}; or a folder of games", positional=True)
@@ -58,6 +58,7 @@ class EvaluateConfig:
     out: Path = cli.setting(Path("models/evaluation"), "folder that receives metrics.json, report.md and pictures")
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         cli.check_least(self, boards=1, label_rows=1, agreement_rows=0, workers=1)
         cli.check_seed(self.seed)
         if not self.players:

@@ -25,7 +25,7 @@ FORMATS = tuple(finding.FILES)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExportConfig:
+class ExportConfig(cli.Settings):
     """Write trained networks for other programs."""
 
     models: tuple[str, ...] = cli.setting(
@@ -38,6 +38,7 @@ class ExportConfig:
     web: Path | None = cli.setting(None, "folder that receives a page which plays in the browser, instead of the rest")
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not self.models:
             raise ValueError("needs a model: a .keras file or the folder of a training run")
         cli.check(self.out is None or len(self.models) == 1, "out", self.out, "left out where several models are given")

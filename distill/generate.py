@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from distill.base import DataError, Progress, cli, cores, duration, folders, json_bytes, say
+from distill.base import DataError, Progress, cli, cores, duration, folders, json_bytes, say, workers
 from distill.base.cli import check, setting
 from distill.rows import mapping, schema, shards
 from distill.rows.places import Folder, Place, place_of
@@ -57,7 +57,8 @@ class GenerateConfig(RunSettings):
         if part is None:
             check(self.num_shards == 1, "num_shards", self.num_shards, "given together with --shard-index")
         else:
-            check(0 <= part < self.num_shards, "shard_index", part, f"below --num-shards, which is {self.num_shards}")
+            last = self.num_shards - 1
+            check(0 <= part <= last, "shard_index", part, f"from 0 to {last}, with --num-shards {self.num_shards}")
             check(not self.restart, "restart", "with --shard-index", "left out: it would delete what other parts made")
 
 
@@ -70,6 +71,8 @@ def run(config: GenerateConfig) -> str:
         if config.restart:
             if config.cluster:
                 mapping.check_cluster(config.cluster)
+            else:
+                workers.check()
             shards.delete(place)
         there = int(before["games"]) if (before := _manifest(config, place)) else 0
         # Fewer never take any away, nor where an extension was cut off, after which there is no manifest.

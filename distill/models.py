@@ -24,7 +24,7 @@ HEADER = ("name", "network", "parameters", "exact", "class", *FILES.values())
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelsConfig:
+class ModelsConfig(cli.Settings):
     """List the networks there are."""
 
     models: Path | None = cli.setting(None, "folder of networks, beside those that ship; none: models")

@@ -22,7 +22,7 @@ from distill.players import terminal, words
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlayConfig:
+class PlayConfig(cli.Settings):
     """Play a game in the terminal."""
 
     player: tuple[str, ...] = cli.setting(
@@ -33,6 +33,7 @@ class PlayConfig:
     seed: int | None = cli.setting(None, "of the machine's random draws, to repeat a game; none: other draws each time")
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if len(self.player) > 1:
             raise ValueError(f"one machine, not {len(self.player)}: {' '.join(self.player)}")
         for word in self.player:

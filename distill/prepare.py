@@ -20,7 +20,7 @@ from distill.tables import packed, tables
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrepareConfig:
+class PrepareConfig(cli.Settings):
     """Turn finished games into tables to train on."""
 
     data: tuple[Path, ...] = cli.setting((Path("data/games"),), "folders of finished games, each another run")
@@ -39,8 +39,11 @@ class PrepareConfig:
     restart: bool = cli.setting(False, "prepare again even where the result is there")
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         cli.check(len(self.data) > 0, "data", "(nothing)", "at least one folder")
-        cli.check(0 <= self.validation_fraction < 1, "validation_fraction", self.validation_fraction, "in [0, 1)")
+        cli.check(
+            0 <= self.validation_fraction < 1, "validation_fraction", self.validation_fraction, "at least 0 and below 1"
+        )
         cli.check_least(self, memory_gib=0.01, threads=1)
 
 

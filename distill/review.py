@@ -21,7 +21,7 @@ from distill.players import review
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReviewConfig:
+class ReviewConfig(cli.Settings):
     """Review a game move by move."""
 
     game: tuple[str, ...] = cli.setting((), "the game, as columns from 1 to 7, such as 445323", positional=True)
@@ -31,6 +31,7 @@ class ReviewConfig:
     json: bool = cli.setting(False, "print JSON")
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if len(self.game) != 1 or not self.game[0]:
             raise ValueError("name one game, such as 445323")
         try:

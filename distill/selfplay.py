@@ -25,6 +25,7 @@ from typing import Any
 
 from distill import nets
 from distill.base import DataError, Progress, UserError, cli, cores, folders, say
+from distill.base.workers import check as check_workers
 from distill.loop import ahead, files, iteration, plan, unattended
 from distill.loop.files import Metrics
 from distill.loop.presets import PRESETS
@@ -53,6 +54,8 @@ def run(config: SelfPlayConfig) -> str:
         planned = plan.read(config.plan) if config.plan and (not has_plan or config.plan.is_file()) else None
         if has_plan and planned not in (None, plan.read(out / files.PLAN)):
             raise UserError(f"{out}: follows another plan than {config.plan}; name another --out, or --restart")
+        if config.workers or config.teacher_share:
+            check_workers()
         claim.begin()
         if config.teacher_share:
             return unattended.run(config, out, given, boards, planned)
@@ -98,6 +101,7 @@ def _only_play(config: SelfPlayConfig) -> str:
     with shards.locked(out):
         shards.require(out, folders.NETWORK_GAMES)
         if config.restart:
+            check_workers()
             shards.delete(out)
         games = max(config.games, shards.games_there(run, out))  # fewer never take any away
         looked = shards.plan(config, games, out, run=run)

@@ -9,23 +9,28 @@ describes the API.
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import ipaddress
 import socket
+import threading
 import webbrowser
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from distill.base import UserError, cli, cores, provenance, say
 from distill.nets import finding
+
+if TYPE_CHECKING:
+    import uvicorn
 
 CONNECTIONS = 512
 """Open at a time, beyond which new ones get 503."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class ServeConfig:
+class ServeConfig(cli.Settings):
     """Serve the page and the JSON API on this machine."""
 
     models: Path | None = cli.setting(None, "folder of the networks to play, beside those that ship; none: models")
@@ -36,12 +41,14 @@ class ServeConfig:
     workers: int = cli.setting(cores(), "searches that run at a time")
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         try:
             ipaddress.IPv4Address(self.host)
         except ValueError:
             raise ValueError(f"--host {self.host} must be an IPv4 address, such as 127.0.0.1 or 0.0.0.0") from None
         cli.check(0 <= self.port <= 65535, "port", self.port, "from 0 to 65535")
-        cli.check(1 <= self.max_simulations <= 1_000_000, "max_simulations", self.max_simulations, "up to 1,000,000")
+        simulations = self.max_simulations
+        cli.check(1 <= simulations <= 1_000_000, "max_simulations", simulations, "from 1 to 1,000,000")
         cli.check_least(self, workers=1)
 
 
@@ -85,10 +92,26 @@ def run(config: ServeConfig) -> str:
             limit_concurrency=CONNECTIONS,
         )
         try:
-            uvicorn.Server(settings).run(sockets=[listener])
+            _serve(uvicorn.Server(settings), listener)
         finally:
             opponents.close()  # at a second Ctrl-C uvicorn leaves without it
     return "stopped"
+
+
+def _serve(server: uvicorn.Server, listener: socket.socket) -> None:
+    """Serve until stopped; in a thread where this one has an event loop that runs already, as a notebook's does."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        server.run(sockets=[listener])
+        return
+    serving = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    serving.start()
+    try:
+        serving.join()
+    finally:
+        server.should_exit = True
+        serving.join()
 
 
 def _listen(host: str, port: int) -> socket.socket:

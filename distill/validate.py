@@ -27,7 +27,7 @@ from distill.tables import relabelling
 
 
 @dataclass(frozen=True, kw_only=True)
-class ValidateConfig:
+class ValidateConfig(cli.Settings):
     """Check finished games or packed boards, row by row."""
 
     places: tuple[str, ...] = cli.setting(
@@ -39,6 +39,7 @@ class ValidateConfig:
     )
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not self.places:
             raise ValueError("name a folder of games")
         cli.check_least(self, lines=1)

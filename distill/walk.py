@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from distill import base
 from distill.base import UserError, cli, cores, folders, provenance, say, write_json
+from distill.base.workers import spread
 from distill.game.rules import CELLS
 from distill.judge import walk
 from distill.nets import finding, predict
@@ -46,7 +47,7 @@ OWN = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class WalkConfig:
+class WalkConfig(cli.Settings):
     """Enumerate every game of a player that moves first."""
 
     player: tuple[str, ...] = cli.setting((), f"the player: {words.NAMES}", positional=True)
@@ -59,6 +60,7 @@ class WalkConfig:
     restart: bool = cli.setting(False, "delete what the folder holds of a walk and start again")
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if len(self.player) != 1:
             raise ValueError(f"name one player: {words.NAMES}")
         words.check(self.player[0])
@@ -119,12 +121,9 @@ def chooser(word: str, workers: int) -> walk.Choose:
     """The player as a function of positions, shared between worker processes; the same for any number of them."""
 
     def choose(current: walk.Keys, mask: walk.Keys) -> NDArray[np.integer[Any]]:
-        from joblib import Parallel, delayed
-
         starts = range(0, len(current), BATCH)
-        count = workers if len(starts) > 1 else 1
-        tasks = (delayed(_moves)(word, current[start : start + BATCH], mask[start : start + BATCH]) for start in starts)
-        return np.concatenate(Parallel(n_jobs=count, batch_size=4)(tasks))
+        tasks = ((word, current[start : start + BATCH], mask[start : start + BATCH]) for start in starts)
+        return np.concatenate([*spread(_moves, tasks, workers if len(starts) > 1 else 1)])
 
     return choose
 

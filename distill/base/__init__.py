@@ -11,7 +11,8 @@ from distill.base.files import (
     write_atomically,
     write_json,
 )  # fmt: skip
-from distill.base.progress import Progress, cores, duration, say
+from distill.base.machine import cores
+from distill.base.progress import Progress, duration, say
 
 __all__ = [
     "DataError", "Interrupted", "OutputError", "Progress", "UserError", "behind_links", "canonical_json", "cores",

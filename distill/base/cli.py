@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import io
+import functools
 import json
 import math
+import os
 import shlex
 import signal
 import sys
+import threading
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +29,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Generic, NoReturn, TypeAlias, TypeVar
 
-from distill.base.errors import Interrupted, UserError
+from distill.base import streams
+from distill.base.errors import Interrupted, UserError, first_line
+from distill.base.machine import lacks_memory
 from distill.base.progress import say
 
 Config = TypeVar("Config")
@@ -71,7 +75,8 @@ def parse(
     several words, a Literal lists its choices, and `X | None` accepts "none".
     """
     hints = typing.get_type_hints(config_class)
-    parser = _Parser(prog=prog, description=(config_class.__doc__ or "").strip().split("\n")[0], allow_abbrev=False)
+    sentence = "" if sys.flags.optimize > 1 else config_class.__doc__ or ""  # python -OO has no docstrings
+    parser = _Parser(prog=prog, description=sentence.strip().split("\n")[0], allow_abbrev=False)
     if presets:
         former = {name: value for name, value in presets.items() if isinstance(value, str)}
         choices = sorted(presets.keys() - former.keys())
@@ -183,7 +188,7 @@ def _current(flag: str, value: Any, former: Mapping[str, str]) -> Any:
 
 def _read_config(parser: _Parser, config_class: Any, hints: Mapping[str, Any], path: Path) -> dict[str, Any]:
     try:
-        stored = json.loads(path.read_text(encoding="utf-8"))
+        stored = json.loads(path.read_text(encoding="utf-8-sig"))  # some editors write a byte order mark
     except (OSError, ValueError, RecursionError) as error:
         parser.error(f"--config {path}: {error}")
     if not isinstance(stored, dict):
@@ -194,32 +199,58 @@ def _read_config(parser: _Parser, config_class: Any, hints: Mapping[str, Any], p
     values = {}
     for name, value in stored.items():
         try:
-            values[name] = _from_json(_current(_flag(name), value, former[name]), hints[name])
+            values[name] = _converted(_current(_flag(name), value, former[name]), hints[name])
         except (ValueError, OverflowError) as error:
             parser.error(f"--config {path}: {name}: {json.dumps(value)} is not {error}")
     return values
 
 
-def _from_json(value: Any, hint: Any) -> Any:
-    """A JSON value as the field's type. Raises ValueError saying what was expected."""
+def _converted(value: Any, hint: Any) -> Any:
+    """A value as the field's type: of a JSON file, or given in Python. Raises ValueError saying what was expected."""
     kind, optional = _kinds(hint)
     if optional and value is None:
         return None
+    if hasattr(value, "tolist"):  # NumPy's numbers and arrays
+        value = value.tolist()
     if typing.get_origin(kind) is typing.Literal:
         choices = typing.get_args(kind)
         if value not in choices:
             raise ValueError(f"one of {', '.join(map(str, choices))}")
-        return value
+        return choices[choices.index(value)]
     if typing.get_origin(kind) is tuple:
         items = typing.get_args(kind)
         length = None if items[-1] is Ellipsis else len(items)
-        if not isinstance(value, list) or length not in (None, len(value)):
+        if not isinstance(value, (list, tuple)) or length not in (None, len(value)):
             raise ValueError("a list" + (f" of {length}" if length else ""))
-        return tuple(_from_json(entry, items[0]) for entry in value)
-    accepted = {float: (int, float), Path: (str,)}.get(kind, (kind,))
+        return tuple(_converted(entry, items[0]) for entry in value)
+    accepted = {float: (int, float), Path: (str, os.PathLike), str: (str, os.PathLike)}.get(kind, (kind,))
     if not isinstance(value, accepted) or (isinstance(value, bool) and kind is not bool):
         raise ValueError(f"a {_NAMES.get(kind, 'value')}" if kind is not bool else _NAMES[bool])
     return _finite(value) if kind is float else kind(value)
+
+
+class Settings:
+    """The base of config dataclasses, for who makes one in Python: each field gets the type that it is declared with.
+
+    A NumPy number becomes a plain one, a text a Path, a list a tuple, so that equal settings are stored and hashed
+    alike. Raises ValueError naming the flag for a value of another kind.
+    """
+
+    def __post_init__(self) -> None:
+        kind: Any = type(self)
+        hints = _hints(kind)
+        for field in dataclasses.fields(self):  # type: ignore[arg-type]
+            value = getattr(self, field.name)
+            try:
+                converted = _converted(value, hints[field.name])
+            except (ValueError, OverflowError) as error:
+                raise ValueError(f"{_flag(field.name)} {value} must be {error}") from None
+            object.__setattr__(self, field.name, converted)
+
+
+@functools.cache
+def _hints(config_class: Any) -> dict[str, Any]:
+    return typing.get_type_hints(config_class)
 
 
 def as_json(config: Any) -> dict[str, Any]:
@@ -265,44 +296,50 @@ class Command(Generic[Config]):
 
     def __call__(self, arguments: Sequence[str] | None = None) -> int:
         """Parse, run and report; without words given the process's own are taken."""
-        name, words = f"{self.package} {self.stage}", list(sys.argv[1:] if arguments is None else arguments)
-        _print_whatever_the_locale()
+        words = list(sys.argv[1:] if arguments is None else arguments)
+        return streams.guarded(lambda: self._call(words, ends_process=arguments is None))
+
+    def _call(self, words: list[str], ends_process: bool) -> int:
+        name = f"{self.package} {self.stage}"
         _had_its_effect.clear()
         try:
             config = parse(self.config_class, words, self.presets, prog=name)
         except SystemExit as stop:
             return int(stop.code or 0)
-        previous = {number: signal.signal(number, _interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
+        # Python lets the main thread alone handle signals; a command in another thread leaves them to its caller.
+        numbers = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
+        previous = {number: signal.signal(number, _interrupt) for number in numbers}
         try:
             print(self.run(config), flush=True)
         except UserError as error:
             print(f"{name}: {error}", file=sys.stderr)
             return 1
         except OSError as error:
+            if isinstance(error, BrokenPipeError) and streams.unread():
+                raise
             where = f"{error.filename}: " if error.filename else ""
             print(f"{name}: {where}{error.strerror or error}", file=sys.stderr)
             return 1
         except Interrupted as stop:
             for number in previous:  # another signal would tear down an end that takes seconds, and leave semaphores
                 signal.signal(number, signal.SIG_IGN)
-            if arguments is None:  # the process ends now
+            if ends_process:  # so they stay ignored
                 previous.clear()
             again = [word for word in words if word not in _had_its_effect]
             again += [f"--no-{word[2:]}" for word in _had_its_effect if word not in words]  # it came from a file
             line = shlex.join(["python", "-m", f"{self.package}.{self.stage}", *again])
             print(f"\nstopped by {stop}; to go on: {line}", file=sys.stderr)
             return stop.code
+        except Exception as error:
+            if not lacks_memory(error):
+                raise
+            line = f"{type(error).__name__}: {first_line(error)}"
+            print(f"{name}: not enough memory ({line}); free some, or raise the limit (ulimit -v)", file=sys.stderr)
+            return 1
         finally:
             for number, handler in previous.items():
                 signal.signal(number, handler)
         return 0
-
-
-def _print_whatever_the_locale() -> None:
-    """An ASCII-only locale shows `?` in place of other characters, instead of ending the command."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
 
 
 def _interrupt(number: int, _frame: Any) -> NoReturn:

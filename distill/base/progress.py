@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections import deque
@@ -55,7 +54,7 @@ class Progress:
         self.bar: Any = None
 
     def __enter__(self) -> Progress:
-        if sys.stderr.isatty():
+        if getattr(sys.stderr, "isatty", bool)():  # None without a console, or an object with `write` alone
             from tqdm import tqdm
 
             shape = "{percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} {unit}{postfix}"  # without tqdm's own estimate
@@ -124,11 +123,6 @@ def duration(seconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60:02d} s"
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
-
-
-def cores() -> int:
-    """Processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def say(line: str) -> None:

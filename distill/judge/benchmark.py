@@ -57,7 +57,7 @@ CHUNK = 512
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config:
+class Config(cli.Settings):
     """Make the graded benchmark boards."""
 
     out: Path = field(metadata={"help": "folder to write to; the shipped one is data/benchmark"})
@@ -70,6 +70,7 @@ class Config:
     seed: int = cli.setting(20_261, "of the games and of the choice among their boards")
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         cli.check_least(self, games=1, workers=1)
         cli.check_seed(self.seed)
         cli.check(0 < self.share <= 1, "share", self.share, "above 0 and at most 1")

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from distill.base import Progress, UserError, cli, cores, folders, provenance
+from distill.base.workers import spread
 from distill.game.rules import EMPTY, Position, canonicalise, is_over, play
 from distill.game.tactics import Boards
 from distill.judge.benchmark import choose, random_opening, refuse_other_boards
@@ -49,7 +50,7 @@ CHUNK = 50
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config:
+class Config(cli.Settings):
     """Make the graded boards of games in which no player of this project took part."""
 
     out: Path = field(metadata={"help": "folder to write to; the shipped one is data/benchmark"})
@@ -59,6 +60,7 @@ class Config:
     seed: int = cli.setting(20_262, "of the games and of the choice among their boards")
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         cli.check_least(self, games=1, workers=1)
         cli.check_seed(self.seed)
         cli.check(0 < self.share <= 1, "share", self.share, "above 0 and at most 1")
@@ -99,12 +101,8 @@ def _run(config: Config) -> str:
 
 def _games(config: Config) -> Iterator[Boards]:
     """The positions of all games, uint64 (N, 2) a piece: current, mask."""
-    from joblib import Parallel, delayed
-
     pieces = (range(first, min(first + CHUNK, config.games)) for first in range(0, config.games, CHUNK))
-    yield from Parallel(n_jobs=config.workers, return_as="generator")(
-        delayed(play_games)(games, config.seed) for games in pieces
-    )
+    yield from spread(play_games, ((games, config.seed) for games in pieces), config.workers)
 
 
 def play_games(games: Sequence[int], seed: int) -> Boards:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distill.base import write_atomically
+from distill.base.pictures import picture
 from distill.game.encoding import boards as to_cells
 from distill.game.rules import CELLS
 from distill.judge.grading import Calibration, Graded, confusion, worst
@@ -67,6 +68,7 @@ def _colours(count: int) -> list[Any]:
     return [colormaps["tab10" if count <= 10 else "tab20"](index) for index in range(count)]
 
 
+@picture
 def plot_by_ply(path: Path, players: Mapping[str, Mapping[int, Mapping[str, Any]]]) -> None:
     """Lines of exact, class and decisive over plies, one colour a player, with 95 % bands."""
     metrics = ("exact", "class", "decisive")
@@ -89,6 +91,7 @@ def plot_by_ply(path: Path, players: Mapping[str, Mapping[int, Mapping[str, Any]
     save_figure(figure, path)
 
 
+@picture
 def plot_by_set(
     path: Path, players: Mapping[str, Mapping[str, Mapping[str, Estimate]]], uniform: Mapping[str, Mapping[str, float]]
 ) -> None:
@@ -113,6 +116,7 @@ def plot_by_set(
     save_figure(figure, path)
 
 
+@picture
 def plot_confusion(path: Path, boards: GradedBoards, players: Sequence[Graded]) -> None:
     """For each player, where the one best column is (row) and which was played, in percent of the row."""
     across = min(3, len(players))
@@ -137,6 +141,7 @@ def plot_confusion(path: Path, boards: GradedBoards, players: Sequence[Graded]) 
     save_figure(figure, path)
 
 
+@picture
 def plot_calibration(path: Path, policy: Mapping[str, Calibration], value: Mapping[str, Calibration]) -> None:
     """Probability of the move against how often it is exact, and value against the outcome of perfect play."""
     figure, axes = new_figure(1, 2, 10, 4.6)
@@ -159,6 +164,7 @@ def plot_calibration(path: Path, policy: Mapping[str, Calibration], value: Mappi
     save_figure(figure, path)
 
 
+@picture
 def plot_mistakes(path: Path, boards: GradedBoards, graded: Graded) -> None:
     """The most costly moves of a player: red began, a ring marks the move played, a cross the best ones."""
     rows = worst(boards, graded)
@@ -229,6 +235,7 @@ def of_players(
     }
 
 
+@picture
 def plot_rows(path: Path, census: Census) -> None:
     """Of a data card: rows and unlike boards, the share of rows on a repeated board, and games by length."""
     figure, axes = new_figure(3, 1, 9, 9)

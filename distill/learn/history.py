@@ -15,6 +15,7 @@ import pandas as pd
 
 from distill import nets
 from distill.base import write_atomically
+from distill.base.pictures import picture
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -35,17 +36,19 @@ def write(folder: Path, rows: Sequence[Mapping[str, float]], panels: Panels = TR
     """Write the files anew from all rows so far; the last row is added to the events."""
     table = pd.DataFrame(list(rows))
     write_atomically(folder / CSV, table.to_csv(index=False).encode())
-    write_atomically(folder / CURVES, _curves(table, panels, over))
+    _draw(folder / CURVES, table, panels, over)
     if importlib.util.find_spec("tensorboard"):
         _add_events(folder / EVENTS, rows[-1], over)
 
 
 def drawn(table: pd.DataFrame, panels: Panels, over: str) -> Figure:
     """One picture a panel, side by side."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure  # not pyplot: no window, no state
     from matplotlib.ticker import MaxNLocator
 
     figure = Figure(figsize=(11, 3.4), layout="constrained")
+    FigureCanvasAgg(figure)
     subplots = figure.subplots(1, len(panels), squeeze=False)
     for axes, (title, names) in zip(subplots[0], panels.items(), strict=True):
         for name in names:
@@ -57,11 +60,12 @@ def drawn(table: pd.DataFrame, panels: Panels, over: str) -> Figure:
     return figure
 
 
-def _curves(table: pd.DataFrame, panels: Panels, over: str) -> bytes:
-    """PNG of what is drawn."""
+@picture
+def _draw(path: Path, table: pd.DataFrame, panels: Panels, over: str) -> None:
+    """Write the curves as PNG."""
     content = io.BytesIO()
     drawn(table, panels, over).savefig(content, format="png", dpi=110)
-    return content.getvalue()
+    write_atomically(path, content.getvalue())
 
 
 def _add_events(folder: Path, row: Mapping[str, Any], over: str) -> None:

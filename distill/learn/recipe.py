@@ -10,7 +10,7 @@ from distill.base import cli
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recipe:
+class Recipe(cli.Settings):
     """What the weights of a run depend on, beside the network and the data."""
 
     target: Literal["visits", "vote", "blend"] = cli.setting(
@@ -71,6 +71,7 @@ class Recipe:
     seed: int = cli.setting(0, "of initial weights, order, mirroring and dropout")
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         cli.check_least(
             self, epochs=1, measure_every=1, batch_size=1, steps=1, value_weight=0, weight_decay=0, focus=0, seed=0
         )

@@ -7,7 +7,6 @@ a game on how many processes there are.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, wait
@@ -18,11 +17,12 @@ import numpy as np
 
 from distill import nets
 from distill.base import Progress, UserError
+from distill.base.workers import pool
 from distill.game import outputs
 from distill.loop.settings import SelfPlayConfig
 from distill.players import gate
 from distill.players.players import GuidedPlayer
-from distill.rows import mapping, selfplay, shards
+from distill.rows import selfplay, shards
 from distill.rows.shards import RunSettings
 from distill.search import puct
 
@@ -44,22 +44,19 @@ class Players:
     """So many processes to play in, of one task each at a time; a context manager."""
 
     def __init__(self, workers: int) -> None:
-        from joblib.externals.loky import ProcessPoolExecutor
-
-        options: dict[str, Any] = {"max_workers": 1, "initializer": mapping.start_worker, "initargs": (os.getpid(),)}
-        self.pools = [ProcessPoolExecutor(**options, env=ONE_THREAD) for _ in range(workers)]
+        self.pools = [pool(ONE_THREAD) for _ in range(workers)]
 
     def __enter__(self) -> Players:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for pool in self.pools:
-            pool.shutdown(wait=False, kill_workers=True)
+        for each in self.pools:
+            each.shutdown(wait=False, kill_workers=True)
 
     def begin(self, work: Callable[..., Any], *arguments: Any, others: int = 0) -> list[Future[Any]]:
         """Call `work(*arguments, part)` in every process; part is (its number, how many there are with others)."""
         parts = len(self.pools) + others
-        return [pool.submit(work, *arguments, (number, parts)) for number, pool in enumerate(self.pools)]
+        return [each.submit(work, *arguments, (number, parts)) for number, each in enumerate(self.pools)]
 
     def play(
         self,
@@ -86,7 +83,7 @@ class Players:
     ) -> Iterator[gate.Block]:
         """The blocks of an arena that begin with these games, one for each process, candidate and champion given."""
         pairs = zip(self.pools, firsts, strict=False)
-        for block in [pool.submit(meet, config, networks, arena, first) for pool, first in pairs]:
+        for block in [each.submit(meet, config, networks, arena, first) for each, first in pairs]:
             yield from results([block])
 
 

@@ -156,7 +156,7 @@ def write(path: Path, plan: Plan) -> None:
 def read(path: Path) -> Plan:
     """A stored plan. Raises UserError for what is none."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(path.read_text(encoding="utf-8-sig"))  # edited, perhaps, where a byte order mark is written
         return Plan(**found | {"iterations": tuple(Step(**step) for step in found["iterations"])})
     except FileNotFoundError:
         raise UserError(f"{path}: no such file; a run leaves its plan in {files.PLAN}") from None

@@ -19,7 +19,7 @@ from distill.rows.selfplay import SelfPlaySettings
 
 
 @dataclass(frozen=True, kw_only=True)
-class LearningSettings:
+class LearningSettings(cli.Settings):
     """How the learner learns from the games."""
 
     precision: nets.Precision = cli.setting("float32", "arithmetic of the network, in self-play and training")
@@ -42,6 +42,7 @@ class LearningSettings:
     mirror: bool = cli.setting(True, "mirror each board at random")
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         cli.check_least(self, replay_rows=1, replay_games=1, train_boards=1)
         self.recipe()
         self.rates()
@@ -73,7 +74,7 @@ class LearningSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ArenaSettings:
+class ArenaSettings(cli.Settings):
     """When the learner takes the champion's place."""
 
     gate: float | None = cli.setting(0.55, "score at which the learner takes the champion's place; none: always")
@@ -81,6 +82,7 @@ class ArenaSettings:
     arena_plies: int = cli.setting(4, "random stones of these openings")
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         cli.check(self.gate is None or 0 < self.gate < 1, "gate", self.gate, "between 0 and 1, or none")
         even = self.arena_games >= 2 and self.arena_games % 2 == 0
         cli.check(even, "arena_games", self.arena_games, "an even number from 2")
@@ -88,7 +90,7 @@ class ArenaSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlanSettings:
+class PlanSettings(cli.Settings):
     """How a run that needs no hand begins with the teacher, and how its search grows."""
 
     teacher_share: float = cli.setting(
@@ -116,6 +118,7 @@ class PlanSettings:
     )
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         cli.check(0 <= self.teacher_share < 1, "teacher_share", self.teacher_share, "at least 0 and below 1")
         cli.check(0 <= self.average < 1, "average", self.average, "at least 0 and below 1")
         share = self.replay_share
@@ -165,8 +168,7 @@ class SelfPlayConfig(SelfPlaySettings, LearningSettings, ArenaSettings, PlanSett
     restart: bool = cli.setting(False, "begin anew, in place of what the folder holds")
 
     def __post_init__(self) -> None:
-        for part in (SelfPlaySettings, LearningSettings, ArenaSettings, PlanSettings):
-            part.__post_init__(self)
+        super().__post_init__()
         cli.check_least(self, iterations=1, games=1, lanes=1, judge_boards=1, extra_noise=0)
         cli.check(self.minutes is None or 0 < self.minutes < math.inf, "minutes", self.minutes, "positive")
         for search in self.searches().values():  # raises for what no search can have
@@ -187,7 +189,7 @@ class SelfPlayConfig(SelfPlaySettings, LearningSettings, ArenaSettings, PlanSett
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReinforceConfig:
+class ReinforceConfig(cli.Settings):
     """Train a network on games against itself alone."""
 
     arch: nets.Arch | None = cli.setting(
@@ -223,9 +225,11 @@ class ReinforceConfig:
     restart: bool = cli.setting(False, "begin anew, in place of what the folder holds")
 
     def __post_init__(self) -> None:
-        cli.check_least(self, steps=1, gate_games=1, measure_every=1, opponents=1, value_weight=0, seed=0)
+        super().__post_init__()
+        cli.check_least(self, steps=1, gate_games=1, measure_every=1, value_weight=0, seed=0)
         most = max(1, self.games // 2)  # pairs of games, each against one of them
-        cli.check(self.opponents <= most, "opponents", self.opponents, f"at most {most}, for {self.games} games a step")
+        possible = 1 <= self.opponents <= most
+        cli.check(possible, "opponents", self.opponents, f"from 1 to {most}, with --games {self.games}")
         cli.check(0 <= self.average < 1, "average", self.average, "at least 0 and below 1")
         for name in ("games", "measure_games", "final_games"):
             number = getattr(self, name)

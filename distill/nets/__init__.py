@@ -15,11 +15,12 @@ import importlib
 import os
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
-from distill.base import UserError, say
+from distill.base import UserError, cores, first_line, machine, say
 
 if TYPE_CHECKING:
     import keras
@@ -105,6 +106,9 @@ MALLOC = {-3: 1 << 25, -1: (1 << 31) - 1, -2: 1 << 26}
 """By their numbers in `malloc.h`, bytes: from which size on an array is fetched from the system by itself, how much
 free memory is given back, and how much is fetched at once."""
 
+ADDRESS_SPACE = 4 << 30
+"""Bytes that a process with TensorFlow takes of its address space: with 3.5 GB a training of the `cnn` crashes."""
+
 _STARTING = threading.Lock()
 """Two threads that swap file descriptor 2 side by side could leave it swapped."""
 _started_in: int | None = None
@@ -116,11 +120,15 @@ def start_backend(*, aloud: bool = False) -> None:
 
     With `aloud` a line says so first: commands do, their workers and the library do not.
 
-    TensorFlow's C++ logs to file descriptor 2 before it reads the level above, so that is where it is stopped. Keras
-    uses scikit-learn and Matplotlib for wrappers and pictures of its own, which nothing here asks for, and does without
-    them where they are not installed; that they look so while it loads saves a third of the time.
+    Keras uses scikit-learn and Matplotlib for wrappers and pictures of its own, which nothing here asks for, and does
+    without them where they are not installed; that they look so while it loads saves a third of the time.
 
-    Raises UserError in a process that was forked after the start: the backend's threads are not in it, and it hangs.
+    Networks depend on Keras' own settings, which `~/.keras/keras.json` may hold from other work: they are set here. The
+    backend is TensorFlow unless KERAS_BACKEND names another. TensorFlow takes as many threads as there are processors
+    for this process, also where a container's quota sets their number.
+
+    Raises UserError where Keras does not start, and in a process that was forked after the start: the backend's threads
+    are not in it, and it would hang.
     """
     global _started_in
     if _started_in not in (None, os.getpid()):
@@ -131,20 +139,48 @@ def start_backend(*, aloud: bool = False) -> None:
     _started_in = os.getpid()
     if aloud and "keras" not in sys.modules:
         say("loading Keras and its backend")
+    machine.require_address_space(ADDRESS_SPACE, "TensorFlow")
     _keep_freed_memory()
-    with _STARTING:
-        sys.stderr.flush()
-        kept = os.dup(2)
+    os.environ["KERAS_BACKEND"] = os.environ.get("KERAS_BACKEND") or "tensorflow"
+    os.environ.setdefault("TF_NUM_INTRAOP_THREADS", str(cores()))
+    if sys.warnoptions:  # PYTHONWARNINGS=error, or python -W, would end a run at the first warning of a library
+        warnings.filterwarnings("ignore", module=r"(keras|tensorflow)\b")
+    with _STARTING, _without_log():
         try:
-            with open(os.devnull, "w") as nowhere:
-                os.dup2(nowhere.fileno(), 2)
-            with _as_if_not_installed("sklearn", "matplotlib"):
-                import keras
+            with machine.without("TF_XLA_FLAGS"):  # they change how TensorFlow calculates; an unknown one ends it
+                with _as_if_not_installed("sklearn", "matplotlib"):
+                    import keras
 
-            keras.ops.convert_to_tensor(0)  # looks for devices, once
-        finally:
-            os.dup2(kept, 2)
-            os.close(kept)
+                keras.ops.convert_to_tensor(0)  # looks for devices, once
+        except Exception as error:  # a missing package, a keras.json that Keras refuses, variables of TensorFlow
+            if machine.lacks_memory(error):
+                raise
+            found = f"{machine.variables('KERAS_')}, and keras.json in KERAS_HOME or ~/.keras"
+            raise UserError(f"Keras does not start: {first_line(error)} (its settings: {found})") from None
+        keras.config.set_image_data_format("channels_last")
+        keras.config.set_floatx("float32")
+        keras.config.set_dtype_policy("float32")
+        keras.config.set_epsilon(1e-7)
+
+
+@contextlib.contextmanager
+def _without_log() -> Iterator[None]:
+    """Drop what is written to file descriptor 2: TensorFlow's C++ logs there before it reads its level."""
+    if sys.stderr is not None:
+        sys.stderr.flush()
+    try:
+        kept = os.dup(2)
+    except OSError:  # closed: nobody reads it
+        yield
+        return
+    try:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 2)
+        os.close(nowhere)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 def _keep_freed_memory() -> None:

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from distill import nets
 from distill.base import OutputError, UserError
+from distill.base.workers import spread
 from distill.game import outputs
 from distill.game.encoding import boards
 from distill.game.mixing import mix
@@ -225,12 +226,10 @@ class SearchPlayer:
         work = len(positions) * self.settings.simulations * self.settings.votes
         if self.workers <= 1 or work < _WORTH_PROCESSES:
             return search(positions, self.settings, numbers)
-        from joblib import Parallel, delayed
-
         size = -(-len(positions) // (4 * self.workers))  # several parts a worker: searches end at different times
         parts = range(0, len(positions), size)
-        tasks = (delayed(search)(positions[p : p + size], self.settings, numbers[p : p + size]) for p in parts)
-        return [result for part in Parallel(n_jobs=self.workers)(tasks) for result in part]
+        tasks = ((positions[p : p + size], self.settings, numbers[p : p + size]) for p in parts)
+        return [result for part in spread(search, tasks, self.workers) for result in part]
 
 
 @dataclass(frozen=True, kw_only=True)

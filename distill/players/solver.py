@@ -28,6 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 from distill.base import UserError
 from distill.base.progress import Advance, silent
 from distill.base.provenance import install_line
+from distill.base.workers import spread
 from distill.game.rules import CELLS, COLUMNS, ROWS, Position
 from distill.tables.benchmark import FULL_COLUMN
 
@@ -78,12 +79,10 @@ def score_boards(
 ) -> NDArray[np.int8]:
     """int8 (B, 7) scores of bitboards (B,), shared between worker processes; the same for any number of them."""
     check_installed()
-    from joblib import Parallel, delayed
-
     starts = range(0, len(current), _CHUNK)
-    tasks = (delayed(_score)(current[start : start + _CHUNK], mask[start : start + _CHUNK]) for start in starts)
+    tasks = ((current[start : start + _CHUNK], mask[start : start + _CHUNK]) for start in starts)
     chunks = [np.empty((0, COLUMNS), np.int8)]
-    for chunk in Parallel(n_jobs=workers if len(starts) > 1 else 1, return_as="generator")(tasks):
+    for chunk in spread(_score, tasks, workers if len(starts) > 1 else 1):
         chunks.append(chunk)
         advance(len(chunk))
     return np.concatenate(chunks)

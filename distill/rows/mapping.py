@@ -7,9 +7,6 @@ making, which is tried again; a shard whose workers keep dying is named once all
 from __future__ import annotations
 
 import hashlib
-import os
-import signal
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
@@ -17,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from distill.base import DataError, UserError, first_line, provenance
+from distill.base.workers import pool as new_pool
 from distill.rows.places import Folder, Place, place_of
 from distill.rows.schema import Shard
 from distill.rows.shards import LIBRARIES, RunSettings, Task, make_shard, shard_name
@@ -57,11 +55,7 @@ def make_locally(
     Each worker is a pool of one, so that a death is known to belong to its shard. That shard is
     tried again; after two deaths DataError names it, once all others are made.
     """
-    from joblib.externals.loky import ProcessPoolExecutor
     from joblib.externals.loky.process_executor import BrokenProcessPool
-
-    def new_pool() -> Any:
-        return ProcessPoolExecutor(max_workers=1, initializer=start_worker, initargs=(os.getpid(),))
 
     waiting, kills, given_up = list(reversed(tasks)), dict.fromkeys(tasks, 0), list[Task]()
     idle = [new_pool() for _ in range(min(workers, len(tasks)))]
@@ -90,18 +84,6 @@ def make_locally(
             pool.shutdown(wait=False, kill_workers=True)
     if given_up:
         raise _killers(folder, given_up, f"died {KILLS_ALLOWED} times (out of memory?)")
-
-
-def start_worker(parent: int) -> None:
-    """Ctrl-C is the parent's to handle, and a worker does not outlive it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(0.5)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
 
 
 def _killers(folder: Path | Place, tasks: list[Task], deaths: str) -> DataError:

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar, cast
 
-import numba
+from distill.base import first_line, machine
+
+try:
+    import numba
+except ValueError as error:  # one of its variables has a value that it refuses
+    raise SystemExit(f"distill: Numba does not start: {first_line(error)} ({machine.variables('NUMBA_')})") from None
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
@@ -22,16 +27,23 @@ SLOTS = 8
 
 def jit(function: Function) -> Function:
     """Compile for this processor, without the interpreter lock and without reordering arithmetic."""
-    config: Any = numba.config
-    previous = config.CACHE_DIR
-    config.CACHE_DIR = FOLDER or previous
-    try:
+    with _settings():
         compiled: Any = numba.njit(cache=FOLDER is not None, nogil=True, error_model="numpy")(function)
-    finally:
-        config.CACHE_DIR = previous
     if FOLDER is not None:
         _mend(compiled._cache)
     return cast(Function, compiled)
+
+
+@contextlib.contextmanager
+def _settings() -> Iterator[None]:
+    """Numba with our cache, and compiling also where NUMBA_DISABLE_JIT is set: the searches exist as compiled code."""
+    config: Any = numba.config
+    previous = config.CACHE_DIR, config.DISABLE_JIT
+    config.CACHE_DIR, config.DISABLE_JIT = FOLDER or config.CACHE_DIR, 0
+    try:
+        yield
+    finally:
+        config.CACHE_DIR, config.DISABLE_JIT = previous
 
 
 def _mend(cache: Any) -> None:
@@ -52,7 +64,8 @@ def _mend(cache: Any) -> None:
 
 def inline(function: Function) -> Function:
     """Compile into each caller: for small helpers, so that loops over lanes still vectorise."""
-    compiled: Any = numba.njit(inline="always", error_model="numpy")(function)
+    with _settings():
+        compiled: Any = numba.njit(inline="always", error_model="numpy")(function)
     return cast(Function, compiled)
 
 

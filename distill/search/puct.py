@@ -19,7 +19,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.base.cli import check, setting
+from distill.base.cli import Settings, check, setting
 from distill.game import outputs
 from distill.game.rules import CELLS, COLUMNS
 from distill.search import walk
@@ -44,7 +44,7 @@ Evaluate: TypeAlias = Callable[[Bitboards, Bitboards], tuple[NDArray[np.float32]
 
 
 @dataclass(frozen=True, kw_only=True)
-class PuctSettings:
+class PuctSettings(Settings):
     """What a search guided by a network does; all that its result depends on, beside position, seed and answers."""
 
     simulations: int = setting(100, "simulations of each search")
@@ -74,6 +74,7 @@ class PuctSettings:
     c_scale: float = setting(0.3, "Gumbel: see c_visit; values are taken on [0, 1]")
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         most, first = MOST_VISITS // 2, self.first_play
         check(1 <= self.simulations <= most, "simulations", self.simulations, f"from 1 to {most:,}")
         check(first is None or 0 <= first <= 10, "first_play", first, "from 0 to 10, or none")

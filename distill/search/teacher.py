@@ -24,7 +24,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.base.cli import check, setting
+from distill.base.cli import Settings, check, setting
 from distill.game.rules import COLUMNS, Position, is_over
 from distill.search import playout_trees
 from distill.search.compiled import SLOTS, inline, jit
@@ -54,7 +54,7 @@ CHECK_EVERY = 250
 
 
 @dataclass(frozen=True, kw_only=True)
-class SearchSettings:
+class SearchSettings(Settings):
     """What a search does; everything that its result depends on, besides position and seed."""
 
     simulations: int = setting(10_000, "simulations of each search")
@@ -74,10 +74,13 @@ class SearchSettings:
     )
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         most = f"from 1 to {MOST_SIMULATIONS:,}"
         check(1 <= self.simulations <= MOST_SIMULATIONS, "simulations", self.simulations, most)
         check(1 <= self.votes <= 100, "votes", self.votes, "from 1 to 100")
-        check(self.votes * self.simulations < 2**31, "votes", self.votes, "fewer than 2^31 / simulations")
+        most_votes = (2**31 - 1) // self.simulations
+        range_here = f"from 1 to {most_votes}, with --simulations {self.simulations}"
+        check(self.votes <= most_votes, "votes", self.votes, range_here)
         check(0 <= self.exploration <= 100, "exploration", self.exploration, "from 0 to 100")
         check(0 <= self.noise_fraction <= 1, "noise_fraction", self.noise_fraction, "from 0 to 1")
         exact = self.savings == "off" or not self.mcts_solver

@@ -1,9 +1,9 @@
 """The web application: the JSON API, the static page, and what guards them.
 
 `application(opponents)` is an ASGI app. Its refusals are JSON `{"error": one line}`: 404 an unknown player, 413 a body
-over the limit, 422 a bad request, 500 a network whose outputs cannot be used, 503 too much waiting (with Retry-After);
-plain text are those of the libraries around it: 400 a host that is not served, 503 too many connections. /docs
-describes the API without any CDN.
+over the limit, 422 a bad request, 500 a network whose outputs cannot be used or a worker process that cannot be
+started, 503 too much waiting (with Retry-After); plain text are those of the libraries around it: 400 a host that is
+not served, 503 too many connections. /docs describes the API without any CDN.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def application(opponents: Opponents, hosts: Sequence[str] = HOSTS) -> FastAPI:
         404: {"model": Problem, "description": "no such player"},
         413: {"model": Problem, "description": f"a body over {BODY_LIMIT} bytes"},
         422: {"model": Problem, "description": "no JSON, a bad position or too many simulations"},
-        500: {"model": Problem, "description": "a network whose outputs cannot be used"},
+        500: {"model": Problem, "description": "a network's outputs cannot be used, or the solver's process is dead"},
         503: {"model": Problem, "description": "too many requests wait; see Retry-After"},
     }
 

@@ -29,7 +29,7 @@ from distill.tables.benchmark import FULL_COLUMN
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config:
+class Config(cli.Settings):
     """Make the opening book of the page."""
 
     data: Path = cli.setting(Path("data/reference/games-20000"), "folder of finished games")
@@ -39,6 +39,7 @@ class Config:
     workers: int = cli.setting(cores(), "processes for the solver")
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         cli.check_least(self, plies=1, least=1, workers=1)
 
 

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from distill.base import OutputError, UserError, say
+from distill.base.workers import WorkerError
 from distill.game import encoding
 from distill.game.mixing import mix
 from distill.game.rules import EMPTY, Position
@@ -136,7 +137,7 @@ class Opponents:
             return await self._ask_network(word, named, position)
         except work.BusyError:
             raise RequestError(503, "too many requests wait already; try again in a moment", retry_after=1) from None
-        except OutputError as error:
+        except (OutputError, WorkerError) as error:
             raise RequestError(500, str(error)) from None
         except UserError as error:  # a model that was found and cannot be read
             raise RequestError(404, str(error)) from None
@@ -185,7 +186,7 @@ class Opponents:
             search = named.player or named.mode
             raise RequestError(422, f"player {word!r}: {search}:N needs a whole number of simulations from 1")
         if named.simulations > most:
-            raise RequestError(422, f"player {word!r}: at most {most} simulations here")
+            raise RequestError(422, f"player {word!r}: from 1 to {most:,} simulations here")
 
     async def _ask_solver(self, position: Position, seed: int) -> Opinion:
         if not self.has_solver:

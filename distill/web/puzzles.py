@@ -78,7 +78,7 @@ TACTICS: Mapping[str, Belongs] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config:
+class Config(cli.Settings):
     """Make the puzzles of the page."""
 
     out: Path = cli.setting(Path("distill/web/page/puzzles.json"), "file to write")
@@ -88,6 +88,7 @@ class Config:
     seed: int = cli.setting(0, "of the searches")
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         cli.check_least(self, each=1, workers=1)
         cli.check_seed(self.seed)
         if not self.players:

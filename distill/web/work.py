@@ -7,18 +7,16 @@ a process of its own (it does not), and each network answers all the boards that
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
-import threading
 from collections import deque
 from collections.abc import Callable, Mapping
-from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import get_context, parent_process
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from distill.base.workers import WorkerError, pool
 
 if TYPE_CHECKING:
     from distill.nets.predict import Predict
@@ -27,58 +25,58 @@ Result = TypeVar("Result")
 Outputs = Mapping[str, NDArray[Any]]
 
 
+ATTEMPTS = 2
+"""A call whose worker process dies gets a new one so often: something else may have killed the first."""
+
+
 class BusyError(Exception):
     """The queue is full; the caller may try again in a moment."""
 
 
 class Queue:
-    """An executor that refuses work when `limit` calls wait or run."""
+    """An executor, started with its first call, that refuses work when `limit` calls wait or run.
 
-    def __init__(self, start: Callable[[], Executor], limit: int) -> None:
-        self._start, self._executor, self._limit, self._inside = start, start(), limit, 0
+    Args:
+      start: gives the executor; stop: how its `shutdown` drops what waits.
+    """
+
+    def __init__(self, start: Callable[[], Executor], limit: int, **stop: bool) -> None:
+        self._start, self._limit, self._stop = start, limit, stop
+        self._executor: Executor | None = None
+        self._inside = 0
 
     async def run(self, function: Callable[..., Result], *arguments: Any) -> Result:
-        """The function's result, computed by the executor. Raises BusyError."""
+        """The function's result, computed by the executor. Raises BusyError, and WorkerError where no worker lives."""
         if self._inside >= self._limit:
             raise BusyError
         self._inside += 1
-        executor = self._executor
         try:
-            return await asyncio.get_running_loop().run_in_executor(executor, function, *arguments)
-        except BrokenProcessPool:  # the process was killed: the next call finds a new one
-            if executor is self._executor:  # the first of its callers to notice
-                self.close()
-                self._executor = self._start()
-            raise BusyError from None
+            for _ in range(ATTEMPTS):
+                executor = self._executor = self._executor or self._start()
+                try:
+                    return await asyncio.get_running_loop().run_in_executor(executor, function, *arguments)
+                except BrokenProcessPool:
+                    if executor is self._executor:  # the first of its callers to notice
+                        self.close()
+            raise WorkerError("the worker process cannot be started, or has died (out of memory?)")
         finally:
             self._inside -= 1
 
     def close(self) -> None:
-        """Let go of what waits; what runs is not waited for."""
-        self._executor.shutdown(wait=False, cancel_futures=True)
+        """Drop what waits; what runs is not waited for."""
+        if self._executor:
+            self._executor.shutdown(wait=False, **self._stop)
+            self._executor = None
 
 
 def threads(workers: int, limit: int, name: str) -> Queue:
     """A queue before threads."""
-    return Queue(lambda: ThreadPoolExecutor(workers, thread_name_prefix=name), limit)
+    return Queue(lambda: ThreadPoolExecutor(workers, thread_name_prefix=name), limit, cancel_futures=True)
 
 
 def process(limit: int) -> Queue:
-    """A queue before one process, started with its first call."""
-    return Queue(lambda: ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=_attend_parent), limit)
-
-
-def _attend_parent() -> None:
-    """Leave Ctrl-C to the parent, and do not outlive it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = parent_process()
-    assert parent is not None
-
-    def watch() -> None:
-        parent.join()
-        os._exit(0)
-
-    threading.Thread(target=watch, daemon=True).start()
+    """A queue before one process."""
+    return Queue(pool, limit, kill_workers=True)
 
 
 class Batcher:

@@ -41,7 +41,7 @@ LADDER_PAGE = Path("docs/players.md")
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlayersConfig:
+class PlayersConfig(cli.Settings):
     """Measure players against their neighbours in strength, and write the table of all."""
 
     players: tuple[str, ...] = cli.setting(LADDER, f"the weakest first: {words.NAMES}", positional=True)
@@ -59,6 +59,7 @@ class PlayersConfig:
     page: Path = cli.setting(LADDER_PAGE, "the page that holds the table; a CSV lies beside it")
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         cli.check(self.games >= 2 and self.games % 2 == 0, "games", self.games, "an even number from 2")
         cli.check(1 <= self.opening_plies <= 20, "opening_plies", self.opening_plies, "from 1 to 20")
         cli.check_least(self, apart=1, slow_boards=1, boards=1, seed=0)

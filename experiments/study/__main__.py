@@ -47,7 +47,7 @@ RECORD = "study.json"
 
 
 @dataclass(frozen=True, kw_only=True)
-class StudyConfig:
+class StudyConfig(cli.Settings):
     """Train many runs that each change one thing, and compare them."""
 
     recipe: Path = cli.setting(HERE / "study.toml", "what is compared with what")
@@ -62,6 +62,7 @@ class StudyConfig:
     workers: int = cli.setting(cores(), "processes for the searches that runs are measured by")
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         unknown = [step for step in self.do if step not in STEPS]
         cli.check(not unknown and len(self.do) > 0, "do", " ".join(self.do), f"some of {', '.join(STEPS)}")
         cli.check_least(self, boards=1, workers=1)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from distill.base.pictures import picture
 from distill.judge.plots import BOARD, FIRST, GRID, INK, in_percent, new_figure, save_figure
 from distill.players.intervals import Estimate
 from experiments.study.results import SHOWN, Line, Result
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 COLOURS = {"exact": FIRST, "class": BOARD}
 
 
+@picture
 def learning_curve(path: Path, results: Sequence[Result], lines: Sequence[Line]) -> None:
     """Shares over games, which are each result's fact `games`; a dotted line for every player."""
     results = sorted(results, key=lambda result: result.facts["games"])
@@ -48,6 +50,7 @@ def _with_bars(axis: Axes, places: Sequence[float], found: Sequence[Estimate], c
     axis.errorbar(places, means, yerr=errors, color=colour, marker="o", markersize=5, capsize=3)
 
 
+@picture
 def over_time(path: Path, histories: Mapping[str, pd.DataFrame]) -> None:
     """What each run's history says, over the minutes that it trained."""
     measured = {
@@ -70,6 +73,7 @@ def over_time(path: Path, histories: Mapping[str, pd.DataFrame]) -> None:
     save_figure(figure, path)
 
 
+@picture
 def bars(path: Path, title: str, results: Sequence[Result]) -> None:
     """A bar a run for both shares, from well below the lowest, so that differences can be seen."""
     figure, axes = new_figure(1, 2, 10, 4.4)
@@ -90,6 +94,7 @@ def bars(path: Path, title: str, results: Sequence[Result]) -> None:
     save_figure(figure, path)
 
 
+@picture
 def differences(path: Path, results: Sequence[Result]) -> None:
     """Every paired difference with its interval, the best change on top."""
     shown = sorted((result for result in results if result.gaps), key=lambda result: -result.gaps["exact"].mean)

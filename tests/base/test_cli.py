@@ -5,25 +5,35 @@
 * Wrong values exit 2 with one line that names the flag or the setting; nothing runs.
 * Exit codes: 0 done, 1 data or environment, 2 a wrong flag, 130 Ctrl-C, 143 SIGTERM with the command that resumes.
 * Progress is a plain line now and then where there is no terminal.
+* In Python, NumPy's numbers, texts and paths do as settings; another kind of value is refused by its flag's name.
+* A command works in a thread, twice in a process, with streams that are closed, replaced or no longer read.
+* Memory that runs out is one line.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import pytest
 
-from distill.base import UserError, cli, duration
+from distill import generate
+from distill.__main__ import STAGES
+from distill.base import Progress, UserError, cli, duration
 from distill.base.cli import check, setting
 from distill.base.errors import Interrupted
+from distill.rows import shards
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -363,3 +373,175 @@ def test_a_former_name_means_that_of_today_and_says_so(parse, capsys: pytest.Cap
 )
 def test_durations_read_as_people_say_them(seconds: float, words: str):
     assert duration(seconds) == words
+
+
+@dataclass(frozen=True, kw_only=True)
+class Typed(cli.Settings):
+    """The same kinds of settings, for who makes a config in Python."""
+
+    games: int = setting(100, "games")
+    rate: float = setting(0.5, "share")
+    arch: Literal["cnn", "transformer"] = setting("cnn", "network")
+    out: Path | None = setting(None, "folder")
+    place: str = setting("data", "folder or URL")
+    savings: bool = setting(False, "stop early")
+    openings: tuple[int, int] = setting((1, 8), "random moves")
+    rivals: tuple[Path, ...] = setting((), "players")
+
+
+@pytest.mark.parametrize(
+    ("given", "plain"),
+    [
+        ({"games": np.int64(5)}, {"games": 5}),
+        ({"rate": np.float64(0.25)}, {"rate": 0.25}),
+        ({"rate": 1}, {"rate": 1.0}),
+        ({"savings": np.bool_(True)}, {"savings": True}),
+        ({"arch": np.str_("transformer")}, {"arch": "transformer"}),
+        ({"out": "models/x"}, {"out": Path("models/x")}),
+        ({"place": Path("models/x")}, {"place": str(Path("models/x"))}),
+        ({"openings": [np.int32(2), 4]}, {"openings": (2, 4)}),
+        ({"openings": np.array([2, 4])}, {"openings": (2, 4)}),
+        ({"rivals": ["a", Path("b")]}, {"rivals": (Path("a"), Path("b"))}),
+    ],
+)
+def test_a_config_made_in_python_is_the_one_that_flags_make(given: dict[str, Any], plain: dict[str, Any]):
+    config, wanted = Typed(**given), Typed(**plain)
+    assert config == wanted
+    assert json.dumps(cli.as_json(config)) == json.dumps(cli.as_json(wanted))
+    assert [type(value) for value in vars(config).values()] == [type(value) for value in vars(wanted).values()]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"games": "5"}, "--games 5 must be a whole number"),
+        ({"games": 5.0}, "--games 5.0 must be a whole number"),
+        ({"games": True}, "--games True must be a whole number"),
+        ({"games": None}, "--games None must be a whole number"),
+        ({"rate": "fast"}, "--rate fast must be a number"),
+        ({"arch": "mlp"}, "--arch mlp must be one of cnn, transformer"),
+        ({"out": 3}, "--out 3 must be a path"),
+        ({"savings": 1}, "--savings 1 must be true or false"),
+        ({"openings": (1,)}, "--openings (1,) must be a list of 2"),
+        ({"rivals": "random"}, "--rivals random must be a list"),
+    ],
+)
+def test_a_config_made_in_python_with_a_value_of_another_kind_is_refused(given: dict[str, Any], message: str):
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        Typed(**given)
+
+
+def test_every_command_has_a_config_that_takes_values_of_python():
+    for stage in STAGES:
+        assert issubclass(importlib.import_module(f"distill.{stage}").main.config_class, cli.Settings), stage
+
+
+def test_numpy_numbers_and_paths_leave_the_identity_of_a_run_as_it_is():
+    given = generate.GenerateConfig(games=np.int64(5), simulations=np.int32(30), exploration=1, out=Path("x"))
+    plain = generate.GenerateConfig(games=5, simulations=30, exploration=1.0, out="x")
+    assert json.dumps(shards.identity(given)) == json.dumps(shards.identity(plain))
+
+
+def test_a_config_file_may_begin_with_a_byte_order_mark(tmp_path: Path):
+    file = tmp_path / "config.json"
+    file.write_bytes(b'\xef\xbb\xbf{\r\n"games": 7\r\n}\r\n')
+    assert cli.parse(Config, ["--config", str(file)]).games == 7
+
+
+def test_a_command_works_in_a_thread_and_more_than_once(capsys: pytest.CaptureFixture[str]):
+    with ThreadPoolExecutor(1) as thread:
+        for _ in range(2):
+            assert thread.submit(run_main, lambda config: f"{config.games} games").result() == 0
+    assert capsys.readouterr().out == "100 games\n" * 2
+
+
+def test_streams_of_other_kinds_will_do(monkeypatch: pytest.MonkeyPatch):
+    """Notebooks and dashboards put objects of their own in place of the streams, or None."""
+
+    class Written(list[str]):
+        write = list.append
+
+        def flush(self) -> None:
+            pass
+
+    def run(_config: Config) -> str:
+        with Progress(1, "games") as progress:
+            progress.advance(1)
+        return "done"
+
+    out, err = Written(), Written()
+    monkeypatch.setattr(sys, "stdout", out)
+    monkeypatch.setattr(sys, "stderr", err)
+    assert run_main(run) == 0
+    assert "".join(out) == "done\n"
+    assert "".join(err).startswith("1/1 games")
+    monkeypatch.setattr(sys, "stdout", None)
+    monkeypatch.setattr(sys, "stderr", None)
+    assert run_main(run) == 0
+    sys.stdout.close()
+    sys.stderr.close()
+
+
+class ResourceExhaustedError(Exception):
+    """By its name, one of TensorFlow's."""
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        RuntimeError("can't start new thread"),
+        ImportError("libx.so: cannot allocate memory in static TLS block"),
+        ImportError("libx.so: failed to map segment from shared object"),
+        ResourceExhaustedError("OOM when allocating tensor"),
+    ],
+)
+def test_the_end_of_the_memory_is_one_line(error: Exception, capsys: pytest.CaptureFixture[str]):
+    def run(_config: Config) -> str:
+        raise error
+
+    assert run_main(run) == 1
+    line = capsys.readouterr().err
+    assert line.startswith(f"distill stage: not enough memory ({type(error).__name__}: ")
+    assert line.count("\n") == 1
+
+
+PRINTS = """
+import sys
+from dataclasses import dataclass
+from distill.base import cli, say
+
+@dataclass(frozen=True)
+class Config(cli.Settings):
+    "Settings of a stage made up for this test."
+
+def run(config):
+    say("news")
+    sys.stderr.flush()
+    return "result\\n" * 100_000
+
+sys.exit(cli.Command("stage", Config, run)())
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "out", "err"),
+    [
+        ("stage 2>&-", 0, "result\n" * 100_000 + "\n", ""),
+        ("stage >&- <&-", 0, "", "news\n"),
+        ("stage >&- 2>&- <&-", 0, "", ""),
+        ("stage | head -1; exit ${PIPESTATUS[0]}", 141, "result\n", "news\n"),
+        ("PYTHONUNBUFFERED=1 stage | head -1; exit ${PIPESTATUS[0]}", 141, "result\n", "news\n"),
+        ("stage 2>&1 >/dev/null | true; exit ${PIPESTATUS[0]}", 141, "", ""),
+        ("stage --help | true; exit ${PIPESTATUS[0]}", 141, "", ""),
+        ("distill | true; exit ${PIPESTATUS[0]}", 141, "", ""),
+        ("stage >/dev/full", 1, "", "news\ndistill stage: No space left on device\n"),
+    ],
+)
+def test_closed_streams_and_pipes_that_nobody_reads_are_no_errors(line: str, code: int, out: str, err: str):
+    # Whoever reads a pipe has gone for certain before the command writes: it waits a moment.
+    define = f"stage() {{ sleep 0.2; {sys.executable} -c '{PRINTS}' \"$@\"; }}; "
+    define += f"distill() {{ sleep 0.2; {sys.executable} -m distill; }}; "
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    done = subprocess.run(["bash", "-c", define + line], env=buffered, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (code, out, err)

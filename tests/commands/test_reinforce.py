@@ -128,7 +128,7 @@ def test_a_killed_process_goes_on_to_the_weights_of_an_uninterrupted_run(run, tm
         (["--gate", "1.2"], "--gate 1.2 must be above 0 and at most 1"),
         (["--arch", "cnn", "--init", "models/pillar"], "--arch and --init exclude each other"),
         (["--baseline", "best"], "invalid choice: 'best'"),
-        (["--games", "6", "--opponents", "4"], "--opponents 4 must be at most 3, for 6 games a step"),
+        (["--games", "6", "--opponents", "4"], "--opponents 4 must be from 1 to 3, with --games 6"),
     ],
 )
 def test_a_wrong_flag_exits_with_2_and_is_named_in_one_line(flags, message, capsys):

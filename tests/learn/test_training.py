@@ -333,6 +333,18 @@ def test_a_checkpoint_holds_the_random_state_of_dropout(eagerly):
     assert same(once, checkpoint.snapshot(model))
 
 
+def test_curves_that_cannot_be_drawn_leave_the_history(tmp_path, monkeypatch, capsys):
+    def refuse(*_, **__):
+        raise RuntimeError("latex could not be found")
+
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", refuse)
+    history.write(tmp_path, [{"epoch": 1, "loss": 2.0}], {"loss": ["loss"], "again": ["loss"]})
+    assert (tmp_path / history.CSV).read_text(encoding="utf-8") == "epoch,loss\n1,2.0\n"
+    assert not (tmp_path / history.CURVES).exists()
+    said = capsys.readouterr().err
+    assert said.startswith(f"{tmp_path / history.CURVES}: not drawn (RuntimeError: latex could not be found)")
+
+
 def test_half_a_checkpoint_is_never_used_and_a_damaged_one_is_named(splits, tmp_path):
     (tmp_path / f".{checkpoint.FILE}.killed").write_bytes(b"half")
     assert checkpoint.load(tmp_path) is None

@@ -4,6 +4,7 @@ The table in docs/faults.md lists all faults and where each is tested; here are 
 
 - disk full (a real limit on the size of files) and read-only folders, in generate, prepare, train, export, evaluate
 - rows that do not fit in memory, in prepare and describe: no room to spill them, and less memory than the work needs
+- address space in which TensorFlow finds no room
 - paths with spaces and Unicode; an ASCII-only locale; no home directory; a damaged or unusable cache of compiled code
 - a clock that was moved back, files from the future
 - no games, one game, more rows in a batch than there are
@@ -222,6 +223,19 @@ def test_without_a_home_the_work_is_the_same(tmp_path: Path, done: Path) -> None
     assert made.returncode == 0, made.stderr
     for name in ("shard-00000.parquet", "shard-00001.parquet"):
         assert (tmp_path / "games" / name).read_bytes() == (done / "games" / name).read_bytes()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits the address space by ulimit -v")
+def test_an_address_space_without_room_for_tensorflow_is_one_line(tmp_path: Path) -> None:
+    network = PACKAGE.parent / "models" / "reference" / "pillar"
+    line = f"ulimit -v 3000000; {sys.executable} -m distill.export {network} --out {tmp_path / 'out'}"
+    made = subprocess.run(["bash", "-c", line], cwd=PACKAGE.parent, capture_output=True, text=True)
+    assert made.returncode == 1
+    assert made.stderr.startswith(
+        "distill export: not enough memory for TensorFlow: ulimit -v is 3000000, raise it to "
+    )
+    assert made.stderr.count("\n") == 1
+    assert not (tmp_path / "out").exists()
 
 
 def thrice(word: int) -> int:

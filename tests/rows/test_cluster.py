@@ -225,7 +225,7 @@ def test_a_whole_run_and_parts_do_not_write_at_once(tmp_path: Path, capsys: pyte
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--shard-index", "3", "--num-shards", "3"], "--shard-index 3 must be below --num-shards, which is 3"),
+        (["--shard-index", "3", "--num-shards", "3"], "--shard-index 3 must be from 0 to 2, with --num-shards 3"),
         (["--shard-index", "-1", "--num-shards", "3"], "--shard-index -1"),
         (["--num-shards", "3"], "--num-shards 3 must be given together with --shard-index"),
         (["--shard-index", "0", "--num-shards", "2", "--restart"], "--restart"),

@@ -2,19 +2,24 @@
 
 Properties: the vector choice equals the formula in NumPy's float32, ties to the lowest slot, unvisited
 children first; bits are counted; the first writable folder keeps the cache, and without one all still works;
+variables of Numba's do not keep it from compiling;
 a search that is kept there is known without loading it.
 """
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from functools import partial
 from pathlib import Path
 
 import numba
 import numpy as np
 import pytest
+from numba.core.dispatcher import Dispatcher
 
-from distill.search import cache
+from distill.search import cache, compiled
 from distill.search.compiled import SLOTS, best_ucb1, popcount
 
 
@@ -49,6 +54,26 @@ def test_of_equal_children_the_lowest_is_chosen() -> None:
     rows[[SLOTS + 2, SLOTS + 6]] = 3
     ones = np.ones(SLOTS, np.float32)
     assert choose(rows, ones, ones, np.float32(1)) == 2
+
+
+def test_searches_are_compiled_also_where_numba_is_told_not_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(numba.config, "DISABLE_JIT", 1)
+
+    def thrice(word: int) -> int:
+        return word * 3
+
+    for compile in (compiled.jit, compiled.inline):
+        assert isinstance(compile(thrice), Dispatcher)
+    assert numba.config.DISABLE_JIT == 1, "whose own functions stay as asked for"
+
+
+def test_variables_with_which_numba_does_not_start_are_one_line() -> None:
+    command = [sys.executable, "-m", "distill.generate", "--help"]
+    run = subprocess.run(command, env={**os.environ, "NUMBA_NUM_THREADS": "0"}, capture_output=True, text=True)
+    assert run.returncode == 1
+    assert run.stderr.startswith("distill: Numba does not start: ")
+    assert "NUMBA_NUM_THREADS=0" in run.stderr
+    assert run.stderr.count("\n") == 1
 
 
 def test_bits_are_counted() -> None:

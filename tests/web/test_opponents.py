@@ -5,13 +5,15 @@
 - a model that is trained again while the server runs is loaded again, a damaged one is told of, and one whose outputs
   cannot be used;
 - searches that are not compiled yet are announced and waited for, while networks answer;
-- the solver's process comes back after it was killed.
+- the solver's process comes back after it was killed; one that cannot be started, or dies again, is an error.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import shutil
+import sys
 import threading
 
 import httpx2
@@ -19,6 +21,7 @@ import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
+from distill.base.workers import WorkerError
 from distill.game import rules
 from distill.nets import saved
 from distill.players import words
@@ -153,7 +156,7 @@ def test_the_solver_comes_back_after_its_process_was_killed(models):
     async def kill_and_ask():
         found = Opponents([models], 1000, 1)
         queue = found._solver
-        with pytest.raises(work.BusyError):
+        with pytest.raises(WorkerError, match="cannot be started, or has died"):
             await queue.run(os._exit, 1)
         opinion = await found.ask("solver", rules.from_moves("414243"))
         found.close()
@@ -208,3 +211,13 @@ def test_a_network_whose_outputs_cannot_be_used_is_told_of_and_the_server_goes_o
     assert error.startswith(("made: ", f"{file}: "))
     assert line in error
     assert ask(client, player="random", moves="111111").status_code == 200
+
+
+def test_a_worker_that_cannot_be_started_is_an_error_and_no_reason_to_try_again(models, monkeypatch):
+    found = Opponents([models], 1000, 1)
+    client = TestClient(api.application(found), base_url=URL)
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "executable", shutil.which("false"))
+        assert "cannot be started" in refusal(client, 500, player="solver", moves="4")
+    assert ask(client, player="solver", moves="4").status_code == 200
+    found.close()
