@@ -83,6 +83,7 @@ def run(config: WalkConfig) -> str:
     out = config.out or (Path("models/walk") if config.replies == "all" else None)
     if config.replies == "best":
         check_installed()
+    _player(config.player[0])  # a network that cannot be loaded shows before anything is deleted
     who = _identity(config)
     if out is None:
         return _best(config, who, None)

@@ -33,6 +33,7 @@ from distill.rows import mapping, shards
 
 TINY_GAMES = ["--games", "4", "--simulations", "20", "--votes", "1", "--shard-games", "2", "--workers", "1"]
 TINY_PLAY = ["--games-only", "--games", "2", "--simulations", "2", "--shard-games", "1", "--workers", "1"]
+TINY_WALK = ["random", "--replies", "all", "--most-stones", "2", "--workers", "1"]
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +44,7 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert generate.main([*TINY_GAMES, "--games", "1", "--out", str(root / "one")]) == 0
     tiny().save(root / "net.keras")
     assert selfplay.main([*TINY_PLAY, "--init", str(root / "net.keras"), "--out", str(root / "network")]) == 0
+    assert main("walk", *TINY_WALK, "--out", root / "walk") == 0
     write_games(root / "random", make_games(20, seed=1))
     assert prepare.main(["--data", str(root / "random"), "--out", str(root / "tables"), "--exclude"]) == 0
     shutil.copytree(shipped("models/reference/cnn"), root / "training", ignore=shutil.ignore_patterns("saved_model"))
@@ -99,6 +101,7 @@ KINDS = {
     "loop": folders.LOOP,
     "reinforce": folders.REINFORCE,
     "evaluation": folders.EVALUATION,
+    "walk": folders.WALK,
 }
 
 
@@ -143,6 +146,7 @@ CASES = {
     ),
     "selfplay --games-only": Restart("selfplay", [*TINY_PLAY, "--init", "ROOT/net.keras"], "network", NETWORKS),
     "reinforce": Restart("reinforce", ["--init", "ROOT/net.keras"], "reinforce", NETWORKS),
+    "walk": Restart("walk", TINY_WALK, "walk", []),  # its player is no flag: test_walk
 }
 
 

@@ -4,16 +4,17 @@
 - Backed-up results and blunders are those of plain recursion.
 - A killed enumeration resumes to the same files; the line to a position leads there.
 - Best replies: positions, lost lines and the share won are those of plain recursion; perfect play gives nothing away.
-- The command refuses another player's folder.
+- The command refuses another player's folder, and a damaged network before it deletes anything.
 """
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import state
+from helpers import REFERENCE, state
 
 from distill import walk as command
 from distill.game import rules
@@ -158,7 +159,7 @@ def test_perfect_play_gives_nothing_away() -> None:
     assert sum(found.positions) > len(found.positions)
 
 
-def test_the_command_counts_the_first_layers_of_what_ships_and_refuses_another_player(
+def test_the_command_counts_the_first_layers_of_what_ships_and_refuses_others(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     flags = ["--replies", "all", "--most-stones", "4", "--workers", "1", "--out", str(tmp_path)]
@@ -168,4 +169,11 @@ def test_the_command_counts_the_first_layers_of_what_ships_and_refuses_another_p
     before = state(tmp_path)
     assert command.main(["random", *flags]) == 1
     assert "holds the walk of another player" in capsys.readouterr().err
+    assert state(tmp_path) == before
+    shutil.copy(REFERENCE / "pillar" / "best.keras", tmp_path / "damaged.keras")
+    with (tmp_path / "damaged.keras").open("r+b") as file:
+        file.truncate(999)
+    before = state(tmp_path)
+    assert command.main([str(tmp_path / "damaged.keras"), *flags, "--restart"]) == 1
+    assert "not a readable Keras model" in capsys.readouterr().err
     assert state(tmp_path) == before
