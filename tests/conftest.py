@@ -66,6 +66,12 @@ def _kept_pools() -> Iterator[None]:
         KeptPool.idle.pop()[1].shutdown(wait=True, kill_workers=True)
 
 
+@pytest.fixture
+def own_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Worker processes are started for this test, and end with it."""
+    monkeypatch.setattr(loky, "ProcessPoolExecutor", KeptPool.start)
+
+
 @pytest.fixture(scope="module")
 def checked_here() -> Iterator[None]:
     """SavedModels are checked in this process: one of its own, as those that ship have it, needs seconds to start."""

@@ -43,7 +43,7 @@ class Queue:
     def __init__(self, start: Callable[[], Executor], limit: int, **stop: bool) -> None:
         self._start, self._limit, self._stop = start, limit, stop
         self._executor: Executor | None = None
-        self._inside = 0
+        self._inside, self._closed = 0, False
 
     async def run(self, function: Callable[..., Result], *arguments: Any) -> Result:
         """The function's result, computed by the executor. Raises BusyError, and WorkerError where no worker lives."""
@@ -52,18 +52,24 @@ class Queue:
         self._inside += 1
         try:
             for _ in range(ATTEMPTS):
+                if self._closed:
+                    raise BusyError
                 executor = self._executor = self._executor or self._start()
                 try:
                     return await asyncio.get_running_loop().run_in_executor(executor, function, *arguments)
                 except BrokenProcessPool:
                     if executor is self._executor:  # the first of its callers to notice
-                        self.close()
+                        self._drop()
             raise WorkerError("the worker process cannot be started, or has died (out of memory?)")
         finally:
             self._inside -= 1
 
     def close(self) -> None:
-        """Drop what waits; what runs is not waited for."""
+        """Drop what waits, for good; what runs is not waited for."""
+        self._closed = True
+        self._drop()
+
+    def _drop(self) -> None:
         if self._executor:
             self._executor.shutdown(wait=False, **self._stop)
             self._executor = None

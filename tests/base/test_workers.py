@@ -15,10 +15,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from helpers import state
 
 from distill import generate
 from distill.base import machine, workers
-from tests.helpers import state
 
 SCRIPT = """
 import asyncio
@@ -51,7 +51,7 @@ def test_a_worker_that_dies_is_an_error():
 
 
 @pytest.mark.parametrize("number", [errno.EROFS, errno.ENOSPC])
-def test_shared_memory_without_room_is_named(number: int, monkeypatch: pytest.MonkeyPatch):
+def test_shared_memory_without_room_is_named(number: int, own_processes: None, monkeypatch: pytest.MonkeyPatch):
     def refuse(*_: object) -> None:
         raise OSError(number, os.strerror(number))
 

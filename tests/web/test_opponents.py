@@ -213,7 +213,7 @@ def test_a_network_whose_outputs_cannot_be_used_is_told_of_and_the_server_goes_o
     assert ask(client, player="random", moves="111111").status_code == 200
 
 
-def test_a_worker_that_cannot_be_started_is_an_error_and_no_reason_to_try_again(models, monkeypatch):
+def test_a_worker_that_cannot_be_started_is_an_error_and_no_reason_to_try_again(models, own_processes, monkeypatch):
     found = Opponents([models], 1000, 1)
     client = TestClient(api.application(found), base_url=URL)
     with monkeypatch.context() as patch:
