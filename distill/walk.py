@@ -14,7 +14,6 @@ depend on what else is in the batch.
 from __future__ import annotations
 
 import dataclasses
-import functools
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,23 +21,17 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from distill import base
 from distill.base import UserError, cli, cores, folders, provenance, say, write_json
-from distill.base.workers import spread
 from distill.game.rules import CELLS
 from distill.judge import walk
-from distill.nets import finding, predict
 from distill.players import words
-from distill.players.players import Player, checked_choices, make, seeds_for
+from distill.players.identity import identity
 from distill.players.solver import check_installed
 
-BATCH = 1024
-"""Boards a network evaluates at once; the last batch is filled up with the empty board."""
 MOST_LINES = 20
-"""Losing lines that are printed; `walk.json` holds up to MOST_KEPT."""
-MOST_KEPT = 1000
+"""Lines to blunders that are printed and kept in `walk.json`; `blunders.npz` has all positions."""
 OWN = (
     "walk.json",
     "blunders.npz",
@@ -83,8 +76,8 @@ def run(config: WalkConfig) -> str:
     out = config.out or (Path("models/walk") if config.replies == "all" else None)
     if config.replies == "best":
         check_installed()
-    _player(config.player[0])  # a network that cannot be loaded shows before anything is deleted
-    who = _identity(config)
+    walk.player(config.player[0])  # a network that cannot be loaded shows before anything is deleted
+    who = {"player": config.player[0], "replies": config.replies, "identity": identity(config.player[0])}
     if out is None:
         return _best(config, who, None)
     with folders.locked(out):
@@ -98,51 +91,6 @@ def run(config: WalkConfig) -> str:
         return _best(config, who, out) if config.replies == "best" else _all(config, who, out)
 
 
-def _identity(config: WalkConfig) -> dict[str, Any]:
-    """What the moves depend on: the player's name, its network's file and the replies."""
-    word = config.player[0]
-    file = _network_file(words.read(word).network)
-    network = {"file": file.name, "sha256": base.file_hash(file)} if file else {}
-    return {"player": word, "replies": config.replies} | network
-
-
-def _network_file(network: str) -> Path | None:
-    """The file that is run for a network; None for players without one."""
-    if not network:
-        return None
-    folder = finding.find(network)
-    assert folder is not None  # by the config's own check
-    return folder / predict.ONNX if predict.is_quick(folder) else finding.network_file(folder)
-
-
-# The player's moves ---------------------------------------------------------------------------------------------------
-
-
-def chooser(word: str, workers: int) -> walk.Choose:
-    """The player as a function of positions, shared between worker processes; the same for any number of them."""
-
-    def choose(current: walk.Keys, mask: walk.Keys) -> NDArray[np.integer[Any]]:
-        starts = range(0, len(current), BATCH)
-        tasks = ((word, current[start : start + BATCH], mask[start : start + BATCH]) for start in starts)
-        return np.concatenate([*spread(_moves, tasks, workers if len(starts) > 1 else 1)])
-
-    return choose
-
-
-@functools.cache
-def _player(word: str) -> Player:
-    """One a process: a network takes longer to load than to evaluate a batch."""
-    return make(word, quick=True)
-
-
-def _moves(word: str, current: walk.Keys, mask: walk.Keys) -> NDArray[np.int64]:
-    """The moves in at most BATCH positions."""
-    padding = (0, BATCH - len(current))
-    seeds = seeds_for(0, np.pad(current + mask, padding))
-    choices = checked_choices(_player(word), np.pad(current, padding), np.pad(mask, padding), seeds)
-    return choices.moves[: len(current)]
-
-
 # Reports --------------------------------------------------------------------------------------------------------------
 
 
@@ -153,10 +101,10 @@ def _best(config: WalkConfig, who: dict[str, Any], out: Path | None) -> str:
         count = len(so_far.positions)
         say(f"{2 * count - 2} stones: {so_far.positions[-1]:,} positions, {len(so_far.given_away)} wins given away")
 
-    found = walk.best_replies(chooser(word, config.workers), config.workers, report=report)
+    found = walk.best_replies(walk.chooser(word, config.workers), config.workers, report=report)
     total = sum(found.positions)
     print(_table(("stones", "positions"), [(2 * n, f"{count:,}") for n, count in enumerate(found.positions)]))
-    for line in found.given_away[:MOST_LINES]:
+    for line in found.given_away:
         print(f"the last move of {line} gives the win away")
     if out:
         totals = {"positions_in_all": total, "commit": provenance.commit()}
@@ -169,29 +117,29 @@ def _best(config: WalkConfig, who: dict[str, Any], out: Path | None) -> str:
 
 def _all(config: WalkConfig, who: dict[str, Any], out: Path) -> str:
     word = config.player[0]
-    tree = walk.Enumeration(out, chooser(word, config.workers))
+    tree = walk.Enumeration(out, walk.chooser(word, config.workers))
     layers = []
     for layer in tree.run(config.most_stones):
         layers.append(layer)
         say(f"{layer.stones} stones: {layer.positions:,} positions, {layer.losing_replies:,} losing replies")
     complete = not len(tree.keys(layers[-1].stones + 2))
     say("backing up the results through the tree")
-    failed, blunders, lines = dict[int, int](), dict[str, walk.Keys](), list[tuple[str, int]]()
+    failed, blunders = dict[int, int](), dict[int, walk.Keys]()
     for stones, not_won, keys in tree.back_up(layers[-1].stones):
-        failed[stones], blunders[f"stones_{stones:02}"] = len(not_won), keys
-        room = MOST_KEPT - len(lines)
-        lines += [(tree.line_to(int(key), stones), stones) for key in keys[:room].tolist()]
+        failed[stones], blunders[stones] = len(not_won), keys
+    first = [(key, each.stones) for each in layers for key in blunders[each.stones].tolist()][:MOST_LINES]
+    lines = [(tree.line_to(key, stones), stones) for key, stones in first]
     content = io.BytesIO()
-    np.savez(content, **blunders)  # type: ignore[arg-type]
+    np.savez(content, **{f"stones_{stones:02}": keys for stones, keys in blunders.items()})  # type: ignore[arg-type]
     base.write_atomically(out / "blunders.npz", content.getvalue())
     rows = [
         (f"{each.stones}", f"{each.positions:,}", f"{each.won:,}", f"{each.losing_replies:,}", f"{each.draws:,}",
-         f"{failed[each.stones]:,}", f"{len(blunders[f'stones_{each.stones:02}']):,}")
+         f"{failed[each.stones]:,}", f"{len(blunders[each.stones]):,}")
         for each in layers
     ]  # fmt: skip
     heads = ("stones", "positions", "won", "losing replies", "draws", "not won", "blunders")
     print(_table(heads, rows))
-    for line, stones in lines[:MOST_LINES]:
+    for line, stones in lines:
         print(f"after {line or 'no move'} ({stones} stones) another move would win in this tree")
     sums = {
         name: sum(getattr(each, name) for each in layers) for name in ("positions", "won", "losing_replies", "draws")

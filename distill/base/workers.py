@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from distill.base.errors import UserError
+from distill.base.errors import UserError, first_line
 
 
 class WorkerError(UserError):
@@ -59,13 +59,15 @@ def spread(function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], worke
         yield from (function(*task) for task in tasks)
         return
     from joblib import Parallel, delayed
-    from joblib.externals.loky.process_executor import BrokenProcessPool
+    from joblib.externals.loky.process_executor import BrokenProcessPool, TerminatedWorkerError
 
     parallel = Parallel(n_jobs=workers, return_as="generator", initializer=_start, initargs=(os.getpid(),))
     try:
         yield from parallel(delayed(function)(*task) for task in tasks)
-    except BrokenProcessPool:
+    except TerminatedWorkerError:
         raise WorkerError("a worker process has died (out of memory?); start the command again") from None
+    except BrokenProcessPool as error:  # the task could not be sent, or its result
+        raise WorkerError(f"a worker process has failed ({first_line(error.__cause__ or error)})") from None
     except OSError as error:
         if error.filename or error.__cause__:  # raised by the function, in its process
             raise

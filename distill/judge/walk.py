@@ -13,6 +13,7 @@ player moves, as sorted uint64 keys (`rules.from_keys`). Stones are even there, 
 
 from __future__ import annotations
 
+import functools
 import io
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -23,7 +24,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distill.base import Progress, write_atomically
-from distill.game.rules import CELLS, COLUMNS, EMPTY, FULL_BOARD, Position, from_keys, has_four, landing, legal_mask
+from distill.base.workers import spread
+from distill.game.rules import (
+    CELLS,
+    COLUMNS,
+    EMPTY,
+    FULL_BOARD,
+    Position,
+    column_bits,
+    from_keys,
+    has_four,
+    landing,
+    legal_mask,
+)
+from distill.players.players import Player, checked_choices, make, seeds_for
 from distill.players.solver import score_boards
 
 Keys: TypeAlias = NDArray[np.uint64]
@@ -35,6 +49,37 @@ CHUNK = 1 << 16
 """Positions between two writes of a layer's moves: what a killed run loses, some ten seconds."""
 EXPAND = 1 << 18
 """Positions expanded at a time: about 200 MB."""
+
+BATCH = 1024
+"""Boards a network evaluates at once; the last batch is filled up with the empty board."""
+
+# The player's moves ---------------------------------------------------------------------------------------------------
+
+
+def chooser(word: str, workers: int) -> Choose:
+    """The player of that word as a function of positions, spread over processes; the same for any number of them."""
+
+    def choose(current: Keys, mask: Keys) -> NDArray[np.integer[Any]]:
+        starts = range(0, len(current), BATCH)
+        tasks = ((word, current[start : start + BATCH], mask[start : start + BATCH]) for start in starts)
+        return np.concatenate([*spread(_moves, tasks, workers if len(starts) > 1 else 1)])
+
+    return choose
+
+
+@functools.cache
+def player(word: str) -> Player:
+    """The player of that word, one a process: a network takes longer to load than to evaluate a batch."""
+    return make(word, quick=True)
+
+
+def _moves(word: str, current: Keys, mask: Keys) -> NDArray[np.int64]:
+    """The moves in at most BATCH positions, always evaluated in batches of this size."""
+    padding = (0, BATCH - len(current))
+    seeds = seeds_for(0, np.pad(current + mask, padding))
+    choices = checked_choices(player(word), np.pad(current, padding), np.pad(mask, padding), seeds)
+    return choices.moves[: len(current)]
+
 
 # One move and its replies ---------------------------------------------------------------------------------------------
 
@@ -206,12 +251,12 @@ class Enumeration:
         moves = np.lib.format.open_memmap(path, mode="r+")
         todo = [start for start in range(0, len(keys), CHUNK) if (moves[start : start + CHUNK] < 0).any()]
         done = len(keys) - sum(len(keys[start : start + CHUNK]) for start in todo)
-        with Progress(len(keys), f"positions of {stones} stones", done) as progress:
+        with Progress(len(keys), "positions", done) as progress:
             for start in todo:
                 part = slice(start, start + CHUNK)
                 moves[part] = self.choose(*from_keys(keys[part]))
                 moves.flush()
-                progress.advance(len(keys[part]))
+                progress.advance(len(keys[part]), f"{stones} stones")
         return np.array(moves)
 
     def _expand(self, stones: int, keys: Keys, moves: Moves) -> Layer:
@@ -260,9 +305,8 @@ class Enumeration:
         """The moves of one game to a position of the tree, columns 1–7."""
         line = ""
         for before in range(stones - 2, -1, -2):
-            keys, moves = self.keys(before), self.moves(before)
-            parent, move, reply = _parent(np.uint64(key), keys, moves)
-            key, line = int(keys[parent]), f"{move + 1}{reply + 1}{line}"
+            key, move, reply = _parent(key, self.keys(before), self.moves(before))
+            line = f"{move + 1}{reply + 1}{line}"
         return line
 
 
@@ -282,15 +326,26 @@ def _contains(keys: Keys, wanted: Keys) -> NDArray[np.bool_]:
     return keys[np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)] == wanted
 
 
-def _parent(key: np.uint64, keys: Keys, moves: Moves) -> tuple[int, int, int]:
-    """Index, move and reply of a position in the layer before from which a key is reached."""
-    for start in range(0, len(keys), EXPAND):
-        found = replies(keys[start : start + EXPAND], moves[start : start + EXPAND])
-        hits = np.flatnonzero(found.key == key)
-        if len(hits):
-            place = start + int(found.parent[hits[0]])
-            return place, int(moves[place]), int(found.reply[hits[0]])
+def _parent(key: int, keys: Keys, moves: Moves) -> tuple[int, int, int]:
+    """Key, move and reply of a position in the layer before, `keys` and `moves`, from which a key is reached."""
+    bits = from_keys(np.array([key], np.uint64))
+    own, mask = int(bits[0][0]), int(bits[1][0])
+    for reply, replied in _top_stones(mask):
+        if replied & own:
+            continue  # the opponent moved last
+        for move, moved in _top_stones(mask ^ replied):
+            before = (own ^ moved) + (mask ^ replied ^ moved)
+            place = int(np.searchsorted(keys, np.uint64(before)))
+            if moved & own and place < len(keys) and keys[place] == before and moves[place] == move:
+                return before, move, reply
     raise ValueError(f"no position of the layer before leads to {key}")
+
+
+def _top_stones(mask: int) -> Iterator[tuple[int, int]]:
+    """The highest stone of each column that is not empty: column and bit."""
+    for column in range(COLUMNS):
+        if stones := mask & column_bits(column):
+            yield column, 1 << (stones.bit_length() - 1)
 
 
 def _save(path: Path, array: NDArray[Any]) -> None:

@@ -137,9 +137,9 @@ def start_backend(*, aloud: bool = False) -> None:
             'multiprocessing.get_context("spawn")'
         )
     _started_in = os.getpid()
+    machine.require_address_space(ADDRESS_SPACE, "TensorFlow")
     if aloud and "keras" not in sys.modules:
         say("loading Keras and its backend")
-    machine.require_address_space(ADDRESS_SPACE, "TensorFlow")
     _keep_freed_memory()
     os.environ["KERAS_BACKEND"] = os.environ.get("KERAS_BACKEND") or "tensorflow"
     os.environ.setdefault("TF_NUM_INTRAOP_THREADS", str(cores()))

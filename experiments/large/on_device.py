@@ -3,7 +3,7 @@
     KERAS_BACKEND=jax python -m experiments.large.on_device --shape attention --data data/reference/labels-200 \
         --steps 20000 --out models/attention
 
-In: folders of packed boards (`prepare --pack`). Out, in `--out`: `weights.npz`, the averaged weights in the order of
+In: folders of packed boards (`prepare --packed`). Out, in `--out`: `weights.npz`, the averaged weights in the order of
 `model.get_weights()`, and `history.csv`; started again with the same flags, it resumes from `state.npz`. Where
 TensorFlow is installed,
 
@@ -29,6 +29,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from distill.base import read_object, write_atomically, write_json
 
 STEPS_A_CALL = 200
 """Steps of one call of the device."""
@@ -134,6 +136,8 @@ def train(options: argparse.Namespace) -> None:
     held_out = found.pop("held_out")
     learned = {name: jnp.asarray(values[~held_out]) for name, values in found.items()}
     kept = {name: values[held_out] for name, values in found.items()}
+    if not len(kept["value"]):
+        raise SystemExit(f"{len(held_out)} boards are too few: none is held out; name more --data")
     count = len(learned["value"])
     print(f"{count:,} boards, {len(kept['value']):,} held out, {core.count_params():,} parameters, {jax.devices()[0]}")
 
@@ -183,9 +187,11 @@ def train(options: argparse.Namespace) -> None:
     weights, fixed = model.trainable_variables, model.non_trainable_variables
     parts = (weights, fixed, optimizer.variables, weights)  # the last become the averages
     state = tuple([jnp.array(each.value, copy=True) for each in part] for part in parts)
-    first, history = _resumed(options)
-    if first:
-        state = _restored(options.out, state, jnp)
+    _claim(options)
+    history, stored = _resumed(options.out)
+    first = history[-1]["step"] if history else 0
+    if stored:
+        state = tuple([jnp.asarray(stored[f"{p}.{n}"]) for n in range(len(part))] for p, part in enumerate(state))
     while first < options.steps:
         asked = time.monotonic()
         state, loss = steps(state, first)
@@ -228,35 +234,33 @@ def _settings(options: argparse.Namespace) -> dict[str, Any]:
     return {name: getattr(options, name) for name in names} | {"data": sorted(map(str, options.data))}
 
 
-def _resumed(options: argparse.Namespace) -> tuple[int, list[dict[str, float]]]:
-    """The steps done and the history of an interrupted run; 0 and none for a new one."""
-    path = options.out / "run.json"
-    if not path.exists():
-        return 0, []
-    stored = json.loads(path.read_text(encoding="utf-8"))
-    if stored["settings"] != _settings(options):
-        raise SystemExit(f"{options.out}: holds a run with other settings ({stored['settings']}); name another --out")
-    return stored["history"][-1]["step"], stored["history"]
+def _claim(options: argparse.Namespace) -> None:
+    """Write the settings of a new run; exit where the folder holds a run with other settings."""
+    before, settings = read_object(options.out / "config.json"), _settings(options)
+    if before not in ({}, settings):
+        raise SystemExit(f"{options.out}: holds a run with other settings ({before}); name another --out")
+    write_json(options.out / "config.json", settings)
 
 
-def _restored(out: Path, state: Any, numpy: Any) -> Any:
+def _resumed(out: Path) -> tuple[list[dict[str, float]], dict[str, NDArray[Any]]]:
+    """History and state of an interrupted run; empty for a new one."""
+    if not (out / "state.npz").exists():
+        return [], {}
     with np.load(out / "state.npz") as stored:
-        return tuple([numpy.asarray(stored[f"{p}.{n}"]) for n in range(len(part))] for p, part in enumerate(state))
+        arrays = dict(stored)
+    return json.loads(str(arrays.pop("history"))), arrays
 
 
 def _save(options: argparse.Namespace, model: Any, state: Any, history: list[dict[str, float]]) -> None:
-    """Averaged weights, the state to resume from, and last what says how far it is."""
+    """Averaged weights and curve, then in one file all that a resumed run needs."""
     averages = dict(zip(map(id, model.trainable_variables), state[3], strict=True))
     fixed = dict(zip(map(id, model.non_trainable_variables), state[1], strict=True))
     weights = [np.asarray((averages | fixed)[id(each)], np.float32) for each in model.weights]
     _write(options.out / "weights.npz", {str(number): each for number, each in enumerate(weights)})
-    _write(
-        options.out / "state.npz",
-        {f"{p}.{n}": np.asarray(e) for p, part in enumerate(state) for n, e in enumerate(part)},
-    )
     lines = [",".join(history[0]), *(",".join(f"{value:.6g}" for value in row.values()) for row in history)]
-    (options.out / "history.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    (options.out / "run.json").write_text(json.dumps({"settings": _settings(options), "history": history}), "utf-8")
+    write_atomically(options.out / "history.csv", ("\n".join(lines) + "\n").encode())
+    numbered = {f"{p}.{n}": np.asarray(each) for p, part in enumerate(state) for n, each in enumerate(part)}
+    _write(options.out / "state.npz", numbered | {"history": np.array(json.dumps(history))})
 
 
 def _write(path: Path, arrays: dict[str, NDArray[Any]]) -> None:

@@ -7,7 +7,6 @@ on which boards or openings. Where that differs it is measured again.
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import platform
 import re
 import statistics
@@ -19,16 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from distill.base import canonical_json, file_hash, read_object, write_json
+from distill.base import canonical_json, read_object, write_json
 from distill.judge import grading
-from distill.nets import finding
-from distill.nets.predict import ONNX, onnx_in
-from distill.players import levels, words
+from distill.nets.predict import ONNX
+from distill.players.identity import identity, network_of
 from distill.players.intervals import Estimate, elo_with_intervals
 from distill.players.match import Opening, pair_points, paired, play_games
 from distill.players.players import Player, seeds_for
-from distill.search.puct import PUCT_VERSION
-from distill.search.teacher import SEARCH_VERSION
 from distill.tables.benchmark import GradedBoards
 
 GetPlayer = Callable[[str], Player]
@@ -167,32 +163,7 @@ def _file(word: str) -> str:
     return re.sub("[^A-Za-z0-9.-]+", "-", word)
 
 
-def _asked(word: str) -> str:
-    """The word itself, or of a level the player that it asks."""
-    return levels.named(word).player if word in words.LEVELS else word
-
-
-def _network(word: str) -> Path | None:
-    network = words.read(_asked(word)).network
-    return finding.find(network) if network else None
-
-
-def identity(word: str) -> list[str]:
-    """What a player's moves depend on: its word, a level's numbers, how it searches, the network's hash, how that is
-    computed."""
-    known = [word]
-    if word in words.LEVELS:
-        known.append(repr(levels.named(word)))
-    if words.read(_asked(word)).simulations:
-        known.append(f"searches {SEARCH_VERSION}, {PUCT_VERSION}")
-    if folder := _network(word):
-        trained = folder / finding.BEST  # the same where only its export was written again
-        file = trained if trained.is_file() else onnx_in(folder) or finding.network_in(folder)
-        known += [file_hash(file), f"quick {importlib.util.find_spec('onnxruntime') is not None}"]
-    return known
-
-
 def _bytes(word: str) -> int | None:
-    folder = _network(word)
+    folder = network_of(word)
     file = folder / ONNX if folder else None
     return file.stat().st_size if file and file.is_file() else None

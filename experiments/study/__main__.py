@@ -30,10 +30,10 @@ from distill.learn.run_folder import METRICS
 from distill.nets import finding
 from distill.nets.finding import BEST
 from distill.players import players
+from distill.players.identity import identity
 from distill.rows import census, games, schema
 from distill.rows.schema import MANIFEST
 from distill.tables import benchmark
-from experiments.players import measure
 from experiments.study import page as pages
 from experiments.study import plan as plans
 from experiments.study import results as graded
@@ -271,7 +271,7 @@ def _network(folder: Path) -> players.Player:
 
 def _line(config: StudyConfig, boards: benchmark.GradedBoards, word: str) -> graded.Line:
     file = config.out / "players" / f"{word.replace(':', '-')}.npz"
-    key = f"{' '.join(measure.identity(word))} {_digest(boards)}"
+    key = f"{' '.join(identity(word))} {_digest(boards)}"
     grades = graded.grade(lambda: players.make(word, config.workers), boards, 0, file, key)
     return graded.Line(name=word, shares=graded.shares(boards, grades))
 

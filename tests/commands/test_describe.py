@@ -171,7 +171,7 @@ def test_a_networks_run_is_made_again_by_the_command_on_its_card(tmp_path: Path)
     config = cli.parse(SelfPlayConfig, words[3:])
     assert selfplay_identity(config, "0123abcd-bfloat16") == selfplay_identity(NETWORK, "0123abcd-bfloat16")
     assert (config.games_only, config.games, config.precision) == (True, 12, "bfloat16")
-    assert config.init == Path("models/some network")
+    assert config.init == "models/some network"
     assert repeats.teacher_of(folder) is None, "it is not to be asked again"
 
 

@@ -10,6 +10,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -88,7 +90,7 @@ def test_backed_up_results_are_those_of_plain_recursion(tree: walk.Enumeration) 
 
 
 def test_the_line_to_a_position_leads_there(tree: walk.Enumeration) -> None:
-    for key in tree.keys(10)[::500].tolist():
+    for key in tree.keys(10)[::100].tolist():
         assert key_of(rules.from_moves(tree.line_to(key, stones=10))) == key
 
 
@@ -177,3 +179,22 @@ def test_the_command_counts_the_first_layers_of_what_ships_and_refuses_others(
     assert command.main([str(tmp_path / "damaged.keras"), *flags, "--restart"]) == 1
     assert "not a readable Keras model" in capsys.readouterr().err
     assert state(tmp_path) == before
+
+
+def test_worker_processes_choose_the_same_moves(tmp_path: Path) -> None:
+    """In a process of its own: there the command is the main module, which workers do not import."""
+    for workers in (1, 2):
+        flags = [
+            "--replies",
+            "all",
+            "--most-stones",
+            "8",
+            "--workers",
+            str(workers),
+            "--out",
+            str(tmp_path / str(workers)),
+        ]
+        subprocess.run([sys.executable, "-m", "distill.walk", "random", *flags], check=True, capture_output=True)
+    one, two = (walk.Enumeration(tmp_path / str(workers), choose) for workers in (1, 2))
+    assert len(one.keys(8)) > command.walk.BATCH
+    assert np.array_equal(one.moves(8), two.moves(8))
