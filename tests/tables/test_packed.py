@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -33,13 +34,24 @@ from distill.tables.canonical import board_keys
 from distill.tables.tables import TRAINING, VALIDATION
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with games, some of which meet often, and their packed boards."""
+    folder = tmp_path_factory.mktemp("made")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(provenance, "shipped", lambda _: None)
+        patch.chdir(folder)
+        write_games(folder / "data" / "games", make_games(200, seed=1, first_plies=1))
+        assert prepare.main(["--packed", "boards", "--validation-fraction", "0.3"]) == 0
+    return folder
+
+
 @pytest.fixture
-def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working directory with games, some of which meet often, and their packed boards."""
+def workplace(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory of each test's own, a copy of that."""
     monkeypatch.setattr(provenance, "shipped", lambda _: None)
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
-    write_games(tmp_path / "data" / "games", make_games(200, seed=1, first_plies=1))
-    assert prepare.main(["--packed", "boards", "--validation-fraction", "0.3"]) == 0
     return tmp_path
 
 
