@@ -22,7 +22,7 @@ import numpy as np
 from distill.base import canonical_json, file_hash, read_object, write_json
 from distill.judge import grading
 from distill.nets import finding
-from distill.nets.predict import ONNX, onnx_in
+from distill.nets.predict import onnx_in
 from distill.players import levels, words
 from distill.players.intervals import Estimate, elo_with_intervals
 from distill.players.match import Opening, pair_points, paired, play_games
@@ -169,7 +169,7 @@ def _file(word: str) -> str:
 
 def _asked(word: str) -> str:
     """The word itself, or of a level the player that it asks."""
-    return levels.named(word).player if word in words.LEVELS else word
+    return levels.asked(word) if word in words.LEVELS else word
 
 
 def _network(word: str) -> Path | None:
@@ -194,5 +194,5 @@ def identity(word: str) -> list[str]:
 
 def _bytes(word: str) -> int | None:
     folder = _network(word)
-    file = folder / ONNX if folder else None
-    return file.stat().st_size if file and file.is_file() else None
+    file = onnx_in(folder) if folder else None
+    return file.stat().st_size if file else None
