@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -148,7 +147,7 @@ def self_play(predict: Any, settings: SelfPlaySettings, games: int, lanes: int, 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--model", type=Path, help="folder or .keras file; none: a fresh `pillar`")
+    parser.add_argument("--model", help="a network, by name, folder or .keras file; none: a fresh `pillar`")
     parser.add_argument("--precision", choices=("float32", "bfloat16"), default="float32")
     parser.add_argument("--games", type=int, default=512)
     parser.add_argument("--lanes", type=int, default=512)

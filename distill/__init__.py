@@ -39,14 +39,11 @@ def load_pretrained(name: str | Path = "pillar") -> Pretrained:
         board = encoding.boards(position.current, position.mask)
         board = upside_down[::-1]
 
-    A name without a slash means the network of that name first, which `python -m distill.models` lists, and a path only
-    where there is none: `./pillar` is always a path. `predict` can be pickled. Where ONNX Runtime is installed nothing
-    else is loaded. Raises `distill.base.UserError` for a name that no network has.
+    A text without a slash means the network of that name first, which `python -m distill.models` lists, and a path only
+    where there is none. A text with a slash, such as "./pillar", means a path first, and a `Path` means nothing else.
+    `predict` can be pickled. Where ONNX Runtime is installed nothing else is loaded. Raises `distill.base.UserError`
+    where there is neither such a network nor such a path.
     """
-    from distill.base import UserError
     from distill.nets import finding, predict
 
-    folder = finding.find(name)
-    if folder is None:
-        raise UserError(f"{name}: no such network; {finding.names()}")
-    return predict.Pretrained(folder)
+    return predict.Pretrained(finding.required(name))

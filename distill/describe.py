@@ -124,7 +124,7 @@ def _ask_again(config: DescribeConfig, folder: Path) -> tuple[Repeats | None, st
     if teacher is None:
         return (
             None,
-            "A network's own search, or another engine afterwards, chose the labels: settings alone cannot ask again.",
+            "The labels come from a network's search or from another engine, so the teacher cannot be queried again.",
         )
     if not config.agreement_rows:
         return None, "The teacher was not asked again."

@@ -87,9 +87,9 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 def _is_data(word: str) -> bool:
     """Whether a word names no player but a folder of games; models have a manifest of their own kind or none."""
-    if words.read(word).player or finding.named(word) or not os.path.isdir(word):
-        return False
     folder = Path(word)
+    if words.read(word).player or not os.path.isdir(word) or finding.find(word) != folder:
+        return False
     return any(folder.glob("shard-*.parquet")) or read_object(folder / MANIFEST).get("kind") == "games"
 
 

@@ -190,11 +190,9 @@ def _given_network(config: TrainConfig) -> keras.Model | None:
 
 def _result(out: Path, metrics: Mapping[str, Any]) -> str:
     unseen = metrics["agreement_unseen"]
-    on_unseen = (
-        "none of which is unseen" if unseen is None else f"{unseen:.2%} of the {metrics['rows_unseen']:,} unseen ones"
-    )
+    on_unseen = "none of them unseen" if unseen is None else f"{unseen:.2%} on the {metrics['rows_unseen']:,} unseen"
     return (
-        f"{out}: top-1 accuracy against the teacher {metrics['agreement_all']:.2%} of {metrics['rows_all']:,} rows of "
+        f"{out}: top-1 accuracy against the teacher: {metrics['agreement_all']:.2%} on {metrics['rows_all']:,} rows of "
         f"{metrics['validation_rows_from']}, {on_unseen}"
     )
 

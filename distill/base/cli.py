@@ -171,7 +171,7 @@ def _reader(
 
 
 def _finite(value: Any) -> float:
-    """A number that is one: no setting has a meaning for nan and infinity. Raises ValueError."""
+    """The value as a finite float: nan and infinity mean nothing to any setting. Raises ValueError."""
     number = float(value)
     if not math.isfinite(number):
         raise ValueError("a number")
@@ -226,6 +226,8 @@ def _converted(value: Any, hint: Any) -> Any:
     accepted = {float: (int, float), Path: (str, os.PathLike), str: (str, os.PathLike)}.get(kind, (kind,))
     if not isinstance(value, accepted) or (isinstance(value, bool) and kind is not bool):
         raise ValueError(f"a {_NAMES.get(kind, 'value')}" if kind is not bool else _NAMES[bool])
+    if kind is str and isinstance(value, os.PathLike) and len(Path(value).parts) == 1:
+        value = os.path.join(os.curdir, value)  # as a text without a slash it would be a name first
     return _finite(value) if kind is float else kind(value)
 
 

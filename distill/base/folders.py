@@ -261,7 +261,7 @@ def _empty(folder: Path) -> None:
 
 
 Own: TypeAlias = Callable[[Path], Collection[str]]
-"""Of a folder that may be replaced, the names in it that the program wrote; what else it holds is kept."""
+"""Takes a folder that may be replaced; returns the names in it that the program wrote. Everything else is kept."""
 
 
 def all_visible(folder: Path) -> list[str]:
@@ -331,9 +331,9 @@ def sweep(place: Path, own: Own = all_visible) -> None:
 
 
 def _remove(workplace: Path, place: Path, own: Own) -> None:
-    """Remove a workplace; of what had stood at `place` first comes back what is not `own`, or all if nothing is there.
+    """Remove a workplace. First restore from the old folder what is not `own` to `place`.
 
-    The latter is so where it ends between the two renamings.
+    If the process was stopped between the two renames, nothing is at `place`: then restore the whole old folder.
     """
     old = workplace / "old"
     if old.exists() and not place.exists():

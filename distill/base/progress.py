@@ -125,6 +125,16 @@ def duration(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
 
 
+_is_worker = False
+
+
+def silence() -> None:
+    """Make `say` print nothing in this process: a worker, whose parent has printed the line."""
+    global _is_worker
+    _is_worker = True
+
+
 def say(line: str) -> None:
     """One line of news for the user, apart from the result on standard output."""
-    print(line, file=sys.stderr, flush=True)
+    if not _is_worker:
+        print(line, file=sys.stderr, flush=True)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from distill.base.errors import UserError, first_line
+from distill.base.progress import silence
 
 
 class WorkerError(UserError):
@@ -75,7 +76,8 @@ def spread(function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], worke
 
 
 def _start(parent: int) -> None:
-    """Ctrl-C is the parent's to handle, and a worker does not outlive it."""
+    """Ctrl-C and news are the parent's to handle, and a worker does not outlive it."""
+    silence()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def watch() -> None:

@@ -1,7 +1,8 @@
-"""Which network a user's word means: the name of one in `models/` or of one that ships, or else a path.
+"""Which network a user's word means: the name of one in `models/` or of one that ships, or a path.
 
-A word without a slash is the name of a network first, and a path only where no network has that name; so `./pillar` is
-always a path, and `pillar` is the network wherever a command is run.
+A word without a slash is the name of a network first, and a path only where no network has that name: `pillar` is the
+network wherever a command is run. A word with a slash is a path that exists first, and only then a name such as
+`reference/pillar`; `./pillar` is always a path. A `Path` is never a name.
 """
 
 from __future__ import annotations
@@ -82,23 +83,18 @@ def called(name: str, known: Mapping[str, Path]) -> Path | None:
     return called("/".join(filter(None, (folder, FORMER[last]))), known) if last in FORMER else None
 
 
-def named(word: str | Path) -> Path | None:
-    """The folder of the network whose name a word is, whatever path there is; None where no network is called so."""
-    known = networks(places())
-    return known.get(str(word)) or known.get(f"{REFERENCE}/{word}")
-
-
 def find(word: str | Path) -> Path | None:
-    """What a user's word for a network means: the network of that name, else a path that is there; None: neither."""
+    """The network or path that a user's word means, by the rule above; None where there is neither."""
     there = os.path.exists(word)  # unlike Path's, False for a word that is too long to be a path
-    if found := named(word):
+    known = networks(places()) if isinstance(word, str) else {}
+    if isinstance(word, str) and "/" not in word and (found := known.get(word) or known.get(f"{REFERENCE}/{word}")):
         if there and found.resolve() != Path(word).resolve():
             _say_once(f"{word} means {found}; ./{word} would be the path")
         return found
     if there:
         return Path(word)
     name = str(word).rstrip("/")  # as shells complete it
-    found = called(name, networks(places()))
+    found = called(name, known)
     last = name.rpartition("/")[2]
     if found is None and last in FORMER and (now := Path(name).with_name(FORMER[last])).exists():
         found = now
@@ -161,12 +157,18 @@ def is_current(folder: Path) -> bool:
     return False
 
 
+def required(word: str | Path) -> Path:
+    """What `find` finds. Raises UserError where there is neither such a network nor such a path."""
+    if found := find(word):
+        return found
+    if not isinstance(word, str):
+        raise UserError(f"{shortened(word)}: no such path; a name is given as text, not as a Path")
+    raise UserError(f"{shortened(word)}: no such path, and no network of that name; {names()}")
+
+
 def network_file(word: str | Path) -> Path:
     """The `.keras` file that a user's word means, as `network_in` says. Raises UserError."""
-    path = find(word)
-    if path is None:
-        raise UserError(f"{shortened(word)}: no such path, and no network of that name; {names()}")
-    return network_in(path)
+    return network_in(required(word))
 
 
 def network_in(path: Path) -> Path:

@@ -50,7 +50,7 @@ class Pretrained:
         self._predict, self._process = load(self._folder), os.getpid()
 
     def __call__(self, boards: ArrayLike) -> Outputs:
-        """The network's outputs by name. Raises ValueError for boards that no game can pass through."""
+        """The network's outputs by name. Raises ValueError for boards that `game.inputs` refuses."""
         given = inputs.boards(boards)
         if os.getpid() != self._process:
             self._load()
@@ -67,7 +67,7 @@ def load(folder: Path, for_search: bool = False) -> Predict:
 
     Raises UserError for a folder without a model, and for a file that cannot be read.
     """
-    if is_quick(folder) and (file := onnx_in(folder)):
+    if file := onnx_to_run(folder):
         return _load_onnx(file, checks=not for_search)
     from distill import nets
 
@@ -77,9 +77,10 @@ def load(folder: Path, for_search: bool = False) -> Predict:
     return saved.load(folder)
 
 
-def is_quick(folder: Path) -> bool:
-    """Whether `load` of this folder does without TensorFlow."""
-    return bool(onnx_in(folder) and importlib.util.find_spec("onnxruntime") and finding.is_current(folder))
+def onnx_to_run(path: Path) -> Path | None:
+    """The ONNX file that `load` runs for the network at a path; None where it takes TensorFlow."""
+    file = onnx_in(path)
+    return file if file and importlib.util.find_spec("onnxruntime") and finding.is_current(path) else None
 
 
 def onnx_in(path: Path) -> Path | None:

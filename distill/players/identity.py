@@ -31,7 +31,7 @@ def identity(word: str) -> list[str]:
 
 def base_of(word: str) -> str:
     """The word itself, or of a level the player whose policy it draws from."""
-    return levels.named(word).player if word in words.LEVELS else word
+    return levels.asked(word) if word in words.LEVELS else word
 
 
 def network_of(word: str) -> Path | None:

@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 
 from distill.game.rules import COLUMNS_FROM_CENTRE, landing, legal_mask
 from distill.game.tactics import Columns, traps, wins, wins_in
+from distill.nets import finding
 from distill.players.solver import is_installed
 
 Boards = NDArray[np.uint64]
@@ -77,6 +78,13 @@ def named(name: str) -> Level:
     if name == "perfect" and not is_installed():
         return WITHOUT_SOLVER
     return LEVELS[name]
+
+
+def asked(name: str) -> str:
+    """The word of the player that a level asks; its network as a path, since a word with a slash is a path first."""
+    player = named(name).player
+    folder = finding.called(NETWORK, finding.networks(finding.places()))
+    return player.replace(NETWORK, str(folder)) if folder else player
 
 
 def probabilities(level: Level, policy: Shares, current: Boards, mask: Boards) -> Shares:

@@ -24,7 +24,7 @@ from distill.game.rules import COLUMNS, COLUMNS_FROM_CENTRE, FULL_BOARD, ROWS, P
 from distill.game.tactics import wins
 from distill.nets import finding, predict
 from distill.players import levels
-from distill.players.words import LEVELS, SEARCHES, check
+from distill.players.words import LEVELS, SEARCHES, Word, check
 from distill.search import cache
 from distill.tables.benchmark import FULL_COLUMN
 
@@ -81,11 +81,12 @@ def checked_choices(player: Player, current: Boards, mask: Boards, seeds: Boards
     return Choices(moves=moves, policy=policy, value=value)
 
 
-def make(word: str, workers: int = 1, *, quick: bool = False) -> Player:
+def make(word: str, workers: int = 1, *, quick: bool = False, announced: bool = False) -> Player:
     """The player that a word names; searches and the solver may use `workers` processes.
 
-    With `quick` an exported network is asked as `nets.predict.load` finds it, ready at once and equal up to rounding:
-    for play, where the caller has searches compiled. Figures are taken without it.
+    With `quick` an exported network is evaluated as `nets.predict.load` finds it, ready at once and equal up to
+    rounding. Figures are taken without it. With `announced` the caller has the searches compiled and tells its user
+    what takes long; without, both happen here.
 
     Raises ValueError for a word that names nobody, DataError for a folder without a model, and UserError where the
     solver is not installed.
@@ -96,26 +97,32 @@ def make(word: str, workers: int = 1, *, quick: bool = False) -> Player:
     if named.player == "solver":
         return SolverPlayer(workers=workers)
     if named.player in LEVELS:
-        level = levels.named(named.player)
-        return LevelPlayer(name=word, asked=make(level.player, workers, quick=quick), level=level)
+        asked = make(levels.asked(word), workers, quick=quick, announced=announced)
+        return LevelPlayer(name=word, asked=asked, level=levels.named(word))
     if named.player:
-        if not quick:
+        if not announced:
             cache.prepare("teacher")
         from distill.search.teacher import SearchSettings
 
         settings = SearchSettings(simulations=named.simulations, **SEARCHES[named.player])
         return SearchPlayer(name=word, settings=settings, workers=workers)
+    player = _of_network(word, named, quick, announced)
+    if named.simulations and not announced:
+        cache.prepare("puct")
+    return player
+
+
+def _of_network(word: str, named: Word, quick: bool, announced: bool) -> Player:
     folder = finding.find(named.network)
-    assert folder is not None  # checked above
+    assert folder is not None  # by `check`
     shown = word.replace("/@", "@").rstrip("/")
-    if quick and predict.is_quick(folder):
+    if quick and predict.onnx_to_run(folder):
         network = predict.load(folder, for_search=bool(named.simulations))
         return with_predict(shown, network, named.mode, named.simulations)
-    nets.start_backend(aloud=True)
+    nets.start_backend(aloud=not announced)
     from distill.nets import saved
 
     if named.simulations:
-        cache.prepare("puct")
         return guided(shown, saved.load_core(finding.network_in(folder)), named.mode, named.simulations)
     return NetworkPlayer(name=shown, predict=saved.load(folder), mode=named.mode)
 

@@ -93,7 +93,7 @@ class Machine:
         self._player = self._thread.submit(self._made_ready, word)
 
     def _made_ready(self, word: str) -> Player:
-        player = make(word, quick=True)
+        player = make(word, quick=True, announced=True)
         if self._compiler is not None:
             if self._compiler.poll() is None:
                 self._doing = f"the search of {self.name} is being compiled, which may take two minutes, but only once"

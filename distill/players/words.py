@@ -16,7 +16,7 @@
 
 NETWORK is the name of a network in `models/` or of one that ships, such as `pillar`, or else a path: the folder of a
 run or of a SavedModel, or a `.keras` file. A word without a slash is a path only where no player or network is called
-so (`nets/finding.py`).
+so; one with a slash is a path that exists first, and then a name (`nets/finding.py`).
 """
 
 from __future__ import annotations

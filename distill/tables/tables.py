@@ -2,7 +2,7 @@
 
 `prepare` (from `merging`) turns folders of games into `<out>/<hash>/`; `load` reads one of its tables;
 `batches` makes an epoch of arrays, mirrored at random; `raw_rows` (from `games`) and `seen` serve the
-agreement with the teacher, which is measured on raw rows.
+top-1 accuracy against the teacher, which is measured on raw rows.
 """
 
 from __future__ import annotations

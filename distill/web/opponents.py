@@ -291,7 +291,8 @@ def _load_player(folder: Path, named: words.Word) -> Predict:
 
 def _play(word: str, position: Position, seed: int) -> Opinion:
     current, mask = np.array([position.current], np.uint64), np.array([position.mask], np.uint64)
-    choice = players.checked_choices(players.make(word, quick=True), current, mask, mix(seed))
+    player = players.make(word, quick=True, announced=True)
+    choice = players.checked_choices(player, current, mask, mix(seed))
     return Opinion(
         player=word,
         column=int(choice.moves[0]),

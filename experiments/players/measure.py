@@ -20,7 +20,7 @@ import numpy as np
 
 from distill.base import canonical_json, read_object, write_json
 from distill.judge import grading
-from distill.nets.predict import ONNX
+from distill.nets.predict import onnx_in
 from distill.players.identity import identity, network_of
 from distill.players.intervals import Estimate, elo_with_intervals
 from distill.players.match import Opening, pair_points, paired, play_games
@@ -165,5 +165,5 @@ def _file(word: str) -> str:
 
 def _bytes(word: str) -> int | None:
     folder = network_of(word)
-    file = folder / ONNX if folder else None
-    return file.stat().st_size if file and file.is_file() else None
+    file = onnx_in(folder) if folder else None
+    return file.stat().st_size if file else None

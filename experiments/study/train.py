@@ -30,7 +30,7 @@ class StudyTrainConfig(train.TrainConfig):
 
 
 def run(config: StudyTrainConfig) -> str:
-    """Train one network; returns the line that says where it is and how often it agrees with the teacher."""
+    """Train one network; returns the line that says where it is and its top-1 accuracy against the teacher."""
     nets.start_backend()
     from distill.loop import iteration
     from distill.nets import saved

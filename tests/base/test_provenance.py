@@ -12,9 +12,12 @@ from __future__ import annotations
 
 import os
 import platform
+import runpy
 import shutil
 import subprocess
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -89,6 +92,35 @@ def test_without_a_commit_or_git_there_is_none(checkout: Path, monkeypatch: pyte
     shutil.rmtree(checkout / ".git")
     subprocess.run(["git", "-C", str(checkout), "init", "--quiet"], check=True)
     assert provenance.commit() is None
+
+
+def test_a_build_without_a_known_commit_holds_none(checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    interface = ModuleType("hatchling.builders.hooks.plugin.interface")  # hatchling itself is there for builds alone
+    interface.BuildHookInterface = object  # type: ignore[attr-defined]
+    parts = interface.__name__.split(".")
+    for length in range(1, len(parts)):
+        name = ".".join(parts[:length])
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    monkeypatch.setitem(sys.modules, interface.__name__, interface)
+    hook = runpy.run_path(str(Path(__file__).parents[2] / "hatch_build.py"))["Commit"]()
+    hook.root, hook.directory = str(checkout), str(tmp_path / "dist")
+    file = tmp_path / "dist" / "COMMIT"
+
+    def included() -> list[str]:
+        data: dict[str, dict[str, str]] = {"force_include": {}}
+        hook.initialize("standard", data)
+        assert file.is_file() == (str(file) in data["force_include"])
+        return [*data["force_include"].values()]
+
+    with monkeypatch.context() as patched:
+        patched.setenv("PATH", str(checkout))  # no git
+        assert included() == []
+    assert included() == ["distill/COMMIT"]
+    assert file.read_text(encoding="utf-8").strip() == provenance.commit()
+    hook.finalize("standard", {}, "")
+    shutil.rmtree(checkout / ".git")
+    subprocess.run(["git", "-C", str(checkout), "init", "--quiet"], check=True)
+    assert included() == []  # git refuses
 
 
 def test_a_shipped_folder_is_found_in_a_checkout_and_in_an_installed_package(

@@ -2,12 +2,15 @@
 
 - a script without a main guard that starts a worker runs once, and gets its answer;
 - a worker that cannot be started is an error that says so; so is /dev/shm without room;
+- news come from the parent alone;
 - the processors are those of the affinity, or less under a quota of a control group of version 2 or 1.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import io
 import math
 import os
 import subprocess
@@ -18,7 +21,7 @@ import pytest
 from helpers import state
 
 from distill import generate
-from distill.base import machine, workers
+from distill.base import machine, say, workers
 
 SCRIPT = """
 import asyncio
@@ -43,6 +46,17 @@ def test_tasks_are_spread_over_processes_in_their_order():
     assert list(workers.spread(pow, ((2, number) for number in range(5)), 2)) == alone == [1, 2, 4, 8, 16]
     with pytest.raises(FileNotFoundError, match="/nowhere"):  # the function's own error, not one of /dev/shm
         list(workers.spread(os.stat, [("/nowhere",)] * 2, 2))
+
+
+def told() -> str:
+    with contextlib.redirect_stderr(io.StringIO()) as screen:
+        say("one line")
+    return screen.getvalue()
+
+
+def test_news_come_from_the_parent_alone():
+    assert {*workers.spread(told, [()] * 4, 2)} == {""}
+    assert told() == "one line\n"
 
 
 def test_a_worker_that_dies_is_an_error():

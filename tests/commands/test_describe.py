@@ -280,7 +280,7 @@ def test_labels_of_a_network_are_graded_and_not_asked_again(tmp_path: Path, undr
     folder = late_games(tmp_path / "games", selfplay_identity(NETWORK, "0123abcd-float32"))
     text = described(folder, "--preset", "smoke")
     assert "a network's own search of 7 simulations (puct root)" in text
-    assert "cannot ask again" in text
+    assert "cannot be queried again" in text
     assert "two fresh labels agree" not in text
 
 

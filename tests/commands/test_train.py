@@ -97,7 +97,7 @@ def test_the_last_line_and_the_metrics_name_the_rows(run_folder, games, capsys):
     assert metrics["validation_rows_from"] == f"the validation split of {games}"
     assert train.main(arguments(games, run_folder)) == 0
     share, number = metrics["agreement_all"], metrics["rows_all"]
-    said = f"top-1 accuracy against the teacher {share:.2%} of {number} rows of the validation split of {games}, "
+    said = f"top-1 accuracy against the teacher: {share:.2%} on {number} rows of the validation split of {games}, "
     assert said in capsys.readouterr().out
 
 

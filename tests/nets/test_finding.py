@@ -1,9 +1,9 @@
 """How a user names a network. Properties:
 
 - a name is looked for in `models/` of the working directory, then among the networks that ship, which need not say
-  `reference/`; no file or folder of the working directory comes before it, in any command;
-- a word with a slash is a path, and so is one that no network has as its name; a slash at the end of a name, as shells
-  complete it, changes nothing where there is no such folder;
+  `reference/`; no file or folder of the working directory comes before a word without a slash, in any command;
+- a word with a slash is a path where there is one, and a `Path` is always a path; so is a word that no network has as
+  its name; a slash at the end of a name, as shells complete it, changes nothing where there is no such folder;
 - words of players are no paths either;
 - a folder counts where it holds a network, exported or not;
 - a name cannot lead out of these folders, and one that nobody has is refused with the names there are.
@@ -80,7 +80,8 @@ def test_a_name_goes_before_what_lies_in_the_working_directory(
     assert finding.network_file("pillar") == REFERENCE / "pillar" / "best.keras"
     assert "pillar means " in capsys.readouterr().err
     assert finding.find("mine") == Path("models/mine")
-    assert finding.find("reference/pillar") == REFERENCE / "pillar"
+    assert finding.find("reference/pillar") == Path("reference/pillar")  # it has a slash
+    assert evaluate._is_data("reference/pillar") == (kind == "games")
     assert distill.load_pretrained("pillar")(np.zeros((6, 7), np.int8))["move"] == 3
     assert players.make("club", quick=True).name == "club"
     assert isinstance(players.make("random"), players.RandomPlayer)
@@ -93,12 +94,16 @@ def test_a_name_goes_before_what_lies_in_the_working_directory(
         cli.parse(train.TrainConfig, ["--init", "./pillar"]),
         cli.parse(selfplay.SelfPlayConfig, ["--init", "./pillar"]),
         cli.parse(ReinforceConfig, ["--init", "./pillar"]),
+        train.TrainConfig(init=Path("pillar")),
+        export.ExportConfig(models=(Path("./pillar"), "pillar")),
     ):  # as it was written
         given = config.models if isinstance(config, export.ExportConfig) else [config.init]
         assert finding.find(given[0]) == Path("pillar")
         assert finding.find(given[-1]) == (Path("pillar") if len(given) == 1 else REFERENCE / "pillar")
+    for path in (Path("pillar"), Path("./pillar"), Path("mine"), Path("reference/pillar")):
+        assert finding.find(path) == path
     if kind == "run":
-        assert finding.network_file("./pillar") == Path("pillar/best.keras")
+        assert finding.network_file("./pillar") == finding.network_file(Path("./pillar")) == Path("pillar/best.keras")
         with pytest.raises(UserError, match=r"^pillar/best\.keras: not a readable Keras model"):
             players.make("./pillar@puct:2")  # not the network that ships, looked for once more
     else:
@@ -112,6 +117,9 @@ def test_a_path_is_a_path_where_no_network_has_the_name(here: Path) -> None:
         assert finding.find(name) == Path(name)
     assert finding.find(str(here / "models" / "mine")) == here / "models" / "mine"
     assert finding.find(Path("models/mine")) == Path("models/mine")
+    assert finding.find(Path("mine")) is None
+    with pytest.raises(UserError, match=r"^pillar: no such path; a name is given as text"):
+        distill.load_pretrained(Path("./pillar"))
     (here / "games").mkdir()
     (here / "games" / "shard-00000.parquet").touch()
     assert evaluate._is_data("games")
@@ -149,6 +157,7 @@ def test_a_name_that_nobody_has_is_refused_with_those_there_are(word: str, here:
 @pytest.mark.parametrize("content", ['{"loss": ', "[]", "{}", "\x00"])
 def test_metrics_that_cannot_be_read_are_named(tmp_path: Path, content: str) -> None:
     assert run_folder.finished(tmp_path, str) is None
+    (tmp_path / finding.BEST).touch()
     (tmp_path / "metrics.json").write_text('{"loss": 1.5}')
     assert run_folder.finished(tmp_path, lambda metrics: f"loss {metrics['loss']}") == (
         "loss 1.5 (finished before, nothing to do; --restart begins anew)"

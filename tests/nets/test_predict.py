@@ -40,7 +40,7 @@ from distill.ship import publish
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_the_file_that_ships_gives_the_outputs_of_the_saved_model(name):
-    assert predict.is_quick(REFERENCE / name)
+    assert predict.onnx_to_run(REFERENCE / name)
     quick, slow = predict.load(REFERENCE / name), saved.load(REFERENCE / name)
     boards = played_boards(300)
     found, expected = quick(boards), slow(boards)
@@ -74,7 +74,7 @@ def test_the_saved_model_answers_where_there_is_nothing_quicker(tmp_path, monkey
     boards = played_boards(20)
     expected = saved.load(REFERENCE / "cnn")(boards)["logits"]
     monkeypatch.setattr(predict.importlib.util, "find_spec", lambda _: None)
-    assert not predict.is_quick(REFERENCE / "cnn")
+    assert not predict.onnx_to_run(REFERENCE / "cnn")
     np.testing.assert_array_equal(distill.load_pretrained(str(REFERENCE / "cnn"))(boards)["logits"], expected)
 
 
@@ -176,7 +176,7 @@ def test_a_model_hubs_folder_of_links_is_loaded_and_left_as_it_is(tmp_path):
     before, boards = state(tmp_path), played_boards(20)
     expected = predict.load(REFERENCE / "cnn")(boards)["logits"]
     for path in (snapshot, snapshot / "model.onnx"):
-        assert predict.is_quick(path)
+        assert predict.onnx_to_run(path)
         np.testing.assert_array_equal(distill.load_pretrained(path)(boards)["logits"], expected)
     np.testing.assert_allclose(saved.load(snapshot)(boards)["logits"], expected, atol=1e-3)
     shutil.move(snapshot, tmp_path / "snapshots" / "saved_model")
@@ -212,7 +212,7 @@ def test_what_cannot_be_loaded_is_told_in_one_line(tmp_path):
     onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8), file)
     with pytest.raises(UserError, match=r"not a model of distill \(arguments \['x'\], outputs \['y'\]\)"):
         predict.load(tmp_path)
-    with pytest.raises(UserError, match=r"nobody: no such network; networks by name are .*reference/pillar"):
+    with pytest.raises(UserError, match=r"nobody: no such path, and no network of that name; .*reference/pillar"):
         distill.load_pretrained("nobody")
 
 

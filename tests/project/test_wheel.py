@@ -170,7 +170,7 @@ def test_networks_that_ship_are_met_by_name_and_games_generated_and_trained_on(i
     said = installed.asked(IN_ONE_PROCESS, *lines, typed="4\nq\n")  # TensorFlow is loaded once
     assert "pillar plays 4" in said
     assert "reference/pillar is best on midgame" in said
-    assert re.search(r"models/few: top-1 accuracy against the teacher \S+% of \d+ rows of the validation split", said)
+    assert re.search(r"models/few: top-1 accuracy against the teacher: \S+% on \d+ rows of the validation split", said)
     assert (installed.here / "models" / "evaluation" / "report.md").is_file()
     assert (installed.here / "models" / "few" / "best.keras").is_file()
 

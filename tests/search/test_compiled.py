@@ -3,7 +3,7 @@
 Properties: the vector choice equals the formula in NumPy's float32, ties to the lowest slot, unvisited
 children first; bits are counted; the first writable folder keeps the cache, and without one all still works;
 variables of Numba's do not keep it from compiling;
-a search that is kept there is known without loading it.
+a search that is kept there is known without loading it; who makes a player has its search compiled before it is asked.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 from numba.core.dispatcher import Dispatcher
 
+from distill.players.players import make
 from distill.search import cache, compiled
 from distill.search.compiled import SLOTS, best_ucb1, popcount
 
@@ -115,6 +116,17 @@ def test_who_must_compile_says_so_first_and_once(
         assert compiled == expected
     cache.prepare.cache_clear()
     assert capsys.readouterr().err == "compiling the search, which may take two minutes, but only once\n"
+
+
+@pytest.mark.parametrize("word", ["uct:2", "pillar@puct:2", "club", "pillar"])
+def test_who_makes_a_player_has_its_search_compiled(word: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever runtime evaluates the network."""
+    prepared = list[str]()
+    monkeypatch.setattr(cache, "prepare", prepared.append)
+    make(word, quick=True, announced=True)
+    assert prepared == []
+    make(word, quick=True)
+    assert prepared == {"uct:2": ["teacher"], "pillar@puct:2": ["puct"]}.get(word, [])
 
 
 def test_without_a_writable_folder_a_line_says_so(

@@ -182,6 +182,7 @@ def writing(tmp_path, monkeypatch):
             return change(honest)
 
         fields = {**vars(formats.FORMATS["onnx-int8"]), "convert": lambda _core, file: file.write_text("new")}
+        fields["sign"] = lambda _file, _about: None  # it is no ONNX file
         monkeypatch.setattr(formats, "FORMATS", {"onnx-int8": formats.Format(**fields)})
         monkeypatch.setattr(comparison, "outputs_in_clean_process", outputs)
         with pytest.raises(UserError) as error:

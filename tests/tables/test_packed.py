@@ -124,7 +124,7 @@ def test_prepare_and_train_take_them_for_games(workplace: Path, capsys: pytest.C
     assert train.main(words) == 0
     assert json.loads(Path("model/metrics.json").read_text())["training_boards"] > 0
     said = capsys.readouterr().out
-    assert re.search(r"against the teacher \S+% of [\d,]+ rows of the validation split of boards, \S+% of the", said)
+    assert re.search(r"against the teacher: \S+% on [\d,]+ rows of the validation split of boards, \S+% on the", said)
 
 
 def test_their_card_tells_where_they_are_from_and_how_right_they_are(
