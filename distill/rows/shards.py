@@ -25,8 +25,9 @@ from distill.base.cli import as_json, check, check_seed, setting
 from distill.game.rules import CELLS, EMPTY, Position, from_moves, is_over, legal_columns, play
 from distill.rows import checks, inspection, schema
 from distill.rows.inspection import is_shard
-from distill.rows.places import UNFINISHED, Counts, Folder, Place, Unfinished, place_of
+from distill.rows.places import Folder, Place, place_of
 from distill.rows.schema import Shard
+from distill.rows.unfinished import UNFINISHED, Unfinished, joined
 from distill.search import guided_trees, teacher
 from distill.search.teacher import SearchSettings, TeacherRecord
 
@@ -121,18 +122,15 @@ def play_games(settings: RunSettings, first: int, count: int, kept: Unfinished |
     steps = CELLS - min(settings.opening_moves[::2])
     none = np.empty(0, np.uint64)
     votes = np.empty((0, steps, settings.votes), np.int8)
-    before = empty = TeacherRecord(votes=votes, **teacher.blank_record(none, none, steps))
-    games = np.arange(first, first + count)
-    there = np.empty(0, np.int64)
+    before = TeacherRecord(votes=votes, **teacher.blank_record(none, none, steps))
+    there, games = np.empty(0, np.int64), np.arange(first, first + count)
     if kept:
         there, before = kept.load(before)
-        wanted = np.isin(there, games)
-        there, before = there[wanted], _joined(empty, before, np.flatnonzero(wanted))
     left = np.setdiff1d(games, there)
 
     def ended(record: TeacherRecord, over: NDArray[np.int64]) -> None:
-        if kept and len(over) < len(left):
-            kept.save(np.concatenate([there, left[over]]), _joined(before, record, over))
+        if kept and len(over) < len(left) and kept.is_due():
+            kept.save(np.concatenate([there, left[over]]), joined(before, record, over))
 
     starts = [opening(settings, game) for game in left.tolist()]
     played = teacher.play(
@@ -142,16 +140,8 @@ def play_games(settings: RunSettings, first: int, count: int, kept: Unfinished |
         settings,
         ended=ended,
     )
-    record, places = _joined(before, played, np.arange(len(left))), np.argsort(np.concatenate([there, left]))
+    record, places = joined(before, played, np.arange(len(left))), np.argsort(np.concatenate([there, left]))
     return rows(record, places, games, votes=record.votes, move=record.move)
-
-
-def _joined(before: TeacherRecord, record: TeacherRecord, places: NDArray[np.int64]) -> TeacherRecord:
-    """A record, and after it the games in these places of another one."""
-    fields: list[Any] = [
-        np.concatenate([getattr(before, name), getattr(record, name)[places]]) for name in TeacherRecord._fields
-    ]
-    return TeacherRecord(*fields)
 
 
 def rows(
@@ -210,7 +200,7 @@ def make_shard(settings: RunSettings, index: int, count: int, folder: Path | Pla
 
     In a folder, games that have ended meanwhile are kept in a hidden file, and those found there not played again.
     """
-    kept = unfinished_of(settings, index, folder)
+    kept = next(iter(unfinished_of(settings, [Task(index=index, games=count)], folder)), None)
     table = play_games(settings, index * settings.shard_games, count, kept)
     shard = write(table, identity(settings), index, index * settings.shard_games, count, folder)
     if kept:
@@ -218,20 +208,30 @@ def make_shard(settings: RunSettings, index: int, count: int, folder: Path | Pla
     return shard
 
 
-def unfinished_of(settings: RunSettings, index: int, folder: Path | Place) -> Unfinished | None:
-    """The hidden file of a shard that is being made; None in a place that is no folder."""
-    place = place_of(folder)
+def unfinished_of(
+    settings: Any,
+    tasks: Iterable[Task],
+    folder: Path | Place,
+    run: Mapping[str, Any] | None = None,
+    libraries: Sequence[str] = LIBRARIES,
+) -> list[Unfinished]:
+    """The hidden files of the shards that these tasks are to make; none in a place that is no folder.
+
+    `run` is the identity of a run that a network plays; `libraries` are those whose versions its bytes depend on.
+    """
+    place, size = place_of(folder), settings.shard_games
     if not isinstance(place, Folder):
-        return None
-    about = {"identity": identity(settings), "versions": provenance.versions(*LIBRARIES)}
-    return Unfinished(folder=place.path, index=index, about=about)
-
-
-def counts_unfinished(settings: RunSettings, tasks: Iterable[Task], folder: Path | Place) -> Counts:
-    """What has been played of the shards that these tasks are to make."""
-    files = [unfinished_of(settings, task.index, folder) for task in tasks]
-    found = [file.counts() for file in files if file]
-    return Counts(games=sum(each.games for each in found), simulations=sum(each.simulations for each in found))
+        return []
+    about = {"identity": run or identity(settings), "versions": provenance.versions(*libraries)}
+    return [
+        Unfinished(
+            folder=place.path,
+            index=task.index,
+            games=range(task.index * size, task.index * size + task.games),
+            about=about,
+        )
+        for task in tasks
+    ]
 
 
 def _forget_unfinished(folder: Path | Place) -> None:
