@@ -113,9 +113,10 @@ def _only_play(config: SelfPlayConfig) -> str:
         write_json(out / files.CONFIG, cli.as_json(dataclasses.replace(config, games=games, restart=False)))
         workers = config.workers or cores()
         cache.prepare("puct")
-        say(f"playing {games - done:,} games in {workers} processes, each of which loads Keras first")
+        processes = f"{workers} processes, each of which" if workers > 1 else "1 process, which"
+        say(f"playing {games - done:,} games in {processes} loads Keras first")
         with ahead.Players(workers) as players, Progress(games, "games", done) as progress:
-            players.play(config, network, games, out, progress)
+            players.play(config, network, games, out, progress, run)
         manifest = shards.declare(run, shards.plan(config, games, out, run=run).done, out)
     return f"{out}: {manifest['games']:,} games, {manifest['rows']:,} rows"
 

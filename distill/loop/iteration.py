@@ -107,7 +107,8 @@ def play(loop: Loop, config: SelfPlayConfig, folder: Path) -> dict[str, Any]:
             progress.advance(made, f"{rows:,} rows")
 
         if loop.players.pools:
-            loop.players.play(config, loop.out / files.BEST, games, folder, progress)
+            run = selfplay.identity(config, name)
+            loop.players.play(config, loop.out / files.BEST, games, folder, progress, run)
             return selfplay.make(config, name, loop.champion_plays, games, folder)
         with outputs.named(str(loop.out / files.BEST)):
             return selfplay.make(config, name, loop.champion_plays, games, folder, lanes=config.lanes, advance=advance)
@@ -214,7 +215,7 @@ def _train(loop: Loop, number: int, finished: Sequence[Metrics]) -> dict[str, An
     if found is None:
         table = replay.table(_latest(config, loop.out, number, finished), loop.excluded)
         drawn = replay.sample(table, config.train_boards, loop.seed(number, SAMPLE))
-        say("the network learns")
+        say("training the network")
         learned = continual.learn(loop.learner, drawn, config.rate(number), loop.seed(number, TRAINING))
         state = {"replay_boards": len(table), **learned}
         checkpoint.save(folder, loop.learner.model, state)
@@ -233,7 +234,7 @@ def _arena(loop: Loop, number: int) -> dict[str, Any]:
     arena = gate.Arena(games=config.arena_games, plies=config.arena_plies, seed=loop.seed(number, OPENINGS))
     candidate = GuidedPlayer(name="candidate", predict=loop.candidate_plays, settings=config)
     champion = GuidedPlayer(name="champion", predict=loop.champion_plays, settings=config)
-    say("learner and champion meet")
+    say("arena: candidate against champion")
     with Progress(config.arena_games, "arena games") as progress:
 
         def play(firsts: Sequence[int]) -> Iterable[gate.Block]:

@@ -57,7 +57,7 @@ class Unattended:
     learner: Learner
     network: keras.Model
     judged: NetworkPlayer
-    """The network as the judge asks it: of one graph, which sees its later weights."""
+    """`network` for the judge. Its graph is traced once and uses the current weights."""
     boards: benchmark.GradedBoards
     excluded: NDArray[np.uint64]
 
@@ -154,7 +154,7 @@ def _teach_first(running: Unattended, began: float) -> None:
         futures = running.players.begin(ahead.teach, settings, games, folder, others=1)
         ahead.teach(settings, games, folder, (len(futures), len(futures) + 1), progress)
         ahead.results(futures)
-        ahead.show_written(progress, folder, settings.shard_games)
+        ahead.show_ended(progress, shards.unfinished_of(settings, shards.tasks(settings, games), folder))
         shards.declare(shards.identity(settings), shards.plan(settings, games, folder).done, folder)
     if not metrics.is_file():
         write_json(metrics, {"minutes": round((time.monotonic() - began) / 60, 2)})

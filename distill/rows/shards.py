@@ -309,21 +309,21 @@ def plan(
     done: list[Shard] = []
     todo: list[Task] = []
     damaged: list[str] = []
-    ours = range(shard_count(games, shard_games)) if indices is None else indices
-    for index in ours:
-        name, count = shard_name(index), min(shard_games, games - index * shard_games)
+    ours = tasks(settings, games, indices)
+    for task in ours:
+        name = shard_name(task.index)
         if name in names:
             found = inspection.inspect_shard(place, name, listed.get(name))
             _refuse_foreign(run, place, found.metadata)
             if found.violations:
                 more = f" and {len(found.violations) - 1} more violations" if len(found.violations) > 1 else ""
                 damaged.append(f"{place}/{found.violations[0]}{more}")
-            elif found.shard and (found.shard.first_game, found.shard.games) == (index * shard_games, count):
+            elif found.shard and (found.shard.first_game, found.shard.games) == (task.index * shard_games, task.games):
                 done.append(found.shard)
                 continue
-        todo.append(Task(index=index, games=count))
+        todo.append(task)
     if indices is None:
-        for name in filter(is_shard, sorted({*names} - {shard_name(index) for index in ours})):
+        for name in filter(is_shard, sorted({*names} - {shard_name(task.index) for task in ours})):
             _refuse_foreign(run, place, inspection.metadata_in(place, name))
     return Plan(done=done, todo=todo, damaged=damaged)
 
@@ -344,6 +344,13 @@ def games_there(run: Mapping[str, Any], folder: Path | Place) -> int:
 def shard_count(games: int, shard_games: int) -> int:
     """Shards of a run of so many games."""
     return -(-games // shard_games)
+
+
+def tasks(settings: Any, games: int, indices: Iterable[int] | None = None) -> list[Task]:
+    """The shards of a run of so many games, or those of them with these numbers."""
+    size = settings.shard_games
+    ours = range(shard_count(games, size)) if indices is None else indices
+    return [Task(index=index, games=min(size, games - index * size)) for index in ours]
 
 
 def _listed(place: Place) -> dict[str, Shard]:
