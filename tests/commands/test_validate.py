@@ -329,8 +329,15 @@ def test_a_run_without_manifest_is_not_finished_and_a_folder_of_other_things_is_
 ) -> None:
     (folder / schema.MANIFEST).unlink()
     assert lines(folder) == ["manifest.json: missing, so the run is not finished"]
-    assert validate.main([str(tmp_path / "nothing")]) == 1
-    assert "holds nothing; validate takes games and packed boards" in capsys.readouterr().err
+    (tmp_path / "nothing").mkdir()
+    (tmp_path / "file.md").touch()
+    for name, told in (
+        ("nothing", "holds nothing; validate takes games and packed boards"),
+        ("nowhere", "no such folder"),
+        ("file.md", "is a file; a folder is needed here"),
+    ):
+        assert validate.main([str(tmp_path / name)]) == validate.main([str(tmp_path / name), "--accept-labels"]) == 1
+        assert capsys.readouterr().err == 2 * f"distill validate: {tmp_path / name}: {told}\n"
 
 
 def test_other_folders_are_refused_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
