@@ -30,7 +30,7 @@ from distill.loop import ahead, files, iteration, plan, unattended
 from distill.loop.files import Metrics
 from distill.loop.presets import PRESETS
 from distill.loop.settings import SelfPlayConfig
-from distill.rows import schema, shards
+from distill.rows import schema, shards, unfinished
 from distill.rows import selfplay as rows
 from distill.search import cache
 
@@ -108,7 +108,8 @@ def _only_play(config: SelfPlayConfig) -> str:
         manifest = _manifest(out)
         if not looked.todo and manifest.get("games") == games:  # older versions left that of before an extension
             return f"finished before: {manifest['games']:,} games, {manifest['rows']:,} rows in {out}"
-        done = sum(shard.games for shard in looked.done)
+        kept = unfinished.counts(rows.unfinished_of(config, run, looked.todo, out))
+        done = sum(shard.games for shard in looked.done) + kept.games
         (out / schema.MANIFEST).unlink(missing_ok=True)  # an extension makes a part of a shard anew
         write_json(out / files.CONFIG, cli.as_json(dataclasses.replace(config, games=games, restart=False)))
         workers = config.workers or cores()
