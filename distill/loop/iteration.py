@@ -10,6 +10,7 @@ import dataclasses
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -73,7 +74,7 @@ def played_with(config: SelfPlayConfig, number: int) -> SelfPlayConfig:
 
 def require_games(config: SelfPlayConfig, out: Path, finished: Sequence[Metrics]) -> None:
     """Raise UserError unless the games that the next iteration may learn from are there, before it plays its own."""
-    if finished and not (files.iteration_folder(out, len(finished) + 1) / "checkpoint.npz").is_file():
+    if files.still_learns(out, finished):
         _latest(config, out, len(finished), finished, ahead=config.games)
 
 
@@ -82,12 +83,10 @@ def _latest(
 ) -> list[games.ShardFile]:
     """The shards of the latest games, up to those of this iteration."""
 
-    def opened(iteration: int) -> games.Run:
-        if iteration > len(finished):  # played in this iteration, and looked through by that
-            return replay.verified_run(files.iteration_folder(out, iteration) / files.GAMES)
-        identity = selfplay.identity(played_with(config, iteration), "")
-        return files.earlier_games(out, iteration, identity, finished)
+    def identity_of(iteration: int) -> dict[str, Any]:
+        return selfplay.identity(played_with(config, iteration), "")
 
+    opened = partial(files.verified_games, out, finished, identity_of)
     most = config.replay_rows, config.replay_games
     return replay.latest(range(1, number + 1), *most, open_run=opened, ahead=ahead)
 

@@ -19,6 +19,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -90,7 +91,7 @@ def run(
     files.settle(out, finished)
     if finished and len(finished) == len(plan.read(out / files.PLAN).iterations):
         return f"{out}: {line(finished[-1])} (finished before, nothing to do; --restart begins anew)"
-    if finished and not (files.iteration_folder(out, len(finished) + 1) / "checkpoint.npz").is_file():
+    if files.still_learns(out, finished):
         _latest(config, out, plan.read(out / files.PLAN), len(finished) + 1)  # what is missing shows before playing
     nets.start_backend(aloud=True)
     from distill.learn import continual, training
@@ -267,10 +268,7 @@ def _learn(running: Unattended, number: int, step: Step) -> dict[str, Any]:
 def _latest(config: SelfPlayConfig, out: Path, followed: Plan, number: int) -> list[games.ShardFile]:
     """The shards that an iteration learns from. Raises UserError where games are missing, or of another kind."""
     finished = files.finished_iterations(out)
-
-    def opened(each: int) -> games.Run:
-        return files.earlier_games(out, each, _identity(config, followed, each), finished)
-
+    opened = partial(files.verified_games, out, finished, partial(_identity, config, followed))
     played, most = _window(config, followed, number, finished)
     return replay.latest(played, most, config.replay_games, open_run=opened)
 
