@@ -24,6 +24,7 @@ from distill.base import DataError, canonical_json, cli, folders, json_bytes, pr
 from distill.base.cli import as_json, check, check_seed, setting
 from distill.game.rules import CELLS, EMPTY, Position, from_moves, is_over, legal_columns, play
 from distill.rows import checks, inspection, schema
+from distill.rows.games import accept_advice
 from distill.rows.inspection import is_shard
 from distill.rows.places import Folder, Place, place_of
 from distill.rows.schema import Shard
@@ -297,7 +298,8 @@ def plan(
     """Look through a run's place; every shard found is read with its checksums, and every row of it checked.
 
     `indices` are the shards to look at; None means all of the run. `run` is its identity where a network played. Raises
-    DataError where the place holds a run with other settings (naming the differences) or files that are not a run's.
+    DataError where the place holds a run with other settings (naming the differences), files that are not a run's, or a
+    shard whose rows were changed.
     """
     run, shard_games = run or identity(settings), settings.shard_games
     place = place_of(folder)
@@ -315,6 +317,7 @@ def plan(
         if name in names:
             found = inspection.inspect_shard(place, name, listed.get(name))
             _refuse_foreign(run, place, found.metadata)
+            _refuse_changed(place, found.shard, listed.get(name))
             if found.violations:
                 more = f" and {len(found.violations) - 1} more violations" if len(found.violations) > 1 else ""
                 damaged.append(f"{place}/{found.violations[0]}{more}")
@@ -377,6 +380,17 @@ def _refuse_foreign(ours: Mapping[str, Any], place: Place, metadata: Mapping[str
         raise DataError(
             f"{place}: holds a run with other settings ({'; '.join(differences)}); "
             "choose another --out, or --restart to delete it"
+        )
+
+
+def _refuse_changed(place: Place, found: Shard | None, listed: Shard | None) -> None:
+    """Raise DataError where a readable shard has other rows than the manifest says: they may be changed on purpose."""
+    if found is None or listed is None or (found.first_game, found.games) != (listed.first_game, listed.games):
+        return  # damaged, or of a run that was extended
+    if found.sha256 != listed.sha256 and found.content_hash != listed.content_hash:
+        raise DataError(
+            f"{place}/{found.name}: its rows were changed after the manifest was written; {accept_advice(place)}; "
+            "to make it again, which discards the changes, delete the file, or --restart to delete the run"
         )
 
 

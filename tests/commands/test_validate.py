@@ -25,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from helpers import make_games, same_manifest, write_games
+from helpers import make_games, same_manifest, state, write_games
 
 from distill import generate, validate
 from distill.base import provenance
@@ -385,10 +385,15 @@ def test_the_command_lists_what_is_wrong_and_generate_repairs_it(
     assert f"{folder}/{VICTIM}: not the file the manifest describes (SHA-256)" in out
     assert f"{folder}: and " in out
     assert err.splitlines()[-1].startswith("distill validate: ")
-    remake, accept = err.split("what is wrong: ")[1].split("; ")
-    assert accept.endswith(f"python -m distill.validate '{folder}' --accept-labels\n")
-    python, _, module, *words = shlex.split(remake)
-    assert (python, module) == ("python", "distill.generate")
+    accept, remake = err.split("; ")[1:]
+    assert accept.endswith(f"python -m distill.validate '{folder}' --accept-labels")
+    assert remake.startswith("to discard changed labels: delete the file, then: python -m distill.generate ")
+    words = shlex.split(remake.split(" distill.generate ")[1])
+    changed = state(folder)
+    assert generate.main(words) == 1
+    assert "its rows were changed after the manifest was written" in capsys.readouterr().err
+    assert state(folder) == changed
+    (folder / VICTIM).unlink()
     assert generate.main(words) == 0
     assert "made again" in capsys.readouterr().err
     assert validate.main([str(folder)]) == 0
