@@ -11,7 +11,7 @@ by the judge on the benchmark's dev half: logged, never used to choose.
 
 Out, in `models/selfplay/`: `best.keras` (the champion), `config.json`, `history.csv`, `curves.png`, `metrics.json`, and
 `iterations/0001/` with `games/` (ordinary shards), `arena.json` and, written last, `metrics.json`. A killed run goes on
-where it was with the same command: from the last shard, the last trained iteration, the last block of arena games.
+where it was with the same command: from the finished games, the last trained iteration, the last block of arena games.
 `--games-only` plays with the network as it is into a folder of games.
 """
 
