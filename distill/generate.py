@@ -17,7 +17,7 @@ from typing import Any
 
 from distill.base import DataError, Progress, cli, cores, duration, folders, json_bytes, say, workers
 from distill.base.cli import check, setting
-from distill.rows import mapping, schema, shards
+from distill.rows import mapping, schema, shards, unfinished
 from distill.rows.places import Folder, Place, place_of
 from distill.rows.schema import Shard
 from distill.rows.shards import RunSettings, Task
@@ -132,7 +132,8 @@ def _with_other_parts(config: GenerateConfig, games: int, place: Place) -> tuple
 def _make(config: GenerateConfig, todo: shards.Plan, place: Place) -> tuple[list[Shard], int, float]:
     """Make what is missing; returns the shards, and the simulations and seconds that this process took."""
     settings, made = shards.settings_of(config), list[Shard]()
-    there, before = sum(shard.games for shard in todo.done), shards.counts_unfinished(settings, todo.todo, place)
+    there = sum(shard.games for shard in todo.done)
+    before = unfinished.counts(shards.unfinished_of(settings, todo.todo, place))
     if todo.todo and not config.cluster:
         cache.prepare("teacher")
         teacher.warm_up()
@@ -147,11 +148,11 @@ def _make(config: GenerateConfig, todo: shards.Plan, place: Place) -> tuple[list
     with Progress(games, "games", done=there + before.games, warm_up=by_game) as progress:
 
         def show(in_hand: Iterable[Task] = ()) -> None:
-            now = shards.counts_unfinished(settings, in_hand, place)
+            now = unfinished.counts(shards.unfinished_of(settings, in_hand, place))
             simulations = executed() + now.simulations
             rate = simulations / (time.monotonic() - began) / 1e6
             ended = there + now.games + sum(shard.games for shard in made)
-            # A shard that has just been made was counted before together with others that are not in hand here.
+            # The call after each shard counts no unfinished games; the number shown must not fall.
             progress.reach(max(ended, progress.done), f"{rate:.2f} M simulations/s" if simulations > 0 else "")
 
         for shard in _mapped(config, settings, todo, place, show):

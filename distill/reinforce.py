@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from distill import nets
 from distill.base import cli, folders, write_json
@@ -31,28 +31,26 @@ from distill.loop import reinforce
 from distill.loop.presets import REINFORCE_PRESETS as PRESETS
 from distill.loop.settings import ReinforceConfig
 
-if TYPE_CHECKING:
-    import keras
-
 
 def run(config: ReinforceConfig) -> str:
     """Train one network; returns the line that says where it is and how often it beats the punisher."""
-    core = reinforce.network(config)
-    out = config.out or Path("models") / f"{nets.arch_of(core)}-reinforce"
+    name = reinforce.name_of(config)
+    out = config.out or Path("models") / f"{nets.FORMER.get(name, name)}-reinforce"
     with folders.locked(out):
-        return _run(config, core, out)
+        return _run(config, out, name)
 
 
-def _run(config: ReinforceConfig, core: keras.Model, out: Path) -> str:
+def _run(config: ReinforceConfig, out: Path, name: str) -> str:
+    claim = reinforce.claim(out, config, name)
+    claim.check()
+    if not config.restart and (before := run_folder.finished(out, partial(_result, out))):
+        return before
+    core = reinforce.network(config)
     from distill.nets import saved
     from distill.ship import publish
 
-    claim = reinforce.claim(out, config, core)
-    claim.check()
     publish.check_place(out)
     claim.begin()
-    if before := run_folder.finished(out, partial(_result, out)):
-        return before
     state = reinforce.train(core, config, out)
     metrics = {
         "arch": nets.arch_of(core),

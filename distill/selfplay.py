@@ -11,7 +11,7 @@ by the judge on the benchmark's dev half: logged, never used to choose.
 
 Out, in `models/selfplay/`: `best.keras` (the champion), `config.json`, `history.csv`, `curves.png`, `metrics.json`, and
 `iterations/0001/` with `games/` (ordinary shards), `arena.json` and, written last, `metrics.json`. A killed run goes on
-where it was with the same command: from the last shard, the last trained iteration, the last block of arena games.
+where it was with the same command: from the finished games, the last trained iteration, the last block of arena games.
 `--games-only` plays with the network as it is into a folder of games.
 """
 
@@ -30,7 +30,7 @@ from distill.loop import ahead, files, iteration, plan, unattended
 from distill.loop.files import Metrics
 from distill.loop.presets import PRESETS
 from distill.loop.settings import SelfPlayConfig
-from distill.rows import schema, shards
+from distill.rows import schema, shards, unfinished
 from distill.rows import selfplay as rows
 from distill.search import cache
 
@@ -108,14 +108,16 @@ def _only_play(config: SelfPlayConfig) -> str:
         manifest = _manifest(out)
         if not looked.todo and manifest.get("games") == games:  # older versions left that of before an extension
             return f"finished before: {manifest['games']:,} games, {manifest['rows']:,} rows in {out}"
-        done = sum(shard.games for shard in looked.done)
+        kept = unfinished.counts(rows.unfinished_of(config, run, looked.todo, out))
+        done = sum(shard.games for shard in looked.done) + kept.games
         (out / schema.MANIFEST).unlink(missing_ok=True)  # an extension makes a part of a shard anew
         write_json(out / files.CONFIG, cli.as_json(dataclasses.replace(config, games=games, restart=False)))
         workers = config.workers or cores()
         cache.prepare("puct")
-        say(f"playing {games - done:,} games in {workers} processes, each of which loads Keras first")
+        processes = f"{workers} processes, each of which" if workers > 1 else "1 process, which"
+        say(f"playing {games - done:,} games in {processes} loads Keras first")
         with ahead.Players(workers) as players, Progress(games, "games", done) as progress:
-            players.play(config, network, games, out, progress)
+            players.play(config, network, games, out, progress, run)
         manifest = shards.declare(run, shards.plan(config, games, out, run=run).done, out)
     return f"{out}: {manifest['games']:,} games, {manifest['rows']:,} rows"
 

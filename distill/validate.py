@@ -69,7 +69,7 @@ def run(config: ValidateConfig) -> str:
             repairs.append(_repair(word, shown.changed))
     seconds = time.monotonic() - began
     if wrong:
-        raise UserError(f"{wrong:,} violations in {rows:,} rows; to make again what is wrong: {'; '.join(repairs)}")
+        raise UserError(f"{wrong:,} violations in {rows:,} rows; {'; '.join(repairs)}")
     names = ", ".join(config.places)
     return f"{names}: {files:,} shards, {rows:,} rows, no violation ({seconds:.1f} s, {rows / seconds:,.0f} rows/s)"
 
@@ -90,7 +90,7 @@ def _repair(word: str, changed: bool) -> str:
     place = place_of(word)
     command = games.remake_command(place.path) if isinstance(place, Folder) else None
     advice = command or f"{word}: the command that made it"
-    return f"{advice}; {games.accept_advice(word)}" if changed else advice
+    return games.changed_advice(word, advice) if changed else f"to make again what is wrong: {advice}"
 
 
 def _kind(what: str) -> str:

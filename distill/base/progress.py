@@ -103,6 +103,8 @@ class Progress:
         words += [note] if note else []
         if ended:
             return [*words, f"took {duration(now - self.start[0])}"]
+        if self.done >= self.total:
+            return words
         return [*words, f"{duration((self.total - self.done) / rate)} left" if self._settled(now, rate) else ESTIMATING]
 
     def _settled(self, now: float, rate: float) -> bool:

@@ -94,7 +94,7 @@ def teacher_of(folder: Path) -> SearchSettings | None:
 
 def ask_again(rows: RawRows, settings: SearchSettings, seed: int, workers: int = 1) -> Repeats:
     """Ask a teacher with these settings for LABELS fresh labels a row, and show how far it is."""
-    say(f"asking the teacher again, {LABELS} times for each of {len(rows):,} rows")
+    say(f"querying the teacher, {LABELS} times for each of {len(rows):,} rows")
     cache.prepare("teacher")
     with Progress(len(rows) * LABELS, "labels") as progress:
         labels, visits = fresh_labels(rows.current, rows.mask, settings, seed, workers, progress.advance)
@@ -149,7 +149,8 @@ def ceiling(labels: NDArray[np.int64], visits: NDArray[np.int64]) -> NDArray[np.
 
 def students(players: Sequence[NetworkPlayer], rows: RawRows) -> dict[str, dict[str, Estimate]]:
     """Of each network, in one pass, the shares of rows whose label it plays: `by_band`, AT_MOST, EARLY rows."""
-    say(f"asking {len(players)} networks for their moves on {len(rows):,} rows")
+    number = "1 network" if len(players) == 1 else f"{len(players)} networks"
+    say(f"evaluating {number} on {len(rows):,} rows")
     beside = {f"at most {stones}": rows.ply <= stones for stones in AT_MOST} | {EARLY: is_early(rows)}
     found = {}
     for player in players:

@@ -50,7 +50,9 @@ class Claim:
             return
         if not run.is_file():  # it is written before these
             if any((self.out / name).exists() for name in self.own):
-                raise UserError(f"{run}: missing, so the settings of this run are not known; --restart begins anew")
+                raise UserError(
+                    f"{run}: missing, so the settings of this run are not known; --restart starts from scratch"
+                )
             return
         try:
             stored, here = json.loads(run.read_text(encoding="utf-8"))["identity"], self.identity

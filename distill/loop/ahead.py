@@ -8,7 +8,7 @@ a game on how many processes there are.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ from distill.game import outputs
 from distill.loop.settings import SelfPlayConfig
 from distill.players import gate
 from distill.players.players import GuidedPlayer
-from distill.rows import selfplay, shards
+from distill.rows import selfplay, shards, unfinished
 from distill.rows.shards import RunSettings
 from distill.search import puct
 
@@ -65,13 +65,15 @@ class Players:
         games: int,
         folder: Path,
         progress: Progress,
+        run: Mapping[str, Any],
     ) -> None:
-        """Play a network's games in these processes; `selfplay.make` then finds them."""
+        """Play a network's games in these processes; `selfplay.make` then finds them. `run` is their identity."""
+        files = selfplay.unfinished_of(config, run, shards.tasks(config, games), folder)
         futures = self.begin(play, config, network, games, folder)
         waiting: Collection[Future[Any]] = futures
         while waiting:
             waiting = wait(waiting, timeout=POLL).not_done
-            show_written(progress, folder, config.shard_games)
+            show_ended(progress, files)
         results(futures)
 
     def arena(
@@ -87,10 +89,11 @@ class Players:
             yield from results([block])
 
 
-def show_written(progress: Progress, folder: Path, shard_games: int) -> None:
-    """Count the games in the shards that lie in a folder as done."""
-    written = min(progress.total, shard_games * len(list(folder.glob("*.parquet"))))
-    progress.reach(max(progress.done, written))
+def show_ended(progress: Progress, files: Sequence[unfinished.Unfinished]) -> None:
+    """Count the finished games of these shards as done: all of a written one, else those in its hidden file."""
+    missing = [file for file in files if not (file.folder / shards.shard_name(file.index)).exists()]
+    ended = progress.total - sum(len(file.games) for file in missing) + unfinished.counts(missing).games
+    progress.reach(max(progress.done, ended))
 
 
 def results(futures: Sequence[Future[Any]]) -> list[Any]:
@@ -112,7 +115,7 @@ def teach(
     for task in shards.plan(settings, games, folder, indices).todo:
         shards.make_shard(settings, task.index, task.games, folder)
         if progress:
-            show_written(progress, folder, settings.shard_games)
+            show_ended(progress, shards.unfinished_of(settings, shards.tasks(settings, games), folder))
     return "teacher", time.monotonic() - began
 
 

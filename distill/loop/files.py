@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,16 +71,23 @@ def finished_iterations(out: Path) -> list[Metrics]:
     return found
 
 
-def earlier_games(out: Path, iteration: int, identity: Mapping[str, Any], finished: Sequence[Metrics]) -> games.Run:
-    """The verified games of an earlier iteration. Raises UserError where they are missing, changed, or of another kind.
+def still_learns(out: Path, finished: Sequence[Metrics]) -> bool:
+    """Whether the next iteration has yet to learn from the games of finished ones."""
+    return bool(finished) and not (iteration_folder(out, len(finished) + 1) / "checkpoint.npz").is_file()
 
-    `identity` is what these games were played with; which network it was is not known any more.
+
+def verified_games(
+    out: Path, finished: Sequence[Metrics], identity_of: Callable[[int], Mapping[str, Any]], iteration: int
+) -> games.Run:
+    """The verified games of an iteration. Raises UserError where they are missing, changed, or of another kind.
+
+    `identity_of(iteration)` is what they were played with; the network is ignored, as it may have been deleted.
     """
     folder = iteration_folder(out, iteration) / GAMES
     if not (folder / schema.MANIFEST).is_file():
         raise UserError(f"{folder}: the games of this iteration are missing; {LOST}")
     run, played = games.open_run(folder), schema.read_manifest(folder).get("identity", {})
-    there, here = ({**each, "network": "network" in each} for each in (played, identity))
+    there, here = ({**each, "network": "network" in each} for each in (played, identity_of(iteration)))
     names = sorted({*there, *here})
     differences = [f"{n} {there.get(n)} there, {here.get(n)} here" for n in names if there.get(n) != here.get(n)]
     if there["network"] != here["network"]:
@@ -88,7 +95,7 @@ def earlier_games(out: Path, iteration: int, identity: Mapping[str, Any], finish
     differences += [
         f"{finished[iteration - 1][what]} {what} were played, {number} are there"
         for what, number in (("games", run.games), ("rows", run.rows))
-        if iteration and finished[iteration - 1][what] != number
+        if 0 < iteration <= len(finished) and finished[iteration - 1][what] != number
     ]
     if differences:
         raise UserError(f"{folder}: not the games that this iteration played ({'; '.join(differences)}); {LOST}")

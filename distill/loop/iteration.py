@@ -10,6 +10,7 @@ import dataclasses
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -73,7 +74,7 @@ def played_with(config: SelfPlayConfig, number: int) -> SelfPlayConfig:
 
 def require_games(config: SelfPlayConfig, out: Path, finished: Sequence[Metrics]) -> None:
     """Raise UserError unless the games that the next iteration may learn from are there, before it plays its own."""
-    if finished and not (files.iteration_folder(out, len(finished) + 1) / "checkpoint.npz").is_file():
+    if files.still_learns(out, finished):
         _latest(config, out, len(finished), finished, ahead=config.games)
 
 
@@ -82,12 +83,10 @@ def _latest(
 ) -> list[games.ShardFile]:
     """The shards of the latest games, up to those of this iteration."""
 
-    def opened(iteration: int) -> games.Run:
-        if iteration > len(finished):  # played in this iteration, and looked through by that
-            return replay.verified_run(files.iteration_folder(out, iteration) / files.GAMES)
-        identity = selfplay.identity(played_with(config, iteration), "")
-        return files.earlier_games(out, iteration, identity, finished)
+    def identity_of(iteration: int) -> dict[str, Any]:
+        return selfplay.identity(played_with(config, iteration), "")
 
+    opened = partial(files.verified_games, out, finished, identity_of)
     most = config.replay_rows, config.replay_games
     return replay.latest(range(1, number + 1), *most, open_run=opened, ahead=ahead)
 
@@ -107,7 +106,8 @@ def play(loop: Loop, config: SelfPlayConfig, folder: Path) -> dict[str, Any]:
             progress.advance(made, f"{rows:,} rows")
 
         if loop.players.pools:
-            loop.players.play(config, loop.out / files.BEST, games, folder, progress)
+            run = selfplay.identity(config, name)
+            loop.players.play(config, loop.out / files.BEST, games, folder, progress, run)
             return selfplay.make(config, name, loop.champion_plays, games, folder)
         with outputs.named(str(loop.out / files.BEST)):
             return selfplay.make(config, name, loop.champion_plays, games, folder, lanes=config.lanes, advance=advance)
@@ -214,7 +214,7 @@ def _train(loop: Loop, number: int, finished: Sequence[Metrics]) -> dict[str, An
     if found is None:
         table = replay.table(_latest(config, loop.out, number, finished), loop.excluded)
         drawn = replay.sample(table, config.train_boards, loop.seed(number, SAMPLE))
-        say("the network learns")
+        say("training the network")
         learned = continual.learn(loop.learner, drawn, config.rate(number), loop.seed(number, TRAINING))
         state = {"replay_boards": len(table), **learned}
         checkpoint.save(folder, loop.learner.model, state)
@@ -233,7 +233,7 @@ def _arena(loop: Loop, number: int) -> dict[str, Any]:
     arena = gate.Arena(games=config.arena_games, plies=config.arena_plies, seed=loop.seed(number, OPENINGS))
     candidate = GuidedPlayer(name="candidate", predict=loop.candidate_plays, settings=config)
     champion = GuidedPlayer(name="champion", predict=loop.champion_plays, settings=config)
-    say("learner and champion meet")
+    say("arena: candidate against champion")
     with Progress(config.arena_games, "arena games") as progress:
 
         def play(firsts: Sequence[int]) -> Iterable[gate.Block]:

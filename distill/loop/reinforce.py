@@ -34,6 +34,12 @@ if TYPE_CHECKING:
     from distill.learn.policy_gradient import WithOpponents
     from distill.nets.predict import Predict
 
+ARCH: nets.Arch = "mk4"
+"""The network to begin with where neither --arch nor --init names one."""
+
+OWN_FILES = (run_folder.METRICS, "checkpoint.npz", finding.BEST, "history.csv", "curves.png", "events")
+"""What a restart deletes, in this order."""
+
 Mode = Literal["sample", "policy"]
 """Whether a network draws its move by its policy or plays the likeliest column."""
 
@@ -64,6 +70,13 @@ class State:
     seconds: float = 0.0
 
 
+def name_of(config: ReinforceConfig) -> str:
+    """The name of the network to begin with, as identities tell it: known before Keras is loaded."""
+    if config.init is None:
+        return nets.in_identity(config.arch or ARCH)
+    return finding.model_name(finding.network_file(config.init))
+
+
 def network(config: ReinforceConfig) -> keras.Model:
     """The network to begin with. Raises UserError for one without the value head that the baseline needs."""
     nets.start_backend(aloud=True)
@@ -72,19 +85,17 @@ def network(config: ReinforceConfig) -> keras.Model:
 
     training.make_repeatable(config.seed)
     if config.init is None:
-        return nets.build(config.arch or "mk4", value_head=config.baseline == "value")
+        return nets.build(config.arch or ARCH, value_head=config.baseline == "value")
     core = saved.load_core(finding.network_file(config.init))
     if config.baseline == "value" and not heads.has_value(core):
         raise UserError(f"{config.init}: no value head, which --baseline value needs; take mean or none")
     return core
 
 
-def claim(out: Path, config: ReinforceConfig, core: keras.Model) -> run_folder.Claim:
-    """The run's claim to its folder."""
-    from distill.learn import checkpoint, history
-
-    own = (run_folder.METRICS, checkpoint.FILE, finding.BEST, *history.FILES)
-    return run_folder.claim(out, folders.REINFORCE, own, config, ("out", "init", "restart"), {"arch": core.name})
+def claim(out: Path, config: ReinforceConfig, name: str) -> run_folder.Claim:
+    """The run's claim to its folder; `name` is that of its network."""
+    free = ("out", "init", "restart")
+    return run_folder.claim(out, folders.REINFORCE, OWN_FILES, config, free, {"arch": name})
 
 
 def train(core: keras.Model, config: ReinforceConfig, out: Path) -> State:
@@ -95,14 +106,17 @@ def train(core: keras.Model, config: ReinforceConfig, out: Path) -> State:
     from distill.learn import checkpoint, policy_gradient, training
     from distill.nets import saved
 
+    found = checkpoint.load(out)
+    state = State(**found[1]) if found else State()
+    if state.step == config.steps:  # interrupted after the last step: BEST is its result
+        core.set_weights(saved.load_core(out / finding.BEST).get_weights())
+        return state
     say("compiling the training step")
     model = policy_gradient.learner(
         core, config.baseline, config.value_weight, config.opponents, config.precision, config.average
     )
-    state = State()
-    if found := checkpoint.load(out):
+    if found:
         checkpoint.restore(model, found[0])
-        state = State(**found[1])
         core.set_weights(model.average.get_weights())
     predict = saved.predict_with(core)  # it sees later changes of the weights
     players = [_player("learner", saved.predict_with(model.core))]

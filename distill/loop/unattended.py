@@ -19,6 +19,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,7 +58,7 @@ class Unattended:
     learner: Learner
     network: keras.Model
     judged: NetworkPlayer
-    """The network as the judge asks it: of one graph, which sees its later weights."""
+    """`network` for the judge. Its graph is traced once and uses the current weights."""
     boards: benchmark.GradedBoards
     excluded: NDArray[np.uint64]
 
@@ -90,7 +91,7 @@ def run(
     files.settle(out, finished)
     if finished and len(finished) == len(plan.read(out / files.PLAN).iterations):
         return f"{out}: {line(finished[-1])} (finished before, nothing to do; --restart begins anew)"
-    if finished and not (files.iteration_folder(out, len(finished) + 1) / "checkpoint.npz").is_file():
+    if files.still_learns(out, finished):
         _latest(config, out, plan.read(out / files.PLAN), len(finished) + 1)  # what is missing shows before playing
     nets.start_backend(aloud=True)
     from distill.learn import continual, training
@@ -154,7 +155,7 @@ def _teach_first(running: Unattended, began: float) -> None:
         futures = running.players.begin(ahead.teach, settings, games, folder, others=1)
         ahead.teach(settings, games, folder, (len(futures), len(futures) + 1), progress)
         ahead.results(futures)
-        ahead.show_written(progress, folder, settings.shard_games)
+        ahead.show_ended(progress, shards.unfinished_of(settings, shards.tasks(settings, games), folder))
         shards.declare(shards.identity(settings), shards.plan(settings, games, folder).done, folder)
     if not metrics.is_file():
         write_json(metrics, {"minutes": round((time.monotonic() - began) / 60, 2)})
@@ -267,10 +268,7 @@ def _learn(running: Unattended, number: int, step: Step) -> dict[str, Any]:
 def _latest(config: SelfPlayConfig, out: Path, followed: Plan, number: int) -> list[games.ShardFile]:
     """The shards that an iteration learns from. Raises UserError where games are missing, or of another kind."""
     finished = files.finished_iterations(out)
-
-    def opened(each: int) -> games.Run:
-        return files.earlier_games(out, each, _identity(config, followed, each), finished)
-
+    opened = partial(files.verified_games, out, finished, partial(_identity, config, followed))
     played, most = _window(config, followed, number, finished)
     return replay.latest(played, most, config.replay_games, open_run=opened)
 

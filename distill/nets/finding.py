@@ -8,13 +8,15 @@ network wherever a command is run. A word with a slash is a path that exists fir
 from __future__ import annotations
 
 import functools
+import json
 import os
 import re
+import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from distill.base import UserError, file_hash, provenance, say, shortened
+from distill.base import UserError, file_hash, first_line, provenance, say, shortened
 from distill.nets import FORMER
 
 BEST = "best.keras"
@@ -177,6 +179,18 @@ def network_in(path: Path) -> Path:
     if file.suffix != ".keras" or not file.is_file():
         raise UserError(f"{path}: {'no model in this folder' if path.is_dir() else 'no such .keras file'}")
     return file
+
+
+def model_name(file: Path) -> str:
+    """The name of the model in a `.keras` file, read without Keras. Raises UserError."""
+    try:
+        with zipfile.ZipFile(file) as archive:
+            name = str(json.loads(archive.read("config.json"))["config"]["name"])
+        if name != Path(name).name:
+            raise ValueError(f"its name is {shortened(name)}")
+    except Exception as error:  # a damaged zip raises many types
+        raise UserError(f"{file}: not a readable Keras model ({first_line(error)})") from None
+    return name
 
 
 def network_files(word: str | Path) -> list[Path]:

@@ -69,7 +69,7 @@ def meet(players: Sequence[Player], starts: Sequence[Opening], seed: int, judges
         "openings": len(set(starts)),
     }
     if judges:
-        say("asking the solver about the games that were lost")
+        say("solving the positions of the lost games")
         seats = [(index, seat) for index in range(len(players)) for seat in (0, 1)]
         report["losses"] = [
             {"player": players[index].name} | _losses(index, seat, games, pairings, judges) for index, seat in seats

@@ -181,21 +181,20 @@ def verify(runs: Iterable[Run], advice: str | None = None) -> None:
             if not path.is_file():
                 raise DataError(f"{path}: missing, though the manifest names it; {advice or _restore(run.folder)}")
             if file_hash(path) != shard.sha256:
-                _refuse_changed(path, advice or _restore(run.folder), "" if advice else accept_advice(run.folder))
+                _refuse_changed(path, run.folder, advice)
             with schema.opened(path) as file:
                 metadata = schema.metadata_of(path, file)
                 schema.check_schema(path, metadata, file, schema.row_of(metadata))
 
 
-def _refuse_changed(path: Path, advice: str, accept: str) -> NoReturn:
+def _refuse_changed(path: Path, folder: Path, advice: str | None) -> NoReturn:
     """Raise DataError for a shard that is not its manifest's; only one that can be read can be accepted as it is."""
     try:
         with schema.opened(path):
-            why = "damaged or changed"
+            why, otherwise = "damaged or changed", changed_advice(folder, remake_command(folder))
     except DataError as error:
-        why, accept = str(error).removeprefix(f"{path}: "), ""
-    told = "; ".join(filter(None, (advice, accept)))
-    raise DataError(f"{path}: not the file the manifest describes ({why}); {told}")
+        why, otherwise = str(error).removeprefix(f"{path}: "), _restore(folder)
+    raise DataError(f"{path}: not the file the manifest describes ({why}); {advice or otherwise}")
 
 
 def verify_contents(runs: Iterable[Run]) -> None:
@@ -216,6 +215,15 @@ def accept_advice(folder: object) -> str:
     """What to do about games whose labels were changed on purpose."""
     command = f"python -m distill.validate {shlex.quote(str(folder))} --accept-labels"
     return f"to train on changed labels, as a new run: {command}"
+
+
+def changed_advice(folder: object, command: str | None) -> str:
+    """What to do about shards that differ from the manifest, with the command that makes games again, if there is one.
+
+    `generate` and `selfplay` do not overwrite changed labels, so the file must go first.
+    """
+    otherwise = f"delete the file, then: {command}" if command else "restore the file from a copy"
+    return f"{accept_advice(folder)}; to discard changed labels: {otherwise}"
 
 
 def _restore(folder: Path) -> str:

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from distill.base import DataError, first_line, folders
 from distill.rows import checks, schema
-from distill.rows.places import Place
+from distill.rows.places import Folder, Place
 from distill.rows.schema import Shard
 
 KINDS = ("games", schema.PACKED)
@@ -81,6 +81,10 @@ def inspect(place: Place) -> Iterator[Inspected]:
 def require_run(place: Place, names: list[str]) -> None:
     """Raise DataError unless a place with these files holds games or packed boards, finished or not."""
     shards = list(filter(is_shard, names))
+    if isinstance(place, Folder):
+        folders.refuse_file(place.path)
+        if not place.path.exists():
+            raise DataError(f"{place}: no such folder")
     try:
         kind = schema.parse_manifest("", place.read(schema.MANIFEST)).get("kind")
     except (DataError, FileNotFoundError):

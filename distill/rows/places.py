@@ -2,31 +2,20 @@
 
 A place holds whole files by name. In a folder a file appears by a rename; elsewhere by one upload, after which size
 and SHA-256 of what lies there are compared with what was sent. A place crosses to workers as itself, a few words.
-
-In a folder, the games of a shard that have ended while others are still being played are kept in a hidden file
-(`Unfinished`), so that an interruption costs seconds of play, and whoever waits for the shard can read how far it is.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
-import io
-import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
-from distill.base import DataError, UserError, canonical_json, file_inside, first_line, write_atomically
+from distill.base import DataError, UserError, file_inside, first_line, write_atomically
 from distill.base.provenance import install_line
 from distill.rows import schema
-
-if TYPE_CHECKING:
-    from distill.search.teacher import TeacherRecord
 
 
 class Place(Protocol):
@@ -146,72 +135,3 @@ class Remote:
 def _refuse_large(name: str, size: int) -> None:
     if size > schema.SHARD_BYTES:
         raise DataError(f"{name}: {size:,} bytes, more than a shard can have")
-
-
-UNFINISHED = ".unfinished-*.npz"
-"""Names of the hidden files of unfinished shards."""
-SAVE_SECONDS = 2.0
-"""Time between two writes at least."""
-LARGEST_SHARE = 0.05
-"""Share of the time that writing may take: a shard of many games has a large file, which is written less often."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Counts:
-    """Games that have ended, and the simulations of all their searches."""
-
-    games: int = 0
-    simulations: int = 0
-
-
-@dataclass(kw_only=True)
-class Unfinished:
-    """The hidden file of one shard, replaced every few seconds. Damaged, or of other settings, it counts for nothing.
-
-    Args:
-      folder: of the shards; index: of this one.
-      about: all that the games depend on, beside their numbers.
-    """
-
-    folder: Path
-    index: int
-    about: Mapping[str, Any]
-    due: float = field(default_factory=lambda: time.monotonic() + SAVE_SECONDS)
-
-    @property
-    def path(self) -> Path:
-        return self.folder / UNFINISHED.replace("*", f"{self.index:05d}")
-
-    def load(self, empty: TeacherRecord) -> tuple[NDArray[np.int64], TeacherRecord]:
-        """The numbers of the games in the file, int64 (G,), and their record, as `empty` is one of no games."""
-        try:
-            with np.load(self.path) as stored:
-                games, record = stored["games"], type(empty)(*(stored[name] for name in empty._fields))
-                about = str(stored["about"])
-        except Exception:  # there is none, or it is damaged: a broken zip raises many types
-            about = ""
-        if about != canonical_json(self.about):
-            return np.empty(0, np.int64), empty
-        return games, record
-
-    def counts(self) -> Counts:
-        """What the file holds."""
-        with contextlib.suppress(Exception), np.load(self.path) as stored:  # as above
-            if str(stored["about"]) == canonical_json(self.about):
-                return Counts(games=len(stored["games"]), simulations=int(stored["simulations"].sum()))
-        return Counts()
-
-    def save(self, games: NDArray[np.int64], record: TeacherRecord) -> None:
-        """Replace the file where it is time to."""
-        began = time.monotonic()
-        if began < self.due:
-            return
-        content = io.BytesIO()
-        np.savez(content, about=np.array(canonical_json(self.about)), games=games, **record._asdict())
-        write_atomically(self.path, content.getvalue())
-        now = time.monotonic()
-        self.due = now + max(SAVE_SECONDS, (now - began) / LARGEST_SHARE)
-
-    def delete(self) -> None:
-        """Remove the file."""
-        self.path.unlink(missing_ok=True)

@@ -1,7 +1,8 @@
 """Games of a network's own search, written as ordinary shards.
 
 `make` plays the games of a run that a folder lacks, all in lock step in this process, and writes each shard when the
-last of its games has ended; the manifest comes last. A row is a row of `schema.py` with one vote: `label` is the column
+last of its games has ended; the manifest comes last. Games of unfinished shards are kept in hidden files
+(`unfinished.py`). A row is a row of `schema.py` with one vote: `label` is the column
 the search holds for best, `move` the one played, which chance may have chosen in the first plies. `visits` are those
 made for this position; with a Gumbel root they are its improved policy in thousandths.
 """
@@ -15,14 +16,21 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from distill.base.cli import as_json, setting
+from distill.game.rules import CELLS
 from distill.rows import shards
 from distill.rows.schema import Shard
+from distill.rows.unfinished import Unfinished, joined
 from distill.search import puct
 from distill.search.guided_trees import GuidedRecord
 from distill.search.policy_playout import by_playouts
 from distill.search.puct import Evaluate, PuctSettings
+from distill.search.teacher import blank_record
+
+LIBRARIES = ("keras", *shards.LIBRARIES)
+"""Whose versions a shard's bytes depend on."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,10 +75,10 @@ def make(
     Args:
       network: hash of the network behind `predict`, a part of the run's identity.
       lanes: games side by side.
-      advance: told how many games and rows there are more, those found there first.
+      advance: called with the number of further finished games and their rows, first for those found in the folder.
 
-    Raises DataError where the folder holds another run. A shard is whole or not there, so a
-    killed process loses the games of unfinished shards, which are played again, and no other.
+    Raises DataError where the folder holds another run. A killed process loses the games that were being played, and
+    those of unfinished shards that ended in its last seconds.
     """
     run = identity(settings, network)
     plan = shards.plan(settings, games, folder, run=run)
@@ -97,6 +105,13 @@ def make_part(
     _play(settings, run, predict, shards.plan(settings, games, folder, indices, run).todo, folder, lanes)
 
 
+def unfinished_of(
+    settings: SelfPlaySettings, run: Mapping[str, Any], tasks: Sequence[shards.Task], folder: Path
+) -> list[Unfinished]:
+    """The hidden files of the shards that these tasks are to make."""
+    return shards.unfinished_of(settings, tasks, folder, run, LIBRARIES)
+
+
 def _play(
     settings: SelfPlaySettings,
     run: Mapping[str, Any],
@@ -110,21 +125,35 @@ def _play(
     made: list[Shard] = []
     if not tasks:
         return made
-    numbers = np.concatenate([task.index * settings.shard_games + np.arange(task.games) for task in tasks])
-    left = {task.index: task.games for task in tasks}
+    none, size = np.empty(0, np.uint64), settings.shard_games
+    files = {file.index: file for file in unfinished_of(settings, run, tasks, folder)}
+    kept = {index: file.load(GuidedRecord(**blank_record(none, none, CELLS))) for index, file in files.items()}
+    numbers = np.concatenate([np.setdiff1d(file.games, kept[index][0]) for index, file in files.items()])
 
-    def ended(record: GuidedRecord, indices: Any) -> None:
+    def store(index: int, record: GuidedRecord, chosen: NDArray[np.int64]) -> None:
+        """Write the shard if all of its games have ended; else save those that have, if a save is due."""
+        file, (there, before) = files[index], kept[index]
+        if len(there) + len(chosen) < len(file.games):
+            if file.is_due():
+                file.save(np.concatenate([there, numbers[chosen]]), joined(before, record, chosen))
+            return
+        games, whole = np.concatenate([there, numbers[chosen]]), joined(before, record, chosen)
+        places, votes = np.argsort(games), whole.label[..., None]
+        table = shards.rows(whole, places, games[places], votes=votes, move=whole.move)
+        made.append(shards.write(table, run, index, index * size, len(games), folder, LIBRARIES))
+        file.delete()
+
+    def ended(record: GuidedRecord, indices: NDArray[np.int64]) -> None:
         if advance:
             advance(len(indices), int(record.length[indices].sum()))
-        for index in (numbers[indices] // settings.shard_games).tolist():
-            left[index] -= 1
-            if not left[index]:
-                chosen = np.flatnonzero(numbers // settings.shard_games == index)
-                votes = record.label[..., None]
-                table = shards.rows(record, chosen, numbers[chosen], votes=votes, move=record.move)
-                first = index * settings.shard_games
-                made.append(shards.write(table, run, index, first, len(chosen), folder, ("keras", *shards.LIBRARIES)))
+        for index in np.unique(numbers[indices] // size).tolist():
+            store(index, record, np.flatnonzero((numbers // size == index) & (record.length > 0)))
 
+    for index, (there, before) in kept.items():
+        if advance and len(there):
+            advance(len(there), int(before.length.sum()))
+        if len(there) == len(files[index].games):  # the interrupted run wanted more games
+            store(index, before, np.empty(0, np.int64))
     starts = [shards.opening(settings, int(number)) for number in numbers]
     puct.play(
         np.array([start.current for start in starts], np.uint64),

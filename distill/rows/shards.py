@@ -24,9 +24,11 @@ from distill.base import DataError, canonical_json, cli, folders, json_bytes, pr
 from distill.base.cli import as_json, check, check_seed, setting
 from distill.game.rules import CELLS, EMPTY, Position, from_moves, is_over, legal_columns, play
 from distill.rows import checks, inspection, schema
+from distill.rows.games import accept_advice
 from distill.rows.inspection import is_shard
-from distill.rows.places import UNFINISHED, Counts, Folder, Place, Unfinished, place_of
+from distill.rows.places import Folder, Place, place_of
 from distill.rows.schema import Shard
+from distill.rows.unfinished import UNFINISHED, Unfinished, joined
 from distill.search import guided_trees, teacher
 from distill.search.teacher import SearchSettings, TeacherRecord
 
@@ -121,18 +123,15 @@ def play_games(settings: RunSettings, first: int, count: int, kept: Unfinished |
     steps = CELLS - min(settings.opening_moves[::2])
     none = np.empty(0, np.uint64)
     votes = np.empty((0, steps, settings.votes), np.int8)
-    before = empty = TeacherRecord(votes=votes, **teacher.blank_record(none, none, steps))
-    games = np.arange(first, first + count)
-    there = np.empty(0, np.int64)
+    before = TeacherRecord(votes=votes, **teacher.blank_record(none, none, steps))
+    there, games = np.empty(0, np.int64), np.arange(first, first + count)
     if kept:
         there, before = kept.load(before)
-        wanted = np.isin(there, games)
-        there, before = there[wanted], _joined(empty, before, np.flatnonzero(wanted))
     left = np.setdiff1d(games, there)
 
     def ended(record: TeacherRecord, over: NDArray[np.int64]) -> None:
-        if kept and len(over) < len(left):
-            kept.save(np.concatenate([there, left[over]]), _joined(before, record, over))
+        if kept and len(over) < len(left) and kept.is_due():
+            kept.save(np.concatenate([there, left[over]]), joined(before, record, over))
 
     starts = [opening(settings, game) for game in left.tolist()]
     played = teacher.play(
@@ -142,16 +141,8 @@ def play_games(settings: RunSettings, first: int, count: int, kept: Unfinished |
         settings,
         ended=ended,
     )
-    record, places = _joined(before, played, np.arange(len(left))), np.argsort(np.concatenate([there, left]))
+    record, places = joined(before, played, np.arange(len(left))), np.argsort(np.concatenate([there, left]))
     return rows(record, places, games, votes=record.votes, move=record.move)
-
-
-def _joined(before: TeacherRecord, record: TeacherRecord, places: NDArray[np.int64]) -> TeacherRecord:
-    """A record, and after it the games in these places of another one."""
-    fields: list[Any] = [
-        np.concatenate([getattr(before, name), getattr(record, name)[places]]) for name in TeacherRecord._fields
-    ]
-    return TeacherRecord(*fields)
 
 
 def rows(
@@ -210,7 +201,7 @@ def make_shard(settings: RunSettings, index: int, count: int, folder: Path | Pla
 
     In a folder, games that have ended meanwhile are kept in a hidden file, and those found there not played again.
     """
-    kept = unfinished_of(settings, index, folder)
+    kept = next(iter(unfinished_of(settings, [Task(index=index, games=count)], folder)), None)
     table = play_games(settings, index * settings.shard_games, count, kept)
     shard = write(table, identity(settings), index, index * settings.shard_games, count, folder)
     if kept:
@@ -218,20 +209,30 @@ def make_shard(settings: RunSettings, index: int, count: int, folder: Path | Pla
     return shard
 
 
-def unfinished_of(settings: RunSettings, index: int, folder: Path | Place) -> Unfinished | None:
-    """The hidden file of a shard that is being made; None in a place that is no folder."""
-    place = place_of(folder)
+def unfinished_of(
+    settings: Any,
+    tasks: Iterable[Task],
+    folder: Path | Place,
+    run: Mapping[str, Any] | None = None,
+    libraries: Sequence[str] = LIBRARIES,
+) -> list[Unfinished]:
+    """The hidden files of the shards that these tasks are to make; none in a place that is no folder.
+
+    `run` is the identity of a run that a network plays; `libraries` are those whose versions its bytes depend on.
+    """
+    place, size = place_of(folder), settings.shard_games
     if not isinstance(place, Folder):
-        return None
-    about = {"identity": identity(settings), "versions": provenance.versions(*LIBRARIES)}
-    return Unfinished(folder=place.path, index=index, about=about)
-
-
-def counts_unfinished(settings: RunSettings, tasks: Iterable[Task], folder: Path | Place) -> Counts:
-    """What has been played of the shards that these tasks are to make."""
-    files = [unfinished_of(settings, task.index, folder) for task in tasks]
-    found = [file.counts() for file in files if file]
-    return Counts(games=sum(each.games for each in found), simulations=sum(each.simulations for each in found))
+        return []
+    about = {"identity": run or identity(settings), "versions": provenance.versions(*libraries)}
+    return [
+        Unfinished(
+            folder=place.path,
+            index=task.index,
+            games=range(task.index * size, task.index * size + task.games),
+            about=about,
+        )
+        for task in tasks
+    ]
 
 
 def _forget_unfinished(folder: Path | Place) -> None:
@@ -297,7 +298,8 @@ def plan(
     """Look through a run's place; every shard found is read with its checksums, and every row of it checked.
 
     `indices` are the shards to look at; None means all of the run. `run` is its identity where a network played. Raises
-    DataError where the place holds a run with other settings (naming the differences) or files that are not a run's.
+    DataError where the place holds a run with other settings (naming the differences), files that are not a run's, or a
+    shard whose rows were changed.
     """
     run, shard_games = run or identity(settings), settings.shard_games
     place = place_of(folder)
@@ -309,21 +311,22 @@ def plan(
     done: list[Shard] = []
     todo: list[Task] = []
     damaged: list[str] = []
-    ours = range(shard_count(games, shard_games)) if indices is None else indices
-    for index in ours:
-        name, count = shard_name(index), min(shard_games, games - index * shard_games)
+    ours = tasks(settings, games, indices)
+    for task in ours:
+        name = shard_name(task.index)
         if name in names:
             found = inspection.inspect_shard(place, name, listed.get(name))
             _refuse_foreign(run, place, found.metadata)
+            _refuse_changed(place, found.shard, listed.get(name))
             if found.violations:
                 more = f" and {len(found.violations) - 1} more violations" if len(found.violations) > 1 else ""
                 damaged.append(f"{place}/{found.violations[0]}{more}")
-            elif found.shard and (found.shard.first_game, found.shard.games) == (index * shard_games, count):
+            elif found.shard and (found.shard.first_game, found.shard.games) == (task.index * shard_games, task.games):
                 done.append(found.shard)
                 continue
-        todo.append(Task(index=index, games=count))
+        todo.append(task)
     if indices is None:
-        for name in filter(is_shard, sorted({*names} - {shard_name(index) for index in ours})):
+        for name in filter(is_shard, sorted({*names} - {shard_name(task.index) for task in ours})):
             _refuse_foreign(run, place, inspection.metadata_in(place, name))
     return Plan(done=done, todo=todo, damaged=damaged)
 
@@ -344,6 +347,13 @@ def games_there(run: Mapping[str, Any], folder: Path | Place) -> int:
 def shard_count(games: int, shard_games: int) -> int:
     """Shards of a run of so many games."""
     return -(-games // shard_games)
+
+
+def tasks(settings: Any, games: int, indices: Iterable[int] | None = None) -> list[Task]:
+    """The shards of a run of so many games, or those of them with these numbers."""
+    size = settings.shard_games
+    ours = range(shard_count(games, size)) if indices is None else indices
+    return [Task(index=index, games=min(size, games - index * size)) for index in ours]
 
 
 def _listed(place: Place) -> dict[str, Shard]:
@@ -370,6 +380,17 @@ def _refuse_foreign(ours: Mapping[str, Any], place: Place, metadata: Mapping[str
         raise DataError(
             f"{place}: holds a run with other settings ({'; '.join(differences)}); "
             "choose another --out, or --restart to delete it"
+        )
+
+
+def _refuse_changed(place: Place, found: Shard | None, listed: Shard | None) -> None:
+    """Raise DataError where a readable shard has other rows than the manifest says: they may be changed on purpose."""
+    if found is None or listed is None or (found.first_game, found.games) != (listed.first_game, listed.games):
+        return  # damaged, or of a run that was extended
+    if found.sha256 != listed.sha256 and found.content_hash != listed.content_hash:
+        raise DataError(
+            f"{place}/{found.name}: its rows were changed after the manifest was written; {accept_advice(place)}; "
+            "to make it again, which discards the changes, delete the file, or --restart to delete the run"
         )
 
 

@@ -160,13 +160,13 @@ def _is_finished(folder: Path, flags: list[str]) -> bool:
 
 
 def _depends_on(games_folder: Path, flags: list[str]) -> list[str] | None:
-    """Hashes of the files that a run is trained on and begins from; None where its games are not as they should be."""
+    """Hashes of the files that a run is trained on and begins from; None where it cannot be trained."""
     try:
         run = games.open_run(games_folder)
         games.verify([run])
+        init = [file_hash(finding.network_file(flags[flags.index("--init") + 1]))] if "--init" in flags else []
     except UserError:
         return None  # `train` says why
-    init = [file_hash(finding.network_file(flags[flags.index("--init") + 1]))] if "--init" in flags else []
     return [census.bytes_digest(run), *init]
 
 

@@ -63,6 +63,14 @@ def test_no_time_left_is_told_before_the_rate_is_known(capsys: pytest.CaptureFix
     assert lines(capsys) == [f"0/1000 games · {ESTIMATING}", "1/1000 games · 0.1 games/s · 5 h 16 min left"]
 
 
+def test_work_that_is_all_done_has_no_time_left(capsys: pytest.CaptureFixture[str]) -> None:
+    clock = Clock()
+    with Progress(100, "games", done=100, clock=clock) as progress:
+        clock.wait(4)
+        progress.reach(100)
+    assert lines(capsys) == ["100/100 games"]
+
+
 @pytest.mark.parametrize("compiling", [0, 40])
 def test_estimates_are_right_within_the_first_fifth(compiling: float, capsys: pytest.CaptureFixture[str]) -> None:
     """A training of four minutes that compiles first, and then is slow for a while."""

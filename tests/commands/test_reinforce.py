@@ -17,7 +17,7 @@ import pytest
 from network_helpers import kill_once, same, small_command
 
 from distill import nets, reinforce
-from distill.learn import checkpoint, history, training
+from distill.learn import checkpoint, history, policy_gradient, training
 from distill.nets import finding, saved
 from distill.ship import publish
 
@@ -62,7 +62,9 @@ def test_a_run_leaves_every_file_it_promises(run):
     np.testing.assert_allclose(served["policy"], expected["policy"], atol=1e-5)
 
 
-def test_a_finished_run_and_its_stored_config_have_nothing_to_do(run, capsys):
+def test_a_finished_run_and_its_stored_config_have_nothing_to_do(run, capsys, monkeypatch):
+    """Which they find without loading Keras."""
+    monkeypatch.setattr(nets, "start_backend", pytest.fail)
     for words in ([*SMOKE, "--out", str(run)], ["--config", str(run / "config.json")]):
         assert reinforce.main(words) == 0
         assert "finished before, nothing to do" in capsys.readouterr().out
@@ -102,6 +104,18 @@ def test_a_run_begins_from_the_network_it_is_given(run, tmp_path, monkeypatch, e
     assert reinforce.main(again) == 1
     assert reinforce.main([*again, "--restart"]) == 0
     assert json.loads((out / "config.json").read_text())["init"] == str(tmp_path / "other.keras")
+
+
+def test_a_run_that_was_killed_in_its_last_measurement_trains_no_more(run, tmp_path, capsys, monkeypatch):
+    out = shutil.copytree(run, tmp_path / "cut")
+    metrics = json.loads((out / "metrics.json").read_text())
+    (out / "metrics.json").unlink()
+    monkeypatch.setattr(publish, "publish", lambda *_, **__: 0.0)
+    monkeypatch.setattr(policy_gradient, "learner", pytest.fail)
+    assert reinforce.main([*SMOKE, "--out", str(out)]) == 0
+    assert "compiling" not in capsys.readouterr().err
+    assert json.loads((out / "metrics.json").read_text()) == metrics
+    assert same(*(saved.load_core(folder / finding.BEST).get_weights() for folder in (run, out)))
 
 
 @pytest.mark.slow

@@ -25,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from helpers import make_games, same_manifest, write_games
+from helpers import make_games, same_manifest, state, write_games
 
 from distill import generate, validate
 from distill.base import provenance
@@ -329,8 +329,15 @@ def test_a_run_without_manifest_is_not_finished_and_a_folder_of_other_things_is_
 ) -> None:
     (folder / schema.MANIFEST).unlink()
     assert lines(folder) == ["manifest.json: missing, so the run is not finished"]
-    assert validate.main([str(tmp_path / "nothing")]) == 1
-    assert "holds nothing; validate takes games and packed boards" in capsys.readouterr().err
+    (tmp_path / "nothing").mkdir()
+    (tmp_path / "file.md").touch()
+    for name, told in (
+        ("nothing", "holds nothing; validate takes games and packed boards"),
+        ("nowhere", "no such folder"),
+        ("file.md", "is a file; a folder is needed here"),
+    ):
+        assert validate.main([str(tmp_path / name)]) == validate.main([str(tmp_path / name), "--accept-labels"]) == 1
+        assert capsys.readouterr().err == 2 * f"distill validate: {tmp_path / name}: {told}\n"
 
 
 def test_other_folders_are_refused_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -378,10 +385,15 @@ def test_the_command_lists_what_is_wrong_and_generate_repairs_it(
     assert f"{folder}/{VICTIM}: not the file the manifest describes (SHA-256)" in out
     assert f"{folder}: and " in out
     assert err.splitlines()[-1].startswith("distill validate: ")
-    remake, accept = err.split("what is wrong: ")[1].split("; ")
-    assert accept.endswith(f"python -m distill.validate '{folder}' --accept-labels\n")
-    python, _, module, *words = shlex.split(remake)
-    assert (python, module) == ("python", "distill.generate")
+    accept, remake = err.split("; ")[1:]
+    assert accept.endswith(f"python -m distill.validate '{folder}' --accept-labels")
+    assert remake.startswith("to discard changed labels: delete the file, then: python -m distill.generate ")
+    words = shlex.split(remake.split(" distill.generate ")[1])
+    changed = state(folder)
+    assert generate.main(words) == 1
+    assert "its rows were changed after the manifest was written" in capsys.readouterr().err
+    assert state(folder) == changed
+    (folder / VICTIM).unlink()
     assert generate.main(words) == 0
     assert "made again" in capsys.readouterr().err
     assert validate.main([str(folder)]) == 0

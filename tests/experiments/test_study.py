@@ -234,6 +234,8 @@ def test_a_run_whose_games_were_changed_goes_to_train_which_knows(here, manifest
 
 
 def test_a_failed_run_is_named_and_the_others_go_on(here, monkeypatch, capsys):
+    """Where the network to begin from is missing too."""
+    Path("study.toml").write_text(SMALL.replace("--target vote", "--target vote --init nowhere"))
     command = study._command
     monkeypatch.setattr(
         study, "_command", lambda module, flags, *fds: 1 if "vote" in flags else command(module, flags, *fds)

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,9 @@ from puct_helpers import predict as any_network
 from selfplay_helpers import SETTINGS, play_into, read
 
 from distill.base import DataError
-from distill.rows import games, schema, shards
-from distill.rows.selfplay import identity, make
+from distill.rows import games, schema, shards, unfinished
+from distill.rows.selfplay import identity, make, unfinished_of
+from distill.search import puct
 
 
 def test_games_are_ordinary_shards(tmp_path: Path):
@@ -53,13 +55,18 @@ def test_what_is_missing_or_damaged_is_made_again_to_the_same_bytes(tmp_path: Pa
     assert again["shards"] == first["shards"]
 
 
-def test_an_interrupted_run_ends_with_the_games_of_an_uninterrupted_one(tmp_path: Path):
+def test_an_interrupted_run_ends_with_the_games_of_an_uninterrupted_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Finished games of its unfinished shards are kept, and not played again."""
+    monkeypatch.setattr(unfinished, "SAVE_SECONDS", 0.0)
+    monkeypatch.setattr(unfinished, "LARGEST_SHARE", math.inf)
     calls = 0
 
     def dies(current: Any, mask: Any) -> Any:
         nonlocal calls
         calls += 1
-        if calls > 250:
+        if calls > 215:
             raise KeyboardInterrupt
         return any_network(current, mask)
 
@@ -68,7 +75,23 @@ def test_an_interrupted_run_ends_with_the_games_of_an_uninterrupted_one(tmp_path
     finished = len(list((tmp_path / "cut").glob("shard-*.parquet")))
     assert 0 < finished < 3
     assert not (tmp_path / "cut" / schema.MANIFEST).exists()
-    assert play_into(tmp_path / "cut")["shards"] == play_into(tmp_path / "whole")["shards"]
+    run = identity(SETTINGS, "some network")
+    todo = shards.plan(SETTINGS, 10, tmp_path / "cut", run=run).todo
+    kept = unfinished.counts(unfinished_of(SETTINGS, run, todo, tmp_path / "cut")).games
+    left = sum(task.games for task in todo) - kept
+    assert kept > 0
+    assert left > 0
+    play, played, told = puct.play, list[int](), list[int]()
+
+    def spied(current: Any, *arguments: Any, **options: Any) -> Any:
+        played.append(len(current))
+        return play(current, *arguments, **options)
+
+    monkeypatch.setattr(puct, "play", spied)
+    cut = play_into(tmp_path / "cut", advance=lambda number, _: told.append(number))
+    assert (played, sum(told)) == ([left], 10)
+    assert cut["shards"] == play_into(tmp_path / "whole")["shards"]
+    assert not list((tmp_path / "cut").glob(".*"))
 
 
 def test_more_games_extend_a_run_and_other_runs_are_refused(tmp_path: Path):

@@ -24,7 +24,7 @@ from helpers import die_always, die_once, same_manifest, shard_hashes
 
 from distill import generate, validate
 from distill.base import DataError
-from distill.rows import mapping, places, schema, shards
+from distill.rows import mapping, schema, shards, unfinished
 from distill.rows.shards import RunSettings
 from distill.search import teacher
 
@@ -251,23 +251,30 @@ def test_a_shard_that_is_interrupted_plays_no_game_twice(tmp_path: Path, monkeyp
     whole = shards.make_shard(ONE_SHARD, 2, 12, tmp_path / "whole")
     assert [path.name for path in (tmp_path / "whole").iterdir()] == [whole.name]
 
-    folder, save = tmp_path / "cut", places.Unfinished.save
+    folder, save = tmp_path / "cut", unfinished.Unfinished.save
     folder.mkdir()
 
     def save_and_stop(*arguments: Any) -> None:
         save(*arguments)
         raise StopError
 
-    monkeypatch.setattr(places, "SAVE_SECONDS", 0.0)
-    monkeypatch.setattr(places.Unfinished, "save", save_and_stop)
+    monkeypatch.setattr(unfinished, "SAVE_SECONDS", 0.0)
+    monkeypatch.setattr(unfinished.Unfinished, "save", save_and_stop)
     with pytest.raises(StopError):
         shards.make_shard(ONE_SHARD, 2, 12, folder)
-    monkeypatch.setattr(places.Unfinished, "save", save)
-    there = shards.counts_unfinished(ONE_SHARD, [shards.Task(index=2, games=12)], folder)
+    monkeypatch.setattr(unfinished.Unfinished, "save", save)
+
+    def kept(games: int = 12, settings: RunSettings = ONE_SHARD) -> unfinished.Counts:
+        return unfinished.counts(shards.unfinished_of(settings, [shards.Task(index=2, games=games)], folder))
+
+    there = kept()
     assert 0 < there.games < 12
     assert 0 < there.simulations < whole.simulations
-    other = RunSettings(simulations=3000, shard_games=12, seed=1)
-    assert shards.counts_unfinished(other, [shards.Task(index=2, games=12)], folder).games == 0
+    assert kept(settings=RunSettings(simulations=3000, shard_games=12, seed=1)).games == 0
+    in_the_first = [kept(games).games for games in range(13)]  # games that the shard is not to have are not counted
+    assert in_the_first == sorted(in_the_first)
+    assert (in_the_first[0], in_the_first[12]) == (0, there.games)
+    assert kept(0).simulations == 0
 
     played, play = list[int](), teacher.play
 

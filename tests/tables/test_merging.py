@@ -334,7 +334,7 @@ def test_changed_labels_are_refused_also_where_tables_were_made_of_the_old_ones(
     first = prepare(folder, out)
     before = content(first)
     hashes = relabel(folder)
-    expected = rf"{folder}/shard-00000.parquet: not the file the manifest describes .* --accept-labels$"
+    expected = rf"{folder}/shard-00000.parquet: not the file the manifest describes .* --accept-labels; to discard .*"
     with pytest.raises(DataError, match=expected):
         prepare(folder, out)
     manifest = schema.read_manifest(folder)

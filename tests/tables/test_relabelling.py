@@ -83,8 +83,10 @@ def test_changed_labels_are_refused_in_one_line_that_names_the_file_and_the_comm
     assert out == ""
     assert err.count("\n") == 1
     assert "mine/shard-00000.parquet: not the file the manifest describes (damaged or changed)" in err
-    assert "to make it again: python -m distill.generate --config mine/config.json --out mine" in err
-    assert err.endswith("as a new run: python -m distill.validate mine --accept-labels\n")
+    accept, otherwise = err.split("; ")[1:]
+    assert accept == "to train on changed labels, as a new run: python -m distill.validate mine --accept-labels"
+    again = "delete the file, then: python -m distill.generate --config mine/config.json --out mine"
+    assert otherwise == f"to discard changed labels: {again}\n"
     assert state(mine) == before
 
 
