@@ -29,7 +29,7 @@ def picture(draw: Callable[Concatenate[Path, Parameters], None]) -> Callable[Con
         except Exception as error:  # whatever Matplotlib, fonts or the disk have to complain of
             with contextlib.suppress(OSError):
                 path.unlink(missing_ok=True)
-            _say_once(f"{path}: not drawn ({type(error).__name__}: {first_line(error)}); everything else goes on")
+            _say_once(f"{path}: not drawn ({type(error).__name__}: {first_line(error)}); the run continues")
 
     return drawn
 

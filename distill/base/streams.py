@@ -1,4 +1,4 @@
-"""The standard streams of a command: closed ones, pipes that nobody reads any more, and locales without our letters."""
+"""The standard streams of a command: closed streams, broken pipes, and locales that lack some characters."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def boards(given: ArrayLike) -> NDArray[np.int8]:
     if floating.any():
         raise ValueError(_about_floating(stones, floating))
     lead = np.count_nonzero(own, (-2, -1)) - np.count_nonzero(opponent, (-2, -1))
-    wrong = (lead != 0) & (lead != -1) & ~stones.all((-2, -1))  # on a full board nobody is to move
+    wrong = (lead != 0) & (lead != -1) & ~stones.all((-2, -1))  # a full board has no side to move
     if wrong.any():
         raise ValueError(_about_counts(stones, lead, wrong))
     return array.astype(np.int8)

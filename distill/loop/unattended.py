@@ -317,9 +317,9 @@ def line(last: Metrics) -> str:
 
 
 def seconds_left(finished: Sequence[Metrics], followed: Plan, teacher_share: float) -> float:
-    """Of a run: the plan gives all iterations the same time; of two or more, all but the first show what one takes."""
+    """Time left of a run: each iteration takes its equal part of the plan, or what it took on average so far."""
     number = len(followed.iterations)
     each = followed.minutes * (1 - teacher_share) / number
-    if len(finished) > 1:  # the first one waited for what is done once, and for the teacher
+    if len(finished) > 1:  # the first one includes set-up and the teacher's games
         each = (finished[-1]["minutes"] - finished[0]["minutes"]) / (len(finished) - 1)
     return float(60 * each * (number - len(finished)))

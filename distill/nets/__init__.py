@@ -170,7 +170,7 @@ def _without_log() -> Iterator[None]:
         sys.stderr.flush()
     try:
         kept = os.dup(2)
-    except OSError:  # closed: nobody reads it
+    except OSError:  # closed: there is nothing to hide
         yield
         return
     try:

@@ -66,7 +66,7 @@ class Player(Protocol):
 
 
 def checked_choices(player: Player, current: Boards, mask: Boards, seeds: Boards) -> Choices:
-    """What a player answers to B positions that are not over, checked; whoever uses an answer asks through this.
+    """A player's checked answers to B positions that are not over; all code that uses an answer calls this.
 
     Raises OutputError, which names the player, for an illegal move, and for a policy or a value that is none.
     """

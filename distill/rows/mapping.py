@@ -27,7 +27,7 @@ TASKS_A_THREAD = 3
 """Shards a cluster has in hand for each of its threads: enough that none waits for the next one."""
 
 POLL_SECONDS = 1.0
-"""Time between two looks at how far unfinished shards are."""
+"""Seconds between two readings of the progress of unfinished shards."""
 
 CONNECT_SECONDS = 15.0
 WORKERS_AWAITED = 120.0

@@ -538,7 +538,7 @@ sys.exit(cli.Command("stage", Config, run)())
         ("stage >/dev/full", 1, "", "news\ndistill stage: No space left on device\n"),
     ],
 )
-def test_closed_streams_and_pipes_that_nobody_reads_are_no_errors(line: str, code: int, out: str, err: str):
+def test_closed_streams_and_broken_pipes_are_no_errors(line: str, code: int, out: str, err: str):
     # Whoever reads a pipe has gone for certain before the command writes: it waits a moment.
     define = f"stage() {{ sleep 0.2; {sys.executable} -c '{PRINTS}' \"$@\"; }}; "
     define += f"distill() {{ sleep 0.2; {sys.executable} -m distill; }}; "

@@ -69,4 +69,4 @@ def test_a_picture_that_cannot_be_drawn_is_one_line_once(tmp_path: Path, capsys:
     for _ in range(2):
         draw(file, True)
     assert not file.exists()
-    assert capsys.readouterr().err == f"{file}: not drawn (RuntimeError: no fonts); everything else goes on\n"
+    assert capsys.readouterr().err == f"{file}: not drawn (RuntimeError: no fonts); the run continues\n"
