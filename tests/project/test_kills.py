@@ -303,7 +303,8 @@ def test_a_run_by_a_plan_survives_20_strikes(tmp_path: Path) -> None:
     from distill.loop import plan
     from distill.nets import saved
 
-    steps = [plan.Step(games=games, simulations=8, steps=8) for games in (20, 20, 20, 0)]
+    search: dict[str, Any] = {"root": "gumbel", "simulations": 8, "noise_fraction": 0.25}
+    steps = [plan.Step(games=games, steps=8, **search) for games in (20, 20, 20, 0)]
     plan.write(
         tmp_path / "plan.json",
         plan.Plan(minutes=1, workers=1, teacher_games=40, iterations=tuple(steps), measured={}),
