@@ -539,7 +539,7 @@ sys.exit(cli.Command("stage", Config, run)())
     ],
 )
 def test_closed_streams_and_broken_pipes_are_no_errors(line: str, code: int, out: str, err: str):
-    # Whoever reads a pipe has gone for certain before the command writes: it waits a moment.
+    # Wait a moment, so that the reader has closed the pipe before the command writes.
     define = f"stage() {{ sleep 0.2; {sys.executable} -c '{PRINTS}' \"$@\"; }}; "
     define += f"distill() {{ sleep 0.2; {sys.executable} -m distill; }}; "
     buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}

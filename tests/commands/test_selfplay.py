@@ -155,7 +155,7 @@ def teachers_games(folder: Path) -> None:
 
 
 def other_games(folder: Path) -> None:
-    """Of the same network, with another seed."""
+    """Games of the same network with another seed."""
     manifest = schema.read_manifest(folder)
     manifest["identity"]["seed"] = 7
     schema.write_manifest(folder, manifest)

@@ -75,7 +75,7 @@ def fitted(folder, splits, recipe=TINY, arch="cnn", watch=None):
 
 @pytest.fixture(scope="module")
 def whole(small_shapes, splits, tmp_path_factory):
-    """Folder, variables and state of a run of TINY that nobody disturbed."""
+    """Folder, variables and state of an uninterrupted run of TINY."""
     folder = tmp_path_factory.mktemp("whole")
     return folder, *fitted(folder, splits)
 

@@ -162,7 +162,7 @@ def test_the_conversions_in_the_documents_lead_to_the_board():
 
 
 def test_a_model_hubs_folder_of_links_is_loaded_and_left_as_it_is(tmp_path):
-    """As huggingface_hub lays it out: files are links to blobs that nobody may write, `saved_model/` is the top."""
+    """As huggingface_hub lays it out: files are links to read-only blobs, and `saved_model/` is the top folder."""
     blobs, snapshot = tmp_path / "blobs", tmp_path / "snapshots" / "0a1b2c"
     blobs.mkdir()
     for file in (REFERENCE / "cnn" / "saved_model").rglob("*"):

@@ -3,7 +3,7 @@
 Properties: the vector choice equals the formula in NumPy's float32, ties to the lowest slot, unvisited
 children first; bits are counted; the first writable folder keeps the cache, and without one all still works;
 variables of Numba's do not keep it from compiling;
-a search that is kept there is known without loading it; who makes a player has its search compiled before it is asked.
+a search that is kept there is known without loading it; making a player compiles its search first.
 """
 
 from __future__ import annotations
