@@ -5,7 +5,7 @@
     python benchmarks/answers.py --games 16                        # what it gains to keep answers
 
 `layers` are the network as it is saved, in float32, in a graph of exactly so many boards; `evaluator` is
-`nets/evaluator.py`, which a search asks. In every round the contestants answer the same boards for `--seconds`, one
+`networks/evaluator.py`, which a search asks. In every round the contestants answer the same boards for `--seconds`, one
 after the other; medians over the rounds are compared. `start` is the time of an evaluator's first answer.
 
 `--games` lets a network play so many games against itself, with searches of 200 simulations: once with evaluators that
@@ -23,10 +23,10 @@ from typing import Any
 
 import numpy as np
 
-from distill import nets
-from distill.rows import shards
-from distill.rows.selfplay import SelfPlaySettings
-from distill.search import puct
+from distill import networks
+from distill.games import shards
+from distill.games.selfplay import SelfPlaySettings
+from distill.mcts import puct
 
 
 def positions(number: int) -> tuple[Any, Any]:
@@ -71,7 +71,7 @@ def time_games(name: str, games: int, rounds: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--archs", nargs="+", choices=nets.ARCHS, default=nets.ARCHS)
+    parser.add_argument("--archs", nargs="+", choices=networks.ARCHS, default=networks.ARCHS)
     parser.add_argument("--boards", nargs="+", type=int, default=[16, 64])
     parser.add_argument("--bfloat16", action="store_true", help="evaluators in bfloat16 too")
     parser.add_argument("--seconds", type=float, default=1.0)
@@ -80,20 +80,20 @@ def main() -> None:
     parser.add_argument("--model", default="pillar", help="the network that plays them [%(default)s]")
     arguments = parser.parse_args()
 
-    nets.start_backend()
+    networks.start_backend()
     if arguments.games:
         return time_games(arguments.model, arguments.games, arguments.rounds)
     import tensorflow as tf
 
     from distill.game import encoding
-    from distill.nets import heads
-    from distill.nets.evaluator import Evaluator
+    from distill.networks import heads
+    from distill.networks.evaluator import Evaluator
 
-    precisions: list[nets.Precision] = ["float32", "bfloat16"] if arguments.bfloat16 else ["float32"]
+    precisions: list[networks.Precision] = ["float32", "bfloat16"] if arguments.bfloat16 else ["float32"]
     figures: dict[str, float] = {}
     print(f"{'arch':12} {'boards':>6} {'precision':>9} {'start':>7} {'layers':>9} {'evaluator':>9} {'ratio':>6}")
     for arch in arguments.archs:
-        core = nets.build(arch, True)
+        core = networks.build(arch, True)
         layers = tf.function(heads.played(core))
         evaluators = {precision: Evaluator(core, precision=precision) for precision in precisions}
         for number in arguments.boards:

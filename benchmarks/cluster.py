@@ -17,10 +17,10 @@ from pathlib import Path
 
 import distributed
 
-from distill.rows import mapping, shards
-from distill.rows.schema import Shard
-from distill.rows.shards import RunSettings, Task
-from distill.search import teacher
+from distill.games import mapping, shards
+from distill.games.schema import Shard
+from distill.games.shards import RunSettings, Task
+from distill.mcts import teacher
 
 
 def timed(

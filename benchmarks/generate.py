@@ -18,7 +18,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from distill.rows import schema
+from distill.games import schema
 
 
 def generate(workers: int, arguments: argparse.Namespace, savings: str) -> dict[str, float]:

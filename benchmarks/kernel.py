@@ -2,7 +2,7 @@
 
     python benchmarks/kernel.py
 
-Variants replace one part of `distill.search` and compile it anew; every round runs them all, and each
+Variants replace one part of `distill.mcts` and compile it anew; every round runs them all, and each
 is compared with the kernel as it is, paired by round:
 
     playouts alone     the leaves of a search played out, without a tree
@@ -25,8 +25,8 @@ import numba
 import numpy as np
 
 from distill.game.rules import from_moves
-from distill.search import playout_trees, rollout, teacher
-from distill.search.compiled import SLOTS
+from distill.mcts import playout_trees, rollout, teacher
+from distill.mcts.compiled import SLOTS
 
 POSITIONS = {"empty": "", "stones16": "4444532322676656"}
 SIMULATIONS = 10_000

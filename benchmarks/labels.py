@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from distill.rows import schema
+from distill.games import schema
 
 
 def rows_of(folder: Path) -> pa.Table:

@@ -1,4 +1,4 @@
-"""What a training step gains where freed memory is kept for the next one (`nets.MALLOC`).
+"""What a training step gains where freed memory is kept for the next one (`networks.MALLOC`).
 
     python benchmarks/memory.py --archs pillar-lines cnn
 
@@ -15,24 +15,24 @@ import statistics
 import time
 from multiprocessing.connection import Connection
 
-from distill import nets
+from distill import networks
 
 WAYS = ("as it comes", "kept")
 
 
-def trains(orders: Connection, arch: nets.Arch, batch_size: int, kept: bool) -> None:
+def trains(orders: Connection, arch: networks.Arch, batch_size: int, kept: bool) -> None:
     """Makes as many steps as each order says, and answers with the seconds they took."""
     if not kept:
-        nets.MALLOC.clear()
-    nets.start_backend()
+        networks.MALLOC.clear()
+    networks.start_backend()
     from train import random_table  # of the benchmark beside this
 
-    from distill.learn import training
-    from distill.learn.recipe import Recipe
-    from distill.tables import tables
+    from distill.datasets import tables
+    from distill.training import training
+    from distill.training.recipe import Recipe
 
-    recipe = Recipe(batch_size=batch_size, optimizer="muon", precision=nets.quick_precision())
-    core = nets.build(arch, True)
+    recipe = Recipe(batch_size=batch_size, optimizer="muon", precision=networks.quick_precision())
+    core = networks.build(arch, True)
     model = training.compiled(training.trained_form(core, recipe), recipe)
     batch = next(tables.batches(random_table(batch_size), batch_size, seed=0, epoch=0))
     while steps := orders.recv():
@@ -53,13 +53,13 @@ def seconds_each(ends: list[Connection], steps: int) -> list[float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--archs", nargs="+", choices=nets.ARCHS, default=["pillar-lines", "pillar", "cnn"])
+    parser.add_argument("--archs", nargs="+", choices=networks.ARCHS, default=["pillar-lines", "pillar", "cnn"])
     parser.add_argument("--batch-size", type=int, default=256)
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--rounds", type=int, default=7)
     arguments = parser.parse_args()
 
-    print(f"batch {arguments.batch_size}, {nets.quick_precision()}, median of {arguments.rounds} rounds")
+    print(f"batch {arguments.batch_size}, {networks.quick_precision()}, median of {arguments.rounds} rounds")
     print(f"{'arch':14} " + " ".join(f"{way + ', boards/s':>22}" for way in WAYS) + f" {'gain':>6}")
     context, figures = multiprocessing.get_context("spawn"), {}
     for arch in arguments.archs:

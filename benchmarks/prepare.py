@@ -24,9 +24,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from distill.base import Progress, UserError, cli, cores, file_hash
+from distill.common import Progress, UserError, cli, cores, file_hash
 from distill.game import rules
-from distill.rows import schema
+from distill.games import schema
 
 SHARD_GAMES = 40_000
 """Games played in lock step and written as one shard of about a million rows."""

@@ -22,8 +22,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from distill.nets import finding
-from distill.ship import quantized
+from distill.exporters import quantized
+from distill.networks import finding
 
 Answer = Callable[[Any], Any]
 ROUNDS = 500

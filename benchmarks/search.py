@@ -19,8 +19,8 @@ import time
 from collections.abc import Callable
 
 from distill.game.rules import from_moves
-from distill.search import reference, teacher
-from distill.search.teacher import SearchSettings, search
+from distill.mcts import reference, teacher
+from distill.mcts.teacher import SearchSettings, search
 
 POSITIONS = {  # one game of the teacher against itself
     "empty": "",

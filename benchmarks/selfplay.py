@@ -20,10 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from distill import nets
-from distill.rows import shards
-from distill.rows.selfplay import SelfPlaySettings
-from distill.search import puct
+from distill import networks
+from distill.games import shards
+from distill.games.selfplay import SelfPlaySettings
+from distill.mcts import puct
 
 BATCHES = (64, 128, 256, 512)
 AT_WORK = 0.75
@@ -156,14 +156,16 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=8, help="given to finding the best batch size")
     arguments = parser.parse_args()
 
-    nets.start_backend()
-    from distill.nets import finding, saved
-    from distill.nets.evaluator import Evaluator
+    networks.start_backend()
+    from distill.networks import finding, saved
+    from distill.networks.evaluator import Evaluator
 
-    core = saved.load_core(finding.network_file(arguments.model)) if arguments.model else nets.build("pillar", True)
+    core = saved.load_core(finding.network_file(arguments.model)) if arguments.model else networks.build("pillar", True)
     predict = Evaluator(core, precision=arguments.precision).answers  # each one calculated: a search keeps its own
     puct.play(*starts(16, (1, 8)), SelfPlaySettings(simulations=2, root=arguments.root), predict, lanes=8)  # compiles
-    print(f"{nets.arch_of(core)}, {core.count_params():,} parameters, {arguments.precision}, {arguments.lanes} lanes")
+    print(
+        f"{networks.arch_of(core)}, {core.count_params():,} parameters, {arguments.precision}, {arguments.lanes} lanes"
+    )
     batch = best_batch(predict, starts(max(BATCHES), (0, 20)), arguments.seconds)
     figures: dict[str, float] = {}
     print(

@@ -18,9 +18,9 @@ from typing import Any
 
 import pandas as pd
 
-from distill.loop import files, iteration
+from distill.alphazero import files, iteration
+from distill.datasets import benchmark
 from distill.players import players
-from distill.tables import benchmark
 
 SEARCHES = ("uct:100", "uct:1000", "teacher:10000", "uct:100000")
 MEASURES = ("exact", "class")
@@ -42,7 +42,7 @@ def reached(history: list[dict[str, Any]], column: str, line: float) -> float | 
 
 
 def draw(history: list[dict[str, Any]], lines: dict[str, dict[str, float]], path: Path) -> None:
-    from distill.judge.plots import new_figure, save_figure
+    from distill.evaluation.plots import new_figure, save_figure
 
     figure, axes = new_figure(1, 2, 10, 3.4)
     minutes = [each["minutes"] for each in history]

@@ -3,11 +3,11 @@
     python benchmarks/train.py                                       # every arch, in every form
     python benchmarks/train.py --archs pillar --batch-size 1024
 
-`layers` are a network's own, as Keras computes them; `matrices` are `nets/matrix_form.py`, which training uses where
-there is one. The table holds random boards: the cost of a batch does not depend on what is on them. In every round each
-contestant makes `--steps` steps with batches from `tables.batches` and the same with batches kept in memory; medians
-over the rounds are compared. `input` is the time to make a batch without training on it, as a share of the step: a busy
-machine disturbs it less than the difference between two whole steps.
+`layers` are a network's own, as Keras computes them; `matrices` are `networks/matrix_form.py`, which training uses
+where there is one. The table holds random boards: the cost of a batch does not depend on what is on them. In every
+round each contestant makes `--steps` steps with batches from `tables.batches` and the same with batches kept in memory;
+medians over the rounds are compared. `input` is the time to make a batch without training on it, as a share of the
+step: a busy machine disturbs it less than the difference between two whole steps.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from distill import nets
-from distill.learn.recipe import Recipe
-from distill.tables import tables
+from distill import networks
+from distill.datasets import tables
+from distill.training.recipe import Recipe
 
 
 def random_table(rows: int) -> tables.Examples:
@@ -46,24 +46,24 @@ def random_table(rows: int) -> tables.Examples:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--archs", nargs="+", choices=nets.ARCHS, default=nets.ARCHS)
+    parser.add_argument("--archs", nargs="+", choices=networks.ARCHS, default=networks.ARCHS)
     parser.add_argument("--batch-size", type=int, default=256)
-    quick = nets.quick_precision() == "bfloat16"
+    quick = networks.quick_precision() == "bfloat16"
     parser.add_argument("--bfloat16", action=argparse.BooleanOptionalAction, default=quick, help="[%(default)s]")
     parser.add_argument("--rows", type=int, default=110_000)
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=5)
     arguments = parser.parse_args()
 
-    nets.start_backend()
-    from distill.learn import training
-    from distill.nets import matrix_form
+    networks.start_backend()
+    from distill.networks import matrix_form
+    from distill.training import training
 
     table = random_table(arguments.rows)
     recipe = Recipe(count_weights="root", batch_size=arguments.batch_size)
     models = {}
     for arch in arguments.archs:
-        core = nets.build(arch)
+        core = networks.build(arch)
         models[arch, "layers, float32"] = training.compiled(core, recipe)
         if matrix_form.pays(arch, "float32"):
             models[arch, "matrices, float32"] = training.compiled(training.trained_form(core, recipe), recipe)

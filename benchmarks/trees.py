@@ -37,9 +37,9 @@ def predict(current: Any, mask: Any) -> tuple[Any, Any]:
 
 def measured(simulations: int, seconds: float) -> float:
     """Simulations a second of processor time."""
-    from distill.rows import shards
-    from distill.rows.selfplay import SelfPlaySettings
-    from distill.search import puct
+    from distill.games import shards
+    from distill.games.selfplay import SelfPlaySettings
+    from distill.mcts import puct
 
     settings = SelfPlaySettings(simulations=simulations, root="puct", opening_moves=(0, 20))
 

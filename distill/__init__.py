@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from distill.nets.predict import Pretrained
+    from distill.networks.predict import Pretrained
 
     __version__: str
 
@@ -18,7 +18,7 @@ VERSION = "0.1.0"
 def __getattr__(name: str) -> str:
     if name != "__version__":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from distill.base import provenance  # not at once: it asks git
+    from distill.common import provenance  # not at once: it asks git
 
     return provenance.version()
 
@@ -41,9 +41,9 @@ def load_pretrained(name: str | Path = "pillar") -> Pretrained:
 
     A text without a slash means the network of that name first, which `python -m distill.models` lists, and a path only
     where there is none. A text with a slash, such as "./pillar", means a path first, and a `Path` means nothing else.
-    `predict` can be pickled. Where ONNX Runtime is installed nothing else is loaded. Raises `distill.base.UserError`
+    `predict` can be pickled. Where ONNX Runtime is installed nothing else is loaded. Raises `distill.common.UserError`
     where there is neither such a network nor such a path.
     """
-    from distill.nets import finding, predict
+    from distill.networks import finding, predict
 
     return predict.Pretrained(finding.required(name))

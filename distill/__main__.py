@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import distill
-from distill.base import streams
+from distill.common import streams
 
 STAGES = (
     "generate", "prepare", "validate", "describe", "train", "evaluate",

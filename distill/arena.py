@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from distill.base import cli, cores, folders, write_json
+from distill.common import cli, cores, folders, write_json
 from distill.players import tournament, words
 from distill.players.intervals import Estimate
 from distill.players.match import openings

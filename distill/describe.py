@@ -4,9 +4,9 @@
     python -m distill.describe data/games --out docs/data/games-5000.md
 
 In: a folder that `generate`, or `selfplay --games-only`, finished, or packed boards of `prepare`. Out: a Markdown page
-with plots beside it. Rows are counted in `rows/census.py`; a sample of labels is graded by the exact solver
-(`judge/labels.py`), and the teacher is asked again (`judge/repeats.py`). Without the solver, an optional package, the
-card says so.
+with plots beside it. Rows are counted in `games/census.py`; a sample of labels is graded by the exact solver
+(`evaluation/labels.py`), and the teacher is asked again (`evaluation/repeats.py`). Without the solver, an optional
+package, the card says so.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from distill.base import DataError, UserError, cli, cores, provenance, say
+from distill.common import DataError, UserError, cli, cores, provenance, say
+from distill.evaluation import data_card, labels, repeats
+from distill.evaluation.labels import LabelQuality
+from distill.evaluation.repeats import Repeats
 from distill.game.rules import CELLS
-from distill.judge import data_card, labels, repeats
-from distill.judge.labels import LabelQuality
-from distill.judge.repeats import Repeats
+from distill.games import census, games, schema
 from distill.players import solver
-from distill.rows import census, games, schema
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,8 +5,8 @@
     python -m distill.evaluate models/cnn data/reference/validation     # also how often their moves are the same
 
 In: players by name (`players/words.py`) and folders of finished games; the shipped benchmark boards. Out, in
-`--out`: `metrics.json`, `report.md` and its pictures; on the screen, a table. Metrics are defined in `judge/grading.py`
-and `judge/repeats.py`. Players need no solver; data folders do.
+`--out`: `metrics.json`, `report.md` and its pictures; on the screen, a table. Metrics are defined in
+`evaluation/grading.py` and `evaluation/repeats.py`. Players need no solver; data folders do.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal
 
-from distill.base import (
+from distill.common import (
     Progress,
     cli,
     cores,
@@ -31,14 +31,14 @@ from distill.base import (
     write_atomically,
     write_json,
 )
-from distill.judge import grading, labels, plots, repeats, report, verdict
-from distill.nets import finding
+from distill.datasets import benchmark
+from distill.evaluation import grading, labels, plots, repeats, report, verdict
+from distill.games import games
+from distill.games.schema import MANIFEST
+from distill.networks import finding
 from distill.players import words
 from distill.players.players import NetworkPlayer, Player, make
 from distill.players.solver import check_installed
-from distill.rows import games
-from distill.rows.schema import MANIFEST
-from distill.tables import benchmark
 
 
 @dataclass(frozen=True, kw_only=True)

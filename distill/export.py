@@ -5,10 +5,11 @@
     python -m distill.export models/cnn --web site
     python -m distill.export pillar cnn-strong transformer-strong --web site
 
-In: `.keras` files, folders of training runs (their best network), or names of networks (`nets/finding.py`). Out:
+In: `.keras` files, folders of training runs (their best network), or names of networks (`networks/finding.py`). Out:
 `saved_model/` beside each, or in `--out`, with the model in `1/`, other formats beside it, examples, card and
-checksums, each file after a check in a clean process (`ship/publish.py`). With `--web` instead a static folder that
-any file host can serve, with all of the networks (`ship/static_page.py`); a folder of runs' folders stands for theirs.
+checksums, each file after a check in a clean process (`exporters/publish.py`). With `--web` instead a static folder
+that any file host can serve, with all of the networks (`exporters/static_page.py`); a folder of runs' folders stands
+for theirs.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from distill import nets
-from distill.base import UserError, cli, folders, provenance
-from distill.nets import finding
+from distill import networks
+from distill.common import UserError, cli, folders, provenance
+from distill.networks import finding
 
 FORMATS = tuple(finding.FILES)
 
@@ -61,19 +62,19 @@ def run(config: ExportConfig) -> str:
     """Export each network; returns the line that says where they are."""
     if config.web:
         return _write_page(config.models, config.web)
-    networks = [finding.network_file(model) for model in config.models]
-    if len({network.parent.resolve() for network in networks}) < len(networks):
+    files = [finding.network_file(model) for model in config.models]
+    if len({file.parent.resolve() for file in files}) < len(files):
         raise UserError("two networks of one folder would be written to one place; export them one by one, with --out")
-    for model, network in zip(config.models, networks, strict=True):
+    for model, network in zip(config.models, files, strict=True):
         if config.out is None and _ships(model, network):
             raise UserError(f"{model} ships with distill and stays as it is; --out says where its export goes")
-    nets.start_backend(aloud=True)
-    from distill.nets import saved
-    from distill.ship import comparison, publish, quantized, run_facts
+    networks.start_backend(aloud=True)
+    from distill.exporters import comparison, publish, quantized, run_facts
+    from distill.networks import saved
 
-    cores = [saved.load_core(network) for network in networks]  # all of them, before anything is written
+    cores = [saved.load_core(file) for file in files]  # all of them, before anything is written
     lines = []
-    for network, core in zip(networks, cores, strict=True):
+    for network, core in zip(files, cores, strict=True):
         folder = config.out or network.parent
         facts = run_facts.facts_of_run(network.parent) if network.name == finding.BEST else {}
         with folders.locked(folder):
@@ -88,11 +89,11 @@ def run(config: ExportConfig) -> str:
 
 
 def _write_page(models: Sequence[str], folder: Path) -> str:
-    """The page with the networks of these models; returns the line that says how it is seen."""
+    """The page with the files of these models; returns the line that says how it is seen."""
     for model in models:
         finding.network_files(model)  # before the backend takes its seconds
-    nets.start_backend(aloud=True)
-    from distill.ship.static_page import write_static_page
+    networks.start_backend(aloud=True)
+    from distill.exporters.static_page import write_static_page
 
     with folders.locked(folder, beside=True):
         write_static_page(models, folder)

@@ -2,7 +2,7 @@
 
     python -m distill.generate --games 5000
 
-writes shards of rows (`distill/rows/schema.py`) and, last, a manifest to `data/games/`. Started again it
+writes shards of rows (`distill/games/schema.py`) and, last, a manifest to `data/games/`. Started again it
 goes on where it was stopped; more `--games` extend a finished run. `--cluster` has the workers of a Dask cluster
 play, `--shard-index` and `--num-shards` make one part of a run (docs/scaling.md).
 """
@@ -15,13 +15,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from distill.base import DataError, Progress, cli, cores, duration, folders, json_bytes, say, workers
-from distill.base.cli import check, setting
-from distill.rows import mapping, schema, shards, unfinished
-from distill.rows.places import Folder, Place, place_of
-from distill.rows.schema import Shard
-from distill.rows.shards import RunSettings, Task
-from distill.search import cache, teacher
+from distill.common import DataError, Progress, cli, cores, duration, folders, json_bytes, say, workers
+from distill.common.cli import check, setting
+from distill.games import mapping, schema, shards, unfinished
+from distill.games.places import Folder, Place, place_of
+from distill.games.schema import Shard
+from distill.games.shards import RunSettings, Task
+from distill.mcts import cache, teacher
 
 PUBLISHED = {
     "simulations": 10_000, "votes": 3, "rollout": "heuristic", "exploration": 1.0, "noise_fraction": 0.25,

@@ -16,8 +16,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from distill.base import UserError, cli
-from distill.nets import finding
+from distill.common import UserError, cli
+from distill.networks import finding
 
 FILES = {finding.BEST: "Keras"} | {f"{finding.PUBLISHED}/{file.name}": file.title for file in finding.FILES.values()}
 HEADER = ("name", "network", "parameters", "exact", "class", *FILES.values())

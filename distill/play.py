@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from distill.base import UserError, cli, provenance
+from distill.common import UserError, cli, provenance
 from distill.game import rules
 from distill.players import terminal, words
 

@@ -3,7 +3,7 @@
     python -m distill.prepare --data data/games --out data/prepared --validation-fraction 0.15
     python -m distill.prepare --data data/games --packed data/boards    # the same boards in a few bytes each
 
-In: one or more folders that `generate` finished. Out: `<out>/<hash>/` (see `distill.tables.tables`), with
+In: one or more folders that `generate` finished. Out: `<out>/<hash>/` (see `distill.datasets.tables`), with
 every count in its `manifest.json`. Training does this itself where it is missing or stale. A folder of packed boards
 can take the place of one of games in `--data`, here and in `train`, and in `describe`.
 """
@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from distill.base import cli, cores, write_json
-from distill.tables import packed, tables
+from distill.common import cli, cores, write_json
+from distill.datasets import packed, tables
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,7 @@
     python -m distill.reinforce --init models/pillar --steps 100 --games 128 --lr 1e-4 --entropy 0.01 0.01
 
 The learner plays batches of games, all in lock step, against its opponent, an earlier copy of itself, half of them from
-either side; each batch gives one step of policy gradient (`learn/policy_gradient.py`). After every `--gate-games`
+either side; each batch gives one step of policy gradient (`training/policy_gradient.py`). After every `--gate-games`
 training games the learner's score in them decides, by `--gate-rule`, whether the opponent becomes what the learner is.
 These games cost nothing extra. Each is counted once: a learner as good as its opponent, tested after every batch, would
 soon pass by chance. It goes on learning within a window, so the score is that of the learner as it was on the way, not
@@ -24,18 +24,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from distill import nets
-from distill.base import cli, folders, write_json
-from distill.learn import run_folder
-from distill.loop import reinforce
-from distill.loop.presets import REINFORCE_PRESETS as PRESETS
-from distill.loop.settings import ReinforceConfig
+from distill import networks
+from distill.alphazero import reinforce
+from distill.alphazero.presets import REINFORCE_PRESETS as PRESETS
+from distill.alphazero.settings import ReinforceConfig
+from distill.common import cli, folders, write_json
+from distill.training import run_folder
 
 
 def run(config: ReinforceConfig) -> str:
     """Train one network; returns the line that says where it is and how often it beats the punisher."""
     name = reinforce.name_of(config)
-    out = config.out or Path("models") / f"{nets.FORMER.get(name, name)}-reinforce"
+    out = config.out or Path("models") / f"{networks.FORMER.get(name, name)}-reinforce"
     with folders.locked(out):
         return _run(config, out, name)
 
@@ -46,14 +46,14 @@ def _run(config: ReinforceConfig, out: Path, name: str) -> str:
     if not config.restart and (before := run_folder.finished(out, partial(_result, out))):
         return before
     core = reinforce.network(config)
-    from distill.nets import saved
-    from distill.ship import publish
+    from distill.exporters import publish
+    from distill.networks import saved
 
     publish.check_place(out)
     claim.begin()
     state = reinforce.train(core, config, out)
     metrics = {
-        "arch": nets.arch_of(core),
+        "arch": networks.arch_of(core),
         "parameters": core.count_params(),
         "steps": state.step,
         "training_games": state.step * config.games,

@@ -15,7 +15,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from distill.base import cli
+from distill.common import cli
 from distill.game import rules
 from distill.players import review
 

@@ -1,6 +1,6 @@
 """Let a network play against itself and learn from it: self-play, replay, training, arena, again and again.
 
-    python -m distill.selfplay --preset hour                       # a strong network, by a plan (loop/unattended.py)
+    python -m distill.selfplay --preset hour                       # a strong network in an hour (alphazero/unattended.py)
     python -m distill.selfplay --minutes 150                       # from nothing: our own shape, Gumbel search
     python -m distill.selfplay --init models/pillar --preset improve
     python -m distill.selfplay --init models/pillar --games-only --games 5000 --out data/selfplay
@@ -23,16 +23,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from distill import nets
-from distill.base import DataError, Progress, UserError, cli, cores, folders, say
-from distill.base.workers import check as check_workers
-from distill.loop import ahead, files, iteration, plan, unattended
-from distill.loop.files import Metrics
-from distill.loop.presets import PRESETS
-from distill.loop.settings import SelfPlayConfig
-from distill.rows import schema, shards, unfinished
-from distill.rows import selfplay as rows
-from distill.search import cache
+from distill import networks
+from distill.alphazero import ahead, files, iteration, plan, unattended
+from distill.alphazero.files import Metrics
+from distill.alphazero.presets import PRESETS
+from distill.alphazero.settings import SelfPlayConfig
+from distill.common import DataError, Progress, UserError, cli, cores, folders, say
+from distill.common.workers import check as check_workers
+from distill.games import schema, shards, unfinished
+from distill.games import selfplay as rows
+from distill.mcts import cache
 
 
 def run(config: SelfPlayConfig) -> str:
@@ -90,9 +90,9 @@ def _kept(config: SelfPlayConfig, out: Path, last: Metrics) -> str:
 
 
 def _only_play(config: SelfPlayConfig) -> str:
-    nets.start_backend(aloud=True)
-    from distill.base import write_json
-    from distill.nets import finding
+    networks.start_backend(aloud=True)
+    from distill.common import write_json
+    from distill.networks import finding
 
     out = config.out or Path("data/selfplay")
     assert config.init is not None  # by the config's own check

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from distill.base import UserError, cli, cores, provenance, say
-from distill.nets import finding
+from distill.common import UserError, cli, cores, provenance, say
+from distill.networks import finding
 
 if TYPE_CHECKING:
     import uvicorn

@@ -6,7 +6,7 @@ import importlib
 import sys
 from collections.abc import Sequence
 
-from distill.base import provenance
+from distill.common import provenance
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -15,19 +15,19 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from distill import nets
-from distill.base import DataError, UserError, cli, cores, folders, say, write_json
-from distill.learn import run_folder
-from distill.learn.recipe import Recipe
-from distill.learn.run_folder import CONFIG, LAST, METRICS, RUN, Claim
-from distill.nets import finding
-from distill.nets.finding import BEST
-from distill.tables import tables
+from distill import networks
+from distill.common import DataError, UserError, cli, cores, folders, say, write_json
+from distill.datasets import tables
+from distill.networks import finding
+from distill.networks.finding import BEST
+from distill.training import run_folder
+from distill.training.recipe import Recipe
+from distill.training.run_folder import CONFIG, LAST, METRICS, RUN, Claim
 
 if TYPE_CHECKING:
     import keras
 
-    from distill.learn.training import Quick, Watch
+    from distill.training.training import Quick, Watch
 
 OWN_FILES = (METRICS, "checkpoint.npz", BEST, LAST, "history.csv", "curves.png", "events")
 """What a restart deletes, in this order; the exported model stays until another takes its place."""
@@ -53,7 +53,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 class TrainConfig(Recipe):
     """Train a network on finished games."""
 
-    arch: nets.Arch = cli.setting("cnn", "the network", former=nets.FORMER)
+    arch: networks.Arch = cli.setting("cnn", "the network", former=networks.FORMER)
     init: str | None = cli.setting(
         None, "the network to begin from, same arch and heads: a run's folder, a .keras file or a name; none: nothing"
     )
@@ -85,14 +85,14 @@ class TrainConfig(Recipe):
 
 def run(
     config: TrainConfig,
-    build: nets.Builder | None = None,
+    build: networks.Builder | None = None,
     watch: Watch | None = None,
     quick: Quick | None = None,
 ) -> str:
     """Train one network; returns the line that says where it is and its top-1 accuracy against the teacher.
 
-    `build` makes the network of that name; None is `nets.build`. `watch` says more of it after each epoch, and `quick`
-    makes it in the form that the steps go to; None is `training.quick_form`.
+    `build` makes the network of that name; None is `networks.build`. `watch` says more of it after each epoch, and
+    `quick` makes it in the form that the steps go to; None is `training.quick_form`.
     """
     out = config.out or Path("models") / config.arch
     given = _given_network(config)  # before anything is written, or prepared for minutes
@@ -102,12 +102,12 @@ def run(
     prepared = tables.prepare(data, place, validation_fraction=fraction, exclude=exclude, threads=cores())
     print(prepared.told(data))
     with folders.locked(out):
-        return _run(config, build or nets.build, watch, quick, out, given, prepared)
+        return _run(config, build or networks.build, watch, quick, out, given, prepared)
 
 
 def _run(
     config: TrainConfig,
-    build: nets.Builder,
+    build: networks.Builder,
     watch: Watch | None,
     quick: Quick | None,
     out: Path,
@@ -122,10 +122,10 @@ def _run(
 
     source, rows = tables.validation_rows(config.data, config.validation_fraction)
     learned, held_out = (tables.load(prepared.folder, split) for split in (tables.TRAINING, tables.VALIDATION))
-    nets.start_backend(aloud=True)
-    from distill.learn import agreement, training
-    from distill.nets import saved
-    from distill.ship import publish, run_facts
+    networks.start_backend(aloud=True)
+    from distill.exporters import publish, run_facts
+    from distill.networks import saved
+    from distill.training import agreement, training
 
     training.make_repeatable(config.seed)
     core = build(config.arch, config.value_head, "float32")
@@ -167,7 +167,7 @@ def _run(
 def _claim(out: Path, config: TrainConfig, prepared: tables.Prepared) -> Claim:
     """The run's claim to its folder."""
     also = {
-        "arch": nets.in_identity(config.arch),
+        "arch": networks.in_identity(config.arch),
         "prepared data": prepared.manifest["prepared"],
     }
     return run_folder.claim(out, folders.TRAINING, OWN_FILES, config, PLACES, also)
@@ -178,12 +178,12 @@ def _given_network(config: TrainConfig) -> keras.Model | None:
     if config.init is None:
         return None
     file = finding.network_file(config.init)
-    nets.start_backend(aloud=True)
-    from distill.nets import heads, saved
+    networks.start_backend(aloud=True)
+    from distill.networks import heads, saved
 
     given = saved.load_core(file)
-    if (nets.arch_of(given), heads.has_value(given)) != (config.arch, config.value_head):
-        kind = f"a {nets.arch_of(given)} {'with' if heads.has_value(given) else 'without'} a value head"
+    if (networks.arch_of(given), heads.has_value(given)) != (config.arch, config.value_head):
+        kind = f"a {networks.arch_of(given)} {'with' if heads.has_value(given) else 'without'} a value head"
         raise UserError(f"{config.init}: {kind}; --arch and --value-target must ask for the same")
     return given
 

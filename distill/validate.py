@@ -6,10 +6,10 @@
 In: places that `generate`, `selfplay --games-only` or `prepare --packed` finished: folders, or URLs. Out: for each kind
 of violation some lines, with file, row group and game, and how many more there are; exit 1 where there is any. Checked
 are page checksums, schema and version, the manifest, and the truth of every row: positions, legal columns, sums, the
-majority, the order of each game, its result; of packed boards keys, visits and ranges (`rows/checks.py`).
+majority, the order of each game, its result; of packed boards keys, visits and ranges (`games/checks.py`).
 What is wrong is made again by `generate`, or by `selfplay` where a network played, with the run's own settings:
 --config FOLDER/config.json --out FOLDER. Labels that were changed on purpose are accepted instead
-(`tables/relabelling.py`).
+(`datasets/relabelling.py`).
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from distill.base import Progress, UserError, cli
-from distill.rows import games, inspection, schema, shards
-from distill.rows.places import Folder, place_of
-from distill.tables import relabelling
+from distill.common import Progress, UserError, cli
+from distill.datasets import relabelling
+from distill.games import games, inspection, schema, shards
+from distill.games.places import Folder, place_of
 
 
 @dataclass(frozen=True, kw_only=True)

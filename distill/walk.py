@@ -22,10 +22,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from distill import base
-from distill.base import UserError, cli, cores, folders, provenance, say, write_json
+from distill import common
+from distill.common import UserError, cli, cores, folders, provenance, say, write_json
+from distill.evaluation import walk
 from distill.game.rules import CELLS
-from distill.judge import walk
 from distill.players import words
 from distill.players.identity import identity
 from distill.players.solver import check_installed
@@ -82,7 +82,7 @@ def run(config: WalkConfig) -> str:
         return _best(config, who, None)
     with folders.locked(out):
         folders.require(out, folders.WALK, own=OWN, restart=config.restart)
-        before = base.read_object(out / "config.json").get("identity", who)
+        before = common.read_object(out / "config.json").get("identity", who)
         if before != who and not config.restart:
             raise UserError(f"{out}: holds the walk of another player ({before}); name another --out, or add --restart")
         if config.restart:
@@ -131,7 +131,7 @@ def _all(config: WalkConfig, who: dict[str, Any], out: Path) -> str:
     lines = [(tree.line_to(key, stones), stones) for key, stones in first]
     content = io.BytesIO()
     np.savez(content, **{f"stones_{stones:02}": keys for stones, keys in blunders.items()})  # type: ignore[arg-type]
-    base.write_atomically(out / "blunders.npz", content.getvalue())
+    common.write_atomically(out / "blunders.npz", content.getvalue())
     rows = [
         (f"{each.stones}", f"{each.positions:,}", f"{each.won:,}", f"{each.losing_replies:,}", f"{each.draws:,}",
          f"{failed[each.stones]:,}", f"{len(blunders[each.stones]):,}")

@@ -19,13 +19,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from distill import nets
-from distill.base import DataError, UserError
-from distill.judge import labels, report
-from distill.judge.grading import grade_moves
-from distill.nets import finding
+from distill import networks
+from distill.common import DataError, UserError
+from distill.datasets.benchmark import FULL_COLUMN
+from distill.evaluation import labels, report
+from distill.evaluation.grading import grade_moves
+from distill.networks import finding
 from distill.players.intervals import share
-from distill.tables.benchmark import FULL_COLUMN
 
 NETWORKS = ("models/long/labeller", "models/long/hour", "models/reference/pillar")
 MUCH = 1e4
@@ -59,10 +59,10 @@ def main() -> None:
 
 def compare(arguments: argparse.Namespace) -> None:
     """Search, grade and print. Raises UserError or DataError for networks, labels or a solver that are not there."""
-    nets.start_backend()
-    from distill.nets import saved
-    from distill.nets.evaluator import BATCH, Evaluator
-    from distill.search import puct
+    networks.start_backend()
+    from distill.mcts import puct
+    from distill.networks import saved
+    from distill.networks.evaluator import BATCH, Evaluator
 
     rows, _ = labels.sample(arguments.data, arguments.boards, seed=0)
     rows = rows[(rows.ply >= arguments.stones[0]) & (rows.ply <= arguments.stones[1])]

@@ -16,13 +16,13 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from distill import nets
-from distill.base import Progress, UserError, canonical_json, file_hash, folders, provenance, read_object, write_json
+from distill import networks
+from distill.common import Progress, UserError, canonical_json, file_hash, folders, provenance, read_object, write_json
+from distill.datasets import packed
 from distill.game import outputs, rules
-from distill.nets import finding
-from distill.rows import games, schema
-from distill.rows.schema import PACKED, PACKED_ROW, VALUE_STEPS
-from distill.tables import packed
+from distill.games import games, schema
+from distill.games.schema import PACKED, PACKED_ROW, VALUE_STEPS
+from distill.networks import finding
 
 BOARDS = 1 << 17
 """Boards of a file, which is what a killed run loses: minutes of one core."""
@@ -42,9 +42,9 @@ def main() -> None:
 
 def teach(data: Path, network: str | Path, out: Path) -> None:
     """Write the boards of `data` into `out` with a network's labels. Raises UserError for a folder of other labels."""
-    nets.start_backend()
-    from distill.nets import saved
-    from distill.nets.evaluator import BATCH, Evaluator
+    networks.start_backend()
+    from distill.networks import saved
+    from distill.networks.evaluator import BATCH, Evaluator
     from experiments.study import shapes  # noqa: F401  their layers register themselves for loading
 
     run = games.open_run(data)

@@ -12,7 +12,7 @@ set_up dev,solver
 set_up_browser
 
 say 'compiling the searches, beside the checks: each process of the tests would do it for itself'
-"$python" -m distill.search.cache teacher & "$python" -m distill.search.cache puct &
+"$python" -m distill.mcts.cache teacher & "$python" -m distill.mcts.cache puct &
 
 failed=0
 say 'ruff check'

@@ -15,7 +15,7 @@ import portalocker
 import pytest
 from joblib.externals import loky
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # also where Keras is imported before distill.nets sets it
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # also where Keras is imported before distill.networks sets it
 os.environ.setdefault("MPLBACKEND", "Agg")
 
 # Derandomised: a run can be repeated. No deadline: tests are not timed. No database: nothing is left behind.

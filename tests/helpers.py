@@ -19,11 +19,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from distill.base import canonical_json, file_hash
+from distill.common import canonical_json, file_hash
 from distill.game import rules
-from distill.rows import schema, shards
-from distill.rows.places import Place
-from distill.rows.shards import RunSettings
+from distill.games import schema, shards
+from distill.games.places import Place
+from distill.games.shards import RunSettings
 
 REFERENCE = Path(__file__).parents[1] / "models" / "reference"
 SHIPPED = sorted(file.parent.name for file in REFERENCE.glob("*/best.keras"))
@@ -208,7 +208,7 @@ def state(folder: Path) -> dict[str, str]:
 HOLD = """
 import sys, time
 from pathlib import Path
-from distill.base import folders
+from distill.common import folders
 with folders.locked(Path(sys.argv[1]), shared="shared" in sys.argv, beside="beside" in sys.argv):
     print("held", flush=True)
     time.sleep(600)

@@ -16,10 +16,10 @@ import keras
 import numpy as np
 import pytest
 
-from distill import nets
+from distill import networks
+from distill.exporters import comparison
 from distill.game import encoding, rules
-from distill.nets import heads, saved
-from distill.ship import comparison
+from distill.networks import heads, saved
 
 WIN_ON_THE_RIGHT = """
     . . . . . . .
@@ -62,9 +62,9 @@ SMALL = {
 
 
 def shrink(change: Callable[[Any, str, int], None] = setattr) -> None:
-    """Make every shape of `nets.build` a small one of its kind: tracing a large graph takes longer than training it."""
-    for arch in nets.ARCHS:
-        module = importlib.import_module(f"distill.nets.{arch.split('-')[0]}")
+    """Make every shape of `networks.build` a small one of its kind: tracing a large graph takes longer than training
+    it.""" for arch in networks.ARCHS:
+        module = importlib.import_module(f"distill.networks.{arch.split('-')[0]}")
         for name in SMALL.keys() & vars(module).keys():
             change(module, name, SMALL[name])
 
@@ -84,8 +84,8 @@ def small_command(stage: str) -> list[str]:
     # Keras starts quietly, as the command lets it, before these helpers ask for it.
     program = f"""
 import sys
-from distill import nets, {stage}
-nets.start_backend()
+from distill import networks, {stage}
+networks.start_backend()
 from tests.network_helpers import shrink
 shrink()
 raise SystemExit({stage}.main(sys.argv[1:]))

@@ -18,7 +18,7 @@ import keras
 import pytest
 from network_helpers import with_random_weights
 
-from distill import nets
+from distill import networks
 
 FLAGS = (
     "--no-sandbox",  # tests run as root in containers
@@ -38,7 +38,7 @@ PATIENCE = 180
 def small_network() -> keras.Model:
     """An untrained CNN with value head; its moves are as good as random and always the same."""
     keras.utils.set_random_seed(7)
-    return with_random_weights(nets.build("cnn", value_head=True))
+    return with_random_weights(networks.build("cnn", value_head=True))
 
 
 def chromium() -> str:

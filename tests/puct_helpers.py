@@ -8,7 +8,7 @@ import numpy as np
 from helpers import bits
 
 from distill.game.rules import COLUMNS, Position, from_moves
-from distill.search.puct import PuctSettings, search
+from distill.mcts.puct import PuctSettings, search
 
 
 def hashed(word: int) -> float:

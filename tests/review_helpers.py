@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+from distill.datasets.benchmark import FULL_COLUMN
 from distill.game import rules
 from distill.game.rules import Position
+from distill.games import games
 from distill.players.solver import Solver
-from distill.rows import games
-from distill.tables.benchmark import FULL_COLUMN
 
 SHIPPED_GAMES = Path(__file__).parents[1] / "data/reference/games-20000"
 AT_ONCE = (*range(0, 11), *range(22, 42))

@@ -9,10 +9,10 @@ from typing import Any
 import keras
 from puct_helpers import predict as any_network
 
-from distill import nets
-from distill.nets import heads, matrix_form
-from distill.rows import checks, schema
-from distill.rows.selfplay import SelfPlaySettings, make
+from distill import networks
+from distill.games import checks, schema
+from distill.games.selfplay import SelfPlaySettings, make
+from distill.networks import heads, matrix_form
 
 SETTINGS = SelfPlaySettings(simulations=6, shard_games=4, opening_moves=(0, 3), sampling_plies=6, seed=2)
 
@@ -27,8 +27,8 @@ def tiny(value_head: bool = True, precision: Any = "float32") -> keras.Model:
 
 
 def build_tiny(change: Callable[[Any, str, Any], None] = setattr) -> None:
-    """Make `nets.build` give the tiny network, whichever it is asked for: its graphs are traced in no time."""
-    change(nets, "build", lambda arch, value_head=False, precision="float32": tiny(value_head))
+    """Make `networks.build` give the tiny network, whichever it is asked for: its graphs are traced in no time."""
+    change(networks, "build", lambda arch, value_head=False, precision="float32": tiny(value_head))
     change(matrix_form, "FORMS", {})
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from distill.base import OutputError
+from distill.common import OutputError
 from distill.game.rules import COLUMNS, legal_mask
 
 NETWORK = ("logits", "policy", "move", "value")

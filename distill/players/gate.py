@@ -14,8 +14,8 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from distill.base import write_json
-from distill.base.progress import Advance, silent
+from distill.common import write_json
+from distill.common.progress import Advance, silent
 from distill.players.intervals import share
 from distill.players.match import openings, paired, play_games
 from distill.players.players import Player, seeds_for

@@ -9,12 +9,12 @@ import hashlib
 import importlib.util
 from pathlib import Path
 
-from distill.base import file_hash
-from distill.nets import finding
-from distill.nets.predict import onnx_in
+from distill.common import file_hash
+from distill.mcts.puct import PUCT_VERSION
+from distill.mcts.teacher import SEARCH_VERSION
+from distill.networks import finding
+from distill.networks.predict import onnx_in
 from distill.players import levels, words
-from distill.search.puct import PUCT_VERSION
-from distill.search.teacher import SEARCH_VERSION
 
 
 def identity(word: str) -> list[str]:

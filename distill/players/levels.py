@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 
 from distill.game.rules import COLUMNS_FROM_CENTRE, landing, legal_mask
 from distill.game.tactics import Columns, traps, wins, wins_in
-from distill.nets import finding
+from distill.networks import finding
 from distill.players.solver import is_installed
 
 Boards = NDArray[np.uint64]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.base.progress import Advance, silent
+from distill.common.progress import Advance, silent
 from distill.game.encoding import bitboards, boards
 from distill.game.rules import CELLS, EMPTY, FULL_BOARD, Position, has_four, is_over, landing, mirror, play
 from distill.game.tactics import wins

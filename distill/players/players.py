@@ -14,26 +14,26 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from distill import nets
-from distill.base import OutputError, UserError
-from distill.base.workers import spread
+from distill import networks
+from distill.common import OutputError, UserError
+from distill.common.workers import spread
+from distill.datasets.benchmark import FULL_COLUMN
 from distill.game import outputs
 from distill.game.encoding import boards
 from distill.game.mixing import mix
 from distill.game.rules import COLUMNS, COLUMNS_FROM_CENTRE, FULL_BOARD, ROWS, Position, has_four, landing, legal_mask
 from distill.game.tactics import wins
-from distill.nets import finding, predict
+from distill.mcts import cache
+from distill.networks import finding, predict
 from distill.players import levels
 from distill.players.words import LEVELS, SEARCHES, Word, check
-from distill.search import cache
-from distill.tables.benchmark import FULL_COLUMN
 
 if TYPE_CHECKING:
     import keras
 
-    from distill.nets.predict import Predict
-    from distill.search.puct import Evaluate, PuctSettings
-    from distill.search.teacher import SearchResult, SearchSettings
+    from distill.mcts.puct import Evaluate, PuctSettings
+    from distill.mcts.teacher import SearchResult, SearchSettings
+    from distill.networks.predict import Predict
 
 Boards = NDArray[np.uint64]
 
@@ -84,7 +84,7 @@ def checked_choices(player: Player, current: Boards, mask: Boards, seeds: Boards
 def make(word: str, workers: int = 1, *, quick: bool = False, announced: bool = False) -> Player:
     """The player that a word names; searches and the solver may use `workers` processes.
 
-    With `quick` an exported network is evaluated as `nets.predict.load` finds it, ready at once and equal up to
+    With `quick` an exported network is evaluated as `networks.predict.load` finds it, ready at once and equal up to
     rounding. Figures are taken without it. With `announced` the caller has the searches compiled and tells its user
     what takes long; without, both happen here.
 
@@ -102,7 +102,7 @@ def make(word: str, workers: int = 1, *, quick: bool = False, announced: bool = 
     if named.player:
         if not announced:
             cache.prepare("teacher")
-        from distill.search.teacher import SearchSettings
+        from distill.mcts.teacher import SearchSettings
 
         settings = SearchSettings(simulations=named.simulations, **SEARCHES[named.player])
         return SearchPlayer(name=word, settings=settings, workers=workers)
@@ -119,8 +119,8 @@ def _of_network(word: str, named: Word, quick: bool, announced: bool) -> Player:
     if quick and predict.onnx_to_run(folder):
         network = predict.load(folder, for_search=bool(named.simulations))
         return with_predict(shown, network, named.mode, named.simulations)
-    nets.start_backend(aloud=not announced)
-    from distill.nets import saved
+    networks.start_backend(aloud=not announced)
+    from distill.networks import saved
 
     if named.simulations:
         return guided(shown, saved.load_core(finding.network_in(folder)), named.mode, named.simulations)
@@ -143,13 +143,13 @@ def with_predict(name: str, predict: Predict, mode: str, simulations: int) -> Pl
 
 def guided(name: str, core: keras.Model, root: str, simulations: int) -> GuidedPlayer:
     """A search by a network in memory, `root` one of SEARCHING_MODES. Raises UserError where it has no value head."""
-    from distill.nets.evaluator import Evaluator
+    from distill.networks.evaluator import Evaluator
 
     return GuidedPlayer(name=name, predict=Evaluator(core), settings=_guided_settings(root, simulations))
 
 
 def _guided_settings(root: str, simulations: int) -> PuctSettings:
-    from distill.search.puct import PuctSettings
+    from distill.mcts.puct import PuctSettings
 
     return PuctSettings(simulations=simulations, root="gumbel" if root == "gumbel" else "puct")
 
@@ -226,7 +226,7 @@ class SearchPlayer:
 
     def search(self, current: Boards, mask: Boards, seeds: Boards) -> list[SearchResult]:
         """What the search of each position found; bitboards and seeds are uint64 (B,)."""
-        from distill.search.teacher import search
+        from distill.mcts.teacher import search
 
         positions = [Position(*bits) for bits in zip(current.tolist(), mask.tolist(), strict=True)]
         numbers = [int(seed) for seed in seeds]
@@ -248,7 +248,7 @@ class GuidedPlayer:
     settings: PuctSettings
 
     def play(self, current: Boards, mask: Boards, seeds: Boards) -> Choices:
-        from distill.search.puct import quiet, search
+        from distill.mcts.puct import quiet, search
 
         lanes = max(1, min(len(current), _LANES))
         record = search(current, mask, quiet(self.settings), self.predict, seeds.tolist(), lanes)
@@ -269,7 +269,7 @@ _WORTH_PROCESSES = 20_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkPlayer:
-    """A saved network, `predict` as `nets.saved.load` returns it.
+    """A saved network, `predict` as `networks.saved.load` returns it.
 
     Mode `policy` plays the likeliest column and `sample` one drawn by the policy. Mode `value` looks one move ahead: it
     plays the move to the position that the value head likes least for the opponent, a win counts 1 and a full board 0.

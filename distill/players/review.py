@@ -32,12 +32,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from distill.datasets.benchmark import FULL_COLUMN
 from distill.game import rules
 from distill.game.rules import COLUMNS_FROM_CENTRE, Position
 from distill.players import words
 from distill.players.players import checked_choices, make
 from distill.players.solver import Solver, is_installed, moves_to_end
-from distill.tables.benchmark import FULL_COLUMN
 
 SLOW = 3
 DECIDED, SLIP, SERIOUS = 0.2, 0.3, 0.25

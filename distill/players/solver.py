@@ -25,12 +25,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from distill.base import UserError
-from distill.base.progress import Advance, silent
-from distill.base.provenance import install_line
-from distill.base.workers import spread
+from distill.common import UserError
+from distill.common.progress import Advance, silent
+from distill.common.provenance import install_line
+from distill.common.workers import spread
+from distill.datasets.benchmark import FULL_COLUMN
 from distill.game.rules import CELLS, COLUMNS, ROWS, Position
-from distill.tables.benchmark import FULL_COLUMN
 
 HIGHEST = 22
 """The score of a win is this less the winner's stones at the end."""

@@ -16,8 +16,10 @@ from pathlib import Path
 
 import numpy as np
 
-from distill.base import Interrupted, UserError
+from distill.common import Interrupted, UserError
+from distill.datasets.benchmark import FULL_COLUMN
 from distill.game import rules
+from distill.mcts import cache
 from distill.players import levels, review, words
 from distill.players.players import (
     Choices,
@@ -29,8 +31,6 @@ from distill.players.players import (
     make,
     seeds_for,
 )
-from distill.search import cache
-from distill.tables.benchmark import FULL_COLUMN
 
 HELP = "1-7 plays that column · h hint · r review · b take back · s switch sides · n new game · q quit"
 AT_THE_END = "r reviews, b takes back, n begins a new game, q quits: "
@@ -140,7 +140,7 @@ def _compiler(word: str) -> subprocess.Popen[bytes] | None:
     if cache.holds(module):
         return None
     silent = subprocess.DEVNULL
-    command = [sys.executable, "-m", "distill.search.cache", module]
+    command = [sys.executable, "-m", "distill.mcts.cache", module]
     return subprocess.Popen(command, stdin=silent, stdout=silent, stderr=silent)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.base import Progress, say
+from distill.common import Progress, say
 from distill.players.intervals import Estimate, elo_with_intervals, share
 from distill.players.match import Games, Opening, Pairing, given_away, lines_to, pair_points, paired, play_games
 from distill.players.players import Player

@@ -11,12 +11,12 @@
     NETWORK[@policy]       a trained network: the column with the highest probability, one forward pass
     NETWORK@value          its value head alone: the best of the positions one move on, no tree
     NETWORK@sample         the network's column drawn by its probabilities, as REINFORCE trains it
-    NETWORK@puct:N         a search of N simulations guided by the network (`search/puct.py`), without noise
+    NETWORK@puct:N         a search of N simulations guided by the network (`mcts/puct.py`), without noise
     NETWORK@gumbel:N       the same with a Gumbel root, for few simulations, its draws silent
 
 NETWORK is the name of a network in `models/` or of one that ships, such as `pillar`, or else a path: the folder of a
 run or of a SavedModel, or a `.keras` file. A word without a slash is a path only where no player or network is called
-so; one with a slash is a path that exists first, and then a name (`nets/finding.py`).
+so; one with a slash is a path that exists first, and then a name (`networks/finding.py`).
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from distill.base import shortened
-from distill.nets import finding
+from distill.common import shortened
+from distill.networks import finding
 
 NAMES = (
     "beginner, casual, club, expert, perfect, random, punisher, solver, uct:N, mcts-solver:N, teacher:N, "
@@ -91,7 +91,7 @@ def check(word: str) -> Word:
     """The parts of a word that names a player. Raises ValueError for one that does not; no player is made."""
     named, shown, most = read(word), repr(shortened(word)), MOST_GUIDED
     if named.player in SEARCHES:
-        from distill.search.teacher import MOST_SIMULATIONS as most  # noqa: N811  not at once: it loads Numba
+        from distill.mcts.teacher import MOST_SIMULATIONS as most  # noqa: N811  not at once: it loads Numba
     elif not named.player and finding.find(named.network) is None:
         raise ValueError(f"player {shown} is unknown and no such path; {finding.names()}; players are {NAMES}")
     search = named.player if named.player in SEARCHES else named.mode

@@ -20,12 +20,12 @@ from typing import Any
 
 import numpy as np
 
-from distill.base import DataError, Progress, cli, cores
-from distill.base.files import write_atomically
+from distill.common import DataError, Progress, cli, cores
+from distill.common.files import write_atomically
+from distill.datasets.benchmark import FULL_COLUMN
 from distill.game.rules import BITS_PER_COLUMN, COLUMNS, EMPTY, ROWS, Position, from_moves, mirror, play
+from distill.games import games, schema, shards
 from distill.players.solver import score_boards
-from distill.rows import games, schema, shards
-from distill.tables.benchmark import FULL_COLUMN
 
 
 @dataclass(frozen=True, kw_only=True)

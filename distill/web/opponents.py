@@ -19,21 +19,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from distill.base import OutputError, UserError, say
-from distill.base.workers import WorkerError
+from distill.common import OutputError, UserError, say
+from distill.common.workers import WorkerError
+from distill.datasets.benchmark import FULL_COLUMN
 from distill.game import encoding
 from distill.game.mixing import mix
 from distill.game.rules import EMPTY, Position
-from distill.nets import finding, predict
+from distill.mcts import cache
+from distill.networks import finding, predict
 from distill.players import levels, players, words
 from distill.players.solver import Solver, is_installed
-from distill.search import cache
-from distill.tables.benchmark import FULL_COLUMN
 from distill.web import work
 from distill.web.messages import Card, Catalogue, Opinion, RequestError
 
 if TYPE_CHECKING:
-    from distill.nets.predict import Predict
+    from distill.networks.predict import Predict
 
 MODES = ("policy", "value")
 """Of a network, beside its searches; `sample` draws, which is for training."""
@@ -157,7 +157,7 @@ class Opponents:
         self._waiting = COMPILING
         self._compiled.clear()
         say(COMPILING)
-        command = [sys.executable, "-m", "distill.search.cache"]
+        command = [sys.executable, "-m", "distill.mcts.cache"]
         compilers = [await asyncio.create_subprocess_exec(*command, module) for module in modules]
         try:
             for compiler in compilers:

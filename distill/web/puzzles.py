@@ -2,11 +2,11 @@
 
     python -m distill.web.puzzles
 
-In: the boards of `tables/benchmark.py`, PLAYERS, and the solver package. Out: `page/puzzles.json`, whose bytes are a
+In: the boards of `datasets/benchmark.py`, PLAYERS, and the solver package. Out: `page/puzzles.json`, whose bytes are a
 function of these. It takes some minutes.
 
-A puzzle's tactic comes from the set of its board (`judge/strata.py`), its difficulty from how many of PLAYERS miss the
-column. Boards have no past and the page works on move strings, so `history` finds moves that lead to a board.
+A puzzle's tactic comes from the set of its board (`evaluation/strata.py`), its difficulty from how many of PLAYERS miss
+the column. Boards have no past and the page works on move strings, so `history` finds moves that lead to a board.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.base import Progress, cli, cores
-from distill.base.files import write_atomically
-from distill.base.progress import Advance, silent
+from distill.common import Progress, cli, cores
+from distill.common.files import write_atomically
+from distill.common.progress import Advance, silent
+from distill.datasets import benchmark
+from distill.datasets.benchmark import FULL_COLUMN, GradedBoards
+from distill.datasets.canonical import board_keys
+from distill.evaluation.grading import GENERAL
+from distill.evaluation.strata import best_scores, keeps_class
 from distill.game.mixing import mix
 from distill.game.rules import COLUMNS, COLUMNS_FROM_CENTRE, ROWS, Position, column_bits, is_over, mirror_bits, play
 from distill.game.tactics import wins
-from distill.judge.grading import GENERAL
-from distill.judge.strata import best_scores, keeps_class
 from distill.players import words
 from distill.players.players import Player, checked_choices, make, seeds_for
 from distill.players.solver import check_installed, score_boards
-from distill.tables import benchmark
-from distill.tables.benchmark import FULL_COLUMN, GradedBoards
-from distill.tables.canonical import board_keys
 
 PLAYERS = ("beginner", "casual", "club", "expert")
 """Who is asked, once each; `players/words.py` explains the words."""

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.base.workers import WorkerError, pool
+from distill.common.workers import WorkerError, pool
 
 if TYPE_CHECKING:
-    from distill.nets.predict import Predict
+    from distill.networks.predict import Predict
 
 Result = TypeVar("Result")
 Outputs = Mapping[str, NDArray[Any]]

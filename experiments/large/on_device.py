@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.base import read_object, write_atomically, write_json
+from distill.common import read_object, write_atomically, write_json
 
 STEPS_A_CALL = 200
 """Steps of one call of the device."""
@@ -68,17 +68,17 @@ def main(words: Sequence[str] | None = None) -> None:
 
 def build(shape: str) -> Any:
     """The network of that shape with a value head, from Keras' global seed."""
-    from distill import nets
+    from distill import networks
     from experiments.large import shapes
 
-    return shapes.build(shape) if shape in shapes.SHAPES else nets.build(shape, value_head=True)
+    return shapes.build(shape) if shape in shapes.SHAPES else networks.build(shape, value_head=True)
 
 
 def convert(shape: str, out: Path) -> None:
     """Write `best.keras` of the averaged weights."""
-    from distill import nets
+    from distill import networks
 
-    nets.start_backend()
+    networks.start_backend()
     core = build(shape)
     with np.load(out / "weights.npz") as stored:
         core.set_weights([stored[str(number)] for number in range(len(stored.files))])
@@ -93,7 +93,7 @@ def load(folders: Sequence[Path]) -> dict[str, NDArray[Any]]:
     """All boards: `boards` int8 (N, 6, 7), `visits` uint8 (N, 7), `value` and `outcome` int8 (N,), `held_out` bool."""
     from distill.game import encoding, rules
     from distill.game.mixing import mix
-    from distill.rows import schema
+    from distill.games import schema
 
     tables = []
     for folder in folders:
@@ -120,8 +120,8 @@ def train(options: argparse.Namespace) -> None:
     import jax.numpy as jnp
     import keras
 
-    from distill.nets import heads
-    from distill.rows.schema import VALUE_STEPS
+    from distill.games.schema import VALUE_STEPS
+    from distill.networks import heads
 
     began = time.monotonic()
     options.out.mkdir(parents=True, exist_ok=True)

@@ -18,8 +18,8 @@ import numpy as np
 from keras import layers, ops
 
 from distill.game.rules import CELLS, COLUMNS, ROWS
-from distill.nets import heads
-from distill.nets.pillar import Lines, mirrored, read_out, trunk
+from distill.networks import heads
+from distill.networks.pillar import Lines, mirrored, read_out, trunk
 
 CONVOLUTIONS = {"lines-0.7m": 3, "lines-1.5m": 8}
 """Residual blocks by name."""

@@ -6,7 +6,7 @@
 In: players in the order of their expected strength. Each meets those up to `--apart` places on, from random openings
 in which neither side can win at once, both sides of each. Out: in `--out` a file for every pair, grade and time that is
 finished, so that the same command goes on after an interruption; in `--page` the table between its two markers, and
-beside it the same as CSV. Networks are asked as `play` asks them (`nets/predict.py`).
+beside it the same as CSV. Networks are asked as `play` asks them (`networks/predict.py`).
 
 A file is measured again where the player, the openings or the boards are others than it says. The files of the shipped
 ladder are tracked, so that a new network costs its own games alone. A time stays as it was measured: remove the folder
@@ -22,11 +22,11 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from distill.base import cli, folders, say
+from distill.common import cli, folders, say
+from distill.datasets import benchmark
 from distill.players import words
 from distill.players.match import openings
 from distill.players.players import make
-from distill.tables import benchmark
 from experiments.players import measure
 from experiments.players import page as pages
 

@@ -18,14 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from distill.base import canonical_json, read_object, write_json
-from distill.judge import grading
-from distill.nets.predict import onnx_in
+from distill.common import canonical_json, read_object, write_json
+from distill.datasets.benchmark import GradedBoards
+from distill.evaluation import grading
+from distill.networks.predict import onnx_in
 from distill.players.identity import identity, network_of
 from distill.players.intervals import Estimate, elo_with_intervals
 from distill.players.match import Opening, pair_points, paired, play_games
 from distill.players.players import Player, seeds_for
-from distill.tables.benchmark import GradedBoards
 
 GetPlayer = Callable[[str], Player]
 Pair = tuple[str, str]
@@ -41,7 +41,7 @@ class Row:
     Attributes:
       elo: rating, `random` or else the first player at 0.
       games: how many it played.
-      exact, right_class: shares of boards, see `judge/grading.py`; boards: how many, each also mirrored.
+      exact, right_class: shares of boards, see `evaluation/grading.py`; boards: how many, each also mirrored.
       ms: milliseconds of processor time a move, asked alone; processor: on which.
       bytes: of its network's ONNX file; None for players without a network.
     """

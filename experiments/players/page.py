@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from distill.base import UserError, write_atomically
-from distill.judge import report
+from distill.common import UserError, write_atomically
+from distill.evaluation import report
 from experiments.players.measure import Row
 
 BEGIN, END = "<!-- python -m experiments.players: begin -->", "<!-- python -m experiments.players: end -->"

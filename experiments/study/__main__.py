@@ -23,17 +23,17 @@ from typing import Any, Literal, get_args
 
 import pandas as pd
 
-from distill import nets
-from distill.base import UserError, cli, cores, file_hash, folders, read_object, say, write_atomically, write_json
-from distill.judge import grading
-from distill.learn.run_folder import METRICS
-from distill.nets import finding
-from distill.nets.finding import BEST
+from distill import networks
+from distill.common import UserError, cli, cores, file_hash, folders, read_object, say, write_atomically, write_json
+from distill.datasets import benchmark
+from distill.evaluation import grading
+from distill.games import census, games, schema
+from distill.games.schema import MANIFEST
+from distill.networks import finding
+from distill.networks.finding import BEST
 from distill.players import players
 from distill.players.identity import identity
-from distill.rows import census, games, schema
-from distill.rows.schema import MANIFEST
-from distill.tables import benchmark
+from distill.training.run_folder import METRICS
 from experiments.study import page as pages
 from experiments.study import plan as plans
 from experiments.study import results as graded
@@ -263,7 +263,7 @@ def _grades_of_run(boards: benchmark.GradedBoards, folder: Path) -> graded.Grade
 
 def _network(folder: Path) -> players.Player:
     """The network of a run, which may be one of the study's shapes."""
-    nets.start_backend()
+    networks.start_backend()
     from experiments.study import shapes  # noqa: F401  their layers register themselves for loading
 
     return players.make(str(folder))

@@ -27,10 +27,10 @@ import keras
 import numpy as np
 from keras import layers, ops
 
-from distill import nets
+from distill import networks
 from distill.game.rules import CELLS, COLUMNS, ROWS
-from distill.nets import heads
-from distill.nets.pillar import BLOCKS, FEATURES, PLAIN, MirrorConv, mirrored, read_out, swap_halves, trunk
+from distill.networks import heads
+from distill.networks.pillar import BLOCKS, FEATURES, PLAIN, MirrorConv, mirrored, read_out, swap_halves, trunk
 
 NARROW = 24
 WIDE = 2 * FEATURES
@@ -44,10 +44,10 @@ WIDTHS = {
 
 
 def build(
-    name: str, value_head: bool = False, precision: nets.Precision = "float32", form: heads.Form = PLAIN
+    name: str, value_head: bool = False, precision: networks.Precision = "float32", form: heads.Form = PLAIN
 ) -> keras.Model:
     """The candidate of that name; `form` is that of its convolutions of boards."""
-    with nets.arithmetic(precision):
+    with networks.arithmetic(precision):
         planes = heads.planes_input()
         through: Callable[..., Any] = TRUNKS.get(name, trunk)
         x = through(form.lines(name="lines")(planes), form=form)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from distill.base import UserError, write_atomically
+from distill.common import UserError, write_atomically
 from experiments.study import plots
 from experiments.study.plan import Plan, Run
 from experiments.study.results import Line, Result, csv, markdown, seeds

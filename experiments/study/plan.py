@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from distill.base import UserError
+from distill.common import UserError
 
 
 @dataclass(frozen=True, kw_only=True)

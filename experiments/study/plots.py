@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from distill.base.pictures import picture
-from distill.judge.plots import BOARD, FIRST, GRID, INK, in_percent, new_figure, save_figure
+from distill.common.pictures import picture
+from distill.evaluation.plots import BOARD, FIRST, GRID, INK, in_percent, new_figure, save_figure
 from distill.players.intervals import Estimate
 from experiments.study.results import SHOWN, Line, Result
 

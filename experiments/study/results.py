@@ -22,12 +22,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from distill.base import write_atomically
-from distill.judge import grading
-from distill.judge.report import percent, table
+from distill.common import write_atomically
+from distill.datasets.benchmark import GradedBoards
+from distill.evaluation import grading
+from distill.evaluation.report import percent, table
 from distill.players.intervals import Estimate, difference, share
 from distill.players.players import Player
-from distill.tables.benchmark import GradedBoards
 
 SHOWN = ("exact", "class")
 """The metrics of a study."""

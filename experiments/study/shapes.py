@@ -25,12 +25,12 @@ from typing import Any
 import keras
 from keras import layers, ops
 
-from distill import nets
+from distill import networks
 from distill.game.rules import CELLS, COLUMNS, ROWS
-from distill.learn import training
-from distill.learn.recipe import Recipe
-from distill.nets import heads, matrix_form, transformer
-from distill.nets.pillar import BLOCKS, FEATURES, HIDDEN, line_kernels, mirrored, read_out, swap_halves, trunk
+from distill.networks import heads, matrix_form, transformer
+from distill.networks.pillar import BLOCKS, FEATURES, HIDDEN, line_kernels, mirrored, read_out, swap_halves, trunk
+from distill.training import training
+from distill.training.recipe import Recipe
 from experiments.study import CANDIDATES, SHAPES, candidates
 
 POOLED_HIDDEN = 811
@@ -38,13 +38,13 @@ SHARED_HIDDEN = 884
 """Widths of hidden layers that make up for a read-out that sees fewer features, so that sizes are equal."""
 
 
-def build(name: str, value_head: bool = False, precision: nets.Precision = "float32") -> keras.Model:
-    """`nets.build` that knows the study's shapes and candidates as well."""
+def build(name: str, value_head: bool = False, precision: networks.Precision = "float32") -> keras.Model:
+    """`networks.build` that knows the study's shapes and candidates as well."""
     if name in CANDIDATES:
         return candidates.build(name, value_head, precision)
     if name not in SHAPES:
-        return nets.build(name, value_head, precision)
-    with nets.arithmetic(precision):
+        return networks.build(name, value_head, precision)
+    with networks.arithmetic(precision):
         if name == "flat":
             return _flat(value_head)
         if name == "transformer-columns":

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from distill import nets, train
-from distill.base import cli
-from distill.nets import Arch
+from distill import networks, train
+from distill.common import cli
+from distill.networks import Arch
 from experiments.study import Candidate, Shape
 
 if TYPE_CHECKING:
@@ -26,14 +26,14 @@ WATCHED = 5000
 class StudyTrainConfig(train.TrainConfig):
     """Train a network or a shape of the study on finished games."""
 
-    arch: Literal[Arch, Shape, Candidate] = cli.setting("cnn", "the network", former=nets.FORMER)  # type: ignore[assignment]
+    arch: Literal[Arch, Shape, Candidate] = cli.setting("cnn", "the network", former=networks.FORMER)  # type: ignore[assignment]
 
 
 def run(config: StudyTrainConfig) -> str:
     """Train one network; returns the line that says where it is and its top-1 accuracy against the teacher."""
-    nets.start_backend()
-    from distill.loop import iteration
-    from distill.nets import saved
+    networks.start_backend()
+    from distill.alphazero import iteration
+    from distill.networks import saved
     from distill.players.players import NetworkPlayer
     from experiments.study import shapes
 

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from distill import arena
-from distill.base import OutputError
+from distill.common import OutputError
 from distill.game.encoding import bitboards
 from distill.game.rules import Position, from_moves, has_four, is_over, legal_columns, mirror, play
 from distill.players.intervals import difference, elo, elo_with_intervals, share

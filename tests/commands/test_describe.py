@@ -30,14 +30,14 @@ import pytest
 from helpers import SIMULATIONS, VOTES, make_games, write_games
 
 from distill import describe, prepare, validate
-from distill.base import cli
+from distill.alphazero.settings import SelfPlayConfig
+from distill.common import cli
+from distill.evaluation import data_card, labels, plots, repeats, report
 from distill.game.rules import Position, mirror, play
+from distill.games import census, games, schema, shards
+from distill.games.selfplay import SelfPlaySettings
+from distill.games.selfplay import identity as selfplay_identity
 from distill.generate import GenerateConfig
-from distill.judge import data_card, labels, plots, repeats, report
-from distill.loop.settings import SelfPlayConfig
-from distill.rows import census, games, schema, shards
-from distill.rows.selfplay import SelfPlaySettings
-from distill.rows.selfplay import identity as selfplay_identity
 
 TEACHER = shards.RunSettings(simulations=SIMULATIONS, votes=VOTES, opening_moves=(1, 2), shard_games=10, seed=5)
 

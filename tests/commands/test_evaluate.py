@@ -22,12 +22,12 @@ import pytest
 from helpers import make_games, write_games
 
 from distill import evaluate
-from distill.base import provenance
+from distill.common import provenance
+from distill.datasets import benchmark
+from distill.evaluation import grading, labels
 from distill.game.rules import mirror, parse_board
-from distill.judge import grading, labels
-from distill.rows import games as games_of
-from distill.rows import schema, shards
-from distill.tables import benchmark
+from distill.games import games as games_of
+from distill.games import schema, shards
 
 LABELS = provenance.ROOT / "data" / "reference" / "labels-200"
 QUICK = ["--no-latency", "--workers", "1", "--boards", "6"]
@@ -90,7 +90,7 @@ def test_sets_on_which_columns_and_probabilities_are_not_counted_are_graded_all_
 def test_latency_is_measured_at_both_batch_sizes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, undrawn: None
 ) -> None:
-    monkeypatch.setattr("distill.judge.verdict.LATENCY_SECONDS", 0.01)
+    monkeypatch.setattr("distill.evaluation.verdict.LATENCY_SECONDS", 0.01)
     metrics = run(["random", "--boards", "6", "--sets", "midgame"], tmp_path)
     latency = metrics["players"]["random"]["latency_ms"]
     assert list(latency) == ["1", "256"]
@@ -100,7 +100,7 @@ def test_latency_is_measured_at_both_batch_sizes(
 def test_a_saved_network_is_graded_in_both_modes(tmp_path: Path, small_shapes: None, undrawn: None) -> None:
     import keras
 
-    from distill.nets import build
+    from distill.networks import build
 
     keras.utils.set_random_seed(0)
     build("resnet").save(tmp_path / "best.keras")
@@ -154,8 +154,8 @@ def test_networks_are_compared_with_the_labels_of_a_folder(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], undrawn: None
 ) -> None:
     pytest.importorskip("bitbully", reason="the solver is an optional extra")
-    from distill.learn import agreement
-    from distill.nets import saved
+    from distill.networks import saved
+    from distill.training import agreement
 
     write_games(tmp_path / "games", make_games(4, seed=1), identity=IDENTITY)
     network, folder = str(provenance.shipped("models/reference/pillar")), str(tmp_path / "games")

@@ -30,11 +30,11 @@ import yaml
 from helpers import REFERENCE, SHIPPED
 from network_helpers import same, tiny_network
 
-from distill import export, nets
-from distill.base import UserError, file_hash, provenance
+from distill import export, networks
+from distill.common import UserError, file_hash, provenance
+from distill.exporters import comparison, formats, publish, quantized, run_facts, warmup, weaknesses
 from distill.game import encoding, rules
-from distill.nets import finding, saved
-from distill.ship import comparison, formats, publish, quantized, run_facts, warmup, weaknesses
+from distill.networks import finding, saved
 from distill.web.opponents import Opponents
 
 
@@ -82,7 +82,7 @@ def test_a_client_gets_the_outputs_of_the_examples(any_export):
 
 def arch_of(folder: Path) -> str:
     """The arch of a folder's network."""
-    return nets.arch_of(saved.load_core(folder / "best.keras"))
+    return networks.arch_of(saved.load_core(folder / "best.keras"))
 
 
 def test_the_card_says_what_the_model_is(exported):

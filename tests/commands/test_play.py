@@ -28,7 +28,7 @@ from pathlib import Path
 import pytest
 
 from distill import play
-from distill.base import UserError, provenance
+from distill.common import UserError, provenance
 from distill.game import rules
 from distill.players.solver import Solver
 from distill.players.terminal import YELLOW, board_text
@@ -326,7 +326,7 @@ def test_compiling_ahead_leaves_nothing_to_be_compiled_in_the_game():
 import numpy as np
 from distill.game.rules import EMPTY
 from distill.players import players
-from distill.search import cache, puct, teacher, playout_trees, walk
+from distill.mcts import cache, puct, teacher, playout_trees, walk
 def compiled():
     parts = {**vars(puct), **vars(teacher), **vars(playout_trees), **vars(walk)}
     return {name: len(part.signatures) for name, part in parts.items() if hasattr(part, "signatures")}

@@ -14,8 +14,8 @@ from helpers import make_games, write_games
 
 import distill
 from distill import generate, prepare, train
-from distill.base import cli, provenance
-from distill.rows import games, schema
+from distill.common import cli, provenance
+from distill.games import games, schema
 
 CHECKOUT = Path(distill.__file__).parents[1]
 

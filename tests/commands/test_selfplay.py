@@ -1,4 +1,4 @@
-"""The loop of self-play, training and arena (`selfplay.py`, `loop/`). Properties:
+"""The loop of self-play, training and arena (`selfplay.py`, `alphazero/`). Properties:
 
 - a run leaves what it promises; a finished one says so and can be extended to what it would have been;
 - a rejected candidate changes nothing but itself and trains on; an accepted one takes over; the judge decides nothing;
@@ -23,15 +23,15 @@ from network_helpers import same
 from selfplay_helpers import read, tiny
 
 from distill import generate, selfplay
-from distill.base import cli
-from distill.learn import continual
-from distill.loop import files, iteration
-from distill.loop.presets import PRESETS
-from distill.loop.settings import SelfPlayConfig
-from distill.nets import saved
-from distill.nets.evaluator import weights_hash
+from distill.alphazero import files, iteration
+from distill.alphazero.presets import PRESETS
+from distill.alphazero.settings import SelfPlayConfig
+from distill.common import cli
+from distill.games import schema
+from distill.networks import saved
+from distill.networks.evaluator import weights_hash
 from distill.players import gate
-from distill.rows import schema
+from distill.training import continual
 
 SMOKE = ["--preset", "smoke", "--judge-boards", "5"]
 
@@ -215,7 +215,7 @@ def test_games_older_than_any_that_is_needed_may_be_gone(tmp_path: Path, quick: 
 def test_a_run_is_brought_up_to_date_without_tensorflow(tmp_path: Path):
     (tmp_path / "initial.keras").write_bytes(b"a network")
     code = (
-        "import sys; from pathlib import Path; from distill.loop import files; import distill.selfplay\n"
+        "import sys; from pathlib import Path; from distill.alphazero import files; import distill.selfplay\n"
         "row = {'iteration': 1, 'accepted': False, 'training_loss': 1.0, 'score': 0.5}\n"
         f"files.settle(Path({str(tmp_path)!r}), [row])\n"
         "assert not {'keras', 'tensorflow'} & {*sys.modules}"

@@ -19,14 +19,14 @@ import pyarrow as pa
 import pytest
 
 from distill import train, validate
-from distill.base import provenance
-from distill.learn import history
-from distill.learn.run_folder import LAST
-from distill.nets import saved
-from distill.nets.finding import BEST
-from distill.rows import schema
-from distill.ship import publish
-from distill.tables import tables
+from distill.common import provenance
+from distill.datasets import tables
+from distill.exporters import publish
+from distill.games import schema
+from distill.networks import saved
+from distill.networks.finding import BEST
+from distill.training import history
+from distill.training.run_folder import LAST
 from tests.helpers import make_games, write_games
 from tests.network_helpers import kill_once, same, small_command
 

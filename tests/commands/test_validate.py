@@ -28,11 +28,11 @@ import pytest
 from helpers import make_games, same_manifest, state, write_games
 
 from distill import generate, validate
-from distill.base import provenance
+from distill.common import provenance
 from distill.game import rules
 from distill.game.rules import Position
-from distill.rows import checks, inspection, schema
-from distill.rows.places import place_of
+from distill.games import checks, inspection, schema
+from distill.games.places import place_of
 
 SMALL = ["--games", "10", "--simulations", "60", "--shard-games", "4", "--workers", "1", "--seed", "3"]
 VICTIM = "shard-00001.parquet"

@@ -20,7 +20,7 @@ import pandas as pd
 import pytest
 
 from distill import arena
-from distill.base import Interrupted, file_hash, provenance
+from distill.common import Interrupted, file_hash, provenance
 from distill.players.words import LEVELS
 from experiments.players import __main__ as ladder
 from experiments.players import measure

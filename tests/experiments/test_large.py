@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from network_helpers import arrays, played_boards, with_random_weights
 
-from distill.nets import heads, saved
+from distill.networks import heads, saved
 from experiments.large import shapes
 
 

@@ -20,13 +20,13 @@ import numpy as np
 import pytest
 from network_helpers import arrays, played_boards, same, with_random_weights
 
-from distill import nets, train
-from distill.base import cli
+from distill import networks, train
+from distill.common import cli
 from distill.game import encoding, rules
-from distill.learn import training
-from distill.learn.recipe import Recipe
-from distill.nets import finding, heads, saved
-from distill.nets.pillar import Lines
+from distill.networks import finding, heads, saved
+from distill.networks.pillar import Lines
+from distill.training import training
+from distill.training.recipe import Recipe
 from experiments.study import CANDIDATES, SHAPES, candidates, shapes
 from experiments.study import train as study_train
 
@@ -60,19 +60,19 @@ def test_a_candidate_has_the_size_its_module_states_and_no_more_than_the_publish
     core = made(candidate)
     assert f"{core.count_params():,}" in (candidates.__doc__ or "")
     assert core.name == candidate
-    assert (core.count_params() <= nets.build("cnn").count_params()) == (candidate != "wide-lines")
+    assert (core.count_params() <= networks.build("cnn").count_params()) == (candidate != "wide-lines")
 
 
 @pytest.mark.parametrize("shape", ["column-pooled", "column-shared"])
 def test_another_read_out_leaves_the_size_and_the_trunk(shape):
-    core, column = shapes.build(shape), nets.build("pillar")
+    core, column = shapes.build(shape), networks.build("pillar")
     assert core.count_params() == pytest.approx(column.count_params(), rel=0.01)
     for name in TRUNK:
         assert [w.shape for w in core.get_layer(name).weights] == [w.shape for w in column.get_layer(name).weights]
 
 
 def test_a_looped_trunk_has_the_weights_of_column_and_says_something_else():
-    looped, column = with_random_weights(shapes.build("column-looped")), nets.build("pillar")
+    looped, column = with_random_weights(shapes.build("column-looped")), networks.build("pillar")
     column.set_weights(looped.get_weights())
     boards = played_boards(8)
     answers = [arrays(heads.played(core)(boards))["logits"] for core in (looped, column)]

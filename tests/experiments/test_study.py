@@ -23,10 +23,10 @@ import pytest
 from distill import generate, train
 from distill import study as old_name
 from distill.__main__ import main as distill_command
-from distill.base import Interrupted, UserError, cli, folders, provenance
-from distill.judge import grading
+from distill.common import Interrupted, UserError, cli, folders, provenance
+from distill.datasets import benchmark
+from distill.evaluation import grading
 from distill.players import players
-from distill.tables import benchmark
 from experiments.study import __main__ as study
 from experiments.study import page as pages
 from experiments.study import plan as plans

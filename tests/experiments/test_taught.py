@@ -9,10 +9,10 @@ import pytest
 from helpers import make_games, write_games
 
 from distill import prepare
-from distill.base import UserError, file_hash
+from distill.common import UserError, file_hash
 from distill.game import encoding
-from distill.nets import saved
-from distill.rows import games, schema
+from distill.games import games, schema
+from distill.networks import saved
 from experiments import taught
 
 COLUMNS = ("current", "mask", "outcome", "visits", "value")

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from helpers import bits
 
-from distill.base import OutputError
+from distill.common import OutputError
 from distill.game import encoding, outputs, rules
 
 FULL_LEFT = rules.from_moves("111111")

@@ -27,12 +27,12 @@ from review_helpers import game_at_random, perfect_game, shipped_moves, with_blu
 
 from distill import play
 from distill import review as command
-from distill.base import provenance
+from distill.common import provenance
+from distill.datasets.benchmark import FULL_COLUMN
 from distill.game import rules
 from distill.game.rules import Position
 from distill.players import review
 from distill.players.solver import Solver, moves_to_end
-from distill.tables.benchmark import FULL_COLUMN
 
 FULL = FULL_COLUMN
 

@@ -25,13 +25,13 @@ from helpers import bits
 from numpy.typing import NDArray
 
 from distill import play
+from distill.datasets import benchmark
 from distill.game import tactics
 from distill.game.mixing import mix
 from distill.game.rules import from_moves, legal_mask, mirror_bits, parse_board
 from distill.players import levels
 from distill.players.players import Player, make, seeds_for
 from distill.players.words import LEVELS
-from distill.tables import benchmark
 
 BOARDS = benchmark.read()
 CURRENT, MASK = BOARDS.current, BOARDS.mask

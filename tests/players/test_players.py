@@ -23,13 +23,13 @@ from numpy.typing import NDArray
 from puct_helpers import WINNING_COLUMN, WINS, uniform
 from selfplay_helpers import tiny
 
-from distill.base import OutputError, UserError
+from distill.common import OutputError, UserError
 from distill.game import tactics
 from distill.game.rules import EMPTY, Position, parse_board
+from distill.mcts.puct import PuctSettings
+from distill.mcts.teacher import SearchSettings
 from distill.players import players
 from distill.players.players import Choices, NetworkPlayer, SearchPlayer, checked_choices, make, seeds_for
-from distill.search.puct import PuctSettings
-from distill.search.teacher import SearchSettings
 
 FULL_CENTRE = """
     . . . O . . .

@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 from helpers import bits, random_positions
 
-from distill.base import UserError, provenance
+from distill.common import UserError, provenance
+from distill.datasets.benchmark import FULL_COLUMN
 from distill.game.rules import EMPTY, Position, is_over, is_won, legal_columns, mirror, parse_board, play
 from distill.players.solver import Solver, moves_to_end, score_boards
-from distill.tables.benchmark import FULL_COLUMN
 
 pytest.importorskip("bitbully", reason="the solver is an optional extra")
 

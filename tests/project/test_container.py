@@ -27,7 +27,7 @@ import pathspec
 import pytest
 from pages import listening
 
-from distill.base import cli
+from distill.common import cli
 from distill.serve import ServeConfig
 from distill.serve import main as serve
 from tests import environments

@@ -190,14 +190,23 @@ def test_readme_is_short() -> None:
 
 
 def test_what_is_wrong_in_a_made_up_text_is_found() -> None:
-    wrong = ["distill/nets/a.py", "nets/a.py", "pipelines/a.sh", "gone.md", "docs/none/*.png", "data/benchmark/a.csv"]
-    right = "`nets/cnn.py`, models/cnn/best.keras, docs/*.png, https://a.b/c.md, `README.md`, 4 boards/s, data/games/"
+    wrong = [
+        "distill/networks/a.py",
+        "networks/a.py",
+        "pipelines/a.sh",
+        "gone.md",
+        "docs/none/*.png",
+        "data/benchmark/a.csv",
+    ]
+    right = (
+        "`networks/cnn.py`, models/cnn/best.keras, docs/*.png, https://a.b/c.md, `README.md`, 4 boards/s, data/games/"
+    )
     assert missing_files(f"`{wrong[0]}`, {wrong[1]}: ./{wrong[2]} ({wrong[3]}) {wrong[4]} {wrong[5]}.", DOCS) == wrong
     assert missing_files(right, DOCS) == []
     assert missing_files("study.md, docs/study.md, ../distill/train.py", DOCS) == []
 
-    commands = "python -m distill.generate, -m distill, python -m distill.learned and -m distill.judge.none"
-    assert missing_modules(commands) == ["distill.learned", "distill.judge.none"]
+    commands = "python -m distill.generate, -m distill, python -m distill.learned and -m distill.evaluation.none"
+    assert missing_modules(commands) == ["distill.learned", "distill.evaluation.none"]
 
     links = "[a](none.md) [b](faults.md#none) [c](#none) [d](faults.md#other-systems) [e](https://a.b)\n    [f](g)"
     assert dead_links(links, DOCS / "study.md") == ["none.md", "faults.md#none", "#none"]

@@ -30,7 +30,7 @@ import numpy as np
 import pytest
 from helpers import REFERENCE
 
-from distill.ship import static_page
+from distill.exporters import static_page
 from tests import environments, pages
 
 ROOT = Path(__file__).parents[2]

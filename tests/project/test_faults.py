@@ -33,10 +33,10 @@ from helpers import imports_of, make_games, same_manifest, write_games
 
 import distill
 from distill import describe, evaluate, export, generate, prepare, train, validate
-from distill.base import DataError, file_hash
+from distill.common import DataError, file_hash
 from distill.game import rules
-from distill.rows import games, schema
-from distill.search import compiled
+from distill.games import games, schema
+from distill.mcts import compiled
 
 PACKAGE = Path(distill.__file__).parent
 TINY = ["--games", "2", "--simulations", "30", "--shard-games", "1", "--workers", "1"]
@@ -302,7 +302,7 @@ def test_a_clock_that_was_moved_changes_nothing(
 
 
 def test_nothing_that_is_stored_or_decided_depends_on_the_time_of_day() -> None:
-    files = [path for room in ("search", "rows", "tables") for path in (PACKAGE / room).glob("*.py")]
+    files = [path for package in ("mcts", "games", "datasets") for path in (PACKAGE / package).glob("*.py")]
     assert len(files) > 10
     for path in files:
         text = path.read_text(encoding="utf-8")

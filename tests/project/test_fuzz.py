@@ -28,11 +28,11 @@ from helpers import make_games
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from distill.base import DataError
+from distill.common import DataError
 from distill.game import rules
-from distill.rows import inspection, schema
-from distill.rows.places import place_of
-from distill.search.reference import Board
+from distill.games import inspection, schema
+from distill.games.places import place_of
+from distill.mcts.reference import Board
 
 METADATA = {"schema_version": schema.SCHEMA_VERSION, "run": "ab" * 16, "first_game": 0, "games": 2, "identity": {}}
 TABLE = make_games(2, seed=1)
@@ -136,7 +136,7 @@ def test_any_rows_come_back_and_are_inspected(rows: list[dict[str, object]]) -> 
 @given(rows=st.lists(ROWS, min_size=1, max_size=6))
 @settings(max_examples=60)
 def test_rows_of_random_numbers_are_never_true(rows: list[dict[str, object]]) -> None:
-    from distill.rows import checks
+    from distill.games import checks
 
     table = pa.Table.from_pylist(rows, schema=schema.ROW)
     found = list(checks.faults(table, checks.law_of(METADATA)))
@@ -197,7 +197,7 @@ def test_a_drawing_is_a_position_or_is_refused(drawing: str) -> None:
 @given(seed=st.integers(0, 2**32), games=st.integers(1, 3))
 @settings(max_examples=15)
 def test_random_games_are_true_whatever_the_seed(seed: int, games: int) -> None:
-    from distill.rows import checks
+    from distill.games import checks
 
     table = make_games(games, seed=seed)
     assert list(checks.faults(table, checks.Law(first_game=0, games=games))) == []

@@ -1,8 +1,9 @@
 """The arrows of the project: who may import whom, read from the source, also through others.
 
-* A room imports rooms to its left only, in the order of ROOMS; nothing imports a command.
-* Teacher and judge never meet: `generate`, `prepare` and `train` do not reach `players/` or `judge/`.
-* Only `nets/`, `learn/` and `ship/` import TensorFlow or Keras when a module is loaded; elsewhere a function does.
+* A package imports packages to its left only, in the order of PACKAGES; nothing imports a command.
+* Teacher and judge never meet: `generate`, `prepare` and `train` do not reach `players/` or `evaluation/`.
+* Only `networks/`, `training/` and `exporters/` import TensorFlow or Keras when a module is loaded; elsewhere a
+  function does.
 * Importing `distill.generate` leaves `tensorflow` and `keras` out of the process.
 * Nothing is imported by a computed name except where listed, so this walk sees everything.
 * The package knows no experiment; experiments import the package and nothing else of the checkout.
@@ -23,11 +24,24 @@ import distill
 
 PACKAGE = Path(distill.__file__).parent
 EXPERIMENTS = PACKAGE.with_name("experiments")
-ROOMS = ("base", "game", "search", "rows", "tables", "nets", "learn", "ship", "players", "judge", "loop", "web")
-WITH_TENSORS = ("nets", "learn", "ship")
-COMPUTED = {"__main__", "nets", "study"}
-"""`__main__` imports the stage it is asked for, `nets.build` a network beside it, `study` the experiment it is now."""
-TENSOR_LIBRARIES = {"tensorflow", "keras"}
+PACKAGES = (
+    "common",
+    "game",
+    "mcts",
+    "games",
+    "datasets",
+    "networks",
+    "training",
+    "exporters",
+    "players",
+    "evaluation",
+    "alphazero",
+    "web",
+)
+WITH_TENSORS = ("networks", "training", "exporters")
+COMPUTED = {"__main__", "networks", "study"}
+"""`__main__` imports the stage it is asked for, `networks.build` a network beside it, `study` the experiment it is
+now.""" TENSOR_LIBRARIES = {"tensorflow", "keras"}
 
 
 class Project:
@@ -81,33 +95,35 @@ class Project:
 
 
 PROJECT = Project(PACKAGE)
-COMMANDS = {module for module in PROJECT.files if module and "." not in module and module not in {*ROOMS, "__main__"}}
+COMMANDS = {
+    module for module in PROJECT.files if module and "." not in module and module not in {*PACKAGES, "__main__"}
+}
 
 
-def room_of(module: str) -> str | None:
-    room = module.split(".")[0]
-    return room if room in ROOMS else None
+def package_of(module: str) -> str | None:
+    package = module.split(".")[0]
+    return package if package in PACKAGES else None
 
 
-IN_ROOMS = sorted(module for module in PROJECT.files if room_of(module))
+IN_PACKAGES = sorted(module for module in PROJECT.files if package_of(module))
 
 
-def test_every_module_is_a_room_or_a_command():
-    assert {room_of(module) for module in IN_ROOMS} == set(ROOMS)
-    assert set(PROJECT.files) >= {"base.cli", "game.rules", "rows.schema", "generate"}
+def test_every_module_is_a_package_or_a_command():
+    assert {package_of(module) for module in IN_PACKAGES} == set(PACKAGES)
+    assert set(PROJECT.files) >= {"common.cli", "game.rules", "games.schema", "generate"}
     for module in PROJECT.files:
-        assert room_of(module) or "." not in module, f"{module} lies in a folder that is no room"
+        assert package_of(module) or "." not in module, f"{module} lies in a folder that is no package"
 
 
-@pytest.mark.parametrize("module", IN_ROOMS)
-def test_a_room_imports_rooms_to_its_left_only(module: str):
-    left = ROOMS[: ROOMS.index(str(room_of(module))) + 1]
-    assert not {other for other in PROJECT.needs(module) if room_of(other) not in left}
+@pytest.mark.parametrize("module", IN_PACKAGES)
+def test_a_package_imports_rooms_to_its_left_only(module: str):
+    left = PACKAGES[: PACKAGES.index(str(package_of(module))) + 1]
+    assert not {other for other in PROJECT.needs(module) if package_of(other) not in left}
 
 
 @pytest.mark.parametrize("command", ["generate", "prepare", "train"])
 def test_teacher_and_judge_never_meet(command: str):
-    assert not {module for module in PROJECT.reaches(command) if room_of(module) in ("players", "judge")}
+    assert not {module for module in PROJECT.reaches(command) if package_of(module) in ("players", "evaluation")}
 
 
 @pytest.mark.parametrize("command", sorted(COMMANDS))
@@ -117,9 +133,9 @@ def test_no_command_imports_another(command: str):
 
 @pytest.mark.parametrize("module", sorted(PROJECT.files))
 def test_only_rooms_of_networks_import_tensorflow_or_keras_when_a_module_is_loaded(module: str):
-    if room_of(module) not in WITH_TENSORS:
+    if package_of(module) not in WITH_TENSORS:
         assert not PROJECT.tensor_imports(module, at_load_only=True)
-    if room_of(module) in ("game", "search"):
+    if package_of(module) in ("game", "mcts"):
         assert not PROJECT.tensor_imports(module)
 
 

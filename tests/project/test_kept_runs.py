@@ -12,9 +12,9 @@ import pytest
 from helpers import state
 
 from distill import reinforce, selfplay, train
-from distill.base import cli, file_hash, folders
-from distill.learn import run_folder
-from distill.nets import finding
+from distill.common import cli, file_hash, folders
+from distill.networks import finding
+from distill.training import run_folder
 
 ROOT = Path(__file__).parents[2]
 RUNS = sorted(file.parent for top in ("reference", "long") for file in ROOT.glob(f"models/{top}/*/run.json"))

@@ -28,8 +28,8 @@ import pytest
 from helpers import make_games, same_manifest, shard_hashes, write_games
 
 from distill import validate
-from distill.base import file_hash
-from distill.rows import schema
+from distill.common import file_hash
+from distill.games import schema
 
 SIGNALS = [signal.SIGKILL, signal.SIGKILL, signal.SIGINT, signal.SIGTERM]
 STOPPED = {-number for number in SIGNALS} | {128 + signal.SIGINT, 128 + signal.SIGTERM}
@@ -188,7 +188,7 @@ def test_looking_through_a_shard_starts_no_thread_that_could_outlive_the_interpr
     write_games(tmp_path, make_games(2, seed=1))
     look = """
 import os, pathlib, sys
-from distill.rows import inspection, places, schema
+from distill.games import inspection, places, schema
 path = pathlib.Path(sys.argv[1])
 before = os.listdir("/proc/self/task")
 assert not inspection.inspect_shard(places.place_of(path.parent), path.name).violations
@@ -211,8 +211,8 @@ def trained(folder: Path) -> str:
 @pytest.mark.slow
 def test_train_survives_20_strikes(tmp_path: Path) -> None:
     """Preparation is part of it: the first start makes the tables."""
-    from distill.learn import run_folder
-    from distill.nets import saved
+    from distill.networks import saved
+    from distill.training import run_folder
 
     write_games(tmp_path / "games", make_games(60, seed=1))
     train = ["-m", "distill.train", "--preset", "smoke", "--arch", "pillar", "--epochs", "8", "--exclude"]
@@ -261,7 +261,7 @@ def iterations_of(folder: Path) -> list[dict[str, Any]]:
 @pytest.mark.slow
 def test_selfplay_survives_20_strikes(tmp_path: Path) -> None:
     """Two iterations. The network is always asked in batches of one size: games equal to the last bit."""
-    from distill.nets import saved
+    from distill.networks import saved
 
     flags = ["--preset", "smoke", "--games", "24", "--lanes", "6", "--simulations", "4", "--train-boards", "128"]
     flags += ["--arena-games", "20", "--judge-boards", "5"]
@@ -300,8 +300,8 @@ def planned(folder: Path) -> str:
 @pytest.mark.slow
 def test_a_run_by_a_plan_survives_20_strikes(tmp_path: Path) -> None:
     """The network that ships, in the process that learns and in the one that plays: weights equal to the last bit."""
-    from distill.loop import plan
-    from distill.nets import saved
+    from distill.alphazero import plan
+    from distill.networks import saved
 
     search: dict[str, Any] = {"root": "gumbel", "simulations": 8, "noise_fraction": 0.25}
     steps = [plan.Step(games=games, steps=8, **search) for games in (20, 20, 20, 0)]

@@ -24,8 +24,8 @@ import pytest
 
 import distill
 from distill.__main__ import STAGES
-from distill.base import cli
-from distill.tables import benchmark
+from distill.common import cli
+from distill.datasets import benchmark
 
 CHECKOUT = Path(distill.__file__).parents[1]
 CHAIN = (

@@ -28,7 +28,7 @@ import pytest
 from helpers import SHIPPED
 from pages import listening
 
-from distill.base import provenance
+from distill.common import provenance
 
 ROOT = Path(__file__).parents[2]
 SHIPS = ("data/benchmark", "data/reference/validation", "models/reference")
@@ -136,7 +136,7 @@ def test_nothing_of_the_checkout_is_seen(installed: Installed) -> None:
 def test_extras_are_installed_by_the_line_of_a_checkout(installed: Installed) -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
     named = [extra for extra in extras if extra != "dev"]  # which no message names, and which has extras of its own
-    code = f"from distill.base.provenance import install_line; print(*map(install_line, {named}), sep='\\n')"
+    code = f"from distill.common.provenance import install_line; print(*map(install_line, {named}), sep='\\n')"
     assert installed.asked(code).splitlines() == [provenance.install_line(extra) for extra in named]
 
 
@@ -145,7 +145,7 @@ def test_it_tells_the_commit_it_was_built_from(installed: Installed) -> None:
 
 
 def test_the_licence_is_found(installed: Installed) -> None:
-    found = installed.asked("from distill.base import provenance; print(provenance.licence())")
+    found = installed.asked("from distill.common import provenance; print(provenance.licence())")
     assert Path(found).read_bytes() == (ROOT / "LICENSE").read_bytes()
 
 

@@ -9,7 +9,7 @@ import pytest
 from helpers import REFERENCE
 from starlette.testclient import TestClient
 
-from distill.nets import saved
+from distill.networks import saved
 from distill.web import api
 from distill.web.opponents import Opponents
 from tests import pages

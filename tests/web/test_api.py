@@ -24,7 +24,7 @@ from schemathesis import GenerationMode
 from starlette.testclient import TestClient
 
 from distill.game import encoding, rules
-from distill.nets import saved
+from distill.networks import saved
 from distill.players.players import make
 from distill.web import api
 from distill.web.opponents import Opponents

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
-from distill.base import provenance
+from distill.common import provenance
 from distill.game import rules
 from distill.players import levels
 from distill.players.players import make

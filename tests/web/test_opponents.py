@@ -21,9 +21,9 @@ import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
-from distill.base.workers import WorkerError
+from distill.common.workers import WorkerError
 from distill.game import rules
-from distill.nets import saved
+from distill.networks import saved
 from distill.players import words
 from distill.web import api, opponents, work
 from distill.web.opponents import Opponents

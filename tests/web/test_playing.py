@@ -20,11 +20,10 @@ import re
 
 import pytest
 
-from distill import nets
-from distill.base import provenance
+from distill.common import provenance
 from distill.game import rules
 from distill.game.encoding import boards
-from distill.nets import saved
+from distill.networks import saved
 from tests import pages
 
 RED_WINS = "4142434"
@@ -256,7 +255,7 @@ def test_the_parameters_of_every_shipped_network_are_shown(page):
         core = saved.load_core(file)
         for select in ("player-0", "player-1", "network-who"):
             option = page.locator(f"#{select} option[value='reference/{file.parent.name}']")
-            assert option.get_attribute("title") == f"{nets.arch_of(core)}, {core.count_params():,} parameters"
+            assert option.get_attribute("title") == f"{networks.arch_of(core)}, {core.count_params():,} parameters"
 
 
 def test_a_network_with_search_is_offered_and_plays(page, server):

@@ -16,11 +16,11 @@ import numpy as np
 import pytest
 from helpers import REFERENCE
 
+from distill.datasets import benchmark
+from distill.exporters import static_page
 from distill.game import encoding
-from distill.nets import predict
-from distill.search import puct
-from distill.ship import static_page
-from distill.tables import benchmark
+from distill.mcts import puct
+from distill.networks import predict
 from tests import pages
 
 SEARCH = """async ([boards, simulations, answers]) => {

@@ -22,14 +22,14 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from distill.datasets import benchmark
+from distill.datasets.benchmark import FULL_COLUMN
+from distill.datasets.canonical import board_keys
 from distill.game import rules
 from distill.game.rules import Position
+from distill.games import games
 from distill.players.players import make, seeds_for
 from distill.players.solver import score_boards
-from distill.rows import games
-from distill.tables import benchmark
-from distill.tables.benchmark import FULL_COLUMN
-from distill.tables.canonical import board_keys
 from distill.web import openings, puzzles
 
 PAGE = Path(puzzles.__file__).parent / "page"

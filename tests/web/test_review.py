@@ -24,10 +24,10 @@ import pytest
 from matplotlib import image
 from review_helpers import game_at_random, perfect_game, shipped_moves, with_blunder
 
+from distill.datasets.benchmark import FULL_COLUMN
 from distill.game import rules
 from distill.players import review
 from distill.players.solver import Solver
-from distill.tables.benchmark import FULL_COLUMN
 from tests import pages
 
 pytest.importorskip("bitbully", reason="the solver is an optional extra")

@@ -21,7 +21,7 @@ import uvicorn
 from starlette.testclient import TestClient
 
 from distill import serve
-from distill.base import provenance
+from distill.common import provenance
 from distill.web.opponents import Opponents
 from tests.api_helpers import URL
 

@@ -1,5 +1,5 @@
 /**
- * Search guided by a network: `distill/search/puct.py` as players use it, by the constant rule, with proofs (MCTS-Solver)
+ * Search guided by a network: `distill/mcts/puct.py` as players use it, by the constant rule, with proofs (MCTS-Solver)
  * and without chance. For the same answers of the network it makes the same visits, so what Python keeps in float32 is
  * rounded to it here.
  */

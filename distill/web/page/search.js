@@ -1,5 +1,5 @@
 /**
- * UCT with playouts in a worker: the search of `distill/search/`, in plain JavaScript and without its speed.
+ * UCT with playouts in a worker: the search of `distill/mcts/`, in plain JavaScript and without its speed.
  *
  * Score of a child: mean return + sqrt(ln N / n); unvisited children first. A playout wins if it can, blocks if it
  * must, takes the centre one time in five, and is random otherwise. Choice: most visits, then higher mean, then

@@ -1,0 +1,22 @@
+"""What every command needs: settings as flags, one-line errors, progress, whole files, folders, versions."""
+
+from distill.common.errors import DataError, Interrupted, OutputError, UserError, first_line, shortened
+from distill.common.files import (
+    behind_links,
+    canonical_json,
+    file_hash,
+    file_inside,
+    json_bytes,
+    read_object,
+    write_atomically,
+    write_json,
+)  # fmt: skip
+from distill.common.machine import cores
+from distill.common.progress import Progress, duration, say
+
+__all__ = [
+    "DataError", "Interrupted", "OutputError", "Progress", "UserError", "behind_links", "canonical_json", "cores",
+    "duration",
+    "file_hash", "file_inside", "first_line", "json_bytes", "read_object", "say", "shortened", "write_atomically",
+    "write_json",
+]  # fmt: skip

@@ -1,0 +1,81 @@
+"""Files that appear whole, texts and hashes that are the same for the same content."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from distill.common.errors import DataError
+
+UMASK = os.umask(0o077)  # it cannot be asked for without being set
+os.umask(UMASK)
+PARTIAL = ".partial"
+"""The end of the name of what is not whole yet; its beginning is a dot. A killed process leaves it behind."""
+HALF_WRITTEN = re.compile(rf"\..+\.[a-z0-9_]{{8}}{re.escape(PARTIAL)}")
+"""The name of a file that `write_atomically` has not finished."""
+
+
+def behind_links(path: Path) -> Path:
+    """The path without symbolic links, whether or not it exists: to replace what it names and keep the links."""
+    return Path(os.path.realpath(path))
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Replace `path` by `content`; a reader sees the old file or the new one, never a part. A link stays a link."""
+    path = behind_links(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=PARTIAL, dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o666 & ~UMASK)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def json_bytes(content: Mapping[str, Any]) -> bytes:
+    """A JSON file for people to read too."""
+    return (json.dumps(content, indent=1) + "\n").encode()
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Replace a JSON file as a whole."""
+    write_atomically(path, json_bytes(content))
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """The JSON object in a file; empty where there is no file, or it holds none."""
+    try:
+        stored = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return stored if isinstance(stored, dict) else {}
+
+
+def canonical_json(value: Any) -> str:
+    """One fixed text for equal values: sorted keys, no blanks."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def file_hash(path: Path) -> str:
+    """SHA-256 of a file's bytes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def file_inside(folder: Path, name: str) -> Path:
+    """The file of this name in a folder. Raises DataError for a link that leads out of it."""
+    path = folder / name
+    if path.is_symlink() and path.resolve().parent != folder.resolve():
+        raise DataError(f"{path}: a link that leads out of the folder; put the file itself in its place")
+    return path

@@ -1,0 +1,107 @@
+"""The graded boards shipped in `data/benchmark/`: every legal move's exact score, read without a solver.
+
+Two Parquet files, one row a board. Boards are unlike each other, up to mirror, over all sets; one
+orientation is stored. `data/benchmark/README.md` says what the sets are and how they were made,
+`evaluation/benchmark.py` and `evaluation/foreign.py` make them, `players/solver.py` defines the score.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from distill.common import DataError
+from distill.common.provenance import shipped
+from distill.games.schema import Arrays, matrix, read_table
+
+FULL_COLUMN = -128
+"""In place of a score where a column is full."""
+
+Half = Literal["dev", "test"]
+
+FILES = ("boards.parquet", "foreign.parquet")
+"""Boards of mixed play, a network's among it, and boards of games in which no player of this project took part."""
+
+GRADED_BOARD = pa.schema(
+    [
+        ("set", pa.string()),  # the stratum, one of `evaluation/benchmark.py`'s
+        ("half", pa.string()),  # "dev" for choices, "test" for headlines
+        ("current", pa.uint64()),  # stones of the side to move
+        ("mask", pa.uint64()),  # all stones
+        ("ply", pa.int8()),  # stones on the board
+        ("scores", pa.list_(pa.int8(), 7)),  # exact score of each move; FULL_COLUMN for full columns
+        ("moves_to_end", pa.int8()),  # plies left under perfect play
+    ]
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GradedBoards(Arrays):
+    """B boards with the exact score of every move.
+
+    Attributes:
+      set, half: str (B,), the stratum and its half.
+      current, mask: uint64 (B,), the position.
+      scores: int8 (B, 7), from the side to move; FULL_COLUMN for full columns.
+      ply, moves_to_end: int8 (B,), stones on the board and plies left under perfect play.
+    """
+
+    set: NDArray[np.str_]
+    half: NDArray[np.str_]
+    current: NDArray[np.uint64]
+    mask: NDArray[np.uint64]
+    scores: NDArray[np.int8]
+    ply: NDArray[np.int8]
+    moves_to_end: NDArray[np.int8]
+
+    @property
+    def sets(self) -> list[str]:
+        """The strata in the order of the file."""
+        return list(dict.fromkeys(self.set.tolist()))
+
+
+def read(
+    folder: Path | None = None,
+    half: Half | None = None,
+    sets: Sequence[str] | None = None,
+    files: Sequence[str] = FILES,
+) -> GradedBoards:
+    """The graded boards of a folder, by default the shipped one, or one half or some sets of them.
+
+    Of `files` those that are there are read. Raises DataError for a folder without any, a damaged file, or a set that
+    is not there.
+    """
+    place = folder or shipped("data/benchmark") or Path("data/benchmark")
+    found = [place / name for name in files if (place / name).is_file()]
+    if not found:
+        raise DataError(
+            f"{place / files[0]}: no such file; to make it: python -m distill.evaluation.benchmark --out {place}"
+        )
+    table = pa.concat_tables([read_table(path, GRADED_BOARD)[0] for path in found])
+    columns: dict[str, NDArray[Any]] = {
+        name: table[name].to_numpy() for name in ("current", "mask", "ply", "moves_to_end")
+    }
+    for name in ("set", "half"):
+        columns[name] = np.array(table[name].to_pylist(), np.str_)
+    boards = GradedBoards(scores=matrix(table["scores"]), **columns)
+    if unknown := sorted(set(sets or ()) - set(boards.sets)):
+        raise DataError(f"{place}: no set {', '.join(unknown)}; there are {', '.join(boards.sets)}")
+    chosen = np.ones(len(boards), np.bool_)
+    if half is not None:
+        chosen &= boards.half == half
+    if sets is not None:
+        chosen &= np.isin(boards.set, sets)
+    return boards[chosen]
+
+
+def to_table(boards: GradedBoards) -> pa.Table:
+    """The boards as the table that `read` reads."""
+    columns = {name: pa.array(values) for name, values in vars(boards).items() if name != "scores"}
+    columns["scores"] = pa.FixedSizeListArray.from_arrays(pa.array(boards.scores.reshape(-1)), 7)
+    return pa.table({name: columns[name] for name in GRADED_BOARD.names}).cast(GRADED_BOARD)

@@ -1,0 +1,57 @@
+"""Canonical boards: of a board and its mirror the smaller one, its key, and sets of boards that tables leave out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from distill.common import DataError, first_line, provenance, say
+from distill.game import rules
+from distill.games.games import Columns
+
+SHIPPED_BOARDS = {"benchmark": "data/benchmark", "reference": "data/reference/validation"}
+"""Words that `exclude` understands beside paths."""
+
+
+def canonical(rows: Columns) -> Columns:
+    """The rows seen on their canonical boards: visits and label turn with the board."""
+    current, mask, mirrored = rules.canonicalise(rows["current"], rows["mask"])
+    return rows | {
+        "current": current,
+        "mask": mask,
+        "label": np.where(mirrored, rules.COLUMNS - 1 - rows["label"], rows["label"]).astype(np.int8),
+        "visits": np.where(mirrored[:, None], rows["visits"][:, ::-1], rows["visits"]),
+    }
+
+
+def board_keys(current: NDArray[np.uint64], mask: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """uint64 (B,): one number a canonical board, the same for a board and its mirror.
+
+    current + mask tells positions apart: `rules.from_keys` says why.
+    """
+    current, mask, _ = rules.canonicalise(np.asarray(current, np.uint64), np.asarray(mask, np.uint64))
+    return current + mask
+
+
+def excluded_keys(name: str) -> NDArray[np.uint64]:
+    """The sorted keys of a set of boards; none, which is said, for a shipped set that is not there."""
+    place = provenance.shipped(SHIPPED_BOARDS[name]) if name in SHIPPED_BOARDS else Path(name)
+    files = [] if place is None else [place] if place.is_file() else sorted(place.rglob("*.parquet"))
+    if not files:
+        if name in SHIPPED_BOARDS:
+            say(f"the shipped boards {SHIPPED_BOARDS[name]} are not here: none of them is kept out of the tables")
+            return np.zeros(0, np.uint64)
+        raise DataError(f"--exclude {name}: no Parquet file there")
+    keys = []
+    for file in files:
+        try:
+            table = pq.read_table(file, columns=["current", "mask"], page_checksum_verification=True)
+            current, mask = (table[column].cast(pa.uint64()).to_numpy() for column in ("current", "mask"))
+        except (OSError, KeyError, pa.ArrowException) as error:
+            raise DataError(f"{file}: no columns current and mask can be read ({first_line(error)})") from None
+        keys.append(board_keys(current, mask))
+    return np.unique(np.concatenate(keys))

@@ -1,0 +1,108 @@
+"""The latest self-play games as a table to train on: read, made canonical and merged in memory.
+
+Where `tables.prepare` makes one table of a finished data set, this makes one an iteration of a few hundred thousand
+rows, with no validation split, by the same rules: canonical boards, visits summed, value and outcome averaged, the
+boards that are kept out of training left out. Where searches record unequal sums of visits, each counts as the largest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from distill.common import DataError
+from distill.datasets.canonical import board_keys, canonical
+from distill.datasets.tables import Examples
+from distill.game import rules
+from distill.games import games
+from distill.games.majority import majority
+
+COLUMNS_READ = ("current", "mask", "label", "visits", "value", "outcome")
+
+
+def verified_run(folder: Path) -> games.Run:
+    """The finished run in a folder, its shards verified."""
+    run = games.open_run(folder)
+    games.verify([run])
+    return run
+
+
+def latest(
+    folders: Sequence[Any],
+    most_rows: int | None,
+    most_games: int | None,
+    *,
+    open_run: Callable[[Any], games.Run] = verified_run,
+    ahead: int = 0,
+) -> list[games.ShardFile]:
+    """The last shards of finished runs, given oldest first, that together hold at most so many rows and games.
+
+    The newest run is always taken whole. None: no limit.
+
+    Args:
+      folders: the runs, as `open_run` takes them; it is not called for those that are older than any that is needed.
+      ahead: games that a run after these will have: only what may be needed beside them is returned.
+    """
+    chosen: list[games.ShardFile] = []
+    rows = count = ahead  # a game has a row at least
+
+    def over(limit: int | None, number: int) -> bool:
+        return limit is not None and number > limit
+
+    for folder in reversed(folders):
+        newest = folder == folders[-1] and not ahead
+        if not newest and (over(most_rows, rows + 1) or over(most_games, count + 1)):
+            break
+        for shard in reversed(open_run(folder).shards):
+            rows, count = rows + shard.rows, count + shard.games
+            if not newest and (over(most_rows, rows) or over(most_games, count)):
+                return chosen[::-1]
+            chosen.append(shard)
+    return chosen[::-1]
+
+
+def table(shards: Sequence[games.ShardFile], excluded: NDArray[np.uint64]) -> Examples:
+    """Their rows on their canonical boards, merged, without boards whose key is in `excluded` (sorted).
+
+    The label of a merged board is the column with most visits, then nearest the centre, then lower. Raises DataError
+    where no row is left.
+    """
+    parts = [rows for shard in shards for rows in games.read(shard, COLUMNS_READ)]
+    rows = canonical({name: np.concatenate([part[name] for part in parts]) for name in COLUMNS_READ})
+    current, mask, visits = rows["current"], rows["mask"], rows["visits"].astype(np.int64)
+    symmetric = rules.is_own_mirror(current, mask)
+    visits[symmetric] += visits[symmetric, ::-1]  # a column and its mirror are one answer
+    totals = np.maximum(visits.sum(1) // (1 + symmetric), 1)
+    shares = visits * (totals.max() / totals)[:, None]
+    keys = board_keys(current, mask)
+    _, first, board = np.unique(keys, return_index=True, return_inverse=True)
+    kept = ~np.isin(keys[first], excluded, assume_unique=True)
+    if not kept.any():
+        raise DataError("no row to train on: every board is kept out of training")
+    count = np.bincount(board)
+
+    def mean(values: NDArray[Any]) -> NDArray[np.float32]:
+        return (np.bincount(board, values.astype(np.float64)) / count)[kept].astype(np.float32)
+
+    summed = np.stack([np.bincount(board, shares[:, column]) for column in range(rules.COLUMNS)], axis=1)
+    summed = np.rint(summed[kept]).astype(np.int64)
+    return Examples(
+        current=current[first][kept],
+        mask=mask[first][kept],
+        visits=summed,
+        label=majority(summed, summed),
+        value=mean(rows["value"]),
+        outcome=mean(rows["outcome"]),
+        count=count[kept].astype(np.int32),
+    )
+
+
+def sample(examples: Examples, rows: int | None, seed: int) -> Examples:
+    """`rows` boards drawn without repetition; all of them where there are no more, or for None."""
+    if rows is None or rows >= len(examples):
+        return examples
+    return examples[np.sort(np.random.default_rng(seed).permutation(len(examples))[:rows])]

@@ -1,0 +1,354 @@
+"""All games of a player that moves first: its moves are fixed, the opponent's replies are enumerated.
+
+Positions that several move orders reach are merged. Two sets of replies:
+
+    best    every best reply of the exact solver. A position where the player's move gives the win away ends its line.
+            This measures; it never makes training data.
+    all     every legal reply, by the rules alone. If no game is lost or drawn, the player weakly solves the game:
+            it wins from the empty board against any opponent, and the enumeration is the proof.
+
+Dimensions: B positions, A = 7 columns. A layer holds the distinct positions with the same number of stones in which the
+player moves, as sorted uint64 keys (`rules.from_keys`). Stones are even there, since the player moves first.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from distill.common import Progress, write_atomically
+from distill.common.workers import spread
+from distill.game.rules import (
+    CELLS,
+    COLUMNS,
+    EMPTY,
+    FULL_BOARD,
+    Position,
+    column_bits,
+    from_keys,
+    has_four,
+    landing,
+    legal_mask,
+)
+from distill.players.players import Player, checked_choices, make, seeds_for
+from distill.players.solver import score_boards
+
+Keys: TypeAlias = NDArray[np.uint64]
+Moves: TypeAlias = NDArray[np.int8]
+Choose: TypeAlias = Callable[[Keys, Keys], NDArray[np.integer[Any]]]
+"""The player: current and mask, uint64 (B,), to the columns it plays, (B,); a function of the position alone."""
+
+CHUNK = 1 << 16
+"""Positions between two writes of a layer's moves: what a killed run loses, some ten seconds."""
+EXPAND = 1 << 18
+"""Positions expanded at a time: about 200 MB."""
+
+BATCH = 1024
+"""Boards a network evaluates at once; the last batch is filled up with the empty board."""
+
+# The player's moves ---------------------------------------------------------------------------------------------------
+
+
+def chooser(word: str, workers: int) -> Choose:
+    """The player of that word as a function of positions, spread over processes; the same for any number of them."""
+
+    def choose(current: Keys, mask: Keys) -> NDArray[np.integer[Any]]:
+        starts = range(0, len(current), BATCH)
+        tasks = ((word, current[start : start + BATCH], mask[start : start + BATCH]) for start in starts)
+        return np.concatenate([*spread(_moves, tasks, workers if len(starts) > 1 else 1)])
+
+    return choose
+
+
+@functools.cache
+def player(word: str) -> Player:
+    """The player of that word, one a process: a network takes longer to load than to evaluate a batch."""
+    return make(word, quick=True)
+
+
+def _moves(word: str, current: Keys, mask: Keys) -> NDArray[np.int64]:
+    """The moves in at most BATCH positions, always evaluated in batches of this size."""
+    padding = (0, BATCH - len(current))
+    seeds = seeds_for(0, np.pad(current + mask, padding))
+    choices = checked_choices(player(word), np.pad(current, padding), np.pad(mask, padding), seeds)
+    return choices.moves[: len(current)]
+
+
+# One move and its replies ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replies:
+    """What follows the player's moves in B positions.
+
+    Attributes:
+      won: bool (B,), the move wins the game.
+      parent: int64 (R,), the position each reply belongs to.
+      reply: int8 (R,), the opponent's column.
+      key: uint64 (R,), the position after the reply, where the player moves again.
+      lost: bool (R,), the reply wins for the opponent.
+      drawn: bool (R,), the reply fills the board without a line of four.
+    """
+
+    won: NDArray[np.bool_]
+    parent: NDArray[np.int64]
+    reply: Moves
+    key: Keys
+    lost: NDArray[np.bool_]
+    drawn: NDArray[np.bool_]
+
+    @property
+    def open(self) -> NDArray[np.bool_]:
+        """bool (R,), True where the game goes on."""
+        return ~(self.lost | self.drawn)
+
+
+def after(keys: Keys, moves: NDArray[np.integer[Any]]) -> tuple[Keys, Keys, NDArray[np.bool_]]:
+    """`current` and `mask`, uint64 (B,), after a move in each position, and bool (B,), whether it wins."""
+    current, mask = from_keys(keys)
+    stone = landing(mask)[np.arange(len(keys)), moves]
+    if not stone.all():
+        raise ValueError(f"a move into a full column, in {int((stone == 0).sum())} of {len(keys)} positions")
+    return current ^ mask, mask | stone, has_four(current | stone)
+
+
+def replies(keys: Keys, moves: NDArray[np.integer[Any]], allowed: NDArray[np.bool_] | None = None) -> Replies:
+    """The replies to the player's moves; `allowed`, bool (B, 7), restricts them, None takes every legal one."""
+    current, mask, won = after(keys, moves)
+    legal = legal_mask(mask) & ~won[:, None]
+    parent, column = np.nonzero(legal if allowed is None else legal & allowed)
+    stone = landing(mask[parent])[np.arange(len(parent)), column]
+    filled = mask[parent] | stone
+    lost = has_four(current[parent] | stone)
+    return Replies(
+        won=won,
+        parent=parent,
+        reply=column.astype(np.int8),
+        key=(current[parent] ^ mask[parent]) + filled,
+        lost=lost,
+        drawn=~lost & (filled == FULL_BOARD),
+    )
+
+
+# Best replies ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(kw_only=True)
+class BestWalk:
+    """The walk against best replies.
+
+    Attributes:
+      positions: positions by stones: of the start, then two more each.
+      given_away: moves that give the win away, as the shortest line to each: columns 1–7, the player's move last.
+      share_won: share of lines won where the opponent draws evenly among its best replies.
+    """
+
+    positions: list[int] = field(default_factory=list)
+    given_away: list[str] = field(default_factory=list)
+    share_won: float = 0.0
+
+
+def best_replies(
+    choose: Choose, workers: int, start: Position = EMPTY, report: Callable[[BestWalk], None] = lambda _: None
+) -> BestWalk:
+    """Walk every game against every best reply.
+
+    Args:
+      start: a position that the player to move can win.
+      report: told how far the walk is, once a layer.
+
+    Raises UserError where the solver is not installed.
+    """
+    walk = BestWalk()
+    layer, lines = np.array([start.current + start.mask], np.uint64), [""]
+    share: NDArray[np.float64] = np.ones(1)
+    while len(layer):
+        walk.positions.append(len(layer))
+        moves = choose(*from_keys(layer))
+        current, mask, won = after(layer, moves)
+        walk.share_won += float(share[won].sum())
+        scores = np.full((len(layer), COLUMNS), -CELLS, np.int8)
+        scores[~won] = score_boards(current[~won], mask[~won], workers)
+        best = scores.max(1)
+        given_away = ~won & (best >= 0)
+        walk.given_away += [f"{lines[i]}{moves[i] + 1}" for i in np.flatnonzero(given_away)]
+        found = replies(layer, moves, (scores == best[:, None]) & ~given_away[:, None])
+        each = share / np.maximum(np.bincount(found.parent, minlength=len(layer)), 1)
+        layer, first, merged = np.unique(found.key, return_index=True, return_inverse=True)
+        share = np.bincount(merged.reshape(-1), each[found.parent], len(layer)).astype(np.float64)
+        ends = [(found.parent[i], found.reply[i]) for i in first.tolist()]
+        lines = [f"{lines[parent]}{moves[parent] + 1}{reply + 1}" for parent, reply in ends]
+        report(walk)
+    return walk
+
+
+# All legal replies ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layer:
+    """What the enumeration found at one number of stones.
+
+    Attributes:
+      stones: on the board, the player to move.
+      positions: distinct ones.
+      won: positions where the player's move wins the game.
+      losing_replies: replies that win for the opponent.
+      draws: replies that fill the board.
+    """
+
+    stones: int
+    positions: int
+    won: int
+    losing_replies: int
+    draws: int
+
+
+class Enumeration:
+    """The tree of all legal replies, a file of keys and a file of moves a layer, in a folder.
+
+    Args:
+      folder: receives `keys-SS.npy`, uint64 (B,), sorted, and `moves-SS.npy`, int8 (B,), −1 where not yet chosen, SS
+        stones. The caller holds it. A killed run resumes from the last chunk of moves.
+      choose: the player.
+    """
+
+    def __init__(self, folder: Path, choose: Choose) -> None:
+        self.folder, self.choose = folder, choose
+
+    def keys(self, stones: int) -> Keys:
+        """A layer's positions; empty for one that no game reaches."""
+        path = self.folder / f"keys-{stones:02}.npy"
+        return np.load(path) if path.exists() else np.empty(0, np.uint64)
+
+    def moves(self, stones: int) -> Moves:
+        """The player's moves in a finished layer."""
+        moves: Moves = np.load(self.folder / f"moves-{stones:02}.npy")
+        return moves
+
+    def run(self, most_stones: int = CELLS) -> Iterator[Layer]:
+        """Enumerate layer by layer, up to `most_stones`; yields each layer once its replies are known."""
+        if not len(self.keys(0)):
+            _save(self.folder / "keys-00.npy", np.zeros(1, np.uint64))
+        for stones in range(0, most_stones + 1, 2):
+            keys = self.keys(stones)
+            if not len(keys):
+                return
+            yield self._expand(stones, keys, self._choose_moves(stones, keys))
+
+    def _choose_moves(self, stones: int, keys: Keys) -> Moves:
+        """The moves of a layer, chosen where its file lacks them."""
+        path = self.folder / f"moves-{stones:02}.npy"
+        if not path.exists():
+            _save(path, np.full(len(keys), -1, np.int8))
+        moves = np.lib.format.open_memmap(path, mode="r+")
+        todo = [start for start in range(0, len(keys), CHUNK) if (moves[start : start + CHUNK] < 0).any()]
+        done = len(keys) - sum(len(keys[start : start + CHUNK]) for start in todo)
+        with Progress(len(keys), "positions", done) as progress:
+            for start in todo:
+                part = slice(start, start + CHUNK)
+                moves[part] = self.choose(*from_keys(keys[part]))
+                moves.flush()
+                progress.advance(len(keys[part]), f"{stones} stones")
+        return np.array(moves)
+
+    def _expand(self, stones: int, keys: Keys, moves: Moves) -> Layer:
+        """Write the next layer and count what ended in this one."""
+        following, won, lost, drawn = np.empty(0, np.uint64), 0, 0, 0
+        for start in range(0, len(keys), EXPAND):
+            found = replies(keys[start : start + EXPAND], moves[start : start + EXPAND])
+            won, lost, drawn = won + found.won.sum(), lost + found.lost.sum(), drawn + found.drawn.sum()
+            following = np.union1d(following, found.key[found.open])
+        if len(following):
+            _save(self.folder / f"keys-{stones + 2:02}.npy", following)
+        return Layer(stones=stones, positions=len(keys), won=int(won), losing_replies=int(lost), draws=int(drawn))
+
+    # Backing up -------------------------------------------------------------------------------------------------------
+
+    def back_up(self, last: int) -> Iterator[tuple[int, Keys, Keys]]:
+        """Back up results through the finished layers, from `last` stones to none.
+
+        Yields for each layer its stones; the keys of positions that are not won, where some reply leads to a loss or a
+        draw; and those of them that are blunders: another move has every reply won inside the tree. In an
+        enumeration that was cut off, positions beyond its last layer count as won.
+        """
+        won_keys: Keys | None = None  # None: beyond the last layer
+        for stones in range(last, -1, -2):
+            keys, moves = self.keys(stones), self.moves(stones)
+            won = np.concatenate(
+                [
+                    _all_won(keys[start : start + EXPAND], moves[start : start + EXPAND], won_keys)
+                    for start in range(0, len(keys), EXPAND)
+                ]
+            )
+            failed = keys[~won]
+            yield stones, failed, failed[self._another_wins(failed, moves[~won], won_keys)]
+            won_keys = keys[won]
+
+    def _another_wins(self, keys: Keys, moves: Moves, won_keys: Keys | None) -> NDArray[np.bool_]:
+        """bool (B,): whether a move that the player did not choose has every reply won."""
+        legal = legal_mask(from_keys(keys)[1])
+        found = np.zeros(len(keys), np.bool_)
+        for column in range(COLUMNS):
+            here = np.flatnonzero(legal[:, column] & (moves != column))
+            found[here] |= _all_won(keys[here], np.full(len(here), column), won_keys)
+        return found
+
+    def line_to(self, key: int, stones: int) -> str:
+        """The moves of one game to a position of the tree, columns 1–7."""
+        line = ""
+        for before in range(stones - 2, -1, -2):
+            key, move, reply = _parent(key, self.keys(before), self.moves(before))
+            line = f"{move + 1}{reply + 1}{line}"
+        return line
+
+
+def _all_won(keys: Keys, moves: NDArray[np.integer[Any]], won_keys: Keys | None) -> NDArray[np.bool_]:
+    """bool (B,): whether the move wins, or every reply leads to a position in `won_keys`, sorted; None holds all."""
+    found = replies(keys, moves)
+    fine = found.open if won_keys is None else found.open & _contains(won_keys, found.key)
+    result = np.ones(len(keys), np.bool_)
+    result[found.parent[~fine]] = False
+    return result
+
+
+def _contains(keys: Keys, wanted: Keys) -> NDArray[np.bool_]:
+    """bool (B,): which of the wanted keys are among `keys`, sorted."""
+    if not len(keys):
+        return np.zeros(len(wanted), np.bool_)
+    return keys[np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)] == wanted
+
+
+def _parent(key: int, keys: Keys, moves: Moves) -> tuple[int, int, int]:
+    """Key, move and reply of a position in the layer before, `keys` and `moves`, from which a key is reached."""
+    bits = from_keys(np.array([key], np.uint64))
+    own, mask = int(bits[0][0]), int(bits[1][0])
+    for reply, replied in _top_stones(mask):
+        if replied & own:
+            continue  # the opponent moved last
+        for move, moved in _top_stones(mask ^ replied):
+            before = (own ^ moved) + (mask ^ replied ^ moved)
+            place = int(np.searchsorted(keys, np.uint64(before)))
+            if moved & own and place < len(keys) and keys[place] == before and moves[place] == move:
+                return before, move, reply
+    raise ValueError(f"no position of the layer before leads to {key}")
+
+
+def _top_stones(mask: int) -> Iterator[tuple[int, int]]:
+    """The highest stone of each column that is not empty: column and bit."""
+    for column in range(COLUMNS):
+        if stones := mask & column_bits(column):
+            yield column, 1 << (stones.bit_length() - 1)
+
+
+def _save(path: Path, array: NDArray[Any]) -> None:
+    content = io.BytesIO()
+    np.save(content, array)
+    write_atomically(path, content.getvalue())

@@ -1,0 +1,341 @@
+"""The row, the prepared row and the manifest: types, meanings, and the only code that reads or writes them.
+
+A shard is one Parquet file of raw rows, one row a labelled position, sorted by (game_id, ply). Its
+file metadata carry the run's identity, so a shard explains itself; no time, host or path is in it.
+`manifest.json` is written last: a folder that has one is complete.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from distill.common import DataError, canonical_json, file_inside, first_line, write_atomically, write_json
+
+SCHEMA_VERSION = 1
+"""Raised whenever a column changes meaning, of raw or of prepared rows."""
+
+ROW = pa.schema(
+    [
+        ("game_id", pa.int64()),  # index of the game in the run
+        ("ply", pa.int8()),  # stones on the board
+        ("current", pa.uint64()),  # stones of the side to move
+        ("mask", pa.uint64()),  # all stones
+        ("votes", pa.list_(pa.int8())),  # column each search chose; -1 for a vote that was skipped
+        ("label", pa.int8()),  # the majority of the votes
+        ("visits", pa.list_(pa.int32(), 7)),  # root visits summed over the searches; 0 on full columns
+        ("simulations", pa.int32()),  # simulations executed, all votes together
+        ("value", pa.float32()),  # root value in [-1, 1] for the side to move, mean over the searches
+        ("move", pa.int8()),  # column played
+        ("outcome", pa.int8()),  # the game's result for the side to move here: 1, 0, -1
+    ]
+)
+
+PREPARED_ROW = pa.schema(
+    [
+        ("current", pa.uint64()),  # canonical board: the smaller of it and its mirror
+        ("mask", pa.uint64()),
+        ("visits", pa.list_(pa.int64(), 7)),  # summed over the merged rows
+        ("label", pa.int8()),  # most rows, then most visits, then nearest the centre, then lower column
+        ("value", pa.float32()),  # mean over the merged rows
+        ("outcome", pa.float32()),  # mean over the merged rows
+        ("count", pa.int32()),  # raw rows merged
+        ("split", pa.int8()),  # 0 training, 1 validation
+    ]
+)
+PACKED_ROW = pa.schema(
+    [
+        ("key", pa.uint64()),  # canonical board: current + mask
+        ("visits", pa.list_(pa.uint8(), 7)),  # as prepared; where the largest is above 255, scaled down to that
+        ("value", pa.int8()),  # VALUE_STEPS times the mean over the merged rows
+        ("outcome", pa.int8()),  # the mean over the merged rows, rounded
+    ]
+)
+"""A prepared row in about 7 bytes, as `datasets/packed.py` writes it; `games.read` gives raw columns of it."""
+
+VALUE_STEPS = 127
+
+PACKED = "packed"
+"""What the metadata of such files, and the manifest of their folder, name as their kind."""
+
+RELABELLED = "relabelled"
+"""In the identity of a run whose labels were changed after its games were played: the hash of its rows."""
+
+DISTINCT = ("current", "mask", "key", "value")
+"""Columns with few equal entries: a dictionary of them takes more than they do, a fifth of a file."""
+TRAINING, VALIDATION = 0, 1
+
+MANIFEST = "manifest.json"
+
+# A file may come from anywhere, so what it declares is compared with the most a run can hold (100,000 games
+# a shard, 100 votes a row) before memory is taken for it.
+SHARD_ROWS = 100_000 * 42
+VOTES = 100
+SHARD_BYTES = 1 << 30
+MANIFEST_BYTES = 1 << 28
+_ROW_BYTES = 400
+"""A raw row with 100 votes takes 164 bytes and the levels of its lists."""
+_FOOTER_STRING, _FOOTER_ENTRIES = 1 << 24, 1 << 20
+"""Bytes of a text and entries of a list in a Parquet footer."""
+
+
+class Arrays:
+    """What a dataclass inherits whose fields are arrays with one entry a row."""
+
+    def __len__(self) -> int:
+        return len(next(iter(vars(self).values())))
+
+    def __getitem__(self, rows: NDArray[np.integer[Any]] | NDArray[np.bool_] | slice) -> Self:
+        return type(self)(**{name: values[rows] for name, values in vars(self).items()})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shard:
+    """What a manifest says of one shard, a file beside it: games `first_game` to `first_game + games - 1`."""
+
+    name: str
+    first_game: int
+    games: int
+    rows: int
+    simulations: int
+    sha256: str
+    content_hash: str
+
+
+def shard_of(entry: Mapping[str, Any]) -> Shard:
+    """A manifest's entry of a shard. Raises KeyError, TypeError or ValueError for what is none.
+
+    The name is a plain file name: a manifest from elsewhere must not reach outside its folder.
+    """
+    first_game, games, rows = (int(entry[key]) for key in ("first_game", "games", "rows"))
+    if first_game < 0 or not 0 <= games <= SHARD_ROWS or not 0 <= rows <= SHARD_ROWS:
+        raise ValueError(f"a shard of {games} games and {rows} rows from game {first_game} on")
+    name = entry["name"]
+    if not isinstance(name, str) or Path(name).name != name or name.startswith(".") or not name.isprintable():
+        raise ValueError(f"the name {name!r} is no plain file name")
+    return Shard(
+        name=name,
+        first_game=first_game,
+        games=games,
+        rows=rows,
+        simulations=int(entry.get("simulations", 0)),
+        sha256=str(entry["sha256"]),
+        content_hash=str(entry["content_hash"]),
+    )
+
+
+def table_writer(sink: Any, schema: pa.Schema, metadata: Mapping[str, Any]) -> pq.ParquetWriter:
+    """A writer into a path or stream, with page checksums and `metadata` under the key "distill"."""
+    repeating = [field for field in schema if field.name not in DISTINCT]
+    writer = pq.ParquetWriter(
+        sink,
+        schema,
+        compression="zstd",
+        use_dictionary=[f"{field.name}.list.element" if field.type.num_fields else field.name for field in repeating],
+        write_page_checksum=True,
+        store_schema=False,
+    )
+    writer.add_key_value_metadata({"distill": canonical_json(metadata)})  # store_schema=False drops the schema's own
+    return writer
+
+
+def write_table(path: Path, table: pa.Table, metadata: Mapping[str, Any]) -> None:
+    """Write one Parquet file atomically, with page checksums and `metadata` under the key "distill"."""
+    write_atomically(path, table_bytes(table, metadata))
+
+
+def table_bytes(table: pa.Table, metadata: Mapping[str, Any]) -> bytes:
+    """The bytes of such a file."""
+    sink = pa.BufferOutputStream()
+    with table_writer(sink, table.schema, metadata) as writer:
+        writer.write_table(table)
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
+
+
+@contextmanager
+def opened(path: Path | str, content: bytes | None = None) -> Iterator[pq.ParquetFile]:
+    """A Parquet file, its pages verified as they are read; `content` are its bytes where it is not on a disk.
+
+    Read `content` with use_threads=False: a thread of Arrow's that lets go of Python's bytes when the interpreter has
+    begun to end kills the process with SIGABRT (apache/arrow#49942).
+
+    Raises DataError for what Arrow cannot read, here and inside the `with` block.
+    """
+    source = path if content is None else pa.BufferReader(content)
+    unreadable = (OSError, pa.ArrowException, OverflowError, MemoryError, ValueError, KeyError)  # found by fuzzing
+    try:
+        file = pq.ParquetFile(
+            source,
+            page_checksum_verification=True,
+            thrift_string_size_limit=_FOOTER_STRING,
+            thrift_container_size_limit=_FOOTER_ENTRIES,
+        )
+    except unreadable as error:
+        raise DataError(f"{path}: not a readable Parquet file ({first_line(error)})") from None
+    try:
+        with file:
+            yield file
+    except unreadable as error:
+        raise DataError(f"{path}: damaged ({first_line(error)})") from None
+
+
+def metadata_of(path: Path | str, file: pq.ParquetFile) -> dict[str, Any]:
+    """The "distill" metadata of an open file. Raises DataError where there is none."""
+    stored = (file.schema_arrow.metadata or {}).get(b"distill")
+    if stored is None:
+        raise DataError(f"{path}: not written by distill (no metadata)")
+    try:
+        metadata = json.loads(stored)
+    except (ValueError, RecursionError):
+        metadata = None
+    if not isinstance(metadata, dict):
+        raise DataError(f"{path}: not written by distill (its metadata are no JSON object)")
+    return metadata
+
+
+def read_metadata(path: Path) -> dict[str, Any]:
+    """The "distill" metadata of a Parquet file. Raises DataError where there is none."""
+    with opened(path) as file:
+        return metadata_of(path, file)
+
+
+def read_table(
+    path: Path | str, schema: pa.Schema = ROW, content: bytes | None = None
+) -> tuple[pa.Table, dict[str, Any]]:
+    """A table and its metadata, checksums and schema verified; `content` are the bytes of a file on no disk.
+
+    Raises DataError for a file that is truncated, damaged, foreign, of another schema version or
+    without a column.
+    """
+    with opened(path, content) as file:
+        metadata = metadata_of(path, file)
+        check_schema(path, metadata, file, schema)
+        table = file.read(use_threads=False).select(schema.names)
+        return table.cast(schema), metadata
+
+
+def row_of(metadata: Mapping[str, Any]) -> pa.Schema:
+    """The columns of a shard: of raw rows or of packed ones."""
+    return PACKED_ROW if metadata.get("kind") == PACKED else ROW
+
+
+def check_schema(path: Path | str, metadata: Mapping[str, Any], file: pq.ParquetFile, schema: pa.Schema = ROW) -> None:
+    """Raise DataError unless a file has this schema version and every column of `schema`, in its type and size."""
+    version = metadata.get("schema_version")
+    if version != SCHEMA_VERSION:
+        advice = "update distill" if isinstance(version, int) and version > SCHEMA_VERSION else "generate it again"
+        raise DataError(f"{path}: schema version {version}, this distill reads {SCHEMA_VERSION}; {advice}")
+    found = file.schema_arrow
+    for field in schema:
+        if field.name not in found.names:
+            raise DataError(f"{path}: column {field.name!r} is missing")
+        if not _same_type(found.field(field.name).type, field.type):
+            raise DataError(
+                f"{path}: column {field.name!r} has type {found.field(field.name).type}, expected {field.type}"
+            )
+    if schema is not PREPARED_ROW:
+        _check_size(path, file.metadata)
+    if schema is ROW:
+        _check_votes(path, file)
+
+
+def _check_size(path: Path | str, footer: pq.FileMetaData) -> None:
+    """Raise DataError where a shard declares more than any run can hold."""
+    groups = [footer.row_group(index) for index in range(footer.num_row_groups)]
+    rows = sum(group.num_rows for group in groups)
+    if footer.num_rows > SHARD_ROWS or rows != footer.num_rows:
+        raise DataError(f"{path}: declares {footer.num_rows:,} rows, a shard holds {SHARD_ROWS:,} at most")
+    for group in groups:
+        size = group.total_byte_size
+        if group.num_rows < 0 or size > 10_000 + _ROW_BYTES * group.num_rows:
+            raise DataError(f"{path}: declares {size:,} bytes for {group.num_rows:,} rows, more than they can take")
+
+
+def _check_votes(path: Path | str, file: pq.ParquetFile) -> None:
+    """Raise DataError where rows have more votes than any run's, whose many equal ones may take few bytes.
+
+    They are looked through in small pieces. The footer says too how many there are, but to ask it for a column ends
+    the process (SIGABRT) where it is damaged in the wrong place. Damaged pages are left to who reads them.
+    """
+    try:
+        for batch in file.iter_batches(64, columns=["votes"], use_threads=False):
+            rows, votes = len(batch), len(batch.column(0).flatten())
+            del batch
+            if votes > VOTES * rows:
+                raise DataError(f"{path}: declares {votes:,} votes for {rows:,} rows, more than they can take")
+    except (OSError, pa.ArrowException):
+        return
+
+
+def _same_type(found: pa.DataType, expected: pa.DataType) -> bool:
+    if pa.types.is_list(found) or pa.types.is_fixed_size_list(found):
+        return bool(hasattr(expected, "value_type") and found.value_type == expected.value_type)
+    return bool(found == expected)
+
+
+def matrix(column: pa.ChunkedArray, width: int = 7) -> NDArray[Any]:
+    """A list column whose lists all have `width` entries, as an array (B, width)."""
+    flat: NDArray[Any] = column.combine_chunks().flatten().to_numpy(zero_copy_only=False)
+    return flat.reshape(-1, width)
+
+
+def numbers(array: pa.Array) -> NDArray[Any]:
+    """The values of a numeric array without nulls. (`to_numpy` imports pandas: 40 MB in every worker.)"""
+    kind = np.dtype(array.type.to_pandas_dtype())
+    if not len(array):
+        return np.empty(0, kind)
+    return np.frombuffer(array.buffers()[1], kind, len(array), array.offset * kind.itemsize)
+
+
+def content_hash(table: pa.Table) -> str:
+    """SHA-256 over the columns' values alone: equal for equal rows, whatever wrote the file."""
+    digest = hashlib.sha256()
+    for name in table.column_names:
+        column = table[name].combine_chunks()
+        digest.update(f"{name}:{column.type}:{len(column)};".encode())
+        if pa.types.is_list(column.type):
+            digest.update(np.diff(numbers(column.offsets)).astype("<i4").tobytes())
+        array = numbers(column.flatten() if pa.types.is_nested(column.type) else column)
+        digest.update(np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes())
+    return digest.hexdigest()
+
+
+def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
+    """Declare a folder complete."""
+    write_json(folder / MANIFEST, manifest)
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest of a complete folder. Raises DataError where it is missing or cannot be read."""
+    path = file_inside(folder, MANIFEST)
+    try:
+        if path.stat().st_size > MANIFEST_BYTES:
+            raise DataError(f"{path}: {path.stat().st_size:,} bytes, more than any manifest has")
+        return parse_manifest(path, path.read_bytes())
+    except FileNotFoundError:
+        raise DataError(f"{folder}: no {MANIFEST}, so the run that writes it is not finished; start it again") from None
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({first_line(error)})") from None
+
+
+def parse_manifest(path: Path | str, content: bytes) -> dict[str, Any]:
+    """The manifest in a file's bytes. Raises DataError where it is none of this schema version."""
+    try:
+        manifest = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{path}: cannot be read ({first_line(error)})") from None
+    if not isinstance(manifest, dict) or manifest.get("schema_version") != SCHEMA_VERSION:
+        version = manifest.get("schema_version") if isinstance(manifest, dict) else None
+        raise DataError(f"{path}: schema version {version}, this distill reads {SCHEMA_VERSION}")
+    return manifest

@@ -1,0 +1,200 @@
+"""Which network a user's word means: the name of one in `models/` or of one that ships, or a path.
+
+A word without a slash is the name of a network first, and a path only where no network has that name: `pillar` is the
+network wherever a command is run. A word with a slash is a path that exists first, and only then a name such as
+`reference/pillar`; `./pillar` is always a path. A `Path` is never a name.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import re
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from distill.common import UserError, file_hash, first_line, provenance, say, shortened
+from distill.networks import FORMER
+
+BEST = "best.keras"
+"""The network of a run's folder: the one with the smallest loss on validation boards."""
+EXPORTED = "saved_model/1/saved_model.pb"
+"""The exported network in a run's folder."""
+PUBLISHED = "saved_model"
+"""The folder in a run's folder that holds what `export` writes."""
+MADE_OF = "network_sha256"
+"""In the front matter of an export's card: the hash of the `.keras` file that it was made of."""
+REFERENCE = "reference"
+"""The folder in `models/` of the networks that ship."""
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A file, or the SavedModel's folder, in PUBLISHED; `title` is what people call its format."""
+
+    name: str
+    title: str
+
+
+FILES: Mapping[str, Exported] = {
+    "savedmodel": Exported("1", "SavedModel"),
+    "litert": Exported("model.tflite", "LiteRT"),
+    "onnx": Exported("model.onnx", "ONNX"),
+    "litert-int8": Exported("model.int8.tflite", "LiteRT int8"),
+    "onnx-int8": Exported("model.int8.onnx", "ONNX int8"),
+}
+"""What an export may hold, by the word that `export --formats` takes."""
+
+
+def size(place: Path) -> str:
+    """Of a file, or of all files in a folder, for people: KB of 1,000 bytes."""
+    files = [place] if place.is_file() else [path for path in place.rglob("*") if path.is_file()]
+    return f"{sum(file.stat().st_size for file in files) / 1000:,.0f} KB"
+
+
+def places(models: Path | None = None) -> list[Path]:
+    """Folders in which networks are looked for by name: `models`, none: the working directory's, and what ships."""
+    shipped = provenance.shipped(f"models/{REFERENCE}")
+    return [models or Path("models"), *([shipped.parent] if shipped else [])]
+
+
+def networks(folders: Sequence[Path], holding: Sequence[str] = (BEST, EXPORTED)) -> dict[str, Path]:
+    """Name → folder of every network below these folders that holds one of the named files.
+
+    A name is the path below the folder, such as `cnn` or `reference/pillar`; of equal names the first is taken.
+    """
+    found: dict[str, Path] = {}
+    for top in folders:
+        for folder in (*sorted(top.glob("*")), *sorted(top.glob(f"{REFERENCE}/*"))):
+            if any(os.path.isfile(folder / file) for file in holding):  # unlike Path's, False where it may not be read
+                found.setdefault(folder.relative_to(top).as_posix(), folder)
+    return found
+
+
+def called(name: str, known: Mapping[str, Path]) -> Path | None:
+    """The folder that a name means among `networks`; the name of one that ships need not begin with `reference/`.
+
+    A network that had another name in an earlier release is found by that one, too.
+    """
+    if found := known.get(name) or known.get(f"{REFERENCE}/{name}"):
+        return found
+    folder, _, last = name.rpartition("/")
+    return called("/".join(filter(None, (folder, FORMER[last]))), known) if last in FORMER else None
+
+
+def find(word: str | Path) -> Path | None:
+    """The network or path that a user's word means, by the rule above; None where there is neither."""
+    there = os.path.exists(word)  # unlike Path's, False for a word that is too long to be a path
+    known = networks(places()) if isinstance(word, str) else {}
+    if isinstance(word, str) and "/" not in word and (found := known.get(word) or known.get(f"{REFERENCE}/{word}")):
+        if there and found.resolve() != Path(word).resolve():
+            _say_once(f"{word} means {found}; ./{word} would be the path")
+        return found
+    if there:
+        return Path(word)
+    name = str(word).rstrip("/")  # as shells complete it
+    found = called(name, known)
+    last = name.rpartition("/")[2]
+    if found is None and last in FORMER and (now := Path(name).with_name(FORMER[last])).exists():
+        found = now
+    if found and found.name != last:
+        _say_once(f"{name} is called {found.name} now; the old name goes with the next release")
+    return found
+
+
+_say_once = functools.cache(say)
+
+
+def names() -> str:
+    """The networks that have a name here, for a message."""
+    return f"networks by name are {', '.join(networks(places())) or 'none'}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Card:
+    """What the card of an exported network says of it; a dash stands for what it does not say.
+
+    `made_of` is the SHA-256 of the `.keras` file.
+    """
+
+    network: str = "–"
+    parameters: str = "–"
+    has_value: bool = False
+    exact: str = "–"
+    right_class: str = "–"
+    made_of: str | None = None
+
+
+def read_card(model: Path) -> Card:
+    """The card in a `saved_model` folder, `README.md`: the one file that goes where the network goes."""
+    try:
+        text = (model / "README.md").read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return Card()
+    head = re.search(r"^# Connect 4 network `(.+)`\n[^|#]*?^([\d,]+) parameters\. ", text, re.MULTILINE)
+    made_of = re.search(rf"^{MADE_OF}: ([0-9a-f]{{64}})$", text, re.MULTILINE)
+    graded = re.search(r"\(`midgame`\): ([\d.]+%) .*?, ([\d.]+%) ", text)
+    return Card(
+        network=head[1] if head else "–",
+        parameters=head[2] if head else "–",
+        has_value="\n- `value` " in text,
+        exact=graded[1] if graded else "–",
+        right_class=graded[2] if graded else "–",
+        made_of=made_of[1] if made_of else None,
+    )
+
+
+def is_current(folder: Path) -> bool:
+    """Whether what `export` wrote into a run's folder was made of the folder's best network, as far as can be told.
+
+    If not, which is said, the folder stands for that network.
+    """
+    best, told = folder / BEST, read_card(folder / PUBLISHED).made_of
+    if told is None or not best.is_file() or told == file_hash(best):
+        return True
+    _say_once(f"{folder / PUBLISHED} is of another network than {best}, which is taken; distill.export writes it anew")
+    return False
+
+
+def required(word: str | Path) -> Path:
+    """What `find` finds. Raises UserError where there is neither such a network nor such a path."""
+    if found := find(word):
+        return found
+    if not isinstance(word, str):
+        raise UserError(f"{shortened(word)}: no such path; a name is given as text, not as a Path")
+    raise UserError(f"{shortened(word)}: no such path, and no network of that name; {names()}")
+
+
+def network_file(word: str | Path) -> Path:
+    """The `.keras` file that a user's word means, as `network_in` says. Raises UserError."""
+    return network_in(required(word))
+
+
+def network_in(path: Path) -> Path:
+    """The `.keras` file at a path: itself, or the best network of a run's folder. Raises UserError."""
+    file = path / BEST if path.is_dir() else path
+    if file.suffix != ".keras" or not file.is_file():
+        raise UserError(f"{path}: {'no model in this folder' if path.is_dir() else 'no such .keras file'}")
+    return file
+
+
+def model_name(file: Path) -> str:
+    """The name of the model in a `.keras` file, read without Keras. Raises UserError."""
+    try:
+        with zipfile.ZipFile(file) as archive:
+            name = str(json.loads(archive.read("config.json"))["config"]["name"])
+        if name != Path(name).name:
+            raise ValueError(f"its name is {shortened(name)}")
+    except Exception as error:  # a damaged zip raises many types
+        raise UserError(f"{file}: not a readable Keras model ({first_line(error)})") from None
+    return name
+
+
+def network_files(word: str | Path) -> list[Path]:
+    """The same for a word that may also mean a folder of runs' folders: the networks of all of them, `pillar` first."""
+    path = find(word)
+    runs = sorted(path.glob(f"*/{BEST}")) if path and path.is_dir() and not (path / BEST).is_file() else []
+    return sorted(runs, key=lambda file: file.parent.name != "pillar") or [network_file(word)]

@@ -1,0 +1,45 @@
+"""The residual network "Mk4" with group normalisation, as the series “Connect-Zero” prints it; 323,527 parameters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+from keras import layers
+
+from distill.game.rules import ROWS
+from distill.networks import heads
+
+FILTERS = 64
+GROUPS = 16
+BLOCKS = 3
+HIDDEN = 128
+EPSILON = 1e-5
+
+
+def build(value_head: bool = False, form: heads.Form = heads.PLAIN) -> keras.Model:
+    """planes (B, 6, 7, 3) → logits (B, 7) and, where asked for, value (B,)."""
+    planes = heads.planes_input(3)
+    x = layers.ReLU(name="stem_relu")(_conv_norm(planes, "stem", heads.PLAIN))
+    x = form.enter(x)
+    for number in range(1, BLOCKS + 1):
+        y = layers.ReLU(name=f"block{number}_relu1")(_conv_norm(x, f"block{number}_conv1", form))
+        y = _conv_norm(y, f"block{number}_conv2", form)
+        x = layers.ReLU(name=f"block{number}_relu2")(layers.Add(name=f"block{number}_add")([x, y]))
+    x = form.leave(x)
+    x = layers.Conv2D(FILTERS, (ROWS, 1), use_bias=False, name="columns")(x)  # (B, 1, 7, 64), no activation
+
+    features = layers.Flatten(name="flatten")(x)
+    for number in (1, 2):
+        features = layers.Dense(HIDDEN, use_bias=False, name=f"hidden{number}")(features)
+        features = layers.LayerNormalization(epsilon=EPSILON, name=f"hidden{number}_norm")(features)
+        features = layers.ReLU(name=f"hidden{number}_relu")(features)
+    logits = layers.Dense(7, name="logits")(features)
+
+    value = heads.value_head(features) if value_head else None
+    return heads.network("mk4", planes, logits, value)
+
+
+def _conv_norm(x: Any, name: str, form: heads.Form) -> Any:
+    x = form.convolution(FILTERS, use_bias=False, name=name)(x)
+    return form.norm(GROUPS, epsilon=EPSILON, name=f"{name}_norm")(x)

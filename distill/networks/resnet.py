@@ -1,0 +1,37 @@
+"""The residual network without batch norm of “Connect4-Zero: Architecture & Design”, 470,216 parameters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+from keras import layers
+
+from distill.networks import heads
+
+FILTERS = 64
+BLOCKS = 5
+HEAD_FILTERS = 32
+
+
+def build(value_head: bool = True, form: heads.Form = heads.PLAIN) -> keras.Model:
+    """planes (B, 6, 7, 2) → logits (B, 7) and value (B,), which this network always has."""
+    planes = heads.planes_input()
+    x = layers.ReLU(name="stem_relu")(heads.PLAIN.convolution(FILTERS, name="stem")(planes))
+    x = form.enter(x)
+    for number in range(1, BLOCKS + 1):
+        y = layers.ReLU(name=f"block{number}_relu1")(form.convolution(FILTERS, name=f"block{number}_conv1")(x))
+        y = form.convolution(FILTERS, name=f"block{number}_conv2")(y)
+        x = layers.ReLU(name=f"block{number}_relu2")(layers.Add(name=f"block{number}_add")([x, y]))
+    x = form.leave(x)
+
+    logits = layers.Dense(7, name="logits")(_head(x, "policy"))
+
+    value = heads.value_head(_head(x, "value"))
+    return heads.network("resnet", planes, logits, value)
+
+
+def _head(x: Any, name: str) -> Any:
+    """(B, 1344): a 1x1 convolution to fewer planes, flattened."""
+    x = layers.Conv2D(HEAD_FILTERS, 1, activation="relu", name=f"{name}_conv")(x)
+    return layers.Flatten(name=f"{name}_flatten")(x)

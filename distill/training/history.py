@@ -1,0 +1,84 @@
+"""How a run went: `history.csv`, `curves.png`, and TensorBoard events where that is installed.
+
+A row of the history is what was measured at one moment; `over` names the number that grows from row to row.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from distill import networks
+from distill.common import write_atomically
+from distill.common.pictures import picture
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+CSV, CURVES, EVENTS = FILES = "history.csv", "curves.png", "events"
+
+Panels = Mapping[str, Sequence[str]]
+"""The curves: a title and the columns drawn under it."""
+
+TRAINING: Panels = {
+    "loss": ["training_loss", "validation_loss"],
+    "agreement on validation boards": ["validation_agreement"],
+    "learning rate": ["learning_rate"],
+}
+
+
+def write(folder: Path, rows: Sequence[Mapping[str, float]], panels: Panels = TRAINING, over: str = "epoch") -> None:
+    """Write the files anew from all rows so far; the last row is added to the events."""
+    table = pd.DataFrame(list(rows))
+    write_atomically(folder / CSV, table.to_csv(index=False).encode())
+    _draw(folder / CURVES, table, panels, over)
+    if importlib.util.find_spec("tensorboard"):
+        _add_events(folder / EVENTS, rows[-1], over)
+
+
+def drawn(table: pd.DataFrame, panels: Panels, over: str) -> Figure:
+    """One picture a panel, side by side."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure  # not pyplot: no window, no state
+    from matplotlib.ticker import MaxNLocator
+
+    figure = Figure(figsize=(11, 3.4), layout="constrained")
+    FigureCanvasAgg(figure)
+    subplots = figure.subplots(1, len(panels), squeeze=False)
+    for axes, (title, names) in zip(subplots[0], panels.items(), strict=True):
+        for name in names:
+            axes.plot(table[over], table[name], marker=".", label=name.replace("_", " "))
+        axes.set(title=title, xlabel=over)
+        axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))  # few, for numbers of games are long
+        if len(names) > 1:
+            axes.legend()
+    return figure
+
+
+@picture
+def _draw(path: Path, table: pd.DataFrame, panels: Panels, over: str) -> None:
+    """Write the curves as PNG."""
+    content = io.BytesIO()
+    drawn(table, panels, over).savefig(content, format="png", dpi=110)
+    write_atomically(path, content.getvalue())
+
+
+def _add_events(folder: Path, row: Mapping[str, Any], over: str) -> None:
+    """Where Keras runs on TensorFlow, which is started quietly where this is the first use of it."""
+    networks.start_backend()
+    import keras
+
+    if keras.backend.backend() != "tensorflow":
+        return
+    import tensorflow as tf
+
+    writer = tf.summary.create_file_writer(str(folder))
+    with writer.as_default(step=int(row[over])):
+        for name, value in row.items():
+            tf.summary.scalar(name, value)
+    writer.close()

@@ -1,0 +1,200 @@
+"""REINFORCE, the run. Properties:
+
+- moves are drawn as often as the policy says, by the seed alone, never in a full column;
+- the learner's moves are those of its seat, with the result of the game for the side that made them;
+- schedules pass through their numbers; the checkpoint is replaced where a window of games against it alone shows the
+  learner above the gate (`test_gate.py`);
+- a small network finds wins in one, and learns from games alone to beat random play; a loss that is no number is named;
+- a run killed at any point ends with the weights, the opponent and the curve of an uninterrupted one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import keras
+import numpy as np
+import pytest
+from network_helpers import (
+    LEFT_COLUMN_FULL,
+    WIN_IN_THE_MIDDLE,
+    WIN_ON_THE_RIGHT,
+    killed_at,
+    policy_of,
+    same,
+    tiny_network,
+)
+
+from distill.alphazero import reinforce
+from distill.alphazero.presets import REINFORCE_PRESETS
+from distill.alphazero.reinforce import LEARNER
+from distill.alphazero.settings import ReinforceConfig
+from distill.common import UserError
+from distill.game import encoding, rules
+from distill.networks import saved
+from distill.players.match import Pairing, play_games
+from distill.players.players import NetworkPlayer, draw_by, make, seeds_for
+from distill.training import checkpoint, history, policy_gradient, training
+
+TINY = ReinforceConfig(
+    steps=4, games=6, gate_games=6, measure_every=2, measure_games=4, final_games=4, baseline="none", seed=5
+)
+
+
+# Games
+
+
+def test_moves_are_drawn_as_often_as_the_policy_says_and_by_the_seed_alone():
+    policy = np.tile([0.0, 0.5, 0.25, 0.0, 0.125, 0.125, 0.0], (20_000, 1))
+    seeds = seeds_for(1, np.arange(len(policy)))
+    drawn = draw_by(policy, seeds)
+    assert draw_by(policy[:7], seeds[:7]).tolist() == drawn[:7].tolist()
+    shares = np.bincount(drawn, minlength=7) / len(drawn)
+    np.testing.assert_allclose(shares, policy[0], atol=0.012)  # three standard deviations are 0.011
+    assert shares[[0, 3, 6]].tolist() == [0, 0, 0]
+
+
+def test_a_network_that_samples_never_plays_a_full_column():
+    player = make_player(tiny_network(), "sample")
+    full = rules.parse_board(LEFT_COLUMN_FULL)
+    current, mask = (np.full(500, bits, np.uint64) for bits in (full.current, full.mask))
+    moves = player.play(current, mask, seeds_for(1, np.arange(500))).moves
+    assert set(moves.tolist()) == {1, 2, 3, 4, 5, 6}
+
+
+def make_player(core: keras.Model, mode: str) -> NetworkPlayer:
+    return NetworkPlayer(name="network", predict=saved.predict_with(core), mode=mode)
+
+
+def test_its_opponents_take_turns_and_meet_it_from_both_sides():
+    seats = [(pairing.first, pairing.second) for pairing in reinforce.both_sides(10, opponents=3)]
+    assert seats == [(0, 1), (1, 0), (0, 2), (2, 0), (0, 3), (3, 0), (0, 1), (1, 0), (0, 2), (2, 0)]
+
+
+def test_the_learners_moves_are_those_of_its_seat_with_the_result_for_the_side_that_made_them():
+    pairings = reinforce.both_sides(40)
+    opponent = 1
+    assert pairings[:2] == [Pairing(first=LEARNER, second=opponent), Pairing(first=opponent, second=LEARNER)]
+    assert sum(pairing.first == LEARNER for pairing in pairings) == 20
+    games = play_games([make("punisher"), make("random")], pairings, seed=1)
+    own = reinforce.moves_of(LEARNER, games, pairings)
+    other = reinforce.moves_of(opponent, games, pairings)
+    assert (own ^ other).all()
+    results = reinforce.results(games, pairings)
+    assert results.mean() > 0.5, "the punisher beats random play"
+    np.testing.assert_array_equal(games.returns[own], results[games.game[own]])
+    np.testing.assert_array_equal(games.returns[other], -results[games.game[other]])
+    np.testing.assert_array_equal(reinforce.points(games, pairings), (results + 1) / 2)
+    left = reinforce.plies_left(games)
+    for number, pairing in enumerate(pairings):
+        rows = np.flatnonzero((games.game == number) & own)
+        stones = np.count_nonzero(games.states[rows].reshape(-1, 42), axis=1)
+        assert stones.tolist() == list(range(pairing.first != LEARNER, len(games.lines[number]), 2))
+        assert (stones + left[rows] + 1 == len(games.lines[number])).all()
+        assert games.moves[rows].tolist() == list(games.lines[number][pairing.first != LEARNER :: 2])
+
+
+# Schedules and the checkpoint
+
+
+def test_the_published_learning_rates_and_entropy_weights_are_passed_through():
+    config = ReinforceConfig(**REINFORCE_PRESETS["published"])
+    rates = [policy_gradient.stepwise(config.lr, done / 300) for done in range(300)]
+    assert rates == [1e-3] * 100 + [1e-4] * 100 + [1e-5] * 100
+    assert policy_gradient.linear(*config.entropy, 0.0) == 0.05
+    assert policy_gradient.linear(*config.entropy, 0.5) == pytest.approx(0.04)
+    assert policy_gradient.linear(*config.entropy, 1.0) == pytest.approx(0.03)
+    assert (config.arch, config.gate, config.gate_rule, config.baseline) == ("mk4", 0.52, "mean", "none")
+
+
+def test_the_checkpoint_is_replaced_at_the_end_of_a_window_that_shows_the_learner_above_it(
+    tmp_path, monkeypatch, eagerly
+):
+    batches = iter([[0.0] * 6, [1.0] * 6, [1.0] * 6, [1.0] * 6, [0.5] * 6])
+    copies = []
+    monkeypatch.setattr(reinforce, "points", lambda *_: np.array(next(batches)))
+    monkeypatch.setattr(policy_gradient.WithOpponents, "replace_opponent", lambda _, number: copies.append(number))
+    config = dataclasses.replace(TINY, gate_games=12, steps=5)  # windows of two batches
+    state = trained(tmp_path, config)[1]
+    # 0 and 1 make 50 %; the second 1 and the third are a window of their own, though a running mean had passed before.
+    assert state.replaced == 1
+    assert state.window == [0.5] * 6
+    assert copies == [0]
+
+
+# Learning
+
+
+def test_a_small_network_finds_wins_in_one():
+    keras.utils.set_random_seed(6)
+    core = tiny_network()
+    model = policy_gradient.learner(core, "none", 0.5)
+    player = make_player(model.core, "sample")
+    positions = [rules.parse_board(drawing) for drawing in (WIN_ON_THE_RIGHT, WIN_IN_THE_MIDDLE)] * 32
+    current, mask = (np.array([getattr(p, name) for p in positions], np.uint64) for name in ("current", "mask"))
+    boards = encoding.boards(current, mask)
+    for number in range(120):
+        moves = player.play(current, mask, seeds_for(number, np.arange(64))).moves
+        won = [rules.is_won(rules.play(p, int(move))) for p, move in zip(positions, moves, strict=True)]
+        target = policy_gradient.targets(moves, np.where(won, 1.0, -1.0), "none", 0.01)
+        policy_gradient.step(model, boards, target, 3e-3)
+    policy = policy_of(model.core, boards[:2])
+    assert policy[0, 6] > 0.9
+    assert policy[1, 3] > 0.9
+
+
+def trained(folder, config=TINY):
+    """The variables of learner, opponent and optimizer after a run of the tiny network, and where it got to."""
+    folder.mkdir(exist_ok=True)
+    training.make_repeatable(config.seed)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(history, "write", lambda *_, **__: None)  # to draw the curves takes longer than the steps
+        state = reinforce.train(tiny_network(config.baseline == "value"), config, folder)
+    return checkpoint.load(folder)[0], state
+
+
+@pytest.mark.slow
+def test_games_against_itself_alone_teach_it_to_beat_random_play(tmp_path, monkeypatch):
+    monkeypatch.setattr(reinforce, "RIVALS", ("random",))
+    monkeypatch.setattr(reinforce, "_note", lambda _: "")
+    config = ReinforceConfig(
+        steps=40, games=64, lr=(1e-2,), baseline="value", measure_every=40, measure_games=400, gate_games=256
+    )
+    _, state = trained(tmp_path, config)
+    first, last = state.curve
+    assert first["random_won"] < 0.58
+    assert last["random_won"] > 0.66  # of 400 games: three standard deviations above one half, and then as much again
+
+
+# Interruptions
+
+
+def without_seconds(curve):
+    return [{name: value for name, value in row.items() if name != "seconds"} for row in curve]
+
+
+def test_a_run_interrupted_again_and_again_ends_with_the_weights_of_an_uninterrupted_one(tmp_path):
+    """Of the tiny network, which replaces its opponents, and whose average is kept."""
+    changes = {"gate": 0.05, "gate_games": 18, "lr": (1e-2, 1e-3), "opponents": 2, "average": 0.5}
+    config = dataclasses.replace(TINY, **changes)  # a window ends inside an interval
+    expected, state = trained(tmp_path / "whole", config)
+    assert state.replaced > 0
+    for module, name, last_call in (
+        (checkpoint, "save", 1),  # before the first checkpoint
+        (policy_gradient, "step", 5),  # the third step: two calls make the graph
+        (training, "save_network", 1),  # before the second checkpoint
+    ):
+        with killed_at(module, name, last_call):
+            trained(tmp_path / "cut", config)
+    resumed, state_after = trained(tmp_path / "cut", config)
+    assert same(expected, resumed)
+    assert without_seconds(state.curve) == without_seconds(state_after.curve)
+    assert (state.window, state.replaced) == (state_after.window, state_after.replaced)
+    assert len(state.window) == 6, "the last game of an open window counts, before and after"
+
+
+def test_a_loss_that_is_no_number_ends_the_run_with_one_line(tmp_path, eagerly):
+    with pytest.raises(UserError, match="steps: learner: returned a policy that does not sum to 1 on") as caught:
+        trained(tmp_path, dataclasses.replace(TINY, lr=(1e30,)))
+    assert "\n" not in str(caught.value)
+    assert "begin anew with --restart and a smaller --lr" in str(caught.value)

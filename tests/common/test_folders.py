@@ -1,0 +1,449 @@
+"""Nothing is deleted or overwritten before it is checked, and two processes never write in one folder.
+
+* Every command with `--restart` is found in the package and refuses, in one line and with exit 1, a folder of another
+  kind and a folder of documents; then nothing in it has changed by a bit, and nothing has been added.
+* A bad argument beside `--restart` (data or network missing, damaged, of another kind) leaves the old run whole.
+* Commands without `--restart` overwrite nothing that they have not written.
+* A restart that is cut off between deleting and writing leaves a folder that the same command goes on in, and the line
+  that says how to go on does not begin anew once more.
+* While another process holds a folder, each writer is refused with one line; what only waits, waits.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import importlib
+import json
+import shutil
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from helpers import SHIPPED, held, make_games, state, write_games
+from selfplay_helpers import tiny
+
+import distill
+from distill import describe, evaluate, export, generate, prepare, selfplay
+from distill.common import Interrupted, UserError, cli, folders, provenance, write_json
+from distill.games import mapping, shards
+from distill.training import run_folder
+
+TINY_GAMES = ["--games", "4", "--simulations", "20", "--votes", "1", "--shard-games", "2", "--workers", "1"]
+TINY_PLAY = ["--games-only", "--games", "2", "--simulations", "2", "--shard-games", "1", "--workers", "1"]
+TINY_WALK = ["random", "--replies", "all", "--most-stones", "2", "--workers", "1"]
+
+
+@pytest.fixture(scope="module")
+def there(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of each kind, as the commands and the releases leave them, and one of documents."""
+    root = tmp_path_factory.mktemp("there")
+    assert generate.main([*TINY_GAMES, "--out", str(root / "teacher")]) == 0
+    assert generate.main([*TINY_GAMES, "--games", "1", "--out", str(root / "one")]) == 0
+    tiny().save(root / "net.keras")
+    assert selfplay.main([*TINY_PLAY, "--init", str(root / "net.keras"), "--out", str(root / "network")]) == 0
+    assert main("walk", *TINY_WALK, "--out", root / "walk") == 0
+    write_games(root / "random", make_games(20, seed=1))
+    assert prepare.main(["--data", str(root / "random"), "--out", str(root / "tables"), "--exclude"]) == 0
+    shutil.copytree(shipped("models/reference/cnn"), root / "training", ignore=shutil.ignore_patterns("saved_model"))
+    shutil.move(root / "training" / "evaluation", root / "evaluation")
+    for kind, settings in SETTINGS.items():
+        (root / kind / "iterations").mkdir(parents=True)
+        for name in ("best.keras", "metrics.json", "iterations/1"):
+            (root / kind / name).write_text("{}")
+        write_json(root / kind / "config.json", settings)
+        write_json(root / kind / "run.json", {"identity": settings})
+    (root / "documents").mkdir()
+    for name in ("notes.txt", "config.json", "metrics.json", "report.md", "best.keras", "shard-00000.parquet"):
+        (root / "documents" / name).write_text('"mine"')
+    (root / "network.damaged.keras").write_bytes((root / "net.keras").read_bytes()[:999])
+    return root
+
+
+def shipped(name: str) -> Path:
+    found = provenance.shipped(name)
+    assert found is not None
+    return found
+
+
+def defaults(stage: str) -> dict[str, object]:
+    """The settings that a command stores when no flag is given."""
+    module, config = RESTARTING[stage]
+    return cli.as_json(getattr(importlib.import_module(module), config)())
+
+
+def commands() -> Iterator[tuple[str, str, str]]:
+    """Stage, module and name of the settings of every command in the package, from its source."""
+    root = Path(distill.__file__).parent
+    for file in sorted(root.rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "cli.Command":
+                stage, config = node.args[0], node.args[1]
+                assert isinstance(stage, ast.Constant)
+                assert isinstance(config, ast.Name)
+                module = ".".join(["distill", *file.relative_to(root).with_suffix("").parts])
+                yield str(stage.value), module, config.id
+
+
+COMMANDS = {stage: (module, config) for stage, module, config in commands()}
+RESTARTING = {
+    stage: (module, config)
+    for stage, (module, config) in COMMANDS.items()
+    if "restart" in {field.name for field in dataclasses.fields(getattr(importlib.import_module(module), config))}
+}
+SETTINGS = {"loop": defaults("selfplay"), "reinforce": defaults("reinforce")}
+KINDS = {
+    "teacher": folders.TEACHER_GAMES,
+    "network": folders.NETWORK_GAMES,
+    "training": folders.TRAINING,
+    "loop": folders.LOOP,
+    "reinforce": folders.REINFORCE,
+    "evaluation": folders.EVALUATION,
+    "walk": folders.WALK,
+}
+
+
+def main(stage: str, *words: object) -> int:
+    module, _ = COMMANDS[stage]
+    return int(importlib.import_module(module).main([*map(str, words)]))
+
+
+def one_line(capsys: pytest.CaptureFixture[str], message: str) -> None:
+    """The command's own line is one, and says this; before it may come progress and news."""
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("distill ")]
+    assert len(lines) == 1
+    assert message in lines[0]
+
+
+@dataclasses.dataclass(frozen=True)
+class Restart:
+    """A command with `--restart`: its flags beside `--out` (ROOT is the folder of `there`), and what it works on."""
+
+    stage: str
+    flags: list[str]
+    own: str
+    bad: list[list[str]]
+    """Flags with which it must be refused, and leave its own run as it is."""
+
+
+NETWORKS = [["--init", "ROOT/nope"], ["--init", "ROOT/network.damaged.keras"]]
+CASES = {
+    "generate": Restart("generate", TINY_GAMES, "teacher", [["--cluster", "tcp://127.0.0.1:1"]]),
+    "prepare": Restart("prepare", ["--data", "ROOT/random", "--exclude"], "tables", [["--data", "ROOT/nope"]]),
+    "train": Restart(
+        "train",
+        ["--data", "ROOT/random", "--prepared", "ROOT/tables", "--exclude", "--arch", "cnn"],
+        "training",
+        [["--data", "ROOT/nope"], ["--data", "ROOT/one"], ["--init", "ROOT/net.keras"], *NETWORKS],
+    ),
+    "selfplay": Restart(
+        "selfplay",
+        ["--init", "ROOT/net.keras"],
+        "loop",
+        [["--init", "ROOT/net.keras"], ["--preset", "hour", "--init", "none", "--plan", "ROOT/nope"], *NETWORKS],
+    ),
+    "selfplay --games-only": Restart("selfplay", [*TINY_PLAY, "--init", "ROOT/net.keras"], "network", NETWORKS),
+    "reinforce": Restart("reinforce", ["--init", "ROOT/net.keras"], "reinforce", NETWORKS),
+    "walk": Restart("walk", TINY_WALK, "walk", []),  # its player is no flag: test_walk
+}
+
+
+def flags(case: Restart, root: Path, out: Path, more: list[str]) -> list[str]:
+    return [word.replace("ROOT", str(root)) for word in [*case.flags, *more, "--out", str(out)]]
+
+
+def test_every_command_with_restart_is_tried_here():
+    assert {case.stage for case in CASES.values()} == set(RESTARTING)
+    assert {"generate", "evaluate", "judge.benchmark"} <= set(COMMANDS)
+
+
+FOREIGN = [
+    (name, kind)
+    for name, case in CASES.items()
+    for kind in (*KINDS, "tables", "documents")
+    if name != "prepare" and kind != case.own
+]
+
+
+@pytest.mark.parametrize(("name", "kind"), FOREIGN)
+@pytest.mark.parametrize("restart", [["--restart"], []], ids=["restart", "begin"])
+def test_a_folder_of_another_kind_is_refused_and_stays_as_it_is(name, kind, restart, there, tmp_path, capsys):
+    case, out = CASES[name], tmp_path / "out"
+    shutil.copytree(there / kind, out)
+    if kind == "tables":
+        [out] = out.glob("[0-9a-f]*")
+    before = state(out)
+    assert main(case.stage, *flags(case, there, out, restart)) == 1
+    one_line(capsys, f"{out}: holds ")
+    assert state(out) == before
+
+
+@pytest.mark.parametrize(("name", "bad"), [(name, bad) for name, case in CASES.items() for bad in case.bad])
+def test_a_bad_argument_beside_restart_leaves_the_old_run_whole(name, bad, there, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(mapping, "CONNECT_SECONDS", 0.5)
+    case, out = CASES[name], tmp_path / "out"
+    shutil.copytree(there / case.own, out)
+    before = state(out)
+    assert main(case.stage, *flags(case, there, out, [*bad, "--restart"])) == 1
+    one_line(capsys, "")
+    assert state(out) == before
+
+
+@pytest.mark.parametrize("stage", ["train", "selfplay", "reinforce"])
+def test_a_restart_does_not_delete_the_network_it_begins_from(stage, there, tmp_path, capsys):
+    out = tmp_path / "out"
+    shutil.copytree(there / CASES[stage].own, out)
+    shutil.copy(shipped("models/long/labeller") / "best.keras", out)
+    before = state(out)
+    arch = ["--arch", "pillar-lines", "--value-target", "blend"] if stage == "train" else []
+    assert main(stage, *flags(CASES[stage], there, out, ["--init", str(out), *arch, "--restart"])) == 1
+    one_line(capsys, "--restart would delete the network to begin from")
+    assert state(out) == before
+
+
+@pytest.mark.parametrize("linked", ["best.keras", "iterations/0001/candidate.keras"])
+def test_nor_by_a_link_or_deeper_in_the_folder(linked, tmp_path):
+    out, elsewhere = tmp_path / "out", tmp_path / "elsewhere"
+    for file in (out / linked, elsewhere / "best.keras"):
+        file.parent.mkdir(parents=True)
+        file.touch()
+    (elsewhere / "link.keras").symlink_to(out / linked)
+    (out / "last.keras").symlink_to(elsewhere / "best.keras")
+    (tmp_path / "alias").symlink_to(out)
+
+    def claim(init: Path) -> None:
+        config = cli.parse(selfplay.SelfPlayConfig, ["--init", str(init), "--restart"])
+        run_folder.claim(out, folders.LOOP, ("iterations", "best.keras", "last.keras"), config, (), {})
+
+    for init in (out / linked, elsewhere / "link.keras", tmp_path / "alias" / linked, out / "last.keras"):
+        with pytest.raises(UserError, match="--restart would delete the network to begin from"):
+            claim(init)
+    claim(elsewhere / "best.keras")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_systems_put_into_folders_is_in_nobodys_way(name, there, tmp_path):
+    case, out, volume = CASES[name], tmp_path / "out", tmp_path / "volume"
+    shutil.copytree(there / case.own, out)
+    places = [volume, *(out.glob("[0-9a-f]" * 16) if name == "prepare" else [out])]
+    names = ("lost+found/0001", ".DS_Store", "Thumbs.db", ".gitkeep", ".ipynb_checkpoints/notes.ipynb")
+    for file in (place / each for place in places for each in names):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("mine")
+    litter = state(volume)
+    kind = folders.TABLES if name == "prepare" else KINDS[case.own]
+    for place in places:
+        folders.require(place, kind, own=("lost+found",), restart=True)
+    if name in ("generate", "prepare", "selfplay --games-only"):  # the others would train
+        assert main(case.stage, *flags(case, there, out, ["--restart"])) == 0
+        assert main(case.stage, *flags(case, there, volume, [])) == 0  # there was no run in it
+    assert all(litter.items() <= state(place).items() for place in places)
+
+
+def test_prepare_makes_only_its_own_folder_anew_among_documents(there, tmp_path, capsys):
+    out = tmp_path / "out"
+    shutil.copytree(there / "documents", out)
+    (out / ".browser.partial").mkdir()
+    before = state(out)
+    case = CASES["prepare"]
+    for _ in range(2):
+        assert main("prepare", *flags(case, there, out, ["--restart"])) == 0
+        assert before.items() <= state(out).items()
+    [tables] = out.glob("[0-9a-f]" * 16)
+    (tables / "notes.txt").write_text("mine")
+    before = state(out)
+    assert main("prepare", *flags(case, there, out, ["--restart"])) == 1
+    one_line(capsys, "holds files that are no prepared tables")
+    assert state(out) == before
+
+
+def test_settings_of_another_program_are_nobodys(tmp_path, capsys):
+    for name, content in {"config.json": {"theme": "dark"}, "manifest.json": {"icons": []}}.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / name).write_text(json.dumps(content))
+        assert generate.main([*TINY_GAMES, "--out", str(folder)]) == 1
+        one_line(capsys, f"{folder}: holds ")
+        assert [path.name for path in folder.iterdir()] == [name]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_folder_is_known_as_one_kind(kind, there):
+    folder = there / kind
+    settings = folders.settings_in([path.name for path in folder.iterdir()], lambda name: (folder / name).read_bytes())
+    assert settings is not None
+    assert [each for each in folders.KINDS if each.known(settings)] == [KINDS[kind]]
+
+
+def test_what_ships_is_known(tmp_path):
+    assert {model.name for model in shipped("models/reference").iterdir()} == {*SHIPPED}
+    for name in SHIPPED:
+        model = shipped("models/reference") / name
+        folders.require(model, folders.TRAINING, own=(), restart=True)
+        folders.require(model / "evaluation", folders.EVALUATION, own=(), restart=True)
+    folders.require(shipped("models/long") / "night", folders.LOOP, own=(), restart=True)
+    for games in ("validation", "games-20000"):
+        shards.require(shipped("data/reference") / games, folders.TEACHER_GAMES)
+
+
+# Commands without --restart -------------------------------------------------------------------------------------------
+
+
+def test_an_evaluation_overwrites_no_other_results(there, tmp_path, capsys):
+    for kind in ("training", "teacher", "documents"):
+        out = tmp_path / kind
+        shutil.copytree(there / kind, out)
+        before = state(out)
+        assert evaluate.main(["random", "--preset", "smoke", "--no-latency", "--out", str(out)]) == 1
+        one_line(capsys, f"{out}: holds ")
+        assert state(out) == before
+
+
+def test_a_data_card_overwrites_no_other_page(there, tmp_path, capsys):
+    page = tmp_path / "notes.md"
+    page.write_text("# My notes\n")
+    assert describe.main([str(there / "teacher"), "--label-rows", "0", "--out", str(page)]) == 1
+    one_line(capsys, "notes.md: is no data card")
+    assert state(tmp_path).keys() == {"notes.md"}
+    assert page.read_text() == "# My notes\n"
+
+
+def test_an_export_replaces_no_folder_of_another_program(there, tmp_path, capsys):
+    (tmp_path / "saved_model").mkdir()
+    (tmp_path / "page").mkdir()
+    (tmp_path / "saved_model" / "saved_model.pb").write_text("mine")
+    (tmp_path / "page" / "model.json").write_text('{"format": "layers-model"}')
+    before = state(tmp_path)
+    network = str(there / "net.keras")
+    assert export.main([network, "--out", str(tmp_path)]) == 1
+    one_line(capsys, "saved_model: was not written by this program")
+    assert export.main([network, "--web", str(tmp_path / "page")]) == 1
+    one_line(capsys, "page: there is something else here already")
+    assert state(tmp_path) == before
+
+
+def test_two_networks_of_one_folder_are_not_exported_into_one_place(there, tmp_path, capsys):
+    for name in ("best.keras", "last.keras"):
+        shutil.copy(there / "net.keras", tmp_path / name)
+    before = state(tmp_path)
+    assert export.main([str(tmp_path / "best.keras"), str(tmp_path / "last.keras")]) == 1
+    one_line(capsys, "two networks of one folder")
+    assert state(tmp_path) == before
+
+
+def test_the_benchmark_is_not_replaced_by_one_of_other_settings(tmp_path, capsys):
+    shutil.copy(shipped("data/benchmark") / "boards.parquet", tmp_path)
+    before = state(tmp_path)
+    assert main("judge.benchmark", "--games", "300", "--out", tmp_path) == 1
+    one_line(capsys, "boards made with other settings")
+    assert state(tmp_path) == before
+
+
+# Cut off between deleting and writing ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["training", "loop", "reinforce"])
+def test_a_restart_that_is_cut_off_leaves_an_unfinished_run_of_its_kind(kind, there, tmp_path, monkeypatch):
+    out = tmp_path / "out"
+    shutil.copytree(there / kind, out)
+    stored = json.loads((out / "run.json").read_text())["identity"]
+    claim = run_folder.Claim(
+        out=out,
+        kind=KINDS[kind],
+        own=("metrics.json", "iterations", "best.keras"),
+        settings={},
+        identity=stored | {"seed": 99},
+        restart=True,
+    )
+    claim.check()
+    with monkeypatch.context() as patched:
+        patched.setattr(run_folder, "write_json", interrupt)
+        with pytest.raises(Interrupted):
+            claim.begin()
+    assert not (out / "metrics.json").exists()
+    assert not (out / "best.keras").exists()
+    assert not (out / "iterations").exists()
+    dataclasses.replace(claim, identity=stored, restart=False).check()  # the run that was there may go on
+    with pytest.raises(UserError, match="seed: 0 → 99"):
+        dataclasses.replace(claim, restart=False).check()
+    claim.check()
+    claim.begin()
+    dataclasses.replace(claim, restart=False).check()
+
+
+def interrupt(*_: object, **__: object) -> None:
+    raise Interrupted(signal.SIGTERM)
+
+
+@pytest.mark.parametrize("name", ["generate", "selfplay --games-only"])
+def test_who_goes_on_after_a_restart_does_not_begin_anew_again(name, there, tmp_path, monkeypatch, capsys):
+    case, out = CASES[name], tmp_path / "out"
+    shutil.copytree(there / case.own, out)
+    expected = {path.name: state(out)[path.name] for path in out.glob("shard-*")}
+    with monkeypatch.context() as patched:  # while it looks through the run, and once the run is deleted
+        patched.setattr(shards, "require", interrupt)
+        assert main(case.stage, *flags(case, there, out, ["--restart"])) == 143
+    assert " --restart" in capsys.readouterr().err
+    with monkeypatch.context() as patched:
+        patched.setattr(shards, "plan", interrupt)
+        assert main(case.stage, *flags(case, there, out, ["--restart"])) == 143
+    assert "--restart" not in capsys.readouterr().err
+    assert not list(out.glob("shard-*"))
+    assert main(case.stage, *flags(case, there, out, [])) == 0
+    assert expected.items() <= state(out).items()
+
+
+# Two at once ----------------------------------------------------------------------------------------------------------
+
+
+def test_what_another_process_writes_is_left_to_it(there, tmp_path, capsys):
+    """By name: where the command writes, and its flags."""
+    out, network = tmp_path / "out", str(there / "net.keras")
+    (out / ".saved_model.alive.partial").mkdir(parents=True)
+    with held(out):
+        before = state(out)
+        for case in CASES.values():
+            if case.stage == "prepare":
+                continue  # it waits
+            for more in ([], ["--restart"]):
+                assert main(case.stage, *flags(case, there, out, more)) == 1
+                one_line(capsys, f"{out}: another process is writing here")
+        assert export.main([network, "--out", str(out)]) == 1
+        one_line(capsys, f"{out}: another process is writing here")
+        for stage in ("judge.benchmark", "judge.foreign"):
+            assert main(stage, "--games", "300", "--out", out) == 1
+            one_line(capsys, f"{out}: another process is writing here")
+        assert state(out) == before
+    with held(tmp_path / "site", "beside"):
+        assert export.main([network, "--web", str(tmp_path / "site")]) == 1
+        one_line(capsys, "site: another process is writing here")
+
+
+def test_a_reader_needs_no_lock(there, tmp_path):
+    out = tmp_path / "games"
+    shutil.copytree(there / "teacher", out)
+    with held(out):
+        assert main("validate", out) == 0
+
+
+@pytest.mark.parametrize("stage", ["prepare", "evaluate"])
+def test_who_writes_for_a_moment_waits_for_its_turn(stage, there, tmp_path, undrawn):
+    out = tmp_path / "out"
+    words = {
+        "prepare": ["--data", str(there / "random"), "--exclude"],
+        "evaluate": ["random", "--boards", "5", "--no-latency"],
+    }[stage]
+    ended = []
+    with held(out) as process:
+        work = threading.Thread(target=lambda: ended.append(importlib.import_module(f"distill.{stage}").run(config)))
+        module, name = COMMANDS[stage]
+        config = cli.parse(getattr(importlib.import_module(module), name), [*words, "--out", str(out)])
+        work.start()
+        work.join(3)
+        assert work.is_alive()
+        assert not ended
+        process.kill()
+        work.join(120)
+    assert len(ended) == 1

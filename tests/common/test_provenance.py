@@ -1,0 +1,152 @@
+"""What artefacts say about their origin.
+
+* The versions are those of the packages that are installed.
+* The commit is the checkout's, with "+" exactly while a tracked file differs, and None where this is no checkout,
+  also inside somebody else's, unless the build of the installed package recorded it. `distill.__version__` tells it;
+  the version that files name does not.
+* Shipped folders are found in a checkout, or in an installed package.
+* The line that installs an extra names its packages, the same in a checkout and installed, and no message has another.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import runpy
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+from packaging.version import Version
+
+import distill
+from distill.common import provenance
+
+
+def test_versions_name_python_this_package_and_the_installed_ones_of_those_asked_for():
+    assert provenance.versions("numpy", "no-such-package-is-installed") == {
+        "distill": distill.VERSION,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+    }
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository with one committed file, in the place of this project's root."""
+    if shutil.which("git") is None:
+        pytest.skip("git is not installed")
+    for name in [name for name in os.environ if name.startswith("GIT_")]:
+        monkeypatch.delenv(name)  # set while git runs a hook
+    (tmp_path / "file").write_text("one", encoding="utf-8")
+    for command in (
+        ["init", "--quiet"],
+        ["add", "file"],
+        ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false", "commit", "--quiet", "-m", "one"],
+    ):
+        subprocess.run(["git", "-C", str(tmp_path), *command], check=True)
+    monkeypatch.setattr(provenance, "ROOT", tmp_path)
+    return tmp_path
+
+
+def test_the_commit_carries_a_plus_exactly_while_a_tracked_file_differs(checkout: Path):
+    head = provenance.commit()
+    assert head is not None
+    assert len(head) == 40
+    assert set(head) <= set("0123456789abcdef")
+    (checkout / "untracked").write_text("data", encoding="utf-8")
+    assert provenance.commit() == head
+    assert distill.__version__ == f"{distill.VERSION}+g{head[:7]}"
+    (checkout / "file").write_text("two", encoding="utf-8")
+    assert provenance.commit() == head + "+"
+    assert distill.__version__ == f"{distill.VERSION}+g{head[:7]}.dirty"
+    assert str(Version(distill.__version__)) == distill.__version__  # as pip compares versions
+    assert provenance.versions()["distill"] == distill.VERSION  # files of games hold it: their bytes know no commit
+    (checkout / "file").write_text("one", encoding="utf-8")
+    assert provenance.commit() == head
+
+
+def test_a_package_installed_inside_another_checkout_does_not_take_its_commit(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+):
+    inside = checkout / "site-packages"
+    inside.mkdir()
+    monkeypatch.setattr(provenance, "ROOT", inside)
+    assert provenance.commit() is None
+    assert distill.__version__ == distill.VERSION
+    (inside / "distill").mkdir()
+    (inside / "distill" / "COMMIT").write_text("0123456789abcdef+\n")  # as its build recorded it
+    assert provenance.commit() == "0123456789abcdef+"
+    assert distill.__version__ == f"{distill.VERSION}+g0123456.dirty"
+
+
+def test_without_a_commit_or_git_there_is_none(checkout: Path, monkeypatch: pytest.MonkeyPatch):
+    with monkeypatch.context() as patched:
+        patched.setenv("PATH", str(checkout))
+        assert provenance.commit() is None
+    assert provenance.commit() is not None
+    shutil.rmtree(checkout / ".git")
+    subprocess.run(["git", "-C", str(checkout), "init", "--quiet"], check=True)
+    assert provenance.commit() is None
+
+
+def test_a_build_without_a_known_commit_holds_none(checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    interface = ModuleType("hatchling.builders.hooks.plugin.interface")  # hatchling itself is there for builds alone
+    interface.BuildHookInterface = object  # type: ignore[attr-defined]
+    parts = interface.__name__.split(".")
+    for length in range(1, len(parts)):
+        name = ".".join(parts[:length])
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    monkeypatch.setitem(sys.modules, interface.__name__, interface)
+    hook = runpy.run_path(str(Path(__file__).parents[2] / "hatch_build.py"))["Commit"]()
+    hook.root, hook.directory = str(checkout), str(tmp_path / "dist")
+    file = tmp_path / "dist" / "COMMIT"
+
+    def included() -> list[str]:
+        data: dict[str, dict[str, str]] = {"force_include": {}}
+        hook.initialize("standard", data)
+        assert file.is_file() == (str(file) in data["force_include"])
+        return [*data["force_include"].values()]
+
+    with monkeypatch.context() as patched:
+        patched.setenv("PATH", str(checkout))  # no git
+        assert included() == []
+    assert included() == ["distill/COMMIT"]
+    assert file.read_text(encoding="utf-8").strip() == provenance.commit()
+    hook.finalize("standard", {}, "")
+    shutil.rmtree(checkout / ".git")
+    subprocess.run(["git", "-C", str(checkout), "init", "--quiet"], check=True)
+    assert included() == []  # git refuses
+
+
+def test_a_shipped_folder_is_found_in_a_checkout_and_in_an_installed_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(provenance, "ROOT", tmp_path)
+    installed = tmp_path / "distill" / "shipped" / "data" / "benchmark"
+    for folder in (installed, tmp_path / "data" / "benchmark"):
+        folder.mkdir(parents=True)
+    assert provenance.shipped("data/benchmark") == installed  # a folder of that name beside a package is no checkout
+    assert provenance.shipped("data/reference") is None
+    (tmp_path / "pyproject.toml").touch()
+    assert provenance.shipped("data/benchmark") == tmp_path / "data" / "benchmark"
+
+
+def test_the_line_that_installs_an_extra_names_its_packages():
+    assert provenance.install_line("solver") == 'python -m pip install "bitbully>=0.0.70"'
+    assert (
+        provenance.install_line("serve") == 'python -m pip install "fastapi>=0.115" "onnxruntime>=1.23" "uvicorn>=0.34"'
+    )
+    with pytest.raises(KeyError):
+        provenance.install_line("no-such-extra")
+
+
+def test_no_message_installs_by_another_line():
+    package = Path(distill.__file__).parent
+    sources = [file for file in package.rglob("*") if file.suffix in (".py", ".js", ".html", ".md")]
+    assert len(sources) > 50
+    assert [file.name for file in sources if "pip install" in file.read_text(encoding="utf-8")] == ["provenance.py"]

@@ -1,0 +1,132 @@
+"""Worker processes, and what a command finds around it. Properties:
+
+- a script without a main guard that starts a worker runs once, and gets its answer;
+- a worker that cannot be started is an error that says so; so is /dev/shm without room;
+- news come from the parent alone;
+- the processors are those of the affinity, or less under a quota of a control group of version 2 or 1.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import io
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from helpers import state
+
+from distill import generate
+from distill.common import machine, say, workers
+
+SCRIPT = """
+import asyncio
+print("the script runs")
+from distill.web import work
+queue = work.process(1)
+print(asyncio.run(queue.run(pow, 2, 10)))
+queue.close()
+"""
+
+
+def test_a_script_without_a_main_guard_is_not_run_again_by_its_worker(tmp_path: Path):
+    script = tmp_path / "app.py"
+    script.write_text(SCRIPT, encoding="utf-8")
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120)
+    assert done.stdout.splitlines() == ["the script runs", "1024"], done.stderr
+    assert done.stderr == ""
+
+
+def test_tasks_are_spread_over_processes_in_their_order():
+    alone = list(workers.spread(pow, ((2, number) for number in range(5)), 1))
+    assert list(workers.spread(pow, ((2, number) for number in range(5)), 2)) == alone == [1, 2, 4, 8, 16]
+    with pytest.raises(FileNotFoundError, match="/nowhere"):  # the function's own error, not one of /dev/shm
+        list(workers.spread(os.stat, [("/nowhere",)] * 2, 2))
+
+
+def told() -> str:
+    with contextlib.redirect_stderr(io.StringIO()) as screen:
+        say("one line")
+    return screen.getvalue()
+
+
+def test_news_come_from_the_parent_alone():
+    assert {*workers.spread(told, [()] * 4, 2)} == {""}
+    assert told() == "one line\n"
+
+
+def test_a_worker_that_dies_is_an_error():
+    with pytest.raises(workers.WorkerError, match="a worker process has died"):
+        list(workers.spread(os._exit, [(1,)] * 2, 2))
+
+
+@pytest.mark.parametrize("number", [errno.EROFS, errno.ENOSPC])
+def test_shared_memory_without_room_is_named(number: int, own_processes: None, monkeypatch: pytest.MonkeyPatch):
+    def refuse(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr("joblib.externals.loky.backend.synchronize._SemLock", refuse)
+    with pytest.raises(workers.WorkerError, match=rf"^/dev/shm: .*{os.strerror(number)}.*--shm-size"):
+        workers.check()
+
+
+def test_a_restart_deletes_nothing_where_no_worker_can_be_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    flags = ["--games", "1", "--simulations", "30", "--workers", "1", "--out", str(tmp_path)]
+    assert generate.main(flags) == 0
+    before = state(tmp_path)
+    capsys.readouterr()
+
+    def refuse() -> None:
+        raise workers.WorkerError("/dev/shm: full")
+
+    monkeypatch.setattr(workers, "pool", refuse)
+    assert generate.main([*flags, "--restart"]) == 1
+    assert capsys.readouterr().err == "distill generate: /dev/shm: full\n"
+    assert state(tmp_path) == before
+
+
+ALLOWED = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+UNIFIED, SEPARATE = "0::/pod/box\n", "3:cpuset:/\n2:cpu,cpuacct:/pod/box\n0::/\n"
+
+
+@pytest.mark.parametrize(
+    ("groups", "files", "quota"),
+    [
+        (UNIFIED, {}, math.inf),
+        (UNIFIED, {"pod/box/cpu.max": "max 100000"}, math.inf),
+        (UNIFIED, {"pod/box/cpu.max": "100000 100000"}, 1),
+        (UNIFIED, {"pod/box/cpu.max": "20000 100000"}, 1),
+        (UNIFIED, {"pod/box/cpu.max": "6400000 100000"}, math.inf),
+        (UNIFIED, {"pod/box/cpu.max": "max 100000", "pod/cpu.max": "100000 100000"}, 1),
+        (UNIFIED, {"cpu.max": "100000 100000"}, 1),  # a container that sees its own group as the root
+        ("0::/../../elsewhere\n", {"cpu.max": "100000 100000"}, 1),
+        (SEPARATE, {"cpu/pod/box/cpu.cfs_quota_us": "-1", "cpu/pod/box/cpu.cfs_period_us": "100000"}, math.inf),
+        (SEPARATE, {"cpu/pod/cpu.cfs_quota_us": "90000", "cpu/pod/cpu.cfs_period_us": "100000"}, 1),
+        ("", {"cpu.max": "100000 100000"}, math.inf),
+    ],
+)
+def test_the_processors_are_those_that_the_quota_leaves(
+    groups: str, files: dict[str, str], quota: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "membership").write_text(groups, encoding="utf-8")
+    for name, text in files.items():
+        (tmp_path / "root" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "root" / name).write_text(f"{text}\n", encoding="utf-8")
+    monkeypatch.setattr(machine, "CGROUPS", tmp_path / "root")
+    monkeypatch.setattr(machine, "MEMBERSHIP", tmp_path / "membership")
+    assert machine.cores() == min(ALLOWED, quota)
+
+
+def test_a_quota_is_rounded_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "membership").write_text("0::/\n", encoding="utf-8")
+    (tmp_path / "cpu.max").write_text("250000 100000\n", encoding="utf-8")
+    monkeypatch.setattr(machine, "CGROUPS", tmp_path)
+    monkeypatch.setattr(machine, "MEMBERSHIP", tmp_path / "membership")
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(64), raising=False)
+    assert machine.cores() == 3

@@ -1,0 +1,283 @@
+"""Packed boards: `prepare --packed`, and the folder in the place of one of games.
+
+- they are the prepared boards of both splits, each once: visits exact up to 255, shares within one part in 255 beyond,
+  value within half a step, outcome rounded; the label is the column with most visits
+- a second command does nothing; boards of other tables stay, and go with --restart; other folders are refused
+- `prepare` and `train` read them, and keep a share of them for validation; the card grades their labels
+- a command that needs moves refuses them in one line; a changed file, or a key of no board, is found
+- `validate` takes them, and names everything that can be wrong; prepared tables it refuses in one line
+- changed boards are not taken for a finished command's
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from helpers import make_games, write_games
+
+import distill
+from distill import describe, generate, prepare, train, validate
+from distill.common import DataError, file_hash, provenance
+from distill.datasets import packed, tables
+from distill.datasets.canonical import board_keys
+from distill.datasets.tables import TRAINING, VALIDATION
+from distill.game import rules
+from distill.games import checks, games, schema
+from distill.players import solver
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with games, some of which meet often, and their packed boards."""
+    folder = tmp_path_factory.mktemp("made")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(provenance, "shipped", lambda _: None)
+        patch.chdir(folder)
+        write_games(folder / "data" / "games", make_games(200, seed=1, first_plies=1))
+        assert prepare.main(["--packed", "boards", "--validation-fraction", "0.3"]) == 0
+    return folder
+
+
+@pytest.fixture
+def workplace(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory of each test's own, a copy of that."""
+    monkeypatch.setattr(provenance, "shipped", lambda _: None)
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_they_are_the_prepared_boards_of_both_splits(workplace: Path) -> None:
+    (folder,) = (path for path in Path("data/prepared").iterdir() if not path.name.startswith("."))
+    learned, held_out = tables.load(folder, TRAINING), tables.load(folder, VALIDATION)
+    (run,) = games.open_runs([Path("boards")])
+    games.verify([run])
+    (shard,) = run.shards
+    (rows,) = games.read(shard, ("game_id", "ply", "current", "mask", "label", "visits", "value", "outcome"))
+    keys = rows["current"] + rows["mask"]
+    assert (np.diff(keys.astype(np.int64)) > 0).all()
+    assert np.array_equal(keys, board_keys(rows["current"], rows["mask"]))
+    assert len(keys) == run.rows == run.games == len(learned) + len(held_out)
+    assert rows["game_id"].tolist() == list(range(run.rows))
+    assert np.array_equal(rows["ply"], np.bitwise_count(rows["mask"]))
+    for table in (learned, held_out):
+        places = np.searchsorted(keys, table.current + table.mask)
+        for name in ("current", "mask"):
+            assert np.array_equal(rows[name][places], getattr(table, name)), name
+        visits, small = rows["visits"][places], table.visits.max(1) <= 255
+        assert np.array_equal(visits[small], table.visits[small])
+        assert (visits.max(1) == np.minimum(table.visits.max(1), 255)).all()
+        scale = table.visits.max(1, keepdims=True)
+        assert np.abs(visits / visits.max(1, keepdims=True) - table.visits / scale).max() <= 0.5 / 255 + 1e-9
+        assert (visits[np.arange(len(visits)), rows["label"][places]] == visits.max(1)).all()
+        np.testing.assert_allclose(rows["value"][places], table.value, atol=0.5 / 127 + 1e-6)
+        np.testing.assert_allclose(rows["outcome"][places], table.outcome, atol=0.5)
+    everything = np.concatenate([learned.visits, held_out.visits]).max(1)
+    assert (everything <= 255).any()
+    assert (everything > 255).any()
+
+
+def test_a_second_command_does_nothing_and_other_boards_stay_unless_told(
+    workplace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = {path.name: path.stat().st_mtime_ns for path in Path("boards").iterdir()}
+    assert prepare.main(["--packed", "boards", "--validation-fraction", "0.3"]) == 0
+    assert {path.name: path.stat().st_mtime_ns for path in Path("boards").iterdir()} == before
+    assert prepare.main(["--packed", "boards"]) == 1
+    assert "boards: holds boards of other tables; name another folder, or add --restart" in capsys.readouterr().err
+    assert {path.name: path.stat().st_mtime_ns for path in Path("boards").iterdir()} == before
+    assert prepare.main(["--packed", "boards", "--restart"]) == 0
+    assert schema.read_manifest(Path("boards"))["identity"]["validation_fraction"] == 0.15
+    manifest = Path("boards", schema.MANIFEST)
+    manifest.unlink()  # as after a kill
+    assert prepare.main(["--packed", "boards"]) == 0
+    assert manifest.is_file()
+
+
+def test_another_folder_is_refused_before_anything_is_written(
+    workplace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shards = {path.name: file_hash(path) for path in Path("data/games").iterdir()}
+    assert prepare.main(["--packed", "data/games", "--restart", "--out", "elsewhere"]) == 1
+    assert "data/games: holds" in capsys.readouterr().err
+    assert {path.name: file_hash(path) for path in Path("data/games").iterdir()} == shards
+    assert not Path("elsewhere").exists()
+    assert generate.main(["--out", "boards", "--games", "1"]) == 1
+    assert "boards: holds packed boards, not games of the teacher" in capsys.readouterr().err
+
+
+def test_prepare_and_train_take_them_for_games(workplace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    again = tables.prepare([Path("boards")], Path("again"), validation_fraction=0.2)
+    learned, held_out = tables.load(again.folder, TRAINING), tables.load(again.folder, VALIDATION)
+    (run,) = games.open_runs([Path("boards")])
+    assert len(learned) + len(held_out) == run.rows
+    assert 0.1 < len(held_out) / run.rows < 0.3
+    words = ["--data", "boards", "--arch", "cnn", "--epochs", "1", "--no-export", "--out", "model"]
+    assert train.main(words) == 0
+    assert json.loads(Path("model/metrics.json").read_text())["training_boards"] > 0
+    said = capsys.readouterr().out
+    assert re.search(r"against the teacher: \S+% on [\d,]+ rows of the validation split of boards, \S+% on the", said)
+
+
+def test_their_card_tells_where_they_are_from_and_how_right_they_are(
+    workplace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["boards", "--label-rows", "40", "--workers", "1", "--agreement-rows", "0"]
+    assert describe.main(words) == 0
+    card = Path("boards/README.md").read_text(encoding="utf-8")
+    (run,) = games.open_runs([Path("boards")])
+    (source,) = games.open_runs([Path("data/games")])
+    assert card.startswith(f"# Boards `boards`\n\n{run.rows:,} boards")
+    assert f"{source.rows:,} rows of 200 games of 1 runs" in card
+    assert source.name[:16] in card
+    assert "sha256sum" in card
+    if solver.is_installed():
+        assert "| boards |     40 |" in card
+        assert Path("boards/README-labels.png").is_file()
+    assert describe.main(words) == 0, "a card is replaced, a folder with one is read as before"
+    assert "unlike boards; labels" in capsys.readouterr().out
+
+
+def test_what_needs_moves_says_so_in_one_line(workplace: Path) -> None:
+    (run,) = games.open_runs([Path("boards")])
+    with pytest.raises(DataError, match="packed boards, which have no move; games are needed here"):
+        list(games.read(run.shards[0], ("current", "move")))
+
+
+def test_a_changed_file_and_a_key_of_no_board_are_found(workplace: Path) -> None:
+    (shard,) = Path("boards").glob("shard-*.parquet")
+    table, metadata = schema.read_table(shard, schema.PACKED_ROW)
+    keys = table["key"].to_numpy().copy()
+    keys[-1] = np.uint64(127)  # seven stones in a column
+    schema.write_table(shard, table.set_column(0, schema.PACKED_ROW.field("key"), [keys]), metadata)
+    (run,) = games.open_runs([Path("boards")])
+    with pytest.raises(DataError, match="not the file the manifest describes"):
+        games.verify([run])
+    with pytest.raises(DataError, match="stones outside the board"):
+        list(games.read(run.shards[0], ("current", "mask")))
+
+
+def test_validate_takes_the_shipped_ones_and_refuses_prepared_tables_in_one_line(
+    workplace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert validate.main(["boards"]) == 0
+    (tables_there,) = (path for path in Path("data/prepared").iterdir() if not path.name.startswith("."))
+    capsys.readouterr()
+    assert validate.main([str(tables_there)]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert f"{tables_there}: holds prepared tables; validate takes games and packed boards" in err
+    checkout = Path(distill.__file__).parents[1]
+    assert validate.main([str(checkout / "data/reference/labels-200")]) == 0
+
+
+def changed_row(**values: Any) -> Callable[[list[dict[str, Any]]], object]:
+    return lambda rows: rows[100].update(values)
+
+
+def mirrored(rows: list[dict[str, Any]]) -> None:
+    """The board of a row turns into its mirror image, at that one's place in the order."""
+    row = rows.pop(100)
+    mirror = rules.mirror(
+        rules.Position(*(int(each[0]) for each in rules.from_keys(np.array([row["key"]], np.uint64))))
+    )
+    rows.append(row | {"key": mirror.current + mirror.mask})
+    rows.sort(key=lambda each: each["key"])
+
+
+def full_column(rows: list[dict[str, Any]]) -> None:
+    for row in rows:
+        (mask,) = rules.from_keys(np.array([row["key"]], np.uint64))[1]
+        if 0 in (legal := rules.legal_mask(np.array([mask]))[0]):
+            row["visits"][int(np.argmin(legal))] = 1
+            return
+    raise AssertionError("no row with a full column")
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (changed_row(key=127), "key 127 is no position's"),
+        (changed_row(key=(1 << 63) + 5), f"key {(1 << 63) + 5} is no position's"),
+        (changed_row(key=1 + 1), "key 2 is no position's"),  # one stone, of the side to move
+        (lambda rows: rows.insert(5, dict(rows[4])), "keys must ascend, each board once"),
+        (lambda rows: rows.reverse(), "keys must ascend, each board once"),
+        (mirrored, "is not canonical"),
+        (full_column, "on a full column"),
+        (changed_row(visits=[0] * 7), "no visits"),
+        (changed_row(visits=None), "visits is missing (null)"),
+        (changed_row(value=-128), "value -128 outside [-127, 127]"),
+        (changed_row(outcome=2), "outcome 2 is none of 1, 0, -1"),
+        (lambda rows: rows.pop(), "rows, but "),
+    ],
+)
+def test_a_packed_board_that_is_not_true_is_named(
+    workplace: Path, change: Callable[..., Any], expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (shard,) = Path("boards").glob("shard-*.parquet")
+    table, metadata = schema.read_table(shard, schema.PACKED_ROW)
+    rows = table.to_pylist()
+    change(rows)
+    schema.write_table(shard, pa.Table.from_pylist(rows, schema=schema.PACKED_ROW), metadata)
+    assert validate.main(["boards", "--lines", "none"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert any(expected in line for line in lines), lines
+    assert any("(SHA-256)" in line for line in lines)
+
+
+def test_a_game_that_is_over_and_keys_across_files_are_named(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = {"key": 0b1111 + (0b1111 | 0b1111 << 7), "visits": [0, 0, 1, 0, 0, 0, 0], "value": 0, "outcome": 0}
+    table = pa.Table.from_pylist([row], schema=schema.PACKED_ROW)
+    law = checks.Law(first_game=0, games=1)
+    assert [fault.what for fault in checks.packed_faults(table, law)] == ["the game is over in this position"]
+    monkeypatch.setattr(packed, "SHARD_ROWS", 500)
+    assert prepare.main(["--packed", "several", "--validation-fraction", "0.3"]) == 0
+    assert validate.main(["several"]) == 0
+    one, two = (Path("several", f"shard-0000{index}.parquet") for index in (0, 1))
+    (table, about), (last, _) = (schema.read_table(path, schema.PACKED_ROW) for path in (two, one))
+    schema.write_table(two, pa.concat_tables([last.slice(499), table.slice(1)]), about)
+    capsys.readouterr()
+    assert validate.main(["several"]) == 1
+    assert "shard-00001.parquet, row group 0, game 500: key" in capsys.readouterr().out
+
+
+def test_changed_boards_are_not_taken_for_a_finished_commands(
+    workplace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (shard,) = Path("boards").glob("shard-*.parquet")
+    table, metadata = schema.read_table(shard, schema.PACKED_ROW)
+    schema.write_table(shard, table.slice(1), metadata)
+    again = ["--packed", "boards", "--validation-fraction", "0.3"]
+    assert prepare.main(again) == 1
+    assert f"{shard}: not the file the manifest describes (damaged or changed)" in capsys.readouterr().err
+    assert prepare.main([*again, "--restart"]) == 0
+    assert validate.main(["boards"]) == 0
+
+
+def test_more_boards_than_a_file_takes_go_into_several(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packed, "SHARD_ROWS", 500)
+    assert prepare.main(["--packed", "several", "--validation-fraction", "0.3"]) == 0
+    one, several = games.raw_rows([Path("boards")], None, 0.0), games.raw_rows([Path("several")], None, 0.0)
+    assert len(list(Path("several").glob("shard-*.parquet"))) == -(-len(one) // 500)
+    for name, values in vars(one).items():
+        assert np.array_equal(values, getattr(several, name)), name
+
+
+def test_every_key_gives_its_board_back() -> None:
+    rng = np.random.default_rng(0)
+    heights = rng.integers(0, rules.ROWS, (5000, rules.COLUMNS), endpoint=True)
+    mask = ((1 << heights) - 1 << 7 * np.arange(rules.COLUMNS)).sum(1).astype(np.uint64)
+    current = rng.integers(0, 1 << 49, 5000, dtype=np.uint64) & mask
+    found_current, found_mask = rules.from_keys(current + mask)
+    assert np.array_equal(found_current, current)
+    assert np.array_equal(found_mask, mask)

@@ -1,0 +1,232 @@
+"""Properties of grading moves.
+
+* Exact, class and decisive are what their formulas say, on scores written by hand; a full column is refused.
+* The expectation of a uniformly random player is exact: a random player comes within its interval.
+* A player that plays the stored best moves scores 100 %, one that plays the worst keeps no class that can be lost.
+* Both orientations are asked: a player that always sees the left is caught by mirror consistency and by confusion.
+* A mirrored rising line counts as a falling one.
+* Calibration, worst mistakes and samples are what they say.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from distill.datasets import benchmark
+from distill.datasets.benchmark import FULL_COLUMN, GradedBoards
+from distill.evaluation import grading
+from distill.evaluation.grading import GENERAL, calibration, grade, grade_moves, uniform_grades
+from distill.evaluation.report import by_set as set_table
+from distill.evaluation.report import headline, percent, table
+from distill.evaluation.strata import best_scores, is_decisive
+from distill.evaluation.verdict import judge
+from distill.game.rules import canonicalise, is_own_mirror, legal_mask
+from distill.players.intervals import share
+from distill.players.players import Boards, Choices, make
+
+
+@pytest.fixture(scope="module")
+def boards() -> GradedBoards:
+    return grading.sample(benchmark.read(half="dev"), 60, seed=0)
+
+
+class Oracle:
+    """Plays by the stored scores: the best move, or the worst."""
+
+    def __init__(self, boards: GradedBoards, worst: bool = False) -> None:
+        self.name = "worst" if worst else "oracle"
+        self.scores = {}
+        for current, mask, scores in zip(boards.current.tolist(), boards.mask.tolist(), boards.scores, strict=True):
+            self.scores[current, mask] = np.where(scores == FULL_COLUMN, np.nan, scores)
+        self.pick = np.nanargmin if worst else np.nanargmax
+
+    def play(self, current: Boards, mask: Boards, seeds: Boards) -> Choices:
+        small = canonicalise(current, mask)
+        moves, values = [], []
+        for key_current, key_mask, mirrored in zip(*(part.tolist() for part in small), strict=True):
+            scores = self.scores.get((key_current, key_mask), np.zeros(7))
+            moves.append(abs((6 if mirrored else 0) - int(self.pick(scores))))
+            values.append(float(np.sign(np.nanmax(scores))))
+        policy = np.eye(7)[moves]
+        return Choices(moves=np.array(moves, np.int64), policy=policy, value=np.array(values))
+
+
+class Leftmost:
+    """Plays the leftmost legal column, whatever stands there."""
+
+    name = "leftmost"
+
+    def play(self, current: Boards, mask: Boards, seeds: Boards) -> Choices:
+        legal = legal_mask(mask)
+        return Choices(moves=legal.argmax(1), policy=np.eye(7)[legal.argmax(1)])
+
+
+SCORES = np.array(
+    [
+        [3, 1, 0, -2, FULL_COLUMN, 3, -18],
+        [-4, -4, -5, FULL_COLUMN, FULL_COLUMN, -6, -4],
+        [0, 0, 0, 0, 0, 0, -2],
+    ],
+    np.int8,
+)
+
+
+def test_a_move_is_exact_when_it_keeps_the_best_score() -> None:
+    exact, keeps = grade_moves(SCORES, np.array([[0, 2, 6], [1, 0, 5], [5, 5, 0], [2, 1, 3]]))
+    assert exact.tolist() == [[True, False, False], [False, True, True], [True, False, True], [False, True, True]]
+    assert is_decisive(SCORES).tolist() == [True, False, True]
+    assert keeps.tolist() == [[True, True, False], [True, True, True], [True, True, True], [False, True, True]]
+
+
+def test_a_full_column_is_refused() -> None:
+    with pytest.raises(ValueError, match="full column"):
+        grade_moves(SCORES, np.array([4, 0, 0]))
+
+
+def test_the_uniform_expectation_is_the_share_of_legal_columns() -> None:
+    exact, keeps = uniform_grades(SCORES)
+    assert exact.tolist() == pytest.approx([2 / 6, 3 / 5, 6 / 7])
+    assert keeps.tolist() == pytest.approx([3 / 6, 5 / 5, 6 / 7])
+
+
+def test_a_random_player_comes_near_its_exact_expectation() -> None:
+    everything = benchmark.read(half="dev")
+    graded = grade(make("random"), everything, seed=5)
+    exact, keeps = uniform_grades(everything.scores)
+    # 11,250 boards, two moves each: the standard deviation of a mean is below 0.0035; four of them.
+    assert graded.exact.mean() == pytest.approx(exact.mean(), abs=0.014)
+    assert graded.keeps.mean() == pytest.approx(keeps.mean(), abs=0.014)
+
+
+def test_the_stored_best_moves_score_100_percent(boards: GradedBoards) -> None:
+    graded = grade(Oracle(boards), boards, seed=0)
+    for name, metrics in grading.by_set(boards, graded).items():
+        assert metrics["exact"].mean == metrics["class"].mean == 1, name
+    assert grading.worst(boards, graded) == []
+    assert grading.mirror_consistency(boards, graded)["mirrored_moves"] == 1
+    value = grading.value_calibration(boards, graded)
+    assert value is not None
+    assert value.error == pytest.approx(0, abs=1e-12)
+
+
+def test_the_worst_moves_keep_no_class_that_can_be_lost(boards: GradedBoards) -> None:
+    graded = grade(Oracle(boards, worst=True), boards, seed=0)
+    for name, metrics in grading.by_set(boards, graded).items():
+        assert metrics["decisive"].units == 0 or metrics["decisive"].mean == 0, name
+    rows = grading.worst(boards, graded, 4)
+    played = boards.scores[rows, graded.moves[0, rows]].astype(int)
+    assert (np.sign(best_scores(boards.scores)[rows]) - np.sign(played) == 2).all(), "a win thrown away comes first"
+
+
+def test_decisive_counts_the_boards_where_the_class_can_be_lost(boards: GradedBoards) -> None:
+    graded = grade(make("random"), boards, seed=0)
+    midgame = boards.set == "midgame"
+    metrics = grading.by_set(boards, graded)["midgame"]
+    assert metrics["decisive"].units == (midgame & is_decisive(boards.scores)).sum() < midgame.sum()
+    assert metrics["decisive"].mean == pytest.approx(graded.keeps[:, midgame & is_decisive(boards.scores)].mean())
+
+
+def test_the_grade_does_not_depend_on_what_else_is_asked(boards: GradedBoards) -> None:
+    one, other = (grade(make("random"), boards, seed=seed) for seed in (1, 1))
+    assert (one.moves == other.moves).all()
+    assert (grade(make("random"), boards, seed=2).moves != one.moves).any()
+
+
+def test_a_player_that_prefers_the_left_is_caught(boards: GradedBoards) -> None:
+    graded = grade(Leftmost(), boards, seed=0)
+    mirror = grading.mirror_consistency(boards, graded)
+    assert mirror["mirrored_moves"] < 0.02, "but for boards with a single legal column"
+    assert mirror["largest_policy_difference"] == 1
+    assert mirror["mean_policy_difference"] == pytest.approx(1 - mirror["mirrored_moves"])
+    confusion = grading.confusion(boards, graded)
+    assert confusion.sum() == 2 * (np.isin(boards.set, GENERAL) & _one_best(boards)).sum()
+    assert confusion[:, 0].sum() > 0.8 * confusion.sum(), "column 1 as shown, in both orientations"
+
+
+def _one_best(boards: GradedBoards) -> np.ndarray:
+    return (boards.scores == boards.scores.max(1, keepdims=True)).sum(1) == 1
+
+
+def test_a_mirrored_rising_line_counts_as_a_falling_one(boards: GradedBoards) -> None:
+    """A player blind to falling lines, as it is shown them, fails one set and not the other."""
+    from distill.game.tactics import wins_in
+
+    class BlindToFalling:
+        name = "blind"
+
+        def play(self, current: Boards, mask: Boards, seeds: Boards) -> Choices:
+            seen = np.logical_or.reduce([wins_in(current, mask, d) for d in ("vertical", "horizontal", "rising")])
+            hidden = wins_in(current, mask, "falling")
+            other = legal_mask(mask) & ~(hidden & (legal_mask(mask).sum(1, keepdims=True) > 1))
+            return Choices(moves=np.where(seen.any(1), seen.argmax(1), other.argmax(1)))
+
+    found = grading.by_set(boards, grade(BlindToFalling(), boards, seed=0))
+    assert found["win-rising"]["exact"].mean == 1
+    assert found["win-falling"]["exact"].mean < 0.03, "but for boards with a single legal column"
+    assert found["win-rising"]["exact"].units == 120, "60 boards as stored and 60 mirrored ones of the other set"
+
+
+def test_paired_differences_are_those_of_the_means(boards: GradedBoards) -> None:
+    one, other = grade(Oracle(boards), boards, seed=0), grade(make("random"), boards, seed=0)
+    pairs = grading.compare(boards, one, other)
+    ours, theirs = grading.by_set(boards, one), grading.by_set(boards, other)
+    for name, metrics in pairs.items():
+        for metric, gap in metrics.items():
+            if gap.units:
+                assert gap.mean == pytest.approx(ours[name][metric].mean - theirs[name][metric].mean)
+    assert pairs["midgame"]["exact"].low > 0
+
+
+def test_blunders_by_ply_are_the_classes_lost_on_general_sets(boards: GradedBoards) -> None:
+    graded = grade(make("random"), boards, seed=0)
+    plies = grading.by_ply(boards, graded)
+    assert sum(row["boards"] for row in plies.values()) == np.isin(boards.set, GENERAL).sum()
+    for row in plies.values():
+        assert row["blunder_rate"].mean == pytest.approx(1 - row["class"].mean)
+
+
+def test_calibration_compares_means_within_bins() -> None:
+    bins = calibration(np.array([0.05, 0.06, 0.95, 1.0]), np.array([0.0, 0.1, 1.0, 1.0]), 0, 1)
+    assert bins.count.tolist() == [2, 2]
+    assert bins.predicted.tolist() == pytest.approx([0.055, 0.975])
+    assert bins.observed.tolist() == pytest.approx([0.05, 1.0])
+    assert bins.error == pytest.approx((0.005 + 0.025) / 2)
+
+
+def test_where_nothing_can_be_compared_nothing_is_said() -> None:
+    assert calibration(np.zeros(0), np.zeros(0), 0, 1) is None
+    everything = benchmark.read(half="dev")
+    symmetric = everything[np.flatnonzero(is_own_mirror(everything.current, everything.mask))[:1]]
+    graded = grading.grade(Leftmost(), symmetric, seed=0)
+    assert grading.mirror_consistency(symmetric, graded) == {"boards": 0.0}
+
+
+def test_a_sample_is_the_same_for_everybody_and_holds_every_set() -> None:
+    everything = benchmark.read(half="dev")
+    one, other = (grading.sample(everything, 10, seed=3) for _ in range(2))
+    assert (one.mask == other.mask).all()
+    assert len(one) == 10 * len(everything.sets)
+    assert one.sets == everything.sets
+
+
+def test_the_tables_show_every_player_and_the_expectation(boards: GradedBoards) -> None:
+    players = [make("random"), Oracle(boards)]
+    verdicts = [judge(player, boards, grade(player, boards, seed=0), 0, with_latency=False) for player in players]
+    uniform = grading.uniform_by_set(boards)
+    alone = dataclasses.replace(verdicts[0], mirror={})  # where every board is its own mirror image
+    dashes = [headline(each, uniform).splitlines()[2].count("–") for each in ([alone], verdicts)]
+    assert dashes[0] == dashes[1] + 1
+    text = headline(verdicts, uniform)
+    assert "100.0 ±" in text.splitlines()[3]
+    assert [line.split("|")[1].strip() for line in text.splitlines()[2:]] == [
+        "random",
+        "oracle",
+        "uniform random, exactly",
+    ]
+    sets = set_table(verdicts, uniform, "exact")
+    assert len(sets.splitlines()) == 2 + len(boards.sets)
+    assert percent(share([])) == "–"
+    assert table(["a", "bb"], [["ccc", "d"]]).splitlines() == ["| a   |  bb |", "| --- | --: |", "| ccc |   d |"]

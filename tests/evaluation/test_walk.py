@@ -1,0 +1,200 @@
+"""The enumeration of a player's games as first mover, against plain Python over `game.rules` and the solver.
+
+- Layers hold the distinct positions that plain Python finds, with as many wins, losing replies and draws.
+- Backed-up results and blunders are those of plain recursion.
+- A killed enumeration resumes to the same files; the line to a position leads there.
+- Best replies: positions, lost lines and the share won are those of plain recursion; perfect play gives nothing away.
+- The command refuses another player's folder, and a damaged network before it deletes anything.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers import REFERENCE, state
+
+from distill import walk as command
+from distill.evaluation import walk
+from distill.game import rules
+from distill.game.rules import EMPTY, Position
+from distill.players.solver import Solver
+
+START = rules.from_moves("6724772136625432")
+"""X moves and can win."""
+
+
+def choose(current: walk.Keys, mask: walk.Keys) -> np.ndarray:
+    """A player of tests: the legal column that a fixed function of the position names."""
+    legal = rules.legal_mask(mask)
+    number = (current * np.uint64(7) + mask) % np.uint64(1_000_003) % legal.sum(1).astype(np.uint64)
+    return np.argmax(legal.cumsum(1) > number[:, None].astype(np.int64), axis=1)
+
+
+def move_of(position: Position) -> int:
+    return int(choose(np.array([position.current], np.uint64), np.array([position.mask], np.uint64))[0])
+
+
+def replies_to(position: Position, move: int) -> list[Position]:
+    after = rules.play(position, move)
+    return [] if rules.is_won(after) else [rules.play(after, reply) for reply in rules.legal_columns(after)]
+
+
+def key_of(position: Position) -> int:
+    return position.current + position.mask
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> walk.Enumeration:
+    return walk.Enumeration(tmp_path_factory.mktemp("walk"), choose)
+
+
+def test_layers_are_those_of_plain_python(tree: walk.Enumeration) -> None:
+    layer = {EMPTY}
+    for found in tree.run(most_stones=10):
+        after = [reply for position in layer for reply in replies_to(position, move_of(position))]
+        assert tree.keys(found.stones).tolist() == sorted(map(key_of, layer))
+        assert found.positions == len(layer)
+        assert found.won == sum(rules.is_won(rules.play(position, move_of(position))) for position in layer)
+        assert found.losing_replies == sum(map(rules.is_won, after))
+        assert found.draws == 0
+        layer = {position for position in after if not rules.is_over(position)}
+    assert found.stones == 10
+    assert found.losing_replies > 0
+
+
+def test_backed_up_results_are_those_of_plain_recursion(tree: walk.Enumeration) -> None:
+    reached = [{*tree.keys(stones).tolist()} for stones in range(0, 11, 2)]
+
+    def is_won(position: Position, move: int) -> bool:
+        """Whether every reply is won, in the tree up to 10 stones, by the player's own moves after this one."""
+        return not any(
+            rules.is_over(reply)
+            or (reply.ply <= 10 and not (key_of(reply) in reached[reply.ply // 2] and is_won(reply, move_of(reply))))
+            for reply in replies_to(position, move)
+        )
+
+    blunders = 0
+    for stones, not_won, blundered in tree.back_up(last=10):
+        positions = [Position(int(c), int(m)) for c, m in zip(*rules.from_keys(tree.keys(stones)), strict=True)]
+        failed = [position for position in positions if not is_won(position, move_of(position))]
+        assert not_won.tolist() == [*map(key_of, failed)]
+        others = {p: [move for move in rules.legal_columns(p) if move != move_of(p)] for p in failed}
+        assert blundered.tolist() == [key_of(p) for p in failed if any(is_won(p, move) for move in others[p])]
+        blunders += len(blundered)
+    assert blunders > 0
+
+
+def test_the_line_to_a_position_leads_there(tree: walk.Enumeration) -> None:
+    for key in tree.keys(10)[::100].tolist():
+        assert key_of(rules.from_moves(tree.line_to(key, stones=10))) == key
+
+
+def test_a_killed_enumeration_resumes_to_the_same_files(
+    tree: walk.Enumeration, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(walk, "CHUNK", 64)
+    calls = 0
+
+    def killed(current: walk.Keys, mask: walk.Keys) -> np.ndarray:
+        nonlocal calls
+        calls += 1
+        if calls == 10:
+            raise KeyboardInterrupt
+        return choose(current, mask)
+
+    with pytest.raises(KeyboardInterrupt):
+        list(walk.Enumeration(tmp_path, killed).run(most_stones=8))
+    list(walk.Enumeration(tmp_path, choose).run(most_stones=8))
+    whole = state(tree.folder)
+    assert {name: whole[name] for name in state(tmp_path)} == state(tmp_path)
+
+
+def test_a_move_into_a_full_column_is_an_error() -> None:
+    full = rules.from_moves("444444")
+    with pytest.raises(ValueError, match="full column, in 1 of 1"):
+        walk.replies(np.array([key_of(full)], np.uint64), np.array([3]))
+
+
+def test_best_replies_are_those_of_plain_recursion() -> None:
+    """Each of the player's positions once; a move that gives the win away ends its line."""
+    solver = Solver()
+    assert max(solver.scores(START)) > 0
+    layer, positions, given_away, won = {START: 1.0}, [], 0, 0.0
+    while layer:
+        positions.append(len(layer))
+        following: dict[Position, float] = {}
+        for position, share in layer.items():
+            after = rules.play(position, move_of(position))
+            if rules.is_won(after):
+                won += share
+                continue
+            scores = solver.scores(after)
+            if max(scores) >= 0:
+                given_away += 1
+                continue
+            best = [column for column in rules.legal_columns(after) if scores[column] == max(scores)]
+            for column in best:
+                reply = rules.play(after, column)
+                following[reply] = following.get(reply, 0) + share / len(best)
+        layer = following
+    found = walk.best_replies(choose, workers=1, start=START)
+    assert found.positions == positions
+    assert len(found.given_away) == given_away > 0
+    assert found.share_won == pytest.approx(won)
+
+
+def test_perfect_play_gives_nothing_away() -> None:
+    solver = Solver()
+
+    def perfect(current: walk.Keys, mask: walk.Keys) -> np.ndarray:
+        scores = [solver.scores(Position(*bits)) for bits in zip(current.tolist(), mask.tolist(), strict=True)]
+        return np.argmax(scores, axis=1)
+
+    found = walk.best_replies(perfect, workers=1, start=START)
+    assert found.given_away == []
+    assert found.share_won == pytest.approx(1)
+    assert sum(found.positions) > len(found.positions)
+
+
+def test_the_command_counts_the_first_layers_of_what_ships_and_refuses_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = ["--replies", "all", "--most-stones", "4", "--workers", "1", "--out", str(tmp_path)]
+    assert command.main(["pillar", *flags]) == 0
+    printed = capsys.readouterr().out
+    assert "up to 4 stones, not complete: 57 positions" in printed
+    before = state(tmp_path)
+    assert command.main(["random", *flags]) == 1
+    assert "holds the walk of another player" in capsys.readouterr().err
+    assert state(tmp_path) == before
+    shutil.copy(REFERENCE / "pillar" / "best.keras", tmp_path / "damaged.keras")
+    with (tmp_path / "damaged.keras").open("r+b") as file:
+        file.truncate(999)
+    before = state(tmp_path)
+    assert command.main([str(tmp_path / "damaged.keras"), *flags, "--restart"]) == 1
+    assert "not a readable Keras model" in capsys.readouterr().err
+    assert state(tmp_path) == before
+
+
+def test_worker_processes_choose_the_same_moves(tmp_path: Path) -> None:
+    """In a process of its own: there the command is the main module, which workers do not import."""
+    for workers in (1, 2):
+        flags = [
+            "--replies",
+            "all",
+            "--most-stones",
+            "8",
+            "--workers",
+            str(workers),
+            "--out",
+            str(tmp_path / str(workers)),
+        ]
+        subprocess.run([sys.executable, "-m", "distill.walk", "random", *flags], check=True, capture_output=True)
+    one, two = (walk.Enumeration(tmp_path / str(workers), choose) for workers in (1, 2))
+    assert len(one.keys(8)) > command.walk.BATCH
+    assert np.array_equal(one.moves(8), two.moves(8))

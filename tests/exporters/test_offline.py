@@ -1,0 +1,170 @@
+"""The static page without a connection, and opened as a file. Properties, in headless Chromium:
+
+- once loaded from a folder below a host's root, it plays on after the host has gone: every network, with search, and
+  the search with playouts;
+- every file of the site is kept and nothing else; a newer site takes the place of the older one, whose files go;
+- with the networks that `docs/website.md` names it is under 6 MB to send, gzipped;
+- its manifest names icons that are there, of the size they say, so that it can be installed;
+- opened as a file, the site and the page of the server each say in one sentence what to do.
+"""
+
+from __future__ import annotations
+
+import functools
+import gzip
+import http.server
+import json
+import re
+import shutil
+import struct
+import threading
+from contextlib import contextmanager
+
+import pytest
+from helpers import REFERENCE
+
+from distill import export
+from distill.exporters import formats, static_page
+from tests import pages
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+
+@contextmanager
+def hosted(folder):
+    """The address of a plain file server."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=folder))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def networks():
+    """The names in the command that `docs/website.md` shows."""
+    page = (REFERENCE.parents[1] / "docs" / "website.md").read_text()
+    return re.search(r"distill\.export (.+) --web site\n", page)[1].split()
+
+
+def write_site(folder):
+    """The page as `docs/website.md` makes it, of each network the file that ships."""
+
+    def copy(_form, _core, file, about):
+        shutil.copy(REFERENCE / file.stem / "saved_model" / "model.onnx", file)
+        return formats.Found(difference=0.0)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(formats, "write", copy)
+        assert export.main([*networks(), "--web", str(folder)]) == 0
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("host") / "below" / "site"
+    write_site(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def running():
+    with pages.browser() as chromium:
+        yield chromium
+
+
+KEPT = """async () => {
+  await navigator.serviceWorker.ready;
+  const kept = {};
+  for (const name of await caches.keys()) {
+    const files = await (await caches.open(name)).keys();
+    kept[name] = files.map(({ url }) => decodeURIComponent(new URL(url).pathname)).sort();
+  }
+  return kept;
+}"""
+PLAY = "async (player) => (await import('./network.js')).choose(player, '44')"
+
+
+def files_of(folder):
+    """As the service worker keeps them: the page itself under the folder's address."""
+    names = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
+    return sorted(f"/below/site/{name if name != 'index.html' else ''}" for name in names if name != "sw.js")
+
+
+def test_it_plays_on_after_the_host_has_gone(running, site):
+    root = site.parents[1]
+    context = running.new_context()
+    page = context.new_page()
+    page.set_default_timeout(1000 * pages.PATIENCE)
+    failed = []
+    page.on("pageerror", lambda error: failed.append(str(error)))
+    with hosted(root) as address:
+        page.goto(f"{address}below/site/")
+        page.wait_for_selector("html[data-ready]")
+        assert list(page.evaluate(KEPT).values()) == [files_of(site)]
+    page.goto(f"{address}below/site/?again#44")
+    page.wait_for_selector("html[data-ready]")
+    for player in (*networks(), "pillar@value", "pillar@puct:16", "uct:50"):
+        assert page.evaluate(PLAY, player) in range(7)
+    page.check("#more-players")
+    page.select_option("#player-1", "pillar@puct:16")
+    page.get_by_role("button", name="Column 1").click()
+    pages.wait_for(page, "location.hash.length === 5")
+    page.goto(f"{address}below/site/index.html")
+    page.wait_for_selector("html[data-ready]")
+    assert failed == []
+    context.close()
+
+
+def test_a_newer_site_takes_the_place_of_the_older_one(running, site, tmp_path):
+    folder = tmp_path / "below" / "site"
+    shutil.copytree(site, folder)
+    context = running.new_context()
+    page = context.new_page()
+    page.set_default_timeout(1000 * pages.PATIENCE)
+    with hosted(tmp_path) as address:
+        page.goto(f"{address}below/site/")
+        page.evaluate("caches.open('another site of this host')")
+        [first] = set(page.evaluate(KEPT)) - {"another site of this host"}
+        shutil.copy(static_page.SITE / "sw.js", folder)
+        (folder / f"{networks()[-1]}.onnx").unlink()
+        static_page._list_files(folder)
+        page.reload()
+        pages.wait_for(page, "(first) => caches.keys().then((names) => !names.includes(first))", first)
+        kept = page.evaluate(KEPT)
+    assert len(kept) == 2
+    assert kept.pop("another site of this host") == []
+    assert list(kept.values()) == [files_of(folder)]
+    context.close()
+
+
+def test_it_is_small_enough_to_send(site):
+    sent = sum(len(gzip.compress(path.read_bytes())) for path in site.rglob("*") if path.is_file())
+    assert sent < 6_000_000
+
+
+def test_it_can_be_installed(site):
+    manifest = json.loads((site / "site.webmanifest").read_text())
+    assert '<link rel="manifest" href="site.webmanifest">' in (site / "index.html").read_text()
+    assert manifest["start_url"] == manifest["scope"] == "./"
+    for icon in manifest["icons"]:
+        content = (site / icon["src"]).read_bytes()
+        if icon["type"] == "image/png":
+            width, height = struct.unpack(">II", content[16:24])
+            assert icon["sizes"] == f"{width}x{height}"
+    assert {"192x192", "512x512"} <= {icon["sizes"] for icon in manifest["icons"]}
+
+
+@pytest.mark.parametrize(
+    ("is_site", "advice"),
+    [(True, "run python -m http.server in its folder"), (False, "run python -m distill.serve")],
+)
+def test_opened_as_a_file_it_says_what_to_do(running, site, is_site, advice):
+    page = running.new_page()
+    page.goto(((site if is_site else static_page.PAGE) / "index.html").as_uri())
+    assert advice in page.inner_text("main")
+    assert page.locator("main button, nav button").count() == 0  # nothing that would do nothing
+    page.close()

@@ -1,0 +1,351 @@
+"""The page without a server. Properties, in headless Chromium against a plain file server:
+
+- of every network that ships, all in one page, the browser's outputs are Python's on 64 boards, full columns among
+  them; the page offers them with searches where they have a value head, `pillar` first;
+- the search guided by a network plays Python's moves on 99 of 100 boards of random games, the value head alone all but
+  where it sees a tie; a search that is called off makes room at once;
+- a game is played by clicks against the network, and reviewed by its search; the search in the browser takes a win and
+  blocks one;
+- a player whom the page does not have, and a network that cannot be loaded, are named;
+- nothing is asked of any other host, the console stays silent, and it works from a folder below the host's root;
+- the folder holds the licences of what it bundles; what only the server needs is not in it;
+- an older page, of the first release too, is replaced, also behind a link; what else lies in its folder stays; a folder
+  that holds anything else is refused and stays; so are two networks of one name; the page tells its commit;
+- ONNX Runtime Web is fetched once, and refused where its hash is not the published one; without the ONNX packages, or
+  without any way to fetch it, one line says what to do.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import http.server
+import json
+import random
+import re
+import shutil
+import threading
+
+import numpy as np
+import pytest
+from helpers import REFERENCE, SHIPPED, bits
+
+import distill
+from distill import export
+from distill.common import UserError, file_hash, provenance
+from distill.exporters import comparison, formats, static_page
+from distill.game import rules
+from distill.networks import predict, saved
+from distill.players import players, review
+from tests import pages
+
+MODEL = REFERENCE / SHIPPED[0]
+"""For what does not depend on the network."""
+FIRST = "pillar"
+"""The page's own network, which has a value head."""
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture(scope="module")
+def host(tmp_path_factory, exported):
+    """A plain file server's folder and address, with one page of all shipped networks in its folder `site`.
+
+    One network is written for the page, as it was converted for `exported`; of the others it takes the file that ships,
+    written by the same function.
+    """
+    root = tmp_path_factory.mktemp("host")
+    write = formats.write
+
+    def write_or_copy(form, core, file, about):
+        if file.stem == FIRST:
+            return write(form, core, file, about=about)
+        shutil.copy(REFERENCE / file.stem / "saved_model" / "model.onnx", file)
+        return formats.Found(difference=0.0)
+
+    converted = exported / "saved_model" / "model.onnx"
+    onnx = dataclasses.replace(formats.FORMATS["onnx"], convert=lambda _core, file: shutil.copy(converted, file))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(formats, "write", write_or_copy)
+        patch.setattr(formats, "FORMATS", {**formats.FORMATS, "onnx": onnx})
+        assert export.main([str(REFERENCE), "--web", str(root / "site")]) == 0
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=root))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield root, f"http://127.0.0.1:{server.server_port}/"
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture(scope="module")
+def running():
+    with pages.browser() as chromium:
+        yield chromium
+
+
+@pytest.fixture(scope="module")
+def page(running, host):
+    with pages.open_page(running, f"{host[1]}site/") as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_the_browsers_answers_are_pythons(page, name):
+    boards = comparison.check_boards(64)
+    script = """async ([boards, name]) => {
+      const { predict } = await import("./network.js");
+      return predict(boards.map((board) => Int8Array.from(board)), name);
+    }"""
+    answers = page.evaluate(script, [boards.reshape(len(boards), -1).tolist(), name])
+    expected = saved.predict_with(saved.load_core(REFERENCE / name / "best.keras"))(boards)
+    found = {output: np.array([answer[output] for answer in answers]) for output in expected}
+    assert comparison.largest_difference(expected, found) <= comparison.TOLERANCE
+
+
+def test_every_network_is_offered_and_with_searches_where_it_has_a_value(page):
+    page.check("#more-players")
+    offered = page.eval_on_selector_all("#player-1 optgroup option", "options => options.map((option) => option.value)")
+    assert offered[: len(SHIPPED)] == [FIRST, *(name for name in SHIPPED if name != FIRST)]
+    guided = [name for name in offered if "@" in name]
+    valued = [name for name in SHIPPED if "value" in predict.load(REFERENCE / name)(np.zeros((1, 6, 7), np.int8))]
+    assert guided == [f"{name}@puct:{number}" for name in valued for number in (16, 50, 200, 800)]
+    assert FIRST in valued
+
+
+OPINIONS = """async ([player, games]) => {
+  const { opinion } = await import("./network.js");
+  const found = [];
+  for (const moves of games) found.push(await opinion(player, moves));
+  return found;
+}"""
+
+
+@pytest.mark.parametrize(("mode", "number", "least"), [("puct:16", 200, 198), ("value", 60, 57)])
+def test_a_mode_plays_pythons_moves(page, mode, number, least):
+    games = unfinished_games(number)
+    positions = bits(*map(rules.from_moves, games))
+    player = players.make(f"{REFERENCE / FIRST}@{mode}", quick=True)
+    expected = player.play(*positions, players.seeds_for(0, range(number)))
+    found = page.evaluate(OPINIONS, [f"{FIRST}@{mode}", games])
+    assert sum(each["column"] == move for each, move in zip(found, expected.moves, strict=True)) >= least
+    differences = np.array([each["value"] for each in found]) - expected.value
+    assert np.median(abs(differences)) < 1e-4
+    if expected.policy is not None:
+        assert np.median(abs(np.array([each["policy"] for each in found]) - expected.policy)) < 1e-4
+
+
+def test_a_search_that_is_called_off_keeps_nobody_waiting(page):
+    called_off, column = page.evaluate("""async () => {
+      const { opinion } = await import("./network.js");
+      const asked = new AbortController();
+      const long = opinion("uct:100000000", "", asked.signal).catch((error) => error.message);
+      setTimeout(() => asked.abort(), 50);
+      return [await long, (await opinion("uct:50", "")).column];
+    }""")
+    assert called_off == "The search was called off."
+    assert column in range(7)
+
+
+def unfinished_games(number):
+    """Moves of random games that are not over, of all lengths."""
+    dice, found = random.Random(3), []
+    while len(found) < number:
+        moves, position = "", rules.EMPTY
+        for _ in range(dice.randrange(38)):
+            if not rules.is_over(position):
+                moves += str(1 + dice.choice(rules.legal_columns(position)))
+                position = rules.from_moves(moves)
+        if not rules.is_over(position):
+            found.append(moves)
+    return found
+
+
+def test_a_search_that_is_called_off_makes_room_at_once(page):
+    script = """async (player) => {
+      const { choose } = await import("./network.js");
+      const asked = new AbortController();
+      const search = choose(`${player}@puct:2000`, "1", asked.signal).catch((error) => error.message);
+      asked.abort();
+      return search;
+    }"""
+    assert "called off" in page.evaluate(script, FIRST)
+
+
+@pytest.mark.parametrize("word", ["nobody", f"{FIRST}@puct:0", f"{FIRST}@puct:9999", f"{FIRST}@sample", "cnn@value"])
+def test_a_player_whom_the_page_does_not_have_is_named(page, word):
+    script = "async (word) => (await import('./network.js')).opinion(word, '').catch((error) => error.message)"
+    assert page.evaluate(script, word) == f"There is no player “{word}” here."
+
+
+def test_a_network_that_cannot_be_loaded_is_named(running, host):
+    script = "async () => (await import('./network.js')).predict([new Int8Array(42)], 'gone').catch((e) => e.message)"
+    with pages.open_page(running, f"{host[1]}site/", ignore=("404",)) as page:
+        assert "The network gone cannot be loaded." in page.evaluate(script)
+
+
+def test_a_game_is_played_without_a_server(page):
+    page.check("#more-players")
+    page.select_option("#player-1", FIRST)
+    page.evaluate("location.hash = ''")
+    dice = random.Random(1)
+    while True:
+        pages.wait_for(page, "['open', 'over'].includes(document.getElementById('board').dataset.state)")
+        moves = page.evaluate("location.hash.slice(1)")
+        if rules.is_over(position := rules.from_moves(moves)):
+            break
+        page.locator(".columns button").nth(dice.choice(rules.legal_columns(position))).click()
+        pages.wait_for(page, "before => location.hash.slice(1) !== before", moves)
+    assert len(moves) >= 7
+    assert "wins" in page.inner_text("#status") or "draw" in page.inner_text("#status")
+
+
+def test_a_game_is_reviewed_without_a_server(page):
+    page.select_option("#player-1", "person")
+    page.evaluate("location.hash = '4455'")
+    page.click("#tab-review")
+    page.click("#review-go")
+    page.wait_for_selector("#review-result:not([hidden])")
+    note = page.inner_text("#review-note")
+    assert note == f"By {FIRST} with a search of 400 simulations: an estimate."
+    grades = "[...document.querySelectorAll('#moves button')].map((chip) => chip.dataset.grade)"
+    expected = review.review("4455", review.Judge(f"{REFERENCE / FIRST}@puct:400"))
+    words = {"best": "best move", "good": ""}
+    assert page.evaluate(grades) == [words.get(move.mark, move.mark) for move in expected.moves]
+    page.click("#tab-play")
+
+
+@pytest.mark.parametrize(("moves", "best"), [("414243", 3), ("1414142", 3), ("7172736", 3)])
+def test_the_search_in_the_browser_wins_and_blocks(page, moves, best):
+    script = "async (moves) => (await import('./network.js')).opinion('uct:1000', moves)"
+    opinion = page.evaluate(script, moves)
+    assert opinion["column"] == best
+    assert sum(opinion["policy"]) == pytest.approx(1)
+    assert -1 <= opinion["value"] <= 1
+
+
+def test_nothing_is_asked_of_any_other_host_and_nobody_of_the_server(page, host):
+    asked = set()
+    page.on("request", lambda request: asked.add(request.url))
+    page.goto(f"{host[1]}site/?again#44")
+    page.wait_for_selector("html[data-ready]")
+    assert all(url.startswith((f"{host[1]}site/", "data:", "blob:")) for url in asked)
+    assert not page.locator("#api-link").is_visible()
+    assert "ONNX Runtime Web" in page.inner_text("#notices")
+
+
+def test_the_folder_holds_licences_and_nothing_of_the_server(host):
+    folder = host[0] / "site"
+    assert "Apache License" in (folder / "licences" / "distill.txt").read_text()
+    assert "MIT License" in (folder / "licences" / "onnxruntime-web.txt").read_text()
+    assert (folder / "licences" / "onnxruntime-web-notices.txt").stat().st_size > 10_000
+    assert not [name for name in static_page.SERVER_ONLY if (folder / name).exists()]
+    assert sorted(path.name for path in host[0].iterdir()) == ["site"]
+
+
+def write_quickly(monkeypatch) -> None:
+    """Leave out what takes seconds, for tests of the folder."""
+    found = formats.Found(difference=0.0)
+    monkeypatch.setattr(
+        static_page.formats, "write", lambda name, core, file, about: file.write_bytes(b"net") and found
+    )
+    monkeypatch.setattr(static_page, "_add_runtime", lambda folder: folder.mkdir())
+
+
+def test_an_older_page_is_replaced_or_stays_and_so_does_anything_else(tmp_path, monkeypatch):
+    write_quickly(monkeypatch)
+    out, other = tmp_path / "page", tmp_path / "other"
+    static_page.write_static_page([MODEL], out)
+    for name in ("stale.js", "CNAME"):
+        (out / name).touch()
+    (out / ".git").mkdir()
+    worker = (out / "sw.js").read_text()
+    (out / "sw.js").write_text(worker.replace('"files": [', '"files": ["stale.js", ', 1))
+    (out / "networks.json").rename(out / "model.json")  # where the first release had such facts
+    static_page.write_static_page([MODEL], out)
+    assert (out / "sw.js").read_text() == worker
+    assert not (out / "stale.js").exists()
+    assert (out / "CNAME").exists(), "what somebody added to publish the page stays"
+    assert (out / ".git").exists()
+    facts = json.loads((out / "networks.json").read_text())
+    assert facts["commit"] == provenance.commit()
+    assert facts["networks"][0]["network_sha256"] == file_hash(MODEL / "best.keras")
+    assert f'<meta name="generator" content="distill {distill.__version__}">' in (out / "index.html").read_text()
+    link = tmp_path / "link"
+    link.symlink_to(out)
+    static_page.write_static_page([MODEL], link)
+    assert link.is_symlink()
+    link.unlink()
+    (tmp_path / "volume" / "lost+found").mkdir(parents=True)
+    static_page.write_static_page([MODEL], tmp_path / "volume")  # there is nothing else
+    shutil.rmtree(tmp_path / "volume")
+    other.mkdir()
+    (other / "mine.txt").write_text("mine")
+    with pytest.raises(UserError, match="something else here"):
+        static_page.write_static_page([MODEL], other)
+    assert (other / "mine.txt").read_text() == "mine"
+
+    def fails(*_, **__):
+        raise UserError("no")
+
+    monkeypatch.setattr(static_page.formats, "write", fails)
+    with pytest.raises(UserError, match="no"):
+        static_page.write_static_page([MODEL], out)
+    assert (out / "index.html").is_file()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["other", "page"]
+
+
+def test_two_networks_of_one_name_are_refused(tmp_path):
+    (tmp_path / "more" / MODEL.name).mkdir(parents=True)
+    shutil.copy(MODEL / "best.keras", tmp_path / "more" / MODEL.name)
+    with pytest.raises(UserError, match=f"is called {MODEL.name}, too"):
+        static_page.write_static_page([MODEL, tmp_path / "more"], tmp_path / "page")
+    assert not (tmp_path / "page").exists()
+
+
+def test_a_runtime_that_is_not_the_published_one_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(static_page, "_fetch", lambda file: file.write_bytes(b"something else"))
+    with pytest.raises(UserError, match="SHA-512 differs"):
+        static_page.runtime_archive()
+    assert not list((tmp_path / "distill").iterdir())
+
+
+def test_a_runtime_is_fetched_once_and_a_damaged_one_again(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(static_page, "INTEGRITY", _sha512(b"published"))
+    fetched = []
+    monkeypatch.setattr(static_page, "_fetch", lambda file: fetched.append(file.write_bytes(b"published")))
+    archive = static_page.runtime_archive()
+    assert static_page.runtime_archive() == archive
+    assert len(fetched) == 1
+    archive.write_bytes(b"damaged")
+    assert static_page.runtime_archive().read_bytes() == b"published"
+    assert len(fetched) == 2
+
+
+def _sha512(content: bytes) -> str:
+    import base64
+    import hashlib
+
+    return base64.b64encode(hashlib.sha512(content).digest()).decode()
+
+
+def test_without_a_network_one_line_says_where_to_put_the_file(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+    def unreachable(file):
+        raise OSError("no route to host")
+
+    monkeypatch.setattr(static_page, "_fetch", unreachable)
+    with pytest.raises(UserError, match=r"no route to host.*put https://registry\.npmjs\.org/.*tgz into"):
+        static_page.runtime_archive()
+
+
+def test_without_the_onnx_packages_one_line_says_how_to_install_them(tmp_path, monkeypatch):
+    monkeypatch.setattr(static_page.formats.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(UserError, match=re.escape(provenance.install_line("onnx"))):
+        static_page.write_static_page([MODEL], tmp_path / "page")
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,384 @@
+"""One run on many machines: a Dask cluster of real processes, parts of an array job, a real S3 server.
+
+- whoever makes the shards, they are byte for byte those of one process: cluster, parts, object store
+- a worker killed while it works costs its shard, which is made again; a shard that kills every worker is named and all
+  others are made
+- no scheduler, no worker, a worker of other versions, an --out that workers do not share: each one line, exit 1
+- parts share a folder, the last one writes the manifest; a whole run and parts do not write at once
+- an upload is read back and compared; a half-uploaded shard is made again and valid ones are kept
+- without the extras the missing one is named
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helpers import die_always, die_once, same_manifest, shard_hashes
+
+from distill import generate, validate
+from distill.common import DataError, UserError, provenance
+from distill.games import mapping, schema, shards
+from distill.games.places import Folder, Place, Remote, place_of
+from distill.games.schema import Shard
+from distill.games.shards import RunSettings
+
+distributed = pytest.importorskip("distributed")
+
+SMALL = ["--games", "10", "--simulations", "60", "--shard-games", "2"]
+RUN = RunSettings(simulations=60, shard_games=2)
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run of one process."""
+    folder = tmp_path_factory.mktemp("alone")
+    assert generate.main([*SMALL, "--workers", "1", "--out", str(folder)]) == 0
+    return folder
+
+
+# A cluster
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    """Two worker processes, started anew by their nannies when they die; a shard may kill two of them."""
+    import dask
+
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 1, "distributed.logging.distributed": "critical"}),
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50) as started,
+    ):
+        yield started
+
+
+def test_a_cluster_writes_the_bytes_of_one_process(alone: Path, tmp_path: Path, cluster: Any, capsys: Any) -> None:
+    command = [*SMALL, "--cluster", cluster.scheduler_address, "--out", str(tmp_path)]
+    assert generate.main(command) == 0
+    assert shard_hashes(tmp_path) == shard_hashes(alone)
+    assert same_manifest(tmp_path, alone)
+    assert generate.main(command) == 0
+    assert "finished before: 10 games" in capsys.readouterr().out
+
+
+def test_a_worker_that_dies_costs_its_shard_alone(alone: Path, tmp_path: Path, cluster: Any) -> None:
+    todo = shards.plan(RUN, 10, tmp_path).todo
+    made = list(mapping.make_on_cluster(RUN, todo, tmp_path, cluster.scheduler_address, die_once))
+    assert (tmp_path / "died").exists()
+    assert {shard.name: shard.sha256 for shard in made} == shard_hashes(alone) == shard_hashes(tmp_path)
+
+
+def test_a_shard_that_kills_every_worker_is_named_and_the_rest_is_made(
+    alone: Path, tmp_path: Path, cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster.scheduler, "allowed_failures", 0)  # to start a worker anew takes seconds
+    todo = shards.plan(RUN, 10, tmp_path).todo
+    with pytest.raises(DataError, match=r"shard-00001\.parquet died again and again"):
+        list(mapping.make_on_cluster(RUN, todo, tmp_path, cluster.scheduler_address, die_always))
+    expected = shard_hashes(alone)
+    del expected["shard-00001.parquet"]
+    assert shard_hashes(tmp_path) == expected
+    assert generate.main([*SMALL, "--workers", "1", "--out", str(tmp_path)]) == 0
+    assert shard_hashes(tmp_path) == shard_hashes(alone)
+
+
+@pytest.mark.slow
+def test_500_games_with_workers_killed_at_random(tmp_path: Path) -> None:
+    """Every few seconds one of the workers is killed; the bytes are those of one process."""
+    import dask
+
+    flags = ["--games", "500", "--simulations", "400", "--shard-games", "10"]
+    assert generate.main([*flags, "--workers", "1", "--out", str(tmp_path / "alone")]) == 0
+    dice, kills, done = random.Random(1), 0, threading.Event()
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 10}),
+        distributed.LocalCluster(n_workers=3, threads_per_worker=1, dashboard_address=None, silence_logs=50) as started,
+    ):
+
+        def kill() -> None:
+            nonlocal kills
+            while not done.wait(dice.uniform(1, 4)):
+                nanny = dice.choice(list(started.workers.values()))
+                if nanny.process and nanny.process.pid and nanny.process.status.name == "running":
+                    os.kill(nanny.process.pid, signal.SIGKILL)
+                    kills += 1
+
+        killer = threading.Thread(target=kill)
+        killer.start()
+        try:
+            assert generate.main([*flags, "--cluster", started.scheduler_address, "--out", str(tmp_path / "many")]) == 0
+        finally:
+            done.set()
+            killer.join()
+    print(f"{kills} workers killed")
+    assert kills >= 3
+    assert shard_hashes(tmp_path / "many") == shard_hashes(tmp_path / "alone")
+    assert validate.main([str(tmp_path / "many")]) == 0
+
+
+def one_line(capsys: pytest.CaptureFixture[str]) -> str:
+    message = capsys.readouterr().err
+    assert message.count("\n") == 1, message
+    return message
+
+
+def test_an_address_without_a_scheduler_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mapping, "CONNECT_SECONDS", 1)
+    assert generate.main([*SMALL, "--cluster", "tcp://127.0.0.1:1", "--out", str(tmp_path)]) == 1
+    assert "--cluster tcp://127.0.0.1:1: no scheduler answers there" in capsys.readouterr().err.splitlines()[-1]
+    assert generate.main([*SMALL, "--cluster", "nonsense://x", "--out", str(tmp_path)]) == 1
+    assert "--cluster nonsense://x: no scheduler answers there" in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_a_cluster_without_workers_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mapping, "WORKERS_AWAITED", 0.5)
+    with (
+        distributed.LocalCluster(n_workers=0, dashboard_address=":0", silence_logs=50) as empty,
+        pytest.raises(UserError, match="no worker there"),
+    ):
+        list(mapping.make_on_cluster(RUN, shards.plan(RUN, 2, tmp_path).todo, tmp_path, empty.scheduler_address))
+
+
+def test_a_worker_of_other_versions_is_refused(tmp_path: Path, cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = mapping.versions_here()
+    monkeypatch.setattr(mapping.teacher, "SEARCH_VERSION", here["search_version"] + 1)
+    with pytest.raises(UserError, match=r"would write other bytes \(search_version"):
+        list(mapping.make_on_cluster(RUN, shards.plan(RUN, 2, tmp_path).todo, tmp_path, cluster.scheduler_address))
+
+
+def write_elsewhere(settings: RunSettings, index: int, count: int, folder: Path | Place) -> Shard:
+    """A worker whose disk is its own."""
+    return shards.make_shard(settings, index, count, Path(str(folder)).parent / "own-disk")
+
+
+def test_a_folder_that_workers_do_not_share_is_named(tmp_path: Path, cluster: Any) -> None:
+    folder = tmp_path / "games"
+    todo = shards.plan(RUN, 2, folder).todo
+    with pytest.raises(DataError, match="a worker has written it, but it is not here"):
+        list(mapping.make_on_cluster(RUN, todo, folder, cluster.scheduler_address, write_elsewhere))
+
+
+@pytest.mark.parametrize(("module", "flags"), [("distributed", ["--cluster", "tcp://x:1"]), ("fsspec", [])])
+def test_a_missing_extra_is_named(
+    module: str, flags: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    out = str(tmp_path) if flags else "s3://bucket/games"
+    assert generate.main([*SMALL, *flags, "--out", out]) == 1
+    extra = "cluster" if flags else "remote"
+    assert f"the extra {extra}: {provenance.install_line(extra)}" in one_line(capsys)
+
+
+# Parts
+
+
+def part(folder: Path, index: int, number: int = 3) -> list[str]:
+    return [*SMALL, "--workers", "1", "--shard-index", str(index), "--num-shards", str(number), "--out", str(folder)]
+
+
+def test_parts_make_the_run_and_the_last_one_its_manifest(
+    alone: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for index, missing in ((2, 4), (0, 2)):
+        assert generate.main(part(tmp_path, index)) == 0
+        assert f"part {index} of 3 is made" in (line := capsys.readouterr().out)
+        assert f"{missing} shards of other parts are missing" in line
+        assert not (tmp_path / schema.MANIFEST).exists()
+    assert generate.main(part(tmp_path, 1)) == 0
+    assert shard_hashes(tmp_path) == shard_hashes(alone)
+    assert same_manifest(tmp_path, alone)
+    assert generate.main(part(tmp_path, 0)) == 0
+    assert "finished before" in capsys.readouterr().out
+
+
+def test_parts_at_once_make_the_run(alone: Path, tmp_path: Path) -> None:
+    commands = [[sys.executable, "-m", "distill.generate", *part(tmp_path, index, 2)] for index in range(2)]
+    running = [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) for command in commands]
+    errors = [process.communicate(timeout=300)[1] for process in running]
+    assert [process.returncode for process in running] == [0, 0], errors
+    assert shard_hashes(tmp_path) == shard_hashes(alone)
+    assert same_manifest(tmp_path, alone)
+
+
+def test_a_whole_run_and_parts_do_not_write_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with shards.locked(tmp_path, shared=True):
+        assert generate.main([*SMALL, "--out", str(tmp_path)]) == 1
+        assert "another process is writing here" in capsys.readouterr().err
+        with shards.locked(tmp_path, shared=True):
+            pass
+    with shards.locked(tmp_path):
+        assert generate.main(part(tmp_path, 0)) == 1
+    assert "another process is writing here" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--shard-index", "3", "--num-shards", "3"], "--shard-index 3 must be from 0 to 2, with --num-shards 3"),
+        (["--shard-index", "-1", "--num-shards", "3"], "--shard-index -1"),
+        (["--num-shards", "3"], "--num-shards 3 must be given together with --shard-index"),
+        (["--shard-index", "0", "--num-shards", "2", "--restart"], "--restart"),
+        (["--out", " "], "--out"),
+    ],
+)
+def test_wrong_parts_exit_with_2(flags: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert generate.main(flags) == 2
+    assert message in one_line(capsys)
+
+
+# An object store
+
+
+@pytest.fixture(scope="module")
+def bucket() -> Iterator[str]:
+    """The URL of an empty bucket on an S3 server in this process."""
+    server_module = pytest.importorskip("moto.server")
+    s3fs = pytest.importorskip("s3fs")
+    server = server_module.ThreadedMotoServer(port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
+        patch.setenv("AWS_ACCESS_KEY_ID", "key")
+        patch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+        patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        s3fs.S3FileSystem.clear_instance_cache()
+        s3fs.S3FileSystem().mkdir("s3://games")
+        yield "s3://games"
+    server.stop()
+
+
+def test_an_object_store_holds_the_bytes_of_a_folder(
+    alone: Path, bucket: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = f"{bucket}/whole/"
+    assert generate.main([*SMALL, "--workers", "2", "--out", url]) == 0
+    place = place_of(url)
+    assert place.names() == ["config.json", schema.MANIFEST, *shard_hashes(alone)]
+    for name in shard_hashes(alone):
+        assert place.read(name) == (alone / name).read_bytes()
+    assert validate.main([url]) == 0
+    assert generate.main([*SMALL, "--workers", "2", "--out", url]) == 0
+    assert "finished before: 10 games" in capsys.readouterr().out
+
+
+def test_a_run_on_an_object_store_goes_on_where_it_was_stopped(
+    alone: Path, bucket: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = Remote(url=f"{bucket}/stopped")
+    for name in ("shard-00000.parquet", "shard-00003.parquet"):
+        place.write(name, (alone / name).read_bytes())
+    place.write("shard-00001.parquet", (alone / "shard-00001.parquet").read_bytes()[:-50])
+    asked: list[int] = []
+    locally = mapping.make_locally
+
+    def spied(settings: RunSettings, tasks: list[shards.Task], *rest: Any, **more: Any) -> Iterator[Shard]:
+        asked.extend(task.index for task in tasks)
+        return locally(settings, tasks, *rest, **more)
+
+    monkeypatch.setattr(mapping, "make_locally", spied)
+    assert validate.main([place.url]) == 1
+    assert generate.main([*SMALL, "--workers", "1", "--out", place.url]) == 0
+    assert f"made again: {place.url}/shard-00001.parquet" in capsys.readouterr().err
+    assert asked == [1, 2, 4]
+    assert {name: place.read(name) for name in shard_hashes(alone)} == {
+        name: (alone / name).read_bytes() for name in shard_hashes(alone)
+    }
+    assert generate.main([*SMALL, "--seed", "8", "--out", place.url]) == 1
+    assert "seed 0 there, 8 here" in capsys.readouterr().err
+    assert generate.main([*SMALL, "--workers", "1", "--restart", "--games", "2", "--out", place.url]) == 0
+    assert [name for name in place.names() if name.startswith("shard")] == ["shard-00000.parquet"]
+
+
+def test_cluster_and_object_store_together(alone: Path, bucket: str, tmp_path: Path) -> None:
+    """A worker of the command line, started after the server, so that it knows where that is."""
+    address = tmp_path / "scheduler.json"
+    common = ["--no-dashboard", "--scheduler-file", str(address)]
+    commands = [["scheduler", "--port", "0", *common], ["worker", "--nthreads", "1", *common]]
+    started = []
+    try:
+        for command in commands:
+            line = [sys.executable, "-m", "dask", *command]
+            started.append(subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=tmp_path))
+            until = time.monotonic() + 120
+            while not address.exists() or not address.read_text().strip():
+                assert time.monotonic() < until
+                time.sleep(0.05)
+        import json
+
+        scheduler = json.loads(address.read_text())["address"]
+        url = f"{bucket}/together"
+        assert generate.main([*SMALL, "--cluster", scheduler, "--out", url]) == 0
+        assert {name: place_of(url).read(name) for name in shard_hashes(alone)} == {
+            name: (alone / name).read_bytes() for name in shard_hashes(alone)
+        }
+    finally:
+        for process in reversed(started):
+            process.terminate()
+            process.wait(60)
+
+
+def test_an_upload_that_arrives_otherwise_is_refused(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    import fsspec
+
+    place = Remote(url=f"{bucket}/lost")
+    storage, _ = fsspec.url_to_fs(place.url)  # one object a process
+    upload = storage.pipe_file
+    monkeypatch.setattr(storage, "pipe_file", lambda path, value: upload(path, value[1:]))
+    with pytest.raises(DataError, match=r"lost/file: 9 bytes lie there, not the 10 that were sent"):
+        place.write("file", b"0123456789")
+
+
+def test_a_bucket_that_is_not_there_is_one_line(bucket: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(DataError):
+        Remote(url="s3://nobodys-bucket-at-all/games").write("file", b"content")
+    assert generate.main([*SMALL, "--workers", "1", "--out", "nosuchprotocol://x/y"]) == 1
+    assert "nosuchprotocol://x/y: " in one_line(capsys)
+
+
+def test_a_place_is_a_folder_or_a_url() -> None:
+    assert place_of("data/games") == Folder(path=Path("data/games"))
+    assert place_of("file:///data/games") == Folder(path=Path("/data/games"))
+    assert place_of("s3://bucket/games/") == Remote(url="s3://bucket/games")
+    assert place_of(Remote(url="s3://b")) == Remote(url="s3://b")
+    assert str(place_of("data/games")) == "data/games"
+
+
+@pytest.mark.parametrize("url", ["folder", "memory://place"])
+def test_a_place_keeps_whole_files_by_name(url: str, tmp_path: Path) -> None:
+    place = place_of(tmp_path / "new" if url == "folder" else url)
+    assert place.names() == []
+    with pytest.raises(FileNotFoundError):
+        place.read("a")
+    place.delete("a")
+    place.write("b", b"2")
+    place.write("a", b"1")
+    place.write("a", b"3")
+    assert (place.names(), place.read("a")) == (["a", "b"], b"3")
+    place.delete("a")
+    assert place.names() == ["b"]
+
+
+def test_a_file_too_large_for_a_shard_is_refused_before_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with (tmp_path / "shard-00000.parquet").open("wb") as file:
+        file.truncate(schema.SHARD_BYTES + 1)  # a hole: takes no room on the disk
+    with pytest.raises(DataError, match="more than a shard can have"):
+        place_of(tmp_path).read("shard-00000.parquet")
+    monkeypatch.setattr(schema, "SHARD_BYTES", 3)
+    place = place_of("memory://large")
+    place.write("a", b"1234")
+    with pytest.raises(DataError, match="4 bytes, more than a shard can have"):
+        place.read("a")

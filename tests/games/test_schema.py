@@ -1,0 +1,178 @@
+"""The row on disk: what is written comes back, and what is not whole is refused by name.
+
+- a table and its metadata come back as written, from bytes that do not depend on when they were written
+- a truncated file, a flipped byte in any column, a foreign file, another schema version, a missing
+  column and a column of another type are each refused with one line that names the file
+- a write that fails leaves the old file and no litter
+- the content hash depends on values and their order alone, and is pinned
+- a manifest is what makes a folder complete
+"""
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from helpers import make_games
+
+from distill.common import DataError, canonical_json, write_atomically
+from distill.common.files import UMASK
+from distill.games import schema
+
+METADATA = {"schema_version": schema.SCHEMA_VERSION, "run": "ab" * 32}
+
+
+@pytest.fixture
+def table() -> pa.Table:
+    return make_games(5, seed=1)
+
+
+@pytest.fixture
+def shard(tmp_path: Path, table: pa.Table) -> Path:
+    path = tmp_path / "shard-00000.parquet"
+    schema.write_table(path, table, METADATA)
+    return path
+
+
+def refusal(path: Path) -> str:
+    with pytest.raises(DataError) as caught:
+        schema.read_table(path)
+    message = str(caught.value)
+    assert message.startswith(f"{path}: ")
+    assert "\n" not in message
+    return message
+
+
+def test_a_table_comes_back_with_its_metadata(shard: Path, table: pa.Table) -> None:
+    found, metadata = schema.read_table(shard)
+    assert found.equals(table)
+    assert found.schema.equals(schema.ROW)
+    assert metadata == METADATA
+
+
+def test_the_same_rows_give_the_same_bytes(shard: Path, table: pa.Table) -> None:
+    again = shard.with_name("again.parquet")
+    schema.write_table(again, pa.concat_tables([table.slice(0, 7), table.slice(7)]).combine_chunks(), METADATA)
+    assert again.read_bytes() == shard.read_bytes()
+
+
+def test_a_truncated_or_missing_shard_is_named(shard: Path) -> None:
+    whole = shard.read_bytes()
+    for length in (0, 3, len(whole) // 2, len(whole) - 1):
+        shard.write_bytes(whole[:length])
+        assert "not a readable Parquet file" in refusal(shard)
+    shard.unlink()
+    refusal(shard)
+
+
+@pytest.mark.parametrize("column", schema.ROW.names)
+def test_a_flipped_byte_in_a_data_page_is_noticed(shard: Path, column: str) -> None:
+    group = pq.read_metadata(shard).row_group(0)
+    chunks = [group.column(index) for index in range(group.num_columns)]
+    chunk = next(chunk for chunk in chunks if chunk.path_in_schema.split(".")[0] == column)
+    start = chunk.dictionary_page_offset if chunk.has_dictionary_page else chunk.data_page_offset
+    content = bytearray(shard.read_bytes())
+    content[start + chunk.total_compressed_size - 1] ^= 1
+    shard.write_bytes(content)
+    assert "damaged" in refusal(shard)
+
+
+def test_a_foreign_parquet_file_is_refused(tmp_path: Path, table: pa.Table) -> None:
+    path = tmp_path / "foreign.parquet"
+    pq.write_table(table, path)
+    assert "not written by distill" in refusal(path)
+
+
+@pytest.mark.parametrize(("change", "advice"), [(1, "update distill"), (-1, "generate it again")])
+def test_another_schema_version_is_named_with_what_to_do(
+    shard: Path, table: pa.Table, change: int, advice: str
+) -> None:
+    schema.write_table(shard, table, METADATA | {"schema_version": schema.SCHEMA_VERSION + change})
+    assert advice in refusal(shard)
+
+
+@pytest.mark.parametrize("column", schema.ROW.names)
+def test_a_missing_column_is_named(shard: Path, table: pa.Table, column: str) -> None:
+    schema.write_table(shard, table.drop_columns([column]), METADATA)
+    assert f"column '{column}' is missing" in refusal(shard)
+
+
+def test_a_column_of_another_type_is_named(shard: Path, table: pa.Table) -> None:
+    place = table.schema.get_field_index("label")
+    schema.write_table(shard, table.set_column(place, "label", table["label"].cast(pa.int64())), METADATA)
+    assert "column 'label' has type int64, expected int8" in refusal(shard)
+
+
+def test_a_failed_write_leaves_the_old_file_and_no_litter(
+    shard: Path, table: pa.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = shard.read_bytes()
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        schema.write_table(shard, table.slice(1), METADATA)
+    assert shard.read_bytes() == before
+    assert os.listdir(shard.parent) == [shard.name]
+
+
+def test_a_write_makes_its_folder_and_a_file_others_can_read(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "file"
+    write_atomically(path, b"content")
+    assert path.read_bytes() == b"content"
+    assert path.stat().st_mode & 0o777 == 0o666 & ~UMASK
+
+
+def test_the_content_hash_depends_on_values_alone(shard: Path, table: pa.Table) -> None:
+    expected = schema.content_hash(table)
+    assert schema.content_hash(schema.read_table(shard)[0]) == expected
+    assert schema.content_hash(pa.concat_tables([table.slice(0, 9), table.slice(9)])) == expected
+    assert schema.content_hash(pa.concat_tables([table, table]).slice(len(table))) == expected
+
+
+def test_the_content_hash_notices_any_change(table: pa.Table) -> None:
+    def with_votes(votes: list[list[int]]) -> pa.Table:
+        return pa.table({"votes": pa.array(votes, pa.list_(pa.int8()))})
+
+    assert schema.content_hash(with_votes([[1, 2], [3]])) != schema.content_hash(with_votes([[1], [2, 3]]))
+    hashes = {schema.content_hash(table), schema.content_hash(table.take(np.arange(len(table))[::-1]))}
+    for index, field in enumerate(table.schema):
+        column = table[field.name].to_pylist()
+        column[3] = [*column[3][:-1], column[3][-1] + 1] if isinstance(column[3], list) else column[3] + 1
+        hashes.add(schema.content_hash(table.set_column(index, field, pa.array(column, field.type))))
+    assert len(hashes) == 2 + len(table.schema)
+
+
+def test_the_content_hash_is_pinned() -> None:
+    row = dict.fromkeys(schema.ROW.names, 0) | {"game_id": 7, "votes": [3, 2, 3], "visits": list(range(7))}
+    row["value"] = 0.5
+    assert schema.content_hash(pa.Table.from_pylist([row], schema.ROW)) == (
+        "dd48631d2ca0cc33dbc3b145ab3c9326b8ebcbc8c309738ac05bebae3cf80f17"
+    )
+
+
+def test_a_manifest_is_what_makes_a_folder_complete(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"no manifest\.json.*start it again"):
+        schema.read_manifest(tmp_path)
+    manifest = {"schema_version": schema.SCHEMA_VERSION, "rows": 3}
+    schema.write_manifest(tmp_path, manifest)
+    assert schema.read_manifest(tmp_path) == manifest
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", json.dumps({"schema_version": schema.SCHEMA_VERSION + 1})])
+def test_a_manifest_that_cannot_be_used_is_named(tmp_path: Path, text: str) -> None:
+    path = tmp_path / schema.MANIFEST
+    path.write_text(text)
+    with pytest.raises(DataError) as caught:
+        schema.read_manifest(tmp_path)
+    assert str(caught.value).startswith(f"{path}: ")
+
+
+def test_equal_settings_have_one_text() -> None:
+    assert canonical_json({"b": 1, "a": [1.5, None]}) == canonical_json({"a": [1.5, None], "b": 1})
+    assert canonical_json({"a": 1}) == '{"a":1}'

@@ -1,0 +1,119 @@
+"""Games of a network's own search (`games/selfplay.py`). Properties:
+
+- they are ordinary shards: valid rows, one vote, visits on open columns, moves drawn by chance in the first plies
+  alone, the game's result for the side to move;
+- a shard that is missing, damaged or was never finished is made again to the same bytes, a finished one is kept; more
+  games extend a run, other settings or another network are refused;
+- a Gumbel root's rows hold its policy; leaves may be valued by playouts.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from puct_helpers import predict as any_network
+from selfplay_helpers import SETTINGS, play_into, read
+
+from distill.common import DataError
+from distill.games import games, schema, shards, unfinished
+from distill.games.selfplay import identity, make, unfinished_of
+from distill.mcts import puct
+
+
+def test_games_are_ordinary_shards(tmp_path: Path):
+    told: list[tuple[int, int]] = []
+    manifest = play_into(tmp_path, advance=lambda number, rows: told.append((number, rows)))
+    rows = read(tmp_path)
+    assert manifest["games"] == sum(number for number, _ in told) == 10
+    assert manifest["rows"] == sum(more for _, more in told) == len(rows)
+    assert [(row["game_id"], row["ply"]) for row in rows] == sorted((row["game_id"], row["ply"]) for row in rows)
+    assert {row["game_id"] for row in rows} == set(range(10))
+    for row in rows:
+        assert row["votes"] == [row["label"]]
+        assert sum(row["visits"]) == row["simulations"] == 6
+        assert row["ply"] < 6 or row["move"] == row["label"]
+    assert any(row["move"] != row["label"] for row in rows)
+    assert manifest["identity"] == identity(SETTINGS, "some network")
+    assert games.open_run(tmp_path).games == 10
+
+
+def test_what_is_missing_or_damaged_is_made_again_to_the_same_bytes(tmp_path: Path):
+    first = play_into(tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.glob("shard-*")}
+    (tmp_path / shards.shard_name(0)).unlink()
+    damaged = bytearray(before[shards.shard_name(2)])
+    damaged[len(damaged) // 2] ^= 1
+    (tmp_path / shards.shard_name(2)).write_bytes(bytes(damaged))
+    kept = (tmp_path / shards.shard_name(1)).stat().st_mtime_ns
+    again = play_into(tmp_path, lanes=7)
+    assert {path.name: path.read_bytes() for path in tmp_path.glob("shard-*")} == before
+    assert (tmp_path / shards.shard_name(1)).stat().st_mtime_ns == kept
+    assert again["shards"] == first["shards"]
+
+
+def test_an_interrupted_run_ends_with_the_games_of_an_uninterrupted_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Finished games of its unfinished shards are kept, and not played again."""
+    monkeypatch.setattr(unfinished, "SAVE_SECONDS", 0.0)
+    monkeypatch.setattr(unfinished, "LARGEST_SHARE", math.inf)
+    calls = 0
+
+    def dies(current: Any, mask: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls > 215:
+            raise KeyboardInterrupt
+        return any_network(current, mask)
+
+    with pytest.raises(KeyboardInterrupt):
+        make(SETTINGS, "some network", dies, 10, tmp_path / "cut", lanes=3)
+    finished = len(list((tmp_path / "cut").glob("shard-*.parquet")))
+    assert 0 < finished < 3
+    assert not (tmp_path / "cut" / schema.MANIFEST).exists()
+    run = identity(SETTINGS, "some network")
+    todo = shards.plan(SETTINGS, 10, tmp_path / "cut", run=run).todo
+    kept = unfinished.counts(unfinished_of(SETTINGS, run, todo, tmp_path / "cut")).games
+    left = sum(task.games for task in todo) - kept
+    assert kept > 0
+    assert left > 0
+    play, played, told = puct.play, list[int](), list[int]()
+
+    def spied(current: Any, *arguments: Any, **options: Any) -> Any:
+        played.append(len(current))
+        return play(current, *arguments, **options)
+
+    monkeypatch.setattr(puct, "play", spied)
+    cut = play_into(tmp_path / "cut", advance=lambda number, _: told.append(number))
+    assert (played, sum(told)) == ([left], 10)
+    assert cut["shards"] == play_into(tmp_path / "whole")["shards"]
+    assert not list((tmp_path / "cut").glob(".*"))
+
+
+def test_more_games_extend_a_run_and_other_runs_are_refused(tmp_path: Path):
+    few = play_into(tmp_path, 8)
+    more = play_into(tmp_path, 12)
+    assert more["shards"][:2] == few["shards"]
+    with pytest.raises(DataError, match="simulations 6 there, 7 here"):
+        play_into(tmp_path, settings=dataclasses.replace(SETTINGS, simulations=7))
+    with pytest.raises(DataError, match="network some network there, another here"):
+        make(SETTINGS, "another", any_network, 8, tmp_path)
+
+
+def test_gumbel_games_record_their_policy_in_thousandths(tmp_path: Path):
+    settings = dataclasses.replace(SETTINGS, root="gumbel")
+    play_into(tmp_path, 6, settings)
+    rows = read(tmp_path)
+    assert {sum(row["visits"]) for row in rows} == {1000}
+    assert {row["simulations"] for row in rows} == {6}
+
+
+def test_leaves_may_be_valued_by_playouts(tmp_path: Path):
+    by_value = play_into(tmp_path / "value", 3)
+    by_playout = play_into(tmp_path / "playout", 3, dataclasses.replace(SETTINGS, leaves="playout"))
+    read(tmp_path / "playout")
+    assert by_value["shards"] != by_playout["shards"]

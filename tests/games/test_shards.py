@@ -1,0 +1,312 @@
+"""Shards and the `generate` command, with real processes and real faults.
+
+Properties: rows are legal, ordered and consistent with the games they record; the same bytes for 1, 2
+and 3 workers, after kill -9, after Ctrl-C, when extended and when a damaged shard is made again; other
+settings and foreign folders are refused; a dying worker costs its shard alone; games of an interrupted shard that had
+ended are counted and not played again.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from helpers import die_always, die_once, same_manifest, shard_hashes
+
+from distill import generate, validate
+from distill.common import DataError
+from distill.games import mapping, schema, shards, unfinished
+from distill.games.shards import RunSettings
+from distill.mcts import teacher
+
+SMALL = ["--games", "10", "--simulations", "60", "--shard-games", "4"]
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run of ten small games by one worker."""
+    folder = tmp_path_factory.mktemp("reference")
+    assert generate.main([*SMALL, "--workers", "1", "--out", str(folder)]) == 0
+    return folder
+
+
+def rows_of(folder: Path) -> pa.Table:
+    return pa.concat_tables([schema.read_table(path)[0] for path in sorted(folder.glob("shard-*.parquet"))])
+
+
+def test_rows_are_true_of_the_games_they_record(reference: Path) -> None:
+    """As `validate` has it, and `test_validate` shows for each untruth that it is found."""
+    assert validate.main([str(reference)]) == 0
+    rows = rows_of(reference)
+    assert sorted(set(rows["game_id"].to_pylist())) == list(range(10))
+    assert {len(votes) for votes in rows["votes"].to_pylist()} == {3}
+    assert set(rows["simulations"].to_pylist()) == {3 * 60}
+
+
+def test_openings_are_random_and_not_labelled() -> None:
+    settings = RunSettings(simulations=1, votes=1)
+    plies = [shards.opening(settings, game).ply for game in range(800)]
+    counts = np.bincount(plies, minlength=9)
+    assert counts[0] == 0
+    assert (abs(counts[1:] - 100) < 40).all()  # about four standard deviations of 800 / 8
+    assert shards.opening(settings, 5) == shards.opening(settings, 5)
+    assert len({shards.opening(settings, game) for game in range(800)}) > 500
+
+
+def test_the_manifest_describes_every_shard(reference: Path) -> None:
+    manifest = schema.read_manifest(reference)
+    assert manifest["games"] == 10
+    assert manifest["rows"] == len(rows_of(reference))
+    assert {shard["name"]: shard["sha256"] for shard in manifest["shards"]} == shard_hashes(reference)
+    for shard in manifest["shards"]:
+        table, metadata = schema.read_table(reference / shard["name"])
+        assert shard["content_hash"] == schema.content_hash(table)
+        assert metadata["run"] == manifest["run"]
+
+
+def test_three_workers_write_the_bytes_of_one(reference: Path, tmp_path: Path) -> None:
+    assert generate.main([*SMALL, "--workers", "3", "--out", str(tmp_path)]) == 0
+    assert shard_hashes(tmp_path) == shard_hashes(reference)
+
+
+def test_more_games_extend_a_finished_run(reference: Path, tmp_path: Path) -> None:
+    shorter = [flag if flag != "10" else "6" for flag in SMALL]
+    assert generate.main([*shorter, "--workers", "1", "--out", str(tmp_path)]) == 0
+    assert schema.read_manifest(tmp_path)["games"] == 6
+    assert generate.main([*SMALL, "--workers", "1", "--out", str(tmp_path)]) == 0
+    assert shard_hashes(tmp_path) == shard_hashes(reference)
+
+
+def test_fewer_games_take_nothing_away(reference: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = shard_hashes(reference)
+    assert generate.main(["--games", "3", *SMALL[2:], "--out", str(reference)]) == 0
+    assert "finished before: 10 games" in capsys.readouterr().out
+    assert shard_hashes(reference) == before
+
+
+def test_a_manifest_that_lacks_shards_of_its_run_is_written_again(reference: Path, tmp_path: Path) -> None:
+    games = Path(shutil.copytree(reference, tmp_path / "games"))
+    manifest = schema.read_manifest(games)
+    kept = manifest["shards"][:1]
+    totals = {key: sum(shard[key] for shard in kept) for key in ("games", "rows")}
+    schema.write_manifest(games, manifest | totals | {"shards": kept})
+    assert generate.main(["--games", "3", *SMALL[2:], "--out", str(games)]) == 0
+    assert same_manifest(games, reference)
+
+
+def test_nor_after_an_extension_that_was_cut_off(reference: Path, tmp_path: Path) -> None:
+    games = Path(shutil.copytree(reference, tmp_path / "games"))
+    (games / schema.MANIFEST).unlink()  # as an extension leaves it
+    (games / "shard-00001.parquet").unlink()
+    assert generate.main(["--games", "3", *SMALL[2:], "--workers", "1", "--out", str(games)]) == 0
+    assert shard_hashes(games) == shard_hashes(reference)
+    assert schema.read_manifest(games)["games"] == 10
+
+
+@pytest.mark.parametrize("damage", ["truncated", "empty", "flipped"])
+def test_a_damaged_shard_is_made_again(
+    reference: Path, tmp_path: Path, damage: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for path in reference.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    victim = tmp_path / "shard-00001.parquet"
+    content = bytearray(victim.read_bytes())
+    if damage == "flipped":
+        content[60] ^= 0x10
+    victim.write_bytes({"truncated": content[:-200], "empty": b"", "flipped": content}[damage])
+    assert generate.main([*SMALL, "--workers", "1", "--out", str(tmp_path)]) == 0
+    assert "made again" in capsys.readouterr().err
+    assert shard_hashes(tmp_path) == shard_hashes(reference)
+
+
+def test_other_settings_are_refused_with_the_difference(reference: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = shard_hashes(reference)
+    assert generate.main([*SMALL, "--seed", "7", "--exploration", "2", "--out", str(reference)]) == 1
+    message = capsys.readouterr().err
+    assert "exploration 1.0 there, 2.0 here" in message
+    assert "seed 0 there, 7 here" in message
+    assert message.count("\n") == 1
+    assert shard_hashes(reference) == before
+
+
+def test_a_folder_of_other_things_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "thesis.txt").write_text("dear")
+    assert generate.main([*SMALL, "--out", str(tmp_path)]) == 1
+    assert "thesis.txt" in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir() if not path.name.startswith(".")) == ["thesis.txt"]
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ["--games", "0"],
+        ["--games", "-5"],
+        ["--games", "many"],
+        ["--simulations", "0"],
+        ["--votes", "0"],
+        ["--workers", "0"],
+        ["--rollout", "clever"],
+        ["--noise-fraction", "1.5"],
+        ["--dirichlet-alpha", "0"],
+        ["--exploration", "nan"],
+        ["--opening-moves", "8", "1"],
+        ["--opening-moves", "3"],
+        ["--opening-moves", "0", "1", "2"],
+        ["--opening-moves", "0", "1", "9", "8"],
+        ["--opening-moves", "0", "31"],
+        ["--seed", "-1"],
+        ["--gaems", "5"],
+    ],
+)
+def test_wrong_flags_exit_with_2_and_one_line(
+    flags: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "games"
+    assert generate.main([*flags, "--out", str(out)]) == 2
+    message = capsys.readouterr().err
+    assert flags[0] in message
+    assert message.count("\n") == 1
+    assert not out.exists()
+
+
+def test_games_take_the_pairs_of_opening_moves_in_turn(tmp_path: Path) -> None:
+    pairs = ["--opening-moves", "0", "0", "3", "3", "24", "24"]
+    assert generate.main([*SMALL, *pairs, "--out", str(tmp_path)]) == 0
+    first = rows_of(tmp_path).to_pandas().groupby("game_id")["ply"].min()
+    assert first.tolist() == [(0, 3, 24)[game % 3] for game in range(10)]
+    assert validate.main([str(tmp_path)]) == 0
+
+
+def start(folder: Path, *flags: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "distill.generate", *flags, "--out", str(folder)]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True)
+
+
+LONGER = ["--games", "20", "--simulations", "1000", "--shard-games", "2", "--workers", "2"]
+IN_PEACE = [*LONGER, "--workers", "1"]
+
+
+@pytest.fixture(scope="module")
+def longer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("longer")
+    assert generate.main([*IN_PEACE, "--out", str(folder)]) == 0
+    return folder
+
+
+def until_a_shard_is_there(process: subprocess.Popen[str], folder: Path, more_than: int = 0) -> None:
+    until = time.monotonic() + 120
+    while len(list(folder.glob("shard-*.parquet"))) <= more_than:
+        assert process.poll() is None, "ended before its next shard"
+        assert time.monotonic() < until, "no shard in two minutes"
+        time.sleep(0.01)
+
+
+def test_kill_9_in_mid_run_loses_nothing(longer: Path, tmp_path: Path) -> None:
+    process = start(tmp_path, *LONGER)
+    until_a_shard_is_there(process, tmp_path)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    assert not (tmp_path / schema.MANIFEST).exists()
+    names = (".shard-00005.parquet.abcd_123.partial", ".manifest.json.abcd_123.partial", ".unfinished-00007.npz")
+    for name in names:
+        (tmp_path / name).write_bytes(b"half of it")
+    assert generate.main([*IN_PEACE, "--out", str(tmp_path)]) == 0
+    assert shard_hashes(tmp_path) == shard_hashes(longer)
+    assert [path.name for path in tmp_path.glob(".*")] == [".lock"]
+
+
+def test_an_interrupt_says_how_to_go_on(longer: Path, tmp_path: Path) -> None:
+    for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+        process = start(tmp_path, *LONGER)
+        until_a_shard_is_there(process, tmp_path, len(shard_hashes(tmp_path)))
+        os.kill(process.pid, number)
+        _, message = process.communicate(timeout=60)
+        assert process.returncode == code
+        assert "to go on: python -m distill.generate --games 20" in message
+        assert "Traceback" not in message
+        assert shard_hashes(tmp_path).items() <= shard_hashes(longer).items()
+        assert not list(tmp_path.glob(".shard-*"))
+    assert generate.main([*IN_PEACE, "--out", str(tmp_path)]) == 0
+    assert shard_hashes(tmp_path) == shard_hashes(longer)
+
+
+ONE_SHARD = RunSettings(simulations=3000, shard_games=12)
+"""Its games end one after the other, over some calls of the compiled loop."""
+
+
+class StopError(Exception):
+    """Raised where a shard is interrupted."""
+
+
+def test_a_shard_that_is_interrupted_plays_no_game_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = shards.make_shard(ONE_SHARD, 2, 12, tmp_path / "whole")
+    assert [path.name for path in (tmp_path / "whole").iterdir()] == [whole.name]
+
+    folder, save = tmp_path / "cut", unfinished.Unfinished.save
+    folder.mkdir()
+
+    def save_and_stop(*arguments: Any) -> None:
+        save(*arguments)
+        raise StopError
+
+    monkeypatch.setattr(unfinished, "SAVE_SECONDS", 0.0)
+    monkeypatch.setattr(unfinished.Unfinished, "save", save_and_stop)
+    with pytest.raises(StopError):
+        shards.make_shard(ONE_SHARD, 2, 12, folder)
+    monkeypatch.setattr(unfinished.Unfinished, "save", save)
+
+    def kept(games: int = 12, settings: RunSettings = ONE_SHARD) -> unfinished.Counts:
+        return unfinished.counts(shards.unfinished_of(settings, [shards.Task(index=2, games=games)], folder))
+
+    there = kept()
+    assert 0 < there.games < 12
+    assert 0 < there.simulations < whole.simulations
+    assert kept(settings=RunSettings(simulations=3000, shard_games=12, seed=1)).games == 0
+    in_the_first = [kept(games).games for games in range(13)]  # games that the shard is not to have are not counted
+    assert in_the_first == sorted(in_the_first)
+    assert (in_the_first[0], in_the_first[12]) == (0, there.games)
+    assert kept(0).simulations == 0
+
+    played, play = list[int](), teacher.play
+
+    def spied(current: Any, *arguments: Any, **options: Any) -> teacher.TeacherRecord:
+        played.append(len(current))
+        return play(current, *arguments, **options)
+
+    monkeypatch.setattr(teacher, "play", spied)
+    (file,) = folder.iterdir()
+    damaged = bytearray(file.read_bytes())
+    damaged[len(damaged) // 2] ^= 1
+    shutil.copytree(folder, tmp_path / "damaged")
+    (tmp_path / "damaged" / file.name).write_bytes(damaged)
+    for place, left in ((folder, 12 - there.games), (tmp_path / "damaged", 12)):
+        assert shards.make_shard(ONE_SHARD, 2, 12, place) == whole
+        assert played.pop() == left
+        assert [path.name for path in place.iterdir()] == [whole.name]
+
+
+RUN = RunSettings(simulations=60, shard_games=4)
+
+
+def test_a_killed_worker_costs_only_its_shard(reference: Path, tmp_path: Path) -> None:
+    todo = shards.plan(RUN, 10, tmp_path).todo
+    made = list(mapping.make_locally(RUN, todo, tmp_path, 2, die_once))
+    assert {shard.name: shard.sha256 for shard in made} == shard_hashes(reference)
+
+
+def test_a_shard_that_always_kills_is_reported_and_the_rest_is_made(reference: Path, tmp_path: Path) -> None:
+    todo = shards.plan(RUN, 10, tmp_path).todo
+    with pytest.raises(DataError, match=r"shard-00001\.parquet died 2 times"):
+        list(mapping.make_locally(RUN, todo, tmp_path, 2, die_always))
+    expected = shard_hashes(reference)
+    del expected["shard-00001.parquet"]
+    assert shard_hashes(tmp_path) == expected

@@ -1,0 +1,274 @@
+"""Search guided by a network. Properties:
+
+- the compiled search does what the textbook (`mcts/reference.py`) does, for every rule, root and first-play value,
+  with and without noise, proofs and reuse, over whole games: the same visits, labels, moves, values;
+- visits sum to the simulations; a reused tree's visits are not counted again; full columns get none;
+- a win in one is played and proven, a threat is blocked, a double threat is seen as lost, without asking the network;
+- with a network that answers a mirrored board by the mirrored answer, a mirrored board gets the mirrored visits;
+- the number of lanes and the cache change nothing; every game depends on its own seed alone;
+- positions where the game ends are exact: a full tree of a late position has the game's value;
+- noise and temperature do what they say: none in the quiet search, more of it spreads the visits;
+- wrong settings are refused by name, and logits and values that are no numbers before compiled code meets them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+from helpers import bits, random_positions
+from puct_helpers import BLOCK, LOST, STARTS, WIN, WINS, look, one_answer, predict, uniform
+
+from distill.common import OutputError
+from distill.game import rules
+from distill.game.rules import COLUMNS, Position, from_moves, mirror, parse_board
+from distill.mcts import puct, reference
+from distill.mcts.policy_playout import by_playouts
+from distill.mcts.puct import PuctSettings, play, quiet, search
+from distill.mcts.reference import Board
+from distill.mcts.teacher import generator
+
+TEXTBOOK_STARTS = [from_moves(moves) for moves in ("444444333", "1234567712345", "22334")]
+
+KINDS = {
+    "constant": {},
+    "first play as 0": {"first_play": None},
+    "growing": {"rule": "growing", "exploration": 2.5},
+    "printed": {"rule": "printed", "exploration": 0.5},
+    "no proofs": {"mcts_solver": False},
+    "quiet": {"noise_fraction": 0.0, "sampling_plies": 0},
+    "cool": {"temperature": 0.5, "sampling_plies": 42},
+    "reuse": {"reuse": True},
+    "reuse without proofs": {"reuse": True, "mcts_solver": False, "sampling_plies": 0},
+    "discounted": {"discount": 0.95},
+    "discounted, no proofs, reuse": {"discount": 0.9, "mcts_solver": False, "reuse": True},
+    "gumbel": {"root": "gumbel"},
+    "gumbel, discounted": {"root": "gumbel", "discount": 0.95},
+    "gumbel of four": {"root": "gumbel", "considered": 4, "c_scale": 0.1, "sampling_plies": 42},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_compiled_search_plays_the_games_of_the_textbook(kind: str):
+    settings = PuctSettings(simulations=18, **KINDS[kind])
+    record = play(*bits(*TEXTBOOK_STARTS), settings, predict, seed=3, lanes=2)
+    room = len(puct.begin_at(settings, 1, 1, cache=1).bonus)
+    for game, start in enumerate(TEXTBOOK_STARTS):
+        draws = _draws(settings, 3, game)
+        textbook = reference.play(Board.from_bits(start.current, start.mask), settings, one_answer, draws, room)
+        assert record.length[game] == len(textbook)
+        for step, found in enumerate(textbook):
+            assert record.visits[game, step].tolist() == found.visits, (game, step)
+            assert record.label[game, step] == found.label
+            assert record.move[game, step] == found.move
+            assert record.value[game, step] == pytest.approx(found.value, abs=1e-9)
+
+
+def _draws(settings: PuctSettings, seed: int, game: int) -> reference.PuctDraws:
+    """The chance of one game in the order in which the search draws it."""
+    random = generator(seed, game, 1)
+    gamma = gumbel = np.zeros((42, COLUMNS))
+    if settings.root == "gumbel":
+        gumbel = random.gumbel(size=(42, COLUMNS))
+    elif settings.noise_fraction:
+        gamma = random.standard_gamma(settings.dirichlet_alpha, (42, COLUMNS))
+    return reference.PuctDraws(gamma, gumbel, random.random((42, 2)))
+
+
+@pytest.mark.parametrize("reuse", [False, True])
+def test_visits_are_those_of_this_position_alone_and_none_on_full_columns(reuse: bool):
+    record = play(*bits(*STARTS), PuctSettings(simulations=30, reuse=reuse), predict, seed=1)
+    for game in range(len(STARTS)):
+        made = slice(0, record.length[game])
+        assert (record.visits[game, made].sum(1) == 30).all()
+        assert (record.simulations[game, made] == 30).all()
+        assert (record.visits[game, made] >= 0).all()
+        full = ~rules.legal_mask(record.mask[game, made])
+        assert (record.visits[game, made][full] == 0).all()
+        moves = record.move[game, made]
+        assert not full[np.arange(len(moves)), moves].any()
+
+
+@pytest.mark.parametrize("root", ["puct", "gumbel"])
+def test_a_win_in_one_is_proven_and_played(root: Any):
+    record = look(PuctSettings(simulations=8, root=root), parse_board(WIN))
+    assert record.label[0, 0] == record.move[0, 0] == 3
+    assert record.value[0, 0] == 1.0
+    assert record.visits[0, 0].argmax() == 3
+
+
+@pytest.mark.parametrize("root", ["puct", "gumbel"])
+def test_a_win_at_once_comes_before_a_win_by_force(root: Any):
+    position = parse_board(WINS["horizontal"])  # column 5 makes two threats at once, column 2 wins
+    record = look(PuctSettings(simulations=40, root=root), position)
+    assert record.label[0, 0] == 1
+    assert record.visits[0, 0].argmax() == 1
+
+
+@pytest.mark.parametrize("root", ["puct", "gumbel"])
+@pytest.mark.parametrize("solver", [True, False])
+def test_a_threat_is_blocked_by_a_search_that_knows_nothing(root: Any, solver: bool):
+    settings = PuctSettings(simulations=150, root=root, mcts_solver=solver, noise_fraction=0.0)
+    record = look(settings, parse_board(BLOCK))
+    assert record.label[0, 0] == 4
+    if solver and root == "puct":
+        assert record.visits[0, 0].tolist() == [0, 0, 0, 0, 150, 0, 0]
+
+
+def test_a_double_threat_is_lost_without_a_simulation_below_it():
+    record = look(PuctSettings(simulations=14), parse_board(LOST))
+    assert record.value[0, 0] == -1.0
+    assert record.visits[0, 0].sum() == 14
+
+
+def test_the_network_is_not_asked_where_the_game_is_decided():
+    asked: list[int] = []
+
+    def counting(current: Any, mask: Any) -> Any:
+        asked.append(len(current))
+        return uniform(current, mask)
+
+    look(PuctSettings(simulations=50), parse_board(LOST), parse_board(WIN), network=counting)
+    assert sum(asked) == 2  # the two roots
+
+
+@pytest.mark.parametrize("root", ["puct", "gumbel"])
+def test_a_mirrored_board_gets_the_mirrored_visits(root: Any):
+    def mirrored_too(current: Any, mask: Any) -> Any:
+        """The mean of some network's answers to both orientations, so that it commutes with the mirror."""
+        logits, value = predict(current, mask)
+        other_logits, other_value = predict(rules.mirror_bits(current), rules.mirror_bits(mask))
+        return (logits + other_logits[:, ::-1]) / 2, (value + other_value) / 2
+
+    positions = [position for position in STARTS if mirror(position) != position]
+    settings = quiet(PuctSettings(simulations=60, root=root))
+    straight = look(settings, *positions, network=mirrored_too)
+    turned = look(settings, *map(mirror, positions), network=mirrored_too)
+    assert straight.value[:, 0] == pytest.approx(turned.value[:, 0], abs=1e-6)
+    gaps = np.abs(straight.visits[:, 0] - turned.visits[:, 0, ::-1]) / straight.visits[:, 0].sum(1, keepdims=True)
+    assert gaps.max() <= (0 if root == "puct" else 0.001)  # a Gumbel root's policy is rounded by chance
+
+
+def test_lanes_and_neighbours_change_nothing():
+    settings = PuctSettings(simulations=20)
+    together = play(*bits(*STARTS), settings, predict, seed=9, lanes=6)
+    few = play(*bits(*STARTS), settings, predict, seed=9, lanes=2)
+    alone = play(*bits(STARTS[3]), settings, predict, seed=9, games=[3])
+    for one, other in zip(together, few, strict=True):
+        assert np.array_equal(one, other)
+    assert np.array_equal(together.visits[3], alone.visits[0])
+    assert not np.array_equal(together.move, play(*bits(*STARTS), settings, predict, seed=10).move)
+
+
+def test_one_search_depends_on_its_own_seed_alone():
+    settings = PuctSettings(simulations=20)
+    both = search(*bits(STARTS[1], STARTS[4]), settings, predict, seeds=[7, 8])
+    one = search(*bits(STARTS[4]), settings, predict, seeds=[8])
+    assert np.array_equal(both.visits[1], one.visits[0])
+
+
+def test_finished_games_are_reported_once_each():
+    told: list[int] = []
+    record = play(
+        *bits(*STARTS, *STARTS),
+        PuctSettings(simulations=4),
+        uniform,
+        lanes=3,
+        ended=lambda record, games: told.extend(games.tolist()),
+    )
+    assert sorted(told) == list(range(12))
+    assert (record.length > 0).all()
+
+
+def _worth(position: Position) -> int:
+    """1, 0, -1 for the side to move under perfect play, by trying everything."""
+    if rules.is_won(position):
+        return -1
+    columns = rules.legal_columns(position)
+    return max((-_worth(rules.play(position, column)) for column in columns), default=0)
+
+
+def test_late_positions_are_decided_exactly_whatever_the_network_says():
+    positions = random_positions(30, 33, 33, seed=2)
+    record = look(quiet(PuctSettings(simulations=4000)), *positions, network=predict)
+    worth = [_worth(position) for position in positions]
+    assert {-1, 1} <= set(worth)
+    for place, position in enumerate(positions):
+        if worth[place]:
+            assert record.value[place, 0] == worth[place], rules.draw(position)
+        after = rules.play(position, int(record.label[place, 0]))
+        assert -_worth(after) == worth[place], rules.draw(position)
+
+
+def test_noise_spreads_the_visits_and_quiet_searches_have_none():
+    settings = PuctSettings(simulations=200, noise_fraction=1.0, dirichlet_alpha=0.1)
+    empty = [rules.EMPTY] * 8
+    noisy = look(settings, *empty).visits[:, 0]
+    calm = look(quiet(settings), *empty).visits[:, 0]
+    assert len({tuple(visits) for visits in noisy.tolist()}) == 8
+    assert len({tuple(visits) for visits in calm.tolist()}) == 1
+
+
+def test_moves_are_drawn_by_visits_in_the_first_plies_alone():
+    starts = [rules.EMPTY] * 40
+    settings = PuctSettings(simulations=30, noise_fraction=0.0, sampling_plies=3)
+    record = play(*bits(*starts), settings, uniform, steps=8)
+    assert len(set(record.move[:, 0].tolist())) > 3
+    assert (record.move[:, 3:] == record.label[:, 3:]).all()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"simulations": 0}, "--simulations 0 must be from 1"),
+        ({"simulations": 20_000}, "--simulations 20000 must be from 1 to 16,384"),
+        ({"exploration": -1.0}, "--exploration -1.0 must be from 0 to 100"),
+        ({"first_play": -0.5}, "--first-play -0.5 must be from 0 to 10, or none"),
+        ({"noise_fraction": 1.5}, "--noise-fraction 1.5"),
+        ({"dirichlet_alpha": 0.0}, "--dirichlet-alpha 0.0"),
+        ({"sampling_plies": 43}, "--sampling-plies 43 must be from 0 to 42"),
+        ({"temperature": 0.0}, "--temperature 0.0"),
+        ({"considered": 8}, "--considered 8 must be from 2 to 7"),
+        ({"c_visit": -1.0}, "--c-visit -1.0"),
+        ({"c_scale": 0.0}, "--c-scale 0.0"),
+        ({"reuse": True, "root": "gumbel"}, "--reuse True must be off with --root gumbel"),
+    ],
+)
+def test_wrong_settings_are_refused_by_name(wrong: dict[str, Any], message: str):
+    with pytest.raises(ValueError, match=message):
+        dataclasses.replace(PuctSettings(), **wrong)
+
+
+@pytest.mark.parametrize("root", ["puct", "gumbel"])
+@pytest.mark.parametrize("wrap", [lambda network: network, by_playouts], ids=["value", "playout"])
+@pytest.mark.parametrize(
+    ("logits", "value", "line"),
+    [
+        (np.nan, 0, "NaN logits on 1 of 1 boards"),
+        (-np.inf, 0, "no finite logit for a legal column"),
+        (0, np.nan, "a NaN as its value"),
+        (0, 2, r"a value outside \[-1, 1\]"),
+    ],
+)
+def test_a_network_that_returns_no_numbers_is_refused_before_compiled_code(root: Any, wrap: Any, logits, value, line):
+    """NaN logits leave the compiled search without a best column; it crashed the process."""
+
+    def network(current: Any, mask: Any) -> Any:
+        return np.full((len(current), COLUMNS), logits, np.float32), np.full(len(current), value, np.float32)
+
+    with pytest.raises(OutputError, match=line):
+        look(PuctSettings(simulations=20, root=root), rules.EMPTY, network=wrap(network))
+
+
+def test_logits_of_another_type_and_layout_give_the_same_search():
+    def network(current: Any, mask: Any) -> Any:
+        logits, value = predict(current, mask)
+        return np.asfortranarray(logits.astype(np.float64)), value.astype(np.float64)
+
+    settings = PuctSettings(simulations=30)
+    for found, expected in zip(
+        look(settings, *STARTS, network=network), look(settings, *STARTS, network=predict), strict=True
+    ):
+        np.testing.assert_array_equal(found, expected)

@@ -1,0 +1,172 @@
+"""How a user names a network. Properties:
+
+- a name is looked for in `models/` of the working directory, then among the networks that ship, which need not say
+  `reference/`; no file or folder of the working directory comes before a word without a slash, in any command;
+- a word with a slash is a path where there is one, and a `Path` is always a path; so is a word that no network has as
+  its name; a slash at the end of a name, as shells complete it, changes nothing where there is no such folder;
+- words of players are no paths either;
+- a folder counts where it holds a network, exported or not;
+- a name cannot lead out of these folders, and one that nobody has is refused with the names there are.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers import REFERENCE
+
+import distill
+from distill import evaluate, export, selfplay, train
+from distill.alphazero import files
+from distill.alphazero.settings import ReinforceConfig
+from distill.common import UserError, cli
+from distill.networks import finding
+from distill.players import players
+from distill.training import run_folder
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory with `models/`, besides the networks that ship."""
+    for file in ("mine/best.keras", "exported/saved_model/1/saved_model.pb", "evaluation/report.md"):
+        (tmp_path / "models" / file).parent.mkdir(parents=True)
+        (tmp_path / "models" / file).touch()
+    monkeypatch.chdir(tmp_path)
+    finding._say_once.cache_clear()
+    return tmp_path
+
+
+def test_a_name_is_looked_for_here_and_then_among_what_ships(here: Path) -> None:
+    assert finding.find("mine") == Path("models/mine")
+    assert finding.find("exported/") == Path("models/exported")
+    for name in ("pillar", "reference/pillar", "pillar/", "reference/pillar/"):
+        assert finding.find(name) == REFERENCE / "pillar"
+    (here / "models" / "pillar").mkdir()
+    assert finding.find("pillar") == REFERENCE / "pillar"  # nothing is in the one here
+    (here / "models" / "pillar" / "best.keras").touch()
+    assert finding.find("pillar") == Path("models/pillar")
+    assert finding.find("reference/pillar") == REFERENCE / "pillar"
+
+
+def test_a_network_is_found_by_its_former_name(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("column", "reference/column"):
+        assert finding.find(name) == finding.find(name) == REFERENCE / "pillar"
+    said = capsys.readouterr().err
+    assert said.count("column is called pillar now") == 2, "once for each word"
+    (here / "models" / "column").mkdir()
+    (here / "models" / "column" / "best.keras").touch()
+    assert finding.find("column") == Path("models/column")
+    assert finding.find(REFERENCE / "column") == REFERENCE / "pillar"
+
+
+@pytest.mark.parametrize("kind", ["empty folder", "SavedModel", "run", "file", "games"])
+def test_a_name_goes_before_what_lies_in_the_working_directory(
+    kind: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words_of_players = ("random", "uct:100", "club", "solver")
+    for name in ("pillar", "mine", "reference/pillar", *words_of_players):
+        place = here / name
+        place.parent.mkdir(exist_ok=True)
+        if kind == "file":
+            place.write_text("mine")
+            continue
+        place.mkdir()
+        files = {"SavedModel": "saved_model.pb", "run": "best.keras", "games": "shard-00000.parquet"}
+        if kind in files:
+            (place / files[kind]).write_text("mine")
+    assert finding.network_file("pillar") == REFERENCE / "pillar" / "best.keras"
+    assert "pillar means " in capsys.readouterr().err
+    assert finding.find("mine") == Path("models/mine")
+    assert finding.find("reference/pillar") == Path("reference/pillar")  # it has a slash
+    assert evaluate._is_data("reference/pillar") == (kind == "games")
+    assert distill.load_pretrained("pillar")(np.zeros((6, 7), np.int8))["move"] == 3
+    assert players.make("club", quick=True).name == "club"
+    assert isinstance(players.make("random"), players.RandomPlayer)
+    evaluated = ("pillar", "mine", *words_of_players)
+    evaluate.EvaluateConfig(players=evaluated)  # who names a folder of games needs the solver, and more
+    assert not any(evaluate._is_data(word) for word in evaluated)
+    assert evaluate._is_data("./random") == evaluate._is_data("./pillar") == (kind == "games")
+    for config in (
+        cli.parse(export.ExportConfig, ["./pillar", "pillar"]),
+        cli.parse(train.TrainConfig, ["--init", "./pillar"]),
+        cli.parse(selfplay.SelfPlayConfig, ["--init", "./pillar"]),
+        cli.parse(ReinforceConfig, ["--init", "./pillar"]),
+        train.TrainConfig(init=Path("pillar")),
+        export.ExportConfig(models=(Path("./pillar"), "pillar")),
+    ):  # as it was written
+        given = config.models if isinstance(config, export.ExportConfig) else [config.init]
+        assert finding.find(given[0]) == Path("pillar")
+        assert finding.find(given[-1]) == (Path("pillar") if len(given) == 1 else REFERENCE / "pillar")
+    for path in (Path("pillar"), Path("./pillar"), Path("mine"), Path("reference/pillar")):
+        assert finding.find(path) == path
+    if kind == "run":
+        assert finding.network_file("./pillar") == finding.network_file(Path("./pillar")) == Path("pillar/best.keras")
+        with pytest.raises(UserError, match=r"^pillar/best\.keras: not a readable Keras model"):
+            players.make("./pillar@puct:2")  # not the network that ships, looked for once more
+    else:
+        with pytest.raises(UserError, match=r"^pillar: no "):
+            finding.network_file("./pillar")
+
+
+def test_a_path_is_a_path_where_no_network_has_the_name(here: Path) -> None:
+    for name in ("runs", "models/other", "best.keras"):
+        (here / name).mkdir()
+        assert finding.find(name) == Path(name)
+    assert finding.find(str(here / "models" / "mine")) == here / "models" / "mine"
+    assert finding.find(Path("models/mine")) == Path("models/mine")
+    assert finding.find(Path("mine")) is None
+    with pytest.raises(UserError, match=r"^pillar: no such path; a name is given as text"):
+        distill.load_pretrained(Path("./pillar"))
+    (here / "games").mkdir()
+    (here / "games" / "shard-00000.parquet").touch()
+    assert evaluate._is_data("games")
+
+
+def test_a_folder_that_may_not_be_entered_hides_no_other(here: Path) -> None:
+    """Such as lost+found at the root of a volume."""
+    (here / "models" / "lost+found").mkdir(mode=0)
+    here.chmod(0o755)
+    root = os.name == "posix" and os.geteuid() == 0
+    if root:
+        os.seteuid(65534)  # no permission stops root
+    try:
+        assert {*finding.networks([Path("models")])} == {"mine", "exported"}
+    finally:
+        if root:
+            os.seteuid(0)
+        (here / "models" / "lost+found").chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    "word", ["nobody", "evaluation", "", ".hidden", "reference/mine", "../pillar", "x" * 5000, "a\0b"]
+)
+def test_a_name_that_nobody_has_is_refused_with_those_there_are(word: str, here: Path) -> None:
+    assert finding.find(word) is None
+    with pytest.raises(UserError) as caught:
+        finding.network_file(word)
+    refused, _, names = str(caught.value).partition("; networks by name are ")
+    assert refused.endswith("no such path, and no network of that name")
+    # a checkout may hold more, which its owner trained
+    assert {"exported", "mine", "reference/cnn", "reference/pillar", "reference/transformer"} <= {*names.split(", ")}
+    assert len(refused) < 200
+
+
+@pytest.mark.parametrize("content", ['{"loss": ', "[]", "{}", "\x00"])
+def test_metrics_that_cannot_be_read_are_named(tmp_path: Path, content: str) -> None:
+    assert run_folder.finished(tmp_path, str) is None
+    (tmp_path / finding.BEST).touch()
+    (tmp_path / "metrics.json").write_text('{"loss": 1.5}')
+    assert run_folder.finished(tmp_path, lambda metrics: f"loss {metrics['loss']}") == (
+        "loss 1.5 (finished before, nothing to do; --restart begins anew)"
+    )
+    (tmp_path / "metrics.json").write_text(content)
+    with pytest.raises(UserError, match=r"metrics\.json: cannot be read; --restart begins anew"):
+        run_folder.finished(tmp_path, lambda metrics: f"loss {metrics['loss']}")
+    folder = files.iteration_folder(tmp_path, 1)
+    folder.mkdir(parents=True)
+    (folder / "metrics.json").write_text('{"iteration": ')
+    with pytest.raises(UserError, match=r"0001.metrics\.json: cannot be read; delete it"):
+        files.finished_iterations(tmp_path)

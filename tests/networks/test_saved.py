@@ -1,0 +1,160 @@
+"""A saved model as a plain function. Properties:
+
+- a `.keras` file, a SavedModel, and the network in memory give the same outputs, of the contract's shapes and types;
+- one board, no board, and more boards than go into one call all work, and equal the boards asked one by one;
+- a run's folder means its SavedModel, or else, or where that was made of another network, its best network;
+- a loaded function keeps working when everything else of the model has been collected;
+- a missing path, a damaged file, another program's model and a network that returns no numbers are one line that names
+  the path.
+"""
+
+from __future__ import annotations
+
+import gc
+import shutil
+
+import keras
+import numpy as np
+import pytest
+from network_helpers import played_boards, tiny_network, with_random_weights
+
+from distill import networks
+from distill.common import UserError
+from distill.exporters import publish
+from distill.networks import heads, predict, saved
+from distill.networks.finding import BEST
+
+
+@pytest.fixture(scope="module")
+def core(small_shapes):
+    keras.utils.set_random_seed(4)
+    return with_random_weights(networks.build("pillar", value_head=True))
+
+
+@pytest.fixture(scope="module")
+def run_folder(core, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run")
+    (folder / "new").mkdir()
+    for place in (folder, folder / "new"):  # the second is not exported
+        core.save(place / BEST)
+    saved.write(core, folder / "saved_model" / "1")
+    return folder
+
+
+@pytest.mark.parametrize("place", ["best.keras", "saved_model/1", "saved_model", ".", "new"])
+def test_every_door_gives_the_outputs_of_the_network(core, run_folder, place):
+    boards = played_boards(20)
+    expected, found = saved.predict_with(core)(boards), saved.load(run_folder / place)(boards)
+    assert {name: (a.shape, a.dtype) for name, a in found.items()} == {
+        "logits": ((20, 7), np.float32),
+        "policy": ((20, 7), np.float32),
+        "move": ((20,), np.int32),
+        "value": ((20,), np.float32),
+    }
+    for name in expected:
+        np.testing.assert_allclose(found[name], expected[name], atol=1e-5)
+
+
+def test_an_export_of_another_network_does_not_answer_for_a_run(core, run_folder, checked_here, tmp_path, capsys):
+    newer = keras.models.clone_model(core)
+    newer.set_weights([weights + 0.1 for weights in core.get_weights()])
+    publish.publish(core, tmp_path, {}, ["onnx"], network=run_folder / BEST)
+    boards, old, new = (played_boards(20), *(saved.predict_with(each) for each in (core, newer)))
+    shutil.copy(run_folder / BEST, tmp_path)
+    for expected in (old, new):
+        for door in (saved.load, predict.load):
+            np.testing.assert_allclose(door(tmp_path)(boards)["policy"], expected(boards)["policy"], atol=1e-5)
+        newer.save(tmp_path / BEST)
+    assert "is of another network than" in capsys.readouterr().err
+    np.testing.assert_allclose(saved.load(tmp_path / "saved_model")(boards)["policy"], old(boards)["policy"], atol=1e-5)
+
+
+@pytest.mark.parametrize("place", ["best.keras", "saved_model/1"])
+def test_any_number_of_boards_is_answered_as_one_by_one(run_folder, place, monkeypatch):
+    monkeypatch.setattr(predict, "CHUNK", 4)
+    ask = saved.load(run_folder / place)
+    boards = played_boards(9)
+    together = ask(boards)
+    for number, board in enumerate(boards):
+        alone = ask(board)
+        assert alone["policy"].shape == (7,)
+        assert alone["move"].shape == alone["value"].shape == ()
+        np.testing.assert_allclose(alone["policy"], together["policy"][number], atol=1e-5)
+    nothing = ask(boards[:0])
+    assert {name: a.shape for name, a in nothing.items()} == dict.fromkeys(("logits", "policy"), (0, 7)) | {
+        "move": (0,),
+        "value": (0,),
+    }
+
+
+def test_a_saved_model_of_a_network_without_value_has_no_value(small_shapes, tmp_path):
+    saved.write(networks.build("cnn"), tmp_path / "1")
+    assert set(saved.load(tmp_path)(played_boards(2))) == {"logits", "policy", "move"}
+
+
+def test_a_loaded_function_keeps_its_model_alive(run_folder):
+    predict = saved.load(run_folder / "saved_model" / "1")
+    gc.collect()
+    assert predict(played_boards(1))["policy"].sum() == pytest.approx(1, abs=1e-5)
+
+
+def test_boards_of_another_shape_are_refused(run_folder):
+    with pytest.raises(ValueError, match=r"\(3, 7, 6\)"):
+        saved.load(run_folder)(np.zeros((3, 7, 6), np.int8))
+
+
+def test_a_missing_path_is_named(tmp_path):
+    with pytest.raises(UserError, match="nowhere: no such"):
+        saved.load(tmp_path / "nowhere")
+    with pytest.raises(UserError, match="no model in this folder"):
+        saved.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "complaint"),
+    [
+        (BEST, b"", r"best\.keras: not a readable Keras model"),
+        (BEST, b"PK\x03\x04 not a zip", r"best\.keras: not a readable Keras model"),
+        (BEST, None, r"best\.keras: not a readable Keras model"),  # the first half of one
+        ("saved_model.pb", b"nonsense", "not a readable SavedModel"),
+    ],
+)
+def test_a_damaged_file_is_one_line(run_folder, tmp_path, file, content, complaint):
+    whole = (run_folder / BEST).read_bytes()
+    (tmp_path / file).write_bytes(whole[: len(whole) // 2] if content is None else content)
+    with pytest.raises(UserError, match=complaint) as caught:
+        saved.load(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_keras_model_of_another_program_is_refused(tmp_path):
+    keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)]).save(tmp_path / "other.keras")
+    with pytest.raises(UserError, match=r"other\.keras: not a network of distill"):
+        saved.load(tmp_path / "other.keras")
+
+
+@pytest.mark.parametrize(
+    ("factor", "line"),
+    [(np.nan, "some of its weights are NaN or infinite"), (3e38, "returned (NaN logits|an infinite logit) on 2 of 2")],
+)
+def test_a_network_that_returns_no_numbers_is_named(tmp_path, factor, line):
+    core = with_random_weights(tiny_network(value_head=True))
+    core.set_weights([factor * np.sign(weight) for weight in core.get_weights()])
+    core.save(tmp_path / "other.keras")
+    with pytest.raises(UserError, match=rf"other\.keras: .*{line}"):
+        saved.load(tmp_path / "other.keras")(played_boards(2))
+
+
+def test_a_keras_model_whose_logits_have_another_shape_is_refused(tmp_path):
+    planes = heads.planes_input()
+    logits = keras.layers.Dense(6)(keras.layers.Flatten()(planes))
+    heads.network("six", planes, logits, None).save(tmp_path / "six.keras")
+    with pytest.raises(UserError, match=r"six\.keras: not a network of distill .*'logits': \(6,\)"):
+        saved.load(tmp_path / "six.keras")
+
+
+def test_a_saved_model_of_another_program_is_refused(tmp_path):
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
+    model.export(tmp_path / "other", verbose=False)
+    with pytest.raises(UserError, match="not a model of distill"):
+        saved.load(tmp_path / "other")
