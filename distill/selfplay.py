@@ -1,6 +1,6 @@
 """Let a network play against itself and learn from it: self-play, replay, training, arena, again and again.
 
-    python -m distill.selfplay --preset hour                       # a strong network in an hour (alphazero/unattended.py)
+    python -m distill.selfplay --preset hour                       # a strong network in an hour
     python -m distill.selfplay --minutes 150                       # from nothing: our own shape, Gumbel search
     python -m distill.selfplay --init models/pillar --preset improve
     python -m distill.selfplay --init models/pillar --games-only --games 5000 --out data/selfplay

@@ -62,8 +62,8 @@ SMALL = {
 
 
 def shrink(change: Callable[[Any, str, int], None] = setattr) -> None:
-    """Make every shape of `networks.build` a small one of its kind: tracing a large graph takes longer than training
-    it.""" for arch in networks.ARCHS:
+    """Make every shape of `networks.build` a small one of its kind: large graphs take long to trace."""
+    for arch in networks.ARCHS:
         module = importlib.import_module(f"distill.networks.{arch.split('-')[0]}")
         for name in SMALL.keys() & vars(module).keys():
             change(module, name, SMALL[name])

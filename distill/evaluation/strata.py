@@ -48,9 +48,8 @@ def all_strata() -> list[Stratum]:
 
 
 def foreign_strata() -> list[Stratum]:
-    """The sets of `evaluation/foreign.py`: boards like those of `midgame`, and boards of 8 to 41 stones as play has
-    them.""" return [*_midgame("foreign", 5_000), Stratum(name="foreign-all", size=5_000, seen=_of_plies(8, 41),
-    graded=_any)]
+    """The sets of `evaluation/foreign.py`: like `midgame`, and boards of 8 to 41 stones as play has them."""
+    return [*_midgame("foreign", 5_000), Stratum(name="foreign-all", size=5_000, seen=_of_plies(8, 41), graded=_any)]
 
 
 # What the scores say --------------------------------------------------------------------------------------------------

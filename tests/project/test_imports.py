@@ -40,8 +40,8 @@ PACKAGES = (
 )
 WITH_TENSORS = ("networks", "training", "exporters")
 COMPUTED = {"__main__", "networks", "study"}
-"""`__main__` imports the stage it is asked for, `networks.build` a network beside it, `study` the experiment it is
-now.""" TENSOR_LIBRARIES = {"tensorflow", "keras"}
+"""`__main__` imports the command it is given, `networks.build` a network beside it, `study` an experiment."""
+TENSOR_LIBRARIES = {"tensorflow", "keras"}
 
 
 class Project:
