@@ -5,7 +5,7 @@
     python benchmarks/quantized.py models/cnn --boards 1000
 
 Times are of one board at a time, on one thread, the median over both files asked in turns; so whatever else the machine
-does meets both. Losses are in points, on boards of the dev half of `midgame` and `foreign` on which no range was found,
+does meets both. Losses are in points, on boards of the dev half of `midgame` and `heldout` on which no range was found,
 as stored and mirrored, paired, against the float file of the same runtime; below 0: gained.
 """
 
@@ -71,7 +71,7 @@ def main() -> None:
         kept = [np.flatnonzero(boards.set == name)[: arguments.boards] for name in boards.sets]
         boards = boards[np.concatenate(kept)]
     questions = quantized.questions(boards)
-    print(f"{'file':<34}{'KB':>14}{'ms a board':>16}  lost: exact, class, by set")
+    print(f"{'file':<34}{'KB':>14}{'ms a board':>16}  lost: optimal, outcome, by set")
     for model in models:
         for name, file in finding.FILES.items():
             small = model / finding.PUBLISHED / file.name
@@ -84,7 +84,7 @@ def main() -> None:
             sizes = " → ".join(f"{each.stat().st_size / 1000:.0f}" for each in (floating, small))
             times = " → ".join(f"{each:.2f}" for each in milliseconds(answers, questions))
             lost = "; ".join(
-                f"{name} {quantized.points(loss.exact, loss.exact_margin)}, "
+                f"{name} {quantized.points(loss.optimal, loss.optimal_margin)}, "
                 f"{quantized.points(loss.right_class, loss.class_margin)}"
                 for name, loss in quantized.losses(boards, *moves).items()
             )

@@ -3,7 +3,7 @@
     python -m distill.selfplay --preset hour --out models/hour
     python benchmarks/time_to_strength.py models/hour --plot models/hour/curve.png
 
-A run grades its network on the dev half of the boards `midgame` and `foreign` after every iteration, without search.
+A run grades its network on the dev half of the boards `midgame` and `heldout` after every iteration, without search.
 Here the searches are graded on the same boards. A line is reached with the iteration from which on the network's share
 stays at or above the search's; minutes are the run's own clock, which stands still while the run is stopped (and
 until 2026-11-25 forgot what a stopped run had learned of its iteration).
@@ -23,7 +23,7 @@ from distill.datasets import benchmark
 from distill.players import players
 
 SEARCHES = ("uct:100", "uct:1000", "teacher:10000", "uct:100000")
-MEASURES = ("exact", "class")
+MEASURES = ("optimal", "outcome")
 
 
 def shares(name: str, boards: benchmark.GradedBoards) -> dict[str, float]:
@@ -71,7 +71,7 @@ def main() -> None:
     if not history or "minutes" not in history[-1]:
         parser.error(f"{arguments.run}: no iteration of a planned run is finished there")
     config = json.loads((arguments.run / files.CONFIG).read_text(encoding="utf-8"))
-    boards = iteration.judged_boards(config["judge_boards"])
+    boards = iteration.judged_boards(config["eval_boards"])
     lines = {name: shares(name, boards) for name in SEARCHES}
     print(f"{arguments.run}: {history[-1]['minutes']:.0f} minutes; grades in percent, and the minutes to reach them")
     columns = [prefix + measure for prefix in iteration.JUDGED_SETS.values() for measure in MEASURES]

@@ -8,7 +8,7 @@ plays `--games` games: each opening twice, once from either side. Random opening
 perfect play does not win them all; from the empty board (`--opening-plies 0`) games differ by the players' chance
 alone. With `--solver-games` every player also has the first stone against the solver from the empty board, where
 perfect play wins; the solver's replies are drawn among the best, and the moves that give wins away are printed. With
-`--judge-losses` the solver says how many lost games were lost by a mistake, and how many were lost from the start.
+`--grade-losses` the solver says how many lost games were lost by a mistake, and how many were lost from the start.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ArenaConfig(cli.Settings):
         6, "random stones before the players take over; 0: the empty board, where players without chance repeat a game"
     )
     solver_games: int = cli.setting(0, "games of each player, with the first stone, against the solver")
-    judge_losses: bool = cli.setting(
+    grade_losses: bool = cli.setting(
         False, "let the solver say in how many of the games that it lost a player let go of a win or a draw"
     )
     workers: int = cli.setting(cores(), "processes for searches and the solver")
@@ -53,8 +53,8 @@ class ArenaConfig(cli.Settings):
         cli.check_seed(self.seed)
         if len(self.players) < (1 if self.solver_games else 2):
             raise ValueError(f"name at least two players: {words.NAMES}")
-        if self.judge_losses and len(self.players) < 2:
-            raise ValueError("--judge-losses looks at games between players: name at least two")
+        if self.grade_losses and len(self.players) < 2:
+            raise ValueError("--grade-losses looks at games between players: name at least two")
         if len(set(self.players)) < len(self.players):
             raise ValueError("a player is named twice; it cannot meet itself")
         for word in self.players:
@@ -76,7 +76,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 def run(config: ArenaConfig) -> str:
     """Play, print the tables, write `arena.json`; the last line says who is ahead."""
-    if config.judge_losses or config.solver_games:
+    if config.grade_losses or config.solver_games:
         check_installed()  # not after the games
     if config.out:
         folders.refuse_file(config.out)
@@ -96,7 +96,7 @@ def run(config: ArenaConfig) -> str:
 
 def _meet(config: ArenaConfig, players: list[Player]) -> tuple[dict[str, Any], str]:
     starts = config.openings()
-    met = tournament.meet(players, starts, config.seed, judges=config.workers if config.judge_losses else 0)
+    met = tournament.meet(players, starts, config.seed, judges=config.workers if config.grade_losses else 0)
     games, distinct = met.report["games"], met.report["distinct_games"]
     print(met.text())
     origin = f"{len(starts)} openings" if config.opening_plies else "the empty board"

@@ -34,7 +34,7 @@ class DescribeConfig(cli.Settings):
     out: Path | None = cli.setting(None, "the card, a Markdown file; none: README.md in the folder of games")
     use: str = cli.setting("", "a sentence for the card on what the games are for")
     label_rows: int | None = cli.setting(2000, "labels graded by the solver; 0 grades none, none grades all")
-    agreement_rows: int = cli.setting(1000, "rows for which the teacher is asked again, nine times")
+    top1_rows: int = cli.setting(1000, "rows for which the teacher is asked again, nine times")
     memory_gib: float = cli.setting(1.0, "GiB that counting may use before it spills to disk")
     workers: int = cli.setting(cores(), "processes for searches and the solver")
     seed: int = cli.setting(0, "of the sample and the searches")
@@ -45,12 +45,12 @@ class DescribeConfig(cli.Settings):
             raise ValueError("name a folder of games")
         cli.check(self.out is None or len(self.folders) == 1, "out", self.out, "left out where several are given")
         cli.check(self.out is None or self.out.suffix == ".md", "out", self.out, "a Markdown file, such as games.md")
-        cli.check_least(self, label_rows=0, agreement_rows=0, memory_gib=0.01, workers=1)
+        cli.check_least(self, label_rows=0, top1_rows=0, memory_gib=0.01, workers=1)
         cli.check_seed(self.seed)
 
 
 PRESETS: dict[str, dict[str, Any]] = {
-    "smoke": {"folders": (cli.SMOKE_DATA / "games",), "label_rows": 50, "agreement_rows": 10}
+    "smoke": {"folders": (cli.SMOKE_DATA / "games",), "label_rows": 50, "top1_rows": 10}
 }
 
 
@@ -102,7 +102,7 @@ def _describe_packed(config: DescribeConfig, page: Path, found: games.Run, manif
 def _told(quality: LabelQuality | None) -> str:
     if quality is None:
         return "labels not graded"
-    return f"labels {quality.exact.mean:.1%} exact, {quality.keeps.mean:.1%} class"
+    return f"labels {quality.optimal.mean:.1%} optimal, {quality.keeps.mean:.1%} outcome"
 
 
 def _grade(config: DescribeConfig, folder: Path) -> tuple[LabelQuality | None, str]:
@@ -126,9 +126,9 @@ def _ask_again(config: DescribeConfig, folder: Path) -> tuple[Repeats | None, st
             None,
             "The labels come from a network's search or from another engine, so the teacher cannot be queried again.",
         )
-    if not config.agreement_rows:
+    if not config.top1_rows:
         return None, "The teacher was not asked again."
-    rows, _ = labels.sample(folder, config.agreement_rows, config.seed)
+    rows, _ = labels.sample(folder, config.top1_rows, config.seed)
     return repeats.ask_again(rows, teacher, config.seed, config.workers), ""
 
 
@@ -138,7 +138,7 @@ def _command(config: DescribeConfig, folder: Path) -> list[str]:
     words += ["--out", str(config.out)] if config.out else []
     words += ["--use", config.use] if config.use else []
     rows = "none" if config.label_rows is None else str(config.label_rows)
-    return [*words, "--label-rows", rows, "--agreement-rows", str(config.agreement_rows), "--seed", str(config.seed)]
+    return [*words, "--label-rows", rows, "--top1-rows", str(config.top1_rows), "--seed", str(config.seed)]
 
 
 main = cli.Command("describe", DescribeConfig, run, PRESETS)

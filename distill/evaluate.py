@@ -47,11 +47,11 @@ class EvaluateConfig(cli.Settings):
 
     players: tuple[str, ...] = cli.setting((), f"{words.NAMES}; or a folder of games", positional=True)
     half: Literal["test", "dev"] = cli.setting("test", "half of the benchmark: dev for choices, test for headlines")
-    sets: tuple[str, ...] = cli.setting((), "sets of the benchmark, such as midgame foreign; nothing takes all")
+    sets: tuple[str, ...] = cli.setting((), "sets of the benchmark, such as midgame heldout; nothing takes all")
     boards: int | None = cli.setting(None, "boards of each set at most; none takes all")
     benchmark: Path | None = cli.setting(None, "folder of graded boards; none takes the shipped ones")
     label_rows: int | None = cli.setting(2000, "labels graded in each data folder; none grades all")
-    agreement_rows: int = cli.setting(1000, "rows of each for which the teacher is asked again, nine times")
+    top1_rows: int = cli.setting(1000, "rows of each for which the teacher is asked again, nine times")
     latency: bool = cli.setting(True, "measure the time a move takes")
     workers: int = cli.setting(cores(), "processes for searches and the solver")
     seed: int = cli.setting(0, "of samples, searches and random moves")
@@ -59,7 +59,7 @@ class EvaluateConfig(cli.Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        cli.check_least(self, boards=1, label_rows=1, agreement_rows=0, workers=1)
+        cli.check_least(self, boards=1, label_rows=1, top1_rows=0, workers=1)
         cli.check_seed(self.seed)
         if not self.players:
             raise ValueError(f"name a player: {words.NAMES}; or a folder of games")
@@ -79,7 +79,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "players": (str(cli.SMOKE_MODELS / "cnn"), "random", "uct:100"),
         "boards": 20,
         "label_rows": 50,
-        "agreement_rows": 10,
+        "top1_rows": 10,
         "out": cli.SMOKE_MODELS / "evaluation",
     }
 }
@@ -167,14 +167,14 @@ def _grade_players(
     metrics["players"] = {one.name: one for one in verdicts}
     metrics["paired_differences"] = pairs
 
-    print(f"{report.headline(verdicts, uniform)}\n\n{report.by_set(verdicts, uniform, 'class')}\n")
+    print(f"{report.headline(verdicts, uniform)}\n\n{report.by_set(verdicts, uniform, 'outcome')}\n")
     page.append(f"Benchmark: {len(boards):,} boards of the {config.half} half.")
     page += report.of_players(boards, verdicts, uniform, pairs)
     pictures |= plots.of_players(boards, everybody, verdicts, uniform)
     main = report.headline_sets(boards.sets)[0]
-    best = max(verdicts, key=lambda one: one.sets[main]["exact"].mean)
-    exact, keeps = (report.percent(best.sets[main][metric]) for metric in ("exact", "class"))
-    return f"{best.name} is best on {main}: {exact} % exact, {keeps} % class"
+    best = max(verdicts, key=lambda one: one.sets[main]["optimal"].mean)
+    optimal, keeps = (report.percent(best.sets[main][metric]) for metric in ("optimal", "outcome"))
+    return f"{best.name} is best on {main}: {optimal} % optimal, {keeps} % outcome"
 
 
 def _grade_labels(
@@ -187,7 +187,7 @@ def _grade_labels(
     picture = f"labels_{len(metrics['labels'])}.png"
     pictures[picture] = lambda file: plots.plot_by_ply(file, {str(folder): quality.by_ply})
     page += [f"## Labels of {folder}", text, f"![labels by ply]({picture})"]
-    return f"labels of {folder}: {report.percent(quality.exact)} % exact, {report.percent(quality.keeps)} % class"
+    return f"labels of {folder}: {report.percent(quality.optimal)} % optimal, {report.percent(quality.keeps)} % outcome"
 
 
 def _compare_labels(
@@ -195,12 +195,12 @@ def _compare_labels(
 ) -> None:
     """How often the teacher gives its labels again, and how often the networks, which answer at once, give them."""
     again = None
-    if config.agreement_rows and (teacher := repeats.teacher_of(folder)):
-        asked, _ = labels.sample(folder, config.agreement_rows, config.seed)
+    if config.top1_rows and (teacher := repeats.teacher_of(folder)):
+        asked, _ = labels.sample(folder, config.top1_rows, config.seed)
         again = repeats.ask_again(asked, teacher, config.seed, config.workers)
     at_once = [player for player in players if isinstance(player, NetworkPlayer) and player.mode == "policy"]
     students = repeats.students(at_once, games.raw_rows([folder], None, 0.0)) if at_once else {}
-    metrics.setdefault("agreement", {})[str(folder)] = {"teacher": again, "players": students}
+    metrics.setdefault("top1", {})[str(folder)] = {"teacher": again, "players": students}
     parts = [report.label_repeats(again)] if again else []
     parts += [report.students(students)] if students else []
     if parts:

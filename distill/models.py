@@ -20,7 +20,7 @@ from distill.common import UserError, cli
 from distill.networks import finding
 
 FILES = {finding.BEST: "Keras"} | {f"{finding.PUBLISHED}/{file.name}": file.title for file in finding.FILES.values()}
-HEADER = ("name", "network", "parameters", "exact", "class", *FILES.values())
+HEADER = ("name", "network", "parameters", "optimal", "outcome", *FILES.values())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,14 +44,14 @@ def run(config: ModelsConfig) -> str:
     widths = [max(len(row[place]) for row in rows) for place in range(len(HEADER))]
     lines = ["  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     files = "\n".join(f"{title.ljust(max(map(len, FILES.values())))}  {file}" for file, title in FILES.items())
-    graded = "exact, class: of its moves on the boards `midgame`, test half, as its card has them"
+    graded = "optimal, outcome: of its moves on the boards `midgame`, test half, as its card has them"
     return "\n".join([*lines, "", graded, "", "each in the network's folder:", files])
 
 
 def _row(name: str, folder: Path) -> tuple[str, ...]:
     card = finding.read_card(folder / finding.PUBLISHED) if finding.is_current(folder) else finding.Card()
     sizes = (finding.size(folder / file) if (folder / file).exists() else "–" for file in FILES)
-    return name, card.network, card.parameters, card.exact, card.right_class, *sizes
+    return name, card.network, card.parameters, card.optimal, card.right_class, *sizes
 
 
 main = cli.Command("models", ModelsConfig, run, PRESETS)

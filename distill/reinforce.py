@@ -11,7 +11,7 @@ soon pass by chance. It goes on learning within a window, so the score is that o
 at its end.
 
 Both draw their moves from their policies, in training and in every measurement that does not say "greedy". Every
-`--measure-every` steps the learner meets `punisher` and `random` from the empty board: logged, never used to choose.
+`--eval-every` steps the learner meets `punisher` and `random` from the empty board: logged, never used to choose.
 
 In: nothing, or a network to begin from. Out, in `models/<arch>-reinforce/`: `best.keras` (the learner as it is),
 `config.json`, `history.csv`, `curves.png`, `saved_model/1/`, and `metrics.json`, written last. An interrupted run goes

@@ -49,7 +49,7 @@ def run(config: SelfPlayConfig) -> str:
             return _kept(config, out, kept)
         begins = config.restart or not files.has_begun(out)
         given = iteration.given_network(config) if begins else None  # what is wrong shows before anything is written
-        boards = iteration.judged_boards(config.judge_boards)
+        boards = iteration.judged_boards(config.eval_boards)
         has_plan = not config.restart and (out / files.PLAN).is_file()
         planned = plan.read(config.plan) if config.plan and (not has_plan or config.plan.is_file()) else None
         if has_plan and planned not in (None, plan.read(out / files.PLAN)):
@@ -132,7 +132,7 @@ def _manifest(out: Path) -> dict[str, Any]:
 
 def _line(metrics: Metrics) -> str:
     arena = "" if metrics["score"] is None else f" · arena {metrics['score']:.1%}"
-    judged = "".join(f" · {name} {metrics[name]:.1%}" for name in ("exact", "class", "blocked") if name in metrics)
+    judged = "".join(f" · {name} {metrics[name]:.1%}" for name in ("optimal", "outcome", "blocked") if name in metrics)
     return (
         f"iteration {metrics['iteration']}: {metrics['rows']:,} rows · loss {metrics['training_loss']:.3f}{arena}"
         f"{' accepted' if metrics['accepted'] else ' rejected'}{judged}"

@@ -71,7 +71,7 @@ class TrainConfig(Recipe):
         super().__post_init__()
         cli.check(0 < self.validation_fraction < 1, "validation_fraction", self.validation_fraction, "between 0 and 1")
         cli.check(len(self.data) > 0, "data", "", "at least one folder")
-        cli.check(not self.init_share or self.init is not None, "init_share", self.init_share, "0 without --init")
+        cli.check(not self.interpolate or self.init is not None, "interpolate", self.interpolate, "0 without --init")
         forbidden = self.arch == "resnet" and self.value_target == "none"
         cli.check(not forbidden, "value_target", "none", "another one for resnet, which always has a value head")
         fixed = self.dropout is not None and self.arch not in ("cnn", "transformer")
@@ -125,7 +125,7 @@ def _run(
     networks.start_backend(aloud=True)
     from distill.exporters import publish, run_facts
     from distill.networks import saved
-    from distill.training import agreement, training
+    from distill.training import top1, training
 
     training.make_repeatable(config.seed)
     core = build(config.arch, config.value_head, "float32")
@@ -152,7 +152,7 @@ def _run(
         "best_epoch": state.best_epoch,
         "validation_loss": state.best_loss,
         "validation_rows_from": source,
-    } | agreement.measure(saved.predict_with(best), rows, learned)
+    } | top1.measure(saved.predict_with(best), rows, learned)
     facts = run_facts.facts_of_run(out) | metrics
     if run_facts.TEACHER in facts:  # kept, for games and tables may be gone when the network is exported again
         metrics[run_facts.TEACHER] = facts[run_facts.TEACHER]
@@ -189,10 +189,10 @@ def _given_network(config: TrainConfig) -> keras.Model | None:
 
 
 def _result(out: Path, metrics: Mapping[str, Any]) -> str:
-    unseen = metrics["agreement_unseen"]
+    unseen = metrics["top1_unseen"]
     on_unseen = "none of them unseen" if unseen is None else f"{unseen:.2%} on the {metrics['rows_unseen']:,} unseen"
     return (
-        f"{out}: top-1 accuracy against the teacher: {metrics['agreement_all']:.2%} on {metrics['rows_all']:,} rows of "
+        f"{out}: top-1 accuracy against the teacher: {metrics['top1_all']:.2%} on {metrics['rows_all']:,} rows of "
         f"{metrics['validation_rows_from']}, {on_unseen}"
     )
 

@@ -3,7 +3,7 @@
     python -m experiments.habits                           # the labels of labels-200
     python -m experiments.habits --stones 6 22 --equal 0 0.25 0.5 0.8
 
-For each search: exact and class of the column visited most, of each network's and of the mean of their visits, with
+For each search: optimal and outcome of the column visited most, of each network's and of the mean of their visits, with
 half of the 95 % interval; how often that column is another than the label, and two networks' columns differ, in the
 mean over pairs; the entropy of the visits, and twice the Jensen-Shannon divergence of two of them, in nats: about what
 the mean of all such labels leaves. `--equal` mixes the root's priors with equal ones. Needs the extra `solver`.
@@ -38,8 +38,8 @@ def entropy(shares: NDArray[np.float64]) -> float:
 
 
 def grades(scores: NDArray[np.int8], moves: NDArray[np.int64]) -> str:
-    exact, keeps = (report.percent(share(each, trials=1)) for each in grade_moves(scores, moves))
-    return f"{exact} / {keeps}"
+    optimal, keeps = (report.percent(share(each, trials=1)) for each in grade_moves(scores, moves))
+    return f"{optimal} / {keeps}"
 
 
 def main() -> None:
@@ -105,7 +105,7 @@ def compare(arguments: argparse.Namespace) -> None:
             )
     print(
         report.table(
-            ["who", "how", "exact / class", "another column than the label; of two", "entropy", "twice JSD"], table
+            ["who", "how", "optimal / outcome", "another column than the label; of two", "entropy", "twice JSD"], table
         )
     )
 

@@ -44,7 +44,7 @@ pillar() {
   local night=$reference/night student=$reference/student second=$reference/student-2 loop=$reference/empty-board
   local games=$reference/games # they depend on the networks
   local first_table=(data/reference/labels-200 "$games"/first-200 "$games"/wide2-200)
-  local long=(--count-weights root --lr 2e-3 --average 0.999 --steps 60000 --measure-every 1048576)
+  local long=(--count-weights root --lr 2e-3 --ema 0.999 --steps 60000 --eval-every 1048576)
   local wide=(--noise-fraction 0 --opening-moves 0 20 0 28 --sampling-plies 16)
   say 'pillar, 1/6: a night, without a hand: the teacher plays, then the network, which learns meanwhile'
   "$python" -m distill.selfplay --preset night --plan models/long/night/plan.json --precision float32 --out "$night"
@@ -57,12 +57,12 @@ pillar() {
   guided "$student" "$games"/wide3-200 --games 32000 --seed 2113 "${wide[@]}"
   "$python" -m distill.selfplay --init "$student" "${search[@]}" --dirichlet-alpha 1 --opening-moves 0 1 \
     --sampling-plies 14 --games 500 --iterations 24 --gate none --optimizer muon --lr 1e-3 --lr-drops 22:3e-4 \
-    --value-weight 0.5 --replay-rows 150000 --judge-boards 500 --out "$loop"
+    --value-weight 0.5 --replay-rows 150000 --eval-boards 500 --out "$loop"
   say '5/6  it learns from all of them'
   lines "$student" "$second" --data "${first_table[@]}" "$games"/wide3-200 "$loop"/iterations/*/games "${long[@]}"
   say "6/6  last from the loop's games alone, and three quarters of what it was are kept"
-  lines "$second" "$reference/pillar" --data "$loop"/iterations/*/games --count-weights count --lr 4e-4 --average 0.99 \
-    --steps 4000 --measure-every 262144 --init-share 0.75
+  lines "$second" "$reference/pillar" --data "$loop"/iterations/*/games --count-weights count --lr 4e-4 --ema 0.99 \
+    --steps 4000 --eval-every 262144 --interpolate 0.75
   grade pillar "$reference/pillar@value" uct:1000 --no-latency
 }
 
@@ -88,7 +88,7 @@ cnn() {
   "$python" -m distill.generate --votes 1 --seed 7 --games 28000 --shard-games 500 --out data/games-one-vote
   say '3/3  it goes on with all of them'
   published cnn "$reference/cnn" data/games-one-vote --init "$first" --validation-fraction 0.05 --target blend \
-    --dropout 0 --steps 18000 --lr 2e-3 --measure-every 524288
+    --dropout 0 --steps 18000 --lr 2e-3 --eval-every 524288
   grade cnn
 }
 
@@ -102,7 +102,7 @@ transformer() {
 strong() {
   say "$1-strong: $1, as it ships, learns from labels of a network's search"
   "$python" -m distill.train --arch "$1" --init "models/reference/$1" --data data/reference/labels-200 \
-    --validation-fraction 0.05 --measure-every 1048576 --precision "$precision" --optimizer muon --average 0.999 \
+    --validation-fraction 0.05 --eval-every 1048576 --precision "$precision" --optimizer muon --ema 0.999 \
     --target visits --steps "$2" --lr 3e-3 --out "$reference/$1-strong"
   grade "$1-strong" uct:1000 --no-latency
 }

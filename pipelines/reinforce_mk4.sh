@@ -17,8 +17,8 @@ case ${1:-full} in
     ;;
   small)
     suffix=-small
-    from_nothing=(--preset published --steps 40 --measure-every 10 --final-games 1000)
-    from_distilled=(--steps 20 --measure-every 10 --final-games 1000)
+    from_nothing=(--preset published --steps 40 --eval-every 10 --final-games 1000)
+    from_distilled=(--steps 20 --eval-every 10 --final-games 1000)
     ;;
   *) fail "no such size: $1 (nothing, or small)" ;;
 esac

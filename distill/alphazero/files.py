@@ -33,7 +33,7 @@ FREE = ("init", "out", "restart", "iterations", "minutes", "lanes", "games_only"
 PANELS = {
     "loss": ["training_loss", "policy_loss", "value_error"],
     "arena score of the learner": ["score"],
-    "judge, without search": ["exact", "class", "foreign_exact", "foreign_class", "blocked"],
+    "judge, without search": ["optimal", "outcome", "heldout_optimal", "heldout_outcome", "blocked"],
 }
 
 LOST = "the run cannot be resumed: restore this from a copy, or start again with --restart"

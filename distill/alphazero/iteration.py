@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 SELF_PLAY, SAMPLE, TRAINING, OPENINGS = range(4)
 """What a seed of an iteration is for."""
 
-JUDGED_SETS = {"midgame": "", "foreign": "foreign_"}
+JUDGED_SETS = {"midgame": "", "heldout": "heldout_"}
 """Sets on which a network is graded as a whole, and what the names of their grades begin with in the metrics."""
 
 BLOCKED_SETS = ("block-vertical", "block-horizontal", "block-rising", "block-falling")
@@ -68,7 +68,7 @@ class Loop:
 
 def played_with(config: SelfPlayConfig, number: int) -> SelfPlayConfig:
     """The settings that an iteration's games are played with: its own seed, and in the first ones more noise."""
-    noise = min(1.0, 2 * config.noise_fraction) if number <= config.extra_noise else config.noise_fraction
+    noise = min(1.0, 2 * config.noise_fraction) if number <= config.double_noise_iterations else config.noise_fraction
     return dataclasses.replace(config, seed=int(seeds_for(config.seed, number, SELF_PLAY)[0]), noise_fraction=noise)
 
 
@@ -255,7 +255,7 @@ def judged(player: Player, boards: benchmark.GradedBoards) -> dict[str, float]:
     found: dict[str, float] = {}
     for name, prefix in JUDGED_SETS.items():
         found |= {prefix + metric: grade.mean for metric, grade in by_set.get(name, {}).items()}
-    blocked = [by_set[name]["class"].mean for name in BLOCKED_SETS if name in by_set]
+    blocked = [by_set[name]["outcome"].mean for name in BLOCKED_SETS if name in by_set]
     return found | ({"blocked": float(np.mean(blocked))} if blocked else {})
 
 

@@ -113,7 +113,7 @@ def train(core: keras.Model, config: ReinforceConfig, out: Path) -> State:
         return state
     say("compiling the training step")
     model = policy_gradient.learner(
-        core, config.baseline, config.value_weight, config.opponents, config.precision, config.average
+        core, config.baseline, config.value_weight, config.opponents, config.precision, config.ema
     )
     if found:
         checkpoint.restore(model, found[0])
@@ -122,7 +122,7 @@ def train(core: keras.Model, config: ReinforceConfig, out: Path) -> State:
     players = [_player("learner", saved.predict_with(model.core))]
     players += [_player("opponent", saved.predict_with(opponent)) for opponent in model.opponents]
     if not state.curve:
-        say(f"measuring the network that begins: {config.measure_games:,} games against each of {', '.join(RIVALS)}")
+        say(f"measuring the network that begins: {config.eval_games:,} games against each of {', '.join(RIVALS)}")
         _measure(predict, config, state, {})
     total = config.steps * config.games
     with Progress(total, "games", done=state.step * config.games, warm_up=True) as progress:
@@ -130,7 +130,7 @@ def train(core: keras.Model, config: ReinforceConfig, out: Path) -> State:
             began = time.monotonic()
             latest: list[dict[str, float]] = []
             try:
-                for _ in range(min(config.measure_every, config.steps - state.step)):
+                for _ in range(min(config.eval_every, config.steps - state.step)):
                     latest.append(_step(model, players, config, state))
                     progress.reach((state.step - 1) * config.games, _note(state))  # all done: once it is measured
                 core.set_weights(model.average.get_weights())
@@ -212,7 +212,7 @@ def _measure(predict: Predict, config: ReinforceConfig, state: State, latest: di
     row: dict[str, float] = {"step": state.step, "games": state.step * config.games, "seconds": round(state.seconds, 1)}
     row |= {name: round(value, 5) for name, value in latest.items()} | {"checkpoints": state.replaced}
     for rival in RIVALS:
-        found = against(predict, rival, config.measure_games, _seed(config, CURVE_GAMES, state.step))
+        found = against(predict, rival, config.eval_games, _seed(config, CURVE_GAMES, state.step))
         row |= {f"{rival}_won": float((found > 0).mean()), f"{rival}_drawn": float((found == 0).mean())}
     state.curve.append(row)
 

@@ -104,7 +104,7 @@ class PlanSettings(cli.Settings):
         "SHARE:ROOT:SIMULATIONS, the searches from that share of a plan on, such as 0.5:puct:100, a puct root then "
         "without noise; none: --root and --simulations",
     )
-    average: float = cli.setting(
+    ema: float = cli.setting(
         0.0, "share of the weights' average that a step leaves; above 0 the average plays and is kept"
     )
     replay_share: float | None = cli.setting(
@@ -120,7 +120,7 @@ class PlanSettings(cli.Settings):
     def __post_init__(self) -> None:
         super().__post_init__()
         cli.check(0 <= self.teacher_share < 1, "teacher_share", self.teacher_share, "at least 0 and below 1")
-        cli.check(0 <= self.average < 1, "average", self.average, "at least 0 and below 1")
+        cli.check(0 <= self.ema < 1, "ema", self.ema, "at least 0 and below 1")
         share = self.replay_share
         cli.check(share is None or 0 < share <= 1, "replay_share", share, "above 0 and at most 1, or none")
         cli.check_least(self, teacher_simulations=1, workers=1)
@@ -162,14 +162,14 @@ class SelfPlayConfig(SelfPlaySettings, LearningSettings, ArenaSettings, PlanSett
         None, "plan so many minutes, measured at the start; without a plan: begin no iteration later than that"
     )
     lanes: int = cli.setting(512, "games side by side; no influence on the games")
-    extra_noise: int = cli.setting(0, "first iterations, in which the root's noise is doubled")
-    judge_boards: int = cli.setting(1000, "benchmark boards of each set graded an iteration, dev half")
+    double_noise_iterations: int = cli.setting(0, "first iterations, in which the root's noise is doubled")
+    eval_boards: int = cli.setting(1000, "benchmark boards of each set graded an iteration, dev half")
     out: Path | None = cli.setting(None, "folder of the run; none: models/selfplay, or data/selfplay with --games-only")
     restart: bool = cli.setting(False, "begin anew, in place of what the folder holds")
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        cli.check_least(self, iterations=1, games=1, lanes=1, judge_boards=1, extra_noise=0)
+        cli.check_least(self, iterations=1, games=1, lanes=1, eval_boards=1, double_noise_iterations=0)
         cli.check(self.minutes is None or 0 < self.minutes < math.inf, "minutes", self.minutes, "positive")
         for search in self.searches().values():  # raises for what no search can have
             dataclasses.replace(self, stages=(), plan=None, teacher_share=0.0, **search)
@@ -208,7 +208,7 @@ class ReinforceConfig(cli.Settings):
     value_weight: float = cli.setting(0.5, "weight of the value's squared error, where the network has a value head")
     discount: float = cli.setting(1.0, "what a return is multiplied by for every ply between the move and the end")
     precision: networks.Precision = cli.setting("float32", "arithmetic of the network, in its games and its steps")
-    average: float = cli.setting(
+    ema: float = cli.setting(
         0.0, "share of the weights' average that a step leaves, below 1; the average is what is measured and kept"
     )
     opponents: int = cli.setting(1, "earlier copies that the learner plays in turn; a new one replaces the oldest")
@@ -217,8 +217,8 @@ class ReinforceConfig(cli.Settings):
     gate_rule: GateRule = cli.setting(
         "lower", "what must be above the gate: the lower bound of the score's 95 % interval, or the score, its mean"
     )
-    measure_every: int = cli.setting(25, "steps between measurements; a killed run goes on from the last one")
-    measure_games: int = cli.setting(400, "games against each rival in a measurement")
+    eval_every: int = cli.setting(25, "steps between measurements; a killed run goes on from the last one")
+    eval_games: int = cli.setting(400, "games against each rival in a measurement")
     final_games: int = cli.setting(4000, "games against each rival at the end")
     seed: int = cli.setting(0, "of initial weights and of every move drawn")
     out: Path | None = cli.setting(None, "folder of the run; none: models/<arch>-reinforce")
@@ -226,12 +226,12 @@ class ReinforceConfig(cli.Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        cli.check_least(self, steps=1, gate_games=1, measure_every=1, value_weight=0, seed=0)
+        cli.check_least(self, steps=1, gate_games=1, eval_every=1, value_weight=0, seed=0)
         most = max(1, self.games // 2)  # pairs of games, each against one of them
         possible = 1 <= self.opponents <= most
         cli.check(possible, "opponents", self.opponents, f"from 1 to {most}, with --games {self.games}")
-        cli.check(0 <= self.average < 1, "average", self.average, "at least 0 and below 1")
-        for name in ("games", "measure_games", "final_games"):
+        cli.check(0 <= self.ema < 1, "ema", self.ema, "at least 0 and below 1")
+        for name in ("games", "eval_games", "final_games"):
             number = getattr(self, name)
             cli.check(number >= 2 and number % 2 == 0, name, number, "an even number from 2")
         are_rates = len(self.lr) > 0 and all(0 < rate < math.inf for rate in self.lr)

@@ -7,7 +7,7 @@
     the last    nothing                                         the latest games
 
 What the learning rate, the games, their simulations and the steps are, the plan says (`plan.py`); no iteration looks at
-a clock. The network that plays, and is kept, is the learner's, or with `--average` the average of its weights over its
+a clock. The network that plays, and is kept, is the learner's, or with `--ema` the average of its weights over its
 steps.
 """
 
@@ -306,9 +306,9 @@ def _forget(running: Unattended, number: int) -> None:
 def line(last: Metrics) -> str:
     """What an iteration came to."""
     judged = "".join(
-        f" · {title} {last[prefix + 'exact']:.1%} exact, {last[prefix + 'class']:.1%} class"
+        f" · {title} {last[prefix + 'optimal']:.1%} optimal, {last[prefix + 'outcome']:.1%} outcome"
         for title, prefix in iteration.JUDGED_SETS.items()
-        if prefix + "exact" in last
+        if prefix + "optimal" in last
     )
     return (
         f"iteration {last['iteration']} after {last['minutes']:.0f} minutes: {last['rows']:,} rows of "

@@ -2,7 +2,7 @@
 
 Two Parquet files, one row a board. Boards are unlike each other, up to mirror, over all sets; one
 orientation is stored. `data/benchmark/README.md` says what the sets are and how they were made,
-`evaluation/benchmark.py` and `evaluation/foreign.py` make them, `players/solver.py` defines the score.
+`evaluation/benchmark.py` and `evaluation/heldout.py` make them, `players/solver.py` defines the score.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FULL_COLUMN = -128
 
 Half = Literal["dev", "test"]
 
-FILES = ("boards.parquet", "foreign.parquet")
+FILES = ("boards.parquet", "heldout.parquet")
 """Boards of mixed play, a network's among it, and boards of games in which no player of this project took part."""
 
 GRADED_BOARD = pa.schema(

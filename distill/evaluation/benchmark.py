@@ -232,7 +232,7 @@ def _wanted(stratum: Stratum, share: float) -> int:
     return max(1, round(stratum.size * share))
 
 
-main = cli.Command("judge.benchmark", Config, run, PRESETS)
+main = cli.Command("evaluation.benchmark", Config, run, PRESETS)
 
 if __name__ == "__main__":
     raise SystemExit(main())

@@ -31,11 +31,11 @@ _NO_FLAGS = {"search_version", "puct_version", "network", RELABELLED}
 def require(page: Path) -> None:
     """Raise DataError where a file lies already that is no data card, or no card's picture: it would be replaced."""
     if page.is_file():
-        foreign = [] if page.read_bytes().startswith((TITLE.encode(), PACKED_TITLE.encode())) else [page]
+        others = [] if page.read_bytes().startswith((TITLE.encode(), PACKED_TITLE.encode())) else [page]
     else:
-        foreign = [picture for picture in _pictures(page).values() if picture.exists()]
-    if foreign:
-        raise DataError(f"{foreign[0]}: is no data card's and would be replaced; name another --out")
+        others = [picture for picture in _pictures(page).values() if picture.exists()]
+    if others:
+        raise DataError(f"{others[0]}: is no data card's and would be replaced; name another --out")
 
 
 def _pictures(page: Path) -> dict[str, Path]:
@@ -306,7 +306,7 @@ def _redundancy(counted: Census) -> str:
 def _quality(run: Run, quality: LabelQuality, picture: Path) -> list[str]:
     return [
         _filled(
-            f"{quality.rows:,} rows drawn at random were graded by exact scores. *exact*: the label keeps the best "
+            f"{quality.rows:,} rows drawn at random were graded by exact scores. *optimal*: the label keeps the best "
             "score; *class*: it keeps win, draw or loss; *decisive*: class, over boards where moves differ in class. "
             "In percent, with half the width of the 95 % interval."
         ),
@@ -331,13 +331,13 @@ def _repeats(again: Repeats) -> list[str]:
 
 def _by_stones(counts: Sequence[str], by_ply: Mapping[int, Sequence[str]], quality: LabelQuality | None) -> str:
     """A line for each number of stones: what was counted, and the grades of the labels where there are any."""
-    header = ["stones", *counts, *(["graded", "exact", "class", "decisive"] if quality else [])]
+    header = ["stones", *counts, *(["graded", "optimal", "outcome", "critical"] if quality else [])]
     lines = []
     for ply, counted in by_ply.items():
         line = [str(ply), *counted]
         if quality:
             graded = quality.by_ply.get(ply)
-            shares = [report.percent(graded[name]) if graded else "–" for name in ("exact", "class", "decisive")]
+            shares = [report.percent(graded[name]) if graded else "–" for name in ("optimal", "outcome", "critical")]
             line += [f"{graded['rows']:,}" if graded else "0", *shares]
         lines.append(line)
     return report.table(header, lines)

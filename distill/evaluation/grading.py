@@ -2,10 +2,10 @@
 
 Terms, for a board with scores s[0..6] (from the side to move), its legal columns L and the column m played:
 
-    exact       s[m] = max over L of s                        keeps the best score: wins soonest, loses latest
-    class       sign s[m] = sign of that maximum              keeps win, draw or loss
-    decisive    class, over boards on which legal columns differ in class; on the others it cannot be lost
-    blunder     not class
+    optimal     s[m] = max over L of s                        keeps the best score: wins soonest, loses latest
+    outcome     sign s[m] = sign of that maximum              keeps win, draw or loss
+    critical    outcome, over boards on which legal columns differ in it; on the others it cannot be lost
+    blunder     not outcome
 
 Every board is graded as stored and mirrored. The board is the unit of the statistics: its grade is the mean of the
 two. In sets whose name holds a diagonal the mirrored half counts for the mirrored set (`strata.MIRROR_SET`).
@@ -24,18 +24,18 @@ from numpy.typing import NDArray
 
 from distill.common.progress import Advance, silent
 from distill.datasets.benchmark import FULL_COLUMN, GradedBoards
-from distill.evaluation.strata import MIRROR_SET, best_scores, is_decisive, keeps_class
+from distill.evaluation.strata import MIRROR_SET, best_scores, is_critical, keeps_class
 from distill.game.rules import COLUMNS, is_own_mirror, mirror_bits
 from distill.players.intervals import Estimate, difference, share
 from distill.players.players import Choices, Player, checked_choices, seeds_for
 
-METRICS = ("exact", "class", "decisive")
+METRICS = ("optimal", "outcome", "critical")
 
-HEADLINES = ("midgame", "foreign")
+HEADLINES = ("midgame", "heldout")
 """Boards of 10 to 16 stones, of mixed play and of games in which no player of this project took part."""
 
 GENERAL = (
-    *HEADLINES, "foreign-all", "begin-easy", "begin-medium", "begin-hard", "middle-easy", "middle-medium", "end-easy"
+    *HEADLINES, "heldout-all", "begin-easy", "begin-medium", "begin-hard", "middle-easy", "middle-medium", "end-easy"
 )  # fmt: skip
 """Sets drawn from play by stage and length alone; the others are picked for what stands on them."""
 
@@ -53,14 +53,14 @@ class Graded:
       moves: int64 (2, B), columns played; row 1 is the answer to the mirrored board, mirrored.
       policy: float64 (2, B, 7), likewise; None where the player has none.
       value: float64 (2, B); None where the player has none.
-      exact, keeps: bool (2, B), whether the move keeps the best score, and the class.
+      optimal, keeps: bool (2, B), whether the move keeps the best score, and the class.
     """
 
     name: str
     moves: NDArray[np.int64]
     policy: NDArray[np.float64] | None
     value: NDArray[np.float64] | None
-    exact: NDArray[np.bool_]
+    optimal: NDArray[np.bool_]
     keeps: NDArray[np.bool_]
 
 
@@ -79,8 +79,8 @@ def grade(player: Player, boards: GradedBoards, seed: int, advance: Advance = si
         policy = np.stack([answers[0].policy, answers[1].policy[:, ::-1]])
     if answers[0].value is not None and answers[1].value is not None:
         value = np.stack([answers[0].value, answers[1].value])
-    exact, keeps = grade_moves(boards.scores, moves)
-    return Graded(name=player.name, moves=moves, policy=policy, value=value, exact=exact, keeps=keeps)
+    optimal, keeps = grade_moves(boards.scores, moves)
+    return Graded(name=player.name, moves=moves, policy=policy, value=value, optimal=optimal, keeps=keeps)
 
 
 def _ask(player: Player, current: Array, mask: Array, seeds: Array, advance: Advance) -> Choices:
@@ -113,8 +113,8 @@ def uniform_grades(scores: NDArray[np.int8]) -> tuple[NDArray[np.float64], NDArr
     """The exact expectation of both grades for a uniformly random legal move, float64 (B,) each: the shares of the
     legal columns that keep the best score, and the class."""
     legal = (scores != FULL_COLUMN).sum(1)
-    exact = (scores == best_scores(scores)[:, None]).sum(1) / legal
-    return exact, keeps_class(scores).sum(1) / legal
+    optimal = (scores == best_scores(scores)[:, None]).sum(1) / legal
+    return optimal, keeps_class(scores).sum(1) / legal
 
 
 # Accuracy by set and by ply -------------------------------------------------------------------------------------------
@@ -132,15 +132,15 @@ def units(boards: GradedBoards, grades: NDArray[Any], name: str) -> NDArray[np.f
     return grades[:, stored].mean(0)
 
 
-def _decisive(boards: GradedBoards, name: str) -> NDArray[np.bool_]:
-    both = np.broadcast_to(is_decisive(boards.scores), (2, len(boards)))
+def _critical(boards: GradedBoards, name: str) -> NDArray[np.bool_]:
+    both = np.broadcast_to(is_critical(boards.scores), (2, len(boards)))
     return units(boards, both, name) > 0
 
 
-def set_units(boards: GradedBoards, exact: Array, keeps: Array, name: str) -> dict[str, NDArray[np.float64]]:
+def set_units(boards: GradedBoards, optimal: Array, keeps: Array, name: str) -> dict[str, NDArray[np.float64]]:
     """The values of each metric, one a board of the set (of its decisive boards for `decisive`)."""
     classes = units(boards, keeps, name)
-    return {"exact": units(boards, exact, name), "class": classes, "decisive": classes[_decisive(boards, name)]}
+    return {"optimal": units(boards, optimal, name), "outcome": classes, "critical": classes[_critical(boards, name)]}
 
 
 def by_set(boards: GradedBoards, graded: Graded) -> dict[str, dict[str, Estimate]]:
@@ -148,7 +148,7 @@ def by_set(boards: GradedBoards, graded: Graded) -> dict[str, dict[str, Estimate
     return {
         name: {
             metric: share(values, trials=1 if name in MIRROR_SET else 2)
-            for metric, values in set_units(boards, graded.exact, graded.keeps, name).items()
+            for metric, values in set_units(boards, graded.optimal, graded.keeps, name).items()
         }
         for name in boards.sets
     }
@@ -156,11 +156,11 @@ def by_set(boards: GradedBoards, graded: Graded) -> dict[str, dict[str, Estimate
 
 def uniform_by_set(boards: GradedBoards) -> dict[str, dict[str, float]]:
     """What a uniformly random player scores on average, exactly."""
-    exact, keeps = (np.stack([grades, grades]) for grades in uniform_grades(boards.scores))
+    optimal, keeps = (np.stack([grades, grades]) for grades in uniform_grades(boards.scores))
     return {
         name: {
             metric: float(values.mean()) if len(values) else float("nan")
-            for metric, values in set_units(boards, exact, keeps, name).items()
+            for metric, values in set_units(boards, optimal, keeps, name).items()
         }
         for name in boards.sets
     }
@@ -170,24 +170,24 @@ def compare(boards: GradedBoards, one: Graded, other: Graded) -> dict[str, dict[
     """For every set, how much better `one` is than `other` on the same boards, paired."""
     result = {}
     for name in boards.sets:
-        ours = set_units(boards, one.exact, one.keeps, name)
-        theirs = set_units(boards, other.exact, other.keeps, name)
+        ours = set_units(boards, one.optimal, one.keeps, name)
+        theirs = set_units(boards, other.optimal, other.keeps, name)
         result[name] = {metric: difference(ours[metric], theirs[metric]) for metric in METRICS}
     return result
 
 
 def by_ply(boards: GradedBoards, graded: Graded) -> dict[int, dict[str, Any]]:
-    """For every ply of the GENERAL sets: boards, exact, class, decisive, and the blunder rate 1 − class."""
+    """For every ply of the GENERAL sets: boards, optimal, outcome, critical, and the blunder rate 1 − outcome."""
     general = np.isin(boards.set, GENERAL)
-    exact, keeps, decisive = graded.exact.mean(0), graded.keeps.mean(0), is_decisive(boards.scores)
+    optimal, keeps, critical = graded.optimal.mean(0), graded.keeps.mean(0), is_critical(boards.scores)
     rows: dict[int, dict[str, Any]] = {}
     for ply in np.unique(boards.ply[general]).tolist():
         here = general & (boards.ply == ply)
         rows[ply] = {
             "boards": int(here.sum()),
-            "exact": share(exact[here]),
-            "class": share(keeps[here]),
-            "decisive": share(keeps[here & decisive]),
+            "optimal": share(optimal[here]),
+            "outcome": share(keeps[here]),
+            "critical": share(keeps[here & critical]),
             "blunder_rate": share(1 - keeps[here]),
         }
     return rows
@@ -305,13 +305,13 @@ def calibration(predicted: Array, observed: Array, low: float, high: float) -> C
 
 
 def policy_calibration(boards: GradedBoards, graded: Graded) -> Calibration | None:
-    """The probability of the move played against how often it is exact, on the GENERAL sets."""
+    """The probability of the move played against how often it is optimal, on the GENERAL sets."""
     if graded.policy is None:
         return None
     rows = np.flatnonzero(np.isin(boards.set, GENERAL))
     sides = np.arange(2)[:, None]
     return calibration(
-        graded.policy[sides, rows, graded.moves[:, rows]].ravel(), graded.exact[:, rows].ravel().astype(float), 0, 1
+        graded.policy[sides, rows, graded.moves[:, rows]].ravel(), graded.optimal[:, rows].ravel().astype(float), 0, 1
     )
 
 

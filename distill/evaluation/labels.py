@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from distill.common import DataError, Progress, say
 from distill.evaluation.grading import grade_moves
-from distill.evaluation.strata import is_decisive
+from distill.evaluation.strata import is_critical
 from distill.game.rules import canonicalise
 from distill.games import games
 from distill.games.games import RawRows
@@ -30,16 +30,16 @@ class LabelQuality:
 
     Attributes:
       rows, of: labels graded, and labels in the folder.
-      exact, keeps, decisive: of the labels, as `grading.py` defines them; the row is the unit.
+      optimal, keeps, critical: of the labels, as `grading.py` defines them; the row is the unit.
       by_ply: the same for every ply.
       boards, seconds: unlike boards scored, up to mirror, and the wall time it took.
     """
 
     rows: int
     of: int
-    exact: Estimate
+    optimal: Estimate
     keeps: Estimate
-    decisive: Estimate
+    critical: Estimate
     by_ply: dict[int, dict[str, Any]]
     boards: int
     seconds: float
@@ -68,23 +68,23 @@ def grade_labels(folder: Path, rows: int | None, seed: int, workers: int = 1) ->
     began = time.perf_counter()
     scores, boards = score_once(chosen.current, chosen.mask, workers)
     seconds = time.perf_counter() - began
-    exact, keeps = grade_moves(scores, label)
-    decisive = is_decisive(scores)
+    optimal, keeps = grade_moves(scores, label)
+    critical = is_critical(scores)
     by_ply = {
         int(number): {
             "rows": int((ply == number).sum()),
-            "exact": share(exact[ply == number], trials=1),
-            "class": share(keeps[ply == number], trials=1),
-            "decisive": share(keeps[(ply == number) & decisive], trials=1),
+            "optimal": share(optimal[ply == number], trials=1),
+            "outcome": share(keeps[ply == number], trials=1),
+            "critical": share(keeps[(ply == number) & critical], trials=1),
         }
         for number in np.unique(ply)
     }
     return LabelQuality(
         rows=len(chosen),
         of=of,
-        exact=share(exact, trials=1),
+        optimal=share(optimal, trials=1),
         keeps=share(keeps, trials=1),
-        decisive=share(keeps[decisive], trials=1),
+        critical=share(keeps[critical], trials=1),
         by_ply=by_ply,
         boards=boards,
         seconds=seconds,

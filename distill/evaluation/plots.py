@@ -70,8 +70,8 @@ def _colours(count: int) -> list[Any]:
 
 @picture
 def plot_by_ply(path: Path, players: Mapping[str, Mapping[int, Mapping[str, Any]]]) -> None:
-    """Lines of exact, class and decisive over plies, one colour a player, with 95 % bands."""
-    metrics = ("exact", "class", "decisive")
+    """Lines of optimal, outcome and critical over plies, one colour a player, with 95 % bands."""
+    metrics = ("optimal", "outcome", "critical")
     figure, axes = new_figure(3, 1, 9, 10)
     for axis, metric in zip(axes, metrics, strict=True):
         for (name, plies), colour in zip(players.items(), _colours(len(players)), strict=True):
@@ -99,14 +99,14 @@ def plot_by_set(
     names = list(uniform)
     figure, axes = new_figure(1, 2, 11, 2 + 0.42 * len(names))
     places = np.arange(len(names), dtype=float)
-    for axis, metric in zip(axes, ("exact", "class"), strict=True):
+    for axis, metric in zip(axes, ("optimal", "outcome"), strict=True):
         expected = [100 * uniform[name][metric] for name in names]
         axis.scatter(expected, places, marker="|", s=220, color=INK, label="uniform random, exactly")
         offsets = np.linspace(-0.3, 0.3, len(players)) if len(players) > 1 else [0.0]
         for (player, sets), colour, offset in zip(players.items(), _colours(len(players)), offsets, strict=True):
             means, errors = in_percent([sets[name][metric] for name in names])
             axis.errorbar(means, places + offset, xerr=errors, fmt="o", markersize=4, color=colour, label=player)
-        axis.set_yticks(places, names if metric == "exact" else [""] * len(names))
+        axis.set_yticks(places, names if metric == "optimal" else [""] * len(names))
         axis.invert_yaxis()
         axis.set_xlabel(f"{metric}, %")
         axis.set_xlim(0, 102)
@@ -143,12 +143,12 @@ def plot_confusion(path: Path, boards: GradedBoards, players: Sequence[Graded]) 
 
 @picture
 def plot_calibration(path: Path, policy: Mapping[str, Calibration], value: Mapping[str, Calibration]) -> None:
-    """Probability of the move against how often it is exact, and value against the outcome of perfect play."""
+    """Probability of the move against how often it is optimal, and value against the outcome of perfect play."""
     figure, axes = new_figure(1, 2, 10, 4.6)
     names = list(dict.fromkeys([*policy, *value]))
     colours = dict(zip(names, _colours(len(names)), strict=True))
     for axis, found, low, labels in (
-        (axes[0], policy, 0, ("probability of the move played", "share exact")),
+        (axes[0], policy, 0, ("probability of the move played", "share optimal")),
         (axes[1], value, -1, ("value", "mean outcome under perfect play")),
     ):
         axis.plot([low, 1], [low, 1], color=INK, linewidth=0.8, linestyle=":")

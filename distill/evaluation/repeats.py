@@ -38,7 +38,7 @@ from distill.games.schema import PACKED, RELABELLED, read_manifest
 from distill.mcts import cache
 from distill.players.intervals import Estimate, share
 from distill.players.players import Boards, NetworkPlayer, SearchPlayer, seeds_for
-from distill.training.agreement import FIRST_ROWS, agrees, chosen_columns, is_early
+from distill.training.top1 import FIRST_ROWS, agrees, chosen_columns, is_early
 
 if TYPE_CHECKING:
     from distill.mcts.teacher import SearchSettings

@@ -20,9 +20,9 @@ from distill.players.intervals import Estimate
 UNIFORM = "uniform random, exactly"
 
 LEGEND = """\
-*exact*: the move keeps the best score; *class*: it keeps win, draw or loss; *decisive*: class, over boards where legal
-moves differ in class. In percent, with half the width of the 95 % interval; every board is graded as stored and
-mirrored."""
+*optimal*: the move keeps the best score; *outcome*: it keeps the win, draw or loss; *critical*: outcome, over boards
+where legal moves differ in it. In percent, with half the width of the 95 % interval; every board is graded twice, as
+stored and mirrored."""
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -62,7 +62,7 @@ def headline(verdicts: Sequence[Verdict], uniform: Mapping[str, Mapping[str, flo
     tactical = [name for name in names if name not in GENERAL]
     batches = list(verdicts[0].latency_ms)
     header = ["player", *(f"{name} {metric}" for name in main for metric in METRICS)]
-    header += ["tactics exact", "mirrored moves", "opens in"]
+    header += ["tactics optimal", "mirrored moves", "opens in"]
     header += [f"ms a board at {batch}" for batch in batches]
 
     def mean(values: Sequence[float]) -> str:
@@ -72,7 +72,7 @@ def headline(verdicts: Sequence[Verdict], uniform: Mapping[str, Mapping[str, flo
         [
             verdict.name,
             *(percent(verdict.sets[name][metric]) for name in main for metric in METRICS),
-            mean([verdict.sets[name]["exact"].mean for name in tactical]),
+            mean([verdict.sets[name]["optimal"].mean for name in tactical]),
             mean([verdict.mirror[key] for key in ("mirrored_moves",) if key in verdict.mirror]),
             str(verdict.empty_move + 1),
             *(f"{verdict.latency_ms[batch]:.3g}" for batch in batches),
@@ -80,7 +80,9 @@ def headline(verdicts: Sequence[Verdict], uniform: Mapping[str, Mapping[str, flo
         for verdict in verdicts
     ]
     expected = [f"{100 * uniform[name][metric]:.1f}" for name in main for metric in METRICS]
-    rows.append([UNIFORM, *expected, mean([uniform[name]["exact"] for name in tactical]), *["–"] * (2 + len(batches))])
+    rows.append(
+        [UNIFORM, *expected, mean([uniform[name]["optimal"] for name in tactical]), *["–"] * (2 + len(batches))]
+    )
     return "\n\n".join([table(header, rows), *([TIMES] if batches else [])])
 
 
@@ -186,9 +188,9 @@ def label_tables(name: str, quality: LabelQuality) -> str:
         f"{quality.boards:,} unlike boards scored in {quality.seconds:.1f} s, "
         f"{quality.boards / quality.seconds:,.0f} boards/s",
         table(
-            ["stones", "rows", "exact", "class", "decisive"],
+            ["stones", "rows", "optimal", "outcome", "critical"],
             [
-                [str(ply), str(row["rows"]), percent(row["exact"]), percent(row["class"]), percent(row["decisive"])]
+                [str(ply), str(row["rows"]), percent(row["optimal"]), percent(row["outcome"]), percent(row["critical"])]
                 for ply, row in quality.by_ply.items()
             ],
         ),
@@ -198,8 +200,8 @@ def label_tables(name: str, quality: LabelQuality) -> str:
 
 def label_summary(name: str, quality: LabelQuality) -> str:
     """The quality of all graded labels, one row."""
-    shares = [percent(estimate) for estimate in (quality.exact, quality.keeps, quality.decisive)]
-    header = ["labels", "graded", "of", "exact", "class", "decisive"]
+    shares = [percent(estimate) for estimate in (quality.optimal, quality.keeps, quality.critical)]
+    header = ["labels", "graded", "of", "optimal", "outcome", "critical"]
     return table(header, [[name, f"{quality.rows:,}", f"{quality.of:,}", *shares]])
 
 

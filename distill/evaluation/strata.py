@@ -47,9 +47,9 @@ def all_strata() -> list[Stratum]:
     return [*_midgame(), *_by_stage(), *_tactical()]
 
 
-def foreign_strata() -> list[Stratum]:
-    """The sets of `evaluation/foreign.py`: like `midgame`, and boards of 8 to 41 stones as play has them."""
-    return [*_midgame("foreign", 5_000), Stratum(name="foreign-all", size=5_000, seen=_of_plies(8, 41), graded=_any)]
+def heldout_strata() -> list[Stratum]:
+    """The sets of `evaluation/heldout.py`: like `midgame`, and boards of 8 to 41 stones as play has them."""
+    return [*_midgame("heldout", 5_000), Stratum(name="heldout-all", size=5_000, seen=_of_plies(8, 41), graded=_any)]
 
 
 # What the scores say --------------------------------------------------------------------------------------------------
@@ -66,10 +66,10 @@ def keeps_class(scores: Scores) -> Columns:
     return (scores != FULL_COLUMN) & (np.sign(scores) == np.sign(best_scores(scores))[:, None])
 
 
-def is_decisive(scores: Scores) -> Rows:
+def is_critical(scores: Scores) -> Rows:
     """bool (B,), True where legal moves differ in class."""
-    decisive: Rows = ((scores != FULL_COLUMN) & ~keeps_class(scores)).any(1)
-    return decisive
+    critical: Rows = ((scores != FULL_COLUMN) & ~keeps_class(scores)).any(1)
+    return critical
 
 
 # The sets -------------------------------------------------------------------------------------------------------------
@@ -188,7 +188,7 @@ def _wins_by_one_trap(current: Boards, mask: Boards, scores: Scores) -> Rows:
     """One move, and no other, wins with the second stone from now; some move does not win."""
     best = best_scores(scores)
     third = moves_to_end(best, np.bitwise_count(mask)) == 3
-    return (best > 0) & third & ((scores == best[:, None]).sum(1) == 1) & is_decisive(scores)
+    return (best > 0) & third & ((scores == best[:, None]).sum(1) == 1) & is_critical(scores)
 
 
 def _may_be_trapped(current: Boards, mask: Boards, scores: Scores) -> Rows:
@@ -205,7 +205,7 @@ def _late_and_quiet(current: Boards, mask: Boards) -> Rows:
 
 def _would_rather_pass(current: Boards, mask: Boards, scores: Scores) -> Rows:
     """Passing would reach a better class than any move, and moves differ in class: a draw to be held in zugzwang."""
-    belongs: Rows = np.asarray(is_decisive(scores) & (best_scores(scores) <= 0))
+    belongs: Rows = np.asarray(is_critical(scores) & (best_scores(scores) <= 0))
     for index in np.flatnonzero(belongs):
         position = Position(int(current[index] ^ mask[index]), int(mask[index]))
         belongs[index] = -outcome(position, {}) > np.sign(best_scores(scores)[index])

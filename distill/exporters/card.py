@@ -25,14 +25,14 @@ from distill.networks import finding, heads
 
 _TOLD_ELSEWHERE = {"arch", "parameters", "restart", "out", GRADES, TEACHER}
 _RESULTS = {
-    "agreement_all": "top-1 accuracy against the teacher's labels, on {rows}",
-    "agreement_unseen": "the same, on boards that are not in the table it learned from",
-    "agreement_first_19": "the same, on the first 19 rows of each game",
+    "top1_all": "top-1 accuracy against the teacher's labels, on {rows}",
+    "top1_unseen": "the same, on boards that are not in the table it learned from",
+    "top1_first_19": "the same, on the first 19 rows of each game",
 }
 
 _BOARDS = {
     "midgame": "boards with 10-16 stones from mixed play, a network's among it (`midgame`)",
-    "foreign": "boards with 10-16 stones from games in which no player of this project took part (`foreign`)",
+    "heldout": "boards with 10-16 stones from games in which no player of this project took part (`heldout`)",
 }
 
 
@@ -114,7 +114,7 @@ def _result(title: str, graded: Mapping[str, Any]) -> list[str]:
         f"      name: {json.dumps(title)}",
         "    metrics:",
     ]
-    for metric, meaning in (("exact", "moves that are best"), ("class", "moves that keep the win, draw or loss")):
+    for metric, meaning in (("optimal", "moves that are best"), ("outcome", "moves that keep the win, draw or loss")):
         lines += [f"    - type: {metric}", f"      name: {json.dumps(f'{meaning}, %')}"]
         lines.append(f"      value: {100 * graded[metric]['mean']:.1f}")
     return lines
@@ -148,7 +148,7 @@ def _lost(files: Sequence[File]) -> Iterator[str]:
     """What the files in 8 bits lose, where there are any."""
     rows = [
         f"| `{file.name}` | `{name}` | {loss.boards:,} | {loss.same:.1%} "
-        f"| {quantized.points(loss.exact, loss.exact_margin)} "
+        f"| {quantized.points(loss.optimal, loss.optimal_margin)} "
         f"| {quantized.points(loss.right_class, loss.class_margin)} |"
         for file in files
         for name, loss in file.losses.items()
@@ -157,7 +157,7 @@ def _lost(files: Sequence[File]) -> Iterator[str]:
         yield f"""The files in 8 bits choose other columns now and then. What their moves lose against the network's,
 in points, on boards of the dev half as stored and mirrored, paired (below 0: gained):
 
-| file | boards | how many | the same move | exact lost | class lost |
+| file | boards | how many | the same move | optimal lost | outcome lost |
 |---|---|---|---|---|---|
 {chr(10).join(rows)}"""
 
@@ -217,16 +217,16 @@ def _figures(facts: Mapping[str, Any]) -> str:
     lines = [
         f"- {facts[name]:.1%} {text.format(rows=rows)} (`distill.train`)"
         for name, text in _RESULTS.items()
-        if facts.get(name) and not (name == "agreement_first_19" and _are_early(facts))
+        if facts.get(name) and not (name == "top1_first_19" and _are_early(facts))
     ]
     if grades := facts.get(GRADES):
         lines.append(f"- by `python -m distill.evaluate {grades['player']}`, {grades['half']} half:")
         for name, graded in grades["sets"].items():
-            exact, keeps = (
+            optimal, keeps = (
                 f"{share['mean']:.1%} ({share['low']:.1%} to {share['high']:.1%})"
-                for share in (graded["exact"], graded["class"])
+                for share in (graded["optimal"], graded["outcome"])
             )
-            lines.append(f"  - {_BOARDS[name]}: {exact} of its moves are best, {keeps} keep the win, draw or loss")
+            lines.append(f"  - {_BOARDS[name]}: {optimal} of its moves are best, {keeps} keep the win, draw or loss")
     text = "\n".join(lines) or "None recorded beside the network; `python -m distill.evaluate` measures them."
     return f"## Figures\n\n{text}"
 

@@ -30,7 +30,7 @@ from distill.datasets.benchmark import GradedBoards
 from distill.game import encoding
 from distill.game.rules import COLUMNS
 
-SETS = ("midgame", "foreign")
+SETS = ("midgame", "heldout")
 CALIBRATION = 512
 """Boards of both sets together on which ranges are found."""
 MOST_LOST = 0.01
@@ -46,14 +46,14 @@ class Loss:
     Attributes:
       boards: how many.
       same: share of moves that are the network's.
-      exact, right_class: share of moves lost that are best, and that keep the win, draw or loss; below 0: gained.
+      optimal, right_class: share of moves lost that are best, and that keep the win, draw or loss; below 0: gained.
       exact_margin, class_margin: half the widths of their 95 % intervals; the board is the unit.
     """
 
     boards: int
     same: float
-    exact: float
-    exact_margin: float
+    optimal: float
+    optimal_margin: float
     right_class: float
     class_margin: float
 
@@ -75,16 +75,16 @@ def questions(boards: GradedBoards) -> NDArray[np.int8]:
 def losses(boards: GradedBoards, expected: NDArray[Any], found: NDArray[Any]) -> dict[str, Loss]:
     """By set, what is lost; `expected` and `found` are int (2B,), the moves that answer `questions(boards)`."""
     grades = [_grades(boards, moves) for moves in (expected, found)]
-    exact, right_class = (one - other for one, other in zip(*grades, strict=True))
+    optimal, right_class = (one - other for one, other in zip(*grades, strict=True))
     same = (expected == found).reshape(2, -1).mean(0)
 
     def loss(there: NDArray[np.bool_]) -> Loss:
-        margins = [Z * lost[there].std(ddof=1) / np.sqrt(there.sum()) for lost in (exact, right_class)]
+        margins = [Z * lost[there].std(ddof=1) / np.sqrt(there.sum()) for lost in (optimal, right_class)]
         return Loss(
             boards=int(there.sum()),
             same=float(same[there].mean()),
-            exact=float(exact[there].mean()),
-            exact_margin=float(margins[0]),
+            optimal=float(optimal[there].mean()),
+            optimal_margin=float(margins[0]),
             right_class=float(right_class[there].mean()),
             class_margin=float(margins[1]),
         )
@@ -101,15 +101,15 @@ def _grades(boards: GradedBoards, moves: NDArray[Any]) -> tuple[NDArray[np.float
 
 def check(title: str, found: Mapping[str, Loss]) -> None:
     """Raise UserError where a file loses too much to be worth its size."""
-    if max(loss.exact for loss in found.values()) >= MOST_LOST:
+    if max(loss.optimal for loss in found.values()) >= MOST_LOST:
         limit = f"less than {100 * MOST_LOST:g} on each set"
         raise UserError(f"{title}: the written file loses {in_words(found)}; allowed: {limit}")
 
 
 def in_words(found: Mapping[str, Loss]) -> str:
     """Points of exact with their intervals, set by set."""
-    sets = (f"{points(loss.exact, loss.exact_margin)} on {name}" for name, loss in found.items())
-    return f"{', '.join(sets)}, in points of exact"
+    sets = (f"{points(loss.optimal, loss.optimal_margin)} on {name}" for name, loss in found.items())
+    return f"{', '.join(sets)}, in points of optimal"
 
 
 def points(lost: float, margin: float) -> str:

@@ -87,8 +87,8 @@ def _grades(folder: Path) -> dict[str, Any]:
     for report in (folder / "evaluation" / "metrics.json", folder.parent / "evaluation" / "metrics.json"):
         found = read_object(report)
         for name, player in found.get("players", {}).items():
-            graded = {each: player.get("sets", {}).get(each, {}) for each in ("midgame", "foreign")}
-            graded = {each: metrics for each, metrics in graded.items() if {"exact", "class"} <= set(metrics)}
+            graded = {each: player.get("sets", {}).get(each, {}) for each in ("midgame", "heldout")}
+            graded = {each: metrics for each, metrics in graded.items() if {"optimal", "outcome"} <= set(metrics)}
             meant = finding.find(name)
             same = meant is not None and meant.resolve() == folder.resolve()
             if same and graded and _is_of(report, found.get("networks", {}).get(name), network):

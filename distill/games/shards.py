@@ -316,7 +316,7 @@ def plan(
         name = shard_name(task.index)
         if name in names:
             found = inspection.inspect_shard(place, name, listed.get(name))
-            _refuse_foreign(run, place, found.metadata)
+            _refuse_other_run(run, place, found.metadata)
             _refuse_changed(place, found.shard, listed.get(name))
             if found.violations:
                 more = f" and {len(found.violations) - 1} more violations" if len(found.violations) > 1 else ""
@@ -327,7 +327,7 @@ def plan(
         todo.append(task)
     if indices is None:
         for name in filter(is_shard, sorted({*names} - {shard_name(task.index) for task in ours})):
-            _refuse_foreign(run, place, inspection.metadata_in(place, name))
+            _refuse_other_run(run, place, inspection.metadata_in(place, name))
     return Plan(done=done, todo=todo, damaged=damaged)
 
 
@@ -366,7 +366,7 @@ def _listed(place: Place) -> dict[str, Shard]:
         return {}
 
 
-def _refuse_foreign(ours: Mapping[str, Any], place: Place, metadata: Mapping[str, Any] | None) -> None:
+def _refuse_other_run(ours: Mapping[str, Any], place: Place, metadata: Mapping[str, Any] | None) -> None:
     """Raise DataError where a shard's metadata are those of another run; a damaged shard has none and is made again."""
     theirs = (metadata or {}).get("identity")
     if not isinstance(theirs, dict):

@@ -57,7 +57,7 @@ class PuctSettings(Settings):
         "c(N) · sqrt(ln N / n), which has no prior",
     )
     exploration: float = setting(1.5, "constant c of the rule")
-    first_play: float | None = setting(
+    fpu_reduction: float | None = setting(
         0.25, "unvisited columns count as the node's own value less this · sqrt(visited prior); none: as 0"
     )
     noise_fraction: float = setting(
@@ -75,9 +75,9 @@ class PuctSettings(Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        most, first = MOST_VISITS // 2, self.first_play
+        most, first = MOST_VISITS // 2, self.fpu_reduction
         check(1 <= self.simulations <= most, "simulations", self.simulations, f"from 1 to {most:,}")
-        check(first is None or 0 <= first <= 10, "first_play", first, "from 0 to 10, or none")
+        check(first is None or 0 <= first <= 10, "fpu_reduction", first, "from 0 to 10, or none")
         check(0 <= self.exploration <= 100, "exploration", self.exploration, "from 0 to 100")
         check(0 <= self.noise_fraction <= 1, "noise_fraction", self.noise_fraction, "from 0 to 1")
         check(0 < self.dirichlet_alpha <= 1e6, "dirichlet_alpha", self.dirichlet_alpha, "above 0, at most 1e6")
@@ -115,8 +115,8 @@ def _rules(settings: PuctSettings) -> Rules:
     }
     return Rules(
         printed=settings.rule == "printed",
-        from_parent=settings.first_play is not None,
-        reduction=float(settings.first_play or 0.0),
+        from_parent=settings.fpu_reduction is not None,
+        reduction=float(settings.fpu_reduction or 0.0),
         noise=float(settings.noise_fraction),
         solver=settings.mcts_solver,
         gumbel=settings.root == "gumbel",

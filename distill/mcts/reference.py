@@ -425,16 +425,16 @@ def puct_select(node: PuctNode, entered: int, settings: PuctSettings, is_root: b
     """The legal move with the highest score, Q + c · P · sqrt(N) / (1 + n); proven wins first, proven losses last.
 
     The rule "growing" has c(N) = c + ln((N + 19653) / 19652), the AlphaZero paper's; "printed" has no prior:
-    Q + c(N) · sqrt(ln N / n). An unvisited move's Q is the node's value less `first_play` · sqrt(visited prior).
+    Q + c(N) · sqrt(ln N / n). An unvisited move's Q is the node's value less `fpu_reduction` · sqrt(visited prior).
     """
     c = settings.exploration
     if settings.rule != "constant":
         c += math.log((entered + 19653) / 19652)
     bonus = c * math.sqrt(math.log(entered) if settings.rule == "printed" else entered)
     unvisited_q = 0.0
-    if settings.first_play is not None:
+    if settings.fpu_reduction is not None:
         visited_prior = sum(float(node.priors[c]) for c in node.board.legal() if node.visits[c])
-        unvisited_q = float(node.value) - settings.first_play * math.sqrt(visited_prior)
+        unvisited_q = float(node.value) - settings.fpu_reduction * math.sqrt(visited_prior)
 
     def score(column: int) -> float:
         n, prior = node.visits[column], float(node.priors[column])

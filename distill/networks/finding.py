@@ -123,7 +123,7 @@ class Card:
     network: str = "–"
     parameters: str = "–"
     has_value: bool = False
-    exact: str = "–"
+    optimal: str = "–"
     right_class: str = "–"
     made_of: str | None = None
 
@@ -141,7 +141,7 @@ def read_card(model: Path) -> Card:
         network=head[1] if head else "–",
         parameters=head[2] if head else "–",
         has_value="\n- `value` " in text,
-        exact=graded[1] if graded else "–",
+        optimal=graded[1] if graded else "–",
         right_class=graded[2] if graded else "–",
         made_of=made_of[1] if made_of else None,
     )

@@ -129,7 +129,7 @@ class Judge:
     def __init__(self, word: str) -> None:
         self.name = check(word)
         self._player = Solver() if word == "solver" else make(word, quick=True)
-        self.is_exact = isinstance(self._player, Solver)
+        self.is_optimal = isinstance(self._player, Solver)
 
     def ask(self, positions: Sequence[Position]) -> Opinions:
         """Its opinions on positions that are not over."""
@@ -192,7 +192,7 @@ class Review:
 
     game: str
     by: str
-    is_exact: bool
+    is_optimal: bool
     accuracy: tuple[int | None, int | None]
     moves: tuple[Move, ...]
 
@@ -207,7 +207,7 @@ def review(game: str, judge: Judge) -> Review:
     opinions = judge.ask([position for position in positions if not rules.is_over(position)])
     marks, worth = [], []
     for ply, column in enumerate(columns):
-        if judge.is_exact:
+        if judge.is_optimal:
             worth.append(float(opinions.columns[ply, column]))
             marks.append(mark(opinions.columns[ply].tolist(), column))
             continue
@@ -231,7 +231,7 @@ def review(game: str, judge: Judge) -> Review:
         )
         for ply, column in enumerate(columns)
     )
-    return Review(game=game, by=judge.name, is_exact=judge.is_exact, accuracy=accuracy(marks), moves=tuple(moves))
+    return Review(game=game, by=judge.name, is_optimal=judge.is_optimal, accuracy=accuracy(marks), moves=tuple(moves))
 
 
 def _lines(positions: list[Position], judge: Judge) -> list[str]:
@@ -256,19 +256,19 @@ def as_json(found: Review) -> dict[str, Any]:
 
 def text(found: Review) -> str:
     """A review for a terminal: who judged, both accuracies, the moves with their signs, each error with its line."""
-    kind = "exact" if found.is_exact else "an estimate"
+    kind = "optimal" if found.is_optimal else "an estimate"
     percents = ("no choice" if percent is None else f"{percent}%" for percent in found.accuracy)
     accuracies = ", ".join(f"{side} {percent}" for side, percent in zip(SIDES, percents, strict=True))
     signs = " ".join(f"{move.column + 1}{SIGNS.get(move.mark, '')}" for move in found.moves)
-    errors = [_of_error(move, found.is_exact) for move in found.moves if move.mark in ERRORS]
+    errors = [_of_error(move, found.is_optimal) for move in found.moves if move.mark in ERRORS]
     errors = errors or ["no move could clearly have been better"]
     return "\n".join([f"reviewed by {found.by}: {kind}", f"accuracy: {accuracies}", f"moves: {signs}", *errors])
 
 
-def _of_error(move: Move, is_exact: bool) -> str:
+def _of_error(move: Move, is_optimal: bool) -> str:
     """What was wrong with a move, in two lines."""
-    before, after = (_result(move, how) if is_exact else f"value {how:+.2f}" for how in (move.outlook, move.worth))
-    line = "best play" if is_exact else "the search's line"
+    before, after = (_result(move, how) if is_optimal else f"value {how:+.2f}" for how in (move.outlook, move.worth))
+    line = "best play" if is_optimal else "the search's line"
     played = f"{move.number:3} {move.side} plays {move.column + 1}, {move.mark}: {after}"
     return f"{played}; better {move.better + 1}: {before}\n      {line}: {' '.join(move.line)}"
 

@@ -27,7 +27,7 @@ Panels = Mapping[str, Sequence[str]]
 
 TRAINING: Panels = {
     "loss": ["training_loss", "validation_loss"],
-    "agreement on validation boards": ["validation_agreement"],
+    "agreement on validation boards": ["validation_top1"],
     "learning rate": ["learning_rate"],
 }
 

@@ -32,7 +32,7 @@ class Recipe(cli.Settings):
     minutes: float | None = cli.setting(
         None, "minutes the run may take: where the speed measured at its start is too low, fewer steps are planned"
     )
-    measure_every: int | None = cli.setting(
+    eval_every: int | None = cli.setting(
         None, "boards between two looks at the validation boards, each with a checkpoint; none: a pass"
     )
     batch_size: int = cli.setting(256, "boards a step")
@@ -51,10 +51,10 @@ class Recipe(cli.Settings):
         "arithmetic of the training steps; bfloat16 is faster where the processor has it; weights, validation and "
         "what is saved are float32",
     )
-    average: float = cli.setting(
+    ema: float = cli.setting(
         0.0, "share of the weights' average that a step leaves; above 0 the average is what is measured and kept"
     )
-    init_share: float = cli.setting(
+    interpolate: float = cli.setting(
         0.0,
         "share of the network of --init in the weights that are measured and kept; the rest of them is what was "
         "learned, so that a table of few kinds of boards costs less on others; tried on networks without batch norm",
@@ -63,7 +63,7 @@ class Recipe(cli.Settings):
         None, "share of features dropped in a training step, of cnn and transformer; none: their own, 0.1"
     )
     mirror: bool = cli.setting(True, "mirror each board at random, anew each epoch")
-    focus: float = cli.setting(
+    loss_sampling: float = cli.setting(
         0.0,
         "above 0, boards that are known are seldom gone over: one whose policy was off by a share of this, in nats, "
         "when it was last learned is in a pass with that share as its chance, or one in eight if that is more",
@@ -73,12 +73,12 @@ class Recipe(cli.Settings):
     def __post_init__(self) -> None:
         super().__post_init__()
         cli.check_least(
-            self, epochs=1, measure_every=1, batch_size=1, steps=1, value_weight=0, weight_decay=0, focus=0, seed=0
+            self, epochs=1, eval_every=1, batch_size=1, steps=1, value_weight=0, weight_decay=0, loss_sampling=0, seed=0
         )
         cli.check(0 < self.lr < math.inf, "lr", self.lr, "positive")
         cli.check(0 <= self.value_blend <= 1, "value_blend", self.value_blend, "from 0 to 1")
-        cli.check(0 <= self.average < 1, "average", self.average, "at least 0 and below 1")
-        cli.check(0 <= self.init_share < 1, "init_share", self.init_share, "at least 0 and below 1")
+        cli.check(0 <= self.ema < 1, "ema", self.ema, "at least 0 and below 1")
+        cli.check(0 <= self.interpolate < 1, "interpolate", self.interpolate, "at least 0 and below 1")
         cli.check(self.minutes is None or 0 < self.minutes < math.inf, "minutes", self.minutes, "positive")
         cli.check(self.dropout is None or 0 <= self.dropout < 1, "dropout", self.dropout, "at least 0 and below 1")
         either = self.steps is None or self.minutes is None

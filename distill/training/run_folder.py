@@ -16,7 +16,7 @@ from distill.networks import finding
 
 CONFIG, RUN, METRICS = "config.json", "run.json", "metrics.json"
 """The settings as `--config` reads them; what the run is; its result, written last: with it the run is finished."""
-ADDED = {"measure_every": None, "average": 0.0, "focus": 0.0, "init_share": 0.0}
+ADDED = {"eval_every": None, "ema": 0.0, "loss_sampling": 0.0, "interpolate": 0.0}
 """Settings that runs which are kept are older than, with the value that changes nothing: so those runs went."""
 LAST = "last.keras"
 """The latest network; the one with the smallest loss on validation boards is `networks.finding.BEST`."""

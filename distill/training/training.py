@@ -39,7 +39,7 @@ PLATEAU_EPOCHS, PLATEAU_FACTOR = 3, 0.5
 STOP_EPOCHS = 8
 """The plateau schedule stops after so many epochs without a better validation loss."""
 LEAST_CHANCE = 1 / 8
-"""Chance of a board to be in a pass, however well it is known (`focus`)."""
+"""Chance of a board to be in a pass, however well it is known (`loss_sampling`)."""
 TIMED_STEPS = 10
 SHARE_OF_MINUTES = 0.85
 """Share of `minutes` planned for training steps; validation, saving and export need the rest."""
@@ -58,7 +58,7 @@ experiment has in its place."""
 class State:
     """Where a run is: with the model's and the optimizer's variables, all that the next epoch depends on.
 
-    An epoch is what lies between two looks at the validation boards: a pass, or a part of one (`measure_every`).
+    An epoch is what lies between two looks at the validation boards: a pass, or a part of one (`eval_every`).
     """
 
     planned_steps: int
@@ -69,7 +69,7 @@ class State:
     """Where in its pass the next step begins."""
     off: NDArray[np.float16] | None = None
     """float16 (N,): how far the policy of each training board was from its target, in nats, when it was last learned
-    from; None without `focus`."""
+    from; None without `loss_sampling`."""
     epoch: int = 0
     lr_factor: float = 1.0
     lr_epoch: int = 0
@@ -164,7 +164,7 @@ def compiled(core: keras.Model, recipe: Recipe, off: Off | None = None) -> keras
         # XLA is seven times slower than TensorFlow's own kernels for these networks on a CPU.
         jit_compile=keras.backend.backend() != "tensorflow",
     )
-    optimizer.use_ema, optimizer.ema_momentum = recipe.average > 0, recipe.average
+    optimizer.use_ema, optimizer.ema_momentum = recipe.ema > 0, recipe.ema
     _make_variables(model)
     return model
 
@@ -215,7 +215,7 @@ def evaluate(model: keras.Model, examples: tables.Examples, recipe: Recipe) -> d
         if with_value:
             value_error += float(np.square(found["value"].astype(np.float64) - wanted["value"]).sum())
     number = len(examples)
-    result = {"loss": (policy_loss + recipe.value_weight * value_error) / number, "agreement": agreed / number}
+    result = {"loss": (policy_loss + recipe.value_weight * value_error) / number, "top1": agreed / number}
     return result | ({"value_error": value_error / number} if with_value else {})
 
 
@@ -232,7 +232,7 @@ def fit(
 
     `watch` says more of a network after each epoch: it goes into the history, and nothing is chosen by it. `quick`
     makes such networks in the form that the steps go to; None is `quick_form`.
-    With `init_share` the network must have the weights it began with, also where the run goes on.
+    With `interpolate` the network must have the weights it began with, also where the run goes on.
     Raises UserError where the loss stops being a number; the checkpoint of the last finished epoch stays.
     """
     boards_a_step = min(recipe.batch_size, len(training))
@@ -243,7 +243,7 @@ def fit(
         if state.finished:  # killed after the last epoch: the network is written
             return state
     trained, begun = trained_form(core, recipe, quick), core.get_weights()
-    off = Off(boards_a_step) if recipe.focus else None
+    off = Off(boards_a_step) if recipe.loss_sampling else None
     model, judged = compiled(trained, recipe, off), heads.played(core)
     say("compiling the training step")
     if found:
@@ -256,7 +256,7 @@ def fit(
         while not state.finished:
             began = time.monotonic()
             loss, rate = _train_epoch(model, training, recipe, state, progress, off)
-            give_learned(model, trained, core, begun, recipe.init_share)
+            give_learned(model, trained, core, begun, recipe.interpolate)
             measured = evaluate(judged, validation, recipe)
             _require_number(measured["loss"], recipe, state)
             state.epoch += 1
@@ -285,7 +285,7 @@ def trained_form(core: keras.Model, recipe: Recipe, quick: Quick | None = None) 
     Where `core` becomes an average, or one with the weights begun from, it is another one.
     """
     arch, value_head = networks.arch_of(core), heads.has_value(core)
-    changed = recipe.average or recipe.init_share
+    changed = recipe.ema or recipe.interpolate
     if not (quick or changed or recipe.precision == "bfloat16" or matrix_form.pays(arch, "float32")):
         return core
     trained = (quick or quick_form)(arch, value_head, recipe)
@@ -330,7 +330,7 @@ def _plan(model: keras.Model, training: tables.Examples, recipe: Recipe) -> int:
 def _train_epoch(
     model: keras.Model, training: tables.Examples, recipe: Recipe, state: State, progress: Progress, off: Off | None
 ) -> tuple[float, float]:
-    """To the end of the pass, of `measure_every` boards or of the planned steps.
+    """To the end of the pass, of `eval_every` boards or of the planned steps.
 
     Returns the mean loss over it, and the learning rate of its last step.
     """
@@ -345,7 +345,7 @@ def _train_epoch(
         first=state.place,
         keep=_keep(recipe, state),
     )
-    most = state.planned_steps if recipe.measure_every is None else max(1, recipe.measure_every // size)
+    most = state.planned_steps if recipe.eval_every is None else max(1, recipe.eval_every // size)
     total, first, rate = 0.0, state.step, 0.0
     for batch in itertools.islice(batches, min(most, state.planned_steps - first)):
         model.optimizer.learning_rate = rate = learning_rate(recipe, state)
@@ -369,7 +369,7 @@ def _keep(recipe: Recipe, state: State) -> NDArray[np.bool_] | None:
     if state.off is None or len(state.off) * LEAST_CHANCE < 2 * recipe.batch_size:
         return None  # so few that a pass of the least of them might have no batch
     draws = np.random.default_rng((recipe.seed, state.passes, 1)).random(len(state.off))
-    return np.asarray(draws < np.maximum(LEAST_CHANCE, state.off / np.float32(recipe.focus)))
+    return np.asarray(draws < np.maximum(LEAST_CHANCE, state.off / np.float32(recipe.loss_sampling)))
 
 
 def train_step(model: keras.Model, batch: tables.Batch, recipe: Recipe, scale: float) -> float:

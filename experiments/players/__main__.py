@@ -48,7 +48,7 @@ class PlayersConfig(cli.Settings):
     games: int = cli.setting(200, "games a pair, half of them from either side")
     apart: int = cli.setting(2, "places on the ladder up to which two players meet")
     opening_plies: int = cli.setting(6, "random stones before the players take over")
-    set: str = cli.setting("foreign", "set of the benchmark, of its test half, on which moves are graded")
+    set: str = cli.setting("heldout", "set of the benchmark, of its test half, on which moves are graded")
     slow: tuple[str, ...] = cli.setting(SLOW, "players graded on fewer boards")
     slow_boards: int = cli.setting(500, "boards for them")
     boards: int | None = cli.setting(None, "boards for everybody at most; none takes all")

@@ -41,7 +41,7 @@ class Row:
     Attributes:
       elo: rating, `random` or else the first player at 0.
       games: how many it played.
-      exact, right_class: shares of boards, see `evaluation/grading.py`; boards: how many, each also mirrored.
+      optimal, right_class: shares of boards, see `evaluation/grading.py`; boards: how many, each also mirrored.
       ms: milliseconds of processor time a move, asked alone; processor: on which.
       bytes: of its network's ONNX file; None for players without a network.
     """
@@ -49,7 +49,7 @@ class Row:
     player: str
     elo: Estimate
     games: int
-    exact: Estimate
+    optimal: Estimate
     right_class: Estimate
     boards: int
     ms: float
@@ -128,8 +128,8 @@ def rows(
             player=word,
             elo=Estimate(mean=elo.mean - zero, low=elo.low - zero, high=elo.high - zero, units=elo.units),
             games=games[word],
-            exact=Estimate(**grades[word]["exact"]),
-            right_class=Estimate(**grades[word]["class"]),
+            optimal=Estimate(**grades[word]["optimal"]),
+            right_class=Estimate(**grades[word]["outcome"]),
             boards=grades[word]["boards"],
             bytes=_bytes(word),
             **times[word],

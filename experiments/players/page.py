@@ -50,7 +50,7 @@ percent, slow players on {few} boards. *ms*: processor time of a move asked for 
 
 def table(rows: Sequence[Row]) -> str:
     """The table as Markdown."""
-    header = ("player", "Elo (95 %)", "exact", "class", "boards", "ms", "network")
+    header = ("player", "Elo (95 %)", "optimal", "outcome", "boards", "ms", "network")
     return report.table(header, [_cells(row) for row in rows])
 
 
@@ -59,7 +59,7 @@ def _cells(row: Row) -> list[str]:
     return [
         f"`{row.player}`",
         f"{row.elo.mean:.0f} ({low} to {high})".replace("-", "−"),
-        report.percent(row.exact),
+        report.percent(row.optimal),
         report.percent(row.right_class),
         f"{row.boards:,}",
         f"{row.ms:.2g}" if row.ms < 10 else f"{row.ms:.0f}",
@@ -72,7 +72,7 @@ def _csv(rows: Sequence[Row]) -> str:
     records = []
     for row in rows:
         record: dict[str, object] = {"player": row.player}
-        for name, estimate in (("elo", row.elo), ("exact", row.exact), ("class", row.right_class)):
+        for name, estimate in (("elo", row.elo), ("optimal", row.optimal), ("outcome", row.right_class)):
             record |= {name: estimate.mean, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
         records.append(
             record

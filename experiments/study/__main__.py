@@ -251,9 +251,9 @@ def _report(config: StudyConfig, plan: Plan, tier: Tier, page: Path) -> str:
     changed = [f"--{name} {value}" for name, value in flags.items() if name == "tier" or value != getattr(usual, name)]
     pages.write(page, plan, str(config.tier), graded_on, results, lines, histories, " ".join(changed))
     print(f"{graded.markdown(results, lines)}\n")
-    best = max(results, key=lambda result: result.shares["exact"].mean)
-    exact = 100 * best.shares["exact"].mean
-    return f"{page}: {len(results)} of {len(names)} runs, {best.name} is best with {exact:.1f} % exact on {main}"
+    best = max(results, key=lambda result: result.shares["optimal"].mean)
+    optimal = 100 * best.shares["optimal"].mean
+    return f"{page}: {len(results)} of {len(names)} runs, {best.name} is best with {optimal:.1f} % optimal on {main}"
 
 
 def _grades_of_run(boards: benchmark.GradedBoards, folder: Path) -> graded.Grades:
@@ -295,7 +295,7 @@ def _result(
     trained, record = read_object(folder / METRICS), read_object(folder / RECORD)
     facts = {key: record.get(key) for key in ("games", "rows")}
     facts |= {key: trained.get(key) for key in ("parameters", "training_boards", "epochs", "best_epoch", "steps")}
-    facts |= {"agreement_all": trained.get("agreement_all")}
+    facts |= {"top1_all": trained.get("top1_all")}
     if plan.over_time:  # of runs with one table and one target
         facts["validation_loss"] = trained.get("validation_loss")
     mean = graded.mean(list(own.values()))
@@ -309,7 +309,7 @@ def _result(
         gaps=graded.gaps(boards, graded.mean([own[s] for s in common]), graded.mean([other[s] for s in common]))
         if common
         else {},
-        by_seed=tuple(graded.shares(boards, each)["exact"].mean for each in own.values()),
+        by_seed=tuple(graded.shares(boards, each)["optimal"].mean for each in own.values()),
         tactics=graded.tactics(boards, mean),
     )
 

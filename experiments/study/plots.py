@@ -17,7 +17,7 @@ from experiments.study.results import SHOWN, Line, Result
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-COLOURS = {"exact": FIRST, "class": BOARD}
+COLOURS = {"optimal": FIRST, "outcome": BOARD}
 
 
 @picture
@@ -55,10 +55,10 @@ def over_time(path: Path, histories: Mapping[str, pd.DataFrame]) -> None:
     """What each run's history says, over the minutes that it trained."""
     measured = {
         "validation_loss": "validation loss",
-        "exact": "exact, midgame, %",
-        "class": "class, midgame, %",
-        "foreign_exact": "exact, foreign, %",
-        "foreign_class": "class, foreign, %",
+        "optimal": "optimal, midgame, %",
+        "outcome": "outcome, midgame, %",
+        "heldout_optimal": "optimal, heldout, %",
+        "heldout_outcome": "outcome, heldout, %",
     }
     figure, axes = new_figure(2, 3, 14, 9)
     axes[-1].set_axis_off()
@@ -69,7 +69,7 @@ def over_time(path: Path, histories: Mapping[str, pd.DataFrame]) -> None:
         axis.set(xlabel="minutes", ylabel=title)
         axis.grid(color=GRID)
     axes[0].legend(fontsize=8)
-    figure.suptitle("One core each; the learning rate falls to zero at the end (exact, class: dev halves)")
+    figure.suptitle("One core each; the learning rate falls to zero at the end (optimal, outcome: dev halves)")
     save_figure(figure, path)
 
 
@@ -97,14 +97,16 @@ def bars(path: Path, title: str, results: Sequence[Result]) -> None:
 @picture
 def differences(path: Path, results: Sequence[Result]) -> None:
     """Every paired difference with its interval, the best change on top."""
-    shown = sorted((result for result in results if result.gaps), key=lambda result: -result.gaps["exact"].mean)
+    shown = sorted((result for result in results if result.gaps), key=lambda result: -result.gaps["optimal"].mean)
     figure, axes = new_figure(1, 2, 11, 1.4 + 0.34 * len(shown))
     places = np.arange(len(shown))
     for axis, metric in zip(axes, SHOWN, strict=True):
         means, errors = in_percent([result.gaps[metric] for result in shown])
         axis.axvline(0, color=INK, linewidth=1)
         axis.errorbar(means, places, xerr=errors, fmt="o", markersize=5, capsize=3, color=COLOURS[metric])
-        axis.set_yticks(places, [f"{result.name} − {result.against}" for result in shown] if metric == "exact" else [])
+        axis.set_yticks(
+            places, [f"{result.name} − {result.against}" for result in shown] if metric == "optimal" else []
+        )
         axis.set_ylim(len(shown) - 0.5, -0.5)
         axis.set_xlabel(f"{metric}, points")
         axis.grid(color=GRID)

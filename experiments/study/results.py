@@ -29,7 +29,7 @@ from distill.evaluation.report import percent, table
 from distill.players.intervals import Estimate, difference, share
 from distill.players.players import Player
 
-SHOWN = ("exact", "class")
+SHOWN = ("optimal", "outcome")
 """The metrics of a study."""
 
 
@@ -37,7 +37,7 @@ SHOWN = ("exact", "class")
 class Grades:
     """How right the moves on B boards are: float64 (2, B) each, as stored and mirrored, in [0, 1]."""
 
-    exact: NDArray[np.float64]
+    optimal: NDArray[np.float64]
     keeps: NDArray[np.float64]
 
 
@@ -80,16 +80,16 @@ def grade(player: Callable[[], Player], boards: GradedBoards, seed: int, file: P
         return kept
     graded = grading.grade(player(), boards, seed)
     content = io.BytesIO()
-    np.savez_compressed(content, key=key, exact=graded.exact, keeps=graded.keeps)
+    np.savez_compressed(content, key=key, optimal=graded.optimal, keeps=graded.keeps)
     write_atomically(file, content.getvalue())
-    return Grades(exact=graded.exact.astype(np.float64), keeps=graded.keeps.astype(np.float64))
+    return Grades(optimal=graded.optimal.astype(np.float64), keeps=graded.keeps.astype(np.float64))
 
 
 def _read(file: Path, key: str) -> Grades | None:
     try:
         with np.load(file) as stored:
             if str(stored["key"]) == key:
-                return Grades(exact=stored["exact"].astype(np.float64), keeps=stored["keeps"].astype(np.float64))
+                return Grades(optimal=stored["optimal"].astype(np.float64), keeps=stored["keeps"].astype(np.float64))
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
         pass  # none, or damaged: graded again
     return None
@@ -98,26 +98,27 @@ def _read(file: Path, key: str) -> Grades | None:
 def mean(grades: Sequence[Grades]) -> Grades:
     """Board by board, over seeds."""
     return Grades(
-        exact=np.mean([each.exact for each in grades], axis=0), keeps=np.mean([each.keeps for each in grades], axis=0)
+        optimal=np.mean([each.optimal for each in grades], axis=0),
+        keeps=np.mean([each.keeps for each in grades], axis=0),
     )
 
 
 def shares(boards: GradedBoards, grades: Grades) -> dict[str, Estimate]:
     """Each metric of SHOWN on the main set, which is the first."""
-    units = grading.set_units(boards, grades.exact, grades.keeps, boards.sets[0])
+    units = grading.set_units(boards, grades.optimal, grades.keeps, boards.sets[0])
     return {metric: share(units[metric]) for metric in SHOWN}
 
 
 def gaps(boards: GradedBoards, one: Grades, other: Grades) -> dict[str, Estimate]:
     """How much better `one` is than `other` on the main set, paired."""
-    ours, theirs = (grading.set_units(boards, each.exact, each.keeps, boards.sets[0]) for each in (one, other))
+    ours, theirs = (grading.set_units(boards, each.optimal, each.keeps, boards.sets[0]) for each in (one, other))
     return {metric: difference(ours[metric], theirs[metric]) for metric in SHOWN}
 
 
 def tactics(boards: GradedBoards, grades: Grades) -> float:
     """Mean share exact over the sets that are picked for what stands on them; NaN where there are none."""
     picked = [name for name in boards.sets if name not in grading.GENERAL]
-    found = [float(grading.units(boards, grades.exact, name).mean()) for name in picked]
+    found = [float(grading.units(boards, grades.optimal, name).mean()) for name in picked]
     return float(np.mean(found)) if found else float("nan")
 
 
@@ -133,10 +134,10 @@ def _row(result: Result) -> dict[str, Any]:
     row: dict[str, Any] = {"run": result.name, "change": result.change, **result.facts}
     for metric in SHOWN:
         row |= _columns(metric, result.shares[metric])
-    row |= {"tactics_exact": result.tactics, "against": result.against}
+    row |= {"tactics_optimal": result.tactics, "against": result.against}
     for metric in SHOWN:
         row |= _columns(f"{metric}_difference", result.gaps.get(metric))
-    return row | {"exact_by_seed": " ".join(f"{share:.5f}" for share in result.by_seed)}
+    return row | {"optimal_by_seed": " ".join(f"{share:.5f}" for share in result.by_seed)}
 
 
 def _columns(name: str, estimate: Estimate | None) -> dict[str, float | None]:
@@ -166,7 +167,7 @@ def seeds(results: Sequence[Result]) -> str:
     """Share exact of each seed; empty where every run has one."""
     several = [result for result in results if len(result.by_seed) > 1]
     rows = [[result.name, " · ".join(_percent(share) for share in result.by_seed)] for result in several]
-    return table(["run", "exact, seed by seed"], rows) if rows else ""
+    return table(["run", "optimal, seed by seed"], rows) if rows else ""
 
 
 def _number(value: Any) -> str:

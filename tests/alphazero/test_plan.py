@@ -84,8 +84,8 @@ def test_what_cannot_be_planned_is_named():
         SelfPlayConfig(**HOUR | {"gate": 0.5})
     with pytest.raises(ValueError, match=r"--stages 0.5:50 must be SHARE:ROOT:SIMULATIONS"):
         SelfPlayConfig(**HOUR | {"stages": ("0.5:50",)})
-    with pytest.raises(ValueError, match="average"):
-        SelfPlayConfig(**HOUR | {"average": 1.0})
+    with pytest.raises(ValueError, match="ema"):
+        SelfPlayConfig(**HOUR | {"ema": 1.0})
     assert dataclasses.replace(SelfPlayConfig(), simulations=7).at(0.9).simulations == 7
 
 

@@ -37,7 +37,7 @@ from distill.players.players import NetworkPlayer, draw_by, make, seeds_for
 from distill.training import checkpoint, history, policy_gradient, training
 
 TINY = ReinforceConfig(
-    steps=4, games=6, gate_games=6, measure_every=2, measure_games=4, final_games=4, baseline="none", seed=5
+    steps=4, games=6, gate_games=6, eval_every=2, eval_games=4, final_games=4, baseline="none", seed=5
 )
 
 
@@ -158,7 +158,7 @@ def test_games_against_itself_alone_teach_it_to_beat_random_play(tmp_path, monke
     monkeypatch.setattr(reinforce, "RIVALS", ("random",))
     monkeypatch.setattr(reinforce, "_note", lambda _: "")
     config = ReinforceConfig(
-        steps=40, games=64, lr=(1e-2,), baseline="value", measure_every=40, measure_games=400, gate_games=256
+        steps=40, games=64, lr=(1e-2,), baseline="value", eval_every=40, eval_games=400, gate_games=256
     )
     _, state = trained(tmp_path, config)
     first, last = state.curve
@@ -175,7 +175,7 @@ def without_seconds(curve):
 
 def test_a_run_interrupted_again_and_again_ends_with_the_weights_of_an_uninterrupted_one(tmp_path):
     """Of the tiny network, which replaces its opponents, and whose average is kept."""
-    changes = {"gate": 0.05, "gate_games": 18, "lr": (1e-2, 1e-3), "opponents": 2, "average": 0.5}
+    changes = {"gate": 0.05, "gate_games": 18, "lr": (1e-2, 1e-3), "opponents": 2, "ema": 0.5}
     config = dataclasses.replace(TINY, **changes)  # a window ends inside an interval
     expected, state = trained(tmp_path / "whole", config)
     assert state.replaced > 0

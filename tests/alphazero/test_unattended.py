@@ -42,7 +42,7 @@ PLAN = plan.Plan(
     iterations=(*STEPS, plan.Step(games=0, simulations=6, steps=2, **SEARCH)),
     measured={},
 )
-FLAGS = ["--preset", "hour", "--judge-boards", "5", "--lanes", "6", "--shard-games", "2", "--batch-size", "16"]
+FLAGS = ["--preset", "hour", "--eval-boards", "5", "--lanes", "6", "--shard-games", "2", "--batch-size", "16"]
 FLAGS += ["--precision", "float32", "--teacher-simulations", "20"]
 
 
@@ -97,7 +97,7 @@ def test_a_run_leaves_what_it_promises(
     assert [each["games"] for each in found] == [6, 6, 0]
     assert [each["steps"] for each in found] == [3, 4, 2]
     assert all({*each["seconds"]} == {"learning", "judge", "waiting", "playing"} for each in found)
-    assert all({"exact", "class", "foreign_exact", "foreign_class", "minutes"} <= {*each} for each in found)
+    assert all({"optimal", "outcome", "heldout_optimal", "heldout_outcome", "minutes"} <= {*each} for each in found)
     identities = [
         schema.read_manifest(path.parent)["identity"] for path in sorted(out.glob("iterations/*/games/manifest.json"))
     ]
@@ -206,7 +206,7 @@ def test_the_average_plays_and_is_kept(flags: list[str], tmp_path: Path, monkeyp
         given.append((same(learner.core.get_weights(), network.get_weights()), weights_hash(network)))
 
     monkeypatch.setattr(continual.Learner, "give", watched)
-    assert selfplay.main([*flags, str(tmp_path / "run"), "--average", "0.5"]) == 0
+    assert selfplay.main([*flags, str(tmp_path / "run"), "--ema", "0.5"]) == 0
     assert [is_the_learner for is_the_learner, _ in given] == [False, False, False]
     network = schema.read_manifest(tmp_path / "run/iterations/0002/games")["identity"]["network"]
     assert network == f"{given[0][1]}-float32"

@@ -235,7 +235,7 @@ def test_a_lost_game_is_told_from_one_that_was_thrown_away(tmp_path: Path, capsy
     """From the empty board the first stone wins in theory: who loses with it has let go of that; against perfect play
     the second stone is lost from the start."""
     pytest.importorskip("bitbully", reason="the solver is an optional extra")
-    words = ["random", "solver", "--games", "4", "--opening-plies", "0", "--workers", "1", "--judge-losses"]
+    words = ["random", "solver", "--games", "4", "--opening-plies", "0", "--workers", "1", "--grade-losses"]
     assert arena.main([*words, "--out", str(tmp_path)]) == 0
     losses = json.loads((tmp_path / "arena.json").read_text())["tournament"]["losses"]
     assert [tuple(row.values()) for row in losses] == [
@@ -270,7 +270,7 @@ def test_what_would_stop_it_is_found_before_the_games(
         (["random", "punisher", "--games", "0"], "--games 0 must be"),
         (["random", "random"], "named twice"),
         (["random", "punisher", "--seed", "-1"], "--seed -1 must be from 0 to 2^64 - 1"),
-        (["random", "--solver-games", "2", "--judge-losses"], "--judge-losses looks at games between players"),
+        (["random", "--solver-games", "2", "--grade-losses"], "--grade-losses looks at games between players"),
         (["random", "punisher", "--opening-plies", "1"], "openings of 1 plies, 100 are needed"),
     ],
 )

@@ -52,7 +52,7 @@ def folder(tmp_path: Path) -> Path:
 def described(folder: Path, *flags: str) -> str:
     """The card of a folder, where it was asked for."""
     page = folder.parent / "card.md"
-    assert describe.main([str(folder), "--out", str(page), "--workers", "1", "--agreement-rows", "100", *flags]) == 0
+    assert describe.main([str(folder), "--out", str(page), "--workers", "1", "--top1-rows", "100", *flags]) == 0
     return page.read_text(encoding="utf-8")
 
 
@@ -153,7 +153,9 @@ def test_a_teachers_run_is_made_again_by_the_command_on_its_card(folder: Path) -
     assert (teacher.simulations, teacher.votes) == (SIMULATIONS, VOTES)
 
 
-NETWORK = SelfPlaySettings(simulations=7, first_play=None, reuse=True, noise_fraction=0.0, opening_moves=(1, 2), seed=3)
+NETWORK = SelfPlaySettings(
+    simulations=7, fpu_reduction=None, reuse=True, noise_fraction=0.0, opening_moves=(1, 2), seed=3
+)
 
 
 def self_played(place: Path, config: str | None = '{"init": "models/some network"}') -> Path:
@@ -226,7 +228,7 @@ def test_without_the_solver_the_card_says_so_in_one_line_and_a_long_run_does_not
     section = text.split("## Label quality\n\n")[1].split("\n\n##")[0]
     assert section == 'Not graded: the solver is not installed (`python -m pip install "bitbully>=0.0.70"`).'
     assert f"{folder}: {section}" in capsys.readouterr().err.splitlines()
-    assert "decisive" not in text
+    assert "critical" not in text
     assert "| two fresh labels agree |" in text, "asking the teacher needs no solver"
     assert "labels.png" not in text
     assert "shard-00000.parquet" not in text
@@ -260,7 +262,7 @@ def test_labels_are_graded_by_the_solver_and_the_teacher_is_asked_again(
     monkeypatch.setattr(labels, "grade_labels", grade_labels)
     text = described(late_games(tmp_path / "games", shards.identity(TEACHER)), "--label-rows", "40")
     (quality,) = found
-    assert f"{100 * quality.exact.mean:.1f} ±" in text
+    assert f"{100 * quality.optimal.mean:.1f} ±" in text
     asked, _ = labels.sample(tmp_path / "games", 100, seed=0)
     teacher = repeats.teacher_of(tmp_path / "games")
     assert teacher is not None
@@ -271,7 +273,7 @@ def test_labels_are_graded_by_the_solver_and_the_teacher_is_asked_again(
     lines = text.split("## By stones")[1].split("\n## ")[0].splitlines()
     graded = [int(line.split("|")[5]) for line in lines if line.startswith("| ") and line[2].isdigit()]
     assert sum(graded) == quality.rows == 40 < quality.of
-    assert quality.exact.mean <= quality.keeps.mean
+    assert quality.optimal.mean <= quality.keeps.mean
     assert (tmp_path / "card-labels.png").is_file()
 
 
@@ -287,7 +289,7 @@ def test_labels_of_a_network_are_graded_and_not_asked_again(tmp_path: Path, undr
 def test_a_folder_with_its_card_is_read_as_before(
     folder: Path, undrawn: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert describe.main([str(folder), "--label-rows", "0", "--agreement-rows", "0"]) == 0
+    assert describe.main([str(folder), "--label-rows", "0", "--top1-rows", "0"]) == 0
     assert {"README.md", "README-rows.png"} <= {path.name for path in folder.iterdir()}
     assert validate.main([str(folder)]) == 0
     assert prepare.main(["--data", str(folder), "--exclude", "--out", str(folder.parent / "prepared")]) == 0
@@ -329,7 +331,7 @@ def test_a_card_that_was_cut_off_is_written_again(
         picture.touch()
         raise OSError("no room")
 
-    words = [str(folder), "--out", str(tmp_path / "card.md"), "--label-rows", "0", "--agreement-rows", "0"]
+    words = [str(folder), "--out", str(tmp_path / "card.md"), "--label-rows", "0", "--top1-rows", "0"]
     with monkeypatch.context() as patched:
         patched.setattr(plots, "plot_rows", cut_off)
         assert describe.main(words) == 1
@@ -353,7 +355,7 @@ def test_pictures_that_no_card_shows_are_left_alone(
         (["one", "two", "--out", "card.md"], "--out card.md must be left out where several are given"),
         (["one", "--out", "card"], "--out card must be a Markdown file, such as games.md"),
         (["one", "--label-rows", "-1"], "--label-rows -1 must be 0 or more"),
-        (["one", "--agreement-rows", "-1"], "--agreement-rows -1 must be 0 or more"),
+        (["one", "--top1-rows", "-1"], "--top1-rows -1 must be 0 or more"),
         (["one", "--workers", "0"], "--workers 0 must be at least 1"),
     ],
 )

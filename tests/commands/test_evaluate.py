@@ -49,8 +49,8 @@ def test_players_are_graded_without_a_solver(
     assert "uct:100 is best on midgame" in printed.splitlines()[-1]
     assert list(metrics["players"]) == ["random", "uct:100"]
     assert len(metrics["uniform_random"]) == len(metrics["benchmark"]["sets"]) == 22
-    assert "foreign class" in printed.splitlines()[0]
-    assert metrics["paired_differences"]["random − uct:100"]["midgame"]["exact"]["units"] == 6
+    assert "heldout outcome" in printed.splitlines()[0]
+    assert metrics["paired_differences"]["random − uct:100"]["midgame"]["optimal"]["units"] == 6
     uct = metrics["players"]["uct:100"]
     assert sum(uct["empty_policy"]) == pytest.approx(1)
     assert uct["value_calibration"]["error"] >= 0
@@ -63,7 +63,7 @@ def test_players_are_graded_without_a_solver(
 
 
 def test_equal_seeds_give_equal_metrics_of_the_half_asked_for(tmp_path: Path, undrawn: None) -> None:
-    words = ["punisher", *QUICK, "--half", "dev", "--sets", "midgame", "foreign"]
+    words = ["punisher", *QUICK, "--half", "dev", "--sets", "midgame", "heldout"]
     one, other = (run(words, tmp_path / name) for name in "ab")
     assert one["players"] == other["players"]
     boards = grading.sample(benchmark.read(half="dev"), 6, seed=0)
@@ -71,8 +71,8 @@ def test_equal_seeds_give_equal_metrics_of_the_half_asked_for(tmp_path: Path, un
 
 
 def test_the_sets_that_are_asked_for_are_graded_and_no_other(tmp_path: Path, undrawn: None) -> None:
-    metrics = run(["random", *QUICK, "--sets", "foreign", "zugzwang"], tmp_path)
-    assert metrics["benchmark"]["sets"] == ["zugzwang", "foreign"]
+    metrics = run(["random", *QUICK, "--sets", "heldout", "zugzwang"], tmp_path)
+    assert metrics["benchmark"]["sets"] == ["zugzwang", "heldout"]
     assert evaluate.main(["random", *QUICK, "--sets", "opening", "--out", str(tmp_path)]) == 1
 
 
@@ -109,7 +109,7 @@ def test_a_saved_network_is_graded_in_both_modes(tmp_path: Path, small_shapes: N
     assert policy["empty_policy"] is not None
     assert policy["value_calibration"]["error"] >= 0
     assert value["empty_policy"] is None
-    assert value["sets"]["win-vertical"]["exact"]["mean"] == 1, "a win at once is seen without the network"
+    assert value["sets"]["win-vertical"]["optimal"]["mean"] == 1, "a win at once is seen without the network"
 
 
 def games(folder: Path, drawings: list[str], label: list[int]) -> Path:
@@ -141,8 +141,8 @@ def test_labels_are_graded_by_the_solver_and_the_teacher_is_asked_again(
     metrics = run([str(folder), "--workers", "1"], tmp_path / "out")
     quality = metrics["labels"][str(folder)]
     assert (quality["rows"], quality["of"], quality["boards"]) == (2, 2, 1)
-    assert quality["exact"]["mean"] == 0.5
-    again = metrics["agreement"][str(folder)]["teacher"]
+    assert quality["optimal"]["mean"] == 0.5
+    again = metrics["top1"][str(folder)]["teacher"]
     assert again["pairs"]["all"]["mean"] == again["ceiling"]["all"]["mean"] == 1, "every search wins at once"
     assert again["stored"]["all"]["mean"] == 0.5
     assert quality["by_ply"]["6"]["rows"] == 2
@@ -155,7 +155,7 @@ def test_networks_are_compared_with_the_labels_of_a_folder(
 ) -> None:
     pytest.importorskip("bitbully", reason="the solver is an optional extra")
     from distill.networks import saved
-    from distill.training import agreement
+    from distill.training import top1
 
     write_games(tmp_path / "games", make_games(4, seed=1), identity=IDENTITY)
     network, folder = str(provenance.shipped("models/reference/pillar")), str(tmp_path / "games")
@@ -167,16 +167,16 @@ def test_networks_are_compared_with_the_labels_of_a_folder(
         "1",
         "--sets",
         "midgame",
-        "--agreement-rows",
+        "--top1-rows",
         "0",
         "--label-rows",
         "1",
     ]
-    found = run(words, tmp_path / "out")["agreement"][folder]
+    found = run(words, tmp_path / "out")["top1"][folder]
     assert found["teacher"] is None
     shares = found["players"][network]
     rows = games_of.raw_rows([Path(folder)], None, 0.0)
-    agreed = agreement.agrees(rows, agreement.chosen_columns(saved.load(Path(network)), rows))  # as train measures it
+    agreed = top1.agrees(rows, top1.chosen_columns(saved.load(Path(network)), rows))  # as train measures it
     assert (shares["all"]["mean"], shares["all"]["units"]) == (pytest.approx(agreed.mean()), len(rows))
     early = np.concatenate([np.arange((rows.game == game).sum()) < 19 for game in range(4)])
     assert 0 < early.sum() < len(rows)
@@ -194,7 +194,7 @@ def test_boards_that_are_packed_are_graded_and_their_teachers_not_asked(tmp_path
     assert evaluate.main(words) == 0
     metrics = json.loads((tmp_path / "metrics.json").read_text())
     assert metrics["labels"][str(LABELS)]["rows"] == 3
-    assert metrics["agreement"][str(LABELS)]["teacher"] is None
+    assert metrics["top1"][str(LABELS)]["teacher"] is None
 
 
 def test_equal_boards_are_scored_once_and_mirrored_ones_in_the_mirror() -> None:

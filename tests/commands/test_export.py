@@ -121,15 +121,15 @@ def test_the_front_matter_of_a_card_that_ships_has_its_figures(name):
     assert found["tags"] == ["connect-4", "board-games", "distillation", "tflite", "onnx"]
     (index,) = found["model-index"]
     assert index["name"] == name
-    assert [result["dataset"]["name"] for result in index["results"]] == ["midgame, test half", "foreign, test half"]
+    assert [result["dataset"]["name"] for result in index["results"]] == ["midgame, test half", "heldout, test half"]
     for result in index["results"]:
         assert result["task"]["type"] == "reinforcement-learning"
         assert result["dataset"]["type"]
         assert [(metric["type"], type(metric["value"])) for metric in result["metrics"]] == [
-            ("exact", float),
-            ("class", float),
+            ("optimal", float),
+            ("outcome", float),
         ]
-    assert [f"{metric['value']}%" for metric in index["results"][0]["metrics"]] == [card.exact, card.right_class]
+    assert [f"{metric['value']}%" for metric in index["results"][0]["metrics"]] == [card.optimal, card.right_class]
 
 
 @pytest.mark.parametrize("name", SHIPPED)
@@ -212,16 +212,16 @@ def run_folder(folder, games="run of the games"):
     settings = {"arch": "cnn", "data": [str(data)], "prepared": str(prepared)}
     made = {"simulations": 10_000, "votes": 3, "rollout": "heuristic", "seed": 0}
     share = {"mean": 0.5, "low": 0.4, "high": 0.6, "units": 5000}
-    sets = {name: {"exact": share, "class": {**share, "mean": 0.55}} for name in ("midgame", "foreign", "trap-set")}
+    sets = {name: {"optimal": share, "outcome": {**share, "mean": 0.55}} for name in ("midgame", "heldout", "trap-set")}
     mistake = {"current": 0b11, "mask": 0b1111, "played": 6, "score": -3, "best": [2, 3], "best_score": 0}
     graded = {"sets": sets, "mistakes": [mistake]}
     player = {"benchmark": {"half": "test"}, "players": {"uct:1": {}, str(folder): graded}}
     for file, content in {
         folder / "config.json": settings,
         folder / "metrics.json": {
-            "agreement_all": 0.529,
-            "agreement_unseen": None,
-            "agreement_first_19": 0.529,
+            "top1_all": 0.529,
+            "top1_unseen": None,
+            "top1_first_19": 0.529,
             "rows_all": 10,
             "rows_first_19": 10,
             "validation_rows_from": "the validation split of data/boards",
@@ -238,7 +238,7 @@ def run_folder(folder, games="run of the games"):
 def test_the_card_tells_the_games_and_the_grades_of_this_very_network(core, tmp_path):
     facts = run_facts.facts_of_run(run_folder(tmp_path))
     assert "5,000 games, 143,002 positions, each labelled by 3 searches of 10,000" in facts[run_facts.TEACHER]
-    assert list(facts[run_facts.GRADES]["sets"]) == ["midgame", "foreign"]
+    assert list(facts[run_facts.GRADES]["sets"]) == ["midgame", "heldout"]
     nothing = weaknesses.Tally(asked=0, found=0, missed=[])
     found = weaknesses.Weaknesses(wins=nothing, blocks=nothing, mirrored=nothing)
     text = publish.card.write(core, facts, [], found)
@@ -258,7 +258,7 @@ def test_the_card_of_a_planned_run_tells_its_games_and_not_those_of_its_last_ite
     assert "125,248 games of the network's own search of 16 to 64 simulations" in facts[run_facts.TEACHER]
     assert "49,480 steps of 256 boards, by a plan for 60 minutes of 20 iterations" in facts[run_facts.TEACHER]
     assert facts["iterations"] == 20
-    assert not {"games", "simulations", "steps", "exact"} & set(facts)
+    assert not {"games", "simulations", "steps", "optimal"} & set(facts)
     for done, own in (
         (1, "then 0 games of the network's own search; meanwhile 2,474 steps"),
         (2, "10,240 games of the"),

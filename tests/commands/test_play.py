@@ -117,15 +117,15 @@ def test_what_cannot_be_done_is_answered_and_the_game_goes_on(session, typed, an
 
 def test_a_hint_shows_the_policy_and_the_scores(session):
     pytest.importorskip("bitbully")
-    exact = Solver().scores(rules.from_moves("444444"))
+    optimal = Solver().scores(rules.from_moves("444444"))
     _, screen = session("h q", "random", "--moves", "444444")
     rows = {line.split()[0]: line.split()[1:] for line in screen.splitlines() if line[:6] in ("policy", "score ")}
     assert "column     1    2    3    4    5    6    7" in screen
     assert rows["policy"][:7] == ["17%", "17%", "17%", "0%", "17%", "17%", "17%"]
     assert rows["score"][:7] == [
-        *(f"{score:+d}" for score in exact[:3]),
+        *(f"{score:+d}" for score in optimal[:3]),
         "full",
-        *(f"{score:+d}" for score in exact[4:]),
+        *(f"{score:+d}" for score in optimal[4:]),
     ]
 
 

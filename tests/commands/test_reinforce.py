@@ -23,7 +23,7 @@ from distill.training import checkpoint, history, policy_gradient, training
 
 pytestmark = pytest.mark.usefixtures("small_shapes")
 
-SMOKE = ["--arch", "resnet", "--baseline", "value", "--preset", "smoke", "--measure-games", "4", "--final-games", "4"]
+SMOKE = ["--arch", "resnet", "--baseline", "value", "--preset", "smoke", "--eval-games", "4", "--final-games", "4"]
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +93,7 @@ def test_a_run_begins_from_the_network_it_is_given(run, tmp_path, monkeypatch, e
     monkeypatch.setattr(history, "write", lambda *_, **__: None)
     monkeypatch.setattr(publish, "publish", lambda *_, **__: 0.0)
     out = tmp_path / "more"
-    given = ["--preset", "smoke", "--steps", "1", "--measure-games", "2", "--final-games", "2"]
+    given = ["--preset", "smoke", "--steps", "1", "--eval-games", "2", "--final-games", "2"]
     assert reinforce.main([*given, "--init", str(run), "--lr", "1e-9", "--entropy", "0", "0", "--out", str(out)]) == 0
     begun, ended = (saved.load_core(folder / finding.BEST).get_weights() for folder in (run, out))
     for before, after in zip(begun, ended, strict=True):

@@ -33,7 +33,7 @@ from distill.networks.evaluator import weights_hash
 from distill.players import gate
 from distill.training import continual
 
-SMOKE = ["--preset", "smoke", "--judge-boards", "5"]
+SMOKE = ["--preset", "smoke", "--eval-boards", "5"]
 
 
 def metrics_of(out: Path) -> list[dict[str, Any]]:
@@ -94,7 +94,7 @@ def test_a_run_leaves_what_it_promises_and_can_be_extended(
         assert each["games"] == 6
         assert 0 <= each["score"] <= 1
         assert each["accepted"] == (each["score"] >= 0.55)
-        assert {"exact", "class", "blocked", "policy_loss", "value_error", "replay_boards"} <= set(each)
+        assert {"optimal", "outcome", "blocked", "policy_loss", "value_error", "replay_boards"} <= set(each)
     for folder in sorted(out.glob("iterations/*/games")):
         read(folder)
 
@@ -110,7 +110,7 @@ def test_the_gate_alone_decides_who_plays_next_and_a_rejected_learner_trains_on(
 ):
     score = {"score": 0.55 if accepted else 0.54, "distinct_games": 4}
     monkeypatch.setattr(gate, "meet", lambda *_, **__: score)
-    monkeypatch.setattr(iteration, "judged", lambda *_: {"class": 0.0})  # the judge's word changes nothing
+    monkeypatch.setattr(iteration, "judged", lambda *_: {"outcome": 0.0})  # the judge's word changes nothing
     learned: list[str] = []
     learn = continual.learn
 
@@ -140,7 +140,7 @@ def identities(out: Path) -> list[dict[str, Any]]:
 
 
 def test_without_a_gate_every_candidate_is_taken(tmp_path: Path, quick: None):
-    command = [*SMOKE, "--gate", "none", "--extra-noise", "1", "--out", str(tmp_path), "--iterations"]
+    command = [*SMOKE, "--gate", "none", "--double-noise-iterations", "1", "--out", str(tmp_path), "--iterations"]
     assert selfplay.main([*command, "1"]) == 0
     (tmp_path / "initial.keras").unlink()  # which nothing asks for any more
     assert selfplay.main([*command, "2"]) == 0
@@ -284,7 +284,7 @@ PUBLISHED: dict[str, dict[str, Any]] = {
     | {"iterations": 1080},
     "connect-4-ai-2": {"sampling_plies": 10, "simulations": 110, "games": 16, "dirichlet_alpha": 0.3}
     | {"noise_fraction": 0.25, "epochs": 20, "batch_size": 32, "train_boards": 480, "replay_games": 48}
-    | {"extra_noise": 100},
+    | {"double_noise_iterations": 100},
     "connect4-zero": {"exploration": 1.5, "sampling_plies": 10, "noise_fraction": 0.25, "dirichlet_alpha": 0.3}
     | {"arch": "resnet", "replay_rows": 200_000, "gate": 0.55, "arena_games": 100},
 }

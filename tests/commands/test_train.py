@@ -84,19 +84,19 @@ def test_the_metrics_are_counted_on_the_rows_they_name(run_folder):
     metrics = json.loads((run_folder / "metrics.json").read_text())
     assert metrics["rows_all"] == sum(ply["rows_all"] for ply in metrics["by_ply"].values())
     assert 0 < metrics["rows_unseen"] <= metrics["rows_all"]
-    hits = sum(ply["agreement_all"] * ply["rows_all"] for ply in metrics["by_ply"].values())
-    assert metrics["agreement_all"] == pytest.approx(hits / metrics["rows_all"])
+    hits = sum(ply["top1_all"] * ply["rows_all"] for ply in metrics["by_ply"].values())
+    assert metrics["top1_all"] == pytest.approx(hits / metrics["rows_all"])
     card = (run_folder / "saved_model" / "README.md").read_text()
-    assert f"{metrics['agreement_all']:.1%} top-1 accuracy against the teacher's labels, on the validation" in card
+    assert f"{metrics['top1_all']:.1%} top-1 accuracy against the teacher's labels, on the validation" in card
     assert 0 < metrics["rows_first_19"] < metrics["rows_all"]
-    assert f"{metrics['agreement_first_19']:.1%} the same, on the first 19 rows of each game" in card
+    assert f"{metrics['top1_first_19']:.1%} the same, on the first 19 rows of each game" in card
 
 
 def test_the_last_line_and_the_metrics_name_the_rows(run_folder, games, capsys):
     metrics = json.loads((run_folder / "metrics.json").read_text())
     assert metrics["validation_rows_from"] == f"the validation split of {games}"
     assert train.main(arguments(games, run_folder)) == 0
-    share, number = metrics["agreement_all"], metrics["rows_all"]
+    share, number = metrics["top1_all"], metrics["rows_all"]
     said = f"top-1 accuracy against the teacher: {share:.2%} on {number} rows of the validation split of {games}, "
     assert said in capsys.readouterr().out
 
@@ -189,11 +189,11 @@ def test_other_settings_in_the_same_folder_are_refused_with_the_difference(run_f
 def test_a_run_older_than_a_setting_that_changes_nothing_stays(run_folder, games, tmp_path, capsys):
     shutil.copytree(run_folder, out := tmp_path / "old")
     stored = json.loads((out / "run.json").read_text())
-    assert stored["identity"].pop("measure_every", "there") is None
+    assert stored["identity"].pop("eval_every", "there") is None
     (out / "run.json").write_text(json.dumps(stored))
     assert train.main(arguments(games, out)) == 0
     assert "finished before, nothing to do" in capsys.readouterr().out
-    assert train.main(arguments(games, out, "--measure-every", "64")) == 1
+    assert train.main(arguments(games, out, "--eval-every", "64")) == 1
     assert "measure_every: None → 64" in capsys.readouterr().err
 
 
@@ -264,8 +264,8 @@ def test_another_kind_of_network_to_begin_with_is_refused(flags, message, run_fo
         (["--validation-fraction", "1"], "--validation-fraction 1.0 must be between 0 and 1"),
         (["--dropout", "1"], "--dropout 1.0 must be at least 0 and below 1"),
         (["--arch", "pillar", "--dropout", "0.1"], "--dropout 0.1 must be left out for pillar"),
-        (["--init-share", "0.5"], "--init-share 0.5 must be 0 without --init"),
-        (["--init-share", "1"], "--init-share 1.0 must be at least 0 and below 1"),
+        (["--interpolate", "0.5"], "--interpolate 0.5 must be 0 without --init"),
+        (["--interpolate", "1"], "--interpolate 1.0 must be at least 0 and below 1"),
         (["--arch", "resnet", "--value-target", "none"], "resnet, which always has a value head"),
     ],
 )

@@ -156,7 +156,7 @@ def flags(case: Restart, root: Path, out: Path, more: list[str]) -> list[str]:
 
 def test_every_command_with_restart_is_tried_here():
     assert {case.stage for case in CASES.values()} == set(RESTARTING)
-    assert {"generate", "evaluate", "judge.benchmark"} <= set(COMMANDS)
+    assert {"generate", "evaluate", "evaluation.benchmark"} <= set(COMMANDS)
 
 
 FOREIGN = [
@@ -336,7 +336,7 @@ def test_two_networks_of_one_folder_are_not_exported_into_one_place(there, tmp_p
 def test_the_benchmark_is_not_replaced_by_one_of_other_settings(tmp_path, capsys):
     shutil.copy(shipped("data/benchmark") / "boards.parquet", tmp_path)
     before = state(tmp_path)
-    assert main("judge.benchmark", "--games", "300", "--out", tmp_path) == 1
+    assert main("evaluation.benchmark", "--games", "300", "--out", tmp_path) == 1
     one_line(capsys, "boards made with other settings")
     assert state(tmp_path) == before
 
@@ -412,7 +412,7 @@ def test_what_another_process_writes_is_left_to_it(there, tmp_path, capsys):
                 one_line(capsys, f"{out}: another process is writing here")
         assert export.main([network, "--out", str(out)]) == 1
         one_line(capsys, f"{out}: another process is writing here")
-        for stage in ("judge.benchmark", "judge.foreign"):
+        for stage in ("evaluation.benchmark", "evaluation.heldout"):
             assert main(stage, "--games", "300", "--out", out) == 1
             one_line(capsys, f"{out}: another process is writing here")
         assert state(out) == before

@@ -130,7 +130,7 @@ def test_prepare_and_train_take_them_for_games(workplace: Path, capsys: pytest.C
 def test_their_card_tells_where_they_are_from_and_how_right_they_are(
     workplace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["boards", "--label-rows", "40", "--workers", "1", "--agreement-rows", "0"]
+    words = ["boards", "--label-rows", "40", "--workers", "1", "--top1-rows", "0"]
     assert describe.main(words) == 0
     card = Path("boards/README.md").read_text(encoding="utf-8")
     (run,) = games.open_runs([Path("boards")])

@@ -68,7 +68,7 @@ def change(folder: Path, how: Callable[[list[dict[str, Any]]], Any] = relabelled
     [
         (prepare, ["--data", "mine"]),
         (train, ["--data", "mine"]),
-        (describe, ["mine", "--label-rows", "0", "--agreement-rows", "0"]),
+        (describe, ["mine", "--label-rows", "0", "--top1-rows", "0"]),
     ],
     ids=["prepare", "train", "describe"],
 )

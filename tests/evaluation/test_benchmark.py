@@ -27,8 +27,8 @@ from distill.common import DataError, UserError, provenance
 from distill.datasets import benchmark, merging, tables
 from distill.datasets.benchmark import FULL_COLUMN, GradedBoards
 from distill.evaluation import benchmark as maker
-from distill.evaluation import foreign, grading
-from distill.evaluation.strata import Stratum, all_strata, best_scores, foreign_strata, outcome
+from distill.evaluation import grading, heldout
+from distill.evaluation.strata import Stratum, all_strata, best_scores, heldout_strata, outcome
 from distill.game.rules import Position, canonicalise, is_over, legal_mask, mirror_bits, parse_board, problem_with
 from distill.games import schema
 from distill.players.solver import moves_to_end
@@ -41,7 +41,7 @@ def shipped() -> GradedBoards:
 
 def sizes() -> dict[str, int]:
     wanted: dict[str, int] = {}
-    for stratum in [*all_strata(), *foreign_strata()]:
+    for stratum in [*all_strata(), *heldout_strata()]:
         wanted[stratum.name] = wanted.get(stratum.name, 0) + stratum.size
     return wanted
 
@@ -84,7 +84,7 @@ def test_every_board_belongs_to_its_set(shipped: GradedBoards) -> None:
     for name in shipped.sets:
         boards = shipped[shipped.set == name]
         belongs = np.zeros(len(boards), np.bool_)
-        for stratum in (one for one in [*all_strata(), *foreign_strata()] if one.name == name):
+        for stratum in (one for one in [*all_strata(), *heldout_strata()] if one.name == name):
             seen = stratum.seen(boards.current, boards.mask)
             belongs |= seen & stratum.graded(boards.current, boards.mask, boards.scores)
         assert belongs.all(), name
@@ -218,7 +218,7 @@ def test_a_set_means_what_a_drawn_board_says(name: str) -> None:
     position = parse_board(EXAMPLES[name])
     current, mask = (np.array([bits], np.uint64) for bits in (position.current, position.mask))
     scores = score_boards(current, mask)
-    stratum = next(one for one in [*all_strata(), *foreign_strata()] if one.name == name)
+    stratum = next(one for one in [*all_strata(), *heldout_strata()] if one.name == name)
     assert [bool(stratum.seen(current, mask)[0] and stratum.graded(current, mask, scores)[0])] == [
         name != "win-horizontal"
     ]
@@ -334,20 +334,20 @@ def test_a_network_joins_the_play_where_one_is_named() -> None:
     assert maker.main(arguments) == 2
 
 
-def test_no_player_of_this_project_chose_a_foreign_board(tmp_path: Path) -> None:
+def test_no_player_of_this_project_chose_a_heldout_board(tmp_path: Path) -> None:
     _, metadata = schema.read_table(provenance.ROOT / "data/benchmark" / benchmark.FILES[1], benchmark.GRADED_BOARD)
-    config = foreign.Config(out=tmp_path)
-    made = {"styles": [list(style) for style in foreign.STYLES], "exploration": foreign.EXPLORATION, "share": 1.0}
+    config = heldout.Config(out=tmp_path)
+    made = {"styles": [list(style) for style in heldout.STYLES], "exploration": heldout.EXPLORATION, "share": 1.0}
     assert metadata["settings"] == made | {"games": config.games, "seed": config.seed}
-    assert {word.partition(":")[0] for word, _ in foreign.STYLES} == {"random", "punisher", "openspiel"}
+    assert {word.partition(":")[0] for word, _ in heldout.STYLES} == {"random", "punisher", "openspiel"}
 
 
-def test_a_foreign_game_depends_on_its_number_alone() -> None:
+def test_a_heldout_game_depends_on_its_number_alone() -> None:
     pytest.importorskip("pyspiel", reason="OpenSpiel is an optional extra")
-    together, apart = foreign.play_games(range(2), 7), [foreign.play_games([game], 7) for game in range(2)]
+    together, apart = heldout.play_games(range(2), 7), [heldout.play_games([game], 7) for game in range(2)]
     assert (together == np.concatenate(apart)).all()
     assert all(problem_with(Position(*bits)) is None for bits in together.tolist())
-    assert apart[0].tolist() != foreign.play_games([0], 8).tolist()
+    assert apart[0].tolist() != heldout.play_games([0], 8).tolist()
 
 
 def test_the_file_holds_what_was_made(tmp_path: Path, shipped: GradedBoards) -> None:

@@ -21,7 +21,7 @@ from distill.evaluation import grading
 from distill.evaluation.grading import GENERAL, calibration, grade, grade_moves, uniform_grades
 from distill.evaluation.report import by_set as set_table
 from distill.evaluation.report import headline, percent, table
-from distill.evaluation.strata import best_scores, is_decisive
+from distill.evaluation.strata import best_scores, is_critical
 from distill.evaluation.verdict import judge
 from distill.game.rules import canonicalise, is_own_mirror, legal_mask
 from distill.players.intervals import share
@@ -74,10 +74,10 @@ SCORES = np.array(
 )
 
 
-def test_a_move_is_exact_when_it_keeps_the_best_score() -> None:
-    exact, keeps = grade_moves(SCORES, np.array([[0, 2, 6], [1, 0, 5], [5, 5, 0], [2, 1, 3]]))
-    assert exact.tolist() == [[True, False, False], [False, True, True], [True, False, True], [False, True, True]]
-    assert is_decisive(SCORES).tolist() == [True, False, True]
+def test_a_move_is_optimal_when_it_keeps_the_best_score() -> None:
+    optimal, keeps = grade_moves(SCORES, np.array([[0, 2, 6], [1, 0, 5], [5, 5, 0], [2, 1, 3]]))
+    assert optimal.tolist() == [[True, False, False], [False, True, True], [True, False, True], [False, True, True]]
+    assert is_critical(SCORES).tolist() == [True, False, True]
     assert keeps.tolist() == [[True, True, False], [True, True, True], [True, True, True], [False, True, True]]
 
 
@@ -87,24 +87,24 @@ def test_a_full_column_is_refused() -> None:
 
 
 def test_the_uniform_expectation_is_the_share_of_legal_columns() -> None:
-    exact, keeps = uniform_grades(SCORES)
-    assert exact.tolist() == pytest.approx([2 / 6, 3 / 5, 6 / 7])
+    optimal, keeps = uniform_grades(SCORES)
+    assert optimal.tolist() == pytest.approx([2 / 6, 3 / 5, 6 / 7])
     assert keeps.tolist() == pytest.approx([3 / 6, 5 / 5, 6 / 7])
 
 
-def test_a_random_player_comes_near_its_exact_expectation() -> None:
+def test_a_random_player_comes_near_its_optimal_expectation() -> None:
     everything = benchmark.read(half="dev")
     graded = grade(make("random"), everything, seed=5)
-    exact, keeps = uniform_grades(everything.scores)
+    optimal, keeps = uniform_grades(everything.scores)
     # 11,250 boards, two moves each: the standard deviation of a mean is below 0.0035; four of them.
-    assert graded.exact.mean() == pytest.approx(exact.mean(), abs=0.014)
+    assert graded.optimal.mean() == pytest.approx(optimal.mean(), abs=0.014)
     assert graded.keeps.mean() == pytest.approx(keeps.mean(), abs=0.014)
 
 
 def test_the_stored_best_moves_score_100_percent(boards: GradedBoards) -> None:
     graded = grade(Oracle(boards), boards, seed=0)
     for name, metrics in grading.by_set(boards, graded).items():
-        assert metrics["exact"].mean == metrics["class"].mean == 1, name
+        assert metrics["optimal"].mean == metrics["outcome"].mean == 1, name
     assert grading.worst(boards, graded) == []
     assert grading.mirror_consistency(boards, graded)["mirrored_moves"] == 1
     value = grading.value_calibration(boards, graded)
@@ -115,18 +115,18 @@ def test_the_stored_best_moves_score_100_percent(boards: GradedBoards) -> None:
 def test_the_worst_moves_keep_no_class_that_can_be_lost(boards: GradedBoards) -> None:
     graded = grade(Oracle(boards, worst=True), boards, seed=0)
     for name, metrics in grading.by_set(boards, graded).items():
-        assert metrics["decisive"].units == 0 or metrics["decisive"].mean == 0, name
+        assert metrics["critical"].units == 0 or metrics["critical"].mean == 0, name
     rows = grading.worst(boards, graded, 4)
     played = boards.scores[rows, graded.moves[0, rows]].astype(int)
     assert (np.sign(best_scores(boards.scores)[rows]) - np.sign(played) == 2).all(), "a win thrown away comes first"
 
 
-def test_decisive_counts_the_boards_where_the_class_can_be_lost(boards: GradedBoards) -> None:
+def test_critical_counts_the_boards_where_the_class_can_be_lost(boards: GradedBoards) -> None:
     graded = grade(make("random"), boards, seed=0)
     midgame = boards.set == "midgame"
     metrics = grading.by_set(boards, graded)["midgame"]
-    assert metrics["decisive"].units == (midgame & is_decisive(boards.scores)).sum() < midgame.sum()
-    assert metrics["decisive"].mean == pytest.approx(graded.keeps[:, midgame & is_decisive(boards.scores)].mean())
+    assert metrics["critical"].units == (midgame & is_critical(boards.scores)).sum() < midgame.sum()
+    assert metrics["critical"].mean == pytest.approx(graded.keeps[:, midgame & is_critical(boards.scores)].mean())
 
 
 def test_the_grade_does_not_depend_on_what_else_is_asked(boards: GradedBoards) -> None:
@@ -164,9 +164,9 @@ def test_a_mirrored_rising_line_counts_as_a_falling_one(boards: GradedBoards) ->
             return Choices(moves=np.where(seen.any(1), seen.argmax(1), other.argmax(1)))
 
     found = grading.by_set(boards, grade(BlindToFalling(), boards, seed=0))
-    assert found["win-rising"]["exact"].mean == 1
-    assert found["win-falling"]["exact"].mean < 0.03, "but for boards with a single legal column"
-    assert found["win-rising"]["exact"].units == 120, "60 boards as stored and 60 mirrored ones of the other set"
+    assert found["win-rising"]["optimal"].mean == 1
+    assert found["win-falling"]["optimal"].mean < 0.03, "but for boards with a single legal column"
+    assert found["win-rising"]["optimal"].units == 120, "60 boards as stored and 60 mirrored ones of the other set"
 
 
 def test_paired_differences_are_those_of_the_means(boards: GradedBoards) -> None:
@@ -177,7 +177,7 @@ def test_paired_differences_are_those_of_the_means(boards: GradedBoards) -> None
         for metric, gap in metrics.items():
             if gap.units:
                 assert gap.mean == pytest.approx(ours[name][metric].mean - theirs[name][metric].mean)
-    assert pairs["midgame"]["exact"].low > 0
+    assert pairs["midgame"]["optimal"].low > 0
 
 
 def test_blunders_by_ply_are_the_classes_lost_on_general_sets(boards: GradedBoards) -> None:
@@ -185,7 +185,7 @@ def test_blunders_by_ply_are_the_classes_lost_on_general_sets(boards: GradedBoar
     plies = grading.by_ply(boards, graded)
     assert sum(row["boards"] for row in plies.values()) == np.isin(boards.set, GENERAL).sum()
     for row in plies.values():
-        assert row["blunder_rate"].mean == pytest.approx(1 - row["class"].mean)
+        assert row["blunder_rate"].mean == pytest.approx(1 - row["outcome"].mean)
 
 
 def test_calibration_compares_means_within_bins() -> None:
@@ -226,7 +226,7 @@ def test_the_tables_show_every_player_and_the_expectation(boards: GradedBoards) 
         "oracle",
         "uniform random, exactly",
     ]
-    sets = set_table(verdicts, uniform, "exact")
+    sets = set_table(verdicts, uniform, "optimal")
     assert len(sets.splitlines()) == 2 + len(boards.sets)
     assert percent(share([])) == "–"
     assert table(["a", "bb"], [["ccc", "d"]]).splitlines() == ["| a   |  bb |", "| --- | --: |", "| ccc |   d |"]

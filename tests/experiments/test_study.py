@@ -85,7 +85,7 @@ def here(tmp_path, monkeypatch):
         out = Path(flags[flags.index("--out") + 1])
         out.mkdir(parents=True, exist_ok=True)
         (out / "best.keras").write_text(shlex.join(flags))
-        metrics = {"parameters": 7, "training_boards": 100, "epochs": 2, "steps": 20, "agreement_all": 0.5}
+        metrics = {"parameters": 7, "training_boards": 100, "epochs": 2, "steps": 20, "top1_all": 0.5}
         (out / "metrics.json").write_text(json.dumps(metrics))
         return 0
 
@@ -186,10 +186,10 @@ def test_a_whole_study_leaves_page_table_and_pictures_and_is_not_repeated(here, 
     table = pd.read_csv("page/study.csv").set_index("run")
     assert list(table.index) == ["baseline", "few", "vote"]
     assert table.loc["few", "games"] == 4
-    gap = table.loc["vote", "exact"] - table.loc["baseline", "exact"]
+    gap = table.loc["vote", "optimal"] - table.loc["baseline", "optimal"]
     assert gap > 0, "tactical play is better than random play"
-    assert table.loc["vote", "exact_difference"] == pytest.approx(gap, abs=2e-5)
-    assert table.loc["few", "exact_difference"] == 0, "the same player on the same boards with the same seeds"
+    assert table.loc["vote", "optimal_difference"] == pytest.approx(gap, abs=2e-5)
+    assert table.loc["few", "optimal_difference"] == 0, "the same player on the same boards with the same seeds"
 
     calls.clear()
     made.clear()
@@ -298,12 +298,12 @@ def test_a_difference_is_the_mean_over_boards_of_what_both_did_there():
     boards = grading.sample(benchmark.read(half="dev"), 4, 0, ["midgame"])
     right, wrong = np.ones((2, 4)), np.zeros((2, 4))
     half = np.stack([np.ones(4), np.zeros(4)])
-    one, other = verdict.Grades(exact=right, keeps=right), verdict.Grades(exact=half, keeps=right)
+    one, other = verdict.Grades(optimal=right, keeps=right), verdict.Grades(optimal=half, keeps=right)
     found = verdict.gaps(boards, one, other)
-    assert (found["exact"].mean, found["exact"].low, found["exact"].units) == (0.5, 0.5, 4)
-    assert found["class"].mean == 0
-    both_seeds = verdict.mean([one, verdict.Grades(exact=wrong, keeps=wrong)])
-    assert verdict.shares(boards, both_seeds)["exact"].mean == 0.5
+    assert (found["optimal"].mean, found["optimal"].low, found["optimal"].units) == (0.5, 0.5, 4)
+    assert found["outcome"].mean == 0
+    both_seeds = verdict.mean([one, verdict.Grades(optimal=wrong, keeps=wrong)])
+    assert verdict.shares(boards, both_seeds)["optimal"].mean == 0.5
 
 
 def test_no_other_page_is_overwritten_and_an_older_one_is_known(tmp_path, capsys):

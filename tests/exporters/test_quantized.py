@@ -88,7 +88,7 @@ def test_a_file_loses_what_its_card_says_and_less_than_a_point(network, name):
     for set_name, lost, margin in rows:
         assert float(lost) < 100 * quantized.MOST_LOST
         here = found[set_name]
-        assert abs(100 * here.exact - float(lost)) <= 100 * here.exact_margin + float(margin)
+        assert abs(100 * here.optimal - float(lost)) <= 100 * here.optimal_margin + float(margin)
         assert 0.85 < here.same < 1
 
 
@@ -156,13 +156,13 @@ def test_losses_are_those_of_the_judges_grades():
     found = quantized.losses(boards, *moves)
     assert list(found) == list(expected)
     for name, loss in found.items():
-        exact, right_class = expected[name]["exact"], expected[name]["class"]
-        assert (loss.boards, loss.exact, loss.right_class) == (
-            exact.units,
-            pytest.approx(exact.mean),
+        optimal, right_class = expected[name]["optimal"], expected[name]["outcome"]
+        assert (loss.boards, loss.optimal, loss.right_class) == (
+            optimal.units,
+            pytest.approx(optimal.mean),
             pytest.approx(right_class.mean),
         )
-        assert loss.exact_margin == pytest.approx(exact.high - exact.mean, rel=1e-3)
+        assert loss.optimal_margin == pytest.approx(optimal.high - optimal.mean, rel=1e-3)
         assert loss.class_margin == pytest.approx(right_class.high - right_class.mean, rel=1e-3)
     assert quantized.losses(boards, moves[0], moves[0])["midgame"].same == 1
 
@@ -194,11 +194,11 @@ def writing(tmp_path, monkeypatch):
 
 
 def test_a_file_that_loses_a_point_is_refused(writing, monkeypatch):
-    loss = quantized.Loss(boards=9, same=0.9, exact=0.01, exact_margin=0.002, right_class=0, class_margin=0)
+    loss = quantized.Loss(boards=9, same=0.9, optimal=0.01, optimal_margin=0.002, right_class=0, class_margin=0)
     monkeypatch.setattr(quantized, "losses", lambda *_: {"midgame": loss})
     said = writing(lambda honest: honest)
     assert said == (
-        "ONNX int8: the written file loses 1.0 ±0.2 on midgame, in points of exact; allowed: less than 1 on each set"
+        "ONNX int8: the written file loses 1.0 ±0.2 on midgame, in points of optimal; allowed: less than 1 on each set"
     )
 
 

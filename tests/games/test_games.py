@@ -121,7 +121,7 @@ def refusal(folder: Path) -> str:
 
 def test_a_missing_or_empty_folder_names_the_command_that_makes_games(tmp_path: Path) -> None:
     assert "no such folder; make games with: python -m distill.generate" in refusal(tmp_path / "nowhere")
-    (tmp_path / "text.txt").write_text("foreign")
+    (tmp_path / "text.txt").write_text("heldout")
     assert f"{tmp_path}: holds no games; make games with: python -m distill.generate" in refusal(tmp_path)
 
 
@@ -131,7 +131,7 @@ def test_an_interrupted_run_is_to_be_started_again(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("missing", ["run", "games", "rows", "shards"])
-def test_a_foreign_manifest_is_named(folder: Path, missing: str) -> None:
+def test_a_heldout_manifest_is_named(folder: Path, missing: str) -> None:
     path = folder / schema.MANIFEST
     manifest = json.loads(path.read_text())
     del manifest[missing]

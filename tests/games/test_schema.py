@@ -80,8 +80,8 @@ def test_a_flipped_byte_in_a_data_page_is_noticed(shard: Path, column: str) -> N
     assert "damaged" in refusal(shard)
 
 
-def test_a_foreign_parquet_file_is_refused(tmp_path: Path, table: pa.Table) -> None:
-    path = tmp_path / "foreign.parquet"
+def test_a_heldout_parquet_file_is_refused(tmp_path: Path, table: pa.Table) -> None:
+    path = tmp_path / "heldout.parquet"
     pq.write_table(table, path)
     assert "not written by distill" in refusal(path)
 

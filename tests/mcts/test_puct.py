@@ -34,7 +34,7 @@ TEXTBOOK_STARTS = [from_moves(moves) for moves in ("444444333", "1234567712345",
 
 KINDS = {
     "constant": {},
-    "first play as 0": {"first_play": None},
+    "first play as 0": {"fpu_reduction": None},
     "growing": {"rule": "growing", "exploration": 2.5},
     "printed": {"rule": "printed", "exploration": 0.5},
     "no proofs": {"mcts_solver": False},
@@ -225,7 +225,7 @@ def test_moves_are_drawn_by_visits_in_the_first_plies_alone():
         ({"simulations": 0}, "--simulations 0 must be from 1"),
         ({"simulations": 20_000}, "--simulations 20000 must be from 1 to 16,384"),
         ({"exploration": -1.0}, "--exploration -1.0 must be from 0 to 100"),
-        ({"first_play": -0.5}, "--first-play -0.5 must be from 0 to 10, or none"),
+        ({"fpu_reduction": -0.5}, "--fpu-reduction -0.5 must be from 0 to 10, or none"),
         ({"noise_fraction": 1.5}, "--noise-fraction 1.5"),
         ({"dirichlet_alpha": 0.0}, "--dirichlet-alpha 0.0"),
         ({"sampling_plies": 43}, "--sampling-plies 43 must be from 0 to 42"),

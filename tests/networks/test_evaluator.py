@@ -96,10 +96,10 @@ def test_batches_are_padded_by_little():
 def test_bfloat16_answers_nearly_the_same_and_read_out_stays_float32():
     core = tiny()
     current, mask = positions(40)
-    exact, near = Evaluator(core)(current, mask), Evaluator(core, precision="bfloat16")(current, mask)
+    optimal, near = Evaluator(core)(current, mask), Evaluator(core, precision="bfloat16")(current, mask)
     assert near[0].dtype == np.float32
-    assert 0 < np.abs(exact[0] - near[0]).max() < 0.05
-    assert np.abs(exact[1] - near[1]).max() < 0.02
+    assert 0 < np.abs(optimal[0] - near[0]).max() < 0.05
+    assert np.abs(optimal[1] - near[1]).max() < 0.02
 
 
 def test_the_evaluator_keeps_its_weights_until_it_takes_others():

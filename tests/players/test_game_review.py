@@ -200,7 +200,7 @@ def test_a_search_says_that_it_estimates_and_sees_a_threat_that_was_not_stopped(
     assert error.worth < -0.9
     assert error.better in (2, 5)
     assert error.line[0] == str(error.better + 1)
-    assert not found.is_exact
+    assert not found.is_optimal
     assert "reviewed by pillar@puct:50: an estimate" in review.text(found)
     assert f"  4 O plays 5, {error.mark}: value -" in review.text(found)
     assert all(-1 <= move.worth <= 1 and move.mark != "only move" for move in found.moves)

@@ -25,7 +25,7 @@ pytest.importorskip("bitbully", reason="the solver is an optional extra")
 
 
 @pytest.fixture(scope="module")
-def exact() -> Solver:
+def optimal() -> Solver:
     return Solver()
 
 
@@ -48,35 +48,35 @@ def plain_move(position: Position, column: int, known: dict[Position, tuple[int,
     return -score, plies + 1
 
 
-def test_scores_equal_those_of_a_plain_search(exact: Solver) -> None:
+def test_scores_equal_those_of_a_plain_search(optimal: Solver) -> None:
     outcomes = set()
     for position in random_positions(60, 29, seed=7):
         known: dict[Position, tuple[int, int]] = {}
         expected = [FULL_COLUMN] * 7
         for column in legal_columns(position):
             expected[column], _ = plain_move(position, column, known)
-        assert exact.scores(position) == expected, position
+        assert optimal.scores(position) == expected, position
         outcomes |= set(np.sign(expected))
     assert outcomes == {-1, 0, 1}
 
 
-def test_moves_to_end_counts_the_plies_of_perfect_play(exact: Solver) -> None:
+def test_moves_to_end_counts_the_plies_of_perfect_play(optimal: Solver) -> None:
     for position in random_positions(40, 31, seed=7):
         score, plies = plain_best(position, {})
         assert moves_to_end([score], [position.ply]).tolist() == [plies]
     assert moves_to_end([1, 0], [0, 0]).tolist() == [41, 42]
 
 
-def test_a_mirrored_board_has_the_mirrored_scores(exact: Solver) -> None:
+def test_a_mirrored_board_has_the_mirrored_scores(optimal: Solver) -> None:
     for position in random_positions(100, 20, seed=7):
-        assert exact.scores(mirror(position)) == exact.scores(position)[::-1]
+        assert optimal.scores(mirror(position)) == optimal.scores(position)[::-1]
 
 
-def test_the_first_player_wins_with_the_last_stone_from_the_centre(exact: Solver) -> None:
-    assert exact.scores(EMPTY) == [-2, -1, 0, 1, 0, -1, -2]
+def test_the_first_player_wins_with_the_last_stone_from_the_centre(optimal: Solver) -> None:
+    assert optimal.scores(EMPTY) == [-2, -1, 0, 1, 0, -1, -2]
 
 
-def test_a_win_at_once_scores_22_less_the_winners_stones(exact: Solver) -> None:
+def test_a_win_at_once_scores_22_less_the_winners_stones(optimal: Solver) -> None:
     position = parse_board("""
         . . . . . . .
         . . . . . . .
@@ -85,7 +85,7 @@ def test_a_win_at_once_scores_22_less_the_winners_stones(exact: Solver) -> None:
         . . . O . . .
         . . X X X O .
     """)
-    scores = exact.scores(position)
+    scores = optimal.scores(position)
     assert scores[1] == 22 - 4 == max(scores)
     assert scores[0] < scores[1]
 

@@ -109,8 +109,8 @@ def test_every_benchmark_shows_how_it_is_run():
 
 NEEDED = {
     "describe": {"folders": (Path("data/games"),)},
-    "judge.benchmark": {"out": Path("boards")},
-    "judge.foreign": {"out": Path("boards")},
+    "evaluation.benchmark": {"out": Path("boards")},
+    "evaluation.heldout": {"out": Path("boards")},
 }
 """Settings without which there is no config, of commands that take numbers."""
 

@@ -137,7 +137,7 @@ def test_rows_that_find_room_neither_in_memory_nor_on_the_disk_are_one_line(
     (tmp_path / "spill").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "spill"))
     command, out = (prepare.main, "prepared") if stage == "prepare" else (describe.main, "card.md")
-    given = ["--data", str(many)] if stage == "prepare" else [str(many), "--label-rows", "0", "--agreement-rows", "0"]
+    given = ["--data", str(many)] if stage == "prepare" else [str(many), "--label-rows", "0", "--top1-rows", "0"]
     given += ["--out", str(tmp_path / out)]
     room = tmp_path / ("prepared" if stage == "prepare" else "spill")
     with no_file_larger_than(2_000_000) if "large" in reason else contextlib.nullcontext():

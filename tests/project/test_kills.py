@@ -264,7 +264,7 @@ def test_selfplay_survives_20_strikes(tmp_path: Path) -> None:
     from distill.networks import saved
 
     flags = ["--preset", "smoke", "--games", "24", "--lanes", "6", "--simulations", "4", "--train-boards", "128"]
-    flags += ["--arena-games", "20", "--judge-boards", "5"]
+    flags += ["--arena-games", "20", "--eval-boards", "5"]
     trial = Trial(
         command=lambda folder: ["-m", "distill.selfplay", *flags, "--out", str(folder)],
         result="iterations/*/games/shard-*",
@@ -310,7 +310,7 @@ def test_a_run_by_a_plan_survives_20_strikes(tmp_path: Path) -> None:
         plan.Plan(minutes=1, workers=1, teacher_games=40, iterations=tuple(steps), measured={}),
     )
     flags = ["--preset", "hour", "--plan", str(tmp_path / "plan.json"), "--teacher-simulations", "200"]
-    flags += ["--shard-games", "4", "--lanes", "8", "--batch-size", "32", "--judge-boards", "5"]
+    flags += ["--shard-games", "4", "--lanes", "8", "--batch-size", "32", "--eval-boards", "5"]
     trial = Trial(
         command=lambda folder: ["-m", "distill.selfplay", *flags, "--out", str(folder)],
         result="iterations/*/games/shard-*",

@@ -86,7 +86,9 @@ def test_the_chain_leaves_the_places_of_real_runs_alone(place: Path) -> None:
     assert {path.name for path in place.iterdir()} == {"data", "models"}
 
 
-@pytest.mark.parametrize("stage", [*STAGES, "judge.benchmark", "judge.foreign", "web.puzzles", "web.openings"])
+@pytest.mark.parametrize(
+    "stage", [*STAGES, "evaluation.benchmark", "evaluation.heldout", "web.puzzles", "web.openings"]
+)
 def test_every_command_has_the_preset_and_keeps_to_its_folders(stage: str, place: Path) -> None:
     module = importlib.import_module(f"distill.{stage}")
     config = cli.parse(getattr(module, module.run.__annotations__["config"]), ["--preset", "smoke"], module.PRESETS)
@@ -141,7 +143,7 @@ def test_the_page_has_the_smoke_networks(place: Path) -> None:
 
 @pytest.mark.slow
 def test_a_transformer_reinforce_a_study_and_a_benchmark_go_the_same_way(place: Path) -> None:
-    benchmarks = (["judge.benchmark"], ["judge.foreign"])
+    benchmarks = (["evaluation.benchmark"], ["evaluation.heldout"])
     for stage, *flags in (["train", "--arch", "transformer"], ["reinforce"], ["study"], *benchmarks):
         process = started(place, stage, *flags)
         _, said = process.communicate()

@@ -4,7 +4,7 @@
 - a rule that can be seen on the board is learned; the legal mask is part of the loss;
 - same seed, same weights to the last bit; another seed, other weights;
 - what is kept is the average over the steps, or has its share of the network begun from;
-- with `focus`, boards that are known are seldom gone over; how far off they were is what the loss says;
+- with `loss_sampling`, boards that are known are seldom gone over; how far off they were is what the loss says;
 - a run killed at any point goes on from its last finished epoch to the weights of an uninterrupted one; a damaged
   checkpoint is named, half a file is never used; looks at the validation boards in between change no weight;
 - `minutes` plans fewer steps and keeps the weights; the cosine ends at zero; a plateau halves the rate and stops;
@@ -143,7 +143,7 @@ def test_a_rule_that_can_be_seen_on_the_board_is_learned(splits, tmp_path):
     tables_of_rule = tuple(stacked_lowest(examples) for examples in splits)
     _, state = fitted(tmp_path, tables_of_rule, dataclasses.replace(TINY, epochs=6, lr=0.02), arch="tiny")
     first, last = state.history[0], state.history[-1]
-    assert last["validation_agreement"] > 0.5  # a constant column gets 0.2
+    assert last["validation_top1"] > 0.5  # a constant column gets 0.2
     assert last["validation_loss"] < first["validation_loss"]
     assert last["training_loss"] < 1.2
 
@@ -175,7 +175,7 @@ def test_the_cosine_rises_falls_and_ends_at_zero():
 
 def test_a_plateau_halves_the_rate_and_stops_at_last(splits, tmp_path, monkeypatch):
     losses = iter([5.0, 4.0, *[4.5] * 20])
-    monkeypatch.setattr(training, "evaluate", lambda *_: {"loss": next(losses), "agreement": 0.0})
+    monkeypatch.setattr(training, "evaluate", lambda *_: {"loss": next(losses), "top1": 0.0})
     recipe = dataclasses.replace(TINY, schedule="plateau", epochs=30, batch_size=256)
     _, state = fitted(tmp_path, splits, recipe, arch="tiny")
     assert state.stopped_early
@@ -213,7 +213,7 @@ def test_a_run_interrupted_twice_ends_with_the_weights_of_an_uninterrupted_one(s
 
 def test_looks_in_the_middle_of_a_pass_change_no_weight_and_are_gone_on_from(splits, whole, tmp_path):
     _, expected, undisturbed = whole
-    a_pass, parts = len(splits[0]) // TINY.batch_size, dataclasses.replace(TINY, measure_every=5 * TINY.batch_size)
+    a_pass, parts = len(splits[0]) // TINY.batch_size, dataclasses.replace(TINY, eval_every=5 * TINY.batch_size)
     with killed_at(training, "train_step", a_pass + 7):
         fitted(tmp_path / "cut", splits, parts)
     looked, state = fitted(tmp_path / "cut", splits, parts)
@@ -226,7 +226,7 @@ def test_looks_in_the_middle_of_a_pass_change_no_weight_and_are_gone_on_from(spl
 def test_a_checkpoint_of_before_places_were_kept_is_gone_on_from_as_it_would_have_been(
     splits, whole, tmp_path, monkeypatch
 ):
-    parts = dataclasses.replace(TINY, measure_every=5 * TINY.batch_size)
+    parts = dataclasses.replace(TINY, eval_every=5 * TINY.batch_size)
     _, expected, _ = whole  # looks in between change no weight
     with killed_at(training, "train_step", len(splits[0]) // TINY.batch_size + 7):
         fitted(tmp_path / "cut", splits, parts)
@@ -239,13 +239,13 @@ def test_a_checkpoint_of_before_places_were_kept_is_gone_on_from_as_it_would_hav
 
 def test_boards_that_are_known_are_seldom_gone_over_also_by_a_run_gone_on_with(splits, tmp_path):
     rule = tuple(stacked_lowest(examples) for examples in splits)
-    recipe = dataclasses.replace(TINY, focus=2.0, epochs=4, lr=0.02, measure_every=5 * TINY.batch_size)
+    recipe = dataclasses.replace(TINY, loss_sampling=2.0, epochs=4, lr=0.02, eval_every=5 * TINY.batch_size)
     variables, state = fitted(tmp_path / "whole", rule, recipe, "tiny")
     assert state.off is not None
     assert np.isfinite(state.off).all()
     assert state.passes > recipe.epochs, "passes of a part of the boards are shorter"
     kept = training._keep(recipe, state)
-    known = state.off < recipe.focus * training.LEAST_CHANCE
+    known = state.off < recipe.loss_sampling * training.LEAST_CHANCE
     assert 0 < kept[known].mean() < 3 * training.LEAST_CHANCE < kept[~known].mean()
 
     with killed_at(training, "train_step", state.step - 7):
@@ -283,7 +283,7 @@ def test_arithmetic_in_bfloat16_leaves_a_network_of_float32(splits, tmp_path, ea
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 def test_what_is_kept_is_the_average_over_the_steps_also_of_a_run_gone_on_with(precision, splits, tmp_path, eagerly):
-    plain = dataclasses.replace(TINY, precision=precision, schedule="plateau", measure_every=TINY.batch_size)
+    plain = dataclasses.replace(TINY, precision=precision, schedule="plateau", eval_every=TINY.batch_size)
     steps: list[list[np.ndarray]] = []
 
     def watch(core):
@@ -292,7 +292,7 @@ def test_what_is_kept_is_the_average_over_the_steps_also_of_a_run_gone_on_with(p
 
     fitted(tmp_path / "plain", splits, dataclasses.replace(plain, steps=3), "pillar", watch)
     assert len(steps) == 3
-    recipe = dataclasses.replace(plain, steps=3, average=0.5)
+    recipe = dataclasses.replace(plain, steps=3, ema=0.5)
     with killed_at(training, "train_step", 3):
         fitted(tmp_path / "average", splits, recipe, "pillar")
     kept, _ = fitted(tmp_path / "average", splits, recipe, "pillar")
@@ -304,9 +304,9 @@ def test_what_is_kept_is_the_average_over_the_steps_also_of_a_run_gone_on_with(p
 def test_what_is_kept_has_its_share_of_the_weights_begun_from_also_in_a_run_gone_on_with(
     average, splits, tmp_path, eagerly
 ):
-    plain = dataclasses.replace(TINY, measure_every=TINY.batch_size, steps=3, average=average)
+    plain = dataclasses.replace(TINY, eval_every=TINY.batch_size, steps=3, ema=average)
     learned, _ = fitted(tmp_path / "learned", splits, plain, "pillar")
-    recipe = dataclasses.replace(plain, init_share=0.75)
+    recipe = dataclasses.replace(plain, interpolate=0.75)
     with killed_at(training, "train_step", 3):
         fitted(tmp_path / "mixed", splits, recipe, "pillar")
     mixed, state = fitted(tmp_path / "mixed", splits, recipe, "pillar")

@@ -89,7 +89,7 @@ def test_a_search_answers_with_its_share_of_visits_and_takes_a_win(client, playe
     assert reply["value"] > 0.5
 
 
-def test_the_solver_answers_with_exact_scores(client):
+def test_the_solver_answers_with_optimal_scores(client):
     reply = ask(client, player="solver", moves="414243").json()
     assert reply["scores"][3] == 18  # four stones of the first player: 22 - 4
     assert reply["column"] == 3

@@ -16,7 +16,7 @@ from helpers import make_games, write_games
 from distill.datasets import tables
 from distill.game import rules
 from distill.games import games
-from distill.training import agreement
+from distill.training import top1
 
 LOPSIDED = """
     . . . . . . .
@@ -49,10 +49,10 @@ def rows_of(*labelled: tuple[str, int]) -> tables.RawRows:
 
 def test_a_column_and_its_mirror_are_one_answer_on_a_symmetric_board_only():
     rows = rows_of((LOPSIDED, 2), (LOPSIDED, 4), (SYMMETRIC, 2), (SYMMETRIC, 4), (SYMMETRIC, 3))
-    assert agreement.agrees(rows, np.full(5, 2)).tolist() == [True, False, True, True, False]
+    assert top1.agrees(rows, np.full(5, 2)).tolist() == [True, False, True, True, False]
 
 
-def test_agreement_counts_raw_rows_and_boards_that_training_never_had():
+def test_top1_counts_raw_rows_and_boards_that_training_never_had():
     rows = rows_of((LOPSIDED, 2), (LOPSIDED, 4), (SYMMETRIC, 3), (SYMMETRIC, 3))
     lopsided = rules.mirror(rules.parse_board(LOPSIDED))
     seen = tables.Examples(
@@ -70,20 +70,18 @@ def test_agreement_counts_raw_rows_and_boards_that_training_never_had():
         asked.append(len(boards))
         return {"move": np.where((boards[:, 5, 0] != 0), 2, 3)}
 
-    measured = agreement.measure(predict, rows, seen)
+    measured = top1.measure(predict, rows, seen)
     assert asked == [2]  # each board once
-    assert (measured["agreement_all"], measured["rows_all"]) == (0.75, 4)
-    assert (measured["agreement_unseen"], measured["rows_unseen"]) == (1.0, 2)
-    assert (measured["agreement_first_19"], measured["rows_first_19"]) == (0.75, 4)
-    assert measured["by_ply"] == {
-        "2": {"agreement_all": 0.75, "agreement_unseen": 1.0, "rows_all": 4, "rows_unseen": 2}
-    }
+    assert (measured["top1_all"], measured["rows_all"]) == (0.75, 4)
+    assert (measured["top1_unseen"], measured["rows_unseen"]) == (1.0, 2)
+    assert (measured["top1_first_19"], measured["rows_first_19"]) == (0.75, 4)
+    assert measured["by_ply"] == {"2": {"top1_all": 0.75, "top1_unseen": 1.0, "rows_all": 4, "rows_unseen": 2}}
 
 
 def test_the_first_rows_of_every_game_are_found(tmp_path: Path):
     table = make_games(12, seed=2)
     write_games(tmp_path / "run", table, shard_games=5)
-    early = agreement.is_early(games.raw_rows([tmp_path / "run"], None, 0.0))
+    early = top1.is_early(games.raw_rows([tmp_path / "run"], None, 0.0))
     expected = [row < 19 for game in Counter(table["game_id"].to_pylist()).values() for row in range(game)]
     assert early.tolist() == expected
     assert 0 < early.sum() < len(expected)
@@ -94,6 +92,6 @@ def test_games_of_several_runs_that_have_one_number_are_told_apart(tmp_path: Pat
     for seed, folder in enumerate(folders):
         write_games(folder, make_games(1, seed), identity={"seed": seed})
     lengths = [run.rows for run in games.open_runs(folders)]
-    early = agreement.is_early(games.raw_rows(folders, None, 0.0))
+    early = top1.is_early(games.raw_rows(folders, None, 0.0))
     assert early.tolist() == [row < 19 for length in lengths for row in range(length)]
     assert 0 < early.sum() < len(early)

@@ -1,9 +1,9 @@
 """Makes the set of boards that none of the project's own players had a part in.
 
-    python -m distill.evaluation.foreign --out data/benchmark
+    python -m distill.evaluation.heldout --out data/benchmark
 
 In: the seed, the graded boards that lie in `--out` already, whose boards are left out, and two packages, OpenSpiel
-(extra `bench`) and the solver (extra `solver`). Out: `foreign.parquet` beside them, as `datasets/benchmark.py` reads
+(extra `bench`) and the solver (extra `solver`). Out: `heldout.parquet` beside them, as `datasets/benchmark.py` reads
 it.
 
 Who plays stands in STYLES: OpenSpiel's Monte-Carlo tree search with random playouts at several strengths, a player that
@@ -25,7 +25,7 @@ from distill.common.workers import spread
 from distill.datasets import benchmark
 from distill.datasets.canonical import board_keys
 from distill.evaluation.benchmark import choose, random_opening, refuse_other_boards
-from distill.evaluation.strata import foreign_strata
+from distill.evaluation.strata import heldout_strata
 from distill.game.rules import EMPTY, Position, canonicalise, is_over, play
 from distill.game.tactics import Boards
 from distill.games.schema import SCHEMA_VERSION, write_table
@@ -94,7 +94,7 @@ def _run(config: Config) -> str:
     unlike = unlike[~np.isin(board_keys(*unlike.T), board_keys(others.current, others.mask))]
     current, mask = np.ascontiguousarray(np.random.default_rng(config.seed).permutation(unlike).T)
     with Progress(round(10_000 * config.share), "boards") as progress:
-        chosen = choose(current, mask, foreign_strata(), config.share, config.workers, progress.advance)
+        chosen = choose(current, mask, heldout_strata(), config.share, config.workers, progress.advance)
     metadata = {"schema_version": SCHEMA_VERSION, "kind": "benchmark", "settings": settings}
     write_table(file, benchmark.to_table(chosen), metadata)
     return f"{len(chosen)} graded boards, of {len(mask)} that play reached · {file}"
@@ -161,7 +161,7 @@ def _openspiel() -> Any:
     return pyspiel
 
 
-main = cli.Command("judge.foreign", Config, run, PRESETS)
+main = cli.Command("evaluation.heldout", Config, run, PRESETS)
 
 if __name__ == "__main__":
     raise SystemExit(main())
