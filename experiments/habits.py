@@ -1,7 +1,7 @@
 """How much of a search's label is the habit of the network that guides it: several networks search the same boards.
 
-    python -m experiments.habits                           # the labels of labels-200
-    python -m experiments.habits --stones 6 22 --equal 0 0.25 0.5 0.8
+    python -m experiments.habits --networks models/hour models/reference/pillar
+    python -m experiments.habits --networks models/hour models/reference/pillar --stones 6 22 --equal 0 0.25 0.5 0.8
 
 For each search: optimal and outcome of the column visited most, of each network's and of the mean of their visits, with
 half of the 95 % interval; how often that column is another than the label, and two networks' columns differ, in the
@@ -27,7 +27,6 @@ from distill.evaluation.grading import grade_moves
 from distill.networks import finding
 from distill.players.intervals import share
 
-NETWORKS = ("models/long/labeller", "models/long/hour", "models/reference/pillar")
 MUCH = 1e4
 """A concentration at which Dirichlet noise is equal shares."""
 
@@ -47,7 +46,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path("data/reference/labels-200"), help="[%(default)s]")
     parser.add_argument("--boards", type=int, default=1500, help="drawn from it [%(default)s]")
     parser.add_argument("--stones", type=int, nargs=2, default=(0, 41), help="of these, those with so many stones")
-    parser.add_argument("--networks", nargs="+", default=NETWORKS)
+    parser.add_argument("--networks", nargs="+", required=True, help="two or more, by name, folder or file")
     parser.add_argument("--simulations", type=int, nargs="+", default=[200], help="[%(default)s]")
     parser.add_argument("--equal", type=float, nargs="+", default=[0.0], help="share of equal priors at the root")
     arguments = parser.parse_args()

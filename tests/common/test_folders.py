@@ -195,7 +195,7 @@ def test_a_bad_argument_beside_restart_leaves_the_old_run_whole(name, bad, there
 def test_a_restart_does_not_delete_the_network_it_begins_from(stage, there, tmp_path, capsys):
     out = tmp_path / "out"
     shutil.copytree(there / CASES[stage].own, out)
-    shutil.copy(shipped("models/long/labeller") / "best.keras", out)
+    shutil.copy(shipped("models/reference/pillar") / "best.keras", out)
     before = state(out)
     arch = ["--arch", "pillar-lines", "--value-target", "blend"] if stage == "train" else []
     assert main(stage, *flags(CASES[stage], there, out, ["--init", str(out), *arch, "--restart"])) == 1
@@ -283,7 +283,6 @@ def test_what_ships_is_known(tmp_path):
         model = shipped("models/reference") / name
         folders.require(model, folders.TRAINING, own=(), restart=True)
         folders.require(model / "evaluation", folders.EVALUATION, own=(), restart=True)
-    folders.require(shipped("models/long") / "night", folders.LOOP, own=(), restart=True)
     for games in ("validation", "games-20000"):
         shards.require(shipped("data/reference") / games, folders.TEACHER_GAMES)
 

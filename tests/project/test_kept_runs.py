@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from helpers import state
 
-from distill import reinforce, selfplay, train
+from distill import train
 from distill.common import cli, file_hash, folders
 from distill.networks import finding
 from distill.training import run_folder
@@ -27,21 +24,6 @@ def those_with(setting: str) -> list[Path]:
     return found
 
 
-LOOPS = [(selfplay.main, run) for run in those_with("arena_games")]
-LOOPS += [(reinforce.main, run) for run in those_with("entropy")]
-
-
-@pytest.mark.parametrize(("command", "run"), LOOPS, ids=lambda given: getattr(given, "name", ""))
-def test_a_loop_that_is_kept_is_finished(
-    command: Callable[[list[str]], int], run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
-    out = shutil.copytree(run, tmp_path / "run", ignore=shutil.ignore_patterns("saved_model", ".lock"))
-    before = state(out)
-    assert command(["--config", str(out / "config.json"), "--out", str(out)]) == 0
-    assert "finished before, nothing to do" in capsys.readouterr().out
-    assert {name: content for name, content in state(out).items() if name != ".lock"} == before
-
-
 @pytest.mark.parametrize("run", those_with("validation_fraction"), ids=lambda run: run.name)
 def test_a_training_that_is_kept_is_finished(run: Path):
     """Most of their games, and networks to begin from, are not kept: so the claim, with these from the run itself."""
@@ -53,7 +35,3 @@ def test_a_training_that_is_kept_is_finished(run: Path):
     config = dataclasses.replace(config, init=run / finding.BEST)  # `also` has the one it was
     run_folder.claim(run, folders.TRAINING, train.OWN_FILES, config, train.PLACES, also).check()
     assert run_folder.finished(run, str)
-
-
-def test_every_run_that_is_kept_is_tried():
-    assert len(LOOPS) + len(those_with("validation_fraction")) == len(RUNS) >= 10
