@@ -16,8 +16,6 @@ STAGES = (
     "arena", "walk", "export", "models", "serve", "play", "review", "selfplay", "reinforce",
 )  # fmt: skip
 """The order in which a newcomer meets them."""
-MOVED = ("study",)
-"""Stages that say where they are now, for one release."""
 
 
 def stages() -> dict[str, str]:
@@ -49,7 +47,7 @@ def _run(words: list[str], own: bool) -> int:
     if stage == "--version":
         print(f"distill {distill.__version__}")
         return 0
-    if stage not in (*found, *MOVED):
+    if stage not in found:
         print(f"distill: no stage {stage!r}; there are {', '.join(found)}", file=sys.stderr)
         return 2
     module = importlib.import_module(f"distill.{stage}")

@@ -5,8 +5,7 @@
 - data sets take over the shards of a longer or shorter run of the same settings and search only what is missing;
 - what is finished is not trained again, a run without games is left out, a failed one is named, a locked one skipped;
 - differences are paired by seed and board; grades are kept until the network or the boards change;
-- the page, the table and the pictures hold every finished run; no other page is overwritten, an older one is known;
-- its old name says the new one and hands on; in an installed package it is one line.
+- the page, the table and the pictures hold every finished run; no other page is overwritten.
 """
 
 from __future__ import annotations
@@ -21,9 +20,7 @@ import pandas as pd
 import pytest
 
 from distill import generate, train
-from distill import study as old_name
-from distill.__main__ import main as distill_command
-from distill.common import Interrupted, UserError, cli, folders, provenance
+from distill.common import Interrupted, UserError, cli, folders
 from distill.datasets import benchmark
 from distill.evaluation import grading
 from distill.players import players
@@ -306,32 +303,11 @@ def test_a_difference_is_the_mean_over_boards_of_what_both_did_there():
     assert verdict.shares(boards, both_seeds)["optimal"].mean == 0.5
 
 
-def test_no_other_page_is_overwritten_and_an_older_one_is_known(tmp_path, capsys):
+def test_no_other_page_is_overwritten(tmp_path, capsys):
     page = tmp_path / "notes.md"
     page.write_text("# My notes\n")
     assert study.main(["--do", "report", "--page", str(page), "--out", str(tmp_path / "runs")]) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert "notes.md: is no page of a study" in line
     assert page.read_text() == "# My notes\n"
-    older = tmp_path / "older.md"
-    older.write_text("`python -m distill.study --tier 1` made this page.\n")
-    pages.require(older)
     pages.require(SHIPPED.parents[2] / "docs" / "study.md")
-
-
-@pytest.mark.parametrize("command", [old_name.main, lambda words: distill_command(["study", *words])])
-def test_the_old_name_says_the_new_one_and_hands_on(here, capsys, monkeypatch, command):
-    calls, _ = here
-    assert command(["--recipe", "study.toml", "--do", "train", "--runs", "few"]) == 0
-    assert len(calls) == 2
-    assert "now python -m experiments.study" in capsys.readouterr().err.splitlines()[0]
-    monkeypatch.chdir(SHIPPED.parents[2])
-    assert command(["--recipe", "pipelines/study-smoke.toml", "--tier", "9"]) == 1
-    assert "no tier 9" in capsys.readouterr().err, "asked for where recipes were, it is read where they are"
-
-
-def test_the_old_name_is_one_line_where_there_is_no_checkout(capsys, monkeypatch):
-    monkeypatch.setattr(provenance, "checkout", lambda: None)
-    assert old_name.main([]) == 1
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "in a checkout: python -m experiments.study" in line

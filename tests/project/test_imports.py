@@ -39,8 +39,8 @@ PACKAGES = (
     "web",
 )
 WITH_TENSORS = ("networks", "training", "exporters")
-COMPUTED = {"__main__", "networks", "study"}
-"""`__main__` imports the command it is given, `networks.build` a network beside it, `study` an experiment."""
+COMPUTED = {"__main__", "common.plugins", "networks"}
+"""The command that is given, a user's "module:object", and in `networks.build` a network beside it."""
 TENSOR_LIBRARIES = {"tensorflow", "keras"}
 
 

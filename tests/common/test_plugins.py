@@ -1,0 +1,115 @@
+"""A user's own code as "module:object". Properties:
+
+- the object of a module in the working directory is loaded, whatever the path was before;
+- every mistake is one line that names the flag, the text and what is wrong, with the place of an error;
+- a player's name such as `uct:200` is no module;
+- the hash is that of the file that defines the object, and what has no file is refused;
+- another process gets the name, imports the module, and refuses another version of its source.
+"""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from distill.common import UserError, file_hash, plugins
+
+SOURCE = """
+from functools import partial
+import engine_parts
+
+class Engine:
+    def __call__(self, boards):
+        return boards
+
+def label(boards):
+    return boards
+
+engine = Engine()
+first = partial(label, 1)
+other = engine_parts.other
+number = 3
+"""
+
+
+@pytest.fixture
+def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of `my_engine.py`, which is the working directory and not yet on the path."""
+    (tmp_path / "my_engine.py").write_text(SOURCE, encoding="utf-8")
+    (tmp_path / "engine_parts.py").write_text("def other(): pass\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    for name in ("my_engine", "engine_parts", "broken"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", ["label", "Engine", "engine", "first", "Engine.__call__"])
+def test_an_object_of_a_module_in_the_working_directory_is_loaded(engine: Path, name: str):
+    found = plugins.load(f"my_engine:{name}", "--labeller")
+    assert callable(found)
+    assert plugins.source_hash(found) == file_hash(engine / "my_engine.py")
+
+
+@pytest.mark.parametrize(
+    ("spec", "problem"),
+    [
+        ("my_engine", "must be module:object, such as my_engine:label"),
+        ("my_engine.py", "must be module:object, such as my_engine:label"),
+        ("my_engines:label", "no module my_engines in {folder} or on Python's path"),
+        ("my_engine.py:label", "no module my_engine.py in {folder} or on Python's path"),
+        ("my_engine:lable", "my_engine has no lable"),
+        ("my_engine:Engine.play", "my_engine has no Engine.play"),
+        ("my_engine:number", "number is a int, which cannot be called"),
+    ],
+)
+def test_a_wrong_name_is_one_line(engine: Path, spec: str, problem: str):
+    with pytest.raises(UserError) as error:
+        plugins.load(spec, "--labeller")
+    assert str(error.value) == f"--labeller {spec}: {problem.format(folder=engine)}"
+
+
+@pytest.mark.parametrize(
+    ("source", "problem"),
+    [
+        ("\nimport numpi\n", "ModuleNotFoundError: No module named 'numpi' ({file}:2)"),
+        ("def f():\n    1 / 0\nf()\n", "ZeroDivisionError: division by zero ({file}:2)"),
+        ("x = 1\ndef f(:\n", "SyntaxError: invalid syntax ({file}:2)"),
+        ("raise SystemExit\n", "SystemExit: SystemExit ({file}:1)"),
+    ],
+)
+def test_a_module_that_fails_is_one_line_with_the_place(engine: Path, source: str, problem: str):
+    file = engine / "broken.py"
+    file.write_text(source, encoding="utf-8")
+    with pytest.raises(UserError) as error:
+        plugins.load("broken:label", "--labeller")
+    assert str(error.value) == f"--labeller broken:label: importing broken failed: {problem.format(file=file)}"
+
+
+@pytest.mark.parametrize("text", ["uct:200", "teacher:5", "models/cnn", "pillar", r"C:\games", "cnn@puct:20", "a b:c"])
+def test_names_of_players_and_paths_are_no_modules(text: str):
+    assert not plugins.is_spec(text)
+
+
+@pytest.mark.parametrize("found", [len, partial(len), eval("lambda: 0", {"__name__": "x"})])
+def test_what_is_defined_in_no_file_is_refused(found: object):
+    with pytest.raises(UserError, match="defined in no file; put it in a module of its own"):
+        plugins.source_hash(found)
+
+
+def test_another_process_imports_the_module_and_refuses_another_version(engine: Path):
+    plugin = plugins.Plugin.named("my_engine:other", "--labeller")
+    assert pickle.loads(pickle.dumps(plugin)) == plugin
+    code = f"import pickle; print(pickle.loads({pickle.dumps(plugin)!r}).load().__module__)"
+
+    def elsewhere() -> subprocess.CompletedProcess[str]:
+        return subprocess.run([sys.executable, "-c", code], cwd="/", capture_output=True, text=True, check=False)
+
+    assert elsewhere().stdout == "engine_parts\n"
+    (engine / "engine_parts.py").write_text("def other(): return 1\n", encoding="utf-8")
+    assert "another version of its source; copy it here" in elsewhere().stderr
