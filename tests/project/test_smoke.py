@@ -86,9 +86,7 @@ def test_the_chain_leaves_the_places_of_real_runs_alone(place: Path) -> None:
     assert {path.name for path in place.iterdir()} == {"data", "models"}
 
 
-@pytest.mark.parametrize(
-    "stage", [*STAGES, "evaluation.benchmark", "evaluation.heldout", "web.puzzles", "web.openings"]
-)
+@pytest.mark.parametrize("stage", [*STAGES, "evaluation.benchmark", "evaluation.heldout"])
 def test_every_command_has_the_preset_and_keeps_to_its_folders(stage: str, place: Path) -> None:
     module = importlib.import_module(f"distill.{stage}")
     config = cli.parse(getattr(module, module.run.__annotations__["config"]), ["--preset", "smoke"], module.PRESETS)

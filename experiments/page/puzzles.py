@@ -1,12 +1,12 @@
-"""Makes the puzzles of the page from the graded boards: positions in which one column alone keeps the win or the draw.
+"""Build the page's puzzles: graded boards on which a single column keeps the win or the draw.
 
-    python -m distill.web.puzzles
+    python -m experiments.page.puzzles
 
-In: the boards of `datasets/benchmark.py`, PLAYERS, and the solver package. Out: `page/puzzles.json`, whose bytes are a
-function of these. It takes some minutes.
+In: the benchmark (`datasets/benchmark.py`), four levels, and the solver package. Out: `distill/web/page/puzzles.json`,
+whose bytes are a function of these. Takes some minutes.
 
-A puzzle's tactic comes from the set of its board (`evaluation/strata.py`), its difficulty from how many of PLAYERS miss
-the column. Boards have no past and the page works on move strings, so `history` finds moves that lead to a board.
+The tactic of a puzzle is the benchmark set of its board. Its difficulty is the number of PLAYERS that miss the
+solution. A board has no move order and the page works on move strings, so `history` finds one.
 """
 
 from __future__ import annotations
@@ -17,14 +17,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.common import Progress, cli, cores
+from distill.common import cli, cores
 from distill.common.files import write_atomically
-from distill.common.progress import Advance, silent
 from distill.datasets import benchmark
 from distill.datasets.benchmark import FULL_COLUMN, GradedBoards
 from distill.datasets.canonical import board_keys
@@ -33,21 +31,20 @@ from distill.evaluation.strata import best_scores, keeps_class
 from distill.game.mixing import mix
 from distill.game.rules import COLUMNS, COLUMNS_FROM_CENTRE, ROWS, Position, column_bits, is_over, mirror_bits, play
 from distill.game.tactics import wins
-from distill.players import words
 from distill.players.players import Player, checked_choices, make, seeds_for
 from distill.players.solver import check_installed, score_boards
 
+OUT = Path("distill/web/page/puzzles.json")
 PLAYERS = ("beginner", "casual", "club", "expert")
-"""Who is asked, once each; `players/words.py` explains the words."""
-
+"""Players that try each puzzle once."""
 DIFFICULTIES = ("easy", "medium", "hard")
-"""A puzzle that fewer than half of the players miss, that half of them miss, and that more of them miss."""
-
+"""Missed by fewer than half of the players, by half of them, by more."""
+EACH = 60
+"""Largest number of puzzles per tactic."""
 LONGEST_WIN = 25
-"""Plies to the end: a win that takes longer is no puzzle."""
-
+"""Largest number of plies to the end of a won puzzle."""
 FEWEST_COLUMNS = 3
-"""Columns to choose from."""
+"""Smallest number of open columns."""
 
 Belongs = Callable[[GradedBoards], NDArray[np.bool_]]
 
@@ -57,7 +54,7 @@ def _in_sets(*sets: str) -> Belongs:
 
 
 def _quiet(boards: GradedBoards) -> NDArray[np.bool_]:
-    """bool (B,), boards of play as it comes on which neither side could win with a stone now."""
+    """bool (B,), boards from ordinary games on which neither side can win with its next stone."""
     threats = wins(boards.current, boards.mask) | wins(boards.current ^ boards.mask, boards.mask)
     return np.isin(boards.set, GENERAL) & ~threats.any(1)
 
@@ -74,49 +71,32 @@ TACTICS: Mapping[str, Belongs] = {
     "only-draw": lambda boards: _quiet(boards) & (best_scores(boards.scores) == 0),
     "zugzwang": _in_sets("zugzwang"),
 }
-"""Which boards a tactic takes its puzzles from; no board belongs to two."""
+"""Tactic → the boards it takes its puzzles from; the tactics are disjoint."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Config(cli.Settings):
-    """Make the puzzles of the page."""
+    """Build the page's puzzles."""
 
-    out: Path = cli.setting(Path("distill/web/page/puzzles.json"), "file to write")
-    players: tuple[str, ...] = cli.setting(PLAYERS, f"who is asked, to tell how hard a puzzle is: {words.NAMES}")
-    each: int = cli.setting(60, "puzzles of a tactic, where there are so many")
-    workers: int = cli.setting(cores(), "processes for searches and the solver; the puzzles do not depend on it")
-    seed: int = cli.setting(0, "of the searches")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        cli.check_least(self, each=1, workers=1)
-        cli.check_seed(self.seed)
-        if not self.players:
-            raise ValueError(f"--players names nobody; name a player: {words.NAMES}")
-        for word in self.players:
-            words.check(word)
-
-
-PRESETS: dict[str, dict[str, Any]] = {
-    "smoke": {"out": cli.SMOKE_DATA / "puzzles.json", "players": ("punisher", "uct:30"), "each": 1}
-}
+    out: Path = cli.setting(OUT, "file to write")
+    workers: int = cli.setting(cores(), "processes for searches and the solver; does not change the puzzles")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Puzzle:
-    """One position to be solved; columns are 1–7, as on screen.
+    """One position to solve; columns are 1–7, as on screen.
 
     Attributes:
       moves: move string that leads to it.
-      solution: the one column that keeps the outcome.
+      solution: the only column that keeps the outcome.
       tactic: one of TACTICS.
       difficulty: one of DIFFICULTIES.
-      missed: places, among the players asked, of those that play another column.
-      outcome: 1 a win for the side to move, 0 a draw.
-      plies: stones until the game ends under perfect play, the solution's among them.
+      missed: indices of the players that play another column.
+      outcome: 1 for a win of the side to move, 0 for a draw.
+      plies: stones until the game ends under perfect play, including the solution.
       line: perfect play of both sides from the solution to the end.
-      scores: the exact score of each column for the side to move (`players/solver.py`), None for a full one.
-      replies: for each column the best answer to it, a digit; "-" for the solution and for full columns.
+      scores: exact score of each column for the side to move (`players/solver.py`), None for a full one.
+      replies: for each column the best reply, as a digit; "-" for the solution and for full columns.
     """
 
     moves: str
@@ -132,21 +112,21 @@ class Puzzle:
 
 
 def run(config: Config) -> str:
-    """Choose, ask, solve, write."""
+    """Select boards, let the players try them, solve, write the file."""
     check_installed()
-    players = [make(word, config.workers) for word in config.players]
-    puzzles = make_puzzles(benchmark.read(), players, config.each, config.seed, config.workers)
-    write_atomically(config.out, as_bytes(config.players, puzzles))
+    players = [make(word, config.workers) for word in PLAYERS]
+    puzzles = make_puzzles(benchmark.read(), players, workers=config.workers)
+    write_atomically(config.out, as_bytes(PLAYERS, puzzles))
+    counts = Counter((puzzle.tactic, puzzle.difficulty) for puzzle in puzzles)
     for tactic in TACTICS:
-        counts = Counter(puzzle.difficulty for puzzle in puzzles if puzzle.tactic == tactic)
-        print(f"{tactic:14}", *(f"{counts[difficulty]:3} {difficulty}" for difficulty in DIFFICULTIES))
+        print(f"{tactic:14}", *(f"{counts[tactic, difficulty]:3} {difficulty}" for difficulty in DIFFICULTIES))
     return f"{len(puzzles)} puzzles · {config.out}"
 
 
 def make_puzzles(
-    boards: GradedBoards, players: Sequence[Player], each: int, seed: int = 0, workers: int = 1
+    boards: GradedBoards, players: Sequence[Player], each: int = EACH, seed: int = 0, workers: int = 1
 ) -> list[Puzzle]:
-    """At most `each` puzzles of every tactic, as many of each difficulty as can be had, by tactic and difficulty."""
+    """At most `each` puzzles per tactic, balanced by difficulty, sorted by tactic and difficulty."""
     boards = _turned(boards[_is_clear(boards)])
     solutions = keeps_class(boards.scores).argmax(1)
     seeds = seeds_for(seed, np.arange(len(boards)))
@@ -154,12 +134,11 @@ def make_puzzles(
         [checked_choices(player, boards.current, boards.mask, seeds).moves != solutions for player in players]
     )
     difficulty = np.sign(2 * missed.sum(0) - len(players)) + 1
-    chosen = {
-        tactic: _evenly([np.flatnonzero(belongs(boards) & (difficulty == d)) for d in range(len(DIFFICULTIES))], each)
-        for tactic, belongs in TACTICS.items()
-    }
-    rows = np.array([row for members in chosen.values() for row in members], np.int64)
-    tactics = [tactic for tactic, members in chosen.items() for _ in members]
+    rows, tactics = list[int](), list[str]()
+    for tactic, belongs in TACTICS.items():
+        kinds = [np.flatnonzero(belongs(boards) & (difficulty == level)) for level in range(len(DIFFICULTIES))]
+        rows += _evenly(kinds, each)
+        tactics += [tactic] * (len(rows) - len(tactics))
     positions = [Position(int(boards.current[row]), int(boards.mask[row])) for row in rows]
     lines = _lines(positions, solutions[rows].tolist(), workers)
     replies = _replies(positions, boards.scores[rows], solutions[rows].tolist(), workers)
@@ -176,12 +155,12 @@ def make_puzzles(
             scores=[None if score == FULL_COLUMN else score for score in boards.scores[row].tolist()],
             replies=replies[place],
         )
-        for place, row in enumerate(rows.tolist())
+        for place, row in enumerate(rows)
     ]
 
 
 def _is_clear(boards: GradedBoards) -> NDArray[np.bool_]:
-    """bool (B,), whether one column alone keeps the class, among enough of them, and a win comes soon enough."""
+    """bool (B,), whether a single column keeps the outcome, with enough open columns, and a win comes soon enough."""
     single = keeps_class(boards.scores).sum(1) == 1
     choice = (boards.scores != FULL_COLUMN).sum(1) >= FEWEST_COLUMNS
     soon = (best_scores(boards.scores) == 0) | (boards.moves_to_end <= LONGEST_WIN)
@@ -189,7 +168,7 @@ def _is_clear(boards: GradedBoards) -> NDArray[np.bool_]:
 
 
 def _turned(boards: GradedBoards) -> GradedBoards:
-    """The boards in an order and an orientation drawn by the board: those that are stored lean to one side."""
+    """The boards in an order and orientation drawn per board; the stored orientation is biased to one side."""
     drawn = mix(board_keys(boards.current, boards.mask))
     boards, drawn = boards[np.argsort(drawn, kind="stable")], np.sort(drawn)
     turn = (drawn & np.uint64(1)).astype(np.bool_)
@@ -202,44 +181,39 @@ def _turned(boards: GradedBoards) -> GradedBoards:
 
 
 def _evenly(kinds: Sequence[NDArray[np.int64]], count: int) -> list[int]:
-    """`count` members drawn in turn from each kind, while it has any; those of one kind together."""
+    """`count` rows drawn in turn from each kind while it has any, grouped by kind."""
     turns = itertools.zip_longest(*(kind.tolist() for kind in kinds))
     taken = [(kind, row) for turn in turns for kind, row in enumerate(turn) if row is not None][:count]
     return [row for _, row in sorted(taken, key=lambda pair: pair[0])]
 
 
 def history(position: Position) -> str:
-    """Moves, as digits 1–7, that lead from the empty board to a position that is not over.
+    """Moves, as digits 1–7, from the empty board to a position that is not over (depth-first search).
 
-    No line of four can arise on the way: it would still be there. Raises ValueError where no order of stones does.
+    No line of four can arise on the way: it would still be there. Raises ValueError where no move order exists.
     """
     first = position.opponent if position.ply % 2 else position.current
-    stones = [_column(position.mask, column) for column in range(COLUMNS)]
     owners = [_column(first, column) for column in range(COLUMNS)]
-    full = [bits.bit_count() for bits in stones]
+    full = [_column(position.mask, column).bit_count() for column in range(COLUMNS)]
     dead: set[tuple[int, ...]] = set()
 
-    def complete(heights: list[int], moves: list[int]) -> bool:
-        if heights == full:
-            return True
-        if tuple(heights) in dead:
-            return False
+    def complete(heights: tuple[int, ...], moves: str) -> str | None:
+        if sum(heights) == sum(full):
+            return moves
+        if heights in dead:
+            return None
         for column in COLUMNS_FROM_CENTRE:
             height = heights[column]
             if height < full[column] and (owners[column] >> height & 1) == (len(moves) % 2 == 0):
-                heights[column] += 1
-                moves.append(column)
-                if complete(heights, moves):
-                    return True
-                heights[column] -= 1
-                moves.pop()
-        dead.add(tuple(heights))
-        return False
+                higher = (*heights[:column], height + 1, *heights[column + 1 :])
+                if (found := complete(higher, f"{moves}{column + 1}")) is not None:
+                    return found
+        dead.add(heights)
+        return None
 
-    moves: list[int] = []
-    if not complete([0] * COLUMNS, moves):
+    if (moves := complete((0,) * COLUMNS, "")) is None:
         raise ValueError(f"no game leads to {position}")
-    return "".join(str(column + 1) for column in moves)
+    return moves
 
 
 def _column(bits: int, column: int) -> int:
@@ -261,7 +235,7 @@ def _lines(positions: Sequence[Position], solutions: Sequence[int], workers: int
 def _replies(
     positions: Sequence[Position], scores: NDArray[np.int8], solutions: Sequence[int], workers: int
 ) -> list[str]:
-    """For each position seven characters: the best answer to each wrong column, "-" where there is none to be given."""
+    """For each position seven characters: the best reply to each wrong column, "-" for other columns."""
     wrong = [
         (place, column)
         for place, solution in enumerate(solutions)
@@ -269,33 +243,30 @@ def _replies(
         if column != solution and scores[place, column] != FULL_COLUMN
     ]
     replies = [["-"] * COLUMNS for _ in positions]
-    after = [play(positions[place], column) for place, column in wrong]
-    with Progress(len(after), "answers") as progress:
-        best = best_columns(after, workers, progress.advance)
+    best = best_columns([play(positions[place], column) for place, column in wrong], workers)
     for (place, column), reply in zip(wrong, best, strict=True):
         replies[place][column] = str(reply + 1)
     return ["".join(reply) for reply in replies]
 
 
-def best_columns(positions: Sequence[Position], workers: int, advance: Advance = silent) -> list[int]:
-    """The column of the best score in each position, the one nearest the centre of equal ones."""
+def best_columns(positions: Sequence[Position], workers: int) -> list[int]:
+    """The column with the best exact score in each position, ties to the centre."""
     current = np.array([position.current for position in positions], np.uint64)
     mask = np.array([position.mask for position in positions], np.uint64)
-    scores = score_boards(current, mask, workers, advance)
     order = np.array(COLUMNS_FROM_CENTRE)
-    best: list[int] = order[scores[:, order].argmax(1)].tolist()
+    best: list[int] = order[score_boards(current, mask, workers)[:, order].argmax(1)].tolist()
     return best
 
 
 def as_bytes(players: Sequence[str], puzzles: Sequence[Puzzle]) -> bytes:
-    """The file: who was asked, the names of the fields, and a line of values for each puzzle."""
+    """The file: the players, the field names, and one line of values per puzzle."""
     names = [field.name for field in fields(Puzzle)]
     rows = ",\n".join(json.dumps(list(asdict(puzzle).values()), separators=(",", ":")) for puzzle in puzzles)
     head = f'"players": {json.dumps(list(players))},\n"fields": {json.dumps(names)}'
     return f'{{{head},\n"puzzles": [\n{rows}\n]}}\n'.encode()
 
 
-main = cli.Command("web.puzzles", Config, run, PRESETS)
+main = cli.Command("page.puzzles", Config, run, package="experiments")
 
 if __name__ == "__main__":
     raise SystemExit(main())

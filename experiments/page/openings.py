@@ -1,22 +1,21 @@
-"""Makes the opening book of the page: what finished games played on each of their first plies, and what it is worth.
+"""Build the page's opening book: the moves that finished games played in each early position, and their exact scores.
 
-    python -m distill.web.openings
+    python -m experiments.page.openings
 
-In: a folder of games as `generate` makes it, and the solver package. Out: `page/openings.json`, whose bytes are a
-function of the games. It takes some seconds.
+In: a folder of games made by `generate`, and the solver package. Out: `distill/web/page/openings.json`, whose bytes are
+a function of the games. Takes some seconds.
 
-The rows of a game begin after its random opening; its columns are drawn again here, from the run's seed, so that games
-count from the empty board. Positions are merged up to mirror, however they were reached.
+The rows of a game start after its random opening. This opening is drawn again from the run's seed, so that games count
+from the empty board. Transpositions and mirror images are merged.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 
@@ -30,22 +29,17 @@ from distill.players.solver import score_boards
 
 @dataclass(frozen=True, kw_only=True)
 class Config(cli.Settings):
-    """Make the opening book of the page."""
+    """Build the page's opening book."""
 
     data: Path = cli.setting(Path("data/reference/games-20000"), "folder of finished games")
     out: Path = cli.setting(Path("distill/web/page/openings.json"), "file to write")
-    plies: int = cli.setting(10, "moves from the empty board that are told of")
-    least: int = cli.setting(20, "games that have passed a position for it to be kept")
-    workers: int = cli.setting(cores(), "processes for the solver")
+    plies: int = cli.setting(10, "number of moves from the empty board in the book (at least 1)")
+    least: int = cli.setting(20, "drop positions that fewer games reached (at least 1)")
+    workers: int = cli.setting(cores(), "processes for the solver (at least 1)")
 
     def __post_init__(self) -> None:
         super().__post_init__()
         cli.check_least(self, plies=1, least=1, workers=1)
-
-
-PRESETS: dict[str, dict[str, Any]] = {
-    "smoke": {"data": cli.SMOKE_DATA / "games", "out": cli.SMOKE_DATA / "openings.json", "plies": 2, "least": 2}
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +53,7 @@ class Game:
 
 @dataclass(kw_only=True)
 class Played:
-    """Games that played a move, those in which a search chose it, and the first player's wins and draws."""
+    """Games that played a move, games in which a search chose it, and the first player's wins and draws."""
 
     games: int = 0
     chosen: int = 0
@@ -69,41 +63,29 @@ class Played:
 
 @dataclass(kw_only=True)
 class Passed:
-    """A position that games passed, in its canonical orientation, and its moves by column."""
+    """A position in its canonical orientation, and the moves played from it by column."""
 
     position: Position
     moves: dict[int, Played] = field(default_factory=dict)
 
-    @property
-    def games(self) -> int:
-        """How many games passed it and went on."""
-        return sum(played.games for played in self.moves.values())
-
 
 def run(config: Config) -> str:
-    """Read, count, score, write."""
+    """Read games, count moves, score positions, write the file."""
     source = games.open_run(config.data)
-    with Progress(source.games, "games") as progress:
-        book = count(_told(read_games(source), progress), config.plies)
-    kept = {key: passed for key, passed in book.items() if passed.games >= config.least}
+    book = count(read_games(source), config.plies)
+    kept = {key: passed for key, passed in book.items() if sum(m.games for m in passed.moves.values()) >= config.least}
     if not kept:
-        raise DataError(f"{config.data}: no position that {config.least} games passed; ask for less with --least")
+        raise DataError(f"{config.data}: {config.least} games reached no position; try a smaller --least")
     write_atomically(config.out, as_bytes(kept, source.games, config.plies, config.least, config.workers))
     return f"{len(kept)} positions of {source.games:,} games · {config.out}"
 
 
-def _told(played: Iterable[Game], progress: Progress) -> Iterator[Game]:
-    for game in played:
-        yield game
-        progress.advance(1)
-
-
 def read_games(run: games.Run) -> Iterator[Game]:
-    """The games of a run of `generate`, openings included. Raises DataError for others, or where one does not fit."""
+    """The games of a run of `generate` with their openings. Raises DataError for games of another command."""
     games.verify([run])
     identity = schema.read_manifest(run.folder).get("identity", {})
     if not {"search_version", "seed", "opening_moves"} <= identity.keys():
-        raise DataError(f"{run.folder}: these games were not made by generate; the openings of others cannot be told")
+        raise DataError(f"{run.folder}: not made by generate, so the random openings are unknown")
     settings = SimpleNamespace(seed=identity["seed"], opening_moves=identity["opening_moves"])
     for shard in run.shards:
         parts = list(games.read(shard, ("game_id", "ply", "current", "mask", "move", "outcome")))
@@ -113,13 +95,13 @@ def read_games(run: games.Run) -> Iterator[Game]:
             number, ply = int(rows["game_id"][start]), int(rows["ply"][start])
             opening = shards.opening_moves(settings, number)
             if from_moves(opening) != Position(int(rows["current"][start]), int(rows["mask"][start])):
-                raise DataError(f"{shard.path}: game {number} does not begin with the opening that its seed draws")
+                raise DataError(f"{shard.path}: game {number} does not start with the opening drawn from its seed")
             result = int(rows["outcome"][start]) * (-1 if ply % 2 else 1)
             yield Game(moves=[*opening, *rows["move"][start:end].tolist()], random=len(opening), result=result)
 
 
 def count(played: Iterable[Game], plies: int) -> dict[str, Passed]:
-    """The positions that games passed on their first plies, by `key`, those of fewer stones first."""
+    """The positions of the first plies by `key`, fewest stones first."""
     book: dict[str, Passed] = {}
     for game in played:
         position = EMPTY
@@ -127,7 +109,7 @@ def count(played: Iterable[Game], plies: int) -> dict[str, Passed]:
             name, is_mirrored = key(position)
             passed = book.setdefault(name, Passed(position=mirror(position) if is_mirrored else position))
             turned = COLUMNS - 1 - column if is_mirrored else column
-            if mirror(position) == position:  # a column and its mirror are one move
+            if mirror(position) == position:  # a column and its mirror are the same move
                 turned = min(column, COLUMNS - 1 - column)
             move = passed.moves.setdefault(turned, Played())
             move.games += 1
@@ -139,10 +121,10 @@ def count(played: Iterable[Game], plies: int) -> dict[str, Passed]:
 
 
 def key(position: Position) -> tuple[str, bool]:
-    """A position's name, the same for its mirror, and whether it is the mirror's own.
+    """A position's name, equal for its mirror image, and whether the mirror image gave it.
 
-    Columns from the left, a digit a stone from the bottom, 0 the first player's: "0,,,10,,," has three stones. Of the
-    two orientations' the smaller text.
+    Columns from the left, one digit per stone from the bottom, 0 for the first player: "0,,,10,,," has three stones.
+    The smaller text of the two orientations.
     """
     first = position.opponent if position.ply % 2 else position.current
     columns = []
@@ -154,7 +136,7 @@ def key(position: Position) -> tuple[str, bool]:
 
 
 def as_bytes(book: Mapping[str, Passed], games: int, plies: int, least: int, workers: int = 1) -> bytes:
-    """The file: for each position the exact score of every column, and its moves, the most frequent first."""
+    """The file: for each position the exact score of every column, and its moves, most frequent first."""
     current = np.array([passed.position.current for passed in book.values()], np.uint64)
     mask = np.array([passed.position.mask for passed in book.values()], np.uint64)
     with Progress(len(book), "positions") as progress:
@@ -162,7 +144,7 @@ def as_bytes(book: Mapping[str, Passed], games: int, plies: int, least: int, wor
     lines = []
     for (name, passed), row in zip(book.items(), scores.tolist(), strict=True):
         ordered = sorted(passed.moves.items(), key=lambda entry: (-entry[1].games, entry[0]))
-        moves = [[column + 1, move.games, move.chosen, move.won, move.drawn] for column, move in ordered]
+        moves = [[column + 1, *astuple(move)] for column, move in ordered]
         entry = [[None if score == FULL_COLUMN else score for score in row], moves]
         lines.append(f"{json.dumps(name)}: {json.dumps(entry, separators=(',', ':'))}")
     head = f'"games": {games},\n"plies": {plies},\n"least": {least}'
@@ -170,7 +152,7 @@ def as_bytes(book: Mapping[str, Passed], games: int, plies: int, least: int, wor
     return f'{{{head},\n"positions": {{\n{body}\n}}}}\n'.encode()
 
 
-main = cli.Command("web.openings", Config, run, PRESETS)
+main = cli.Command("page.openings", Config, run, package="experiments")
 
 if __name__ == "__main__":
     raise SystemExit(main())

@@ -1,0 +1,1 @@
+"""Build the page's data files from a checkout: puzzles and the opening book."""
