@@ -1,49 +1,45 @@
-"""Teach a neural network to play Connect 4 as a tree search does, without searching when it plays."""
+"""Teach a neural network to play Connect 4 as a tree search does, without searching when it plays.
+
+The names of PUBLIC can be imported from here, and are loaded when they are first used:
+
+    import distill
+    predict = distill.load_pretrained("pillar")
+    predict(distill.board(distill.from_moves("4453")))["move"]  # the column, 0-6
+
+Importing `distill` alone loads neither NumPy nor Keras.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from distill.networks.predict import Pretrained
-
-    __version__: str
+import importlib
+from typing import Any
 
 VERSION = "0.1.0"
-"""The version alone, which files of games name; `__version__` tells the commit as well, as in 0.1.0+g1234567."""
+"""The version without the commit, as files of games name it; `__version__` adds the commit: 0.1.0+g1234567."""
+
+PUBLIC = {
+    "Position": "distill.game.rules:Position",
+    "UserError": "distill.common.errors:UserError",
+    "board": "distill.game.encoding:board",
+    "boards": "distill.game.encoding:boards",
+    "draw": "distill.game.rules:draw",
+    "from_moves": "distill.game.rules:from_moves",
+    "load_pretrained": "distill.networks.predict:load_pretrained",
+    "parse_board": "distill.game.rules:parse_board",
+}
+"""The library, "module:object" by name; `__init__.pyi` has the same for type checkers."""
 
 
-def __getattr__(name: str) -> str:
-    if name != "__version__":
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from distill.common import provenance  # only now, because it runs git
+
+        return provenance.version()
+    if name not in PUBLIC:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from distill.common import provenance  # not at once: it asks git
+    module, _, path = PUBLIC[name].partition(":")
+    return getattr(importlib.import_module(module), path)
 
-    return provenance.version()
 
-
-def load_pretrained(name: str | Path = "pillar") -> Pretrained:
-    """A network as `predict(boards)`: one in `models/`, one that ships, or the folder or file of one.
-
-        predict = distill.load_pretrained("pillar")
-        answer = predict(board)  # int8 (6, 7), or (B, 6, 7): row 0 on top, +1 the side to move, -1 the other, 0 empty
-        answer["move"]           # the column; also "policy", "logits" and, where there is that head, "value"
-
-    `predict` raises ValueError, with how to convert it, for what is no board. It cannot tell whose turn it is where
-    both sides have equally many stones. From Kaggle's observation, from columns 1-7, and from row 0 at the bottom:
-
-        marks = np.array(observation.board).reshape(6, 7)
-        board = np.where(marks == 0, 0, np.where(marks == observation.mark, 1, -1))
-        position = rules.from_moves("4453")  # from distill.game import encoding, rules
-        board = encoding.boards(position.current, position.mask)
-        board = upside_down[::-1]
-
-    A text without a slash means the network of that name first, which `python -m distill.models` lists, and a path only
-    where there is none. A text with a slash, such as "./pillar", means a path first, and a `Path` means nothing else.
-    `predict` can be pickled. Where ONNX Runtime is installed nothing else is loaded. Raises `distill.common.UserError`
-    where there is neither such a network nor such a path.
-    """
-    from distill.networks import finding, predict
-
-    return predict.Pretrained(finding.required(name))
+def __dir__() -> list[str]:
+    return [*globals(), *PUBLIC, "__version__"]

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from distill.game.rules import BITS_PER_COLUMN, CELLS, COLUMNS, ROWS
+from distill.game.rules import BITS_PER_COLUMN, CELLS, COLUMNS, ROWS, Position
 
 ENCODING_VERSION = 1
 """Raised whenever a plane, a token or their order changes meaning."""
@@ -37,6 +37,11 @@ def boards(current: ArrayLike, mask: ArrayLike) -> NDArray[np.int8]:
     stones = np.asarray(mask, np.uint64)[..., None] >> _CELL_BITS & np.uint64(1)
     cells = 2 * own.astype(np.int8) - stones.astype(np.int8)
     return cells.reshape(*cells.shape[:-1], ROWS, COLUMNS)
+
+
+def board(position: Position) -> NDArray[np.int8]:
+    """int8 (6, 7), the board of one position."""
+    return boards(position.current, position.mask)
 
 
 def bitboards(boards: ArrayLike) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:

@@ -60,6 +60,29 @@ class Pretrained:
         return Pretrained, (self._folder,)
 
 
+def load_pretrained(name: str | Path = "pillar") -> Pretrained:
+    """A network as `predict(boards)`: one in `models/`, one that ships, or the folder or file of one.
+
+        predict = distill.load_pretrained("pillar")
+        answer = predict(board)  # int8 (6, 7), or (B, 6, 7): row 0 on top, +1 the side to move, -1 the other, 0 empty
+        answer["move"]           # the column; also "policy", "logits" and, where there is that head, "value"
+
+    `predict` raises ValueError, with how to convert it, for what is no board. It cannot tell whose turn it is where
+    both sides have equally many stones. From Kaggle's observation, from columns 1-7, and from row 0 at the bottom:
+
+        marks = np.array(observation.board).reshape(6, 7)
+        board = np.where(marks == 0, 0, np.where(marks == observation.mark, 1, -1))
+        board = distill.board(distill.from_moves("4453"))
+        board = upside_down[::-1]
+
+    A text without a slash means the network of that name first, which `python -m distill.models` lists, and a path only
+    where there is none. A text with a slash, such as "./pillar", means a path first, and a `Path` means nothing else.
+    `predict` can be pickled. Where ONNX Runtime is installed nothing else is loaded. Raises `distill.common.UserError`
+    where there is neither such a network nor such a path.
+    """
+    return Pretrained(finding.required(name))
+
+
 def load(folder: Path, for_search: bool = False) -> Predict:
     """The network at a path: its ONNX file where there is one and it can be run, else what TensorFlow reads there.
 

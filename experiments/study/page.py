@@ -12,8 +12,8 @@ from experiments.study import plots
 from experiments.study.plan import Plan, Run
 from experiments.study.results import Line, Result, csv, markdown, seeds
 
-MADE_BY, FORMERLY = "python -m experiments.study", "python -m distill.study"
-"""One of them stands in every page."""
+MADE_BY = "python -m experiments.study"
+"""The command that every page names."""
 
 LEGEND = """\
 In percent, and differences in points, with half the width of the 95 % interval; * where it leaves out 0, which one
@@ -27,8 +27,7 @@ def require(page: Path) -> None:
     """Raise UserError where there is a file already that is no page of a study: it would be replaced."""
     if not page.is_file():
         return
-    text = page.read_text(encoding="utf-8", errors="replace")
-    if MADE_BY not in text and FORMERLY not in text:
+    if MADE_BY not in page.read_text(encoding="utf-8", errors="replace"):
         raise UserError(f"{page}: is no page of a study and would be replaced; name another --page")
 
 

@@ -39,8 +39,8 @@ PACKAGES = (
     "web",
 )
 WITH_TENSORS = ("networks", "training", "exporters")
-COMPUTED = {"__main__", "common.plugins", "networks"}
-"""The command that is given, a user's "module:object", and in `networks.build` a network beside it."""
+COMPUTED = {"", "__main__", "common.plugins", "networks"}
+"""The library's names, the command that is given, a user's "module:object", and in `networks.build` a network."""
 TENSOR_LIBRARIES = {"tensorflow", "keras"}
 
 

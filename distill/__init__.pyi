@@ -1,0 +1,12 @@
+from distill.common.errors import UserError as UserError
+from distill.game.encoding import board as board
+from distill.game.encoding import boards as boards
+from distill.game.rules import Position as Position
+from distill.game.rules import draw as draw
+from distill.game.rules import from_moves as from_moves
+from distill.game.rules import parse_board as parse_board
+from distill.networks.predict import load_pretrained as load_pretrained
+
+PUBLIC: dict[str, str]
+VERSION: str
+__version__: str
