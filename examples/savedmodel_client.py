@@ -1,6 +1,6 @@
-"""A Connect 4 network in any Python program: pip install tensorflow
+"""Run a Connect 4 network in any Python program: pip install tensorflow
 
-python examples/savedmodel_client.py                          # the network that ships
+python examples/savedmodel_client.py                          # a network that ships
 python examples/savedmodel_client.py models/cnn/saved_model    # one of your own
 """
 
@@ -14,12 +14,12 @@ import tensorflow as tf
 shipped = Path(__file__).parents[1] / "models/reference/pillar/saved_model"
 folder = Path(sys.argv[1]) if len(sys.argv) > 1 else shipped
 examples = json.loads((folder / "examples.json").read_text())
-boards = np.array([example["board"] for example in examples], np.int8)  # row 0 on top, +1 to move, -1 opponent, 0 empty
+boards = np.array([example["board"] for example in examples], np.int8)  # row 0: top; +1: side to move, -1: opponent
 
-model = tf.saved_model.load(str(folder / "1"))  # keep it: its weights live as long as this object
+model = tf.saved_model.load(str(folder / "1"))  # keep a reference: it owns the weights
 tensors = model.signatures["serving_default"](board=tf.constant(boards))
 answer = {name: tensor.numpy() for name, tensor in tensors.items()}
 
 difference = np.abs(answer["policy"] - [example["policy"] for example in examples]).max()
 print(f"the first board is empty: column {answer['move'][0] + 1} of 7")
-print(f"{len(boards)} boards answered as examples.json says" if difference < 1e-5 else f"differs by {difference}")
+print(f"{len(boards)} boards match examples.json" if difference < 1e-5 else f"differs by {difference}")

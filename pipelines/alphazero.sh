@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# AlphaZero as two published systems have it, by the name of the preset: connect4-zero is
-# “Connect4-Zero: Architecture & Design”, connect-4-ai-1 and -2 are the configurations of “Connect 4 AI” (docs/sources.md),
-# the second also with the selection term that it prints, -2-printed, and with playouts by the network, -2-playouts.
-# Makes .venv where it is missing. Started again, it goes on where it was stopped.
+# AlphaZero with the settings of two published systems. The first argument is the preset (docs/sources.md):
+#   connect4-zero              “Connect4-Zero: Architecture & Design”
+#   connect-4-ai-1, -2         the two configurations of “Connect 4 AI”
+#   connect-4-ai-2-printed     the second one, with the selection formula printed in the text
+#   connect-4-ai-2-playouts    the second one, with rollouts played by the network
+# Creates .venv if it is missing. Run it again to resume.
 #
-#   pipelines/alphazero.sh connect4-zero --workers 2      # games and arenas in so many processes
+#   pipelines/alphazero.sh connect4-zero --workers 2    # play games and arenas in two processes
 #   pipelines/alphazero.sh connect-4-ai-1
-#   pipelines/alphazero.sh connect-4-ai-2 small     # the same recipe, a few small iterations: minutes
+#   pipelines/alphazero.sh connect-4-ai-2 small         # the same recipe with a few small iterations: minutes
 set -euo pipefail
 unset CDPATH
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
@@ -28,7 +30,7 @@ fi
 
 set_up solver
 
-say 'self-play and training, again and again'
+say 'self-play and training'
 "$python" -m distill.selfplay --preset "$preset" --out "$model" "$@"
-say 'every move of the network, alone and with its search, against perfect play'
+say 'grading the network, alone and with search, against perfect play'
 "$python" -m distill.evaluate "$model" "$model@puct:50" random uct:100 --boards 200 --out "$model/evaluation"

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# A strong network in an hour, by one command that needs no hand: the teacher plays first, then the network's own search,
-# while the network learns; then every move is graded, and the network is exported. Makes .venv where it is missing.
-# Started again, it goes on where it was stopped.
+# Trains a strong network in an hour, unattended. The teacher plays first, then the network's own search plays while
+# the network trains. Afterwards the network is graded and exported. Creates .venv if it is missing. Run it again to
+# resume.
 #
-#   pipelines/hour.sh          # an hour on 2 cores
-#   pipelines/hour.sh 480      # minutes: a night; from four hours on its preset
+#   pipelines/hour.sh          # one hour on 2 cores
+#   pipelines/hour.sh 480      # minutes; from 240 on, with the preset `night`
 #   MODEL=models/mine pipelines/hour.sh 6
 set -euo pipefail
 unset CDPATH
@@ -18,7 +18,7 @@ model=${MODEL:-models/hour-$minutes}
 set_up solver
 
 "$python" -m distill.selfplay --preset "$preset" --minutes "$minutes" --out "$model"
-say 'every move of the network, in one pass, and of three searches, against perfect play'
+say 'grading the network, without search, and three searches against perfect play'
 "$python" -m distill.evaluate "$model" uct:100 uct:1000 uct:100000 --no-latency --out "$model/evaluation"
 "$python" benchmarks/time_to_strength.py "$model" --plot "$model/time-to-strength.png"
 "$python" -m distill.export "$model"

@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
-# Expert iteration: a distilled network's own search labels new games and the network learns from them, again and
-# again.
-# Makes .venv where it is missing. Started again, it goes on where it was stopped.
+# Expert iteration: in each iteration the network's search labels new games, and the network trains on them.
+# Creates .venv if it is missing. Run it again to resume.
 #
-#   pipelines/improve_distilled.sh MODEL            # a trained network with a value head (train --value-target blend)
+#   pipelines/improve_distilled.sh MODEL            # a network with a value head (train --value-target blend)
 #   pipelines/improve_distilled.sh MODEL small      # two small iterations: minutes
 set -euo pipefail
 unset CDPATH
@@ -22,7 +21,7 @@ fi
 
 set_up solver
 
-say 'self-play, training and arena, again and again'
+say 'self-play, training and arena'
 "$python" -m distill.selfplay --preset improve --init "$start" --out "$model" "$@"
-say 'before and after: every move against perfect play, without search'
+say 'grading the networks before and after, without search, against perfect play'
 "$python" -m distill.evaluate "$start" "$model" --out "$model/evaluation"

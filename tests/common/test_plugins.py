@@ -39,7 +39,7 @@ number = 3
 
 @pytest.fixture
 def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of `my_engine.py`, which is the working directory and not yet on the path."""
+    """The folder of the module `my_engine`: the working directory, not yet on the path."""
     (tmp_path / "my_engine.py").write_text(SOURCE, encoding="utf-8")
     (tmp_path / "engine_parts.py").write_text("def other(): pass\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)

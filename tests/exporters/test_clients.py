@@ -62,7 +62,7 @@ def test_the_files_that_ship_answer_as_the_saved_model_where_there_is_one_runtim
             print(f"{folder.name} {finding.FILES[name].name}: {first}; {second}")
             assert first == "the first board is empty: column 4 of 7"
             if name == runtime:
-                assert second == f"{BOARDS} boards answered as examples.json says"
+                assert second == f"{BOARDS} boards match examples.json"
             else:
                 found = re.fullmatch(rf"differs by 0\.\d+; (\d+) of {BOARDS} moves are the same", second)
                 assert found, second

@@ -67,7 +67,7 @@ def check(printed: str, model: Path) -> None:
     said = re.fullmatch("the first board is empty: column ([1-7]) of 7", first)
     assert said
     assert policy[int(said[1]) - 1] >= policy.max() - 1e-5
-    assert second == f"{len(examples)} boards answered as examples.json says"
+    assert second == f"{len(examples)} boards match examples.json"
 
 
 @pytest.fixture
@@ -106,7 +106,7 @@ def test_without_an_argument_one_line_says_what_is_wanted_and_how_it_is_made(tmp
     environments.linked(tmp_path / "env", PACKAGES[client])
     ended = run(tmp_path / "env", client)
     assert (ended.returncode, ended.stdout) == (2, "")
-    said = re.fullmatch(rf"usage: {client}.py FOLDER \[FILE\]; to have app/saved_model for one: (.*)\n", ended.stderr)
+    said = re.fullmatch(rf"usage: {client}.py FOLDER \[FILE\]; to write app/saved_model: (.*)\n", ended.stderr)
     assert said
     assert said[1] in (EXAMPLES / f"{client}.py").read_text().split('"""')[1]
 

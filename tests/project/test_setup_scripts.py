@@ -1,14 +1,14 @@
-"""The recipes find a Python or say in one line why there is none. Nothing here touches the network.
+"""The recipes find a usable Python or say in one line that there is none. Nothing here uses the network.
 
-The recipes run in a copy of their folder, with only stand-ins for Python on PATH. A stand-in is of the version it was
-made for, "creates" an environment by copying itself there, and writes each call to a log.
+The recipes run in a copy of their folder with stand-ins for Python as the only ones on PATH. A stand-in has a version,
+"creates" an environment by copying itself there, and writes each call to a log.
 
 * A Python that is too old, too new, missing, broken or without venv: one line on stderr, exit 1, nothing created.
-* Of several, the first that will do is taken; PYTHON names one and then no other counts.
-* `.venv` is made once and kept; it is made anew when it is broken, half-made or of a Python that will not do.
-* The installation is pinned by the lock and repeated only when something it depends on has changed, or it failed.
-* All checks run, a failing one fails the recipe, and pytest has the last word.
-* It works from another working directory and in a folder with blanks in its name.
+* The first usable Python is taken; if PYTHON names one, no other is tried.
+* `.venv` is created once and kept; it is rebuilt if it is broken, incomplete or of an unusable Python.
+* The installation is pinned by the lock file and repeated only after a failure or a change of what it depends on.
+* All checks run, a failing one fails the recipe, and pytest comes last.
+* It works from another working directory and in a folder with spaces in its name.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ INSTALL = (
 
 
 class Machine:
-    """A checkout and a PATH that hold what a test puts there."""
+    """A checkout and a folder on PATH, filled by each test."""
 
     def __init__(self, folder: Path) -> None:
         self.path, self.checkout, self.log = folder / "bin", folder / "a check out", folder / "log"
@@ -55,12 +55,12 @@ class Machine:
             self.change(name, before=1000)
 
     def change(self, name: str, before: float = -10) -> None:
-        """Write one of the checkout's files, so many seconds before now."""
+        """Write a file of the checkout and set its time to `before` seconds ago."""
         (self.checkout / name).touch()
         os.utime(self.checkout / name, (time.time() - before,) * 2)
 
     def add(self, name: str, version: str, lacks: str = "nothing") -> Path:
-        """Puts a stand-in on PATH, or anywhere inside the checkout if the name has a slash."""
+        """Put a stand-in on PATH, or into the checkout if the name has a slash."""
         file = self.checkout / name if "/" in name else self.path / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(STAND_IN.format(version=version, lacks=lacks), encoding="utf-8")
@@ -69,73 +69,65 @@ class Machine:
 
     def run(self, recipe: str = "test.sh", *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
         self.log.write_text("", encoding="utf-8")
-        return subprocess.run(
-            [str(BASH), str(self.checkout / "pipelines" / recipe), *words],
-            env={"PATH": str(self.path), "LOG": str(self.log), "CHROMIUM": "rm", **environment},
-            cwd=self.path,
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
+        command = [str(BASH), str(self.checkout / "pipelines" / recipe), *words]
+        env = {"PATH": str(self.path), "LOG": str(self.log), "CHROMIUM": "rm", **environment}
+        return subprocess.run(command, env=env, cwd=self.path, capture_output=True, text=True, timeout=60)
 
     def calls(self, part: str) -> list[str]:
-        """The logged calls of the last run that hold `part`."""
+        """The calls of the last run whose words include `part`."""
         return [line for line in self.log.read_text(encoding="utf-8").splitlines() if part in line]
+
+    def complaint(self, recipe: str = "test.sh", **environment: str) -> str:
+        """The one line with which a recipe fails."""
+        run = self.run(recipe, **environment)
+        assert (run.returncode, run.stdout) == (1, "")
+        (line,) = run.stderr.splitlines()
+        assert not (self.checkout / ".venv").exists()
+        return line
 
 
 @pytest.fixture
-def machine(tmp_path: Path) -> Machine:
+def machine(tmp_path):
     if BASH is None or os.name != "posix":
         pytest.skip("the recipes need bash")
     return Machine(tmp_path)
 
 
-def complaint(machine: Machine, recipe: str = "test.sh", **environment: str) -> str:
-    """The one line with which a recipe gives up."""
-    run = machine.run(recipe, **environment)
-    assert run.returncode == 1
-    assert run.stdout == ""
-    (line,) = run.stderr.splitlines()
-    assert not (machine.checkout / ".venv").exists()
-    return line
-
-
 @pytest.mark.parametrize("recipe", ["test.sh", "quickstart.sh"])
-def test_a_machine_without_a_python_that_will_do_is_told_in_one_line(machine: Machine, recipe: str):
-    assert "no Python 3.11, 3.12 or 3.13 with venv found" in complaint(machine, recipe)
+def test_a_machine_without_a_usable_python_gets_one_line(machine, recipe):
+    assert "no Python 3.11, 3.12 or 3.13 with venv found" in machine.complaint(recipe)
     machine.add("python3", "3.10")
     machine.add("python3.13", "3.14")
     machine.add("python3.12", "3.12", lacks="ensurepip")
     machine.add("python3.11", "3.11").write_text("#!/bin/sh\necho 'pyenv: not found' >&2\nexit 127\n", encoding="utf-8")
-    assert "apt install python3-venv" in complaint(machine, recipe)
+    assert "apt install python3-venv" in machine.complaint(recipe)
 
 
-def test_the_first_python_that_will_do_is_taken(machine: Machine):
+def test_the_first_usable_python_is_taken(machine):
     machine.add("python3", "3.14")
     machine.add("python3.13", "3.13", lacks="ensurepip")
     machine.add("python3.12", "3.12")
     machine.add("python3.11", "3.11")
     run = machine.run()
-    assert run.returncode == 0
-    assert run.stderr == ""
+    assert (run.returncode, run.stderr) == (0, "")
     assert machine.calls("-m venv") == ["3.12 -m venv --clear .venv"]
 
 
-def test_a_python_named_by_the_user_is_the_only_one_tried(machine: Machine):
+def test_a_python_named_by_the_user_is_the_only_one_tried(machine):
     machine.add("python3", "3.12")
     old = machine.add("opt dir/python", "3.9")
-    assert f"{old} is no Python 3.11" in complaint(machine, PYTHON=str(old))
-    assert "nowhere is no Python" in complaint(machine, PYTHON="nowhere")
-    fitting = machine.add("opt dir/python", "3.13")
-    assert machine.run(PYTHON=str(fitting)).returncode == 0
+    assert f"{old} is not Python 3.11" in machine.complaint(PYTHON=str(old))
+    assert "nowhere is not Python" in machine.complaint(PYTHON="nowhere")
+    usable = machine.add("opt dir/python", "3.13")
+    assert machine.run(PYTHON=str(usable)).returncode == 0
     assert machine.calls("-m venv") == ["3.13 -m venv --clear .venv"]
 
 
-def test_a_second_run_makes_nothing_and_installs_only_what_has_changed(machine: Machine):
+def test_a_second_run_creates_nothing_and_installs_only_after_a_change(machine):
     machine.add("python3", "3.12")
     machine.run()
     assert machine.calls("-m pip") == [f"3.12 {INSTALL}"]
-    machine.add("python3", "3.14")  # a working environment is kept although python3 has moved on
+    machine.add("python3", "3.14")  # a working environment is kept although python3 is newer now
     assert machine.run().returncode == 0
     assert machine.calls("-m venv") == machine.calls("-m pip") == []
     for name in ("pyproject.toml", "requirements.lock"):
@@ -146,21 +138,21 @@ def test_a_second_run_makes_nothing_and_installs_only_what_has_changed(machine: 
         machine.change(name, before=1000)
 
 
-def test_an_installation_that_failed_is_told_and_tried_again(machine: Machine):
+def test_a_failed_installation_is_reported_and_repeated(machine):
     machine.add("python3", "3.12")
     run = machine.run(PIP_EXIT="1")
     assert run.returncode == 1
-    assert run.stderr.splitlines() == ["what pip says", "distill: the installation failed, as said above"]
+    assert run.stderr.splitlines() == ["what pip says", "distill: the installation failed (see above)"]
     assert machine.calls("-m pytest") == []
     assert machine.run().returncode == 0
     assert machine.calls("-m venv") == []
     assert len(machine.calls("-m pip")) == 1
 
 
-@pytest.mark.parametrize("fault", ["half-made", "too old", "without its Python"])
-def test_an_environment_that_will_not_do_is_made_anew(machine: Machine, fault: str):
+@pytest.mark.parametrize("fault", ["incomplete", "too old", "without its Python"])
+def test_an_unusable_environment_is_rebuilt(machine, fault):
     machine.add("python3", "3.13")
-    version, lacks = "3.9" if fault == "too old" else "3.12", "pip" if fault == "half-made" else "nothing"
+    version, lacks = "3.9" if fault == "too old" else "3.12", "pip" if fault == "incomplete" else "nothing"
     inside = machine.add(".venv/bin/python", version, lacks)
     if fault == "without its Python":
         inside.unlink()
@@ -169,19 +161,14 @@ def test_an_environment_that_will_not_do_is_made_anew(machine: Machine, fault: s
     assert machine.calls("-m venv") == ["3.13 -m venv --clear .venv"]
 
 
-def test_pytest_has_the_last_word_and_takes_the_arguments(machine: Machine):
+def test_all_checks_run_and_pytest_comes_last_with_the_arguments(machine):
     machine.add("python3", "3.12")
     run = machine.run("test.sh", "-k", "rules or cli")
     assert run.stdout.splitlines()[-1] == "3 passed in 0.01s"
     assert machine.calls("-m pytest") == ["3.12 -m pytest -n 3 --dist loadfile -k rules or cli"]
     for check in ("ruff check", "ruff format --check", "mypy"):
         assert machine.calls(f"-m {check}"), check
-
-
-def test_a_failing_check_fails_the_recipe_after_the_tests_have_run(machine: Machine):
-    machine.add("python3", "3.12")
-    run = machine.run(RUFF_EXIT="1")
-    assert run.returncode == 1
-    assert run.stdout.splitlines()[-1] == "3 passed in 0.01s"
-    assert machine.run(PYTEST_EXIT="1").returncode == 1
-    assert machine.run(PYTEST_EXIT="5").returncode == 5
+    for tool, code in (("RUFF", 1), ("PYTEST", 1), ("PYTEST", 5)):
+        run = machine.run(**{f"{tool}_EXIT": str(code)})
+        assert run.returncode == code
+        assert run.stdout.splitlines()[-1] == "3 passed in 0.01s", "the tests run although a check failed"
