@@ -46,7 +46,7 @@ def boards_a_second(ask: Callable[..., object], asked: Sequence[Any], number: in
 
 def time_games(name: str, games: int, rounds: int) -> None:
     """Print the seconds of games with kept answers and with new ones, and the ratio, paired by round."""
-    from distill.players import match, players
+    from distill.players import match, names, network
 
     settings = puct.quiet(puct.PuctSettings(simulations=200))
     pairings = match.paired(0, 1, match.openings(games // 2, 4, 3))
@@ -54,11 +54,11 @@ def time_games(name: str, games: int, rounds: int) -> None:
     for _ in range(rounds):
         times = []
         for kept in (True, False):
-            asked = [players.make(f"{name}@puct:200").predict for _ in range(2)]
+            asked = [names.make(f"{name}@puct:200").predict for _ in range(2)]
             for each in asked:
                 each(np.zeros(1, np.uint64), np.zeros(1, np.uint64))  # compiles
             both = [
-                players.GuidedPlayer(name=name, predict=each if kept else each.answers, settings=settings)
+                network.GuidedPlayer(name=name, predict=each if kept else each.answers, settings=settings)
                 for each in asked
             ]
             began = time.perf_counter()

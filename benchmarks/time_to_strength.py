@@ -20,7 +20,7 @@ import pandas as pd
 
 from distill.alphazero import files, iteration
 from distill.datasets import benchmark
-from distill.players import players
+from distill.players import names
 
 SEARCHES = ("uct:100", "uct:1000", "teacher:10000", "uct:100000")
 MEASURES = ("optimal", "outcome")
@@ -28,7 +28,7 @@ MEASURES = ("optimal", "outcome")
 
 def shares(name: str, boards: benchmark.GradedBoards) -> dict[str, float]:
     """A player's shares in percent, by the names that the metrics of an iteration have."""
-    return {each: 100 * share for each, share in iteration.judged(players.make(name), boards).items()}
+    return {each: 100 * share for each, share in iteration.judged(names.make(name), boards).items()}
 
 
 def reached(history: list[dict[str, Any]], column: str, line: float) -> float | None:

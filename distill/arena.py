@@ -3,7 +3,7 @@
     python -m distill.arena models/cnn random uct:100 --games 200
     python -m distill.arena models/cnn uct:1000 --opening-plies 0 --solver-games 100
 
-In: players by name (`players/players.py`). Out: the tables, and `arena.json` where `--out` names a folder. Every pair
+In: players by name (`players/names.py`). Out: the tables, and `arena.json` where `--out` names a folder. Every pair
 plays `--games` games: each opening twice, once from either side. Random openings leave some games decided, so that even
 perfect play does not win them all; from the empty board (`--opening-plies 0`) games differ by the players' chance
 alone. With `--solver-games` every player also has the first stone against the solver from the empty board, where
@@ -18,10 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from distill.common import cli, cores, folders, write_json
-from distill.players import tournament, words
+from distill.players import names, tournament
 from distill.players.intervals import Estimate
 from distill.players.match import openings
-from distill.players.players import Player, make
+from distill.players.names import make
+from distill.players.player import Player
 from distill.players.solver import check_installed
 
 MOST_LINES = 5
@@ -32,7 +33,7 @@ MOST_LINES = 5
 class ArenaConfig(cli.Settings):
     """Let players meet from paired openings and rate them."""
 
-    players: tuple[str, ...] = cli.setting((), f"who meets: {words.NAMES}", positional=True)
+    players: tuple[str, ...] = cli.setting((), f"who meets: {names.NAMES}", positional=True)
     games: int = cli.setting(200, "games a pair, half of them from either side")
     opening_plies: int = cli.setting(
         6, "random stones before the players take over; 0: the empty board, where players without chance repeat a game"
@@ -52,13 +53,13 @@ class ArenaConfig(cli.Settings):
         cli.check_least(self, solver_games=0, workers=1)
         cli.check_seed(self.seed)
         if len(self.players) < (1 if self.solver_games else 2):
-            raise ValueError(f"name at least two players: {words.NAMES}")
+            raise ValueError(f"name at least two players: {names.NAMES}")
         if self.grade_losses and len(self.players) < 2:
             raise ValueError("--grade-losses looks at games between players: name at least two")
         if len(set(self.players)) < len(self.players):
             raise ValueError("a player is named twice; it cannot meet itself")
         for word in self.players:
-            words.check(word)
+            names.check(word)
         if len(self.players) > 1:
             self.openings()
 

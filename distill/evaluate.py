@@ -4,7 +4,7 @@
     python -m distill.evaluate data/games
     python -m distill.evaluate models/cnn data/reference/validation     # also how often their moves are the same
 
-In: players by name (`players/words.py`) and folders of finished games; the shipped benchmark boards. Out, in
+In: players by name (`players/names.py`) and folders of finished games; the shipped benchmark boards. Out, in
 `--out`: `metrics.json`, `report.md` and its pictures; on the screen, a table. Metrics are defined in
 `evaluation/grading.py` and `evaluation/repeats.py`. Players need no solver; data folders do.
 """
@@ -36,8 +36,10 @@ from distill.evaluation import grading, labels, plots, repeats, report, verdict
 from distill.games import games
 from distill.games.schema import MANIFEST
 from distill.networks import finding
-from distill.players import words
-from distill.players.players import NetworkPlayer, Player, make
+from distill.players import names
+from distill.players.names import make
+from distill.players.network import NetworkPlayer
+from distill.players.player import Player
 from distill.players.solver import check_installed
 
 
@@ -45,7 +47,7 @@ from distill.players.solver import check_installed
 class EvaluateConfig(cli.Settings):
     """Grade players and labels against perfect play."""
 
-    players: tuple[str, ...] = cli.setting((), f"{words.NAMES}; or a folder of games", positional=True)
+    players: tuple[str, ...] = cli.setting((), f"{names.NAMES}; or a folder of games", positional=True)
     half: Literal["test", "dev"] = cli.setting("test", "half of the benchmark: dev for choices, test for headlines")
     sets: tuple[str, ...] = cli.setting((), "sets of the benchmark, such as midgame heldout; nothing takes all")
     boards: int | None = cli.setting(None, "boards of each set at most; none takes all")
@@ -62,12 +64,12 @@ class EvaluateConfig(cli.Settings):
         cli.check_least(self, boards=1, label_rows=1, top1_rows=0, workers=1)
         cli.check_seed(self.seed)
         if not self.players:
-            raise ValueError(f"name a player: {words.NAMES}; or a folder of games")
+            raise ValueError(f"name a player: {names.NAMES}; or a folder of games")
         if len({word.replace("/@", "@").rstrip("/") for word in self.players}) < len(self.players):
             raise ValueError("a player is named twice")
         for word in self.players:
             if not _is_data(word):
-                words.check(word)
+                names.check(word)
 
 
 FILES = ("metrics.json", "report.md", "by_set.png", "by_ply.png", "confusion.png", "calibration.png")
@@ -88,7 +90,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 def _is_data(word: str) -> bool:
     """Whether a word names no player but a folder of games; models have a manifest of their own kind or none."""
     folder = Path(word)
-    if words.read(word).player or not os.path.isdir(word) or finding.find(word) != folder:
+    if names.parse(word).player or not os.path.isdir(word) or finding.find(word) != folder:
         return False
     return any(folder.glob("shard-*.parquet")) or read_object(folder / MANIFEST).get("kind") == "games"
 
@@ -127,7 +129,7 @@ def run(config: EvaluateConfig) -> str:
 
 def _networks(players: Sequence[str]) -> dict[str, str]:
     """SHA-256 of the `.keras` file behind each player that has one: a card takes grades of that very network alone."""
-    folders_of = {word: finding.find(network) for word in players if (network := words.read(word).network)}
+    folders_of = {word: finding.find(network) for word in players if (network := names.parse(word).network)}
     files = {word: place / finding.BEST for word, place in folders_of.items() if place}
     return {word: file_hash(file) for word, file in files.items() if file.is_file()}
 

@@ -1,7 +1,7 @@
 """A game in the terminal, against a network or any other player.
 
     python -m distill.play                            # the shipped network, or the newest one in models/
-    python -m distill.play uct:1000 --first machine   # any player of players/players.py
+    python -m distill.play uct:1000 --first machine   # any player of players/names.py
     python -m distill.play models/cnn --moves 4453    # goes on with a game
 
 In: columns 1-7 and a few letters, one a line (`?` lists them). Out: the board after every move, in colours where the
@@ -18,7 +18,7 @@ from typing import Literal
 
 from distill.common import UserError, cli, provenance
 from distill.game import rules
-from distill.players import terminal, words
+from distill.players import names, terminal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +26,7 @@ class PlayConfig(cli.Settings):
     """Play a game in the terminal."""
 
     player: tuple[str, ...] = cli.setting(
-        (), f"the machine: {words.NAMES}; left out: the shipped network or the newest", positional=True
+        (), f"the machine: {names.NAMES}; left out: the shipped network or the newest", positional=True
     )
     first: Literal["human", "machine"] = cli.setting("human", "who has the first stone, X")
     moves: str = cli.setting("", "a game to go on with, as columns from 1 to 7, such as 4453")
@@ -37,7 +37,7 @@ class PlayConfig(cli.Settings):
         if len(self.player) > 1:
             raise ValueError(f"one machine, not {len(self.player)}: {' '.join(self.player)}")
         for word in self.player:
-            words.check(word)
+            names.check(word)
         cli.check_seed(self.seed or 0)
         try:
             rules.from_moves(self.moves)

@@ -26,7 +26,7 @@ from distill import common
 from distill.common import UserError, cli, cores, folders, provenance, say, write_json
 from distill.evaluation import walk
 from distill.game.rules import CELLS
-from distill.players import words
+from distill.players import names
 from distill.players.identity import identity
 from distill.players.solver import check_installed
 
@@ -43,7 +43,7 @@ OWN = (
 class WalkConfig(cli.Settings):
     """Enumerate every game of a player that moves first."""
 
-    player: tuple[str, ...] = cli.setting((), f"the player: {words.NAMES}", positional=True)
+    player: tuple[str, ...] = cli.setting((), f"the player: {names.NAMES}", positional=True)
     replies: Literal["best", "all"] = cli.setting(
         "best", "the opponent's moves: every best one by the solver, or every legal one"
     )
@@ -55,8 +55,8 @@ class WalkConfig(cli.Settings):
     def __post_init__(self) -> None:
         super().__post_init__()
         if len(self.player) != 1:
-            raise ValueError(f"name one player: {words.NAMES}")
-        words.check(self.player[0])
+            raise ValueError(f"name one player: {names.NAMES}")
+        names.check(self.player[0])
         cli.check(0 <= self.most_stones <= CELLS, "most_stones", self.most_stones, f"from 0 to {CELLS}")
         cli.check_least(self, workers=1)
 

@@ -24,7 +24,7 @@ from distill.games import selfplay, shards, unfinished
 from distill.games.shards import RunSettings
 from distill.mcts import puct
 from distill.players import gate
-from distill.players.players import GuidedPlayer
+from distill.players.network import GuidedPlayer
 
 if TYPE_CHECKING:
     import keras

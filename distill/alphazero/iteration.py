@@ -27,7 +27,8 @@ from distill.evaluation import grading
 from distill.game import outputs
 from distill.games import games, selfplay, shards
 from distill.players import gate
-from distill.players.players import GuidedPlayer, NetworkPlayer, Player, seeds_for
+from distill.players.network import GuidedPlayer, NetworkPlayer
+from distill.players.player import Player, seeds_for
 
 if TYPE_CHECKING:
     import keras

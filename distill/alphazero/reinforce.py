@@ -25,7 +25,9 @@ from distill.networks import finding
 from distill.players.gate import judged
 from distill.players.intervals import share
 from distill.players.match import Games, Pairing, play_games
-from distill.players.players import NetworkPlayer, Player, make, seeds_for
+from distill.players.names import make
+from distill.players.network import NetworkPlayer
+from distill.players.player import Player, seeds_for
 from distill.training import run_folder
 
 if TYPE_CHECKING:

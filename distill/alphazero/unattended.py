@@ -36,7 +36,8 @@ from distill.datasets import benchmark, canonical, replay
 from distill.games import games, selfplay, shards
 from distill.games.shards import RunSettings
 from distill.mcts import cache
-from distill.players.players import NetworkPlayer, seeds_for
+from distill.players.network import NetworkPlayer
+from distill.players.player import seeds_for
 
 if TYPE_CHECKING:
     import keras

@@ -33,7 +33,9 @@ from distill.game.tactics import Boards
 from distill.games.schema import SCHEMA_VERSION, read_metadata, write_table
 from distill.networks import finding
 from distill.players.match import Opening, Pairing, play_games
-from distill.players.players import Choices, Player, RandomPlayer, checked_choices, make
+from distill.players.names import make
+from distill.players.player import Choices, Player, checked_choices
+from distill.players.simple import RandomPlayer
 from distill.players.solver import check_installed, moves_to_end, score_boards
 
 STYLES: tuple[tuple[str, float], ...] = (

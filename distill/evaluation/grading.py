@@ -27,7 +27,7 @@ from distill.datasets.benchmark import FULL_COLUMN, GradedBoards
 from distill.evaluation.strata import MIRROR_SET, best_scores, is_critical, keeps_class
 from distill.game.rules import COLUMNS, is_own_mirror, mirror_bits
 from distill.players.intervals import Estimate, difference, share
-from distill.players.players import Choices, Player, checked_choices, seeds_for
+from distill.players.player import Choices, Player, checked_choices, seeds_for
 
 METRICS = ("optimal", "outcome", "critical")
 

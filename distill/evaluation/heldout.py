@@ -29,7 +29,7 @@ from distill.evaluation.strata import heldout_strata
 from distill.game.rules import EMPTY, Position, canonicalise, is_over, play
 from distill.game.tactics import Boards
 from distill.games.schema import SCHEMA_VERSION, write_table
-from distill.players.players import RandomPlayer
+from distill.players.simple import RandomPlayer
 from distill.players.solver import check_installed
 
 STYLES: tuple[tuple[str, float], ...] = (

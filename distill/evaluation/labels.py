@@ -20,7 +20,7 @@ from distill.game.rules import canonicalise
 from distill.games import games
 from distill.games.games import RawRows
 from distill.players.intervals import Estimate, share
-from distill.players.players import Boards
+from distill.players.player import Boards
 from distill.players.solver import score_boards
 
 

@@ -37,7 +37,9 @@ from distill.games.majority import majority
 from distill.games.schema import PACKED, RELABELLED, read_manifest
 from distill.mcts import cache
 from distill.players.intervals import Estimate, share
-from distill.players.players import Boards, NetworkPlayer, SearchPlayer, seeds_for
+from distill.players.network import NetworkPlayer
+from distill.players.player import Boards, seeds_for
+from distill.players.search import SearchPlayer
 from distill.training.top1 import FIRST_ROWS, agrees, chosen_columns, is_early
 
 if TYPE_CHECKING:

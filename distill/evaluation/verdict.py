@@ -14,7 +14,7 @@ from distill.datasets.benchmark import GradedBoards
 from distill.evaluation import grading
 from distill.evaluation.grading import Calibration, Graded, Mistake
 from distill.players.intervals import Estimate
-from distill.players.players import Player, checked_choices, seeds_for
+from distill.players.player import Player, checked_choices, seeds_for
 
 LATENCY_BATCHES = (1, 256)
 

@@ -37,7 +37,8 @@ from distill.game.rules import (
     landing,
     legal_mask,
 )
-from distill.players.players import Player, checked_choices, make, seeds_for
+from distill.players.names import make
+from distill.players.player import Player, checked_choices, seeds_for
 from distill.players.solver import score_boards
 
 Keys: TypeAlias = NDArray[np.uint64]
@@ -70,7 +71,7 @@ def chooser(word: str, workers: int) -> Choose:
 @functools.cache
 def player(word: str) -> Player:
     """The player of that word, one a process: a network takes longer to load than to evaluate a batch."""
-    return make(word, quick=True)
+    return make(word, fast=True)
 
 
 def _moves(word: str, current: Keys, mask: Keys) -> NDArray[np.int64]:

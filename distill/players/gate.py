@@ -18,7 +18,7 @@ from distill.common import write_json
 from distill.common.progress import Advance, silent
 from distill.players.intervals import share
 from distill.players.match import openings, paired, play_games
-from distill.players.players import Player, seeds_for
+from distill.players.player import Player, seeds_for
 
 BLOCK = 50
 """Games played side by side and then written down: what a killed arena plays again; an arena of 100 has two such."""

@@ -1,6 +1,6 @@
-"""What a player's moves depend on: two players with equal identities answer alike.
+"""What a player's moves depend on: two players with equal identities choose alike.
 
-In: a word (`players/words.py`). Out: texts and hashes, to tell whether what was measured of a player is still of it.
+In: a name (`players/names.py`). Out: texts and hashes that tell whether a stored measurement still holds.
 """
 
 from __future__ import annotations
@@ -9,39 +9,37 @@ import hashlib
 import importlib.util
 from pathlib import Path
 
-from distill.common import file_hash
+from distill.common import file_hash, plugins
 from distill.mcts.puct import PUCT_VERSION
 from distill.mcts.teacher import SEARCH_VERSION
 from distill.networks import finding
 from distill.networks.predict import onnx_in
-from distill.players import levels, words
+from distill.players import levels, names
 
 
-def identity(word: str) -> list[str]:
-    """The word, a level's numbers, the versions of the searches, the network's hash, and how it is evaluated."""
-    known = [word]
-    if word in words.LEVELS:
-        known.append(repr(levels.named(word)))
-    if words.read(base_of(word)).simulations:
+def identity(name: str) -> list[str]:
+    """The name, a level's numbers, the versions of the searches, and the hash of the network or custom source."""
+    known = [name]
+    if name in names.LEVELS:
+        known.append(repr(levels.named(name)))
+    base = names.parse(levels.base_name(name) if name in names.LEVELS else name)
+    if base.simulations:
         known.append(f"searches {SEARCH_VERSION}, {PUCT_VERSION}")
-    if path := network_of(word):
+    if base.custom:
+        known.append(plugins.source_hash(plugins.load(name, "player")))
+    if path := network_of(name):
         known += [_network_hash(path), f"quick {importlib.util.find_spec('onnxruntime') is not None}"]
     return known
 
 
-def base_of(word: str) -> str:
-    """The word itself, or of a level the player whose policy it draws from."""
-    return levels.asked(word) if word in words.LEVELS else word
-
-
-def network_of(word: str) -> Path | None:
+def network_of(name: str) -> Path | None:
     """The path of a player's network; None for players without one."""
-    network = words.read(base_of(word)).network
+    network = names.parse(levels.base_name(name) if name in names.LEVELS else name).network
     return finding.find(network) if network else None
 
 
 def _network_hash(path: Path) -> str:
-    """SHA-256 of the trained network, which stays when its export is written again, or else of what is exported."""
+    """SHA-256 of the trained network, which stays when its export is rewritten, or else of the exported files."""
     for file in (path, path / finding.BEST, onnx_in(path)):
         if file and file.is_file():
             return file_hash(file)

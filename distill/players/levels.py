@@ -36,9 +36,9 @@ from numpy.typing import NDArray
 from distill.game.rules import COLUMNS_FROM_CENTRE, landing, legal_mask
 from distill.game.tactics import Columns, traps, wins, wins_in
 from distill.networks import finding
+from distill.players.player import Boards, Choices, Player, checked_choices, draw_by
 from distill.players.solver import is_installed
 
-Boards = NDArray[np.uint64]
 Shares = NDArray[np.float64]
 
 NETWORK = "reference/pillar"
@@ -51,7 +51,7 @@ PRIOR = np.array([1, 2, 3, 4, 3, 2, 1], np.float64)
 class Level:
     """How a level chooses, by the rule above. All numbers but the temperature are between 0 and 1.
 
-    `player` is the word of the player whose policy it takes.
+    `player` is the name of the player whose policy it uses.
     """
 
     player: str = NETWORK
@@ -80,11 +80,26 @@ def named(name: str) -> Level:
     return LEVELS[name]
 
 
-def asked(name: str) -> str:
-    """The word of the player that a level asks; its network as a path, since a word with a slash is a path first."""
+def base_name(name: str) -> str:
+    """The name of the player whose policy a level uses; a network as a path, since a name with a slash is a path."""
     player = named(name).player
     folder = finding.called(NETWORK, finding.networks(finding.places()))
     return player.replace(NETWORK, str(folder)) if folder else player
+
+
+@dataclass(frozen=True, kw_only=True)
+class LevelPlayer:
+    """A named level: its move is drawn by the rule above from the policy of another player, `base`."""
+
+    name: str
+    base: Player
+    level: Level
+
+    def play(self, current: Boards, mask: Boards, seeds: Boards) -> Choices:
+        policy = checked_choices(self.base, current, mask, seeds).policy
+        assert policy is not None  # networks, searches and the solver have one
+        shares = probabilities(self.level, policy, current, mask)
+        return Choices(moves=draw_by(shares, seeds), policy=shares)
 
 
 def probabilities(level: Level, policy: Shares, current: Boards, mask: Boards) -> Shares:

@@ -18,7 +18,7 @@ from distill.common.progress import Advance, silent
 from distill.game.encoding import bitboards, boards
 from distill.game.rules import CELLS, EMPTY, FULL_BOARD, Position, has_four, is_over, landing, mirror, play
 from distill.game.tactics import wins
-from distill.players.players import Player, checked_choices, seeds_for
+from distill.players.player import Player, checked_choices, seeds_for
 
 Opening = tuple[int, ...]
 

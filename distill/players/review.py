@@ -35,8 +35,9 @@ from numpy.typing import NDArray
 from distill.datasets.benchmark import FULL_COLUMN
 from distill.game import rules
 from distill.game.rules import COLUMNS_FROM_CENTRE, Position
-from distill.players import words
-from distill.players.players import checked_choices, make
+from distill.players import names
+from distill.players.names import make
+from distill.players.player import checked_choices
 from distill.players.solver import Solver, is_installed, moves_to_end
 
 SLOW = 3
@@ -128,7 +129,7 @@ class Judge:
 
     def __init__(self, word: str) -> None:
         self.name = check(word)
-        self._player = Solver() if word == "solver" else make(word, quick=True)
+        self._player = Solver() if word == "solver" else make(word, fast=True)
         self.is_optimal = isinstance(self._player, Solver)
 
     def ask(self, positions: Sequence[Position]) -> Opinions:
@@ -144,7 +145,7 @@ class Judge:
 
 def check(word: str) -> str:
     """The word, where it names a judge; nothing is loaded. Raises ValueError."""
-    if word != "solver" and not words.check(word).simulations:
+    if word != "solver" and not names.check(word).simulations:
         raise ValueError(f"player {word!r} judges no game; take solver, or a search such as {STAND_IN}")
     return word
 

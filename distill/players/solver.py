@@ -1,4 +1,4 @@
-"""Exact scores of every move, through the optional solver package `bitbully`: the judge, never a teacher.
+"""Exact scores of every move, from the optional solver package `bitbully`: it grades, and never teaches.
 
 The score of a move is an integer from the point of view of the side to move, before the move:
 
@@ -7,7 +7,7 @@ The score of a move is an integer from the point of view of the side to move, be
     score = −(22 − stones of the winner when the game ends)     the side to move loses
 
 under perfect play of both sides after the move, where perfect play wins as early and loses as late as
-it can. So −18 ≤ score ≤ 18, its sign is the outcome class, and on an empty board the centre scores 1: a win
+it can. So −18 ≤ score ≤ 18, its sign is the game-theoretic result, and on an empty board the centre scores 1: a win
 with the first player's last stone. This is the convention of the package, and of Pascal Pons' solver.
 A column that cannot be played scores FULL_COLUMN.
 
@@ -20,6 +20,7 @@ from __future__ import annotations
 import functools
 import importlib.util
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -30,10 +31,12 @@ from distill.common.progress import Advance, silent
 from distill.common.provenance import install_line
 from distill.common.workers import spread
 from distill.datasets.benchmark import FULL_COLUMN
-from distill.game.rules import CELLS, COLUMNS, ROWS, Position
+from distill.game import encoding
+from distill.game.rules import CELLS, COLUMNS, ROWS, Position, legal_mask
+from distill.players.player import Boards, Choices, draw_column
 
 HIGHEST = 22
-"""The score of a win is this less the winner's stones at the end."""
+"""The score of a win is this minus the winner's stones at the end."""
 
 
 def is_installed() -> bool:
@@ -74,9 +77,7 @@ _CHUNK = 64
 """Boards a process scores at a time: a few seconds at most, so that the last chunks end together."""
 
 
-def score_boards(
-    current: NDArray[np.uint64], mask: NDArray[np.uint64], workers: int = 1, advance: Advance = silent
-) -> NDArray[np.int8]:
+def score_boards(current: Boards, mask: Boards, workers: int = 1, advance: Advance = silent) -> NDArray[np.int8]:
     """int8 (B, 7) scores of bitboards (B,), shared between worker processes; the same for any number of them."""
     check_installed()
     starts = range(0, len(current), _CHUNK)
@@ -88,23 +89,39 @@ def score_boards(
     return np.concatenate(chunks)
 
 
+@dataclass(frozen=True, kw_only=True)
+class SolverPlayer:
+    """At random among the moves with the best exact score; its value is the result under perfect play."""
+
+    name: str = "solver"
+    workers: int = 1
+
+    def __post_init__(self) -> None:
+        check_installed()
+
+    def play(self, current: Boards, mask: Boards, seeds: Boards) -> Choices:
+        scores = score_boards(current, mask, self.workers)
+        best = scores.max(1, keepdims=True, initial=FULL_COLUMN)
+        allowed = (scores == best) & legal_mask(mask)
+        policy = allowed / allowed.sum(1, keepdims=True)
+        return Choices(moves=draw_column(allowed, seeds), policy=policy, value=np.sign(best[:, 0]).astype(np.float64))
+
+
 @functools.cache
 def _own_solver() -> Solver:
     """One a process: loading its book takes longer than scoring a chunk."""
     return Solver()
 
 
-def _score(current: NDArray[np.uint64], mask: NDArray[np.uint64]) -> NDArray[np.int8]:
+def _score(current: Boards, mask: Boards) -> NDArray[np.int8]:
     boards = zip(current.tolist(), mask.tolist(), strict=True)
     return np.array([_own_solver().scores(Position(*bits)) for bits in boards], np.int8)
 
 
 def _grid(position: Position) -> list[list[int]]:
     """Six rows of seven cells, top row first: 1 the first player, 2 the second, 0 empty."""
-    from distill.game.encoding import boards
-
     own = 1 if position.ply % 2 == 0 else 2
-    cells = boards([position.current], [position.mask]).reshape(ROWS, COLUMNS)
+    cells = encoding.boards([position.current], [position.mask]).reshape(ROWS, COLUMNS)
     grid: list[list[int]] = np.where(cells == 0, 0, np.where(cells > 0, own, 3 - own)).tolist()
     return grid
 

@@ -20,17 +20,12 @@ from distill.common import Interrupted, UserError
 from distill.datasets.benchmark import FULL_COLUMN
 from distill.game import rules
 from distill.mcts import cache
-from distill.players import levels, review, words
-from distill.players.players import (
-    Choices,
-    GuidedPlayer,
-    LevelPlayer,
-    Player,
-    SearchPlayer,
-    checked_choices,
-    make,
-    seeds_for,
-)
+from distill.players import levels, names, review
+from distill.players.levels import LevelPlayer
+from distill.players.names import make
+from distill.players.network import GuidedPlayer
+from distill.players.player import Choices, Player, checked_choices, seeds_for
+from distill.players.search import SearchPlayer
 
 HELP = "1-7 plays that column · h hint · r review · b take back · s switch sides · n new game · q quit"
 AT_THE_END = "r reviews, b takes back, n begins a new game, q quits: "
@@ -93,7 +88,7 @@ class Machine:
         self._player = self._thread.submit(self._made_ready, word)
 
     def _made_ready(self, word: str) -> Player:
-        player = make(word, quick=True, announced=True)
+        player = make(word, fast=True, silent=True)
         if self._compiler is not None:
             if self._compiler.poll() is None:
                 self._doing = f"the search of {self.name} is being compiled, which may take two minutes, but only once"
@@ -130,10 +125,10 @@ class Machine:
 
 def _compiler(word: str) -> subprocess.Popen[bytes] | None:
     """A process that compiles the search of a player into the cache; None where it has none, or it is there already."""
-    named = words.read(levels.named(word).player if word in words.LEVELS else word)
-    if named.player in words.SEARCHES:
+    named = names.parse(levels.named(word).player if word in names.LEVELS else word)
+    if named.player in names.SEARCHES:
         module = "teacher"
-    elif named.mode in words.SEARCHING_MODES:
+    elif named.mode in names.SEARCHING_MODES:
         module = "puct"
     else:
         return None
@@ -147,7 +142,7 @@ def _compiler(word: str) -> subprocess.Popen[bytes] | None:
 def _rehearse(player: Player) -> None:
     """One answer, of the smallest search: what is done but once, such as the tracing of a graph, is done then."""
     if isinstance(player, LevelPlayer):
-        player = player.asked
+        player = player.base
     if isinstance(player, SearchPlayer):
         player = replace(player, settings=replace(player.settings, simulations=1))
     if isinstance(player, GuidedPlayer):

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from distill.common import Progress, say
 from distill.players.intervals import Estimate, elo_with_intervals, share
 from distill.players.match import Games, Opening, Pairing, given_away, lines_to, pair_points, paired, play_games
-from distill.players.players import Player
+from distill.players.player import Player
 
 Row = dict[str, Any]
 """One player's line of a table."""

@@ -1,6 +1,6 @@
 """Who can be asked through the page: the models found in folders, searches, the solver where it is installed.
 
-In: a player's word and a position. Out: an `Opinion`. Words are those of `players/words.py`; a model is called by its
+In: a player's word and a position. Out: an `Opinion`. Words are those of `players/names.py`; a model is called by its
 folder's name, and only a folder that was found here is ever opened. Boards that are asked of the same network in the
 same mode while it computes are answered together, those of a search in lock step.
 """
@@ -27,7 +27,7 @@ from distill.game.mixing import mix
 from distill.game.rules import EMPTY, Position
 from distill.mcts import cache
 from distill.networks import finding, predict
-from distill.players import levels, players, words
+from distill.players import levels, names, network, player
 from distill.players.solver import Solver, is_installed
 from distill.web import work
 from distill.web.messages import Card, Catalogue, Opinion, RequestError
@@ -117,7 +117,7 @@ class Opponents:
         return [
             Card(name=name, kind="level", title=name.capitalize(), note=note)
             for name, note in notes.items()
-            if words.read(levels.named(name).player).simulations <= self.max_simulations
+            if names.parse(levels.named(name).player).simulations <= self.max_simulations
         ]
 
     async def ask(self, word: str, position: Position, seed: int | None = None) -> Opinion:
@@ -126,7 +126,7 @@ class Opponents:
         try:
             if word == "solver":
                 return await self._ask_solver(position, seed)
-            named = words.read(word)
+            named = names.parse(word)
             if named.player in LEVELS:
                 return await self._ask_level(word, position, seed)
             if named.player in SEARCHES:
@@ -180,7 +180,7 @@ class Opponents:
         for queue in (self._searches, self._network_thread, self._guided_thread, self._solver):
             queue.close()
 
-    def _check_simulations(self, word: str, named: words.Word) -> None:
+    def _check_simulations(self, word: str, named: names.Name) -> None:
         most = self.max_simulations if named.player else min(MOST_GUIDED, self.max_simulations)
         if not named.simulations:
             search = named.player or named.mode
@@ -196,7 +196,7 @@ class Opponents:
         allowed = np.array([scores]) == best
         return Opinion(
             player="solver",
-            column=int(players.draw_column(allowed, mix(seed))[0]),
+            column=int(player.draw_column(allowed, mix(seed))[0]),
             policy=None,
             value=float(np.sign(best)),
             scores=[None if score == FULL_COLUMN else score for score in scores],
@@ -214,21 +214,21 @@ class Opponents:
         chances = levels.probabilities(level, shares.astype(np.float64), current, mask)
         return Opinion(
             player=word,
-            column=int(players.draw_by(chances, mix(seed))[0]),
+            column=int(player.draw_by(chances, mix(seed))[0]),
             policy=chances[0].tolist(),
             value=None,
             scores=None,
         )
 
-    async def _ask_network(self, word: str, named: words.Word, position: Position) -> Opinion:
+    async def _ask_network(self, word: str, named: names.Name, position: Position) -> Opinion:
         model = self._model(named.network)
         if model is None:
             raise RequestError(404, f"player {word!r} is unknown; /api/players lists those there are")
-        if named.mode in words.SEARCHING_MODES:
+        if named.mode in names.SEARCHING_MODES:
             self._check_simulations(word, named)
             await self._compiled.wait()
         elif named.mode not in MODES:
-            modes = ", ".join([*MODES, *(f"{search}:N" for search in words.SEARCHING_MODES)])
+            modes = ", ".join([*MODES, *(f"{search}:N" for search in names.SEARCHING_MODES)])
             raise RequestError(422, f"player {word!r}: modes are {modes}")
         batcher = self._batcher(model, named)
         answer = await batcher.ask(encoding.boards([position.current], [position.mask])[0])
@@ -250,7 +250,7 @@ class Opponents:
             model = finding.called(word, self._found)
         return model
 
-    def _batcher(self, model: Path, named: words.Word) -> work.Batcher:
+    def _batcher(self, model: Path, named: names.Name) -> work.Batcher:
         """A network in a mode, loaded when it is first asked, and again when its file has changed."""
         key = (model, _weights(model).stat().st_mtime_ns, named.mode, named.simulations)
         batcher = self._loaded.pop(key, None)
@@ -273,15 +273,15 @@ def _describe(card: finding.Card) -> str:
     return f"{card.network}, {card.parameters} parameters" if known else "a network without search"
 
 
-def _load_player(folder: Path, named: words.Word) -> Predict:
+def _load_player(folder: Path, named: names.Name) -> Predict:
     """A network in a mode that plays by more than one pass, as `predict(boards)` of what it chooses."""
-    network = predict.load(folder, for_search=bool(named.simulations))
-    player = players.with_predict(named.network, network, named.mode, named.simulations)
+    loaded = predict.load(folder, for_search=bool(named.simulations))
+    asked = network.with_predict(named.network, loaded, named.mode, named.simulations)
 
     def choose(boards: ArrayLike) -> dict[str, NDArray[Any]]:
         current, mask = encoding.bitboards(np.asarray(boards, np.int8))
-        choices = players.checked_choices(
-            player, current, mask, np.zeros(len(current), np.uint64)
+        choices = player.checked_choices(
+            asked, current, mask, np.zeros(len(current), np.uint64)
         )  # no mode of MODES draws
         found = {"move": choices.moves, "policy": choices.policy, "value": choices.value}
         return {name: array for name, array in found.items() if array is not None}
@@ -291,8 +291,8 @@ def _load_player(folder: Path, named: words.Word) -> Predict:
 
 def _play(word: str, position: Position, seed: int) -> Opinion:
     current, mask = np.array([position.current], np.uint64), np.array([position.mask], np.uint64)
-    player = players.make(word, quick=True, announced=True)
-    choice = players.checked_choices(player, current, mask, mix(seed))
+    made = names.make(word, fast=True, silent=True)
+    choice = player.checked_choices(made, current, mask, mix(seed))
     return Opinion(
         player=word,
         column=int(choice.moves[0]),

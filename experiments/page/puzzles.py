@@ -31,7 +31,8 @@ from distill.evaluation.strata import best_scores, keeps_class
 from distill.game.mixing import mix
 from distill.game.rules import COLUMNS, COLUMNS_FROM_CENTRE, ROWS, Position, column_bits, is_over, mirror_bits, play
 from distill.game.tactics import wins
-from distill.players.players import Player, checked_choices, make, seeds_for
+from distill.players.names import make
+from distill.players.player import Player, checked_choices, seeds_for
 from distill.players.solver import check_installed, score_boards
 
 OUT = Path("distill/web/page/puzzles.json")

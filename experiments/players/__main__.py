@@ -24,9 +24,9 @@ from typing import Any
 
 from distill.common import cli, folders, say
 from distill.datasets import benchmark
-from distill.players import words
+from distill.players import names
 from distill.players.match import openings
-from distill.players.players import make
+from distill.players.names import make
 from experiments.players import measure
 from experiments.players import page as pages
 
@@ -44,7 +44,7 @@ LADDER_PAGE = Path("docs/players.md")
 class PlayersConfig(cli.Settings):
     """Measure players against their neighbours in strength, and write the table of all."""
 
-    players: tuple[str, ...] = cli.setting(LADDER, f"the weakest first: {words.NAMES}", positional=True)
+    players: tuple[str, ...] = cli.setting(LADDER, f"the weakest first: {names.NAMES}", positional=True)
     games: int = cli.setting(200, "games a pair, half of them from either side")
     apart: int = cli.setting(2, "places on the ladder up to which two players meet")
     opening_plies: int = cli.setting(6, "random stones before the players take over")
@@ -68,7 +68,7 @@ class PlayersConfig(cli.Settings):
         ours = self.players == LADDER or self.page != LADDER_PAGE
         cli.check(ours, "page", self.page, "another file: that one holds the table of the whole ladder")
         for word in self.players:
-            words.check(word)
+            names.check(word)
         openings(self.games // 2, self.opening_plies, self.seed)
 
     def pairs(self) -> Iterator[tuple[str, str]]:
@@ -93,7 +93,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 def run(config: PlayersConfig) -> str:
     """Measure what is missing and write the table; returns the line that says who is first."""
     pages.require(config.page)
-    player = functools.cache(lambda word: make(word, quick=True))
+    player = functools.cache(lambda word: make(word, fast=True))
     with folders.locked(config.out):
         rows = _measured(config, player)
     legend = pages.legend(config.games, config.apart, config.opening_plies, config.set, config.slow_boards)

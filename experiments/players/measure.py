@@ -25,7 +25,7 @@ from distill.networks.predict import onnx_in
 from distill.players.identity import identity, network_of
 from distill.players.intervals import Estimate, elo_with_intervals
 from distill.players.match import Opening, pair_points, paired, play_games
-from distill.players.players import Player, seeds_for
+from distill.players.player import Player, seeds_for
 
 GetPlayer = Callable[[str], Player]
 Pair = tuple[str, str]

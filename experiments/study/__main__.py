@@ -31,7 +31,7 @@ from distill.games import census, games, schema
 from distill.games.schema import MANIFEST
 from distill.networks import finding
 from distill.networks.finding import BEST
-from distill.players import players
+from distill.players import names, player
 from distill.players.identity import identity
 from distill.training.run_folder import METRICS
 from experiments.study import page as pages
@@ -261,18 +261,18 @@ def _grades_of_run(boards: benchmark.GradedBoards, folder: Path) -> graded.Grade
     return graded.grade(lambda: _network(folder), boards, 0, folder / "grades.npz", key)
 
 
-def _network(folder: Path) -> players.Player:
+def _network(folder: Path) -> player.Player:
     """The network of a run, which may be one of the study's shapes."""
     networks.start_backend()
     from experiments.study import shapes  # noqa: F401  their layers register themselves for loading
 
-    return players.make(str(folder))
+    return names.make(str(folder))
 
 
 def _line(config: StudyConfig, boards: benchmark.GradedBoards, word: str) -> graded.Line:
     file = config.out / "players" / f"{word.replace(':', '-')}.npz"
     key = f"{' '.join(identity(word))} {_digest(boards)}"
-    grades = graded.grade(lambda: players.make(word, config.workers), boards, 0, file, key)
+    grades = graded.grade(lambda: names.make(word, config.workers), boards, 0, file, key)
     return graded.Line(name=word, shares=graded.shares(boards, grades))
 
 

@@ -27,7 +27,7 @@ from distill.datasets.benchmark import GradedBoards
 from distill.evaluation import grading
 from distill.evaluation.report import percent, table
 from distill.players.intervals import Estimate, difference, share
-from distill.players.players import Player
+from distill.players.player import Player
 
 SHOWN = ("optimal", "outcome")
 """The metrics of a study."""

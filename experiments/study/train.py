@@ -34,7 +34,7 @@ def run(config: StudyTrainConfig) -> str:
     networks.start_backend()
     from distill.alphazero import iteration
     from distill.networks import saved
-    from distill.players.players import NetworkPlayer
+    from distill.players.network import NetworkPlayer
     from experiments.study import shapes
 
     boards = iteration.judged_boards(WATCHED)

@@ -33,7 +33,9 @@ from distill.common import UserError
 from distill.game import encoding, rules
 from distill.networks import saved
 from distill.players.match import Pairing, play_games
-from distill.players.players import NetworkPlayer, draw_by, make, seeds_for
+from distill.players.names import make
+from distill.players.network import NetworkPlayer
+from distill.players.player import draw_by, seeds_for
 from distill.training import checkpoint, history, policy_gradient, training
 
 TINY = ReinforceConfig(

@@ -24,7 +24,8 @@ from distill.game.encoding import bitboards
 from distill.game.rules import Position, from_moves, has_four, is_over, legal_columns, mirror, play
 from distill.players.intervals import difference, elo, elo_with_intervals, share
 from distill.players.match import Pairing, openings, pair_points, paired, play_games
-from distill.players.players import Boards, Choices, make
+from distill.players.names import make
+from distill.players.player import Boards, Choices
 from distill.players.solver import Solver
 
 

@@ -325,7 +325,7 @@ def test_compiling_ahead_leaves_nothing_to_be_compiled_in_the_game():
     code = """
 import numpy as np
 from distill.game.rules import EMPTY
-from distill.players import players
+from distill.players import names, network
 from distill.mcts import cache, puct, teacher, playout_trees, walk
 def compiled():
     parts = {**vars(puct), **vars(teacher), **vars(playout_trees), **vars(walk)}
@@ -336,9 +336,9 @@ before = compiled()
 assert before["gather"] == before["absorb"] == before["_play"] == 1
 def predict(current, mask):
     return np.zeros((len(current), 7), np.float32), np.zeros(len(current), np.float32)
-guided = [players.GuidedPlayer(name=root, predict=predict, settings=puct.PuctSettings(simulations=9, root=root))
+guided = [network.GuidedPlayer(name=root, predict=predict, settings=puct.PuctSettings(simulations=9, root=root))
           for root in ("puct", "gumbel")]
-for player in [*guided, *map(players.make, ("uct:9", "teacher:9", "mcts-solver:9"))]:
+for player in [*guided, *map(names.make, ("uct:9", "teacher:9", "mcts-solver:9"))]:
     player.play(np.zeros(1, np.uint64), np.zeros(1, np.uint64), np.zeros(1, np.uint64))
 assert compiled() == before
 """

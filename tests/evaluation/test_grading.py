@@ -25,7 +25,8 @@ from distill.evaluation.strata import best_scores, is_critical
 from distill.evaluation.verdict import judge
 from distill.game.rules import canonicalise, is_own_mirror, legal_mask
 from distill.players.intervals import share
-from distill.players.players import Boards, Choices, make
+from distill.players.names import make
+from distill.players.player import Boards, Choices
 
 
 @pytest.fixture(scope="module")

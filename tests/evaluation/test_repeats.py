@@ -26,7 +26,7 @@ from distill.game.rules import COLUMNS_FROM_CENTRE, mirror, parse_board
 from distill.games import games, shards
 from distill.games.games import RawRows
 from distill.mcts.teacher import SearchSettings
-from distill.players import players
+from distill.players import search
 
 SYMMETRIC = """
     . . . . . . .
@@ -127,12 +127,12 @@ def test_a_row_gets_the_same_labels_whatever_else_is_asked(rows: RawRows, monkey
 def test_no_search_draws_as_another_one_or_as_the_run_did(rows: RawRows, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
 
-    def search(self: players.SearchPlayer, current: object, mask: object, seeds: NDArray[np.uint64]) -> list[object]:
+    def search(self: search.SearchPlayer, current: object, mask: object, seeds: NDArray[np.uint64]) -> list[object]:
         asked.extend(seeds.tolist())
         return found(self, current, mask, seeds)
 
-    found = players.SearchPlayer.search
-    monkeypatch.setattr(players.SearchPlayer, "search", search)
+    found = search.SearchPlayer.search
+    monkeypatch.setattr(search.SearchPlayer, "search", search)
     repeats.ask_again(rows, SETTINGS, seed=1)
     assert len(asked) == len(set(asked)) == 9 * len(rows)
     assert not set(asked) & {0, 1}, "a run draws by its own seed"

@@ -21,7 +21,7 @@ import pytest
 
 from distill import arena
 from distill.common import Interrupted, file_hash, provenance
-from distill.players.words import LEVELS
+from distill.players.names import LEVELS
 from experiments.players import __main__ as ladder
 from experiments.players import measure
 from experiments.players import page as pages

@@ -28,7 +28,8 @@ from distill.datasets.canonical import board_keys
 from distill.game import rules
 from distill.game.rules import Position
 from distill.games import games
-from distill.players.players import make, seeds_for
+from distill.players.names import make
+from distill.players.player import seeds_for
 from distill.players.solver import score_boards
 from distill.web import api
 from experiments.page import openings, puzzles

@@ -23,7 +23,7 @@ from distill import generate, train
 from distill.common import Interrupted, UserError, cli, folders
 from distill.datasets import benchmark
 from distill.evaluation import grading
-from distill.players import players
+from distill.players import simple
 from experiments.study import __main__ as study
 from experiments.study import page as pages
 from experiments.study import plan as plans
@@ -91,7 +91,7 @@ def here(tmp_path, monkeypatch):
     def make(word, workers=1):
         """Networks that learned votes play tactically, the others at random."""
         made.append(word)
-        return players.RandomPlayer(name=word, tactical="vote" in word)
+        return simple.RandomPlayer(name=word, tactical="vote" in word)
 
     monkeypatch.setattr(study, "_command", command)
     monkeypatch.setattr(study.players, "make", make)

@@ -25,7 +25,7 @@ from distill.datasets.benchmark import GradedBoards
 from distill.evaluation import grading
 from distill.exporters import comparison, formats, quantized
 from distill.networks import finding, heads, predict
-from distill.players.players import Choices
+from distill.players.player import Choices
 
 onnx = pytest.importorskip("onnx", reason="the extra onnx is not installed")
 onnxruntime = pytest.importorskip("onnxruntime", reason="the extra onnx is not installed")

@@ -36,7 +36,7 @@ from distill.common import UserError, file_hash, provenance
 from distill.exporters import comparison, formats, static_page
 from distill.game import rules
 from distill.networks import predict, saved
-from distill.players import players, review
+from distill.players import names, review
 from tests import pages
 
 MODEL = REFERENCE / SHIPPED[0]
@@ -127,8 +127,8 @@ OPINIONS = """async ([player, games]) => {
 def test_a_mode_plays_pythons_moves(page, mode, number, least):
     games = unfinished_games(number)
     positions = bits(*map(rules.from_moves, games))
-    player = players.make(f"{REFERENCE / FIRST}@{mode}", quick=True)
-    expected = player.play(*positions, players.seeds_for(0, range(number)))
+    player = names.make(f"{REFERENCE / FIRST}@{mode}", fast=True)
+    expected = player.play(*positions, player.seeds_for(0, range(number)))
     found = page.evaluate(OPINIONS, [f"{FIRST}@{mode}", games])
     assert sum(each["column"] == move for each, move in zip(found, expected.moves, strict=True)) >= least
     differences = np.array([each["value"] for each in found]) - expected.value

@@ -21,7 +21,7 @@ from numba.core.dispatcher import Dispatcher
 
 from distill.mcts import cache, compiled
 from distill.mcts.compiled import SLOTS, best_ucb1, popcount
-from distill.players.players import make
+from distill.players.names import make
 
 
 @numba.njit
@@ -123,9 +123,9 @@ def test_who_makes_a_player_has_its_search_compiled(word: str, monkeypatch: pyte
     """Whichever runtime evaluates the network."""
     prepared = list[str]()
     monkeypatch.setattr(cache, "prepare", prepared.append)
-    make(word, quick=True, announced=True)
+    make(word, fast=True, silent=True)
     assert prepared == []
-    make(word, quick=True)
+    make(word, fast=True)
     assert prepared == {"uct:2": ["teacher"], "pillar@puct:2": ["puct"]}.get(word, [])
 
 

@@ -24,7 +24,7 @@ from distill.alphazero import files
 from distill.alphazero.settings import ReinforceConfig
 from distill.common import UserError, cli
 from distill.networks import finding
-from distill.players import players
+from distill.players import names, simple
 from distill.training import run_folder
 
 
@@ -83,8 +83,8 @@ def test_a_name_goes_before_what_lies_in_the_working_directory(
     assert finding.find("reference/pillar") == Path("reference/pillar")  # it has a slash
     assert evaluate._is_data("reference/pillar") == (kind == "games")
     assert distill.load_pretrained("pillar")(np.zeros((6, 7), np.int8))["move"] == 3
-    assert players.make("club", quick=True).name == "club"
-    assert isinstance(players.make("random"), players.RandomPlayer)
+    assert names.make("club", fast=True).name == "club"
+    assert isinstance(names.make("random"), simple.RandomPlayer)
     evaluated = ("pillar", "mine", *words_of_players)
     evaluate.EvaluateConfig(players=evaluated)  # who names a folder of games needs the solver, and more
     assert not any(evaluate._is_data(word) for word in evaluated)
@@ -105,7 +105,7 @@ def test_a_name_goes_before_what_lies_in_the_working_directory(
     if kind == "run":
         assert finding.network_file("./pillar") == finding.network_file(Path("./pillar")) == Path("pillar/best.keras")
         with pytest.raises(UserError, match=r"^pillar/best\.keras: not a readable Keras model"):
-            players.make("./pillar@puct:2")  # not the network that ships, looked for once more
+            names.make("./pillar@puct:2")  # not the network that ships, looked for once more
     else:
         with pytest.raises(UserError, match=r"^pillar: no "):
             finding.network_file("./pillar")

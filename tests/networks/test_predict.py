@@ -35,7 +35,7 @@ from distill.common import UserError, file_hash
 from distill.exporters import publish
 from distill.game import encoding, rules
 from distill.networks import finding, predict, saved
-from distill.players import players
+from distill.players import names
 
 
 @pytest.mark.parametrize("name", SHIPPED)
@@ -59,8 +59,8 @@ def test_a_network_is_loaded_and_searched_with_without_tensorflow():
 import sys, distill, numpy as np
 answer = distill.load_pretrained("pillar")(np.zeros((6, 7), np.int8))
 assert answer["move"] == 3 and abs(answer["policy"].sum() - 1) < 1e-5 and -1 <= answer["value"] <= 1
-from distill.players import players
-player = players.make("pillar@puct:20", quick=True)
+from distill.players import names
+player = names.make("pillar@puct:20", fast=True)
 choices = player.play(*(np.zeros(2, np.uint64) for _ in range(3)))
 assert choices.moves.tolist() == [3, 3] and choices.policy.shape == (2, 7)
 assert not {"tensorflow", "keras"} & set(sys.modules)
@@ -190,9 +190,7 @@ def test_the_search_of_a_quick_network_is_that_of_the_network():
     boards = played_boards(12)
     current, mask = (np.ascontiguousarray(array) for array in encoding.bitboards(boards))
     seeds = np.zeros(len(current), np.uint64)
-    found, expected = (
-        players.make("pillar@puct:30", quick=quick).play(current, mask, seeds) for quick in (True, False)
-    )
+    found, expected = (names.make("pillar@puct:30", fast=quick).play(current, mask, seeds) for quick in (True, False))
     np.testing.assert_array_equal(found.moves, expected.moves)
     np.testing.assert_allclose(found.policy, expected.policy, atol=0.07)  # two visits of thirty
     np.testing.assert_allclose(found.value, expected.value, atol=0.02)

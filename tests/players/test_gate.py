@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from distill.players import gate
-from distill.players.players import RandomPlayer
+from distill.players.simple import RandomPlayer
 
 
 def rates(win: float, windows: int = 2000, **settings: Any) -> float:

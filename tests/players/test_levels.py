@@ -30,8 +30,8 @@ from distill.game import tactics
 from distill.game.mixing import mix
 from distill.game.rules import from_moves, legal_mask, mirror_bits, parse_board
 from distill.players import levels
-from distill.players.players import Player, make, seeds_for
-from distill.players.words import LEVELS
+from distill.players.names import LEVELS, make
+from distill.players.player import Player, seeds_for
 
 BOARDS = benchmark.read()
 CURRENT, MASK = BOARDS.current, BOARDS.mask
@@ -58,7 +58,7 @@ def policies(count: int, mask: NDArray[np.uint64]) -> NDArray[np.float64]:
 
 @pytest.fixture(scope="module")
 def club() -> Player:
-    return make("club", quick=True)
+    return make("club", fast=True)
 
 
 @pytest.mark.parametrize("name", LEVELS)
@@ -149,7 +149,7 @@ def test_the_expert_plays_as_the_network_on_the_benchmark() -> None:
     rows = ~OWN.any(1) & ~THREATS.any(1)
     rows[2000:] = False
     seeds = seeds_for(0, np.arange(rows.sum()))
-    expert, network = (make(word, quick=True).play(CURRENT[rows], MASK[rows], seeds) for word in ("expert", "pillar"))
+    expert, network = (make(word, fast=True).play(CURRENT[rows], MASK[rows], seeds) for word in ("expert", "pillar"))
     assert (expert.moves == network.moves).all()
 
 

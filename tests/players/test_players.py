@@ -8,11 +8,13 @@
 * A network plays its policy; by value it wins at once, and gives the opponent the worst position it can reach.
 * A search guided by a network wins, blocks and reports its visits, without chance.
 * A player whose answer cannot be used is named, also where a level asks it.
+* A user's function or class plays under its module:object, and its source is part of its identity.
 * What can be seen on a board: wins by direction, lines in a row, traps.
 """
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +30,12 @@ from distill.game import tactics
 from distill.game.rules import EMPTY, Position, parse_board
 from distill.mcts.puct import PuctSettings
 from distill.mcts.teacher import SearchSettings
-from distill.players import players
-from distill.players.players import Choices, NetworkPlayer, SearchPlayer, checked_choices, make, seeds_for
+from distill.players import levels, network, search
+from distill.players.identity import identity
+from distill.players.names import make
+from distill.players.network import NetworkPlayer
+from distill.players.player import Choices, checked_choices, seeds_for
+from distill.players.search import SearchPlayer
 
 FULL_CENTRE = """
     . . . O . . .
@@ -133,7 +139,7 @@ def test_the_quiet_teacher_labels_as_games_with_noise_at_the_move_do() -> None:
 
 
 def test_processes_give_the_moves_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(players, "_WORTH_PROCESSES", 1)
+    monkeypatch.setattr(search, "SHARED_SIMULATIONS", 1)
     boards = repeated(EMPTY, 9)
     one, two = make("uct:30").play(*boards), make("uct:30", workers=2).play(*boards)
     assert (one.moves == two.moves).all()
@@ -259,7 +265,7 @@ def test_a_trap_needs_two_wins_at_once() -> None:
 @pytest.mark.parametrize("root", ["puct", "gumbel"])
 def test_a_guided_search_wins_blocks_and_reports_shares_of_visits(root: Any):
     settings = PuctSettings(simulations=30, root=root)
-    player = players.GuidedPlayer(name="guided", predict=uniform, settings=settings)
+    player = network.GuidedPlayer(name="guided", predict=uniform, settings=settings)
     for direction, drawing in WINS.items():
         choices = player.play(*repeated(parse_board(drawing), 2))
         assert choices.moves.tolist() == [WINNING_COLUMN[direction]] * 2
@@ -305,6 +311,63 @@ def test_a_player_whose_answer_cannot_be_used_is_named(answer: Any, line: str):
     with pytest.raises(OutputError, match=line):
         checked_choices(Odd(), current, mask, np.zeros(2, np.uint64))
     if isinstance(answer, Choices) and answer.policy is not None:
-        level = players.LevelPlayer(name="club", asked=Odd(), level=players.levels.named("club"))
+        level = levels.LevelPlayer(name="club", base=Odd(), level=levels.named("club"))
         with pytest.raises(OutputError, match=line):
             level.play(current, mask, np.zeros(2, np.uint64))
+
+
+MINE = """
+import numpy as np
+from distill.players.player import Choices
+
+def centre(boards, seeds):
+    order = np.array([3, 2, 4, 1, 5, 0, 6])
+    return order[(boards[:, 0, order] == 0).argmax(1)]
+
+class Uniform:
+    def play(self, current, mask, seeds):
+        moves = np.full(len(mask), 3)
+        return Choices(moves=moves, policy=np.full((len(mask), 7), 1 / 7), value=np.zeros(len(mask)))
+
+def lazy(boards, seeds):
+    return None
+
+def full(boards, seeds):
+    return [3] * len(boards)
+"""
+
+
+@pytest.fixture
+def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "mine.py").write_text(MINE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.delitem(sys.modules, "mine", raising=False)
+    return tmp_path
+
+
+def test_a_players_own_function_or_class_plays_under_its_spec(mine: Path) -> None:
+    current, mask = bits(EMPTY, parse_board(FULL_CENTRE))
+    asked = current, mask, seeds_for(0, np.arange(2))
+    function, a_class = make("mine:centre"), make("mine:Uniform")
+    assert (function.name, a_class.name) == ("mine:centre", "mine:Uniform")
+    assert checked_choices(function, *asked).moves.tolist() == [3, 2]
+    first = a_class.play(current[:1], mask[:1], asked[2][:1])
+    assert first.value is not None
+    assert first.value.tolist() == [0]
+    for name, problem in {
+        "mine:lazy": r"mine:lazy: returned moves of shape \(\), not \(2,\)",
+        "mine:full": "mine:full: returned an illegal move on 1 of 2 boards",
+        "mine:Uniform": "mine:Uniform: returned an illegal move on 1 of 2",
+    }.items():
+        with pytest.raises(OutputError, match=problem):
+            checked_choices(make(name), *asked)
+    for name, problem in {"mine:nobody": "mine has no nobody", "yours:player": "no module yours in"}.items():
+        with pytest.raises(UserError, match=problem):
+            make(name)
+
+
+def test_another_source_is_another_identity(mine: Path) -> None:
+    before = identity("mine:centre")
+    (mine / "mine.py").write_text(MINE + "\n# changed\n")
+    assert identity("mine:centre") != before == ["mine:centre", before[1]]

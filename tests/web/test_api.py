@@ -25,7 +25,7 @@ from starlette.testclient import TestClient
 
 from distill.game import encoding, rules
 from distill.networks import saved
-from distill.players.players import make
+from distill.players.names import make
 from distill.web import api
 from distill.web.opponents import Opponents
 from tests.api_helpers import FULL_LEFT, URL, ask, board_of, gather, refusal

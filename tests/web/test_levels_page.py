@@ -22,8 +22,7 @@ from starlette.testclient import TestClient
 from distill.common import provenance
 from distill.game import rules
 from distill.players import levels
-from distill.players.players import make
-from distill.players.words import LEVELS
+from distill.players.names import LEVELS, make
 from distill.web import api, opponents
 from distill.web.opponents import Opponents
 from tests import pages
@@ -125,7 +124,7 @@ def test_nothing_runs_out_of_a_phones_width(browser, server):
 
 @pytest.mark.parametrize("name", LEVELS)
 def test_the_api_answers_with_a_levels_probabilities_and_a_seed_repeats_its_move(client, name):
-    player = make(name, quick=True)
+    player = make(name, fast=True)
     for moves in ("", "4453", "443", "112233", "1212", "454545"):
         position = rules.from_moves(moves)
         current, mask = (np.array([bits], np.uint64) for bits in (position.current, position.mask))
@@ -166,7 +165,7 @@ def test_the_rule_in_javascript_is_pythons(page):
     positions = [rules.from_moves(moves) for moves in games]
     current = np.array([position.current for position in positions], np.uint64)
     mask = np.array([position.mask for position in positions], np.uint64)
-    policy = make("pillar", quick=True).play(current, mask, mask).policy
+    policy = make("pillar", fast=True).play(current, mask, mask).policy
     script = """async ([games, policies]) => {
       const { LEVELS, cards, probabilities } = await import("./levels.js");
       const { replay } = await import("./rules.js");

@@ -24,7 +24,7 @@ from starlette.testclient import TestClient
 from distill.common.workers import WorkerError
 from distill.game import rules
 from distill.networks import saved
-from distill.players import words
+from distill.players import names
 from distill.web import api, opponents, work
 from distill.web.opponents import Opponents
 from tests.api_helpers import URL, ask, board_of, gather, refusal
@@ -120,10 +120,10 @@ def test_a_damaged_model_is_told_of_and_the_others_play_on(models):
 def test_only_so_many_networks_are_kept_in_memory(models, monkeypatch):
     monkeypatch.setattr(opponents, "LOADED", 1)
     found = Opponents([models], 1000, 1)
-    small, one_pass = models / "small" / "saved_model", words.Word(network="small", mode="policy")
+    small, one_pass = models / "small" / "saved_model", names.Name(network="small", mode="policy")
     first = found._batcher(small, one_pass)
     assert found._batcher(small, one_pass) is first
-    found._batcher(small, words.Word(network="small", mode="puct", simulations=2))
+    found._batcher(small, names.Name(network="small", mode="puct", simulations=2))
     assert len(found._loaded) == 1
     assert found._batcher(small, one_pass) is not first
 

@@ -1,0 +1,154 @@
+"""The names of players, and the player that each one makes.
+
+    random                 any legal column
+    punisher               wins if it can, blocks if it must, else random
+    uct:N                  one search of N simulations without root noise
+    mcts-solver:N          the same, with proven wins and losses backed up
+    teacher:N              the labels' search: three votes of N simulations with root noise
+    quiet-teacher:N        the same without noise, as `generate --noise-at move` labels
+    solver                 at random among the moves with the best exact score
+    club                   a named level: beginner, casual, club, expert or perfect (`players/levels.py`)
+    NETWORK[@policy]       a trained network: the column with the highest probability, one forward pass
+    NETWORK@value          its value head alone: the best of the positions one move on, no tree
+    NETWORK@sample         the network's column drawn by its probabilities, as REINFORCE trains it
+    NETWORK@puct:N         a search of N simulations guided by the network (`mcts/puct.py`), without noise
+    NETWORK@gumbel:N       the same with a Gumbel root, for few simulations, without its noise
+    module:object          your own function or class (`players/player.py`, `as_player`)
+
+NETWORK is the name of a network in `models/` or of one that ships, such as `pillar`, or else a path: the folder of a
+run or of a SavedModel, or a `.keras` file. A name without a slash is a path only where no player or network is called
+so; one with a slash is a path that exists first, and then a name (`networks/finding.py`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from distill.common import plugins, shortened
+from distill.mcts import cache
+from distill.networks import finding
+from distill.players import levels, network
+from distill.players.player import Player, as_player
+from distill.players.search import SearchPlayer
+from distill.players.simple import RandomPlayer
+from distill.players.solver import SolverPlayer
+
+NAMES = (
+    "beginner, casual, club, expert, perfect, random, punisher, solver, uct:N, mcts-solver:N, teacher:N, "
+    "quiet-teacher:N, a network's name or folder (also with @policy, @value, @sample, @puct:N or @gumbel:N), or your "
+    "own module:object"
+)
+SIMPLE = ("random", "punisher", "solver")
+LEVELS = ("beginner", "casual", "club", "expert", "perfect")
+"""The weakest first."""
+SEARCHES: Mapping[str, Mapping[str, Any]] = {
+    "uct": {"votes": 1, "noise_fraction": 0.0},
+    "mcts-solver": {"votes": 1, "noise_fraction": 0.0, "mcts_solver": True},
+    "teacher": {},
+    "quiet-teacher": {"noise_fraction": 0.0},
+}
+"""UCT players, each with the settings that differ from the defaults."""
+
+MODES = ("policy", "value", "sample")
+"""Modes of a network without search."""
+SEARCHING_MODES = ("puct", "gumbel")
+"""Modes of a network that take a number of simulations."""
+MOST_GUIDED = 16_384
+"""Largest number of simulations in such a mode."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Name:
+    """The parts of a name, whether or not there is such a player.
+
+    Attributes:
+      player: one of SIMPLE, LEVELS or SEARCHES; empty for other players.
+      network: the part before the @; empty for other players.
+      mode: of a network.
+      simulations: of a search, or of a searching mode; 0 without a valid number.
+      custom: module:object; empty for other players.
+    """
+
+    player: str = ""
+    network: str = ""
+    mode: str = ""
+    simulations: int = 0
+    custom: str = ""
+
+
+def parse(name: str) -> Name:
+    """The parts of a name, whether or not there is such a player."""
+    first, _, number = name.partition(":")
+    if first in SEARCHES:
+        return Name(player=first, simulations=_simulations(number))
+    if name in (*SIMPLE, *LEVELS):
+        return Name(player=name)
+    if plugins.is_spec(name):
+        return Name(custom=name)
+    found = re.fullmatch("(.*)@([^/@]*)", name)  # an @ before a slash is part of a path
+    named, mode = found.groups() if found else (name, "")
+    search, _, number = mode.partition(":")
+    if search in SEARCHING_MODES:
+        return Name(network=named, mode=search, simulations=_simulations(number))
+    return Name(network=named, mode=mode or "policy")
+
+
+def _simulations(number: str) -> int:
+    return int(number) if re.fullmatch("[0-9]{1,9}", number) else 0
+
+
+def check(name: str) -> Name:
+    """The parts of a player's name. Raises ValueError where there is no such player; none is made or imported."""
+    parts, shown, most = parse(name), repr(shortened(name)), MOST_GUIDED
+    if parts.player in SEARCHES:
+        from distill.mcts.teacher import MOST_SIMULATIONS as most  # noqa: N811  here, because it loads Numba
+    elif not (parts.player or parts.custom) and finding.find(parts.network) is None:
+        raise ValueError(f"player {shown} is unknown and no such path; {finding.names()}; players are {NAMES}")
+    search = parts.player if parts.player in SEARCHES else parts.mode
+    if search in (*SEARCHES, *SEARCHING_MODES):
+        if not 1 <= parts.simulations <= most:
+            raise ValueError(f"player {shown}: {search}:N needs a whole number of simulations from 1 to {most:,}")
+    elif search and search not in MODES:
+        modes = ", ".join([*MODES, *(f"{search}:N" for search in SEARCHING_MODES)])
+        raise ValueError(f"player {shown}: unknown mode {shortened(search)!r}; modes are {modes}")
+    return parts
+
+
+def make(name: str, workers: int = 1, *, fast: bool = False, silent: bool = False) -> Player:
+    """The player of a name.
+
+    Args:
+      name: one of the names above.
+      workers: processes for searches and the solver.
+      fast: evaluate an exported network with ONNX Runtime where it is installed: ready at once and equal up to
+        rounding. Published figures are measured without it.
+      silent: the caller compiles the searches and reports what takes long; otherwise both happen here.
+
+    Raises ValueError for an unknown name, DataError for a folder without a model, and UserError where the solver is not
+    installed or a custom module cannot be imported.
+    """
+    parts = check(name)
+    if parts.custom:
+        return as_player(plugins.load(name, "player"), name)
+    if parts.player in ("random", "punisher"):
+        return RandomPlayer(name=name, tactical=parts.player == "punisher")
+    if parts.player == "solver":
+        return SolverPlayer(workers=workers)
+    if parts.player in LEVELS:
+        base = make(levels.base_name(name), workers, fast=fast, silent=silent)
+        return levels.LevelPlayer(name=name, base=base, level=levels.named(name))
+    if parts.player:
+        if not silent:
+            cache.prepare("teacher")
+        from distill.mcts.teacher import SearchSettings
+
+        settings = SearchSettings(simulations=parts.simulations, **SEARCHES[parts.player])
+        return SearchPlayer(name=name, settings=settings, workers=workers)
+    shown, folder = name.replace("/@", "@").rstrip("/"), finding.required(parts.network)
+    player = network.load(shown, folder, parts.mode, parts.simulations, fast=fast, silent=silent)
+    if parts.simulations and not silent:
+        cache.prepare("puct")
+    return player

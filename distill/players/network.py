@@ -1,0 +1,130 @@
+"""Players with a network: one forward pass a move, or a search that the network guides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from distill import networks
+from distill.common import UserError
+from distill.game.encoding import boards
+from distill.game.rules import COLUMNS, COLUMNS_FROM_CENTRE, FULL_BOARD, ROWS, has_four, landing
+from distill.networks import finding, predict
+from distill.players.player import Boards, Choices, Player, draw_by
+
+if TYPE_CHECKING:
+    import keras
+
+    from distill.mcts.puct import Evaluate, PuctSettings
+    from distill.networks.predict import Predict
+
+LANES = 512
+"""Searches in lock step, at most."""
+
+
+def load(name: str, folder: Path, mode: str, simulations: int, *, fast: bool, silent: bool) -> Player:
+    """The player that a network in a folder is in a mode of `names`; `fast` and `silent` as `names.make` takes them.
+
+    Raises DataError for a folder without a model, and UserError where a search lacks the value head that it needs.
+    """
+    if fast and predict.onnx_to_run(folder):
+        return with_predict(name, predict.load(folder, for_search=bool(simulations)), mode, simulations)
+    networks.start_backend(aloud=not silent)
+    from distill.networks import saved
+
+    if simulations:
+        return guided(name, saved.load_core(finding.network_in(folder)), mode, simulations)
+    return NetworkPlayer(name=name, predict=saved.load(folder), mode=mode)
+
+
+def with_predict(name: str, predict: Predict, mode: str, simulations: int) -> Player:
+    """The player that evaluates with this function. Raises UserError where a search lacks the value head."""
+    if not simulations:
+        return NetworkPlayer(name=name, predict=predict, mode=mode)
+    if "value" not in predict(np.zeros((1, ROWS, COLUMNS), np.int8)):
+        raise UserError(f"{name}: this network has no value head, which a search needs")
+
+    def evaluate(current: Boards, mask: Boards) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        outputs = predict(boards(current, mask))
+        return outputs["logits"], outputs["value"]
+
+    return GuidedPlayer(name=name, predict=evaluate, settings=_settings(mode, simulations))
+
+
+def guided(name: str, core: keras.Model, root: str, simulations: int) -> GuidedPlayer:
+    """A search by a network in memory, `root` puct or gumbel. Raises UserError where it has no value head."""
+    from distill.networks.evaluator import Evaluator
+
+    return GuidedPlayer(name=name, predict=Evaluator(core), settings=_settings(root, simulations))
+
+
+def _settings(root: str, simulations: int) -> PuctSettings:
+    from distill.mcts.puct import PuctSettings
+
+    return PuctSettings(simulations=simulations, root="gumbel" if root == "gumbel" else "puct")
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkPlayer:
+    """A network without search, `predict` as `networks.saved.load` returns it.
+
+    Mode `policy` plays the most probable column and `sample` one drawn by the policy. Mode `value` plays the move to
+    the position that the value head likes least for the opponent; a win counts 1 and a full board 0.
+    """
+
+    name: str
+    predict: Predict = field(repr=False)
+    mode: str = "policy"
+
+    def __post_init__(self) -> None:
+        if self.mode == "value" and "value" not in self.predict(np.zeros((1, ROWS, COLUMNS), np.int8)):
+            raise UserError(f"{self.name}: this network has no value head, which mode value needs")
+
+    def play(self, current: Boards, mask: Boards, seeds: Boards) -> Choices:
+        if self.mode == "value":
+            return self._play_by_value(current, mask)
+        outputs = self.predict(boards(current, mask))
+        policy = outputs["policy"].astype(np.float64)
+        value = outputs.get("value")
+        return Choices(
+            moves=draw_by(policy, seeds) if self.mode == "sample" else outputs["move"].astype(np.int64),
+            policy=policy,
+            value=None if value is None else value.astype(np.float64),
+        )
+
+    def _play_by_value(self, current: Boards, mask: Boards) -> Choices:
+        cells = landing(mask)
+        after_mask = mask[:, None] | cells
+        won = has_four(current[:, None] | cells)
+        open_ended = (cells != 0) & ~won & (after_mask != FULL_BOARD)
+        value = np.where(cells == 0, -np.inf, won.astype(np.float64))
+        opponent = np.broadcast_to((current ^ mask)[:, None], cells.shape)
+        if open_ended.any():
+            value[open_ended] = -self.predict(boards(opponent[open_ended], after_mask[open_ended]))["value"]
+        order = np.array(COLUMNS_FROM_CENTRE)  # of equal moves, the one nearest the centre
+        return Choices(moves=order[value[:, order].argmax(1)], value=value.max(1))
+
+
+@dataclass(frozen=True, kw_only=True)
+class GuidedPlayer:
+    """A PUCT search guided by a network, without randomness; its policy is the share of root visits."""
+
+    name: str
+    predict: Evaluate = field(repr=False)
+    settings: PuctSettings
+
+    def play(self, current: Boards, mask: Boards, seeds: Boards) -> Choices:
+        from distill.mcts.puct import quiet, search
+
+        lanes = max(1, min(len(current), LANES))
+        record = search(current, mask, quiet(self.settings), self.predict, seeds.tolist(), lanes)
+        visits = record.visits[:, 0].astype(np.float64)
+        return Choices(
+            moves=record.label[:, 0].astype(np.int64),
+            policy=visits / visits.sum(1, keepdims=True),
+            value=record.value[:, 0],
+        )

@@ -1,0 +1,130 @@
+"""What a player is: positions and seeds in, moves out, with a policy and a value where it has them.
+
+Every random draw is a function of the seed that comes with the position, so a move does not depend on what else is in
+the batch.
+
+Dimensions: B positions, A = 7 columns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from distill.common import OutputError
+from distill.game import encoding, outputs
+from distill.game.mixing import mix
+from distill.game.rules import legal_mask
+
+Boards: TypeAlias = NDArray[np.uint64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choices:
+    """What a player chooses in B positions.
+
+    Attributes:
+      moves: int64 (B,), the column it plays, 0-6.
+      policy: float64 (B, A), probability of each column, 0 on full ones; for a search, its share of the visits. None
+        for a player without one.
+      value: float64 (B,), expected outcome in [−1, 1] for the side to move; None for a player without one.
+    """
+
+    moves: NDArray[np.int64]
+    policy: NDArray[np.float64] | None = None
+    value: NDArray[np.float64] | None = None
+
+
+class Player(Protocol):
+    """Anything that plays."""
+
+    @property
+    def name(self) -> str:
+        """The name that the user gave, short enough for a table."""
+
+    def play(self, current: Boards, mask: Boards, seeds: Boards) -> Choices:
+        """Choose moves in B positions that are not over.
+
+        Args:
+          current: uint64 (B,), stones of the side to move (`game/rules.py` draws the bits).
+          mask: uint64 (B,), all stones.
+          seeds: uint64 (B,), the source of all randomness.
+        """
+
+
+@dataclass(frozen=True, kw_only=True)
+class CustomPlayer:
+    """A user's own player under the name that the user gave: a `Player`, or a function of boards and seeds."""
+
+    name: str
+    player: Any = field(repr=False)
+
+    def play(self, current: Boards, mask: Boards, seeds: Boards) -> Choices:
+        if hasattr(self.player, "play"):
+            found = self.player.play(current, mask, seeds)
+        else:
+            found = self.player(encoding.boards(current, mask), seeds)
+        return found if isinstance(found, Choices) else Choices(moves=found)
+
+
+def as_player(found: Any, name: str = "") -> Player:
+    """The player that a user's object is.
+
+    Args:
+      found: a `Player`; a class of players, made without arguments; or a function that takes boards, int8 (B, 6, 7)
+        with row 0 on top and +1 the side to move, and seeds, uint64 (B,). It returns moves (B,), or `Choices` where it
+        also has a policy or a value.
+      name: for tables and errors; without it the object's own.
+    """
+    if isinstance(found, type):
+        found = found()
+    own = str(getattr(found, "name", "") or getattr(found, "__name__", type(found).__name__))
+    return CustomPlayer(name=name or own, player=found)
+
+
+def checked_choices(player: Player, current: Boards, mask: Boards, seeds: Boards) -> Choices:
+    """A player's checked choices in B positions that are not over; all code that uses choices calls this.
+
+    Raises OutputError naming the player for choices of a wrong shape or type, an illegal move, or a NaN.
+    """
+    legal = legal_mask(mask)
+    with outputs.named(player.name):
+        found = player.play(current, mask, seeds)
+        if not isinstance(found, Choices):
+            raise OutputError(f"returned {type(found).__name__}, not Choices")
+        moves = outputs.moves(found.moves, legal).astype(np.int64, copy=False)
+        policy = None if found.policy is None else outputs.policy(found.policy, legal)
+        value = None if found.value is None else outputs.values(found.value, len(mask))
+    return Choices(moves=moves, policy=policy, value=value)
+
+
+# Random draws ---------------------------------------------------------------------------------------------------------
+
+
+def seeds_for(seed: int, *numbers: ArrayLike) -> Boards:
+    """uint64 (B,) seeds, a function of a run's seed and numbers such as game and ply, each an integer or (B,)."""
+    seeds = mix(seed)
+    for number in numbers:
+        seeds = mix(seeds ^ mix(number))
+    return seeds
+
+
+def draw_column(allowed: NDArray[np.bool_], seeds: Boards) -> NDArray[np.int64]:
+    """int64 (B,), for each row a column drawn evenly among those allowed, bool (B, A), by its seed, uint64 (B,)."""
+    number = np.floor(_fraction(seeds) * allowed.sum(1)).astype(np.int64)
+    return np.argmax(allowed.cumsum(1) > number[:, None], 1)
+
+
+def draw_by(policy: NDArray[np.float64], seeds: Boards) -> NDArray[np.int64]:
+    """int64 (B,), for each row a column drawn by its probabilities, (B, A), with its seed, uint64 (B,)."""
+    reached = policy.cumsum(1)
+    return np.argmax(reached > _fraction(seeds)[:, None] * reached[:, -1:], 1)
+
+
+def _fraction(seeds: Boards) -> NDArray[np.float64]:
+    """float64 (B,), in [0, 1), uniform over seeds."""
+    fraction: NDArray[np.float64] = (mix(seeds) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    return fraction
