@@ -17,7 +17,7 @@ from pathlib import Path
 
 import distributed
 
-from distill.games import mapping, shards
+from distill.games import executors, shards
 from distill.games.schema import Shard
 from distill.games.shards import RunSettings, Task
 from distill.mcts import teacher
@@ -30,9 +30,9 @@ def timed(
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
         if makes == "cluster":
-            made = list(mapping.make_on_cluster(settings, tasks, Path(folder), address))
+            made = list(executors.make_on_cluster(settings, tasks, Path(folder), address))
         else:
-            made = list(mapping.make_locally(settings, tasks, Path(folder), workers))
+            made = list(executors.make_locally(settings, tasks, Path(folder), workers))
         return time.perf_counter() - began, sorted(made, key=lambda shard: shard.first_game)
 
 

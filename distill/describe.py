@@ -22,7 +22,7 @@ from distill.evaluation import data_card, labels, repeats
 from distill.evaluation.labels import LabelQuality
 from distill.evaluation.repeats import Repeats
 from distill.game.rules import CELLS
-from distill.games import census, games, schema
+from distill.games import census, reader, schema
 from distill.players import solver
 
 
@@ -62,7 +62,7 @@ def run(config: DescribeConfig) -> str:
 def _describe(config: DescribeConfig, folder: Path) -> str:
     page = config.out or folder / "README.md"
     data_card.require(page)
-    found = games.open_run(folder)
+    found = reader.open_run(folder)
     manifest = schema.read_manifest(folder)
     if not isinstance(manifest.get("identity"), dict):
         raise DataError(f"{folder / schema.MANIFEST}: names no settings of the run")
@@ -86,11 +86,11 @@ def _describe(config: DescribeConfig, folder: Path) -> str:
     return f"{page}: {counted.games:,} games, {counted.rows:,} rows, {counted.boards:,} unlike boards; {_told(quality)}"
 
 
-def _describe_packed(config: DescribeConfig, page: Path, found: games.Run, manifest: dict[str, Any]) -> str:
+def _describe_packed(config: DescribeConfig, page: Path, found: reader.Run, manifest: dict[str, Any]) -> str:
     if not isinstance(manifest.get("inputs"), list):
         raise DataError(f"{found.folder / schema.MANIFEST}: names no games that the boards are from")
-    games.verify([found])
-    plies = (rows["ply"] for shard in found.shards for rows in games.read(shard, ("ply",)))
+    reader.verify([found])
+    plies = (rows["ply"] for shard in found.shards for rows in reader.read(shard, ("ply",)))
     counts = sum((np.bincount(ply, minlength=CELLS) for ply in plies), np.zeros(CELLS, np.int64))
     stones = {ply: int(count) for ply, count in enumerate(counts) if count}
     quality, ungraded = _grade(config, found.folder)

@@ -33,7 +33,7 @@ from distill.common import (
 )
 from distill.datasets import benchmark
 from distill.evaluation import grading, labels, plots, repeats, report, verdict
-from distill.games import games
+from distill.games import reader
 from distill.games.schema import MANIFEST
 from distill.networks import finding
 from distill.players import names
@@ -104,7 +104,7 @@ def run(config: EvaluateConfig) -> str:
     of_games = [word for word in config.players if _is_data(word)]
     for word in of_games:  # before hours of grading
         check_installed()
-        games.verify([games.open_run(Path(word))])
+        reader.verify([reader.open_run(Path(word))])
         repeats.teacher_of(Path(word))
     players = [make(word, config.workers) for word in config.players if word not in of_games]
     metrics["networks"] = _networks(config.players)
@@ -201,7 +201,7 @@ def _compare_labels(
         asked, _ = labels.sample(folder, config.top1_rows, config.seed)
         again = repeats.ask_again(asked, teacher, config.seed, config.workers)
     at_once = [player for player in players if isinstance(player, NetworkPlayer) and player.mode == "policy"]
-    students = repeats.students(at_once, games.raw_rows([folder], None, 0.0)) if at_once else {}
+    students = repeats.students(at_once, reader.raw_rows([folder], None, 0.0)) if at_once else {}
     metrics.setdefault("top1", {})[str(folder)] = {"teacher": again, "players": students}
     parts = [report.label_repeats(again)] if again else []
     parts += [report.students(students)] if students else []

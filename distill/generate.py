@@ -17,10 +17,10 @@ from typing import Any
 
 from distill.common import DataError, Progress, cli, cores, duration, folders, json_bytes, say, workers
 from distill.common.cli import check, setting
-from distill.games import mapping, schema, shards, unfinished
-from distill.games.places import Folder, Place, place_of
+from distill.games import checkpoints, executors, schema, shards
 from distill.games.schema import Shard
 from distill.games.shards import RunSettings, Task
+from distill.games.storage import Folder, Storage, storage_of
 from distill.mcts import cache, teacher
 
 PUBLISHED = {
@@ -64,13 +64,13 @@ class GenerateConfig(RunSettings):
 
 def run(config: GenerateConfig) -> str:
     """Make what is missing of the run, or of one part of it, then the manifest once nothing is missing."""
-    place = place_of(config.out)
+    place = storage_of(config.out)
     is_part = config.shard_index is not None
     with shards.locked(place, shared=is_part):
         shards.require(place, folders.TEACHER_GAMES)
         if config.restart:
             if config.cluster:
-                mapping.check_cluster(config.cluster)
+                executors.check_cluster(config.cluster)
             else:
                 workers.check()
             shards.delete(place)
@@ -105,7 +105,7 @@ def run(config: GenerateConfig) -> str:
     return f"{manifest['games']:,} games, {manifest['rows']:,} rows in {place} ({duration(seconds)}, {speed})"
 
 
-def _manifest(config: GenerateConfig, place: Place) -> dict[str, Any] | None:
+def _manifest(config: GenerateConfig, place: Storage) -> dict[str, Any] | None:
     """The manifest of this run; None where there is none, or one that cannot be read or is of another run."""
     try:
         content = place.read(schema.MANIFEST)
@@ -119,7 +119,7 @@ def _manifest(config: GenerateConfig, place: Place) -> dict[str, Any] | None:
     return manifest if manifest.get("identity") == shards.identity(config) else None
 
 
-def _with_other_parts(config: GenerateConfig, games: int, place: Place) -> tuple[list[Shard], int]:
+def _with_other_parts(config: GenerateConfig, games: int, place: Storage) -> tuple[list[Shard], int]:
     """All shards of the run and how many it lacks; they are read only once none is missing."""
     names = place.names()
     wanted = range(shards.shard_count(games, config.shard_games))
@@ -129,11 +129,11 @@ def _with_other_parts(config: GenerateConfig, games: int, place: Place) -> tuple
     return whole.done, len(whole.todo)
 
 
-def _make(config: GenerateConfig, todo: shards.Plan, place: Place) -> tuple[list[Shard], int, float]:
+def _make(config: GenerateConfig, todo: shards.Plan, place: Storage) -> tuple[list[Shard], int, float]:
     """Make what is missing; returns the shards, and the simulations and seconds that this process took."""
     settings, made = shards.settings_of(config), list[Shard]()
     there = sum(shard.games for shard in todo.done)
-    before = unfinished.counts(shards.unfinished_of(settings, todo.todo, place))
+    before = checkpoints.counts(shards.checkpoints_of(settings, todo.todo, place))
     if todo.todo and not config.cluster:
         cache.prepare("teacher")
         teacher.warm_up()
@@ -148,7 +148,7 @@ def _make(config: GenerateConfig, todo: shards.Plan, place: Place) -> tuple[list
     with Progress(games, "games", done=there + before.games, warm_up=by_game) as progress:
 
         def show(in_hand: Iterable[Task] = ()) -> None:
-            now = unfinished.counts(shards.unfinished_of(settings, in_hand, place))
+            now = checkpoints.counts(shards.checkpoints_of(settings, in_hand, place))
             simulations = executed() + now.simulations
             rate = simulations / (time.monotonic() - began) / 1e6
             ended = there + now.games + sum(shard.games for shard in made)
@@ -162,14 +162,14 @@ def _make(config: GenerateConfig, todo: shards.Plan, place: Place) -> tuple[list
 
 
 def _mapped(
-    config: GenerateConfig, settings: RunSettings, todo: shards.Plan, place: Place, watch: mapping.Watch
+    config: GenerateConfig, settings: RunSettings, todo: shards.Plan, place: Storage, watch: executors.Watch
 ) -> Iterator[Shard]:
     """The shards still to be made, by the cluster or by processes of this machine."""
     if not todo.todo:
         return iter(())
     if config.cluster:
-        return mapping.make_on_cluster(settings, todo.todo, place, config.cluster, watch=watch)
-    return mapping.make_locally(settings, todo.todo, place, config.workers or cores(), watch=watch)
+        return executors.make_on_cluster(settings, todo.todo, place, config.cluster, watch=watch)
+    return executors.make_locally(settings, todo.todo, place, config.workers or cores(), watch=watch)
 
 
 main = cli.Command("generate", GenerateConfig, run, PRESETS)

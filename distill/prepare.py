@@ -3,7 +3,7 @@
     python -m distill.prepare --data data/games --out data/prepared --validation-fraction 0.15
     python -m distill.prepare --data data/games --packed data/boards    # the same boards in a few bytes each
 
-In: one or more folders that `generate` finished. Out: `<out>/<hash>/` (see `distill.datasets.tables`), with
+In: one or more folders that `generate` finished. Out: `<out>/<hash>/` (see `distill.datasets.batching`), with
 every count in its `manifest.json`. Training does this itself where it is missing or stale. A folder of packed boards
 can take the place of one of games in `--data`, here and in `train`, and in `describe`.
 """
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from distill.common import cli, cores, write_json
-from distill.datasets import packed, tables
+from distill.datasets import packed, preparation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +60,7 @@ def run(config: PrepareConfig) -> str:
     """Prepare, print the counts, and return the line that says where the tables are."""
     if config.packed:
         packed.require(config.packed, config.restart)
-    prepared = tables.prepare(
+    prepared = preparation.prepare(
         config.data,
         config.out,
         validation_fraction=config.validation_fraction,

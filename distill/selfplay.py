@@ -30,7 +30,7 @@ from distill.alphazero.presets import PRESETS
 from distill.alphazero.settings import SelfPlayConfig
 from distill.common import DataError, Progress, UserError, cli, cores, folders, say
 from distill.common.workers import check as check_workers
-from distill.games import schema, shards, unfinished
+from distill.games import checkpoints, schema, shards
 from distill.games import selfplay as rows
 from distill.mcts import cache
 
@@ -108,7 +108,7 @@ def _only_play(config: SelfPlayConfig) -> str:
         manifest = _manifest(out)
         if not looked.todo and manifest.get("games") == games:  # older versions left that of before an extension
             return f"finished before: {manifest['games']:,} games, {manifest['rows']:,} rows in {out}"
-        kept = unfinished.counts(rows.unfinished_of(config, run, looked.todo, out))
+        kept = checkpoints.counts(rows.checkpoints_of(config, run, looked.todo, out))
         done = sum(shard.games for shard in looked.done) + kept.games
         (out / schema.MANIFEST).unlink(missing_ok=True)  # an extension makes a part of a shard anew
         write_json(out / files.CONFIG, cli.as_json(dataclasses.replace(config, games=games, restart=False)))

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from distill.common import canonical_json, file_hash
 from distill.game import rules
 from distill.games import schema, shards
-from distill.games.places import Place
 from distill.games.shards import RunSettings
+from distill.games.storage import Storage
 
 REFERENCE = Path(__file__).parents[1] / "models" / "reference"
 SHIPPED = sorted(file.parent.name for file in REFERENCE.glob("*/best.keras"))
@@ -142,7 +142,7 @@ def shard_hashes(folder: Path) -> dict[str, str]:
     return {path.relative_to(folder).as_posix(): file_hash(path) for path in sorted(folder.rglob("shard-*.parquet"))}
 
 
-def die_once(settings: RunSettings, index: int, count: int, folder: Path | Place) -> schema.Shard:
+def die_once(settings: RunSettings, index: int, count: int, folder: Path | Storage) -> schema.Shard:
     """Make a shard, but shard 1 kills its worker the first time it is tried."""
     marker = Path(str(folder)) / "died"
     if index == 1 and not marker.exists():
@@ -151,7 +151,7 @@ def die_once(settings: RunSettings, index: int, count: int, folder: Path | Place
     return shards.make_shard(settings, index, count, folder)
 
 
-def die_always(settings: RunSettings, index: int, count: int, folder: Path | Place) -> schema.Shard:
+def die_always(settings: RunSettings, index: int, count: int, folder: Path | Storage) -> schema.Shard:
     """Make a shard, but shard 1 kills every worker that tries it."""
     if index == 1:
         os.kill(os.getpid(), signal.SIGKILL)

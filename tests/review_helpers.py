@@ -8,7 +8,7 @@ from pathlib import Path
 from distill.datasets.benchmark import FULL_COLUMN
 from distill.game import rules
 from distill.game.rules import Position
-from distill.games import games
+from distill.games import reader
 from distill.players.solver import Solver
 
 SHIPPED_GAMES = Path(__file__).parents[1] / "data/reference/games-20000"
@@ -19,8 +19,8 @@ AT_ONCE = (*range(0, 11), *range(22, 42))
 def shipped_moves(count: int, plies: tuple[int, ...] = AT_ONCE) -> list[tuple[Position, int]]:
     """The first so many moves of shipped games, each with the position before it, of so many stones."""
     found = []
-    for shard in games.open_run(SHIPPED_GAMES).shards:
-        for rows in games.read(shard, ("ply", "current", "mask", "move")):
+    for shard in reader.open_run(SHIPPED_GAMES).shards:
+        for rows in reader.read(shard, ("ply", "current", "mask", "move")):
             columns = (rows[name].tolist() for name in ("ply", "current", "mask", "move"))
             for ply, current, mask, move in zip(*columns, strict=True):
                 if ply in plies:

@@ -15,7 +15,7 @@ from distill.evaluation.repeats import Repeats
 from distill.game import rules
 from distill.games import census
 from distill.games.census import Census
-from distill.games.games import Run
+from distill.games.reader import Run
 from distill.games.schema import RELABELLED
 
 TITLE, PACKED_TITLE = "# Games `", "# Boards `"

@@ -17,8 +17,8 @@ from distill.common import DataError, Progress, say
 from distill.evaluation.grading import grade_moves
 from distill.evaluation.strata import is_critical
 from distill.game.rules import canonicalise
-from distill.games import games
-from distill.games.games import RawRows
+from distill.games import reader
+from distill.games.reader import RawRows
 from distill.players.intervals import Estimate, share
 from distill.players.player import Boards
 from distill.players.solver import score_boards
@@ -50,11 +50,11 @@ def sample(folder: Path, count: int | None, seed: int) -> tuple[RawRows, int]:
 
     Raises DataError for a folder that is no finished run, or holds no rows.
     """
-    run = games.open_run(folder)
-    games.verify([run])
+    run = reader.open_run(folder)
+    reader.verify([run])
     if not run.rows:
         raise DataError(f"{folder}: holds no rows")
-    return games.rows_at(run, np.random.default_rng(seed).permutation(run.rows)[:count]), run.rows
+    return reader.rows_at(run, np.random.default_rng(seed).permutation(run.rows)[:count]), run.rows
 
 
 def grade_labels(folder: Path, rows: int | None, seed: int, workers: int = 1) -> LabelQuality:

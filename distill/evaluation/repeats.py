@@ -32,8 +32,8 @@ from numpy.typing import NDArray
 from distill.common import DataError, Progress, say
 from distill.common.progress import Advance, silent
 from distill.game.rules import CENTRE, COLUMNS, is_own_mirror
-from distill.games.games import RawRows
 from distill.games.majority import majority
+from distill.games.reader import RawRows
 from distill.games.schema import PACKED, RELABELLED, read_manifest
 from distill.mcts import cache
 from distill.players.intervals import Estimate, share

@@ -2,7 +2,7 @@
 
 `make` plays the games of a run that a folder lacks, all in lock step in this process, and writes each shard when the
 last of its games has ended; the manifest comes last. Games of unfinished shards are kept in hidden files
-(`unfinished.py`). A row is a row of `schema.py` with one vote: `label` is the column
+(`checkpoints.py`). A row is a row of `schema.py` with one vote: `label` is the column
 the search holds for best, `move` the one played, which chance may have chosen in the first plies. `visits` are those
 made for this position; with a Gumbel root they are its improved policy in thousandths.
 """
@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from distill.common.cli import as_json, setting
 from distill.game.rules import CELLS
 from distill.games import shards
+from distill.games.checkpoints import Checkpoint, joined
 from distill.games.schema import Shard
-from distill.games.unfinished import Unfinished, joined
 from distill.mcts import puct
 from distill.mcts.guided_trees import GuidedRecord
 from distill.mcts.policy_playout import by_playouts
@@ -105,11 +105,11 @@ def make_part(
     _play(settings, run, predict, shards.plan(settings, games, folder, indices, run).todo, folder, lanes)
 
 
-def unfinished_of(
+def checkpoints_of(
     settings: SelfPlaySettings, run: Mapping[str, Any], tasks: Sequence[shards.Task], folder: Path
-) -> list[Unfinished]:
+) -> list[Checkpoint]:
     """The hidden files of the shards that these tasks are to make."""
-    return shards.unfinished_of(settings, tasks, folder, run, LIBRARIES)
+    return shards.checkpoints_of(settings, tasks, folder, run, LIBRARIES)
 
 
 def _play(
@@ -126,7 +126,7 @@ def _play(
     if not tasks:
         return made
     none, size = np.empty(0, np.uint64), settings.shard_games
-    files = {file.index: file for file in unfinished_of(settings, run, tasks, folder)}
+    files = {file.index: file for file in checkpoints_of(settings, run, tasks, folder)}
     kept = {index: file.load(GuidedRecord(**blank_record(none, none, CELLS))) for index, file in files.items()}
     numbers = np.concatenate([np.setdiff1d(file.games, kept[index][0]) for index, file in files.items()])
 

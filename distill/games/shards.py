@@ -2,7 +2,7 @@
 
 `make_shard(settings, index, ...)` plays games [index * S, (index + 1) * S) and writes one Parquet
 file; the same settings and index give the same bytes anywhere. A run is that function mapped over
-its indices (`games/mapping.py`): whatever is missing or damaged is made, whatever is valid is kept, and the
+its indices (`games/executors.py`): whatever is missing or damaged is made, whatever is valid is kept, and the
 manifest comes last.
 """
 
@@ -24,11 +24,11 @@ from distill.common import DataError, canonical_json, cli, folders, json_bytes, 
 from distill.common.cli import as_json, check, check_seed, setting
 from distill.game.rules import CELLS, EMPTY, Position, from_moves, is_over, legal_columns, play
 from distill.games import checks, inspection, schema
-from distill.games.games import accept_advice
+from distill.games.checkpoints import CHECKPOINTS, Checkpoint, joined
 from distill.games.inspection import is_shard
-from distill.games.places import Folder, Place, place_of
+from distill.games.reader import accept_advice
 from distill.games.schema import Shard
-from distill.games.unfinished import UNFINISHED, Unfinished, joined
+from distill.games.storage import Folder, Storage, storage_of
 from distill.mcts import guided_trees, teacher
 from distill.mcts.teacher import SearchSettings, TeacherRecord
 
@@ -115,7 +115,7 @@ def opening_range(moves: Sequence[int], game: int) -> tuple[int, int]:
     return moves[place], moves[place + 1]
 
 
-def play_games(settings: RunSettings, first: int, count: int, kept: Unfinished | None = None) -> pa.Table:
+def play_games(settings: RunSettings, first: int, count: int, kept: Checkpoint | None = None) -> pa.Table:
     """The rows of games [first, first + count), in `schema.ROW`, sorted by (game_id, ply).
 
     With `kept`, games in that file are not played again, and those that end meanwhile are added to it.
@@ -196,12 +196,12 @@ def _column(values: NDArray[Any], kind: pa.DataType) -> pa.Array:
     return pa.Array.from_buffers(kind, len(typed), [None, pa.py_buffer(typed)])
 
 
-def make_shard(settings: RunSettings, index: int, count: int, folder: Path | Place) -> Shard:
+def make_shard(settings: RunSettings, index: int, count: int, folder: Path | Storage) -> Shard:
     """Play the first `count` games of shard `index` and write them to their place, whole or not at all.
 
     In a folder, games that have ended meanwhile are kept in a hidden file, and those found there not played again.
     """
-    kept = next(iter(unfinished_of(settings, [Task(index=index, games=count)], folder)), None)
+    kept = next(iter(checkpoints_of(settings, [Task(index=index, games=count)], folder)), None)
     table = play_games(settings, index * settings.shard_games, count, kept)
     shard = write(table, identity(settings), index, index * settings.shard_games, count, folder)
     if kept:
@@ -209,23 +209,23 @@ def make_shard(settings: RunSettings, index: int, count: int, folder: Path | Pla
     return shard
 
 
-def unfinished_of(
+def checkpoints_of(
     settings: Any,
     tasks: Iterable[Task],
-    folder: Path | Place,
+    folder: Path | Storage,
     run: Mapping[str, Any] | None = None,
     libraries: Sequence[str] = LIBRARIES,
-) -> list[Unfinished]:
+) -> list[Checkpoint]:
     """The hidden files of the shards that these tasks are to make; none in a place that is no folder.
 
     `run` is the identity of a run that a network plays; `libraries` are those whose versions its bytes depend on.
     """
-    place, size = place_of(folder), settings.shard_games
+    place, size = storage_of(folder), settings.shard_games
     if not isinstance(place, Folder):
         return []
     about = {"identity": run or identity(settings), "versions": provenance.versions(*libraries)}
     return [
-        Unfinished(
+        Checkpoint(
             folder=place.path,
             index=task.index,
             games=range(task.index * size, task.index * size + task.games),
@@ -235,11 +235,11 @@ def unfinished_of(
     ]
 
 
-def _forget_unfinished(folder: Path | Place) -> None:
+def _forget_unfinished(folder: Path | Storage) -> None:
     """Remove the hidden files of shards that were being made."""
-    place = place_of(folder)
+    place = storage_of(folder)
     if isinstance(place, Folder):
-        for path in place.path.glob(UNFINISHED):
+        for path in place.path.glob(CHECKPOINTS):
             path.unlink(missing_ok=True)
 
 
@@ -249,7 +249,7 @@ def write(
     index: int,
     first_game: int,
     games: int,
-    folder: Path | Place,
+    folder: Path | Storage,
     libraries: Sequence[str] = LIBRARIES,
 ) -> Shard:
     """Write the rows of a shard of the run with this identity to its place; what a manifest says of it.
@@ -267,7 +267,7 @@ def write(
         "versions": provenance.versions(*libraries),
     }
     content = schema.table_bytes(table, metadata)
-    place_of(folder).write(shard_name(index), content)
+    storage_of(folder).write(shard_name(index), content)
     return inspection.describe(shard_name(index), table, metadata, hashlib.sha256(content).hexdigest())
 
 
@@ -291,7 +291,7 @@ class Plan:
 def plan(
     settings: Any,
     games: int,
-    folder: Path | Place,
+    folder: Path | Storage,
     indices: Iterable[int] | None = None,
     run: Mapping[str, Any] | None = None,
 ) -> Plan:
@@ -302,7 +302,7 @@ def plan(
     shard whose rows were changed.
     """
     run, shard_games = run or identity(settings), settings.shard_games
-    place = place_of(folder)
+    place = storage_of(folder)
     names = place.names()
     visible = folders.visible(names)
     if visible and not any(name in (schema.MANIFEST, "config.json") or is_shard(name) for name in visible):
@@ -331,9 +331,9 @@ def plan(
     return Plan(done=done, todo=todo, damaged=damaged)
 
 
-def games_there(run: Mapping[str, Any], folder: Path | Place) -> int:
+def games_there(run: Mapping[str, Any], folder: Path | Storage) -> int:
     """Games up to the last one of this run that lies in a place, in a shard whose metadata can be used."""
-    place = place_of(folder)
+    place = storage_of(folder)
     for name in sorted(filter(is_shard, place.names()), reverse=True):
         metadata = inspection.metadata_in(place, name)
         if metadata is None or metadata["identity"] != run:
@@ -356,7 +356,7 @@ def tasks(settings: Any, games: int, indices: Iterable[int] | None = None) -> li
     return [Task(index=index, games=min(size, games - index * size)) for index in ours]
 
 
-def _listed(place: Place) -> dict[str, Shard]:
+def _listed(place: Storage) -> dict[str, Shard]:
     """The shards in a manifest; none where it cannot be read, as it is written anew then."""
     content = place.read(schema.MANIFEST)
     try:
@@ -366,7 +366,7 @@ def _listed(place: Place) -> dict[str, Shard]:
         return {}
 
 
-def _refuse_other_run(ours: Mapping[str, Any], place: Place, metadata: Mapping[str, Any] | None) -> None:
+def _refuse_other_run(ours: Mapping[str, Any], place: Storage, metadata: Mapping[str, Any] | None) -> None:
     """Raise DataError where a shard's metadata are those of another run; a damaged shard has none and is made again."""
     theirs = (metadata or {}).get("identity")
     if not isinstance(theirs, dict):
@@ -383,7 +383,7 @@ def _refuse_other_run(ours: Mapping[str, Any], place: Place, metadata: Mapping[s
         )
 
 
-def _refuse_changed(place: Place, found: Shard | None, listed: Shard | None) -> None:
+def _refuse_changed(place: Storage, found: Shard | None, listed: Shard | None) -> None:
     """Raise DataError where a readable shard has other rows than the manifest says: they may be changed on purpose."""
     if found is None or listed is None or (found.first_game, found.games) != (listed.first_game, listed.games):
         return  # damaged, or of a run that was extended
@@ -394,18 +394,18 @@ def _refuse_changed(place: Place, found: Shard | None, listed: Shard | None) -> 
         )
 
 
-def locked(folder: Path | Place, shared: bool = False) -> AbstractContextManager[None]:
+def locked(folder: Path | Storage, shared: bool = False) -> AbstractContextManager[None]:
     """Hold a run's place for one writer, or for several that share it, as `folders.locked` does.
 
     A place that is no folder has no lock: of two writers with the same settings each writes the same bytes.
     """
-    place = place_of(folder)
+    place = storage_of(folder)
     return folders.locked(place.path, shared=shared) if isinstance(place, Folder) else nullcontext()
 
 
-def require(folder: Path | Place, kind: folders.Kind) -> None:
+def require(folder: Path | Storage, kind: folders.Kind) -> None:
     """Raise UserError where a place holds something else than games of this kind; as `folders.require` does."""
-    place = place_of(folder)
+    place = storage_of(folder)
     names = place.names()
     settings = folders.settings_in({*names} & {schema.MANIFEST}, place.read)
     if settings is None:  # the first shard that can be read says it, else config.json
@@ -415,9 +415,9 @@ def require(folder: Path | Place, kind: folders.Kind) -> None:
     folders.judge(place, kind, settings, folders.visible(names))
 
 
-def delete(folder: Path | Place) -> None:
+def delete(folder: Path | Storage) -> None:
     """Remove a run's files, for --restart, and nothing else, from its place; config.json stays until it is replaced."""
-    place = place_of(folder)
+    place = storage_of(folder)
     place.delete(schema.MANIFEST)  # first: what is half deleted is not complete
     for name in place.names():
         if is_shard(name):
@@ -426,7 +426,7 @@ def delete(folder: Path | Place) -> None:
     cli.had_its_effect("--restart")
 
 
-def declare(run: Mapping[str, Any], shards: list[Shard], folder: Path | Place) -> dict[str, Any]:
+def declare(run: Mapping[str, Any], shards: list[Shard], folder: Path | Storage) -> dict[str, Any]:
     """Write and return the manifest of a run with this identity."""
     ordered = sorted(shards, key=lambda shard: shard.first_game)
     manifest = {
@@ -441,6 +441,6 @@ def declare(run: Mapping[str, Any], shards: list[Shard], folder: Path | Place) -
         "simulations": sum(shard.simulations for shard in ordered),
         "shards": [dataclasses.asdict(shard) for shard in ordered],
     }
-    place_of(folder).write(schema.MANIFEST, json_bytes(manifest))
+    storage_of(folder).write(schema.MANIFEST, json_bytes(manifest))
     _forget_unfinished(folder)
     return manifest

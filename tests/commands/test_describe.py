@@ -34,7 +34,7 @@ from distill.alphazero.settings import SelfPlayConfig
 from distill.common import cli
 from distill.evaluation import data_card, labels, plots, repeats, report
 from distill.game.rules import Position, mirror, play
-from distill.games import census, games, schema, shards
+from distill.games import census, reader, schema, shards
 from distill.games.selfplay import SelfPlaySettings
 from distill.games.selfplay import identity as selfplay_identity
 from distill.generate import GenerateConfig
@@ -70,7 +70,7 @@ def canonical(row: dict[str, Any]) -> Position:
 def test_every_count_is_that_of_plain_python(folder: Path) -> None:
     table = make_games(40, seed=1)
     rows = table.to_pylist()
-    found = census.count(games.open_run(folder))
+    found = census.count(reader.open_run(folder))
     by_board = Counter(map(canonical, rows))
     assert (found.games, found.rows, found.boards) == (40, len(rows), len(by_board))
     assert found.repeated == sum(number for number in by_board.values() if number > 1) > 0
@@ -109,12 +109,12 @@ def test_a_move_that_is_not_the_label_is_counted(tmp_path: Path) -> None:
     moves = table["move"].to_numpy().copy()
     moves[[0, 4]] = (moves[[0, 4]] + 1) % 7
     write_games(tmp_path / "games", with_column(table, "move", moves))
-    assert census.count(games.open_run(tmp_path / "games")).off_label == 2
+    assert census.count(reader.open_run(tmp_path / "games")).off_label == 2
 
 
 def test_the_cut_into_shards_changes_no_count(folder: Path, tmp_path: Path) -> None:
     write_games(tmp_path / "one", make_games(40, seed=1), shard_games=40, identity=shards.identity(TEACHER))
-    one, four = (census.count(games.open_run(place)) for place in (tmp_path / "one", folder))
+    one, four = (census.count(reader.open_run(place)) for place in (tmp_path / "one", folder))
     differ = {name for name in vars(one) if getattr(one, name) != getattr(four, name)}
     assert differ == {"shards", "bytes"}
 
@@ -123,7 +123,7 @@ def test_the_digest_is_what_sha256sum_prints(folder: Path) -> None:
     files = sorted(folder.glob("shard-*.parquet"))
     printed = "".join(f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}\n" for file in files)
     assert len(files) == 4
-    assert census.bytes_digest(games.open_run(folder)) == hashlib.sha256(printed.encode()).hexdigest()
+    assert census.bytes_digest(reader.open_run(folder)) == hashlib.sha256(printed.encode()).hexdigest()
 
 
 def test_another_row_gives_another_digest_and_another_writer_only_other_bytes(folder: Path, tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_another_row_gives_another_digest_and_another_writer_only_other_bytes(fo
     visits[17] += 1
     write_games(tmp_path / "row", with_column(table, "simulations", visits), identity={"seed": 5})
     write_games(tmp_path / "writer", table, identity={"seed": 5})  # the identity is in the files' metadata
-    ours, row, writer = (games.open_run(place) for place in (folder, tmp_path / "row", tmp_path / "writer"))
+    ours, row, writer = (reader.open_run(place) for place in (folder, tmp_path / "row", tmp_path / "writer"))
     assert len({census.bytes_digest(run) for run in (ours, row, writer)}) == 3
     assert census.rows_digest(ours) == census.rows_digest(writer) != census.rows_digest(row)
 
@@ -185,7 +185,7 @@ def test_a_network_that_was_not_stored_has_a_word_in_its_place(tmp_path: Path, c
 
 def test_the_card_tells_counts_hashes_and_boards(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = described(folder, "--label-rows", "0", "--use", "For tests alone.")
-    found, run = census.count(games.open_run(folder)), games.open_run(folder)
+    found, run = census.count(reader.open_run(folder)), reader.open_run(folder)
     assert text.startswith("# Games `games`\n")
     assert f"40 games, {found.rows:,} labelled positions; the majority of 3 searches of 30 simulations" in text
     assert "For tests alone." in text
@@ -232,7 +232,7 @@ def test_without_the_solver_the_card_says_so_in_one_line_and_a_long_run_does_not
     assert "| two fresh labels agree |" in text, "asking the teacher needs no solver"
     assert "labels.png" not in text
     assert "shard-00000.parquet" not in text
-    assert census.bytes_digest(games.open_run(folder)) in text
+    assert census.bytes_digest(reader.open_run(folder)) in text
     assert not (folder.parent / "card-labels.png").exists()
 
 

@@ -32,7 +32,7 @@ from distill.common import provenance
 from distill.game import rules
 from distill.game.rules import Position
 from distill.games import checks, inspection, schema
-from distill.games.places import place_of
+from distill.games.storage import storage_of
 
 SMALL = ["--games", "10", "--simulations", "60", "--shard-games", "4", "--workers", "1", "--seed", "3"]
 VICTIM = "shard-00001.parquet"
@@ -54,7 +54,7 @@ def folder(sound: Path, tmp_path: Path) -> Path:
 
 
 def violations(folder: Path) -> list[inspection.Violation]:
-    return [violation for found in inspection.inspect(place_of(folder)) for violation in found.violations]
+    return [violation for found in inspection.inspect(storage_of(folder)) for violation in found.violations]
 
 
 def lines(folder: Path) -> list[str]:

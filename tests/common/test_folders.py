@@ -28,7 +28,7 @@ from selfplay_helpers import tiny
 import distill
 from distill import describe, evaluate, export, generate, prepare, selfplay
 from distill.common import Interrupted, UserError, cli, folders, provenance, write_json
-from distill.games import mapping, shards
+from distill.games import executors, shards
 from distill.training import run_folder
 
 TINY_GAMES = ["--games", "4", "--simulations", "20", "--votes", "1", "--shard-games", "2", "--workers", "1"]
@@ -182,7 +182,7 @@ def test_a_folder_of_another_kind_is_refused_and_stays_as_it_is(name, kind, rest
 
 @pytest.mark.parametrize(("name", "bad"), [(name, bad) for name, case in CASES.items() for bad in case.bad])
 def test_a_bad_argument_beside_restart_leaves_the_old_run_whole(name, bad, there, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(mapping, "CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr(executors, "CONNECT_SECONDS", 0.5)
     case, out = CASES[name], tmp_path / "out"
     shutil.copytree(there / case.own, out)
     before = state(out)

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from distill.evaluation import repeats
 from distill.game.rules import COLUMNS_FROM_CENTRE, mirror, parse_board
-from distill.games import games, shards
-from distill.games.games import RawRows
+from distill.games import reader, shards
+from distill.games.reader import RawRows
 from distill.mcts.teacher import SearchSettings
 from distill.players import search
 
@@ -55,7 +55,7 @@ def no_visits(labels: NDArray[np.int64]) -> NDArray[np.int64]:
 def rows(tmp_path_factory: pytest.TempPathFactory) -> RawRows:
     folder = tmp_path_factory.mktemp("games") / "run"
     write_games(folder, make_games(4, seed=1), identity=shards.identity(shards.RunSettings(simulations=30, seed=1)))
-    return games.raw_rows([folder], None, 0.0)
+    return reader.raw_rows([folder], None, 0.0)
 
 
 def test_of_a_known_mixture_the_figures_are_what_the_formulas_say() -> None:

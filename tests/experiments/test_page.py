@@ -27,7 +27,7 @@ from distill.datasets.benchmark import FULL_COLUMN
 from distill.datasets.canonical import board_keys
 from distill.game import rules
 from distill.game.rules import Position
-from distill.games import games
+from distill.games import reader
 from distill.players.names import make
 from distill.players.player import seeds_for
 from distill.players.solver import score_boards
@@ -184,8 +184,8 @@ def test_the_book_counts_what_the_games_played():
 
 
 def test_games_are_read_from_the_empty_board_and_counted_by_move_and_result():
-    run = games.open_run(GAMES)
-    few = games.Run(folder=run.folder, name=run.name, games=200, rows=run.shards[0].rows, shards=run.shards[:1])
+    run = reader.open_run(GAMES)
+    few = reader.Run(folder=run.folder, name=run.name, games=200, rows=run.shards[0].rows, shards=run.shards[:1])
     told = list(openings.read_games(few))
     assert len(told) == 200
     for game in told:

@@ -24,7 +24,7 @@ from helpers import die_always, die_once, same_manifest, shard_hashes
 
 from distill import generate, validate
 from distill.common import DataError
-from distill.games import mapping, schema, shards, unfinished
+from distill.games import checkpoints, executors, schema, shards
 from distill.games.shards import RunSettings
 from distill.mcts import teacher
 
@@ -216,7 +216,7 @@ def test_kill_9_in_mid_run_loses_nothing(longer: Path, tmp_path: Path) -> None:
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
     assert not (tmp_path / schema.MANIFEST).exists()
-    names = (".shard-00005.parquet.abcd_123.partial", ".manifest.json.abcd_123.partial", ".unfinished-00007.npz")
+    names = (".shard-00005.parquet.abcd_123.partial", ".manifest.json.abcd_123.partial", ".checkpoint-00007.npz")
     for name in names:
         (tmp_path / name).write_bytes(b"half of it")
     assert generate.main([*IN_PEACE, "--out", str(tmp_path)]) == 0
@@ -251,21 +251,21 @@ def test_a_shard_that_is_interrupted_plays_no_game_twice(tmp_path: Path, monkeyp
     whole = shards.make_shard(ONE_SHARD, 2, 12, tmp_path / "whole")
     assert [path.name for path in (tmp_path / "whole").iterdir()] == [whole.name]
 
-    folder, save = tmp_path / "cut", unfinished.Unfinished.save
+    folder, save = tmp_path / "cut", checkpoints.Checkpoint.save
     folder.mkdir()
 
     def save_and_stop(*arguments: Any) -> None:
         save(*arguments)
         raise StopError
 
-    monkeypatch.setattr(unfinished, "SAVE_SECONDS", 0.0)
-    monkeypatch.setattr(unfinished.Unfinished, "save", save_and_stop)
+    monkeypatch.setattr(checkpoints, "SAVE_SECONDS", 0.0)
+    monkeypatch.setattr(checkpoints.Checkpoint, "save", save_and_stop)
     with pytest.raises(StopError):
         shards.make_shard(ONE_SHARD, 2, 12, folder)
-    monkeypatch.setattr(unfinished.Unfinished, "save", save)
+    monkeypatch.setattr(checkpoints.Checkpoint, "save", save)
 
-    def kept(games: int = 12, settings: RunSettings = ONE_SHARD) -> unfinished.Counts:
-        return unfinished.counts(shards.unfinished_of(settings, [shards.Task(index=2, games=games)], folder))
+    def kept(games: int = 12, settings: RunSettings = ONE_SHARD) -> checkpoints.Counts:
+        return checkpoints.counts(shards.checkpoints_of(settings, [shards.Task(index=2, games=games)], folder))
 
     there = kept()
     assert 0 < there.games < 12
@@ -299,14 +299,14 @@ RUN = RunSettings(simulations=60, shard_games=4)
 
 def test_a_killed_worker_costs_only_its_shard(reference: Path, tmp_path: Path) -> None:
     todo = shards.plan(RUN, 10, tmp_path).todo
-    made = list(mapping.make_locally(RUN, todo, tmp_path, 2, die_once))
+    made = list(executors.make_locally(RUN, todo, tmp_path, 2, die_once))
     assert {shard.name: shard.sha256 for shard in made} == shard_hashes(reference)
 
 
 def test_a_shard_that_always_kills_is_reported_and_the_rest_is_made(reference: Path, tmp_path: Path) -> None:
     todo = shards.plan(RUN, 10, tmp_path).todo
     with pytest.raises(DataError, match=r"shard-00001\.parquet died 2 times"):
-        list(mapping.make_locally(RUN, todo, tmp_path, 2, die_always))
+        list(executors.make_locally(RUN, todo, tmp_path, 2, die_always))
     expected = shard_hashes(reference)
     del expected["shard-00001.parquet"]
     assert shard_hashes(tmp_path) == expected

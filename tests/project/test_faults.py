@@ -35,7 +35,7 @@ import distill
 from distill import describe, evaluate, export, generate, prepare, train, validate
 from distill.common import DataError, file_hash
 from distill.game import rules
-from distill.games import games, schema
+from distill.games import reader, schema
 from distill.mcts import compiled
 
 PACKAGE = Path(distill.__file__).parent
@@ -413,7 +413,7 @@ def test_a_shard_that_would_fill_the_memory_is_refused_before_it_is_read(
     manifest["shards"][0]["sha256"] = file_hash(path)
     schema.write_manifest(tmp_path / "run", manifest)
     with pytest.raises(DataError, match="declares"):
-        games.verify([games.open_run(tmp_path / "run")])
+        reader.verify([reader.open_run(tmp_path / "run")])
 
 
 def linked(folder: Path, target: Path) -> None:

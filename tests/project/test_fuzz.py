@@ -31,7 +31,7 @@ from hypothesis import strategies as st
 from distill.common import DataError
 from distill.game import rules
 from distill.games import inspection, schema
-from distill.games.places import place_of
+from distill.games.storage import storage_of
 from distill.mcts.reference import Board
 
 METADATA = {"schema_version": schema.SCHEMA_VERSION, "run": "ab" * 16, "first_game": 0, "games": 2, "identity": {}}
@@ -66,7 +66,7 @@ def read_or_refuse(content: bytes, folder: Path) -> bool:
     """Whether the bytes were read; they must be refused by name, or be the rows that were written."""
     path = folder / "shard-00000.parquet"
     path.write_bytes(content)
-    found = inspection.inspect_shard(place_of(folder), path.name)
+    found = inspection.inspect_shard(storage_of(folder), path.name)
     assert all(violation.file == path.name for violation in found.violations)
     try:
         table, _ = schema.read_table(path)
@@ -155,7 +155,7 @@ KEYS = st.sampled_from(["schema_version", "kind", "run", "games", "rows", "shard
 @given(value=st.dictionaries(KEYS, JSON | st.just(schema.SCHEMA_VERSION) | st.lists(st.dictionaries(KEYS, JSON))))
 @settings(max_examples=40)
 def test_a_manifest_of_random_json_is_inspected_without_harm(value: dict[str, object]) -> None:
-    place = place_of("memory://fuzz")
+    place = storage_of("memory://fuzz")
     of_games = {"schema_version": schema.SCHEMA_VERSION, "kind": "games"}
     place.write(schema.MANIFEST, json.dumps(value | of_games).encode())
     list(inspection.inspect(place))

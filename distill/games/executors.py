@@ -15,9 +15,9 @@ from typing import Any
 
 from distill.common import DataError, UserError, first_line, provenance
 from distill.common.workers import pool as new_pool
-from distill.games.places import Folder, Place, place_of
 from distill.games.schema import Shard
 from distill.games.shards import LIBRARIES, RunSettings, Task, make_shard, shard_name
+from distill.games.storage import Folder, Storage, storage_of
 from distill.mcts import teacher
 
 KILLS_ALLOWED = 2
@@ -33,7 +33,7 @@ CONNECT_SECONDS = 15.0
 WORKERS_AWAITED = 120.0
 """Seconds a scheduler may take to answer, and a cluster may be without any worker."""
 
-Work = Callable[[RunSettings, int, int, Path | Place], Shard]
+Work = Callable[[RunSettings, int, int, Path | Storage], Shard]
 Watch = Callable[[Iterable[Task]], object]
 """Told now and then which shards are being made."""
 
@@ -45,7 +45,7 @@ def unwatched(_tasks: Iterable[Task]) -> None:
 def make_locally(
     settings: RunSettings,
     tasks: list[Task],
-    folder: Path | Place,
+    folder: Path | Storage,
     workers: int,
     work: Work = make_shard,
     watch: Watch = unwatched,
@@ -86,7 +86,7 @@ def make_locally(
         raise _killers(folder, given_up, f"died {KILLS_ALLOWED} times (out of memory?)")
 
 
-def _killers(folder: Path | Place, tasks: list[Task], deaths: str) -> DataError:
+def _killers(folder: Path | Storage, tasks: list[Task], deaths: str) -> DataError:
     names = ", ".join(shard_name(task.index) for task in sorted(tasks, key=lambda task: task.index))
     return DataError(
         f"{folder}: the worker making {names} {deaths}; the other shards are finished; start the command again to retry"
@@ -96,7 +96,7 @@ def _killers(folder: Path | Place, tasks: list[Task], deaths: str) -> DataError:
 def make_on_cluster(
     settings: RunSettings,
     tasks: list[Task],
-    folder: Path | Place,
+    folder: Path | Storage,
     address: str,
     work: Work = make_shard,
     watch: Watch = unwatched,
@@ -110,7 +110,7 @@ def make_on_cluster(
     client = _connected(address)
     from distributed.scheduler import KilledWorker
 
-    place = place_of(folder)
+    place = storage_of(folder)
     if isinstance(place, Folder):
         place = Folder(path=place.path.resolve())  # workers have working directories of their own
     suspects, busy = list(tasks), dict[Any, Task]()
@@ -212,7 +212,7 @@ def versions_here() -> dict[str, Any]:
     return provenance.versions(*LIBRARIES) | {"search_version": teacher.SEARCH_VERSION}
 
 
-def _require_there(place: Place, shard: Shard) -> None:
+def _require_there(place: Storage, shard: Shard) -> None:
     """Raise DataError unless the shard that a worker has written lies where this process finds it."""
     try:
         found = hashlib.sha256(place.read(shard.name)).hexdigest()

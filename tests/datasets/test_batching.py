@@ -16,10 +16,12 @@ import pytest
 from helpers import make_games, write_games
 
 from distill.common import DataError, provenance
-from distill.datasets import tables
+from distill.datasets import batching, canonical, preparation
+from distill.datasets.batching import Batch, Examples
 from distill.datasets.canonical import excluded_keys
-from distill.datasets.tables import TRAINING, VALIDATION, Batch, Examples
+from distill.datasets.validation import seen
 from distill.game import encoding, rules
+from distill.games.schema import TRAINING, VALIDATION
 
 
 @pytest.fixture(scope="module")
@@ -28,12 +30,12 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_games(folder / "games", make_games(60, seed=1))
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(provenance, "shipped", lambda _: None)
-        return tables.prepare([folder / "games"], folder / "out", validation_fraction=0.3).folder
+        return preparation.prepare([folder / "games"], folder / "out", validation_fraction=0.3).folder
 
 
 @pytest.fixture(scope="module")
 def examples(prepared: Path) -> Examples:
-    return tables.load(prepared, TRAINING)
+    return batching.load(prepared, TRAINING)
 
 
 def test_a_table_is_loaded_in_the_types_promised(prepared: Path, examples: Examples) -> None:
@@ -48,21 +50,21 @@ def test_a_table_is_loaded_in_the_types_promised(prepared: Path, examples: Examp
         "count": ("int32", ()),
     }
     assert {len(array) for array in vars(examples).values()} == {len(examples)}
-    assert len(examples) > len(tables.load(prepared, VALIDATION)) > 0
+    assert len(examples) > len(batching.load(prepared, VALIDATION)) > 0
 
 
 def test_a_damaged_or_unfinished_folder_is_refused(tmp_path: Path, prepared: Path) -> None:
     for name in ("training.parquet", "manifest.json"):
         (tmp_path / name).write_bytes((prepared / name).read_bytes())
-    assert len(tables.load(tmp_path, TRAINING))
+    assert len(batching.load(tmp_path, TRAINING))
     with pytest.raises(DataError, match=r"validation\.parquet"):
-        tables.load(tmp_path, VALIDATION)
+        batching.load(tmp_path, VALIDATION)
     (tmp_path / "training.parquet").write_bytes((prepared / "training.parquet").read_bytes()[:-50])
     with pytest.raises(DataError, match=r"training\.parquet: not a readable Parquet file"):
-        tables.load(tmp_path, TRAINING)
+        batching.load(tmp_path, TRAINING)
     (tmp_path / "manifest.json").unlink()
     with pytest.raises(DataError, match="not finished"):
-        tables.load(tmp_path, TRAINING)
+        batching.load(tmp_path, TRAINING)
 
 
 def joined(batches: list[Batch]) -> dict[str, np.ndarray]:
@@ -72,7 +74,7 @@ def joined(batches: list[Batch]) -> dict[str, np.ndarray]:
 
 def test_an_epoch_is_a_function_of_seed_and_epoch(examples: Examples) -> None:
     def epoch(seed: int, number: int) -> dict[str, np.ndarray]:
-        return joined(list(tables.batches(examples, 32, seed=seed, epoch=number)))
+        return joined(list(batching.batches(examples, 32, seed=seed, epoch=number)))
 
     first = epoch(1, 2)
     for name, array in epoch(1, 2).items():
@@ -83,7 +85,7 @@ def test_an_epoch_is_a_function_of_seed_and_epoch(examples: Examples) -> None:
 
 
 def test_a_batch_has_the_arrays_promised(examples: Examples) -> None:
-    batch = next(tables.batches(examples, 32, seed=0, epoch=0))
+    batch = next(batching.batches(examples, 32, seed=0, epoch=0))
     assert {name: (array.dtype.name, array.shape) for name, array in vars(batch).items() if name != "after"} == {
         "boards": ("int8", (32, 6, 7)),
         "visits": ("float32", (32, 7)),
@@ -97,39 +99,39 @@ def test_a_batch_has_the_arrays_promised(examples: Examples) -> None:
 
 def test_every_row_appears_once_and_the_leftover_rows_are_dropped(examples: Examples) -> None:
     size = len(examples) // 3 - 1
-    batches = list(tables.batches(examples, size, seed=0, epoch=0))
+    batches = list(batching.batches(examples, size, seed=0, epoch=0))
     assert [len(batch.label) for batch in batches] == [size] * 3
     keys = keys_of(joined(batches)["boards"])
     assert len(set(keys)) == 3 * size
-    assert set(keys) <= set(tables.board_keys(examples.current, examples.mask).tolist())
-    (batch,) = tables.batches(examples, 10**9, seed=0, epoch=0)
+    assert set(keys) <= set(canonical.board_keys(examples.current, examples.mask).tolist())
+    (batch,) = batching.batches(examples, 10**9, seed=0, epoch=0)
     assert len(batch.label) == len(examples), "fewer rows than a batch are one"
 
 
 def test_an_epoch_of_some_rows_has_each_of_them_and_goes_on_from_any_batch(examples: Examples) -> None:
     keep = np.arange(len(examples)) % 3 > 0
     size = int(keep.sum()) // 4
-    batches = list(tables.batches(examples, size, seed=3, epoch=1, keep=keep))
+    batches = list(batching.batches(examples, size, seed=3, epoch=1, keep=keep))
     assert len(batches) == 4
     rows = joined(batches)["rows"]
     assert keep[rows].all()
     assert len(set(rows.tolist())) == 4 * size
-    boards = [tables.board_keys(examples.current[b.rows], examples.mask[b.rows]).tolist() for b in batches]
+    boards = [canonical.board_keys(examples.current[b.rows], examples.mask[b.rows]).tolist() for b in batches]
     assert boards == [keys_of(batch.boards) for batch in batches]
     for number, batch in enumerate(batches[:-1], 1):
-        left = list(tables.batches(examples, size, seed=3, epoch=1, first=batch.after, keep=keep))
+        left = list(batching.batches(examples, size, seed=3, epoch=1, first=batch.after, keep=keep))
         np.testing.assert_array_equal(joined(left)["boards"], joined(batches[number:])["boards"])
     assert batches[-1].after == 0
 
 
 def keys_of(boards: np.ndarray) -> list[int]:
-    return tables.board_keys(*encoding.bitboards(boards)).tolist()
+    return canonical.board_keys(*encoding.bitboards(boards)).tolist()
 
 
 def test_a_mirrored_row_is_the_same_example_in_the_mirror(examples: Examples) -> None:
-    arrays = joined(list(tables.batches(examples, len(examples), seed=0, epoch=0)))
+    arrays = joined(list(batching.batches(examples, len(examples), seed=0, epoch=0)))
     current, mask = encoding.bitboards(arrays["boards"])
-    place = {key: row for row, key in enumerate(tables.board_keys(examples.current, examples.mask).tolist())}
+    place = {key: row for row, key in enumerate(canonical.board_keys(examples.current, examples.mask).tolist())}
     rows = np.array([place[key] for key in keys_of(arrays["boards"])])
     flipped = (current != examples.current[rows]) | (mask != examples.mask[rows])
     np.testing.assert_array_equal(np.where(flipped, rules.mirror_bits(current), current), examples.current[rows])
@@ -146,7 +148,7 @@ def test_a_mirrored_row_is_the_same_example_in_the_mirror(examples: Examples) ->
 
 
 def test_without_mirror_every_row_stays_as_stored(examples: Examples) -> None:
-    arrays = joined(list(tables.batches(examples, 1, seed=0, epoch=0, mirror=False)))
+    arrays = joined(list(batching.batches(examples, 1, seed=0, epoch=0, mirror=False)))
     current, mask = encoding.bitboards(arrays["boards"])
     assert set(zip(current, mask, strict=True)) == set(zip(examples.current, examples.mask, strict=True))
 
@@ -154,12 +156,12 @@ def test_without_mirror_every_row_stays_as_stored(examples: Examples) -> None:
 def test_an_empty_table_is_refused_in_one_line(examples: Examples) -> None:
     empty = Examples(**{name: array[:0] for name, array in vars(examples).items()})
     with pytest.raises(DataError, match="the table is empty"):
-        next(tables.batches(empty, 32, seed=0, epoch=0))
-    assert list(tables.in_order(empty, 32)) == []
+        next(batching.batches(empty, 32, seed=0, epoch=0))
+    assert list(batching.in_order(empty, 32)) == []
 
 
 def test_in_order_gives_every_row_as_stored(examples: Examples) -> None:
-    batches = list(tables.in_order(examples, 100))
+    batches = list(batching.in_order(examples, 100))
     assert [len(batch.label) for batch in batches[:-1]] == [100] * (len(batches) - 1)
     arrays = joined(batches)
     np.testing.assert_array_equal(arrays["boards"], encoding.boards(examples.current, examples.mask))
@@ -168,17 +170,17 @@ def test_in_order_gives_every_row_as_stored(examples: Examples) -> None:
 
 
 def test_seen_knows_training_boards_in_both_orientations_and_no_other(prepared: Path, examples: Examples) -> None:
-    validation = tables.load(prepared, VALIDATION)
+    validation = batching.load(prepared, VALIDATION)
     for turn in (lambda bits: bits, rules.mirror_bits):
-        assert tables.seen(examples, turn(examples.current), turn(examples.mask)).all()
-        assert not tables.seen(examples, turn(validation.current), turn(validation.mask)).any()
+        assert seen(examples, turn(examples.current), turn(examples.mask)).all()
+        assert not seen(examples, turn(validation.current), turn(validation.mask)).any()
 
 
 def test_seen_tells_every_position_of_a_table_apart() -> None:
     table = make_games(200, seed=9)
     current, mask = table["current"].to_numpy(), table["mask"].to_numpy()
     boards = set(zip(*rules.canonicalise(current, mask)[:2], strict=True))
-    assert len(set(tables.board_keys(current, mask).tolist())) == len(boards)
+    assert len(set(canonical.board_keys(current, mask).tolist())) == len(boards)
 
 
 def test_the_shipped_sets_that_exclude_names_are_there() -> None:

@@ -1,32 +1,22 @@
-"""The door to prepared data: tables in memory, batches to train on, and the raw rows to be judged by.
+"""A prepared table in memory, and the batches of an epoch, mirrored at random.
 
-`prepare` (from `merging`) turns folders of games into `<out>/<hash>/`; `load` reads one of its tables;
-`batches` makes an epoch of arrays, mirrored at random; `raw_rows` (from `games`) and `seen` serve the
-top-1 accuracy against the teacher, which is measured on raw rows.
+In: a folder that `preparation.prepare` wrote. Out: `Examples`, the whole table as arrays, and `Batch`es of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.common import DataError, provenance
-from distill.datasets.canonical import board_keys
-from distill.datasets.merging import FILES, Prepared, prepare
+from distill.common import DataError
+from distill.datasets.preparation import FILES
 from distill.game import encoding, rules
 from distill.games import schema
-from distill.games.games import RawRows, raw_rows
-from distill.games.schema import PREPARED_ROW, TRAINING, VALIDATION
-
-__all__ = [
-    "TRAINING", "VALIDATION", "Batch", "Examples", "Prepared", "RawRows", "batches", "in_order",
-    "load", "prepare", "raw_rows", "seen", "validation_rows",
-]  # fmt: skip
+from distill.games.schema import PREPARED_ROW
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,34 +63,6 @@ def load(folder: Path, split: int) -> Examples:
         field.name: table[field.name].to_numpy() for field in PREPARED_ROW if field.name not in ("visits", "split")
     }
     return Examples(visits=schema.matrix(table["visits"]), **columns)
-
-
-def validation_rows(folders: Sequence[Path], fraction: float) -> tuple[str, RawRows]:
-    """The rows that top-1 accuracy against the teacher is measured on, and where they are from.
-
-    They are the shipped set where the teacher of that set labelled all of the data, and the set is not part of them;
-    else they are the validation split of the data.
-    """
-    reference = provenance.shipped("data/reference")
-    if reference is not None and (reference / "validation" / schema.MANIFEST).is_file():
-        shipped, *given = (schema.read_manifest(folder) for folder in (reference / "validation", *folders))
-        if all(_teacher(run) == _teacher(shipped) and run["run"] != shipped["run"] for run in given):
-            return "data/reference/validation", raw_rows([reference / "validation"], None, 0)
-    return f"the validation split of {', '.join(map(str, folders))}", raw_rows(folders, VALIDATION, fraction)
-
-
-NO_TEACHER = ("seed", "shard_games", "opening_moves", "savings")
-"""Entries of a run's identity that its labels do not depend on, given a position and the draws of chance."""
-
-
-def _teacher(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """What labelled a run: the entries of its identity but those in NO_TEACHER."""
-    return {name: value for name, value in manifest.get("identity", {}).items() if name not in NO_TEACHER}
-
-
-def seen(training: Examples, current: NDArray[np.uint64], mask: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """bool (B,): whether each board, in any orientation, is in the training table."""
-    return np.isin(board_keys(current, mask), board_keys(training.current, training.mask))
 
 
 def batches(

@@ -23,7 +23,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distill.common import DataError
-from distill.games import games, schema
+from distill.games import reader, schema
 from distill.games.schema import TRAINING, VALIDATION
 
 RUN = "0123456789abcdef" * 4
@@ -47,23 +47,23 @@ def number_of(run: str, game_id: int) -> float:
 @given(st.integers(0, 2**256 - 1), st.lists(st.integers(0, 2**62), min_size=1, max_size=20), st.floats(0, 1))
 def test_the_split_equals_the_formula_in_plain_integers(name: int, ids: list[int], fraction: float) -> None:
     run = f"{name:064x}"
-    found = games.in_validation(run, np.array(ids, np.int64), fraction)
+    found = reader.in_validation(run, np.array(ids, np.int64), fraction)
     assert found.tolist() == [number_of(run, game_id) < fraction for game_id in ids]
 
 
 def test_the_asked_share_of_games_lands_in_validation() -> None:
     ids = np.arange(100_000)
-    chosen = games.in_validation(RUN, ids, 0.15)
+    chosen = reader.in_validation(RUN, ids, 0.15)
     # Five standard deviations of a binomial share.
     assert abs(chosen.mean() - 0.15) < 5 * np.sqrt(0.15 * 0.85 / len(ids))
-    assert (games.in_validation(RUN, ids, 0.3) >= chosen).all()
-    assert not games.in_validation(RUN, ids, 0).any()
-    assert (games.in_validation("f" + RUN[1:], ids, 0.15) != chosen).any()
+    assert (reader.in_validation(RUN, ids, 0.3) >= chosen).all()
+    assert not reader.in_validation(RUN, ids, 0).any()
+    assert (reader.in_validation("f" + RUN[1:], ids, 0.15) != chosen).any()
 
 
 def test_raw_rows_come_back_as_they_were_played(folder: Path) -> None:
     table = make_games(30, seed=1)
-    rows = games.raw_rows([folder], None, 0.15)
+    rows = reader.raw_rows([folder], None, 0.15)
     assert len(rows) == len(table)
     for name in ("current", "mask", "label", "ply"):
         np.testing.assert_array_equal(getattr(rows, name), table[name].to_numpy())
@@ -75,21 +75,21 @@ def test_raw_rows_come_back_as_they_were_played(folder: Path) -> None:
 
 def test_the_splits_part_the_games(folder: Path) -> None:
     table = make_games(30, seed=1)
-    run = games.open_run(folder)
+    run = reader.open_run(folder)
     validation = np.array([number_of(run.name, game_id) < 0.3 for game_id in table["game_id"].to_pylist()])
     assert 0 < validation.sum() < len(table)
     for split, chosen in ((TRAINING, ~validation), (VALIDATION, validation)):
-        rows = games.raw_rows([folder], split, 0.3)
+        rows = reader.raw_rows([folder], split, 0.3)
         np.testing.assert_array_equal(rows.current, table["current"].to_numpy()[chosen])
-    counts = games.count_games(run, 0.3)
+    counts = reader.count_games(run, 0.3)
     assert counts[VALIDATION] == sum(number_of(run.name, game_id) < 0.3 for game_id in range(30))
     assert counts[TRAINING] + counts[VALIDATION] == 30
 
 
 def test_a_game_keeps_its_split_when_its_run_grows(folder: Path) -> None:
-    before = games.raw_rows([folder], VALIDATION, 0.3)
+    before = reader.raw_rows([folder], VALIDATION, 0.3)
     write_games(folder, make_games(50, seed=1))
-    after = games.raw_rows([folder], VALIDATION, 0.3)
+    after = reader.raw_rows([folder], VALIDATION, 0.3)
     assert len(after) > len(before)
     np.testing.assert_array_equal(after.current[: len(before)], before.current)
 
@@ -97,16 +97,16 @@ def test_a_game_keeps_its_split_when_its_run_grows(folder: Path) -> None:
 def test_several_runs_are_read_in_the_order_of_their_names(tmp_path: Path) -> None:
     for seed in (1, 2):
         write_games(tmp_path / f"{seed}", make_games(5, seed=seed), identity={"seed": seed})
-    forward = games.raw_rows([tmp_path / "1", tmp_path / "2"], None, 0.15)
-    backward = games.raw_rows([tmp_path / "2", tmp_path / "1"], None, 0.15)
-    assert len(forward) == sum(games.open_run(tmp_path / f"{seed}").rows for seed in (1, 2))
+    forward = reader.raw_rows([tmp_path / "1", tmp_path / "2"], None, 0.15)
+    backward = reader.raw_rows([tmp_path / "2", tmp_path / "1"], None, 0.15)
+    assert len(forward) == sum(reader.open_run(tmp_path / f"{seed}").rows for seed in (1, 2))
     np.testing.assert_array_equal(forward.current, backward.current)
 
 
 def test_rows_arrive_in_bounded_pieces(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(games, "BATCH_ROWS", 16)
-    shard = games.open_run(folder).shards[0]
-    pieces = list(games.read(shard, ("current", "visits")))
+    monkeypatch.setattr(reader, "BATCH_ROWS", 16)
+    shard = reader.open_run(folder).shards[0]
+    pieces = list(reader.read(shard, ("current", "visits")))
     assert {len(piece["current"]) for piece in pieces[:-1]} == {16}
     table, _ = schema.read_table(shard.path)
     np.testing.assert_array_equal(np.concatenate([p["visits"] for p in pieces]), schema.matrix(table["visits"]))
@@ -114,7 +114,7 @@ def test_rows_arrive_in_bounded_pieces(folder: Path, monkeypatch: pytest.MonkeyP
 
 def refusal(folder: Path) -> str:
     with pytest.raises(DataError) as caught:
-        games.raw_rows([folder], None, 0.15)
+        reader.raw_rows([folder], None, 0.15)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
@@ -151,7 +151,7 @@ def test_a_manifest_with_other_values_is_named(folder: Path, field: str, value: 
 def test_the_same_run_twice_is_refused(folder: Path, tmp_path: Path) -> None:
     write_games(tmp_path / "copy", make_games(20, seed=1))
     with pytest.raises(DataError, match="the same run as"):
-        games.open_runs([folder, tmp_path / "copy"])
+        reader.open_runs([folder, tmp_path / "copy"])
 
 
 @pytest.mark.parametrize(
@@ -200,8 +200,8 @@ def test_values_no_run_can_hold_are_refused(tmp_path: Path, column: str, value: 
         schema.write_manifest(tmp_path, manifest)
     else:
         write_games(tmp_path, table)
-    shard = games.open_run(tmp_path).shards[0]
+    shard = reader.open_run(tmp_path).shards[0]
     with pytest.raises(DataError) as caught:
-        list(games.read(shard, ("game_id", "label", "value")))
+        list(reader.read(shard, ("game_id", "label", "value")))
     assert str(caught.value).startswith(f"{shard.path}: ")
     assert expected in str(caught.value)

@@ -21,7 +21,7 @@ from distill.common import canonical_json, write_atomically
 Record = TypeVar("Record", bound=NamedTuple)
 """What was played: arrays of (G, ...), as `teacher.TeacherRecord` and `guided_trees.GuidedRecord`."""
 
-UNFINISHED = ".unfinished-*.npz"
+CHECKPOINTS = ".checkpoint-*.npz"
 """Names of the hidden files of unfinished shards."""
 SAVE_SECONDS = 2.0
 """Shortest time between two writes of one file."""
@@ -38,7 +38,7 @@ class Counts:
 
 
 @dataclass(kw_only=True)
-class Unfinished:
+class Checkpoint:
     """The hidden file of one shard. A damaged file, or one of other settings, counts as empty.
 
     Args:
@@ -56,7 +56,7 @@ class Unfinished:
 
     @property
     def path(self) -> Path:
-        return self.folder / UNFINISHED.replace("*", f"{self.index:05d}")
+        return self.folder / CHECKPOINTS.replace("*", f"{self.index:05d}")
 
     def load(self, empty: Record) -> tuple[NDArray[np.int64], Record]:
         """The numbers of the games in the file, int64 (G,), and their record, of the type of `empty`."""
@@ -97,7 +97,7 @@ class Unfinished:
         self.path.unlink(missing_ok=True)
 
 
-def counts(files: Iterable[Unfinished]) -> Counts:
+def counts(files: Iterable[Checkpoint]) -> Counts:
     """What these files hold together."""
     found = [file.counts() for file in files]
     return Counts(games=sum(each.games for each in found), simulations=sum(each.simulations for each in found))

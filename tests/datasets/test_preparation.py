@@ -28,10 +28,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from distill.common import DataError, file_hash, provenance
-from distill.datasets import merging
+from distill.datasets import preparation
 from distill.game import rules
 from distill.game.rules import Position
-from distill.games import games, schema
+from distill.games import reader, schema
 from distill.games.schema import PREPARED_ROW, ROW, TRAINING, VALIDATION
 
 FRACTION = 0.3
@@ -44,14 +44,14 @@ def nothing_shipped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(provenance, "shipped", lambda _: None)
 
 
-def prepare(folder: Path, out: Path, **changes: Any) -> merging.Prepared:
+def prepare(folder: Path, out: Path, **changes: Any) -> preparation.Prepared:
     folders = changes.pop("folders", [folder])
-    return merging.prepare(folders, out, **({"validation_fraction": FRACTION} | changes))
+    return preparation.prepare(folders, out, **({"validation_fraction": FRACTION} | changes))
 
 
-def tables_of(prepared: merging.Prepared) -> dict[int, dict[Board, dict[str, Any]]]:
+def tables_of(prepared: preparation.Prepared) -> dict[int, dict[Board, dict[str, Any]]]:
     found = {}
-    for split, name in merging.FILES.items():
+    for split, name in preparation.FILES.items():
         table, metadata = schema.read_table(prepared.folder / name, PREPARED_ROW)
         assert metadata["split"] == split
         assert set(table["split"].to_pylist()) <= {split}
@@ -69,11 +69,11 @@ def canonical(board: Board) -> Board:
 
 def oracle(folder: Path, fraction: float, excluded: set[Board]) -> dict[int, dict[Board, dict[str, Any]]]:
     """The merged tables, one row at a time, with exact means."""
-    run = games.open_run(folder)
+    run = reader.open_run(folder)
     groups: dict[tuple[int, Board], list[dict[str, Any]]] = defaultdict(list)
     for shard in run.shards:
         for row in schema.read_table(shard.path)[0].to_pylist():
-            split = int(games.in_validation(run.name, np.array([row["game_id"]]), fraction)[0])
+            split = int(reader.in_validation(run.name, np.array([row["game_id"]]), fraction)[0])
             board = (row["current"], row["mask"])
             if canonical(board) not in excluded:
                 if canonical(board) != board:
@@ -98,7 +98,7 @@ def oracle(folder: Path, fraction: float, excluded: set[Board]) -> dict[int, dic
     return tables
 
 
-def check_against_oracle(prepared: merging.Prepared, folder: Path, excluded: set[Board]) -> None:
+def check_against_oracle(prepared: preparation.Prepared, folder: Path, excluded: set[Board]) -> None:
     expected, found = oracle(folder, FRACTION, excluded), tables_of(prepared)
     for split in (TRAINING, VALIDATION):
         assert found[split].keys() == expected[split].keys()
@@ -210,7 +210,7 @@ def test_equal_visits_fall_to_the_column_nearest_the_centre(tmp_path: Path) -> N
 
 def test_the_majority_falls_to_the_lower_of_two_equally_near_columns() -> None:
     votes = np.array([[0, 0, 1, 0, 1, 0, 0], [1, 0, 0, 0, 0, 0, 1], [0, 1, 0, 0, 0, 2, 0]])
-    assert merging.majority(votes, votes * 10).tolist() == [2, 0, 5]
+    assert preparation.majority(votes, votes * 10).tolist() == [2, 0, 5]
 
 
 def test_on_a_board_that_is_its_own_mirror_a_column_and_its_mirror_are_one_answer(tmp_path: Path) -> None:
@@ -241,8 +241,8 @@ def test_every_row_is_accounted_for(tmp_path: Path) -> None:
     assert not found[TRAINING].keys() & found[VALIDATION].keys()
 
     everything = oracle(tmp_path / "games", FRACTION, set())
-    run = games.open_run(tmp_path / "games")
-    of_validation = games.in_validation(run.name, table["game_id"].to_numpy(), FRACTION)
+    run = reader.open_run(tmp_path / "games")
+    of_validation = reader.in_validation(run.name, table["game_id"].to_numpy(), FRACTION)
     validation = {canonical(board) for board, v in zip(zip_boards(table), of_validation, strict=True) if v}
     excluded = set(map(canonical, early))
     gone = [b for b in validation - excluded if b in everything[TRAINING]]
@@ -252,23 +252,23 @@ def test_every_row_is_accounted_for(tmp_path: Path) -> None:
     assert counts["self_mirror_boards"] == {"training": own[TRAINING], "validation": own[VALIDATION]}
 
 
-def content(prepared: merging.Prepared) -> list[bytes]:
-    return [(prepared.folder / name).read_bytes() for name in merging.FILES.values()]
+def content(prepared: preparation.Prepared) -> list[bytes]:
+    return [(prepared.folder / name).read_bytes() for name in preparation.FILES.values()]
 
 
 def test_the_bytes_depend_on_inputs_and_settings_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in (1, 2):
         write_games(tmp_path / f"{seed}", make_games(60, seed), identity={"seed": seed})
     one, two = tmp_path / "1", tmp_path / "2"
-    monkeypatch.setattr(merging, "GROUP_ROWS", 256)
+    monkeypatch.setattr(preparation, "GROUP_ROWS", 256)
     first = prepare(one, tmp_path / "out", folders=[one, two], threads=2)
     assert pq.read_metadata(first.folder / "training.parquet").num_row_groups > 2
-    monkeypatch.setattr(games, "BATCH_ROWS", 64)
-    monkeypatch.setattr(merging, "PIECE_ROWS", 300)
+    monkeypatch.setattr(reader, "BATCH_ROWS", 64)
+    monkeypatch.setattr(preparation, "PIECE_ROWS", 300)
     again = prepare(one, tmp_path / "again", folders=[two, one], threads=1, memory_gib=0.1)
     assert again.folder.name == first.folder.name
     assert content(again) == content(first)
-    assert again.manifest["files"] == {name: file_hash(first.folder / name) for name in merging.FILES.values()}
+    assert again.manifest["files"] == {name: file_hash(first.folder / name) for name in preparation.FILES.values()}
 
 
 def test_mirrored_games_make_the_same_tables(tmp_path: Path) -> None:
@@ -353,7 +353,7 @@ def test_changed_labels_are_refused_also_where_tables_were_made_of_the_old_ones(
 def test_tables_that_were_changed_are_not_reused(tmp_path: Path) -> None:
     write_games(tmp_path / "games", make_games(30, seed=1))
     first = prepare(tmp_path / "games", tmp_path / "out")
-    for name in merging.FILES.values():
+    for name in preparation.FILES.values():
         sound = (first.folder / name).read_bytes()
         (first.folder / name).write_bytes(sound + b"\0")
         with pytest.raises(
@@ -444,7 +444,7 @@ def test_a_failure_leaves_nothing_and_the_next_run_removes_the_leavings_of_a_kil
     write_games(tmp_path / "games", make_games(20, seed=1))
     out = tmp_path / "out"
     with monkeypatch.context() as patched:
-        patched.setattr(merging, "_merge", lambda *_: 1 / 0)
+        patched.setattr(preparation, "_merge", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             prepare(tmp_path / "games", out)
     assert not out.exists()

@@ -1,13 +1,13 @@
 """Raw rows become tables to train on: canonicalise, split, merge.
 
-In: folders of finished games (`distill.games.games`). Out: `<out>/<hash>/` with `training.parquet`,
+In: folders of finished games (`distill.games.reader`). Out: `<out>/<hash>/` with `training.parquet`,
 `validation.parquet` (rows of `schema.PREPARED_ROW`) and, last, `manifest.json` with every count. The
 hash covers the inputs, the settings, the excluded boards and the schema: stale data have another hash. Tables are
 reused only while the shards they were made of, and the tables themselves, are the files their manifests describe.
 
 How a row travels:
 
-1. Its game decides the split (`games.in_validation`). Rows on an excluded board are left out of both: what grades a
+1. Its game decides the split (`reader.in_validation`). Rows on an excluded board are left out of both: what grades a
    network must not have chosen the epoch that is kept either.
 2. The board becomes canonical: of it and its mirror the smaller. Where that is the mirror, the visits
    are flipped and the label is 6 - label.
@@ -43,10 +43,10 @@ from distill.common import DataError, Progress, UserError, canonical_json, file_
 from distill.common.folders import all_visible, check_replaceable, locked, replaced, sweep
 from distill.datasets.canonical import canonical, excluded_keys
 from distill.game import rules
-from distill.games import database, games, schema
+from distill.games import database, reader, schema
 from distill.games.database import Database
-from distill.games.games import Columns
 from distill.games.majority import majority
+from distill.games.reader import Columns
 from distill.games.schema import PREPARED_ROW, TRAINING, VALIDATION
 
 PREPARATION_VERSION = 2
@@ -121,8 +121,8 @@ def prepare(
     The tables' bytes depend on the inputs and settings alone. An interrupted run leaves nothing but a hidden
     folder, which the next one removes. Raises DataError for inputs that cannot be used, naming the file.
     """
-    runs = games.open_runs(folders)
-    games.verify(runs)
+    runs = reader.open_runs(folders)
+    reader.verify(runs)
     excluded = {name: keys for name in exclude if len(keys := excluded_keys(name))}
     identity = {
         "schema_version": schema.SCHEMA_VERSION,
@@ -157,7 +157,7 @@ def prepare(
     if not {*all_visible(folder)} <= _OWN:
         raise UserError(f"{folder}: holds files that are no prepared tables; name another folder than {out}")
     check_replaceable(folder)
-    games.verify_contents(runs)
+    reader.verify_contents(runs)
     with locked(out, wait=True):
         if meanwhile := finished():
             return meanwhile
@@ -193,14 +193,14 @@ def _verify_tables(folder: Path, manifest: dict[str, Any]) -> None:
             )
 
 
-def _settings(run: games.Run) -> dict[str, Any]:
+def _settings(run: reader.Run) -> dict[str, Any]:
     """How a run was made, as its manifest says."""
     settings: dict[str, Any] = schema.read_manifest(run.folder).get("identity", {})
     return settings
 
 
 def _lay_down(
-    grouping: Database, runs: Sequence[games.Run], validation_fraction: float, excluded: dict[str, NDArray[np.uint64]]
+    grouping: Database, runs: Sequence[reader.Run], validation_fraction: float, excluded: dict[str, NDArray[np.uint64]]
 ) -> dict[str, Any]:
     """Put the rows into the table `rows`, canonical; return what was counted."""
     split_rows = np.zeros(2, np.int64)
@@ -211,7 +211,7 @@ def _lay_down(
         split_rows += np.bincount(rows["split"][kept], minlength=2)
         order = np.flatnonzero(kept)[np.argsort(rows["stones"][kept], kind="stable")]
         grouping.insert("rows", pa.table({name: rows[name][order] for name in _ROW}))
-    of_runs = [games.count_games(run, validation_fraction) for run in runs]
+    of_runs = [reader.count_games(run, validation_fraction) for run in runs]
     split_games = [sum(counts[split] for counts in of_runs) for split in (TRAINING, VALIDATION)]
     if not split_rows[TRAINING]:
         left_out = sum(int(found.sum()) for found in hits.values())
@@ -234,17 +234,19 @@ def _lay_down(
     }
 
 
-def _canonical_rows(runs: Sequence[games.Run], validation_fraction: float) -> Iterator[Columns]:
+def _canonical_rows(runs: Sequence[reader.Run], validation_fraction: float) -> Iterator[Columns]:
     """All rows of the runs on their canonical boards, with their split, a piece at a time."""
     columns = ("game_id", "current", "mask", "label", "visits", "value", "outcome")
     with Progress(sum(run.rows for run in runs), "rows") as progress:
         for run in runs:
             for shard in run.shards:
-                for rows in games.read(shard, columns):
+                for rows in reader.read(shard, columns):
                     found = canonical(rows)
                     found |= dict(zip(_VISITS, found["visits"].T, strict=True))
                     found["stones"] = np.bitwise_count(found["mask"])
-                    found["split"] = games.in_validation(run.name, rows["game_id"], validation_fraction).astype(np.int8)
+                    found["split"] = reader.in_validation(run.name, rows["game_id"], validation_fraction).astype(
+                        np.int8
+                    )
                     found["value"] = np.rint(rows["value"].astype(np.float64) / VALUE_UNIT).astype(np.int64)
                     yield {name: found[name] for name in _ROW}
                     progress.advance(len(rows["mask"]), "made canonical")

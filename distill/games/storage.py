@@ -18,7 +18,7 @@ from distill.common.provenance import install_line
 from distill.games import schema
 
 
-class Place(Protocol):
+class Storage(Protocol):
     """Whole files by name; `str` of it is what users call it."""
 
     def names(self) -> list[str]:
@@ -34,7 +34,7 @@ class Place(Protocol):
         """Remove a file; one that is not there is no error."""
 
 
-def place_of(out: str | Path | Place) -> Place:
+def storage_of(out: str | Path | Storage) -> Storage:
     """The place that a path or a URL such as s3://bucket/games means; a place means itself."""
     if not isinstance(out, str | Path):
         return out
