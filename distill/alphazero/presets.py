@@ -82,7 +82,7 @@ NIGHT = HOUR | {
     "minutes": 480.0,
     "teacher_share": 0.005,
     "stages": ("0:gumbel:16", "0.04:puct:64", "0.5:puct:200"),
-    "opening_moves": (0, 1, 0, 12, 2, 16, 4, 20, 4, 20, 4, 28),
+    "opening_moves": ((0, 1), (0, 12), (2, 16), (4, 20), (4, 20), (4, 28)),
     "sampling_plies": 24,
     "replay_rows": 1_000_000,
     "keep_games": False,

@@ -66,13 +66,18 @@ def setting(default: Any, help: str, positional: bool = False, former: Mapping[s
     return dataclasses.field(default=default, metadata={"help": help, "positional": positional, "former": former})
 
 
+def table(default: Any, help: str) -> Any:
+    """A config field without a flag: a preset or the JSON file of `--config` sets it, such as rows of a dataclass."""
+    return dataclasses.field(default=default, metadata={"help": help, "table": True})
+
+
 def parse(
     config_class: type[Config], arguments: Sequence[str] | None, presets: Presets | None = None, prog: str | None = None
 ) -> Config:
     """The config that flags, a preset and a JSON file describe; exits with 2 on a wrong value.
 
-    Every field becomes a flag. A field of type bool becomes `--name` / `--no-name`, a tuple takes
-    several words, a Literal lists its choices, and `X | None` accepts "none".
+    Every field but a `table` becomes a flag. A field of type bool becomes `--name` / `--no-name`, a tuple takes several
+    words, a Literal lists its choices, and `X | None` accepts "none". Of other unions a flag takes the first type.
     """
     hints = typing.get_type_hints(config_class)
     sentence = "" if sys.flags.optimize > 1 else config_class.__doc__ or ""  # python -OO has no docstrings
@@ -84,7 +89,8 @@ def parse(
         parser.add_argument("--preset", choices=choices, type=kind, help="a named set of values")
     parser.add_argument("--config", type=Path, metavar="FILE", help="a JSON file of values, as stored beside outputs")
     for field in dataclasses.fields(config_class):  # type: ignore[arg-type]
-        _add_flag(parser, field, hints[field.name])
+        if not field.metadata.get("table"):
+            _add_flag(parser, field, hints[field.name])
     for word in arguments or ():
         if not word.isprintable() and any("\udc80" <= character <= "\udcff" for character in word):
             shown = word.encode("ascii", "replace").decode()
@@ -121,18 +127,19 @@ def _flag(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def _kinds(hint: Any) -> tuple[Any, bool]:
-    """The type itself and whether None may stand in its place."""
+def _kinds(hint: Any) -> tuple[list[Any], bool]:
+    """The types that a value may have, without None, and whether it may be None."""
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
-        return next(kind for kind in typing.get_args(hint) if kind is not type(None)), True
-    return hint, False
+        kinds = typing.get_args(hint)
+        return [kind for kind in kinds if kind is not type(None)], type(None) in kinds
+    return [hint], False
 
 
 def _add_flag(parser: argparse.ArgumentParser, field: dataclasses.Field[Any], hint: Any) -> None:
     shown = " ".join(map(str, field.default)) if isinstance(field.default, tuple) else field.default
     text = field.metadata.get("help", "") + ("" if shown in (dataclasses.MISSING, None, "") else f" [{shown}]")
     options: dict[str, Any] = {"help": text.replace("%", "%%"), "default": None}
-    kind, optional = _kinds(hint)
+    (kind, *_), optional = _kinds(hint)
     former = field.metadata.get("former", {})
     if field.metadata.get("positional"):
         words = {"nargs": "*", "type": typing.get_args(kind)[0], "default": argparse.SUPPRESS}
@@ -207,11 +214,24 @@ def _read_config(parser: _Parser, config_class: Any, hints: Mapping[str, Any], p
 
 def _converted(value: Any, hint: Any) -> Any:
     """A value as the field's type: of a JSON file, or given in Python. Raises ValueError saying what was expected."""
-    kind, optional = _kinds(hint)
+    kinds, optional = _kinds(hint)
     if optional and value is None:
         return None
+    errors = []
+    for kind in kinds:
+        try:
+            return _of_kind(value, kind)
+        except ValueError as error:
+            errors.append(error)
+    raise errors[0]
+
+
+def _of_kind(value: Any, kind: Any) -> Any:
+    """A value as a type that is no union."""
     if hasattr(value, "tolist"):  # NumPy's numbers and arrays
         value = value.tolist()
+    if dataclasses.is_dataclass(kind):
+        return _row(value, kind)
     if typing.get_origin(kind) is typing.Literal:
         choices = typing.get_args(kind)
         if value not in choices:
@@ -229,6 +249,20 @@ def _converted(value: Any, hint: Any) -> Any:
     if kind is str and isinstance(value, os.PathLike) and len(Path(value).parts) == 1:
         value = os.path.join(os.curdir, value)  # as a text without a slash it would be a name first
     return _finite(value) if kind is float else kind(value)
+
+
+def _row(value: Any, kind: Any) -> Any:
+    """A row of a table, a JSON object, as this dataclass. Raises ValueError."""
+    if isinstance(value, kind):
+        return value
+    names = [field.name for field in dataclasses.fields(kind)]
+    needed = {field.name for field in dataclasses.fields(kind) if field.default is dataclasses.MISSING}
+    if not isinstance(value, Mapping) or not needed <= set(value) <= set(names):
+        raise ValueError(f"a table of {', '.join(names)}")
+    try:
+        return kind(**value)
+    except ValueError as error:
+        raise ValueError(f"valid ({error})") from None
 
 
 class Settings:
@@ -261,6 +295,8 @@ def as_json(config: Any) -> dict[str, Any]:
     def plain(value: Any) -> Any:
         if isinstance(value, Path):
             return str(value)
+        if dataclasses.is_dataclass(value):
+            return as_json(value)
         return [plain(item) for item in value] if isinstance(value, tuple) else value
 
     return {field.name: plain(getattr(config, field.name)) for field in dataclasses.fields(config)}

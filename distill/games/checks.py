@@ -47,7 +47,7 @@ class Law:
     teacher: bool = False
     strays: bool = False
     relabelled: bool = False
-    opening_moves: tuple[int, ...] = ()
+    opening_moves: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,9 +68,9 @@ def law_of(metadata: Mapping[str, Any]) -> Law:
     relabelled = schema.RELABELLED in identity
     if "search_version" not in identity or "votes" not in identity:
         return Law(first_game=first_game, games=games, relabelled=relabelled)
-    openings = tuple(map(int, identity["opening_moves"]))
-    if not openings or len(openings) % 2:
-        raise ValueError(f"opening_moves {openings} are no pairs")
+    openings = tuple(map(tuple, np.reshape(identity["opening_moves"], (-1, 2)).astype(int).tolist()))
+    if not openings:
+        raise ValueError("opening_moves has no pair")
     return Law(
         first_game=first_game,
         games=games,
@@ -281,7 +281,7 @@ def _of_games(rows: Columns, law: Law, sound: NDArray[np.bool_]) -> Iterator[Fin
     follows[starts] = _are_reachable(rows["current"][starts], rows["mask"][starts])
     yield first & sound & ~follows, lambda _: "no order of moves leads to this position"
     if law.opening_moves:
-        ranges = np.array(law.opening_moves).reshape(-1, 2)
+        ranges = np.array(law.opening_moves)
         fewest, most = ranges[game % len(ranges)].T
         unlike = first & ((ply < fewest) | (ply > most))
         yield unlike, lambda i: f"the game's rows begin at ply {ply[i]}, its opening has {fewest[i]} to {most[i]} moves"

@@ -40,8 +40,8 @@ class SelfPlaySettings(PuctSettings):
     leaves: Literal["value", "playout"] = setting(
         "value", "worth of a leaf: the value head, or a playout whose moves the network chooses"
     )
-    opening_moves: tuple[int, ...] = setting(
-        (0, 2), f"fewest and most random moves before the search plays; {shards.IN_TURN}"
+    opening_moves: shards.OpeningMoves = setting(
+        (0, 2), "fewest and most random moves before the search plays; in JSON also a list of pairs, for games in turn"
     )
     seed: int = setting(0, "run seed; game g depends on it and on g alone")
     shard_games: int = setting(50, "games in one shard file")

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -35,16 +35,19 @@ from distill.mcts.teacher import SearchSettings, TeacherRecord
 LIBRARIES = ("numba", "numpy", "pyarrow")
 """Whose versions a shard's bytes depend on."""
 
-IN_TURN = "several such pairs are taken by the games in turn"
 LONGEST_OPENING = 30
+"""Most random moves before the search plays."""
+
+OpeningMoves: TypeAlias = tuple[int, int] | tuple[tuple[int, int], ...]
+"""Fewest and most random moves, or a table of such pairs, which the games of a run take in turn."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunSettings(SearchSettings):
     """All that the games of a run depend on: with `SEARCH_VERSION`, the run's identity."""
 
-    opening_moves: tuple[int, ...] = setting(
-        (1, 8), f"fewest and most random moves before the teacher plays; {IN_TURN}"
+    opening_moves: OpeningMoves = setting(
+        (1, 8), "fewest and most random moves before the search plays; in JSON also a list of pairs, for games in turn"
     )
     seed: int = setting(0, "run seed; game g depends on it and on g alone")
     shard_games: int = setting(200, "games in one shard file")
@@ -56,11 +59,10 @@ class RunSettings(SearchSettings):
 
 def check_games(settings: Any) -> None:
     """Raise ValueError unless a run's `opening_moves`, `seed` and `shard_games` can be, whatever its search."""
-    moves = settings.opening_moves
-    pairs = list(zip(moves[::2], moves[1::2], strict=False))
-    valid = bool(moves) and len(moves) % 2 == 0 and all(0 <= a <= b <= LONGEST_OPENING for a, b in pairs)
-    wanted = f"two numbers, fewest and most, from 0 to {LONGEST_OPENING}, or several such pairs"
-    check(valid, "opening_moves", " ".join(map(str, moves)), wanted)
+    pairs = opening_pairs(settings.opening_moves)
+    valid = len(pairs) > 0 and all(0 <= fewest <= most <= LONGEST_OPENING for fewest, most in pairs)
+    shown = " and ".join(f"{fewest} {most}" for fewest, most in pairs)
+    check(valid, "opening_moves", shown, f"two numbers, fewest and most, from 0 to {LONGEST_OPENING}")
     check_seed(settings.seed)
     check(1 <= settings.shard_games <= 100_000, "shard_games", settings.shard_games, "from 1 to 100,000")
 
@@ -95,7 +97,8 @@ def opening(settings: Any, game: int) -> Position:
 
 def opening_moves(settings: Any, game: int) -> list[int]:
     """The columns of a game's random opening; an opening that ends the game is redrawn."""
-    fewest, most = opening_range(settings.opening_moves, game)
+    pairs = opening_pairs(settings.opening_moves)
+    fewest, most = pairs[game % len(pairs)]
     random = teacher.generator(settings.seed, game, 0)
     while True:
         position, moves = EMPTY, []
@@ -109,10 +112,10 @@ def opening_moves(settings: Any, game: int) -> list[int]:
             return moves
 
 
-def opening_range(moves: Sequence[int], game: int) -> tuple[int, int]:
-    """Fewest and most random moves of a game, of the pairs in a run's `opening_moves`."""
-    place = 2 * (game % (len(moves) // 2))
-    return moves[place], moves[place + 1]
+def opening_pairs(moves: OpeningMoves) -> list[list[int]]:
+    """Fewest and most random moves, pair by pair; game g takes pair g modulo their number."""
+    pairs: list[list[int]] = np.reshape(moves, (-1, 2)).tolist()
+    return pairs
 
 
 def play_games(settings: RunSettings, first: int, count: int, kept: Checkpoint | None = None) -> pa.Table:
@@ -120,7 +123,7 @@ def play_games(settings: RunSettings, first: int, count: int, kept: Checkpoint |
 
     With `kept`, games in that file are not played again, and those that end meanwhile are added to it.
     """
-    steps = CELLS - min(settings.opening_moves[::2])
+    steps = CELLS - min(fewest for fewest, _ in opening_pairs(settings.opening_moves))
     none = np.empty(0, np.uint64)
     votes = np.empty((0, steps, settings.votes), np.int8)
     before = TeacherRecord(votes=votes, **teacher.blank_record(none, none, steps))

@@ -160,8 +160,6 @@ def test_a_folder_of_other_things_is_refused(tmp_path: Path, capsys: pytest.Capt
         ["--exploration", "nan"],
         ["--opening-moves", "8", "1"],
         ["--opening-moves", "3"],
-        ["--opening-moves", "0", "1", "2"],
-        ["--opening-moves", "0", "1", "9", "8"],
         ["--opening-moves", "0", "31"],
         ["--seed", "-1"],
         ["--gaems", "5"],
@@ -179,11 +177,12 @@ def test_wrong_flags_exit_with_2_and_one_line(
 
 
 def test_games_take_the_pairs_of_opening_moves_in_turn(tmp_path: Path) -> None:
-    pairs = ["--opening-moves", "0", "0", "3", "3", "24", "24"]
-    assert generate.main([*SMALL, *pairs, "--out", str(tmp_path)]) == 0
-    first = rows_of(tmp_path).to_pandas().groupby("game_id")["ply"].min()
+    config = tmp_path / "pairs.json"
+    config.write_text('{"opening_moves": [[0, 0], [3, 3], [24, 24]]}')
+    assert generate.main([*SMALL, "--config", str(config), "--out", str(tmp_path / "games")]) == 0
+    first = rows_of(tmp_path / "games").to_pandas().groupby("game_id")["ply"].min()
     assert first.tolist() == [(0, 3, 24)[game % 3] for game in range(10)]
-    assert validate.main([str(tmp_path)]) == 0
+    assert validate.main([str(tmp_path / "games")]) == 0
 
 
 def start(folder: Path, *flags: str) -> subprocess.Popen[str]:
