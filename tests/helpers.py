@@ -109,7 +109,8 @@ def _one_game(game_id: int, rng: np.random.Generator, opening: int) -> list[dict
 def write_games(
     folder: Path, table: pa.Table, shard_games: int = 10, identity: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """A finished folder of games, as `generate` leaves it; returns the manifest."""
+    """Write a finished folder of games, as `generate` does, and return the manifest."""
+    folder.mkdir(parents=True, exist_ok=True)
     identity = dict(identity or {"settings": {}, "search_version": 0, "seed": 0})
     run = hashlib.sha256(canonical_json(identity).encode()).hexdigest()
     about = {"schema_version": schema.SCHEMA_VERSION, "kind": "games", "identity": identity, "run": run}

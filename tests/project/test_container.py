@@ -66,7 +66,7 @@ def packages() -> list[str]:
     return line.split("requirements.lock")[1].split()
 
 
-def test_what_is_copied_is_there_and_reaches_the_build_and_nothing_else_does() -> None:
+def test_what_is_copied_is_there_and_reaches_the_build_and_nothing_else_does():
     listed = subprocess.run(["git", "-C", ROOT, "ls-files"], capture_output=True, text=True, check=True)
     files = [name for name in listed.stdout.splitlines() if (ROOT / name).is_file()]
     reaching = {name for name in files if not IGNORED.match_file(name)}
@@ -84,14 +84,14 @@ def test_what_is_copied_is_there_and_reaches_the_build_and_nothing_else_does() -
         assert IGNORED.match_file(secret), secret
 
 
-def test_the_wheel_is_made_of_what_is_copied() -> None:
+def test_the_wheel_is_made_of_what_is_copied():
     built = SETUP["tool"]["hatch"]["build"]["targets"]["wheel"]["only-include"]
     named = ["pyproject.toml", SETUP["project"]["readme"], *SETUP["project"]["license-files"]]
     named.append(SETUP["tool"]["hatch"]["build"]["hooks"]["custom"]["path"])
     assert sorted(copied()) == sorted([*built, *named, "requirements.lock"])
 
 
-def test_its_command_is_one_of_serve_on_the_port_that_is_exposed() -> None:
+def test_its_command_is_one_of_serve_on_the_port_that_is_exposed():
     (command,), (port,), (user,) = those("CMD"), those("EXPOSE"), those("USER")
     program, stage, *flags = json.loads(command)
     assert program in SETUP["project"]["scripts"]
@@ -102,7 +102,7 @@ def test_its_command_is_one_of_serve_on_the_port_that_is_exposed() -> None:
     assert [name for name, _ in STEPS].index("USER") > max(i for i, (name, _) in enumerate(STEPS) if name == "RUN")
 
 
-def test_its_packages_are_dependencies_and_tensorflow_is_none() -> None:
+def test_its_packages_are_dependencies_and_tensorflow_is_none():
     project = SETUP["project"]
     known, extra = (
         {re.match(r"[\w-]+", text)[0] for text in texts}
@@ -131,7 +131,7 @@ def plays(python: Path, *command: str, **environment: str) -> None:
                 assert json.load(reply)["column"] in range(7)
 
 
-def test_with_its_packages_alone_the_page_plays(tmp_path: Path) -> None:
+def test_with_its_packages_alone_the_page_plays(tmp_path):
     environments.linked(tmp_path / "env", *packages())
     python = tmp_path / "env" / "bin" / "python"
     missing = (
@@ -143,7 +143,7 @@ def test_with_its_packages_alone_the_page_plays(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_its_lines_make_an_environment_that_serves(tmp_path: Path) -> None:
+def test_its_lines_make_an_environment_that_serves(tmp_path):
     """Stages are folders below one another's root, and pip is that of the environment."""
     environments.empty(tmp_path / "env")
     bin = tmp_path / "env" / "bin"

@@ -179,11 +179,11 @@ def kill_generate(tmp_path: Path, count: int) -> None:
 
 
 @pytest.mark.slow
-def test_generate_survives_100_strikes(tmp_path: Path) -> None:
+def test_generate_survives_100_strikes(tmp_path):
     kill_generate(tmp_path, 100)
 
 
-def test_looking_through_a_shard_starts_no_thread_that_could_outlive_the_interpreter(tmp_path: Path) -> None:
+def test_looking_through_a_shard_starts_no_thread_that_could_outlive_the_interpreter(tmp_path):
     """Arrow's own threads made one finished run in many end with SIGABRT, which the strikes found."""
     write_games(tmp_path, make_games(2, seed=1))
     look = """
@@ -209,7 +209,7 @@ def trained(folder: Path) -> str:
 
 
 @pytest.mark.slow
-def test_train_survives_20_strikes(tmp_path: Path) -> None:
+def test_train_survives_20_strikes(tmp_path):
     """Preparation is part of it: the first start makes the tables."""
     from distill.networks import saved
     from distill.training import run_folder
@@ -259,7 +259,7 @@ def iterations_of(folder: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.slow
-def test_selfplay_survives_20_strikes(tmp_path: Path) -> None:
+def test_selfplay_survives_20_strikes(tmp_path):
     """Two iterations. The network is always asked in batches of one size: games equal to the last bit."""
     from distill.networks import saved
 
@@ -298,7 +298,7 @@ def planned(folder: Path) -> str:
 
 
 @pytest.mark.slow
-def test_a_run_by_a_plan_survives_20_strikes(tmp_path: Path) -> None:
+def test_a_run_by_a_plan_survives_20_strikes(tmp_path):
     """The network that ships, in the process that learns and in the one that plays: weights equal to the last bit."""
     from distill.alphazero import plan
     from distill.networks import saved

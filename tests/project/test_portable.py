@@ -50,7 +50,7 @@ except ImportError:
 """
 
 
-def test_generate_train_and_export_without_what_windows_lacks(tmp_path: Path) -> None:
+def test_generate_train_and_export_without_what_windows_lacks(tmp_path):
     (tmp_path / "hook").mkdir()
     (tmp_path / "hook" / "sitecustomize.py").write_text("import fcntl_is_hidden")  # in worker processes as well
     (tmp_path / "hook" / "fcntl_is_hidden.py").write_text(HIDE)
@@ -65,7 +65,7 @@ def test_generate_train_and_export_without_what_windows_lacks(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("folder", [Path(distill.__file__).parent, ROOT / "examples"], ids=["distill", "examples"])
-def test_nothing_imports_what_other_systems_lack(folder: Path) -> None:
+def test_nothing_imports_what_other_systems_lack(folder):
     files = sorted(folder.rglob("*.py"))
     assert files
     for file in files:
@@ -106,7 +106,7 @@ SCRIPTS = sorted(path for path in ROOT.rglob("*.sh") if ".venv" not in path.part
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
-def test_a_recipe_asks_for_nothing_that_macos_lacks(script: Path) -> None:
+def test_a_recipe_asks_for_nothing_that_macos_lacks(script):
     assert faults(script.read_text(encoding="utf-8")) == []
     assert {"setup.sh", "quickstart.sh", "reference.sh"} <= {path.name for path in SCRIPTS}
 
@@ -127,12 +127,12 @@ def test_a_recipe_asks_for_nothing_that_macos_lacks(script: Path) -> None:
         "timeout 5 make",
     ],
 )
-def test_a_line_that_fails_there_is_found(line: str) -> None:
+def test_a_line_that_fails_there_is_found(line):
     assert faults(line)
 
 
 @pytest.mark.parametrize(
     "line", ['small=()\nrun ${small[@]+"${small[@]}"}', 'some=(1)\nrun "${some[@]}"', "# a timeout"]
 )
-def test_a_line_that_works_there_is_not(line: str) -> None:
+def test_a_line_that_works_there_is_not(line):
     assert not faults(line)

@@ -57,9 +57,7 @@ def place(
         yield Path.cwd()
 
 
-def test_the_chain_ends_in_a_graded_exported_and_played_network(
-    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_chain_ends_in_a_graded_exported_and_played_network(place, monkeypatch, capsys):
     (prepared,) = (place / "data/smoke/prepared").glob("*/manifest.json")  # train found what prepare had made
     trained = json.loads((place / "models/smoke/cnn/metrics.json").read_text())
     assert trained["training_boards"] == json.loads(prepared.read_text())["counts"]["boards"]["training"] > 0
@@ -81,13 +79,13 @@ def test_the_chain_ends_in_a_graded_exported_and_played_network(
     assert capsys.readouterr().out.splitlines()[-1].startswith(("the machine wins · ", "you win · ", "a draw · "))
 
 
-def test_the_chain_leaves_the_places_of_real_runs_alone(place: Path) -> None:
+def test_the_chain_leaves_the_places_of_real_runs_alone(place):
     assert {str(path.relative_to(place)) for path in place.glob("*/*")} == {"data/smoke", "models/smoke"}
     assert {path.name for path in place.iterdir()} == {"data", "models"}
 
 
 @pytest.mark.parametrize("stage", [*STAGES, "evaluation.benchmark", "evaluation.heldout"])
-def test_every_command_has_the_preset_and_keeps_to_its_folders(stage: str, place: Path) -> None:
+def test_every_command_has_the_preset_and_keeps_to_its_folders(stage, place):
     module = importlib.import_module(f"distill.{stage}")
     config = cli.parse(getattr(module, module.run.__annotations__["config"]), ["--preset", "smoke"], module.PRESETS)
     values = cli.as_json(config).values()
@@ -110,7 +108,7 @@ def test_every_command_has_the_preset_and_keeps_to_its_folders(stage: str, place
         ("selfplay", "--out elsewhere", "elsewhere"),
     ],
 )
-def test_another_network_or_kind_of_run_has_another_folder(stage: str, flags: str, out: str) -> None:
+def test_another_network_or_kind_of_run_has_another_folder(stage, flags, out):
     module = importlib.import_module(f"distill.{stage}")
     config_class = getattr(module, module.run.__annotations__["config"])
     config = cli.parse(config_class, ["--preset", "smoke", *flags.split()], module.PRESETS)
@@ -128,7 +126,7 @@ def started(place: Path, stage: str, *flags: str) -> subprocess.Popen[str]:
 
 
 @pytest.mark.slow
-def test_the_page_has_the_smoke_networks(place: Path) -> None:
+def test_the_page_has_the_smoke_networks(place):
     said = ""
     with started(place, "serve") as process:
         for line in process.stderr or ():
@@ -140,7 +138,7 @@ def test_the_page_has_the_smoke_networks(place: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_transformer_reinforce_a_study_and_a_benchmark_go_the_same_way(place: Path) -> None:
+def test_a_transformer_reinforce_a_study_and_a_benchmark_go_the_same_way(place):
     benchmarks = (["evaluation.benchmark"], ["evaluation.heldout"])
     for stage, *flags in (["train", "--arch", "transformer"], ["reinforce"], ["study"], *benchmarks):
         process = started(place, stage, *flags)

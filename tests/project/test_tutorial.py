@@ -62,7 +62,7 @@ def kept() -> Any:
     return notebook
 
 
-def test_every_cell_ran_in_order_and_its_output_is_kept(kept: Any) -> None:
+def test_every_cell_ran_in_order_and_its_output_is_kept(kept):
     cells = code(kept)
     assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
     for cell in cells:
@@ -72,9 +72,7 @@ def test_every_cell_ran_in_order_and_its_output_is_kept(kept: Any) -> None:
     assert TUTORIAL.stat().st_size < 600_000
 
 
-def test_its_commands_and_their_flags_exist(
-    kept: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_its_commands_and_their_flags_exist(kept, tmp_path, monkeypatch, capsys):
     (tmp_path / "models" / "tutorial" / "pillar").mkdir(parents=True)  # training would have made it
     monkeypatch.chdir(tmp_path)
     known = []
@@ -88,14 +86,14 @@ def test_its_commands_and_their_flags_exist(
     assert known == ["generate", "prepare", "train", "evaluate", "play", "export"]
 
 
-def test_its_links_lead_somewhere(kept: Any) -> None:
+def test_its_links_lead_somewhere(kept):
     text = "\n".join(cell.source for cell in kept.cells if cell.cell_type == "markdown")
     assert "](" in text
     assert dead_links(text, TUTORIAL.relative_to(ROOT)) == []
 
 
 @pytest.mark.slow
-def test_it_runs_from_top_to_bottom_and_again(kept: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_runs_from_top_to_bottom_and_again(kept, tmp_path, monkeypatch):
     listed = subprocess.run(
         ["git", "-C", ROOT, "ls-files", "--cached", "--others", "--exclude-standard"],
         capture_output=True, text=True, check=True,

@@ -107,7 +107,7 @@ def installed(request: pytest.FixtureRequest, wheel: Path, tmp_path_factory: pyt
     return place
 
 
-def test_it_holds_the_package_and_all_that_ships_and_nothing_else(wheel: Path) -> None:
+def test_it_holds_the_package_and_all_that_ships_and_nothing_else(wheel):
     listed = subprocess.run(
         ["git", "-C", ROOT, "ls-files", "distill", *SHIPS], capture_output=True, text=True, check=True
     )
@@ -126,25 +126,25 @@ def test_it_holds_the_package_and_all_that_ships_and_nothing_else(wheel: Path) -
     assert wheel.name.startswith("connect4_distill-")
 
 
-def test_nothing_of_the_checkout_is_seen(installed: Installed) -> None:
+def test_nothing_of_the_checkout_is_seen(installed):
     code = "import json, sys, distill; print(json.dumps([distill.__file__, sys.path]))"
     file, path = json.loads(installed.asked(code))
     assert Path(file).is_relative_to(installed.python.parents[1])
     assert not [entry for entry in path if (installed.here / entry / "pyproject.toml").exists()]
 
 
-def test_extras_are_installed_by_the_line_of_a_checkout(installed: Installed) -> None:
+def test_extras_are_installed_by_the_line_of_a_checkout(installed):
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
     named = [extra for extra in extras if extra != "dev"]  # which no message names, and which has extras of its own
     code = f"from distill.common.provenance import install_line; print(*map(install_line, {named}), sep='\\n')"
     assert installed.asked(code).splitlines() == [provenance.install_line(extra) for extra in named]
 
 
-def test_it_tells_the_commit_it_was_built_from(installed: Installed) -> None:
+def test_it_tells_the_commit_it_was_built_from(installed):
     assert installed.distill("--version").strip() == f"distill {provenance.version()}"
 
 
-def test_the_licence_is_found(installed: Installed) -> None:
+def test_the_licence_is_found(installed):
     found = installed.asked("from distill.common import provenance; print(provenance.licence())")
     assert Path(found).read_bytes() == (ROOT / "LICENSE").read_bytes()
 
@@ -157,7 +157,7 @@ for line in sys.argv[1:]:
 """
 
 
-def test_networks_that_ship_are_met_by_name_and_games_generated_and_trained_on(installed: Installed) -> None:
+def test_networks_that_ship_are_met_by_name_and_games_generated_and_trained_on(installed):
     assert installed.distill("train", code=1).strip() == (
         "distill train: data/games: no such folder; make games with: python -m distill.generate --out data/games"
     )
@@ -175,7 +175,7 @@ def test_networks_that_ship_are_met_by_name_and_games_generated_and_trained_on(i
     assert (installed.here / "models" / "few" / "best.keras").is_file()
 
 
-def test_the_page_is_served_with_the_networks_that_ship(installed: Installed) -> None:
+def test_the_page_is_served_with_the_networks_that_ship(installed):
     with listening(installed.start(installed.python.with_name("distill"), "serve", "--port", "0")) as address:
         with urllib.request.urlopen(address, timeout=PATIENCE) as reply:
             assert b"<html" in reply.read()
