@@ -49,9 +49,7 @@ class DescribeConfig(cli.Settings):
         cli.check_seed(self.seed)
 
 
-PRESETS: dict[str, dict[str, Any]] = {
-    "smoke": {"folders": (cli.SMOKE_DATA / "games",), "label_rows": 50, "top1_rows": 10}
-}
+PRESETS: cli.Presets = {"smoke": cli.smoke(folders=(cli.SMOKE_DATA / "games",), label_rows=50, top1_rows=10)}
 
 
 def run(config: DescribeConfig) -> str:

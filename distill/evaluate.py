@@ -76,14 +76,14 @@ FILES = ("metrics.json", "report.md", "by_set.png", "by_ply.png", "confusion.png
 PICTURES = ("mistakes_[0-9]*.png", "labels_[0-9]*.png")
 """What an evaluation may replace in a folder of its own; of PICTURES there are as many as players or folders."""
 
-PRESETS: dict[str, dict[str, Any]] = {
-    "smoke": {
-        "players": (str(cli.SMOKE_MODELS / "cnn"), "random", "uct:100"),
-        "boards": 20,
-        "label_rows": 50,
-        "top1_rows": 10,
-        "out": cli.SMOKE_MODELS / "evaluation",
-    }
+PRESETS: cli.Presets = {
+    "smoke": cli.smoke(
+        players=(str(cli.SMOKE_MODELS / "cnn"), "random", "uct:100"),
+        boards=20,
+        label_rows=50,
+        top1_rows=10,
+        out=cli.SMOKE_MODELS / "evaluation",
+    )
 }
 
 

@@ -55,7 +55,7 @@ class ExportConfig(cli.Settings):
         return tuple(name for name in FORMATS[1:] if name in asked)
 
 
-PRESETS = {"smoke": {"models": (str(cli.SMOKE_MODELS / "cnn"),)}}
+PRESETS = {"smoke": cli.smoke(models=(str(cli.SMOKE_MODELS / "cnn"),))}
 
 
 def run(config: ExportConfig) -> str:

@@ -28,10 +28,13 @@ PUBLISHED = {
     "noise_at": "label", "dirichlet_alpha": 1.0, "mcts_solver": False, "savings": "off", "opening_moves": (1, 8),
 }  # fmt: skip
 """“UT Project: Connect 4”, and our reading where it gives no number."""
-PRESETS: dict[str, dict[str, Any]] = {
-    "smoke": {"games": 12, "simulations": 100, "shard_games": 4, "out": str(cli.SMOKE_DATA / "games")},
-    "published": PUBLISHED,
-    "cheap": {"simulations": 1000, "votes": 1, "shard_games": 2000, "out": "data/cheap-games"},
+PRESETS: cli.Presets = {
+    "smoke": cli.smoke(games=12, simulations=100, shard_games=4, out=str(cli.SMOKE_DATA / "games")),
+    "published": cli.Preset("the search of the UT Project, with our reading where it gives no number", PUBLISHED),
+    "cheap": cli.Preset(
+        "one short search per position, for many games in little time",
+        {"simulations": 1000, "votes": 1, "shard_games": 2000, "out": "data/cheap-games"},
+    ),
 }
 
 

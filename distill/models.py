@@ -30,7 +30,7 @@ class ModelsConfig(cli.Settings):
     models: Path | None = cli.setting(None, "folder of networks, beside those that ship; none: models")
 
 
-PRESETS = {"smoke": {"models": cli.SMOKE_MODELS}}
+PRESETS = {"smoke": cli.smoke(models=cli.SMOKE_MODELS)}
 
 
 def run(config: ModelsConfig) -> str:

@@ -47,12 +47,12 @@ class PrepareConfig(cli.Settings):
         cli.check_least(self, memory_gib=0.01, threads=1)
 
 
-PRESETS: dict[str, dict[str, Any]] = {
-    "smoke": {
-        "data": (cli.SMOKE_DATA / "games",),
-        "out": cli.SMOKE_DATA / "prepared",
-        "validation_fraction": 0.5,  # of a handful of games some must land in either split
-    }
+PRESETS: cli.Presets = {
+    "smoke": cli.smoke(
+        data=(cli.SMOKE_DATA / "games",),
+        out=cli.SMOKE_DATA / "prepared",
+        validation_fraction=0.5,  # so that either split gets some of a few games
+    )
 }
 
 

@@ -36,25 +36,27 @@ OWN_FILES = (METRICS, "checkpoint.npz", BEST, LAST, "history.csv", "curves.png",
 PLACES = ("init", "out", "data", "prepared", "export", "restart")
 """Settings that say where things lie and what is written; the weights do not depend on them."""
 
-PRESETS: dict[str, dict[str, Any]] = {
-    "published": {"target": "vote", "optimizer": "adam", "schedule": "plateau", "lr": 1e-3, "epochs": 60},
-    "smoke": {
-        "data": (cli.SMOKE_DATA / "games",),
-        "prepared": cli.SMOKE_DATA / "prepared",
-        "out": lambda settings: cli.SMOKE_MODELS / settings["arch"],
-        "validation_fraction": 0.5,  # as prepare has it
-        "epochs": 2,
-        "batch_size": 32,
-    },
+PRESETS: cli.Presets = {
+    "published": cli.Preset(
+        "the recipe of the UT Project: Adam, plateau schedule, cross-entropy on the vote",
+        {"target": "vote", "optimizer": "adam", "schedule": "plateau", "lr": 1e-3, "epochs": 60},
+    ),
+    "smoke": cli.smoke(
+        data=(cli.SMOKE_DATA / "games",),
+        prepared=cli.SMOKE_DATA / "prepared",
+        out=lambda settings: cli.SMOKE_MODELS / settings["arch"],
+        validation_fraction=0.5,  # as prepare has it
+        epochs=2,
+        batch_size=32,
+    ),
 }
-"""published: “UT Project: Connect 4”; Adam, rate halved on a plateau, early stopping, cross-entropy on the vote."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainConfig(Recipe):
     """Train a network on finished games."""
 
-    arch: networks.Arch = cli.setting("cnn", "the network", former=networks.FORMER)
+    arch: networks.Arch = cli.setting("cnn", "the network")
     init: str | None = cli.setting(
         None, "the network to begin from, same arch and heads: a run's folder, a .keras file or a name; none: nothing"
     )

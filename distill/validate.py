@@ -45,7 +45,7 @@ class ValidateConfig(cli.Settings):
         cli.check_least(self, lines=1)
 
 
-PRESETS = {"smoke": {"places": (str(cli.SMOKE_DATA / "games"),)}}
+PRESETS = {"smoke": cli.smoke(places=(str(cli.SMOKE_DATA / "games"),))}
 
 
 def run(config: ValidateConfig) -> str:

@@ -61,13 +61,10 @@ class WalkConfig(cli.Settings):
         cli.check_least(self, workers=1)
 
 
-PRESETS: dict[str, dict[str, Any]] = {
-    "smoke": {
-        "player": (str(cli.SMOKE_MODELS / "cnn"),),
-        "replies": "all",
-        "most_stones": 4,
-        "out": cli.SMOKE_MODELS / "walk",
-    }
+PRESETS: cli.Presets = {
+    "smoke": cli.smoke(
+        player=(str(cli.SMOKE_MODELS / "cnn"),), replies="all", most_stones=4, out=cli.SMOKE_MODELS / "walk"
+    )
 }
 
 

@@ -92,44 +92,50 @@ random stones, since what a long run lacks is boards that it has not learned fro
 are still learned from."""
 
 PRESETS: cli.Presets = {
-    "gumbel": {},
-    "hour": HOUR,
-    "night": NIGHT,
-    "improve": {"simulations": 64, "opening_moves": (0, 8), "lr": 3e-4, "games": 1000},
-    "connect4-zero": {
-        "arch": "resnet",
-        "root": "puct",
-        "simulations": 600,
-        "fpu_reduction": None,
-        "mcts_solver": False,
-        "sampling_plies": 10,
-        "opening_moves": (0, 0),
-        "count_weights": "count",
-        "value_target": "outcome",
-        "replay_rows": 200_000,
-        "train_boards": None,
-    },
-    "connect-4-ai-1": CONNECT_4_AI_1,
-    "connect-4-ai-2": CONNECT_4_AI_1 | CONNECT_4_AI_2,
-    "connect-4-ai-2-printed": CONNECT_4_AI_1 | CONNECT_4_AI_2 | {"rule": "printed"},
-    "connect-4-ai-2-playouts": CONNECT_4_AI_1 | CONNECT_4_AI_2 | {"leaves": "playout"},
-    # their names in the first release
-    "d": "connect4-zero",
-    "e1": "connect-4-ai-1",
-    "e2": "connect-4-ai-2",
-    "smoke": {
-        "iterations": 2,
-        "games": 6,
-        "shard_games": 3,
-        "simulations": 8,
-        "arena_games": 4,
-        "train_boards": 64,
-        "batch_size": 16,
-        "eval_boards": 20,
-        "opening_moves": (1, 2),
-        "lanes": 8,
-        "out": lambda settings: (cli.SMOKE_DATA if settings["games_only"] else cli.SMOKE_MODELS) / "selfplay",
-    },
+    "gumbel": cli.Preset("our own defaults: Gumbel search from scratch", {}),
+    "hour": cli.Preset("a strong network in an hour on two cores", HOUR),
+    "night": cli.Preset("eight hours: longer searches, more varied openings", NIGHT),
+    "improve": cli.Preset(
+        "fine-tune a network that plays well already",
+        {"simulations": 64, "opening_moves": (0, 8), "lr": 3e-4, "games": 1000},
+    ),
+    "connect4-zero": cli.Preset(
+        "Connect4-Zero: ResNet, PUCT with 600 simulations",
+        {
+            "arch": "resnet",
+            "root": "puct",
+            "simulations": 600,
+            "fpu_reduction": None,
+            "mcts_solver": False,
+            "sampling_plies": 10,
+            "opening_moves": (0, 0),
+            "count_weights": "count",
+            "value_target": "outcome",
+            "replay_rows": 200_000,
+            "train_boards": None,
+        },
+    ),
+    "connect-4-ai-1": cli.Preset("Connect 4 AI (2021), first configuration", CONNECT_4_AI_1),
+    "connect-4-ai-2": cli.Preset("Connect 4 AI (2021), second configuration", CONNECT_4_AI_1 | CONNECT_4_AI_2),
+    "connect-4-ai-2-printed": cli.Preset(
+        "the second, with the selection formula as printed", CONNECT_4_AI_1 | CONNECT_4_AI_2 | {"rule": "printed"}
+    ),
+    "connect-4-ai-2-playouts": cli.Preset(
+        "the second, with leaves evaluated by rollouts", CONNECT_4_AI_1 | CONNECT_4_AI_2 | {"leaves": "playout"}
+    ),
+    "smoke": cli.smoke(
+        iterations=2,
+        games=6,
+        shard_games=3,
+        simulations=8,
+        arena_games=4,
+        train_boards=64,
+        batch_size=16,
+        eval_boards=20,
+        opening_moves=(1, 2),
+        lanes=8,
+        out=lambda settings: (cli.SMOKE_DATA if settings["games_only"] else cli.SMOKE_MODELS) / "selfplay",
+    ),
 }
 
 
@@ -138,36 +144,41 @@ def _smoke_name(settings: Mapping[str, Any]) -> str:
 
 
 REINFORCE_PRESETS: cli.Presets = {
-    "steady": {
-        "arch": "mk4",
-        "steps": 2400,
-        "lr": (1e-3, 5e-4, 2e-4, 1e-4),
-        "entropy": (0.12, 0.01),
-        "baseline": "value",
-        "discount": 0.97,
-        "precision": lambda _settings: networks.quick_precision(),
-        "ema": 0.99,
-        "opponents": 4,
-        "eval_every": 60,
-        "eval_games": 2000,
-    },
-    "published": {
-        "arch": "mk4",
-        "lr": (1e-3, 1e-4, 1e-5),
-        "entropy": (0.05, 0.03),
-        "gate": 0.52,
-        "gate_rule": "mean",
-        "baseline": "none",
-        "discount": 1.0,
-    },
-    "smoke": {
-        "steps": 4,
-        "games": 8,
-        "gate_games": 16,
-        "eval_every": 2,
-        "eval_games": 8,
-        "final_games": 20,
-        "out": lambda settings: cli.SMOKE_MODELS / f"{_smoke_name(settings)}-reinforce",
-    },
+    "steady": cli.Preset(
+        "mk4, trained to beat `punisher` at a steady rate",
+        {
+            "arch": "mk4",
+            "steps": 2400,
+            "lr": (1e-3, 5e-4, 2e-4, 1e-4),
+            "entropy": (0.12, 0.01),
+            "baseline": "value",
+            "discount": 0.97,
+            "precision": lambda _settings: networks.quick_precision(),
+            "ema": 0.99,
+            "opponents": 4,
+            "eval_every": 60,
+            "eval_games": 2000,
+        },
+    ),
+    "published": cli.Preset(
+        "the Connect-Zero articles, where they give a number",
+        {
+            "arch": "mk4",
+            "lr": (1e-3, 1e-4, 1e-5),
+            "entropy": (0.05, 0.03),
+            "gate": 0.52,
+            "gate_rule": "mean",
+            "baseline": "none",
+            "discount": 1.0,
+        },
+    ),
+    "smoke": cli.smoke(
+        steps=4,
+        games=8,
+        gate_games=16,
+        eval_every=2,
+        eval_games=8,
+        final_games=20,
+        out=lambda settings: cli.SMOKE_MODELS / f"{_smoke_name(settings)}-reinforce",
+    ),
 }
-"""published: the series “Connect-Zero”, where it gives a number. steady: the same network, made to beat `punisher`."""

@@ -248,7 +248,7 @@ def clear(folder: Path, own: Sequence[str]) -> None:
         else:
             _set_aside(path, gone)
             shutil.rmtree(gone)
-    cli.had_its_effect("--restart")
+    cli.omit_when_resuming("--restart")
 
 
 def _empty(folder: Path) -> None:

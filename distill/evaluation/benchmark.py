@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +62,7 @@ CHUNK = 512
 class Config(cli.Settings):
     """Make the graded benchmark boards."""
 
-    out: Path = field(metadata={"help": "folder to write to; the shipped one is data/benchmark"})
+    out: Path = cli.setting(MISSING, "folder to write to; the shipped one is data/benchmark")
     network: str | None = cli.setting(
         None, "a network that plays, too, by folder or name; none: no network in the play"
     )
@@ -80,13 +80,8 @@ class Config(cli.Settings):
         cli.check(bool(known), "network", self.network, "a folder that is there, or the name of a network")
 
 
-PRESETS: dict[str, dict[str, Any]] = {
-    "smoke": {
-        "out": cli.SMOKE_DATA / "benchmark",
-        "network": str(cli.SMOKE_MODELS / "cnn"),
-        "games": 300,
-        "share": 0.004,
-    }
+PRESETS: cli.Presets = {
+    "smoke": cli.smoke(out=cli.SMOKE_DATA / "benchmark", network=str(cli.SMOKE_MODELS / "cnn"), games=300, share=0.004)
 }
 
 

@@ -14,7 +14,7 @@ searches and from games of its own is graded here on boards that others chose.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +54,7 @@ CHUNK = 50
 class Config(cli.Settings):
     """Make the graded boards of games in which no player of this project took part."""
 
-    out: Path = field(metadata={"help": "folder to write to; the shipped one is data/benchmark"})
+    out: Path = cli.setting(MISSING, "folder to write to; the shipped one is data/benchmark")
     games: int = cli.setting(3_000, "games the boards are taken from")
     share: float = cli.setting(1.0, "share of every set's size, for a quick trial")
     workers: int = cli.setting(cores(), "processes for games and the solver; the boards do not depend on it")
@@ -67,7 +67,7 @@ class Config(cli.Settings):
         cli.check(0 < self.share <= 1, "share", self.share, "above 0 and at most 1")
 
 
-PRESETS: dict[str, dict[str, Any]] = {"smoke": {"out": cli.SMOKE_DATA / "benchmark", "games": 60, "share": 0.01}}
+PRESETS: cli.Presets = {"smoke": cli.smoke(out=cli.SMOKE_DATA / "benchmark", games=60, share=0.01)}
 
 
 def run(config: Config) -> str:

@@ -426,7 +426,7 @@ def delete(folder: Path | Storage) -> None:
         if is_shard(name):
             place.delete(name)
     _forget_unfinished(place)
-    cli.had_its_effect("--restart")
+    cli.omit_when_resuming("--restart")
 
 
 def declare(run: Mapping[str, Any], shards: list[Shard], folder: Path | Storage) -> dict[str, Any]:

@@ -19,7 +19,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import pandas as pd
 
@@ -68,14 +68,14 @@ class StudyConfig(cli.Settings):
         cli.check_least(self, boards=1, workers=1)
 
 
-PRESETS: dict[str, dict[str, Any]] = {
-    "smoke": {
-        "recipe": HERE / "study-smoke.toml",
-        "boards": 20,
-        "data": cli.SMOKE_DATA / "study",
-        "out": cli.SMOKE_MODELS / "study",
-        "page": cli.SMOKE_MODELS / "study" / "study.md",
-    }
+PRESETS: cli.Presets = {
+    "smoke": cli.smoke(
+        recipe=HERE / "study-smoke.toml",
+        boards=20,
+        data=cli.SMOKE_DATA / "study",
+        out=cli.SMOKE_MODELS / "study",
+        page=cli.SMOKE_MODELS / "study" / "study.md",
+    )
 }
 
 

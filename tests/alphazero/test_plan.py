@@ -25,7 +25,7 @@ from distill.alphazero.settings import ReinforceConfig, SelfPlayConfig
 from distill.common import UserError, cli
 from distill.mcts import puct
 
-HOUR: dict[str, Any] = {**PRESETS["hour"], "precision": "float32"}
+HOUR: dict[str, Any] = {**PRESETS["hour"].values, "precision": "float32"}
 
 
 def made(minutes: float, workers: int = 1, **changes: Any) -> plan.Plan:

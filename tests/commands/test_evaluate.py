@@ -221,7 +221,7 @@ def test_equal_boards_are_scored_once_and_mirrored_ones_in_the_mirror() -> None:
         (["random", "--boards", "0"], "--boards 0 must be at least 1"),
         (["random", "--seed", "-1"], "--seed -1 must be from 0 to 2^64 - 1"),
         (["random", "--label-rows", "-1"], "--label-rows -1 must be at least 1"),
-        (["random", "--half", "both"], "invalid choice: 'both'"),
+        (["random", "--half", "both"], "--half both must be one of"),
     ],
 )
 def test_a_wrong_word_or_number_exits_with_2(

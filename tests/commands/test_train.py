@@ -254,7 +254,7 @@ def test_another_kind_of_network_to_begin_with_is_refused(flags, message, run_fo
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--arch", "gpt"], "invalid choice: 'gpt'"),
+        (["--arch", "gpt"], "--arch gpt must be one of"),
         (["--epochs", "0"], "--epochs 0 must be at least 1"),
         (["--batch-size", "-3"], "--batch-size -3 must be at least 1"),
         (["--lr", "fast"], "--lr"),

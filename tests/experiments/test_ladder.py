@@ -61,7 +61,7 @@ def test_what_is_measured_is_kept_and_an_interrupted_run_goes_on(here, monkeypat
     monkeypatch.setattr(measure, "play_games", interrupted)
     three = ["random", "beginner", *SMALL[1:]]
     assert ladder.main(three) == 143
-    assert "to go on: python -m experiments.players random beginner punisher" in capsys.readouterr().err
+    assert "to resume: python -m experiments.players random beginner punisher" in capsys.readouterr().err
     assert ladder.main(three) == 0
     assert asked == [
         ["random", "beginner"], ["beginner", "punisher"], ["beginner", "punisher"], ["random", "punisher"]

@@ -154,4 +154,4 @@ def test_the_studys_own_command_takes_a_shape_that_train_does_not_list(shape, ca
     assert cli.parse(study_train.StudyTrainConfig, flags, train.PRESETS).arch == shape
     with pytest.raises(SystemExit):
         cli.parse(train.TrainConfig, flags, train.PRESETS)
-    assert f"invalid choice: '{shape}' (choose from" in capsys.readouterr().err
+    assert f"--arch {shape} must be one of" in capsys.readouterr().err

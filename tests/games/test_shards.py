@@ -230,7 +230,7 @@ def test_an_interrupt_says_how_to_go_on(longer: Path, tmp_path: Path) -> None:
         os.kill(process.pid, number)
         _, message = process.communicate(timeout=60)
         assert process.returncode == code
-        assert "to go on: python -m distill.generate --games 20" in message
+        assert "to resume: python -m distill.generate --games 20" in message
         assert "Traceback" not in message
         assert shard_hashes(tmp_path).items() <= shard_hashes(longer).items()
         assert not list(tmp_path.glob(".shard-*"))

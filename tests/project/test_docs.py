@@ -136,7 +136,7 @@ def _tests() -> dict[str, set[str]]:
 def presets() -> Iterator[tuple[str, str]]:
     """Every command of the package with every preset it has."""
     for file in FILES:
-        if file.parts[0] == "distill" and file.suffix == ".py" and "cli.Command(" in read(file):
+        if file.parts[0] == "distill" and file.suffix == ".py" and "\nmain = cli.Command(" in read(file):
             command = importlib.import_module(".".join(file.with_suffix("").parts)).main
             yield from ((command.stage, preset) for preset in command.presets)
 

@@ -105,7 +105,7 @@ def strike(command: Sequence[str], moment: float, number: signal.Signals) -> int
         _, error = process.communicate(timeout=600)
     assert process.returncode in {0, *STOPPED}, error
     if process.returncode > 0:
-        assert "to go on: python -m distill." in error
+        assert "to resume: python -m distill." in error
     return process.returncode
 
 
