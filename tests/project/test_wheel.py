@@ -106,7 +106,7 @@ def test_it_holds_the_package_and_all_that_ships_and_nothing_else(wheel):
     assert found.pop("distill/COMMIT").decode().strip() == provenance.commit()
     assert sorted(found) == sorted(expected)
     assert [name for name in found if found[name] != expected[name]] == []
-    assert any(name.endswith("/assets.extra/tf_serving_warmup_requests") for name in found)
+    assert any(name.endswith("/assets.extra/export.json") for name in found)
     assert any(name.endswith("/saved_model/SHA256SUMS") for name in found)
     assert wheel.name.startswith("connect4_distill-")
 
