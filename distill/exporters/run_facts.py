@@ -75,13 +75,13 @@ def _training_games(folder: Path, facts: dict[str, Any]) -> Iterator[str]:
 
 def _grades(folder: Path) -> dict[str, Any]:
     """The grades of this network in a report in its folder or beside it, recognized by the network's hash."""
-    network = folder / finding.BEST
+    if not (network := folder / finding.BEST).is_file():
+        return {}
     for report in (folder / "evaluation" / "metrics.json", folder.parent / "evaluation" / "metrics.json"):
         found = read_object(report)
-        hashes = found.get("networks", {}) if network.is_file() else {}
         for name, player in found.get("players", {}).items():
             sets = {each: player["sets"][each] for each in HEADLINES if each in player.get("sets", {})}
-            if sets and "@" not in name and hashes.get(name) == file_hash(network):
+            if sets and "@" not in name and found.get("networks", {}).get(name) == file_hash(network):
                 half = found.get("benchmark", {}).get("half")
                 return {"player": name, "half": half, "sets": sets, "mistakes": player.get("mistakes", [])}
     return {}
