@@ -98,7 +98,11 @@ def _is_data(word: str) -> bool:
 def run(config: EvaluateConfig) -> str:
     """Grade everybody, print the tables, write the report; the last line says where it is."""
     began = time.monotonic()
-    metrics: dict[str, Any] = {"config": cli.as_json(config), "commit": provenance.commit()}
+    metrics: dict[str, Any] = {
+        "kind": folders.EVALUATION.name,
+        "config": cli.as_json(config),
+        "commit": provenance.commit(),
+    }
     page, last, pictures = ["# How right every move is"], list[str](), plots.Pictures()
     _require(config.out)  # hours before it is written to
     of_games = [word for word in config.players if _is_data(word)]
