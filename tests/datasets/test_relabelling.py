@@ -23,7 +23,7 @@ from helpers import make_games, state, write_games
 from distill import describe, generate, prepare, train, validate
 from distill.common import DataError
 from distill.datasets import preparation, relabelling
-from distill.evaluation import repeats
+from distill.evaluation import noise_ceiling
 from distill.game import rules
 from distill.game.rules import Position
 from distill.games import reader, schema
@@ -112,7 +112,7 @@ def test_accepted_labels_are_another_run(mine: Path, played: Path, capsys: pytes
     assert state(mine) == accepted, "what was accepted stays what it is"
     assert generate.main([*FLAGS, "--out", "mine"]) == 1
     assert "holds a run with other settings (relabelled " in capsys.readouterr().err
-    assert repeats.teacher_of(mine) is None, "nobody can ask the other engine again"
+    assert noise_ceiling.teacher_of(mine) is None, "nobody can ask the other engine again"
     assert describe.main(["mine", "--label-rows", "0", "--workers", "1"]) == 0
     card = Path("mine/README.md").read_text(encoding="utf-8")
     assert "labels changed since" in card

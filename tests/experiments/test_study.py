@@ -94,7 +94,7 @@ def here(tmp_path, monkeypatch):
         return simple.RandomPlayer(name=word, tactical="vote" in word)
 
     monkeypatch.setattr(study, "_command", command)
-    monkeypatch.setattr(study.players, "make", make)
+    monkeypatch.setattr(study.names, "make", make)
     return calls, made
 
 
@@ -292,14 +292,14 @@ def test_an_interrupted_command_is_interrupted_too(monkeypatch):
 
 
 def test_a_difference_is_the_mean_over_boards_of_what_both_did_there():
-    boards = grading.sample(benchmark.read(half="dev"), 4, 0, ["midgame"])
+    boards = grading.sample(benchmark.read(half="dev", sets=["midgame"]), 4, 0)
     right, wrong = np.ones((2, 4)), np.zeros((2, 4))
     half = np.stack([np.ones(4), np.zeros(4)])
-    one, other = verdict.Grades(optimal=right, keeps=right), verdict.Grades(optimal=half, keeps=right)
+    one, other = verdict.Grades(optimal=right, outcome=right), verdict.Grades(optimal=half, outcome=right)
     found = verdict.gaps(boards, one, other)
     assert (found["optimal"].mean, found["optimal"].low, found["optimal"].units) == (0.5, 0.5, 4)
     assert found["outcome"].mean == 0
-    both_seeds = verdict.mean([one, verdict.Grades(optimal=wrong, keeps=wrong)])
+    both_seeds = verdict.mean([one, verdict.Grades(optimal=wrong, outcome=wrong)])
     assert verdict.shares(boards, both_seeds)["optimal"].mean == 0.5
 
 
