@@ -86,7 +86,11 @@ def _is_data(name: str) -> bool:
 def run(config: EvaluateConfig) -> str:
     """Grade players and labels, print the tables, write the report; the last line says where it is."""
     began = time.monotonic()
-    metrics: dict[str, Any] = {"config": cli.as_json(config), "commit": provenance.commit()}
+    metrics: dict[str, Any] = {
+        "kind": folders.EVALUATION.name,
+        "config": cli.as_json(config),
+        "commit": provenance.commit(),
+    }
     page, last = ["# How good every move is"], list[str]()
     # What is wrong must show before hours of grading.
     folders.require(config.out, folders.EVALUATION, own=FILES)

@@ -70,7 +70,7 @@ def run(config: GenerateConfig) -> str:
     place = storage_of(config.out)
     is_part = config.shard_index is not None
     with shards.locked(place, shared=is_part):
-        shards.require(place, folders.TEACHER_GAMES)
+        shards.require(place, folders.GAMES)
         if config.restart:
             if config.cluster:
                 executors.check_cluster(config.cluster)
@@ -87,8 +87,8 @@ def run(config: GenerateConfig) -> str:
         if not todo.todo and (manifest := _manifest(config, place)) and manifest["games"] == games:
             return f"finished before: {manifest['games']:,} games, {manifest['rows']:,} rows in {place}"
         place.delete(schema.MANIFEST)
-        again = dataclasses.replace(config, restart=False, cluster=None, shard_index=None, num_shards=1)
-        place.write("config.json", json_bytes(cli.as_json(again)))
+        again = dataclasses.replace(config, cluster=None, shard_index=None, num_shards=1)
+        place.write("config.json", json_bytes(folders.stored(folders.GAMES, again)))
         made, executed, seconds = _make(config, todo, place)
         done = [*todo.done, *made]
         if is_part:

@@ -10,12 +10,11 @@ can take the place of one of games in `--data`, here and in `train`, and in `des
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from distill.common import cli, cores, write_json
+from distill.common import cli, cores, folders, write_json
 from distill.datasets import packed, preparation
 
 
@@ -70,7 +69,7 @@ def run(config: PrepareConfig) -> str:
         restart=config.restart,
     )
     if not prepared.reused:
-        write_json(prepared.folder / "config.json", cli.as_json(dataclasses.replace(config, restart=False)))
+        write_json(prepared.folder / "config.json", folders.stored(folders.TABLES, config))
     counts = prepared.manifest["counts"]
     print(report(counts))
     boards = counts["boards"]

@@ -111,7 +111,7 @@ def _only_play(config: SelfPlayConfig) -> str:
         kept = checkpoints.counts(rows.checkpoints_of(config, run, looked.todo, out))
         done = sum(shard.games for shard in looked.done) + kept.games
         (out / schema.MANIFEST).unlink(missing_ok=True)  # an extension makes a part of a shard anew
-        write_json(out / files.CONFIG, cli.as_json(dataclasses.replace(config, games=games, restart=False)))
+        write_json(out / files.CONFIG, folders.stored(folders.NETWORK_GAMES, dataclasses.replace(config, games=games)))
         workers = config.workers or cores()
         cache.prepare("puct")
         processes = f"{workers} processes, each of which" if workers > 1 else "1 process, which"

@@ -84,7 +84,7 @@ def run(config: WalkConfig) -> str:
             raise UserError(f"{out}: holds the walk of another player ({before}); name another --out, or add --restart")
         if config.restart:
             folders.clear(out, OWN)
-        write_json(out / "config.json", cli.as_json(dataclasses.replace(config, restart=False)) | {"identity": who})
+        write_json(out / "config.json", folders.stored(folders.WALK, config) | {"identity": who})
         return _best(config, who, out) if config.replies == "best" else _all(config, who, out)
 
 

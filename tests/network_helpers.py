@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from distill import networks
-from distill.exporters import comparison
+from distill.exporters import conversion
 from distill.game import encoding, rules
 from distill.networks import heads, saved
 
@@ -71,12 +71,12 @@ def shrink(change: Callable[[Any, str, int], None] = setattr) -> None:
 
 def check_here(change: Callable[[Any, str, Any], None] = setattr) -> None:
     """Check SavedModels in this process: one of its own, as those that ship have it, needs seconds to start."""
-    alone = comparison.outputs_in_clean_process
+    alone = conversion.run_alone
 
-    def outputs(written: Path, *rest: Any) -> Any:
-        return saved.load(written)(comparison.check_boards()) if written.is_dir() else alone(written, *rest)
+    def outputs(format: Any, path: Path, boards: Any) -> Any:
+        return saved.load(path)(boards) if path.is_dir() else alone(format, path, boards)
 
-    change(comparison, "outputs_in_clean_process", outputs)
+    change(conversion, "run_alone", outputs)
 
 
 def small_command(stage: str) -> list[str]:

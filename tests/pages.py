@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -9,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -128,6 +130,14 @@ def cells_of(page: Any, kind: str) -> list[str]:
 def asked(page: Any, server: str, player: str, moves: str) -> dict[str, Any]:
     """What the API answers."""
     return page.request.post(f"{server}api/analysis", data={"player": player, "moves": moves, "seed": 1}).json()
+
+
+def fetched(url: str, **body: Any) -> bytes:
+    """What a server answers to a GET request, or with a body to a POST request."""
+    request = urllib.request.Request(url, json.dumps(body).encode() if body else None)
+    request.add_header("Content-Type", "application/json")
+    with urllib.request.urlopen(request, timeout=PATIENCE) as reply:
+        return reply.read()
 
 
 @contextmanager

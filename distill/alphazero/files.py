@@ -48,7 +48,7 @@ def claim(out: Path, config: SelfPlayConfig) -> Claim:
     from distill.training import run_folder
 
     also = {"arch": networks.in_identity(config.arch), "puct_version": puct.PUCT_VERSION}
-    return run_folder.claim(out, folders.LOOP, OWN_FILES, config, FREE, also)
+    return run_folder.claim(out, folders.SELFPLAY, OWN_FILES, config, FREE, also)
 
 
 def iteration_folder(out: Path, iteration: int) -> Path:
@@ -91,7 +91,7 @@ def verified_games(
     names = sorted({*there, *here})
     differences = [f"{n} {there.get(n)} there, {here.get(n)} here" for n in names if there.get(n) != here.get(n)]
     if there["network"] != here["network"]:
-        differences = [f"{folders.noun_of(played)} are there"]
+        differences = [f"{folders.noun_of(folders.kind_of(folder))} are there"]
     differences += [
         f"{finished[iteration - 1][what]} {what} were played, {number} are there"
         for what, number in (("games", run.games), ("rows", run.rows))

@@ -289,6 +289,7 @@ def _read_config(path: Path, names: set[str]) -> dict[str, Any]:
         raise ValueError(f"--config {path}: {error}") from None
     if not isinstance(stored, dict):
         raise ValueError(f"--config {path}: not a JSON object")
+    stored.pop("kind", None)  # of the folder that it was stored in
     if unknown := sorted(stored.keys() - names):
         raise ValueError(f"--config {path}: no such setting: {', '.join(unknown)}")
     return stored

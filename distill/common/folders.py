@@ -15,13 +15,14 @@ Reading needs no lock: what a reader meets is whole, since files and folders are
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import errno
 import json
 import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -143,90 +144,81 @@ def _is_there(file: IO[bytes], path: Path) -> bool:
         return False
 
 
-# Whose folder it is ---------------------------------------------------------------------------------------------------
+# What a folder holds --------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Kind:
-    """What a command fills a folder with.
+    """What a command fills a folder with: its name in the folder's JSON files, and in messages."""
 
-    Attributes:
-      noun: in words.
-      known: whether settings found in a folder are of this kind.
-    """
-
+    name: str
     noun: str
-    known: Callable[[Mapping[str, Any]], bool]
 
 
-def _named(*names: str) -> Callable[[Mapping[str, Any]], bool]:
-    return lambda settings: {*names} <= {*settings}
+GAMES = Kind("games", "games of the teacher")
+NETWORK_GAMES = Kind("network-games", "games of a network")
+PACKED_BOARDS = Kind("packed", "packed boards")
+TABLES = Kind("tables", "prepared tables")
+TRAINING = Kind("training", "a training run")
+SELFPLAY = Kind("selfplay", "a run of self-play")
+REINFORCE = Kind("reinforce", "a run of REINFORCE")
+EVALUATION = Kind("evaluation", "an evaluation")
+WALK = Kind("walk", "a walk")
+KINDS = {
+    kind.name: kind
+    for kind in (GAMES, NETWORK_GAMES, PACKED_BOARDS, TABLES, TRAINING, SELFPLAY, REINFORCE, EVALUATION, WALK)
+}
+
+RECORDS = ("manifest.json", "run.json", "config.json", "metrics.json")
+"""Files whose entry `kind` tells what a folder holds, the most trusted first."""
 
 
-TEACHER_GAMES = Kind(noun="games of the teacher", known=_named("votes", "rollout"))
-NETWORK_GAMES = Kind(
-    noun="games of a network",
-    known=lambda settings: bool(settings.get("games_only")) or {"puct_version", "network"} <= {*settings},
-)
-PACKED_BOARDS = Kind(noun="packed boards", known=lambda settings: settings.get("kind") == "packed")
-TABLES = Kind(noun="prepared tables", known=_named("validation_fraction", "excluded"))
-TRAINING = Kind(noun="a training run", known=_named("validation_fraction", "arch"))
-LOOP = Kind(
-    noun="a run of self-play", known=lambda settings: "arena_games" in settings and not settings.get("games_only")
-)
-REINFORCE = Kind(noun="a run of REINFORCE", known=_named("entropy", "baseline"))
-EVALUATION = Kind(noun="an evaluation", known=_named("players", "label_rows"))
-WALK = Kind(noun="a walk", known=_named("replies", "most_stones"))
-KINDS = (TEACHER_GAMES, NETWORK_GAMES, PACKED_BOARDS, TABLES, TRAINING, LOOP, REINFORCE, EVALUATION, WALK)
-
-MARKS = (("manifest.json", "identity"), ("run.json", "identity"), ("config.json", None), ("metrics.json", "config"))
-"""Files that tell whose a folder is, the most trusted first, and the entry that has the settings; None: all of it."""
+def stored(kind: Kind, config: Any) -> dict[str, Any]:
+    """The contents of a folder's config.json: its kind, and the settings without --restart, which `--config` reads."""
+    return {"kind": kind.name} | cli.as_json(dataclasses.replace(config, restart=False))
 
 
-def settings_in(names: Iterable[str], read: Callable[[str], bytes]) -> Mapping[str, Any] | None:
-    """The settings that the first readable mark among these files names; None where no file tells any."""
-    for name, entry in MARKS:
-        if name not in names:
-            continue
-        try:
-            stored = json.loads(read(name))
-        except (FileNotFoundError, ValueError, RecursionError):
-            continue  # gone by now, or damaged: it tells nothing
-        if entry is not None:
-            stored = stored.get(entry) if isinstance(stored, dict) else None
-        if isinstance(stored, dict):
-            return stored
+def kind_in(names: Iterable[str], read: Callable[[str], bytes]) -> Kind | None:
+    """The kind that the first readable record among these files names; None where none names one."""
+    for name in (record for record in RECORDS if record in names):
+        with contextlib.suppress(FileNotFoundError, ValueError, RecursionError):  # gone by now, or damaged
+            content = json.loads(read(name))
+            if isinstance(content, dict) and content.get("kind") in KINDS:
+                return KINDS[content["kind"]]
     return None
 
 
-def noun_of(settings: Mapping[str, Any]) -> str:
-    """What a folder with these settings holds, in words."""
-    return next((kind.noun for kind in KINDS if kind.known(settings)), "something else")
+def kind_of(folder: Path) -> Kind | None:
+    """The kind of a local folder; None where nothing there names one, or there is no folder."""
+    return kind_in(_names(folder), lambda name: (folder / name).read_bytes())
+
+
+def noun_of(kind: Kind | None) -> str:
+    """What a folder of this kind holds, in words."""
+    return kind.noun if kind else "something else"
 
 
 def require(folder: Path, kind: Kind, *, own: Sequence[str], restart: bool = False) -> None:
     """Raise UserError unless a folder is free for what a command writes, or of its kind. Nothing is changed.
 
     Args:
-      folder: need not be there.
+      folder: need not exist.
       own: names of the files and folders that will be written.
       restart: whether what is there will be deleted; then a folder with files must be known to be of the kind.
     """
     refuse_file(folder)
-    names = _names(folder)
-    there = visible(names)
+    there = all_visible(folder)
     in_the_way = there if restart else [name for name in there if name in own or name == "config.json"]
-    judge(folder, kind, settings_in(names, lambda name: (folder / name).read_bytes()), in_the_way)
+    require_kind(folder, kind, kind_of(folder), in_the_way)
 
 
-def judge(place: object, kind: Kind, settings: Mapping[str, Any] | None, in_the_way: Sequence[str]) -> None:
-    """Raise UserError where a place has settings of another kind, or none and files that are in the way."""
-    if settings is not None:
-        if not kind.known(settings):
-            raise UserError(f"{place}: holds {noun_of(settings)}, not {kind.noun}; name another --out")
-    elif in_the_way:
+def require_kind(place: object, kind: Kind, found: Kind | None, in_the_way: Sequence[str]) -> None:
+    """Raise UserError where a place is of another kind, or of none and holds files that are in the way."""
+    if found is not None and found != kind:
+        raise UserError(f"{place}: holds {found.noun}, not {kind.noun}; name another --out")
+    if found is None and in_the_way:
         first = in_the_way[0] + (", ..." if len(in_the_way) > 1 else "")
-        raise UserError(f"{place}: holds files that tell of no run ({first}); name another --out")
+        raise UserError(f"{place}: holds files that no run of distill recorded ({first}); name another --out")
 
 
 # Deleting and replacing -----------------------------------------------------------------------------------------------

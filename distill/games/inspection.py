@@ -21,7 +21,7 @@ from distill.games import checks, schema
 from distill.games.schema import Shard
 from distill.games.storage import Folder, Storage
 
-KINDS = ("games", schema.PACKED)
+KINDS = (folders.GAMES.name, folders.NETWORK_GAMES.name, folders.PACKED_BOARDS.name)
 """What a manifest or a shard names as its kind: games, or packed boards."""
 CHANGED = "not the file the manifest describes (SHA-256)"
 
@@ -94,7 +94,7 @@ def require_run(place: Storage, names: list[str]) -> None:
     if shards and kind is None:
         there = "no shard that distill wrote"
     else:
-        there = folders.noun_of(folders.settings_in(names, place.read) or {}) if names else "nothing"
+        there = folders.noun_of(folders.kind_in(names, place.read)) if names else "nothing"
     raise DataError(f"{place}: holds {there}; validate takes games and packed boards")
 
 

@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from distill.common import DataError, cli, file_hash, file_inside, first_line, folders, provenance
+from distill.common import DataError, cli, file_hash, file_inside, first_line, folders, provenance, read_object
 from distill.game import rules
 from distill.game.mixing import GOLDEN, mix
 from distill.games import schema
@@ -87,26 +87,17 @@ def remake_command(folder: Path) -> str | None:
     belongs to a self-play run: the networks that played there are not kept.
     """
     there, place = shlex.quote(str(folder)), folder.resolve()
-    settings = _settings_in(folder)
-    if settings is None:
-        in_a_run = place.parent.parent.name == "iterations"
-        if in_a_run and folders.LOOP.known(_settings_in(place.parents[2]) or {}):
+    kind = folders.kind_of(folder)
+    if kind is None:
+        if place.parent.parent.name == "iterations" and folders.kind_of(place.parents[2]) == folders.SELFPLAY:
             return None
         smoke = folder == cli.SMOKE_DATA / "games"
         return f"python -m distill.generate {'--preset smoke' if smoke else f'--out {there}'}"
-    config = _settings_in(folder, "config.json")
-    for kind, command in ((folders.TEACHER_GAMES, "generate"), (folders.NETWORK_GAMES, "selfplay")):
-        if config is not None and kind.known(config) and schema.RELABELLED not in settings:
-            stored = shlex.quote(str(folder / "config.json"))
-            return f"python -m distill.{command} --config {stored} --out {there}"
-    return None
-
-
-def _settings_in(folder: Path, *names: str) -> Mapping[str, Any] | None:
-    """The settings that these files of a folder tell, or all of its files."""
-    there = [path.name for path in folder.iterdir()] if folder.is_dir() else []
-    chosen = [name for name in there if name in names or not names]
-    return folders.settings_in(chosen, lambda name: (folder / name).read_bytes())
+    command = {folders.GAMES: "generate", folders.NETWORK_GAMES: "selfplay"}.get(kind)
+    config, identity = folder / "config.json", read_object(folder / schema.MANIFEST).get("identity", ())
+    if command is None or not config.is_file() or schema.RELABELLED in identity:
+        return None
+    return f"python -m distill.{command} --config {shlex.quote(str(config))} --out {there}"
 
 
 def open_run(folder: Path, otherwise: str = "") -> Run:
@@ -119,7 +110,7 @@ def open_run(folder: Path, otherwise: str = "") -> Run:
     if not (folder / schema.MANIFEST).exists() and not any(folder.glob("shard-*.parquet")):
         if command := remake_command(folder):
             raise DataError(f"{folder}: {lacks}; make games with: {command}{otherwise}")
-        there = folders.noun_of(_settings_in(folder) or {})
+        there = folders.noun_of(folders.kind_of(folder))
         told = f"holds {there}, no games" if folder.is_dir() else f"{lacks}; games of a self-play run cannot be remade"
         raise DataError(f"{folder}: {told}{otherwise}")
     manifest = schema.read_manifest(folder)

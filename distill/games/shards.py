@@ -410,12 +410,7 @@ def require(folder: Path | Storage, kind: folders.Kind) -> None:
     """Raise UserError where a place holds something else than games of this kind; as `folders.require` does."""
     place = storage_of(folder)
     names = place.names()
-    settings = folders.settings_in({*names} & {schema.MANIFEST}, place.read)
-    if settings is None:  # the first shard that can be read says it, else config.json
-        found = (inspection.metadata_in(place, name) for name in names if is_shard(name))
-        settings = next((metadata["identity"] for metadata in found if metadata), None)
-        settings = settings or folders.settings_in(names, place.read)
-    folders.judge(place, kind, settings, folders.visible(names))
+    folders.require_kind(place, kind, folders.kind_in(names, place.read), folders.visible(names))
 
 
 def delete(folder: Path | Storage) -> None:
@@ -434,7 +429,7 @@ def declare(run: Mapping[str, Any], shards: list[Shard], folder: Path | Storage)
     ordered = sorted(shards, key=lambda shard: shard.first_game)
     manifest = {
         "schema_version": schema.SCHEMA_VERSION,
-        "kind": "games",
+        "kind": (folders.NETWORK_GAMES if "network" in run else folders.GAMES).name,
         "run": run_hash(run),
         "identity": run,
         "commit": provenance.commit(),
