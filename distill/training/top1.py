@@ -73,5 +73,5 @@ def is_early(rows: reader.RawRows) -> NDArray[np.bool_]:
 
 
 def _shares(agreed: NDArray[np.bool_], chosen: Mapping[str, NDArray[np.bool_]]) -> dict[str, Any]:
-    shares = {f"agreement_{name}": float(agreed[rows].mean()) if rows.any() else None for name, rows in chosen.items()}
+    shares = {f"top1_{name}": float(agreed[rows].mean()) if rows.any() else None for name, rows in chosen.items()}
     return shares | {f"rows_{name}": int(rows.sum()) for name, rows in chosen.items()}
