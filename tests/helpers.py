@@ -1,4 +1,4 @@
-"""Random positions, tables and folders of random games, what a folder holds and who holds it, workers that die."""
+"""Random positions and games, folders of games, their contents and locks, workers that die, imports of a file."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from distill.games.storage import Storage
 
 REFERENCE = Path(__file__).parents[1] / "models" / "reference"
 SHIPPED = sorted(file.parent.name for file in REFERENCE.glob("*/best.keras"))
-"""The networks that ship, whichever they are: what leaves the house is tested with every one of them."""
+"""The networks that ship: exports are tested with each of them."""
 
 VOTES = 3
 SIMULATIONS = 30
@@ -50,7 +50,7 @@ def random_game(seed: int) -> list[rules.Position]:
 
 
 def random_positions(count: int, least: int = 0, most: int = rules.CELLS - 1, seed: int = 0) -> list[rules.Position]:
-    """Positions of random games that are not over, each of `least` to `most` stones."""
+    """Unfinished positions of random games with `least` to `most` stones."""
     rng, found = np.random.default_rng(seed), list[rules.Position]()
     while len(found) < count:
         position, stop = rules.EMPTY, rng.integers(least, most, endpoint=True)
@@ -144,7 +144,7 @@ def shard_hashes(folder: Path) -> dict[str, str]:
 
 
 def die_once(settings: RunSettings, index: int, count: int, folder: Path | Storage) -> schema.Shard:
-    """Make a shard, but shard 1 kills its worker the first time it is tried."""
+    """Make a shard, but kill the worker at the first try of shard 1."""
     marker = Path(str(folder)) / "died"
     if index == 1 and not marker.exists():
         marker.touch()
@@ -153,14 +153,14 @@ def die_once(settings: RunSettings, index: int, count: int, folder: Path | Stora
 
 
 def die_always(settings: RunSettings, index: int, count: int, folder: Path | Storage) -> schema.Shard:
-    """Make a shard, but shard 1 kills every worker that tries it."""
+    """Make a shard, but kill each worker that tries shard 1."""
     if index == 1:
         os.kill(os.getpid(), signal.SIGKILL)
     return shards.make_shard(settings, index, count, folder)
 
 
 def same_manifest(one: Path, other: Path) -> bool:
-    """Whether two folders declare the same run; the commit may have changed in between."""
+    """Whether two manifests are equal but for the commit."""
     first, second = schema.read_manifest(one), schema.read_manifest(other)
     return first | {"commit": None} == second | {"commit": None}
 
@@ -199,7 +199,7 @@ def imports_of(file: Path, package: str) -> Iterator[Import]:
 
 
 def state(folder: Path) -> dict[str, str]:
-    """Each file and folder below a folder, hidden ones too, with the hash of what is in it."""
+    """All files and folders below a folder, with the hash of each file."""
     return {
         path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
         for path in folder.rglob("*")
@@ -218,7 +218,7 @@ with folders.locked(Path(sys.argv[1]), shared="shared" in sys.argv, beside="besi
 
 @contextlib.contextmanager
 def held(folder: Path, *how: str) -> Iterator[subprocess.Popen[str]]:
-    """A folder that another process holds, until it is killed."""
+    """Another process that holds a folder's lock until it is killed."""
     command = [sys.executable, "-c", HOLD, str(folder), *how]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

@@ -1,13 +1,12 @@
 """The page's puzzles and opening book. Properties:
 
-- every puzzle's moves form an unfinished game and lead to a graded board; a single column keeps the outcome, a win
-  comes soon enough, and the line ends the game after the stated plies and with the stated outcome; there are over 300
-  puzzles, no two boards equal or mirrored, and some of each tactic and difficulty;
-- the solver agrees: the scores of 120 puzzles, the reply to every wrong column of 20, every stone of 15 lines;
-- `history` finds a move order for boards of random games, and raises where there is none;
+- a puzzle is a graded, unfinished board with one column that keeps the result, and a line of play to the end; there are
+  over 300, no two equal or mirrored, with each tactic and difficulty;
+- the solver agrees: the scores of 120 puzzles, the reply to each wrong column of 20, each stone of 15 lines;
+- `history` finds a move order for boards of random games, and raises if there is none;
 - the same boards and players give the same bytes, balanced; `missed` is what the players play;
-- the book has the counts of a plain loop over the games, by position and move, with results; redrawn openings lead to
-  the games' first rows; its scores are the solver's;
+- the book has the counts of a plain loop over the games; redrawn openings lead to the games' first rows; its scores are
+  the solver's;
 - games of another kind, changed games and a book without positions are refused in one line.
 """
 
@@ -153,7 +152,7 @@ def test_a_player_misses_a_puzzle_when_it_plays_another_column():
 
 
 def plain_count() -> dict[Position, Counter]:
-    """The games' rows alone, their openings left out: of every position each column that was played, and how often."""
+    """For each position in the games' rows, how often each column was played; openings have no rows."""
     found: dict[Position, Counter] = defaultdict(Counter)
     for shard in sorted(GAMES.glob("shard-*.parquet")):
         rows = pq.read_table(shard, columns=["ply", "current", "mask", "move"]).to_pydict()
@@ -186,15 +185,15 @@ def test_the_book_counts_what_the_games_played():
 def test_games_are_read_from_the_empty_board_and_counted_by_move_and_result():
     run = reader.open_run(GAMES)
     few = reader.Run(folder=run.folder, name=run.name, games=200, rows=run.shards[0].rows, shards=run.shards[:1])
-    told = list(openings.read_games(few))
-    assert len(told) == 200
-    for game in told:
+    read = list(openings.read_games(few))
+    assert len(read) == 200
+    for game in read:
         end = rules.from_moves(game.moves)
         assert rules.is_over(end)
         assert game.result == (0 if not rules.is_won(end) else 1 if end.ply % 2 else -1)
-    book = openings.count(told, plies=4)
+    book = openings.count(read, plies=4)
     plain: dict[str, Counter] = defaultdict(Counter)
-    for game in told:
+    for game in read:
         for ply in range(min(4, len(game.moves))):
             moves, column = game.moves[:ply], game.moves[ply]
             name, is_mirrored = openings.key(rules.from_moves(moves))
@@ -204,8 +203,8 @@ def test_games_are_read_from_the_empty_board_and_counted_by_move_and_result():
             plain[name].update({(turned, "games"): 1, (turned, "chosen"): int(ply >= game.random)})
             plain[name].update({(turned, "won"): int(game.result == 1), (turned, "drawn"): int(game.result == 0)})
     assert {
-        name: {(column, what): number for column, move in passed.moves.items() for what, number in vars(move).items()}
-        for name, passed in book.items()
+        name: {(column, what): number for column, move in entry.moves.items() for what, number in vars(move).items()}
+        for name, entry in book.items()
     } == {name: dict(counts) for name, counts in plain.items()}
 
 
@@ -224,6 +223,12 @@ def test_a_position_has_one_name_with_its_mirror_and_no_other():
     assert openings.key(rules.from_moves("1144")) == (",,,01,,,01", True)
 
 
+def of_name(name: str) -> Position:
+    columns = [text.ljust(6, ".") for text in name.split(",")]
+    lines = ["".join(column[height] for column in columns) for height in range(5, -1, -1)]
+    return rules.parse_board("\n".join(lines).replace("0", "X").replace("1", "O"))
+
+
 def test_the_solver_agrees_with_the_book():
     dice = random.Random(7)
     sample = dice.sample(sorted(BOOK["positions"]), 100)
@@ -232,14 +237,8 @@ def test_the_solver_agrees_with_the_book():
     assert [BOOK["positions"][name][0] for name in sample] == solved(positions)
 
 
-def of_name(name: str) -> Position:
-    columns = [text.ljust(6, ".") for text in name.split(",")]
-    lines = ["".join(column[height] for column in columns) for height in range(5, -1, -1)]
-    return rules.parse_board("\n".join(lines).replace("0", "X").replace("1", "O"))
-
-
 def copied(place: Path, **identity: object) -> Path:
-    """The shipped games' manifest and first shard alone, with another identity."""
+    """The manifest and first shard of the shipped games, with changes to the identity."""
     place.mkdir()
     manifest = json.loads((GAMES / "manifest.json").read_text())
     manifest["shards"] = manifest["shards"][:1]
@@ -251,7 +250,7 @@ def copied(place: Path, **identity: object) -> Path:
     return place
 
 
-def test_the_book_is_written_again_byte_for_byte(tmp_path: Path):
+def test_the_book_is_the_same_when_written_again(tmp_path: Path):
     data, files = copied(tmp_path / "games"), [tmp_path / "one.json", tmp_path / "other.json"]
     for file in files:
         words = ["--data", str(data), "--plies", "2", "--least", "5", "--out", str(file), "--workers", "1"]
