@@ -344,7 +344,7 @@ def test_other_folders_are_refused_in_one_line(tmp_path: Path, capsys: pytest.Ca
     training, pictures, heldout = (tmp_path / name for name in ("training", "pictures", "heldout"))
     for folder in (training, pictures, heldout):
         folder.mkdir()
-    (training / "config.json").write_text(json.dumps({"arch": "cnn", "validation_fraction": 0.15}))
+    (training / "config.json").write_text(json.dumps({"kind": "training"}))
     (pictures / "one.png").write_bytes(b"PNG")
     for index in range(120):
         pq.write_table(pa.table({"label": [index]}), heldout / f"shard-{index:05d}.parquet")
@@ -404,11 +404,10 @@ def test_the_command_lists_what_is_wrong_and_generate_repairs_it(
 
 def test_what_generate_did_not_make_is_not_sent_to_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / VICTIM).unlink()
-    settings = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps({"games_only": True}))
+    manifest = schema.read_manifest(folder)
+    schema.write_manifest(folder, manifest | {"kind": "network-games"})
     assert validate.main([str(folder)]) == 1
     assert f"python -m distill.selfplay --config '{folder}/config.json' --out" in capsys.readouterr().err
-    (folder / "config.json").write_text(json.dumps(settings | {"votes": None}))
     (folder / "config.json").unlink()
     assert validate.main([str(folder)]) == 1
     assert capsys.readouterr().err.endswith(f"what is wrong: {folder}: the command that made it\n")
