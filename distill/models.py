@@ -17,10 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from distill.common import UserError, cli
-from distill.exporters.formats import FORMATS
 from distill.networks import finding
 
-FILES = {finding.BEST: "Keras"} | {f"{finding.PUBLISHED}/{each.file}": each.title for each in FORMATS.values()}
+FILES = {finding.BEST: "Keras"} | {f"{finding.PUBLISHED}/{file.name}": file.title for file in finding.FILES.values()}
 HEADER = ("name", "network", "parameters", "optimal", "outcome", *FILES.values())
 
 
@@ -31,7 +30,7 @@ class ModelsConfig(cli.Settings):
     models: Path | None = cli.setting(None, "folder of networks, beside those that ship; none: models")
 
 
-PRESETS = {"smoke": cli.smoke(models=cli.SMOKE_MODELS)}
+PRESETS = {"smoke": {"models": cli.SMOKE_MODELS}}
 
 
 def run(config: ModelsConfig) -> str:
@@ -50,12 +49,9 @@ def run(config: ModelsConfig) -> str:
 
 
 def _row(name: str, folder: Path) -> tuple[str, ...]:
-    facts = finding.exported_facts(folder / finding.PUBLISHED) if finding.is_current(folder) else {}
-    parameters = f"{facts['parameters']:,}" if "parameters" in facts else "–"
-    graded = facts.get("grades", {}).get("sets", {}).get("midgame", {})
-    grades = (f"{graded[metric]['mean']:.1%}" if metric in graded else "–" for metric in ("optimal", "outcome"))
+    card = finding.read_card(folder / finding.PUBLISHED) if finding.is_current(folder) else finding.Card()
     sizes = (finding.size(folder / file) if (folder / file).exists() else "–" for file in FILES)
-    return name, facts.get("arch", "–"), parameters, *grades, *sizes
+    return name, card.network, card.parameters, card.optimal, card.right_class, *sizes
 
 
 main = cli.Command("models", ModelsConfig, run, PRESETS)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import Any
 
 from distill.common import cli
 from distill.game import rules
@@ -41,7 +42,7 @@ class ReviewConfig(cli.Settings):
             review.check(self.by)
 
 
-PRESETS: cli.Presets = {"smoke": cli.smoke(game=("445323",), by=f"{cli.SMOKE_MODELS / 'selfplay'}@puct:20")}
+PRESETS: dict[str, dict[str, Any]] = {"smoke": {"game": ("445323",), "by": f"{cli.SMOKE_MODELS / 'selfplay'}@puct:20"}}
 
 
 def run(config: ReviewConfig) -> str:

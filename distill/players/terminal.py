@@ -127,15 +127,15 @@ def _compiler(word: str) -> subprocess.Popen[bytes] | None:
     """A process that compiles the search of a player into the cache; None where it has none, or it is there already."""
     named = names.parse(levels.named(word).player if word in names.LEVELS else word)
     if named.player in names.SEARCHES:
-        module = "teacher"
+        module = "uct"
     elif named.mode in names.SEARCHING_MODES:
         module = "puct"
     else:
         return None
-    if cache.holds(module):
+    if cache.is_compiled(module):
         return None
     silent = subprocess.DEVNULL
-    command = [sys.executable, "-m", "distill.mcts.cache", module]
+    command = [sys.executable, "-m", "distill.mcts.compiling", module]
     return subprocess.Popen(command, stdin=silent, stdout=silent, stderr=silent)
 
 
