@@ -17,10 +17,10 @@ from pathlib import Path
 
 import distributed
 
-from distill.games import mapping, shards
+from distill.games import executors, shards
 from distill.games.schema import Shard
 from distill.games.shards import RunSettings, Task
-from distill.mcts import compiling
+from distill.mcts import teacher
 
 
 def timed(
@@ -30,9 +30,9 @@ def timed(
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
         if makes == "cluster":
-            made = list(mapping.make_on_cluster(settings, tasks, Path(folder), address))
+            made = list(executors.make_on_cluster(settings, tasks, Path(folder), address))
         else:
-            made = list(mapping.make_locally(settings, tasks, Path(folder), workers))
+            made = list(executors.make_locally(settings, tasks, Path(folder), workers))
         return time.perf_counter() - began, sorted(made, key=lambda shard: shard.first_game)
 
 
@@ -48,7 +48,7 @@ def main() -> None:
     settings = RunSettings(simulations=arguments.simulations, shard_games=arguments.shard_games)
     count = shards.shard_count(arguments.games, arguments.shard_games)
     tasks = [Task(index=index, games=arguments.shard_games) for index in range(count)]
-    compiling.compile_search("uct")
+    teacher.warm_up()
     seconds: dict[str, list[float]] = {"pool": [], "cluster": []}
     with distributed.LocalCluster(
         n_workers=arguments.workers, threads_per_worker=1, dashboard_address=None, silence_logs=50

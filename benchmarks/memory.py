@@ -16,6 +16,7 @@ import time
 from multiprocessing.connection import Connection
 
 from distill import networks
+from distill.datasets import batching
 
 WAYS = ("as it comes", "kept")
 
@@ -27,14 +28,13 @@ def trains(orders: Connection, arch: networks.Arch, batch_size: int, kept: bool)
     networks.start_backend()
     from train import random_table  # of the benchmark beside this
 
-    from distill.datasets import tables
     from distill.training import training
     from distill.training.recipe import Recipe
 
     recipe = Recipe(batch_size=batch_size, optimizer="muon", precision=networks.quick_precision())
     core = networks.build(arch, True)
     model = training.compiled(training.trained_form(core, recipe), recipe)
-    batch = next(tables.batches(random_table(batch_size), batch_size, seed=0, epoch=0))
+    batch = next(batching.batches(random_table(batch_size), batch_size, seed=0, epoch=0))
     while steps := orders.recv():
         began = time.perf_counter()
         for _ in range(steps):

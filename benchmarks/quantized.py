@@ -23,6 +23,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from distill.exporters import quantized
+from distill.exporters.formats import FORMATS
 from distill.networks import finding
 
 Answer = Callable[[Any], Any]
@@ -70,14 +71,14 @@ def main() -> None:
     if arguments.boards:
         kept = [np.flatnonzero(boards.set == name)[: arguments.boards] for name in boards.sets]
         boards = boards[np.concatenate(kept)]
-    questions = quantized.questions(boards)
+    questions = quantized.with_mirrors(boards)
     print(f"{'file':<34}{'KB':>14}{'ms a board':>16}  lost: optimal, outcome, by set")
     for model in models:
-        for name, file in finding.FILES.items():
-            small = model / finding.PUBLISHED / file.name
-            if not name.endswith("-int8") or not small.is_file():
+        for name, format in FORMATS.items():
+            small = model / finding.PUBLISHED / format.file
+            if not format.int8 or not small.is_file():
                 continue
-            floating = small.with_name(finding.FILES[name.removesuffix("-int8")].name)
+            floating = small.with_name(FORMATS[name.removesuffix("-int8")].file)
             answers = [loaded(floating), loaded(small)]
             parts = range(0, len(questions), CHUNK)
             moves = [np.concatenate([answer(questions[at : at + CHUNK]) for at in parts]) for answer in answers]
@@ -85,7 +86,7 @@ def main() -> None:
             times = " → ".join(f"{each:.2f}" for each in milliseconds(answers, questions))
             lost = "; ".join(
                 f"{name} {quantized.points(loss.optimal, loss.optimal_margin)}, "
-                f"{quantized.points(loss.right_class, loss.class_margin)}"
+                f"{quantized.points(loss.outcome, loss.outcome_margin)}"
                 for name, loss in quantized.losses(boards, *moves).items()
             )
             print(f"{f'{model.name}/{small.name}':<34}{sizes:>14}{times:>16}  {lost}", flush=True)

@@ -5,7 +5,7 @@
 
 `layers` are a network's own, as Keras computes them; `matrices` are `networks/matrix_form.py`, which training uses
 where there is one. The table holds random boards: the cost of a batch does not depend on what is on them. In every
-round each contestant makes `--steps` steps with batches from `tables.batches` and the same with batches kept in memory;
+round each contestant makes `--steps` steps from `batching.batches` and the same with batches kept in memory;
 medians over the rounds are compared. `input` is the time to make a batch without training on it, as a share of the
 step: a busy machine disturbs it less than the difference between two whole steps.
 """
@@ -23,17 +23,17 @@ from collections.abc import Iterable
 import numpy as np
 
 from distill import networks
-from distill.datasets import tables
+from distill.datasets import batching
 from distill.training.recipe import Recipe
 
 
-def random_table(rows: int) -> tables.Examples:
+def random_table(rows: int) -> batching.Examples:
     """Rows like those of 5,000 games in size and type; boards of random stones in columns of random height."""
     rng = np.random.default_rng(0)
     heights = rng.integers(0, 6, (rows, 7), dtype=np.uint64)
     shifts = np.arange(7, dtype=np.uint64) * np.uint64(7)
     mask = (((np.uint64(1) << heights) - np.uint64(1)) << shifts).sum(axis=1, dtype=np.uint64)
-    return tables.Examples(
+    return batching.Examples(
         current=mask & rng.integers(0, 2**49, rows, dtype=np.uint64),
         mask=mask,
         visits=rng.integers(0, 10_000, (rows, 7)),
@@ -72,10 +72,10 @@ def main() -> None:
             coarse = dataclasses.replace(recipe, precision="bfloat16")
             models[arch, form] = training.compiled(training.trained_form(core, coarse), recipe)
 
-    def fed() -> Iterable[tables.Batch]:
-        return itertools.islice(tables.batches(table, recipe.batch_size, seed=0, epoch=0), arguments.steps)
+    def fed() -> Iterable[batching.Batch]:
+        return itertools.islice(batching.batches(table, recipe.batch_size, seed=0, epoch=0), arguments.steps)
 
-    def seconds_a_step(batches: Iterable[tables.Batch], model: object | None) -> float:
+    def seconds_a_step(batches: Iterable[batching.Batch], model: object | None) -> float:
         began = time.perf_counter()
         for batch in batches:
             if model is not None:

@@ -18,11 +18,14 @@ VERSION = "0.1.0"
 """The version without the commit, as files of games name it; `__version__` adds the commit: 0.1.0+g1234567."""
 
 PUBLIC = {
+    "Choices": "distill.players.player:Choices",
+    "Player": "distill.players.player:Player",
     "Position": "distill.game.rules:Position",
     "UserError": "distill.common.errors:UserError",
     "board": "distill.game.encoding:board",
     "boards": "distill.game.encoding:boards",
     "draw": "distill.game.rules:draw",
+    "evaluate_players": "distill.evaluation.summary:evaluate_players",
     "from_moves": "distill.game.rules:from_moves",
     "load_pretrained": "distill.networks.predict:load_pretrained",
     "parse_board": "distill.game.rules:parse_board",

@@ -1,4 +1,5 @@
 from distill.common.errors import UserError as UserError
+from distill.evaluation.summary import evaluate_players as evaluate_players
 from distill.game.encoding import board as board
 from distill.game.encoding import boards as boards
 from distill.game.rules import Position as Position
@@ -6,6 +7,8 @@ from distill.game.rules import draw as draw
 from distill.game.rules import from_moves as from_moves
 from distill.game.rules import parse_board as parse_board
 from distill.networks.predict import load_pretrained as load_pretrained
+from distill.players.player import Choices as Choices
+from distill.players.player import Player as Player
 
 PUBLIC: dict[str, str]
 VERSION: str

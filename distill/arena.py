@@ -70,8 +70,8 @@ class ArenaConfig(cli.Settings):
         return openings(self.games // 2, self.opening_plies, self.seed)
 
 
-PRESETS: dict[str, dict[str, Any]] = {
-    "smoke": {"players": (str(cli.SMOKE_MODELS / "cnn"), "random"), "games": 4, "out": cli.SMOKE_MODELS / "arena"}
+PRESETS: cli.Presets = {
+    "smoke": cli.smoke(players=(str(cli.SMOKE_MODELS / "cnn"), "random"), games=4, out=cli.SMOKE_MODELS / "arena")
 }
 
 

@@ -3,10 +3,10 @@
     python -m distill.describe data/games                                 # data/games/README.md
     python -m distill.describe data/games --out docs/data/games-5000.md
 
-In: a folder that `generate`, or `selfplay --games-only`, finished, or packed boards of `prepare`. Out: a Markdown page
-with plots beside it. Rows are counted in `games/census.py`; a sample of labels is graded by the exact solver
-(`evaluation/labels.py`), and the teacher is asked again (`evaluation/repeats.py`). Without the solver, an optional
-package, the card says so.
+In: a folder that `generate`, or `selfplay --games-only`, finished, or packed boards of `prepare`. Out: a Markdown page.
+Rows are counted in `games/census.py`; a sample of labels is graded by the exact solver (`evaluation/labels.py`), and
+the teacher labels some rows again (`evaluation/noise_ceiling.py`). Without the solver, an optional package, the card
+says so.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 
 from distill.common import DataError, UserError, cli, cores, provenance, say
-from distill.evaluation import data_card, labels, repeats
+from distill.evaluation import data_card, labels, noise_ceiling
 from distill.evaluation.labels import LabelQuality
-from distill.evaluation.repeats import Repeats
+from distill.evaluation.noise_ceiling import NoiseCeiling
 from distill.game.rules import CELLS
-from distill.games import census, games, schema
+from distill.games import census, reader, schema
 from distill.players import solver
 
 
@@ -34,7 +34,7 @@ class DescribeConfig(cli.Settings):
     out: Path | None = cli.setting(None, "the card, a Markdown file; none: README.md in the folder of games")
     use: str = cli.setting("", "a sentence for the card on what the games are for")
     label_rows: int | None = cli.setting(2000, "labels graded by the solver; 0 grades none, none grades all")
-    top1_rows: int = cli.setting(1000, "rows for which the teacher is asked again, nine times")
+    top1_rows: int = cli.setting(1000, "rows that the teacher labels nine times again, for the noise ceiling; 0: none")
     memory_gib: float = cli.setting(1.0, "GiB that counting may use before it spills to disk")
     workers: int = cli.setting(cores(), "processes for searches and the solver")
     seed: int = cli.setting(0, "of the sample and the searches")
@@ -49,9 +49,7 @@ class DescribeConfig(cli.Settings):
         cli.check_seed(self.seed)
 
 
-PRESETS: dict[str, dict[str, Any]] = {
-    "smoke": {"folders": (cli.SMOKE_DATA / "games",), "label_rows": 50, "top1_rows": 10}
-}
+PRESETS: cli.Presets = {"smoke": cli.smoke(folders=(cli.SMOKE_DATA / "games",), label_rows=50, top1_rows=10)}
 
 
 def run(config: DescribeConfig) -> str:
@@ -62,74 +60,59 @@ def run(config: DescribeConfig) -> str:
 def _describe(config: DescribeConfig, folder: Path) -> str:
     page = config.out or folder / "README.md"
     data_card.require(page)
-    found = games.open_run(folder)
+    found = reader.open_run(folder)
     manifest = schema.read_manifest(folder)
     if not isinstance(manifest.get("identity"), dict):
         raise DataError(f"{folder / schema.MANIFEST}: names no settings of the run")
     if manifest.get("kind") == schema.PACKED:
         return _describe_packed(config, page, found, manifest)
     counted = census.count(found, memory_gib=config.memory_gib, threads=config.workers)
-    quality, ungraded = _grade(config, folder)
-    again, unasked = _ask_again(config, folder)
-    data_card.write(
-        page,
-        found,
-        manifest,
-        counted,
-        quality,
-        again,
-        ungraded=ungraded,
-        unasked=unasked,
-        use=config.use,
-        command=_command(config, folder),
-    )
+    quality, ceiling = _grade(config, folder), _label_again(config, folder)
+    command = _command(config, folder)
+    data_card.write(page, found, manifest, counted, quality, ceiling, use=config.use, command=command)
     return f"{page}: {counted.games:,} games, {counted.rows:,} rows, {counted.boards:,} unlike boards; {_told(quality)}"
 
 
-def _describe_packed(config: DescribeConfig, page: Path, found: games.Run, manifest: dict[str, Any]) -> str:
+def _describe_packed(config: DescribeConfig, page: Path, found: reader.Run, manifest: dict[str, Any]) -> str:
     if not isinstance(manifest.get("inputs"), list):
         raise DataError(f"{found.folder / schema.MANIFEST}: names no games that the boards are from")
-    games.verify([found])
-    plies = (rows["ply"] for shard in found.shards for rows in games.read(shard, ("ply",)))
+    reader.verify([found])
+    plies = (rows["ply"] for shard in found.shards for rows in reader.read(shard, ("ply",)))
     counts = sum((np.bincount(ply, minlength=CELLS) for ply in plies), np.zeros(CELLS, np.int64))
     stones = {ply: int(count) for ply, count in enumerate(counts) if count}
-    quality, ungraded = _grade(config, found.folder)
-    command = _command(config, found.folder)
-    data_card.write_packed(page, found, manifest, stones, quality, ungraded=ungraded, use=config.use, command=command)
+    quality, command = _grade(config, found.folder), _command(config, found.folder)
+    data_card.write_packed(page, found, manifest, stones, quality, use=config.use, command=command)
     return f"{page}: {found.rows:,} unlike boards; {_told(quality)}"
 
 
-def _told(quality: LabelQuality | None) -> str:
-    if quality is None:
+def _told(quality: LabelQuality | str) -> str:
+    if isinstance(quality, str):
         return "labels not graded"
-    return f"labels {quality.optimal.mean:.1%} optimal, {quality.keeps.mean:.1%} outcome"
+    return f"labels {quality.optimal.mean:.1%} optimal, {quality.outcome.mean:.1%} outcome"
 
 
-def _grade(config: DescribeConfig, folder: Path) -> tuple[LabelQuality | None, str]:
-    """The quality of the labels, or None and the line that says why they were not graded."""
+def _grade(config: DescribeConfig, folder: Path) -> LabelQuality | str:
+    """The quality of the labels, or the line that says why they were not graded."""
     if config.label_rows == 0:
-        return None, "Not graded (`--label-rows 0`)."
+        return "Not graded (`--label-rows 0`)."
     try:
         solver.check_installed()
     except UserError:
         line = f"Not graded: the solver is not installed (`{provenance.install_line('solver')}`)."
         say(f"{folder}: {line}")
-        return None, line
-    return labels.grade_labels(folder, config.label_rows, config.seed, config.workers), ""
+        return line
+    return labels.grade_labels(folder, config.label_rows, config.seed, config.workers)
 
 
-def _ask_again(config: DescribeConfig, folder: Path) -> tuple[Repeats | None, str]:
-    """How often the teacher repeats itself, or None and the line that says why it was not asked."""
-    teacher = repeats.teacher_of(folder)
+def _label_again(config: DescribeConfig, folder: Path) -> NoiseCeiling | str:
+    """How often the teacher repeats itself, or the line that says why it was not measured."""
+    teacher = noise_ceiling.teacher_of(folder)
     if teacher is None:
-        return (
-            None,
-            "The labels come from a network's search or from another engine, so the teacher cannot be queried again.",
-        )
+        return "Not measured: the labels do not come from this version's search without a network."
     if not config.top1_rows:
-        return None, "The teacher was not asked again."
+        return "Not measured (`--top1-rows 0`)."
     rows, _ = labels.sample(folder, config.top1_rows, config.seed)
-    return repeats.ask_again(rows, teacher, config.seed, config.workers), ""
+    return noise_ceiling.measure(rows, teacher, config.seed, config.workers)
 
 
 def _command(config: DescribeConfig, folder: Path) -> list[str]:

@@ -7,9 +7,9 @@
 
 In: `.keras` files, folders of training runs (their best network), or names of networks (`networks/finding.py`). Out:
 `saved_model/` beside each, or in `--out`, with the model in `1/`, other formats beside it, examples, card and
-checksums, each file after a check in a clean process (`exporters/publish.py`). With `--web` instead a static folder
-that any file host can serve, with all of the networks (`exporters/static_page.py`); a folder of runs' folders stands
-for theirs.
+checksums; each file is checked in a clean process (`exporters/publish.py`). With `--web` instead a static folder
+that any file host can serve, with all of the networks (`exporters/static_page.py`); a folder of runs means all of
+them.
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ from pathlib import Path
 
 from distill import networks
 from distill.common import UserError, cli, folders, provenance
+from distill.exporters.formats import FORMATS, SAVED_MODEL
 from distill.networks import finding
-
-FORMATS = tuple(finding.FILES)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,33 +32,30 @@ class ExportConfig(cli.Settings):
         (), "the networks: .keras files, folders of training runs, or names of networks", positional=True
     )
     formats: str = cli.setting(
-        "savedmodel", f"with commas between them: {', '.join(FORMATS)}; the SavedModel is written in any case"
+        SAVED_MODEL, f"comma-separated formats: {', '.join(FORMATS)}; the SavedModel is always written"
     )
     out: Path | None = cli.setting(None, "folder that receives saved_model/; none: the network's own folder")
-    web: Path | None = cli.setting(None, "folder that receives a page which plays in the browser, instead of the rest")
+    web: Path | None = cli.setting(None, "folder for a page that plays in the browser; nothing else is written")
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.models:
             raise ValueError("needs a model: a .keras file or the folder of a training run")
-        cli.check(self.out is None or len(self.models) == 1, "out", self.out, "left out where several models are given")
-        cli.check(
-            self.web is None or self.out is None, "out", self.out, "left out beside --web, which names the folder"
-        )
-        cli.check(set(self.formats.split(",")) <= set(FORMATS), "formats", self.formats, f"of {', '.join(FORMATS)}")
+        cli.check(self.out is None or len(self.models) == 1, "out", self.out, "left out with several models")
+        cli.check(self.web is None or self.out is None, "out", self.out, "left out with --web")
+        cli.check({*self.formats.split(",")} <= FORMATS.keys(), "formats", self.formats, f"of {', '.join(FORMATS)}")
 
     @property
     def others(self) -> tuple[str, ...]:
-        """The formats beside the SavedModel, each once."""
-        asked = self.formats.split(",")
-        return tuple(name for name in FORMATS[1:] if name in asked)
+        """The formats beside the SavedModel, each once, in the order of FORMATS."""
+        return tuple(name for name in FORMATS if name in self.formats.split(",") and name != SAVED_MODEL)
 
 
-PRESETS = {"smoke": {"models": (str(cli.SMOKE_MODELS / "cnn"),)}}
+PRESETS = {"smoke": cli.smoke(models=(str(cli.SMOKE_MODELS / "cnn"),))}
 
 
 def run(config: ExportConfig) -> str:
-    """Export each network; returns the line that says where they are."""
+    """Export each network; returns the lines that say where they are."""
     if config.web:
         return _write_page(config.models, config.web)
     files = [finding.network_file(model) for model in config.models]
@@ -67,7 +63,7 @@ def run(config: ExportConfig) -> str:
         raise UserError("two networks of one folder would be written to one place; export them one by one, with --out")
     for model, network in zip(config.models, files, strict=True):
         if config.out is None and _ships(model, network):
-            raise UserError(f"{model} ships with distill and stays as it is; --out says where its export goes")
+            raise UserError(f"{model} ships with distill and is not overwritten; --out says where its export goes")
     networks.start_backend(aloud=True)
     from distill.exporters import comparison, publish, quantized, run_facts
     from distill.networks import saved
@@ -89,9 +85,9 @@ def run(config: ExportConfig) -> str:
 
 
 def _write_page(models: Sequence[str], folder: Path) -> str:
-    """The page with the files of these models; returns the line that says how it is seen."""
+    """Write the page with these models; returns the line that says how to see it."""
     for model in models:
-        finding.network_files(model)  # before the backend takes its seconds
+        finding.network_files(model)  # errors show before the backend takes its seconds
     networks.start_backend(aloud=True)
     from distill.exporters.static_page import write_static_page
 

@@ -17,21 +17,24 @@ from typing import Any
 
 from distill.common import DataError, Progress, cli, cores, duration, folders, json_bytes, say, workers
 from distill.common.cli import check, setting
-from distill.games import mapping, schema, shards, unfinished
-from distill.games.places import Folder, Place, place_of
+from distill.games import checkpoints, executors, schema, shards
 from distill.games.schema import Shard
 from distill.games.shards import RunSettings, Task
-from distill.mcts import compiling
+from distill.games.storage import Folder, Storage, storage_of
+from distill.mcts import cache, teacher
 
 PUBLISHED = {
     "simulations": 10_000, "votes": 3, "rollout": "heuristic", "exploration": 1.0, "noise_fraction": 0.25,
-    "noise_at": "label", "dirichlet_alpha": 1.0, "mcts_solver": False, "opening_moves": (1, 8),
+    "noise_at": "label", "dirichlet_alpha": 1.0, "mcts_solver": False, "savings": "off", "opening_moves": (1, 8),
 }  # fmt: skip
 """“UT Project: Connect 4”, and our reading where it gives no number."""
-PRESETS: dict[str, dict[str, Any]] = {
-    "smoke": {"games": 12, "simulations": 100, "shard_games": 4, "out": str(cli.SMOKE_DATA / "games")},
-    "published": PUBLISHED,
-    "cheap": {"simulations": 1000, "votes": 1, "shard_games": 2000, "out": "data/cheap-games"},
+PRESETS: cli.Presets = {
+    "smoke": cli.smoke(games=12, simulations=100, shard_games=4, out=str(cli.SMOKE_DATA / "games")),
+    "published": cli.Preset("the search of the UT Project, with our reading where it gives no number", PUBLISHED),
+    "cheap": cli.Preset(
+        "one short search per position, for many games in little time",
+        {"simulations": 1000, "votes": 1, "shard_games": 2000, "out": "data/cheap-games"},
+    ),
 }
 
 
@@ -64,13 +67,13 @@ class GenerateConfig(RunSettings):
 
 def run(config: GenerateConfig) -> str:
     """Make what is missing of the run, or of one part of it, then the manifest once nothing is missing."""
-    place = place_of(config.out)
+    place = storage_of(config.out)
     is_part = config.shard_index is not None
     with shards.locked(place, shared=is_part):
-        shards.require(place, folders.TEACHER_GAMES)
+        shards.require(place, folders.GAMES)
         if config.restart:
             if config.cluster:
-                mapping.check_cluster(config.cluster)
+                executors.check_cluster(config.cluster)
             else:
                 workers.check()
             shards.delete(place)
@@ -84,8 +87,8 @@ def run(config: GenerateConfig) -> str:
         if not todo.todo and (manifest := _manifest(config, place)) and manifest["games"] == games:
             return f"finished before: {manifest['games']:,} games, {manifest['rows']:,} rows in {place}"
         place.delete(schema.MANIFEST)
-        again = dataclasses.replace(config, restart=False, cluster=None, shard_index=None, num_shards=1)
-        place.write("config.json", json_bytes(cli.as_json(again)))
+        again = dataclasses.replace(config, cluster=None, shard_index=None, num_shards=1)
+        place.write("config.json", json_bytes(folders.stored(folders.GAMES, again)))
         made, executed, seconds = _make(config, todo, place)
         done = [*todo.done, *made]
         if is_part:
@@ -98,10 +101,14 @@ def run(config: GenerateConfig) -> str:
                 )
         manifest = shards.declare(shards.identity(config), done, place)
     speed = f"{executed / seconds / 1e6:.2f} M simulations/s"
+    if config.savings != "off":
+        saved = sum(shard.rows for shard in made) * config.simulations * config.votes
+        nominal = executed * saved / max(1, sum(shard.simulations for shard in made))
+        speed += f" ({nominal / seconds / 1e6:.2f} M/s nominal)"
     return f"{manifest['games']:,} games, {manifest['rows']:,} rows in {place} ({duration(seconds)}, {speed})"
 
 
-def _manifest(config: GenerateConfig, place: Place) -> dict[str, Any] | None:
+def _manifest(config: GenerateConfig, place: Storage) -> dict[str, Any] | None:
     """The manifest of this run; None where there is none, or one that cannot be read or is of another run."""
     try:
         content = place.read(schema.MANIFEST)
@@ -115,7 +122,7 @@ def _manifest(config: GenerateConfig, place: Place) -> dict[str, Any] | None:
     return manifest if manifest.get("identity") == shards.identity(config) else None
 
 
-def _with_other_parts(config: GenerateConfig, games: int, place: Place) -> tuple[list[Shard], int]:
+def _with_other_parts(config: GenerateConfig, games: int, place: Storage) -> tuple[list[Shard], int]:
     """All shards of the run and how many it lacks; they are read only once none is missing."""
     names = place.names()
     wanted = range(shards.shard_count(games, config.shard_games))
@@ -125,13 +132,14 @@ def _with_other_parts(config: GenerateConfig, games: int, place: Place) -> tuple
     return whole.done, len(whole.todo)
 
 
-def _make(config: GenerateConfig, todo: shards.Plan, place: Place) -> tuple[list[Shard], int, float]:
+def _make(config: GenerateConfig, todo: shards.Plan, place: Storage) -> tuple[list[Shard], int, float]:
     """Make what is missing; returns the shards, and the simulations and seconds that this process took."""
     settings, made = shards.settings_of(config), list[Shard]()
     there = sum(shard.games for shard in todo.done)
-    before = unfinished.counts(shards.unfinished_of(settings, todo.todo, place))
+    before = checkpoints.counts(shards.checkpoints_of(settings, todo.todo, place))
     if todo.todo and not config.cluster:
-        compiling.prepare("uct", config.engine)
+        cache.prepare("teacher")
+        teacher.warm_up()
     began = time.monotonic()
 
     def executed() -> int:
@@ -143,7 +151,7 @@ def _make(config: GenerateConfig, todo: shards.Plan, place: Place) -> tuple[list
     with Progress(games, "games", done=there + before.games, warm_up=by_game) as progress:
 
         def show(in_hand: Iterable[Task] = ()) -> None:
-            now = unfinished.counts(shards.unfinished_of(settings, in_hand, place))
+            now = checkpoints.counts(shards.checkpoints_of(settings, in_hand, place))
             simulations = executed() + now.simulations
             rate = simulations / (time.monotonic() - began) / 1e6
             ended = there + now.games + sum(shard.games for shard in made)
@@ -157,14 +165,14 @@ def _make(config: GenerateConfig, todo: shards.Plan, place: Place) -> tuple[list
 
 
 def _mapped(
-    config: GenerateConfig, settings: RunSettings, todo: shards.Plan, place: Place, watch: mapping.Watch
+    config: GenerateConfig, settings: RunSettings, todo: shards.Plan, place: Storage, watch: executors.Watch
 ) -> Iterator[Shard]:
     """The shards still to be made, by the cluster or by processes of this machine."""
     if not todo.todo:
         return iter(())
     if config.cluster:
-        return mapping.make_on_cluster(settings, todo.todo, place, config.cluster, watch=watch)
-    return mapping.make_locally(settings, todo.todo, place, config.workers or cores(), watch=watch)
+        return executors.make_on_cluster(settings, todo.todo, place, config.cluster, watch=watch)
+    return executors.make_locally(settings, todo.todo, place, config.workers or cores(), watch=watch)
 
 
 main = cli.Command("generate", GenerateConfig, run, PRESETS)

@@ -17,9 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from distill.common import UserError, cli
+from distill.exporters.formats import FORMATS
 from distill.networks import finding
 
-FILES = {finding.BEST: "Keras"} | {f"{finding.PUBLISHED}/{file.name}": file.title for file in finding.FILES.values()}
+FILES = {finding.BEST: "Keras"} | {f"{finding.PUBLISHED}/{each.file}": each.title for each in FORMATS.values()}
 HEADER = ("name", "network", "parameters", "optimal", "outcome", *FILES.values())
 
 
@@ -30,7 +31,7 @@ class ModelsConfig(cli.Settings):
     models: Path | None = cli.setting(None, "folder of networks, beside those that ship; none: models")
 
 
-PRESETS = {"smoke": {"models": cli.SMOKE_MODELS}}
+PRESETS = {"smoke": cli.smoke(models=cli.SMOKE_MODELS)}
 
 
 def run(config: ModelsConfig) -> str:
@@ -49,9 +50,12 @@ def run(config: ModelsConfig) -> str:
 
 
 def _row(name: str, folder: Path) -> tuple[str, ...]:
-    card = finding.read_card(folder / finding.PUBLISHED) if finding.is_current(folder) else finding.Card()
+    facts = finding.exported_facts(folder / finding.PUBLISHED) if finding.is_current(folder) else {}
+    parameters = f"{facts['parameters']:,}" if "parameters" in facts else "–"
+    graded = facts.get("grades", {}).get("sets", {}).get("midgame", {})
+    grades = (f"{graded[metric]['mean']:.1%}" if metric in graded else "–" for metric in ("optimal", "outcome"))
     sizes = (finding.size(folder / file) if (folder / file).exists() else "–" for file in FILES)
-    return name, card.network, card.parameters, card.optimal, card.right_class, *sizes
+    return name, facts.get("arch", "–"), parameters, *grades, *sizes
 
 
 main = cli.Command("models", ModelsConfig, run, PRESETS)

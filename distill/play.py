@@ -45,7 +45,7 @@ class PlayConfig(cli.Settings):
             raise ValueError(f"--moves {self.moves}: {error}") from None
 
 
-PRESETS = {"smoke": {"player": (str(cli.SMOKE_MODELS / "cnn"),)}}
+PRESETS = {"smoke": cli.smoke(player=(str(cli.SMOKE_MODELS / "cnn"),))}
 
 
 def run(config: PlayConfig) -> str:

@@ -3,20 +3,19 @@
     python -m distill.prepare --data data/games --out data/prepared --validation-fraction 0.15
     python -m distill.prepare --data data/games --packed data/boards    # the same boards in a few bytes each
 
-In: one or more folders that `generate` finished. Out: `<out>/<hash>/` (see `distill.datasets.tables`), with
+In: one or more folders that `generate` finished. Out: `<out>/<hash>/` (see `distill.datasets.batching`), with
 every count in its `manifest.json`. Training does this itself where it is missing or stale. A folder of packed boards
 can take the place of one of games in `--data`, here and in `train`, and in `describe`.
 """
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from distill.common import cli, cores, write_json
-from distill.datasets import packed, tables
+from distill.common import cli, cores, folders, write_json
+from distill.datasets import packed, preparation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,12 +46,12 @@ class PrepareConfig(cli.Settings):
         cli.check_least(self, memory_gib=0.01, threads=1)
 
 
-PRESETS: dict[str, dict[str, Any]] = {
-    "smoke": {
-        "data": (cli.SMOKE_DATA / "games",),
-        "out": cli.SMOKE_DATA / "prepared",
-        "validation_fraction": 0.5,  # of a handful of games some must land in either split
-    }
+PRESETS: cli.Presets = {
+    "smoke": cli.smoke(
+        data=(cli.SMOKE_DATA / "games",),
+        out=cli.SMOKE_DATA / "prepared",
+        validation_fraction=0.5,  # so that either split gets some of a few games
+    )
 }
 
 
@@ -60,7 +59,7 @@ def run(config: PrepareConfig) -> str:
     """Prepare, print the counts, and return the line that says where the tables are."""
     if config.packed:
         packed.require(config.packed, config.restart)
-    prepared = tables.prepare(
+    prepared = preparation.prepare(
         config.data,
         config.out,
         validation_fraction=config.validation_fraction,
@@ -70,7 +69,7 @@ def run(config: PrepareConfig) -> str:
         restart=config.restart,
     )
     if not prepared.reused:
-        write_json(prepared.folder / "config.json", cli.as_json(dataclasses.replace(config, restart=False)))
+        write_json(prepared.folder / "config.json", folders.stored(folders.TABLES, config))
     counts = prepared.manifest["counts"]
     print(report(counts))
     boards = counts["boards"]

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any
 
 from distill.common import cli
 from distill.game import rules
@@ -42,7 +41,7 @@ class ReviewConfig(cli.Settings):
             review.check(self.by)
 
 
-PRESETS: dict[str, dict[str, Any]] = {"smoke": {"game": ("445323",), "by": f"{cli.SMOKE_MODELS / 'selfplay'}@puct:20"}}
+PRESETS: cli.Presets = {"smoke": cli.smoke(game=("445323",), by=f"{cli.SMOKE_MODELS / 'selfplay'}@puct:20")}
 
 
 def run(config: ReviewConfig) -> str:

@@ -30,9 +30,9 @@ from distill.alphazero.presets import PRESETS
 from distill.alphazero.settings import SelfPlayConfig
 from distill.common import DataError, Progress, UserError, cli, cores, folders, say
 from distill.common.workers import check as check_workers
-from distill.games import schema, shards, unfinished
+from distill.games import checkpoints, schema, shards
 from distill.games import selfplay as rows
-from distill.mcts import compiling
+from distill.mcts import cache
 
 
 def run(config: SelfPlayConfig) -> str:
@@ -64,7 +64,7 @@ def run(config: SelfPlayConfig) -> str:
         if len(finished) >= config.iterations:
             return f"{_result(out, finished)} (finished before, nothing to do; --iterations goes on)"
         iteration.require_games(config, out, finished)
-        compiling.prepare("puct", config.engine)
+        cache.prepare("puct")
         began = time.monotonic()
         with ahead.Players(config.workers or 0) as players:
             loop = iteration.start(config, out, finished, given, boards, players)
@@ -108,12 +108,12 @@ def _only_play(config: SelfPlayConfig) -> str:
         manifest = _manifest(out)
         if not looked.todo and manifest.get("games") == games:  # older versions left that of before an extension
             return f"finished before: {manifest['games']:,} games, {manifest['rows']:,} rows in {out}"
-        kept = unfinished.counts(rows.unfinished_of(config, run, looked.todo, out))
+        kept = checkpoints.counts(rows.checkpoints_of(config, run, looked.todo, out))
         done = sum(shard.games for shard in looked.done) + kept.games
         (out / schema.MANIFEST).unlink(missing_ok=True)  # an extension makes a part of a shard anew
-        write_json(out / files.CONFIG, cli.as_json(dataclasses.replace(config, games=games, restart=False)))
+        write_json(out / files.CONFIG, folders.stored(folders.NETWORK_GAMES, dataclasses.replace(config, games=games)))
         workers = config.workers or cores()
-        compiling.prepare("puct", config.engine)
+        cache.prepare("puct")
         processes = f"{workers} processes, each of which" if workers > 1 else "1 process, which"
         say(f"playing {games - done:,} games in {processes} loads Keras first")
         with ahead.Players(workers) as players, Progress(games, "games", done) as progress:

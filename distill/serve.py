@@ -17,7 +17,7 @@ import threading
 import webbrowser
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from distill.common import UserError, cli, cores, provenance, say
 from distill.networks import finding
@@ -52,7 +52,7 @@ class ServeConfig(cli.Settings):
         cli.check_least(self, workers=1)
 
 
-PRESETS: dict[str, dict[str, Any]] = {"smoke": {"models": cli.SMOKE_MODELS, "port": 0, "max_simulations": 1000}}
+PRESETS: cli.Presets = {"smoke": cli.smoke(models=cli.SMOKE_MODELS, port=0, max_simulations=1000)}
 
 
 def run(config: ServeConfig) -> str:

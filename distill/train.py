@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from distill import networks
 from distill.common import DataError, UserError, cli, cores, folders, say, write_json
-from distill.datasets import tables
+from distill.datasets import batching, preparation, validation
+from distill.games import schema
 from distill.networks import finding
 from distill.networks.finding import BEST
 from distill.training import run_folder
@@ -35,25 +36,27 @@ OWN_FILES = (METRICS, "checkpoint.npz", BEST, LAST, "history.csv", "curves.png",
 PLACES = ("init", "out", "data", "prepared", "export", "restart")
 """Settings that say where things lie and what is written; the weights do not depend on them."""
 
-PRESETS: dict[str, dict[str, Any]] = {
-    "published": {"target": "vote", "optimizer": "adam", "schedule": "plateau", "lr": 1e-3, "epochs": 60},
-    "smoke": {
-        "data": (cli.SMOKE_DATA / "games",),
-        "prepared": cli.SMOKE_DATA / "prepared",
-        "out": lambda settings: cli.SMOKE_MODELS / settings["arch"],
-        "validation_fraction": 0.5,  # as prepare has it
-        "epochs": 2,
-        "batch_size": 32,
-    },
+PRESETS: cli.Presets = {
+    "published": cli.Preset(
+        "the recipe of the UT Project: Adam, plateau schedule, cross-entropy on the vote",
+        {"target": "vote", "optimizer": "adam", "schedule": "plateau", "lr": 1e-3, "epochs": 60},
+    ),
+    "smoke": cli.smoke(
+        data=(cli.SMOKE_DATA / "games",),
+        prepared=cli.SMOKE_DATA / "prepared",
+        out=lambda settings: cli.SMOKE_MODELS / settings["arch"],
+        validation_fraction=0.5,  # as prepare has it
+        epochs=2,
+        batch_size=32,
+    ),
 }
-"""published: “UT Project: Connect 4”; Adam, rate halved on a plateau, early stopping, cross-entropy on the vote."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainConfig(Recipe):
     """Train a network on finished games."""
 
-    arch: networks.Arch = cli.setting("cnn", "the network", former=networks.FORMER)
+    arch: networks.Arch = cli.setting("cnn", "the network")
     init: str | None = cli.setting(
         None, "the network to begin from, same arch and heads: a run's folder, a .keras file or a name; none: nothing"
     )
@@ -99,7 +102,7 @@ def run(
     folders.require(out, folders.TRAINING, own=(CONFIG, RUN, *OWN_FILES), restart=config.restart)
     fraction, exclude = config.validation_fraction, config.exclude
     data, place = config.data, config.prepared
-    prepared = tables.prepare(data, place, validation_fraction=fraction, exclude=exclude, threads=cores())
+    prepared = preparation.prepare(data, place, validation_fraction=fraction, exclude=exclude, threads=cores())
     print(prepared.told(data))
     with folders.locked(out):
         return _run(config, build or networks.build, watch, quick, out, given, prepared)
@@ -112,7 +115,7 @@ def _run(
     quick: Quick | None,
     out: Path,
     given: keras.Model | None,
-    prepared: tables.Prepared,
+    prepared: preparation.Prepared,
 ) -> str:
     claim = _claim(out, config, prepared)
     claim.check()
@@ -120,8 +123,8 @@ def _run(
         lacks = config.export and not (out / finding.PUBLISHED).is_dir()
         return before + (f"; there is no SavedModel, python -m distill.export {out} writes it" if lacks else "")
 
-    source, rows = tables.validation_rows(config.data, config.validation_fraction)
-    learned, held_out = (tables.load(prepared.folder, split) for split in (tables.TRAINING, tables.VALIDATION))
+    source, rows = validation.validation_rows(config.data, config.validation_fraction)
+    learned, held_out = (batching.load(prepared.folder, split) for split in (schema.TRAINING, schema.VALIDATION))
     networks.start_backend(aloud=True)
     from distill.exporters import publish, run_facts
     from distill.networks import saved
@@ -164,7 +167,7 @@ def _run(
     return _result(out, metrics)
 
 
-def _claim(out: Path, config: TrainConfig, prepared: tables.Prepared) -> Claim:
+def _claim(out: Path, config: TrainConfig, prepared: preparation.Prepared) -> Claim:
     """The run's claim to its folder."""
     also = {
         "arch": networks.in_identity(config.arch),

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 
 from distill.common import Progress, UserError, cli
 from distill.datasets import relabelling
-from distill.games import games, inspection, schema, shards
-from distill.games.places import Folder, place_of
+from distill.games import inspection, reader, schema, shards
+from distill.games.storage import Folder, storage_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +45,7 @@ class ValidateConfig(cli.Settings):
         cli.check_least(self, lines=1)
 
 
-PRESETS = {"smoke": {"places": (str(cli.SMOKE_DATA / "games"),)}}
+PRESETS = {"smoke": cli.smoke(places=(str(cli.SMOKE_DATA / "games"),))}
 
 
 def run(config: ValidateConfig) -> str:
@@ -55,7 +55,7 @@ def run(config: ValidateConfig) -> str:
     began = time.monotonic()
     files, rows, wrong, repairs = 0, 0, 0, []
     for word in config.places:
-        place, shown = place_of(word), _Shown(word, config.lines)
+        place, shown = storage_of(word), _Shown(word, config.lines)
         with Progress(sum(map(inspection.is_shard, place.names())), "shards") as progress:
             for inspected in inspection.inspect(place):
                 shown.add(inspected.violations)
@@ -75,7 +75,7 @@ def run(config: ValidateConfig) -> str:
 
 
 def _accept(word: str) -> str:
-    place = place_of(word)
+    place = storage_of(word)
     inspection.require_run(place, place.names())  # before its lock file is made
     with shards.locked(place):
         manifest = relabelling.accept(place)
@@ -87,10 +87,10 @@ def _accept(word: str) -> str:
 
 def _repair(word: str, changed: bool) -> str:
     """What can be done about a place; `changed` where a file is whole but not the one that the manifest describes."""
-    place = place_of(word)
-    command = games.remake_command(place.path) if isinstance(place, Folder) else None
+    place = storage_of(word)
+    command = reader.remake_command(place.path) if isinstance(place, Folder) else None
     advice = command or f"{word}: the command that made it"
-    return games.changed_advice(word, advice) if changed else f"to make again what is wrong: {advice}"
+    return reader.changed_advice(word, advice) if changed else f"to make again what is wrong: {advice}"
 
 
 def _kind(what: str) -> str:

@@ -20,7 +20,7 @@ from distill import networks
 from distill.common import Progress, UserError, canonical_json, file_hash, folders, provenance, read_object, write_json
 from distill.datasets import packed
 from distill.game import outputs, rules
-from distill.games import games, schema
+from distill.games import reader, schema
 from distill.games.schema import PACKED, PACKED_ROW, VALUE_STEPS
 from distill.networks import finding
 
@@ -47,8 +47,8 @@ def teach(data: Path, network: str | Path, out: Path) -> None:
     from distill.networks.evaluator import BATCH, Evaluator
     from experiments.study import shapes  # noqa: F401  their layers register themselves for loading
 
-    run = games.open_run(data)
-    games.verify([run])
+    run = reader.open_run(data)
+    reader.verify([run])
     boards = pa.concat_tables([schema.read_table(shard.path, PACKED_ROW)[0] for shard in run.shards])
     file = finding.network_file(network)
     teacher = Evaluator(saved.load_core(file), BATCH)

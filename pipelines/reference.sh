@@ -48,11 +48,11 @@ pillar() {
   local games=$reference/games # not in data/: they depend on the networks rebuilt here
   local first_table=(data/reference/labels-200 "$games"/first-200 "$games"/wide2-200)
   local long=(--count-weights root --lr 2e-3 --ema 0.999 --steps 60000 --eval-every 1048576)
-  local wide=(--noise-fraction 0 --opening-moves 0 20 0 28 --sampling-plies 16)
+  local wide=(--config pipelines/reference/wide.json)
   say 'pillar, 1/6: an unattended night: the teacher plays, then the network, which trains meanwhile'
   "$python" -m distill.selfplay --preset night --plan models/long/night/plan.json --precision float32 --out "$night"
   say '2/6  its PUCT search plays games from the empty board and from random openings'
-  guided "$night" "$games"/first-200 --games 12000 --seed 2111 --dirichlet-alpha 1 --opening-moves 0 1 0 2 --sampling-plies 14
+  guided "$night" "$games"/first-200 --config pipelines/reference/first.json --games 12000 --seed 2111
   guided "$night" "$games"/wide2-200 --games 16000 --seed 2112 "${wide[@]}"
   say '3/6  it trains on these games and on the table that ships'
   lines "$night" "$student" --data "${first_table[@]}" "${long[@]}"

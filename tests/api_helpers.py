@@ -17,7 +17,7 @@ def ask(client, path="/api/analysis", **body):
 
 
 def refusal(client, status: int, **body) -> str:
-    """The one line with which a request is refused with this status."""
+    """The error line of a request that is refused with this status."""
     reply = ask(client, **body)
     assert reply.status_code == status, reply.text
     assert list(reply.json()) == ["error"]
@@ -31,7 +31,7 @@ def board_of(moves: str) -> list[list[int]]:
 
 
 def gather(app, requests: list[dict]) -> list[httpx2.Response]:
-    """Requests sent at the same time, in one event loop."""
+    """The replies to concurrent requests."""
 
     async def all_of_them():
         async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app), base_url=URL, timeout=60) as client:

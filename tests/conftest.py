@@ -1,11 +1,11 @@
-"""What every test runs under: quiet TensorFlow, plots without a screen, the same random examples each time."""
+"""The setup of all tests: quiet TensorFlow, plots without a screen, reproducible random examples, shared fixtures."""
 
 from __future__ import annotations
 
-import contextlib
+import importlib
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, ClassVar
@@ -18,16 +18,16 @@ from joblib.externals import loky
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # also where Keras is imported before distill.networks sets it
 os.environ.setdefault("MPLBACKEND", "Agg")
 
-# Derandomised: a run can be repeated. No deadline: tests are not timed. No database: nothing is left behind.
+# Reproducible, without time limits, and without files left behind.
 hypothesis.settings.register_profile("suite", derandomize=True, deadline=None, database=None)
 hypothesis.settings.load_profile("suite")
 
 
 class KeptPool:
-    """A pool of processes as loky makes them, which a later test goes on to use: to start TensorFlow takes seconds.
+    """A pool of loky's processes that later tests reuse, because starting TensorFlow takes seconds.
 
-    The processes are lent again where they would be started alike, with the same options, variables and folder, and
-    only if all that they were asked for is done. A pool that was broken, or is still at work, ends as loky ends it.
+    A pool is reused for the same options, environment variables and folder, if all its calls have ended. A broken or
+    busy pool is shut down as usual.
     """
 
     MOST = 3
@@ -36,18 +36,18 @@ class KeptPool:
 
     def __init__(self, **options: Any) -> None:
         variables = {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
-        self.kind, self.asked = (options, variables, os.getcwd()), list[Future[Any]]()
+        self.kind, self.calls = (options, variables, os.getcwd()), list[Future[Any]]()
         found = next((entry for entry in self.idle if entry[0] == self.kind), None)
         if found:
             self.idle.remove(found)
         self.pool = found[1] if found else self.start(**options)
 
     def submit(self, *call: Any, **more: Any) -> Future[Any]:
-        self.asked.append(self.pool.submit(*call, **more))
-        return self.asked[-1]
+        self.calls.append(self.pool.submit(*call, **more))
+        return self.calls[-1]
 
     def shutdown(self, **how: Any) -> None:
-        if self.pool._flags.broken or not all(future.done() for future in self.asked):
+        if self.pool._flags.broken or not all(future.done() for future in self.calls):
             self.pool.shutdown(**how)
             return
         self.idle.append((self.kind, self.pool))
@@ -58,7 +58,7 @@ class KeptPool:
 
 @pytest.fixture(scope="session", autouse=True)
 def _kept_pools() -> Iterator[None]:
-    """Processes that play or make shards serve one test after another."""
+    """Reuse worker processes from test to test."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loky, "ProcessPoolExecutor", KeptPool)
         yield
@@ -68,26 +68,15 @@ def _kept_pools() -> Iterator[None]:
 
 @pytest.fixture
 def own_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Worker processes are started for this test, and end with it."""
+    """Worker processes start and end with this test."""
     monkeypatch.setattr(loky, "ProcessPoolExecutor", KeptPool.start)
-
-
-@pytest.fixture(scope="module")
-def checked_here() -> Iterator[None]:
-    """SavedModels are checked in this process: one of its own, as those that ship have it, needs seconds to start."""
-    from network_helpers import check_here
-
-    with pytest.MonkeyPatch.context() as patch:
-        check_here(patch.setattr)
-        yield
 
 
 @pytest.fixture(scope="session")
 def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the shipped `pillar` after `python -m distill.export` with both float formats.
+    """A folder with the shipped `pillar`, exported to SavedModel, ONNX and LiteRT over an older and a killed export.
 
-    It held what the export of a run finds, the network and its settings, and an older and a killed export. It is made
-    once, also where several processes share the tests.
+    It is made once, also if several processes share the tests.
     """
     from helpers import REFERENCE
 
@@ -110,66 +99,46 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def small_shapes() -> Iterator[None]:
-    """Networks of all shapes are small ones of their kind."""
-    from network_helpers import shrink
-
-    with pytest.MonkeyPatch.context() as patch:
-        shrink(patch.setattr)
-        yield
-
-
 @pytest.fixture
 def eagerly(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Training steps are taken without a graph: to trace one takes longer than a few steps."""
+    """Training steps run eagerly: tracing a graph takes longer than a few steps."""
     import keras
 
     compiled = keras.Model.compile
     monkeypatch.setattr(keras.Model, "compile", lambda *given, **more: compiled(*given, **more, run_eagerly=True))
 
 
-@contextlib.contextmanager
-def no_drawing() -> Iterator[None]:
-    """Pictures are composed but not drawn: that takes half a second each."""
+def no_drawing(change: Callable[..., None]) -> None:
+    """Figures are built but not drawn: that takes half a second each."""
     from matplotlib.figure import Figure
     from PIL import Image
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Figure, "savefig", lambda _figure, file, **_: Image.new("RGB", (1, 1)).save(file, "PNG"))
-        yield
+    change(Figure, "savefig", lambda _figure, file, **_: Image.new("RGB", (1, 1)).save(file, "PNG"))
 
 
-@pytest.fixture
-def undrawn() -> Iterator[None]:
-    """Pictures are composed but not drawn."""
-    with no_drawing():
-        yield
+def helper(name: str) -> Callable[[Callable[..., None]], None]:
+    """A function module.name of the helpers, imported when a test needs it."""
+    module, _, function = name.partition(".")
+    return lambda change: getattr(importlib.import_module(module), function)(change)
 
 
-@pytest.fixture(scope="module")
-def undrawn_here() -> Iterator[None]:
-    """The same for a whole module."""
-    with no_drawing():
-        yield
+def patched(patches: Callable[[Callable[..., None]], None], scope: Any) -> Any:
+    """A fixture that applies a function's patches for one test or one module."""
+
+    @pytest.fixture(scope=scope)
+    def fixture() -> Iterator[None]:
+        with pytest.MonkeyPatch.context() as patch:
+            patches(patch.setattr)
+            yield
+
+    return fixture
 
 
-@pytest.fixture
-def small_networks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commands build the tiny network in place of the one they are asked for."""
-    from selfplay_helpers import build_tiny
-
-    build_tiny(monkeypatch.setattr)
-
-
-@pytest.fixture(scope="module")
-def tiny_networks() -> Iterator[None]:
-    """The same for a whole module."""
-    from selfplay_helpers import build_tiny
-
-    with pytest.MonkeyPatch.context() as patch:
-        build_tiny(patch.setattr)
-        yield
+undrawn, undrawn_here = patched(no_drawing, "function"), patched(no_drawing, "module")
+small_shapes = patched(helper("network_helpers.shrink"), "module")
+checked_here = patched(helper("network_helpers.check_here"), "module")
+small_networks = patched(helper("selfplay_helpers.build_tiny"), "function")
+tiny_networks = patched(helper("selfplay_helpers.build_tiny"), "module")
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""Fresh virtual environments: by pip as users make them, and in a moment of links to the packages that are here."""
+"""Fresh virtual environments, made with pip or quickly from links to the installed packages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def needs(*packages: str) -> set[str]:
-    """Packages and all that installing them brings along."""
+    """Packages with all their dependencies."""
     found, waiting = set[str](), list(packages)
     while waiting:
         name = waiting.pop().lower().replace("_", "-")
@@ -25,24 +25,24 @@ def needs(*packages: str) -> set[str]:
 
 
 def empty(folder: Path, *options: str) -> Path:
-    """A fresh virtual environment's folder of packages."""
+    """Create a virtual environment; the folder of its packages."""
     subprocess.run([sys.executable, "-m", "venv", *options, str(folder)], check=True)
     (packages,) = (folder / "lib").glob("python*/site-packages")
     return packages
 
 
 def linked(folder: Path, *packages: str) -> None:
-    """An environment with these packages and what they need."""
+    """Create an environment with links to these packages and their dependencies."""
     place = empty(folder, "--without-pip")
     for name in needs(*packages):
         distribution = importlib.metadata.distribution(name)
         for top in {file.parts[0] for file in distribution.files or ()} - {"..", "__pycache__"}:
-            if not (place / top).exists():  # a namespace that several packages share
+            if not (place / top).exists():  # else a namespace shared by several packages
                 (place / top).symlink_to(str(distribution.locate_file(top)))
 
 
 def piped(folder: Path, *packages: str) -> None:
-    """The same from the index, in the versions of the lock file."""
+    """Create the same with pip, in the versions of the lock file."""
     empty(folder)
     pip = [folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     subprocess.run([*pip, "-c", str(ROOT / "requirements.lock"), *packages], check=True)

@@ -1,4 +1,4 @@
-"""Random positions, tables and folders of random games, what a folder holds and who holds it, workers that die."""
+"""Random positions and games, folders of games, their contents and locks, workers that die, imports of a file."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from numpy.typing import NDArray
 from distill.common import canonical_json, file_hash
 from distill.game import rules
 from distill.games import schema, shards
-from distill.games.places import Place
 from distill.games.shards import RunSettings
+from distill.games.storage import Storage
 
 REFERENCE = Path(__file__).parents[1] / "models" / "reference"
 SHIPPED = sorted(file.parent.name for file in REFERENCE.glob("*/best.keras"))
-"""The networks that ship, whichever they are: what leaves the house is tested with every one of them."""
+"""The networks that ship: exports are tested with each of them."""
 
 VOTES = 3
 SIMULATIONS = 30
@@ -50,7 +50,7 @@ def random_game(seed: int) -> list[rules.Position]:
 
 
 def random_positions(count: int, least: int = 0, most: int = rules.CELLS - 1, seed: int = 0) -> list[rules.Position]:
-    """Positions of random games that are not over, each of `least` to `most` stones."""
+    """Unfinished positions of random games with `least` to `most` stones."""
     rng, found = np.random.default_rng(seed), list[rules.Position]()
     while len(found) < count:
         position, stop = rules.EMPTY, rng.integers(least, most, endpoint=True)
@@ -109,7 +109,8 @@ def _one_game(game_id: int, rng: np.random.Generator, opening: int) -> list[dict
 def write_games(
     folder: Path, table: pa.Table, shard_games: int = 10, identity: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """A finished folder of games, as `generate` leaves it; returns the manifest."""
+    """Write a finished folder of games, as `generate` does, and return the manifest."""
+    folder.mkdir(parents=True, exist_ok=True)
     identity = dict(identity or {"settings": {}, "search_version": 0, "seed": 0})
     run = hashlib.sha256(canonical_json(identity).encode()).hexdigest()
     about = {"schema_version": schema.SCHEMA_VERSION, "kind": "games", "identity": identity, "run": run}
@@ -142,8 +143,8 @@ def shard_hashes(folder: Path) -> dict[str, str]:
     return {path.relative_to(folder).as_posix(): file_hash(path) for path in sorted(folder.rglob("shard-*.parquet"))}
 
 
-def die_once(settings: RunSettings, index: int, count: int, folder: Path | Place) -> schema.Shard:
-    """Make a shard, but shard 1 kills its worker the first time it is tried."""
+def die_once(settings: RunSettings, index: int, count: int, folder: Path | Storage) -> schema.Shard:
+    """Make a shard, but kill the worker at the first try of shard 1."""
     marker = Path(str(folder)) / "died"
     if index == 1 and not marker.exists():
         marker.touch()
@@ -151,15 +152,15 @@ def die_once(settings: RunSettings, index: int, count: int, folder: Path | Place
     return shards.make_shard(settings, index, count, folder)
 
 
-def die_always(settings: RunSettings, index: int, count: int, folder: Path | Place) -> schema.Shard:
-    """Make a shard, but shard 1 kills every worker that tries it."""
+def die_always(settings: RunSettings, index: int, count: int, folder: Path | Storage) -> schema.Shard:
+    """Make a shard, but kill each worker that tries shard 1."""
     if index == 1:
         os.kill(os.getpid(), signal.SIGKILL)
     return shards.make_shard(settings, index, count, folder)
 
 
 def same_manifest(one: Path, other: Path) -> bool:
-    """Whether two folders declare the same run; the commit may have changed in between."""
+    """Whether two manifests are equal but for the commit."""
     first, second = schema.read_manifest(one), schema.read_manifest(other)
     return first | {"commit": None} == second | {"commit": None}
 
@@ -198,7 +199,7 @@ def imports_of(file: Path, package: str) -> Iterator[Import]:
 
 
 def state(folder: Path) -> dict[str, str]:
-    """Each file and folder below a folder, hidden ones too, with the hash of what is in it."""
+    """All files and folders below a folder, with the hash of each file."""
     return {
         path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
         for path in folder.rglob("*")
@@ -217,7 +218,7 @@ with folders.locked(Path(sys.argv[1]), shared="shared" in sys.argv, beside="besi
 
 @contextlib.contextmanager
 def held(folder: Path, *how: str) -> Iterator[subprocess.Popen[str]]:
-    """A folder that another process holds, until it is killed."""
+    """Another process that holds a folder's lock until it is killed."""
     command = [sys.executable, "-c", HOLD, str(folder), *how]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

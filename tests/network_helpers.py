@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from distill import networks
-from distill.exporters import comparison
+from distill.exporters import conversion
 from distill.game import encoding, rules
 from distill.networks import heads, saved
 
@@ -56,13 +56,13 @@ SMALL = {
     "HEAD_FILTERS": 4,
     "HIDDEN": 16,
     "KERNEL": 3,
-    "LAYERS": 2,  # of which the last has a form of its own
+    "LAYERS": 2,  # the last one has its own fast kernels
     "STAGES": 2,
 }
 
 
 def shrink(change: Callable[[Any, str, int], None] = setattr) -> None:
-    """Make every shape of `networks.build` a small one of its kind: large graphs take long to trace."""
+    """Make each architecture of `networks.build` small: large graphs take long to trace."""
     for arch in networks.ARCHS:
         module = importlib.import_module(f"distill.networks.{arch.split('-')[0]}")
         for name in SMALL.keys() & vars(module).keys():
@@ -70,18 +70,18 @@ def shrink(change: Callable[[Any, str, int], None] = setattr) -> None:
 
 
 def check_here(change: Callable[[Any, str, Any], None] = setattr) -> None:
-    """Check SavedModels in this process: one of its own, as those that ship have it, needs seconds to start."""
-    alone = comparison.outputs_in_clean_process
+    """Check SavedModels in this process instead of a clean one, which needs seconds to start."""
+    alone = conversion.run_alone
 
-    def outputs(written: Path, *rest: Any) -> Any:
-        return saved.load(written)(comparison.check_boards()) if written.is_dir() else alone(written, *rest)
+    def outputs(format: Any, path: Path, boards: Any) -> Any:
+        return saved.load(path)(boards) if path.is_dir() else alone(format, path, boards)
 
-    change(comparison, "outputs_in_clean_process", outputs)
+    change(conversion, "run_alone", outputs)
 
 
 def small_command(stage: str) -> list[str]:
-    """What starts a command in a process of its own with the same small shapes; its flags follow."""
-    # Keras starts quietly, as the command lets it, before these helpers ask for it.
+    """The words that start a command with small networks in a process of its own; its flags follow."""
+    # The backend starts before these helpers import Keras, as in the command.
     program = f"""
 import sys
 from distill import networks, {stage}
@@ -94,12 +94,12 @@ raise SystemExit({stage}.main(sys.argv[1:]))
 
 
 class Killed(BaseException):
-    """The end of a process, as near as one comes to it in this one."""
+    """Stands for the end of the process."""
 
 
 @contextmanager
 def killed_at(module: Any, name: str, on_call: int) -> Iterator[None]:
-    """Of a module's function the call of this number is the last thing that happens."""
+    """Raises Killed at the call number `on_call` of a module's function."""
     original, calls = getattr(module, name), itertools.count(1)
 
     def called(*arguments: Any, **more: Any) -> Any:
@@ -114,7 +114,7 @@ def killed_at(module: Any, name: str, on_call: int) -> Iterator[None]:
 
 
 def kill_once(file: Path, command: list[str], **more: Any) -> None:
-    """Start a process and end it with kill -9 as soon as it has written a file."""
+    """Start a process and kill it as soon as it has written a file."""
     process = subprocess.Popen(command, **more)
     deadline = time.monotonic() + 240
     while not file.exists():
@@ -142,7 +142,7 @@ def played_boards(number: int) -> np.ndarray:
 
 
 def with_random_weights(core: keras.Model, seed: int = 3) -> keras.Model:
-    """Also biases, scales and statistics away from their initial zeros and ones, as after training."""
+    """Change biases, scales and statistics from their initial zeros and ones, as training does."""
     rng = np.random.default_rng(seed)
     shifts = [np.abs(rng.normal(0, 0.1, w.shape)) if w.ndim == 1 else np.zeros(w.shape) for w in core.get_weights()]
     core.set_weights([w + shift.astype("float32") for w, shift in zip(core.get_weights(), shifts, strict=True)])
@@ -182,14 +182,14 @@ class Fixed(keras.layers.Layer):
 
 
 def answering(logits: list[float], value: float | None = None) -> keras.Model:
-    """A network whose raw logits, and where given value, are these on every board, served."""
+    """A served network with these raw logits, and optionally this value, on every board."""
     planes = heads.planes_input()
-    worth = None if value is None else keras.layers.Reshape(())(Fixed([value])(planes))
-    return heads.served(heads.network("fixed", planes, Fixed(logits)(planes), worth))
+    output = None if value is None else keras.layers.Reshape(())(Fixed([value])(planes))
+    return heads.served(heads.network("fixed", planes, Fixed(logits)(planes), output))
 
 
 def write_onnx(file: Path, argument: str = "board", **changed: np.ndarray | None) -> None:
-    """A hand-made ONNX file that gives the same outputs for every board: sound ones, unless changed; None: without."""
+    """Write an ONNX file with constant outputs: valid ones except for `changed`; None leaves one out."""
     from onnx import TensorProto, helper, numpy_helper, save
 
     one = {
@@ -211,6 +211,6 @@ def write_onnx(file: Path, argument: str = "board", **changed: np.ndarray | None
             outputs.append(helper.make_tensor_value_info(name, kind, ["batch", *array.shape[1:]]))
     board = helper.make_tensor_value_info(argument, TensorProto.INT8, ["batch", 6, 7])
     stored = [numpy_helper.from_array(array, name) for name, array in constants.items()]
-    graph = helper.make_graph(nodes, "by hand", [board], outputs, stored)
+    graph = helper.make_graph(nodes, "constant", [board], outputs, stored)
     file.parent.mkdir(parents=True, exist_ok=True)
     save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), file)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -9,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,17 +34,17 @@ FLAGS = (
 
 
 PATIENCE = 180
-"""Seconds that a page is given for anything at all: the first search waits for the compiler."""
+"""Longest wait in seconds: the first search waits for the compiler."""
 
 
 def small_network() -> keras.Model:
-    """An untrained CNN with value head; its moves are as good as random and always the same."""
+    """An untrained CNN with value head and fixed weights."""
     keras.utils.set_random_seed(7)
     return with_random_weights(networks.build("cnn", value_head=True))
 
 
 def chromium() -> str:
-    """The browser's path; the test fails with one line where there is none."""
+    """The browser's path. Without one the test fails with one line."""
     for name in (os.environ.get("CHROMIUM"), "chromium", "chromium-browser", "google-chrome"):
         if name and (found := shutil.which(name)):
             return found
@@ -62,10 +64,9 @@ def browser() -> Iterator[Any]:
 
 @contextmanager
 def open_page(running: Any, url: str, ignore: tuple[str, ...] = (), more: bool = True, **options: Any) -> Iterator[Any]:
-    """A fresh page on an address, ready to play; fails at the end if the console told of any problem.
+    """A fresh page, ready to play. Errors and warnings on the console fail the test, except lines with `ignore`.
 
-    `ignore` names what a test provokes itself, by words of the console's line. With `more` it is as somebody finds it
-    who asked for more players than the levels before.
+    With `more` the page lists all players, not only the levels.
     """
     context = running.new_context(**{"viewport": {"width": 1280, "height": 900}, "reduced_motion": "reduce", **options})
     if more:
@@ -83,20 +84,20 @@ def open_page(running: Any, url: str, ignore: tuple[str, ...] = (), more: bool =
 
 
 def wait_for(page: Any, script: str, arg: Any = None) -> None:
-    """Until a script's value is true. (Playwright's own way needs eval, which the page's security policy forbids.)"""
+    """Wait until a script's value is true. (Playwright's own function needs eval, which the page's CSP forbids.)"""
     deadline = time.monotonic() + PATIENCE
     while not page.evaluate(script, arg):
-        assert time.monotonic() < deadline, f"in vain: {script} with {arg!r}"
+        assert time.monotonic() < deadline, f"timeout: {script} with {arg!r}"
         page.wait_for_timeout(30)
 
 
 def moves_of(page: Any) -> str:
-    """The moves of the game on the page, as the address says them."""
+    """The moves of the game, from the page's address."""
     return str(page.evaluate("location.hash.slice(1)"))
 
 
 def start(page: Any, moves: str, first: str = "person", second: str = "person") -> None:
-    """Seat two players and go to a position of an earlier game."""
+    """Choose two players and enter a position."""
     page.select_option("#player-0", first)
     page.select_option("#player-1", second)
     page.fill("#game-text", moves)
@@ -110,17 +111,17 @@ def column(page: Any, number: int) -> Any:
 
 
 def status_says(page: Any, text: str) -> None:
-    """Until the line above the board says so."""
+    """Wait until the line above the board contains a text."""
     wait_for(page, "text => document.getElementById('status').textContent.includes(text)", text)
 
 
 def wait_for_turn(page: Any) -> None:
-    """Until a person is to move, or the game is over."""
+    """Wait until a person is to move or the game is over."""
     wait_for(page, "['open', 'over'].includes(document.getElementById('board').dataset.state)")
 
 
 def cells_of(page: Any, kind: str) -> list[str]:
-    """What a row of opinions says, column by column, once it is there."""
+    """The numbers in a row below the board, column by column."""
     page.wait_for_selector(f"#{kind}-strip[data-state=shown]")
     return page.locator(f"#{kind}-strip .number").all_inner_texts()
 
@@ -130,9 +131,17 @@ def asked(page: Any, server: str, player: str, moves: str) -> dict[str, Any]:
     return page.request.post(f"{server}api/analysis", data={"player": player, "moves": moves, "seed": 1}).json()
 
 
+def fetched(url: str, **body: Any) -> bytes:
+    """What a server answers to a GET request, or with a body to a POST request."""
+    request = urllib.request.Request(url, json.dumps(body).encode() if body else None)
+    request.add_header("Content-Type", "application/json")
+    with urllib.request.urlopen(request, timeout=PATIENCE) as reply:
+        return reply.read()
+
+
 @contextmanager
 def serving(*flags: str | Path) -> Iterator[str]:
-    """`python -m distill.serve` in a process of its own; gives the address."""
+    """The address of `python -m distill.serve` in a process of its own."""
     command = [sys.executable, "-m", "distill.serve", "--port", "0", *map(str, flags)]
     with listening(subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)) as address:
         yield address
@@ -140,7 +149,7 @@ def serving(*flags: str | Path) -> Iterator[str]:
 
 @contextmanager
 def listening(server: subprocess.Popen[str]) -> Iterator[str]:
-    """The address that a process of `serve` says it listens at; it is ended with Ctrl-C, as a user does."""
+    """The address that a process of `serve` prints. Afterwards it is stopped by Ctrl-C."""
     assert server.stderr is not None
     try:
         said = []

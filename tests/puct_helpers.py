@@ -1,4 +1,4 @@
-"""Networks made of arithmetic, and boards to ask them about, for tests of the guided search."""
+"""Arithmetic stand-ins for networks, and boards, for the tests of PUCT."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import numpy as np
 from helpers import bits
 
 from distill.game.rules import COLUMNS, Position, from_moves
-from distill.mcts.puct import PuctSettings, play
+from distill.mcts.puct import PuctSettings, search
 
 
 def hashed(word: int) -> float:
-    """A number in [0, 1) that looks random, a function of the word."""
+    """A pseudo-random number in [0, 1), a hash of the word."""
     word = (word ^ (word >> 31)) * 0x9E3779B97F4A7C15 % 2**64
     word = (word ^ (word >> 29)) * 0xBF58476D1CE4E5B9 % 2**64
     return (word ^ (word >> 32)) % 2**53 / 2**53
 
 
 def one_answer(current: int, mask: int) -> tuple[list[float], float]:
-    """Some network: any logits and value, a function of the position."""
+    """Logits and value of a stand-in network: hashes of the position."""
     word = current * 3 + mask * 5
     return [3 * hashed(word + 1000 * column) for column in range(COLUMNS)], 1.6 * hashed(word + 1) - 0.8
 
@@ -32,13 +32,13 @@ def predict(current: Any, mask: Any) -> tuple[Any, Any]:
 
 
 def uniform(current: Any, mask: Any) -> tuple[Any, Any]:
-    """A network that knows nothing."""
+    """A network with equal logits and value 0."""
     return np.zeros((len(current), COLUMNS), np.float32), np.zeros(len(current), np.float32)
 
 
 def look(settings: PuctSettings, *positions: Position, network: Any = uniform, seed: int = 5) -> Any:
-    """The record of one search of each position."""
-    return play(*bits(*positions), settings, network, seeds=range(seed, seed + len(positions)), steps=1)
+    """The results of one search per position."""
+    return search(*bits(*positions), settings, network, seeds=range(seed, seed + len(positions)))
 
 
 STARTS = [from_moves(moves) for moves in ("", "4", "44442", "123", "443526", "33334444")]

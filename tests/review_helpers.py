@@ -1,4 +1,4 @@
-"""Games to be reviewed: moves of games that ship, and whole games of chosen players."""
+"""Games for the tests of the review: moves of shipped games, perfect games, blunders, random games."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from pathlib import Path
 from distill.datasets.benchmark import FULL_COLUMN
 from distill.game import rules
 from distill.game.rules import Position
-from distill.games import games
+from distill.games import reader
 from distill.players.solver import Solver
 
 SHIPPED_GAMES = Path(__file__).parents[1] / "data/reference/games-20000"
 AT_ONCE = (*range(0, 11), *range(22, 42))
-"""Stones on boards that the solver answers at once, by its book or because few moves are left."""
+"""Plies at which the solver is fast, by its book or because few moves are left."""
 
 
 def shipped_moves(count: int, plies: tuple[int, ...] = AT_ONCE) -> list[tuple[Position, int]]:
-    """The first so many moves of shipped games, each with the position before it, of so many stones."""
+    """The first `count` moves of shipped games at the given plies, each with the position before it."""
     found = []
-    for shard in games.open_run(SHIPPED_GAMES).shards:
-        for rows in games.read(shard, ("ply", "current", "mask", "move")):
+    for shard in reader.open_run(SHIPPED_GAMES).shards:
+        for rows in reader.read(shard, ("ply", "current", "mask", "move")):
             columns = (rows[name].tolist() for name in ("ply", "current", "mask", "move"))
             for ply, current, mask, move in zip(*columns, strict=True):
                 if ply in plies:
@@ -31,7 +31,7 @@ def shipped_moves(count: int, plies: tuple[int, ...] = AT_ONCE) -> list[tuple[Po
 
 
 def perfect_game(solver: Solver, seed: int = 1) -> str:
-    """The solver against itself, at random among its best moves."""
+    """A game of random best moves."""
     rng, position, game = random.Random(seed), rules.EMPTY, ""
     while not rules.is_over(position):
         scores = solver.scores(position)
@@ -41,7 +41,7 @@ def perfect_game(solver: Solver, seed: int = 1) -> str:
 
 
 def with_blunder(solver: Solver, ply: int, seed: int = 1) -> str:
-    """Perfect play but for one move, after so many stones: a win that is thrown away for the soonest loss."""
+    """A perfect game with one blunder at `ply`: a won position becomes the fastest loss."""
     game = perfect_game(solver, seed)[:ply]
     position = rules.from_moves(game)
     scores = solver.scores(position)
@@ -55,7 +55,7 @@ def with_blunder(solver: Solver, ply: int, seed: int = 1) -> str:
 
 
 def game_at_random(seed: int) -> str:
-    """Two random players."""
+    """A game of two random players."""
     rng, position, game = random.Random(seed), rules.EMPTY, ""
     while not rules.is_over(position):
         column = rng.choice(rules.legal_columns(position))

@@ -1,4 +1,4 @@
-"""A network of a millisecond and games of its kind, for tests of self-play."""
+"""A tiny network and games of self-play, for tests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SETTINGS = SelfPlaySettings(simulations=6, shard_games=4, opening_moves=(0, 3), 
 
 
 def tiny(value_head: bool = True, precision: Any = "float32") -> keras.Model:
-    """A network of one hidden layer: runs in a millisecond, and is built like the real ones."""
+    """A network with one hidden layer and the usual heads; runs in a millisecond."""
     planes = heads.planes_input()
     x = keras.layers.Conv2D(4, 3, padding="same", activation="relu", name="conv")(planes)
     features = keras.layers.Flatten(name="flatten")(x)
@@ -27,13 +27,13 @@ def tiny(value_head: bool = True, precision: Any = "float32") -> keras.Model:
 
 
 def build_tiny(change: Callable[[Any, str, Any], None] = setattr) -> None:
-    """Make `networks.build` give the tiny network, whichever it is asked for: its graphs are traced in no time."""
+    """Make `networks.build` return the tiny network for each name, because its graphs are traced fast."""
     change(networks, "build", lambda arch, value_head=False, precision="float32": tiny(value_head))
     change(matrix_form, "FORMS", {})
 
 
 def read(folder: Path) -> Any:
-    """All rows of a folder of games, and the laws of its shards are obeyed."""
+    """All rows of a folder of games, after checking that its shards are valid."""
     found = []
     for path in sorted(folder.glob("shard-*.parquet")):
         table, metadata = schema.read_table(path)

@@ -20,7 +20,7 @@ from distill.alphazero.settings import SelfPlayConfig
 from distill.common import Progress, UserError
 from distill.common.workers import pool
 from distill.game import outputs
-from distill.games import selfplay, shards, unfinished
+from distill.games import checkpoints, selfplay, shards
 from distill.games.shards import RunSettings
 from distill.mcts import puct
 from distill.players import gate
@@ -68,7 +68,7 @@ class Players:
         run: Mapping[str, Any],
     ) -> None:
         """Play a network's games in these processes; `selfplay.make` then finds them. `run` is their identity."""
-        files = selfplay.unfinished_of(config, run, shards.tasks(config, games), folder)
+        files = selfplay.checkpoints_of(config, run, shards.tasks(config, games), folder)
         futures = self.begin(play, config, network, games, folder)
         waiting: Collection[Future[Any]] = futures
         while waiting:
@@ -89,10 +89,10 @@ class Players:
             yield from results([block])
 
 
-def show_ended(progress: Progress, files: Sequence[unfinished.Unfinished]) -> None:
+def show_ended(progress: Progress, files: Sequence[checkpoints.Checkpoint]) -> None:
     """Count the finished games of these shards as done: all of a written one, else those in its hidden file."""
     missing = [file for file in files if not (file.folder / shards.shard_name(file.index)).exists()]
-    ended = progress.total - sum(len(file.games) for file in missing) + unfinished.counts(missing).games
+    ended = progress.total - sum(len(file.games) for file in missing) + checkpoints.counts(missing).games
     progress.reach(max(progress.done, ended))
 
 
@@ -115,7 +115,7 @@ def teach(
     for task in shards.plan(settings, games, folder, indices).todo:
         shards.make_shard(settings, task.index, task.games, folder)
         if progress:
-            show_ended(progress, shards.unfinished_of(settings, shards.tasks(settings, games), folder))
+            show_ended(progress, shards.checkpoints_of(settings, shards.tasks(settings, games), folder))
     return "teacher", time.monotonic() - began
 
 

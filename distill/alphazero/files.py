@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from distill import networks
 from distill.alphazero.settings import SelfPlayConfig
 from distill.common import UserError, file_hash, folders, read_object, write_atomically, write_json
-from distill.games import games, schema
+from distill.games import reader, schema
 from distill.mcts import puct
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def claim(out: Path, config: SelfPlayConfig) -> Claim:
     from distill.training import run_folder
 
     also = {"arch": networks.in_identity(config.arch), "puct_version": puct.PUCT_VERSION}
-    return run_folder.claim(out, folders.LOOP, OWN_FILES, config, FREE, also)
+    return run_folder.claim(out, folders.SELFPLAY, OWN_FILES, config, FREE, also)
 
 
 def iteration_folder(out: Path, iteration: int) -> Path:
@@ -78,7 +78,7 @@ def still_learns(out: Path, finished: Sequence[Metrics]) -> bool:
 
 def verified_games(
     out: Path, finished: Sequence[Metrics], identity_of: Callable[[int], Mapping[str, Any]], iteration: int
-) -> games.Run:
+) -> reader.Run:
     """The verified games of an iteration. Raises UserError where they are missing, changed, or of another kind.
 
     `identity_of(iteration)` is what they were played with; the network is ignored, as it may have been deleted.
@@ -86,12 +86,12 @@ def verified_games(
     folder = iteration_folder(out, iteration) / GAMES
     if not (folder / schema.MANIFEST).is_file():
         raise UserError(f"{folder}: the games of this iteration are missing; {LOST}")
-    run, played = games.open_run(folder), schema.read_manifest(folder).get("identity", {})
+    run, played = reader.open_run(folder), schema.read_manifest(folder).get("identity", {})
     there, here = ({**each, "network": "network" in each} for each in (played, identity_of(iteration)))
     names = sorted({*there, *here})
     differences = [f"{n} {there.get(n)} there, {here.get(n)} here" for n in names if there.get(n) != here.get(n)]
     if there["network"] != here["network"]:
-        differences = [f"{folders.noun_of(played)} are there"]
+        differences = [f"{folders.noun_of(folders.kind_of(folder))} are there"]
     differences += [
         f"{finished[iteration - 1][what]} {what} were played, {number} are there"
         for what, number in (("games", run.games), ("rows", run.rows))
@@ -99,7 +99,7 @@ def verified_games(
     ]
     if differences:
         raise UserError(f"{folder}: not the games that this iteration played ({'; '.join(differences)}); {LOST}")
-    games.verify([run], LOST)
+    reader.verify([run], LOST)
     return run
 
 

@@ -25,7 +25,7 @@ from distill.common import Progress, UserError, say
 from distill.datasets import benchmark, canonical, replay
 from distill.evaluation import grading
 from distill.game import outputs
-from distill.games import games, selfplay, shards
+from distill.games import reader, selfplay, shards
 from distill.players import gate
 from distill.players.network import GuidedPlayer, NetworkPlayer
 from distill.players.player import Player, seeds_for
@@ -81,7 +81,7 @@ def require_games(config: SelfPlayConfig, out: Path, finished: Sequence[Metrics]
 
 def _latest(
     config: SelfPlayConfig, out: Path, number: int, finished: Sequence[Metrics], ahead: int = 0
-) -> list[games.ShardFile]:
+) -> list[reader.ShardFile]:
     """The shards of the latest games, up to those of this iteration."""
 
     def identity_of(iteration: int) -> dict[str, Any]:

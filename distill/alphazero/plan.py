@@ -19,7 +19,8 @@ import numpy as np
 from distill.alphazero import ahead, files
 from distill.alphazero.settings import SelfPlayConfig
 from distill.common import UserError, write_json
-from distill.datasets.tables import Examples
+from distill.datasets import batching
+from distill.datasets.batching import Examples
 from distill.game.rules import COLUMNS
 from distill.games import shards
 from distill.games.shards import RunSettings
@@ -177,11 +178,10 @@ def line(plan: Plan) -> str:
 
 def _learning_rate(learner: Learner, futures: Any) -> float:
     """Steps a second of a learner, which is left as it was, until the futures are done."""
-    from distill.datasets import tables
     from distill.training import checkpoint, training
 
     before = checkpoint.snapshot(learner.model)
-    batch = next(tables.batches(_openings(learner.recipe.batch_size), learner.recipe.batch_size, seed=0, epoch=0))
+    batch = next(batching.batches(_openings(learner.recipe.batch_size), learner.recipe.batch_size, seed=0, epoch=0))
     training.train_step(learner.model, batch, learner.recipe, 1.0)  # compiles
     began, made = time.monotonic(), 0
     while not made or not all(future.done() for future in futures):

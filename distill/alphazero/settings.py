@@ -151,7 +151,7 @@ class SelfPlayConfig(SelfPlaySettings, LearningSettings, ArenaSettings, PlanSett
     root: Literal["puct", "gumbel"] = cli.setting(
         "gumbel", "how the root spends them: by score and noise, or Gumbel draws with sequential halving"
     )
-    arch: networks.Arch = cli.setting("pillar", "the network, where it starts from nothing", former=networks.FORMER)
+    arch: networks.Arch = cli.setting("pillar", "the network, where it starts from nothing")
     init: str | None = cli.setting(
         None, "the network to start from: a run's folder, a .keras file or a name; none: nothing"
     )
@@ -193,7 +193,7 @@ class ReinforceConfig(cli.Settings):
     """Train a network on games against itself alone."""
 
     arch: networks.Arch | None = cli.setting(
-        None, "the network to begin with from nothing; none: mk4, or that of --init", former=networks.FORMER
+        None, "the network to begin with from nothing; none: mk4, or that of --init"
     )
     init: str | None = cli.setting(None, "the network to begin from: the folder of a run, a .keras file or a name")
     steps: int = cli.setting(2000, "batches of games, each followed by one step of the gradient")

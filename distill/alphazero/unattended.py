@@ -33,9 +33,9 @@ from distill.alphazero.plan import Plan, Step
 from distill.alphazero.settings import SelfPlayConfig
 from distill.common import Progress, cores, duration, read_object, say, write_json
 from distill.datasets import benchmark, canonical, replay
-from distill.games import games, selfplay, shards
+from distill.games import reader, selfplay, shards
 from distill.games.shards import RunSettings
-from distill.mcts import compiling
+from distill.mcts import cache
 from distill.players.network import NetworkPlayer
 from distill.players.player import seeds_for
 
@@ -104,8 +104,8 @@ def run(
     learner = continual.begin(network, config.recipe())
     if finished:
         continual.resume(learner, files.iteration_folder(out, len(finished)))
-    for search in ("uct", "puct"):
-        compiling.prepare(search)
+    for module in ("teacher", "puct"):
+        cache.prepare(module)
     with ahead.Players(workers(config)) as players:
         followed = _plan(config, out, players, learner, planned)
         running = Unattended(
@@ -156,7 +156,7 @@ def _teach_first(running: Unattended, began: float) -> None:
         futures = running.players.begin(ahead.teach, settings, games, folder, others=1)
         ahead.teach(settings, games, folder, (len(futures), len(futures) + 1), progress)
         ahead.results(futures)
-        ahead.show_ended(progress, shards.unfinished_of(settings, shards.tasks(settings, games), folder))
+        ahead.show_ended(progress, shards.checkpoints_of(settings, shards.tasks(settings, games), folder))
         shards.declare(shards.identity(settings), shards.plan(settings, games, folder).done, folder)
     if not metrics.is_file():
         write_json(metrics, {"minutes": round((time.monotonic() - began) / 60, 2)})
@@ -266,7 +266,7 @@ def _learn(running: Unattended, number: int, step: Step) -> dict[str, Any]:
     return state
 
 
-def _latest(config: SelfPlayConfig, out: Path, followed: Plan, number: int) -> list[games.ShardFile]:
+def _latest(config: SelfPlayConfig, out: Path, followed: Plan, number: int) -> list[reader.ShardFile]:
     """The shards that an iteration learns from. Raises UserError where games are missing, or of another kind."""
     finished = files.finished_iterations(out)
     opened = partial(files.verified_games, out, finished, partial(_identity, config, followed))

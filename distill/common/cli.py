@@ -1,12 +1,20 @@
-"""What every command shares: a dataclass becomes flags, errors become exit codes, work shows progress.
+"""Commands from dataclasses: fields become flags, errors become exit codes, `--help` is grouped.
 
-A command is a frozen dataclass of settings and a function `run(config) -> str`, whose text is the
-last line printed. Precedence: the field's default < `--preset` < `--config file` < flag. A value of a preset may be a
-function of all other settings. `--preset smoke` reads and writes below SMOKE_DATA and SMOKE_MODELS in every command,
-each what the one before wrote, and never where a real run does.
+A command is a frozen dataclass of settings, derived from `Settings`, and a function `run(config) -> str` whose text is
+the last line printed:
 
-Exit codes: 0 done; 2 a wrong flag value; 1 data or environment (one line); 130 or 143 after Ctrl-C
-or SIGTERM, with the command that resumes.
+    @dataclass(frozen=True, kw_only=True)
+    class PlayConfig(cli.Settings):
+        "Play a game."
+        games: int = cli.setting(100, "games to play")
+        stages: tuple[Stage, ...] = cli.table((), "searches by share of the run")  # Stage: another Settings
+
+    main = cli.Command("play", PlayConfig, run, {"smoke": cli.smoke(games=2)})
+
+Precedence: default < `--preset` < `--config file` < flag. A preset's value may be a function of all other settings.
+
+Exit codes: 0 success; 2 a wrong flag value; 1 data or environment (one line); 130 or 143 after Ctrl-C or SIGTERM, with
+the command that resumes.
 """
 
 from __future__ import annotations
@@ -18,198 +26,115 @@ import json
 import math
 import os
 import shlex
+import shutil
 import signal
 import sys
+import textwrap
 import threading
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Generic, NoReturn, TypeAlias, TypeVar
 
 from distill.common import streams
 from distill.common.errors import Interrupted, UserError, first_line
 from distill.common.machine import lacks_memory
-from distill.common.progress import say
-
-Config = TypeVar("Config")
-Presets: TypeAlias = Mapping[str, Mapping[str, Any] | str]
-"""Values by the name of the preset; a text in place of values is the name that this preset has today."""
 
 SMOKE_DATA, SMOKE_MODELS = Path("data/smoke"), Path("models/smoke")
+"""Where `--preset smoke` reads and writes in every command, so that real runs stay untouched."""
+
+GROUPS = ("flags", "games", "search", "network", "data", "learning", "evaluation", "schedule", "machine")
+"""Headings of `--help`, in their order. The first has what most people set."""
+
+HELP_COLUMN, LINE_WIDTH = 26, 100
+"""Where the meaning of a flag begins, and the longest line of `--help`, in characters."""
 
 
-_had_its_effect: set[str] = set()
-"""Flags that the line which resumes leaves out; of this process's command, of which there is one at a time."""
+# Settings -------------------------------------------------------------------------------------------------------------
 
 
-def had_its_effect(flag: str) -> None:
-    """Say that a flag has done what it does once: who goes on after an interruption must not do it again."""
-    _had_its_effect.add(flag)
+def setting(
+    default: Any, help: str, *, group: str = GROUPS[0], advanced: bool = False, positional: bool = False
+) -> Any:
+    """A field of a config: one flag.
 
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        print(f"{self.prog}: {message} (--help lists the flags)", file=sys.stderr)
-        raise SystemExit(2)
-
-
-def setting(default: Any, help: str, positional: bool = False, former: Mapping[str, str] = MappingProxyType({})) -> Any:
-    """A config field with its sentence for `--help`; a positional tuple takes the words without a flag.
-
-    `former` maps values by their names of an earlier release to those of today.
+    Args:
+      help: one line: meaning, unit, range, effect; the parser adds the default.
+      group: its heading in `--help`, one of GROUPS.
+      advanced: listed by `--help-all` alone.
+      positional: a tuple that takes the words without a flag.
     """
-    if isinstance(default, (list, dict)):
+    if isinstance(default, list | dict):
         raise TypeError("defaults are immutable")
-    return dataclasses.field(default=default, metadata={"help": help, "positional": positional, "former": former})
+    metadata = {"help": help, "group": group, "advanced": advanced, "positional": positional}
+    return dataclasses.field(default=default, metadata=metadata)
 
 
-def parse(
-    config_class: type[Config], arguments: Sequence[str] | None, presets: Presets | None = None, prog: str | None = None
-) -> Config:
-    """The config that flags, a preset and a JSON file describe; exits with 2 on a wrong value.
+def table(default: Any, help: str) -> Any:
+    """A field without a flag, such as `tuple[Row, ...]` with rows that are `Settings`.
 
-    Every field becomes a flag. A field of type bool becomes `--name` / `--no-name`, a tuple takes
-    several words, a Literal lists its choices, and `X | None` accepts "none".
+    A preset holds rows, or a `--config` file a list of JSON objects. `--help-all` lists the columns.
     """
-    hints = typing.get_type_hints(config_class)
-    sentence = "" if sys.flags.optimize > 1 else config_class.__doc__ or ""  # python -OO has no docstrings
-    parser = _Parser(prog=prog, description=sentence.strip().split("\n")[0], allow_abbrev=False)
-    if presets:
-        former = {name: value for name, value in presets.items() if isinstance(value, str)}
-        choices = sorted(presets.keys() - former.keys())
-        kind = _reader(str, False, "--preset", former)
-        parser.add_argument("--preset", choices=choices, type=kind, help="a named set of values")
-    parser.add_argument("--config", type=Path, metavar="FILE", help="a JSON file of values, as stored beside outputs")
-    for field in dataclasses.fields(config_class):  # type: ignore[arg-type]
-        _add_flag(parser, field, hints[field.name])
-    for word in arguments or ():
-        if not word.isprintable() and any("\udc80" <= character <= "\udcff" for character in word):
-            shown = word.encode("ascii", "replace").decode()
-            parser.error(f"{shown} cannot be read in this locale; set LC_ALL=C.UTF-8, or PYTHONUTF8=1")
-    given = vars(parser.parse_args(arguments))
-    values: dict[str, Any] = dict((presets or {}).get(given.pop("preset", None) or "", {}))  # type: ignore[arg-type]
-    if path := given.pop("config", None):
-        values |= _read_config(parser, config_class, hints, path)
-    values |= {name: value for name, value in given.items() if value is not None}
-    values = {name: None if value is _NONE else value for name, value in values.items()}
-    settings = {field.name: field.default for field in dataclasses.fields(config_class)} | values  # type: ignore[arg-type]
-    values = {name: value(settings) if callable(value) else value for name, value in values.items()}
-    values = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
-    required = [field.name for field in dataclasses.fields(config_class) if field.default is dataclasses.MISSING]  # type: ignore[arg-type]
-    if missing := [_flag(name) for name in required if name not in values]:
-        parser.error(f"needs {', '.join(missing)}")
-    try:
-        return config_class(**values)
-    except (ValueError, TypeError) as error:
-        parser.error(str(error))
+    return dataclasses.field(default=default, metadata={"help": help, "table": True})
 
 
-class _None:
-    """Stands for an explicit "none" on the command line, where None means "not given"."""
+class Settings:
+    """The base of config dataclasses and of the rows of their tables: every field gets its declared type.
 
-    def __repr__(self) -> str:
-        return "none"
+    A NumPy number becomes a plain one, a text a Path, a list a tuple, an object of a table a row, so that equal
+    settings are stored and hashed alike. Raises ValueError naming the flag for a value of another type.
+    """
+
+    def __post_init__(self) -> None:
+        kind: Any = type(self)
+        for field in dataclasses.fields(kind):
+            value = getattr(self, field.name)
+            try:
+                converted = _converted(value, _hints(kind)[field.name])
+            except ValueError as error:
+                raise ValueError(f"{_flag(field.name)} {value} must be {error}") from None
+            object.__setattr__(self, field.name, converted)
 
 
-_NONE = _None()
+@functools.cache
+def _hints(config_class: Any) -> dict[str, Any]:
+    return typing.get_type_hints(config_class)
 
 
 def _flag(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def _kinds(hint: Any) -> tuple[Any, bool]:
-    """The type itself and whether None may stand in its place."""
+def _kinds(hint: Any) -> tuple[list[Any], bool]:
+    """The types that a value may have, without None, and whether it may be None."""
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
-        return next(kind for kind in typing.get_args(hint) if kind is not type(None)), True
-    return hint, False
-
-
-def _add_flag(parser: argparse.ArgumentParser, field: dataclasses.Field[Any], hint: Any) -> None:
-    shown = " ".join(map(str, field.default)) if isinstance(field.default, tuple) else field.default
-    text = field.metadata.get("help", "") + ("" if shown in (dataclasses.MISSING, None, "") else f" [{shown}]")
-    options: dict[str, Any] = {"help": text.replace("%", "%%"), "default": None}
-    kind, optional = _kinds(hint)
-    former = field.metadata.get("former", {})
-    if field.metadata.get("positional"):
-        words = {"nargs": "*", "type": typing.get_args(kind)[0], "default": argparse.SUPPRESS}
-        parser.add_argument(field.name, metavar=field.name.upper(), help=options["help"], **words)
-        return
-    if kind is bool:
-        options["action"] = argparse.BooleanOptionalAction
-    elif typing.get_origin(kind) is typing.Literal:
-        choices = typing.get_args(kind)
-        options["choices"] = (*choices, _NONE) if optional else choices
-        options["type"] = _reader(type(choices[0]), optional, _flag(field.name), former)
-        options["metavar"] = "{" + ",".join(map(str, options["choices"])) + "}"
-    elif typing.get_origin(kind) is tuple:
-        items = typing.get_args(kind)
-        length = "*" if items[-1] is Ellipsis else len(items)
-        options |= {"nargs": length, "type": _reader(items[0], False), "metavar": field.name.upper()}
-    else:
-        options |= {"type": _reader(kind, optional), "metavar": field.name.upper()}
-    parser.add_argument(_flag(field.name), **options)
+        kinds = typing.get_args(hint)
+        return [kind for kind in kinds if kind is not type(None)], type(None) in kinds
+    return [hint], False
 
 
 _NAMES = {bool: "true or false", int: "whole number", float: "number", str: "text", Path: "path"}
-
-
-def _reader(
-    kind: Callable[[str], Any], optional: bool, flag: str = "", former: Mapping[str, str] = MappingProxyType({})
-) -> Callable[[str], Any]:
-    """Turns a word of the command line into a value; argparse names what it expected by `__name__`."""
-
-    def convert(text: str) -> Any:
-        return _NONE if optional and text.lower() == "none" else kind(_current(flag, text, former))
-
-    convert.__name__ = _NAMES.get(typing.cast(type, kind), "value")
-    kind = _finite if kind is float else kind
-    return convert
-
-
-def _finite(value: Any) -> float:
-    """The value as a finite float: nan and infinity mean nothing to any setting. Raises ValueError."""
-    number = float(value)
-    if not math.isfinite(number):
-        raise ValueError("a number")
-    return number
-
-
-def _current(flag: str, value: Any, former: Mapping[str, str]) -> Any:
-    """A value by its name of today; said where it was given by its former one."""
-    if not isinstance(value, str) or value not in former:
-        return value
-    say(f"{flag} {value} is called {former[value]} now; the old name goes with the next release")
-    return former[value]
-
-
-def _read_config(parser: _Parser, config_class: Any, hints: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    try:
-        stored = json.loads(path.read_text(encoding="utf-8-sig"))  # some editors write a byte order mark
-    except (OSError, ValueError, RecursionError) as error:
-        parser.error(f"--config {path}: {error}")
-    if not isinstance(stored, dict):
-        parser.error(f"--config {path}: not a JSON object")
-    if unknown := sorted(set(stored) - set(hints)):
-        parser.error(f"--config {path}: no such setting: {', '.join(unknown)}")
-    former = {field.name: field.metadata.get("former", {}) for field in dataclasses.fields(config_class)}
-    values = {}
-    for name, value in stored.items():
-        try:
-            values[name] = _converted(_current(_flag(name), value, former[name]), hints[name])
-        except (ValueError, OverflowError) as error:
-            parser.error(f"--config {path}: {name}: {json.dumps(value)} is not {error}")
-    return values
+_METAVARS = {int: "N", float: "X", Path: "PATH"}
 
 
 def _converted(value: Any, hint: Any) -> Any:
-    """A value as the field's type: of a JSON file, or given in Python. Raises ValueError saying what was expected."""
-    kind, optional = _kinds(hint)
+    """A value as the field's type, from a flag, a JSON file or Python. Raises ValueError saying what was expected."""
+    kinds, optional = _kinds(hint)
     if optional and value is None:
         return None
+    errors = []
+    for kind in kinds:
+        try:
+            return _of_kind(value, kind)
+        except ValueError as error:
+            errors.append(error)
+    raise errors[0]
+
+
+def _of_kind(value: Any, kind: Any) -> Any:
+    """The same for one type of a union."""
     if hasattr(value, "tolist"):  # NumPy's numbers and arrays
         value = value.tolist()
     if typing.get_origin(kind) is typing.Literal:
@@ -220,45 +145,48 @@ def _converted(value: Any, hint: Any) -> Any:
     if typing.get_origin(kind) is tuple:
         items = typing.get_args(kind)
         length = None if items[-1] is Ellipsis else len(items)
-        if not isinstance(value, (list, tuple)) or length not in (None, len(value)):
+        if not isinstance(value, list | tuple) or length not in (None, len(value)):
             raise ValueError("a list" + (f" of {length}" if length else ""))
         return tuple(_converted(entry, items[0]) for entry in value)
+    if dataclasses.is_dataclass(kind):
+        return _row(value, kind)
     accepted = {float: (int, float), Path: (str, os.PathLike), str: (str, os.PathLike)}.get(kind, (kind,))
     if not isinstance(value, accepted) or (isinstance(value, bool) and kind is not bool):
-        raise ValueError(f"a {_NAMES.get(kind, 'value')}" if kind is not bool else _NAMES[bool])
+        raise ValueError(f"a {_NAMES[kind]}" if kind is not bool else _NAMES[bool])
     if kind is str and isinstance(value, os.PathLike) and len(Path(value).parts) == 1:
         value = os.path.join(os.curdir, value)  # as a text without a slash it would be a name first
     return _finite(value) if kind is float else kind(value)
 
 
-class Settings:
-    """The base of config dataclasses, for who makes one in Python: each field gets the type that it is declared with.
-
-    A NumPy number becomes a plain one, a text a Path, a list a tuple, so that equal settings are stored and hashed
-    alike. Raises ValueError naming the flag for a value of another kind.
-    """
-
-    def __post_init__(self) -> None:
-        kind: Any = type(self)
-        hints = _hints(kind)
-        for field in dataclasses.fields(self):  # type: ignore[arg-type]
-            value = getattr(self, field.name)
-            try:
-                converted = _converted(value, hints[field.name])
-            except (ValueError, OverflowError) as error:
-                raise ValueError(f"{_flag(field.name)} {value} must be {error}") from None
-            object.__setattr__(self, field.name, converted)
+def _row(value: Any, kind: Any) -> Any:
+    if isinstance(value, kind):
+        return value
+    expected = f"a list of rows with {', '.join(_hints(kind))}"
+    if not isinstance(value, Mapping):
+        raise ValueError(expected)
+    try:
+        return kind(**value)
+    except (TypeError, ValueError) as error:  # a missing or unknown column, a wrong value
+        raise ValueError(f"{expected} ({str(error).removeprefix('--')})") from None
 
 
-@functools.cache
-def _hints(config_class: Any) -> dict[str, Any]:
-    return typing.get_type_hints(config_class)
+def _finite(value: Any) -> float:
+    """The value as a finite float: no setting takes nan or infinity. Raises ValueError."""
+    try:
+        number = float(value)
+    except OverflowError:  # a whole number of a JSON file
+        number = math.inf
+    if not math.isfinite(number):
+        raise ValueError("a number")
+    return number
 
 
 def as_json(config: Any) -> dict[str, Any]:
-    """A config as plain JSON values, in the form `--config` reads."""
+    """A config as plain JSON values, which `--config` reads."""
 
     def plain(value: Any) -> Any:
+        if dataclasses.is_dataclass(value):
+            return as_json(value)
         if isinstance(value, Path):
             return str(value)
         return [plain(item) for item in value] if isinstance(value, tuple) else value
@@ -273,17 +201,208 @@ def check(condition: bool, name: str, value: Any, requirement: str) -> None:
 
 
 def check_seed(seed: int) -> None:
-    """Raise ValueError for a seed that has no place in 64 bits."""
+    """Raise ValueError unless a seed fits 64 bits."""
     check(0 <= seed < 2**64, "seed", seed, "from 0 to 2^64 - 1")
 
 
 def check_least(config: object, **least: float) -> None:
-    """Raise ValueError unless each of these settings is None, or finite and not less than the number here."""
+    """Raise ValueError unless each of these settings is None, or finite and at least the number given here."""
     for name, number in least.items():
         value = getattr(config, name)
-        check(
-            value is None or number <= value < math.inf, name, value, f"at least {number:g}" if number else "0 or more"
-        )
+        wanted = f"at least {number:g}" if number else "0 or more"
+        check(value is None or number <= value < math.inf, name, value, wanted)
+
+
+# From words to a config -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A named set of values, with the sentence that `--help` shows."""
+
+    description: str
+    values: Mapping[str, Any]
+
+
+Presets: TypeAlias = Mapping[str, Preset]
+Config = TypeVar("Config", bound=Settings)
+
+
+def smoke(**values: Any) -> Preset:
+    """The preset `smoke` of a command."""
+    return Preset("a run of seconds, in data/smoke and models/smoke", values)
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        print(f"{self.prog}: {message} (--help lists the flags)", file=sys.stderr)
+        raise SystemExit(2)
+
+
+class _Formatter(argparse.RawDescriptionHelpFormatter):
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=HELP_COLUMN, width=_width())
+
+    def _format_action_invocation(self, action: argparse.Action) -> str:
+        if isinstance(action, argparse.BooleanOptionalAction):
+            return action.option_strings[0].replace("--", "--[no-]", 1)
+        return super()._format_action_invocation(action)
+
+
+def _width() -> int:
+    return min(shutil.get_terminal_size().columns, LINE_WIDTH) - 2
+
+
+def parse(
+    config_class: type[Config], words: Sequence[str], presets: Presets | None = None, prog: str | None = None
+) -> Config:
+    """The config that flags, a preset and a JSON file describe; exits with 2 on a wrong value.
+
+    A field of type bool becomes `--name` / `--no-name`, a tuple takes several words, a Literal lists its choices, and
+    `X | None` accepts "none".
+    """
+    presets = presets or {}
+    parser = _parser(config_class, presets, prog, lists_all="--help-all" in words)
+    for word in words:
+        if not word.isprintable() and any("\udc80" <= character <= "\udcff" for character in word):
+            shown = word.encode("ascii", "replace").decode()
+            parser.error(f"{shown} cannot be read in this locale; set LC_ALL=C.UTF-8, or PYTHONUTF8=1")
+    given = vars(parser.parse_args(words))
+    values = dict(presets[given.pop("preset")].values) if "preset" in given else {}
+    fields = dataclasses.fields(config_class)  # type: ignore[arg-type]
+    try:
+        if "config" in given:
+            values |= _read_config(given.pop("config"), {field.name for field in fields})
+        values |= given
+        if missing := [_flag(f.name) for f in fields if f.default is dataclasses.MISSING and f.name not in values]:
+            raise ValueError(f"needs {', '.join(missing)}")
+        settings = {field.name: field.default for field in fields} | values
+        return config_class(**{name: value(settings) if callable(value) else value for name, value in values.items()})
+    except ValueError as error:
+        parser.error(str(error))
+
+
+def _read_config(path: Path, names: set[str]) -> dict[str, Any]:
+    try:
+        stored = json.loads(path.read_text(encoding="utf-8-sig"))  # some editors write a byte order mark
+    except (OSError, ValueError, RecursionError) as error:
+        raise ValueError(f"--config {path}: {error}") from None
+    if not isinstance(stored, dict):
+        raise ValueError(f"--config {path}: not a JSON object")
+    stored.pop("kind", None)  # of the folder that it was stored in
+    if unknown := sorted(stored.keys() - names):
+        raise ValueError(f"--config {path}: no such setting: {', '.join(unknown)}")
+    return stored
+
+
+def _parser(config_class: Any, presets: Presets, prog: str | None, lists_all: bool) -> _Parser:
+    fields, hints = dataclasses.fields(config_class), _hints(config_class)
+    tables = [field for field in fields if "table" in field.metadata]
+    flags = [field for field in fields if field not in tables]
+    rows = [_table(field, hints[field.name]) for field in tables if lists_all]
+    listed = [
+        _listed("presets:", [(name, each.description) for name, each in presets.items()]),
+        _listed("only in a preset or a --config file, as a list of objects:", rows),
+    ]
+    words = "".join(f" [{field.name.upper()} ...]" for field in flags if field.metadata["positional"])
+    sentence = (config_class.__doc__ or "").strip().split("\n")[0]  # none under python -OO
+    parser = _Parser(
+        prog=prog,
+        usage=f"{prog}{words} [flags]",
+        description=textwrap.fill(sentence, _width()),
+        epilog="\n\n".join(filter(None, listed)),
+        formatter_class=_Formatter,
+        argument_default=argparse.SUPPRESS,
+        allow_abbrev=False,
+        add_help=False,
+    )
+    groups = {name: parser.add_argument_group(name) for name in GROUPS}
+    general = groups[GROUPS[0]]
+    if presets:
+        general.add_argument("--preset", choices=sorted(presets), metavar="NAME", help="a set of values, listed below")
+    for field in flags:
+        group = groups[field.metadata["group"]]
+        _add_flag(group, field, hints[field.name], hidden=field.metadata["advanced"] and not lists_all)
+    general.add_argument("--config", type=Path, metavar="PATH", help="a JSON file of values, as stored beside outputs")
+    more = len([field for field in flags if field.metadata["advanced"]]) + len(tables)
+    general.add_argument("--help", "-h", action="help", help="show this")
+    all_of_them = f"show {more} more settings" if more and not lists_all else argparse.SUPPRESS
+    general.add_argument("--help-all", action="help", help=all_of_them)
+    return parser
+
+
+def _add_flag(group: Any, field: dataclasses.Field[Any], hint: Any, hidden: bool) -> None:
+    (kind, *_), optional = _kinds(hint)
+    help = argparse.SUPPRESS if hidden else _help(field).replace("%", "%%")
+    if field.metadata["positional"]:
+        (item, *_) = typing.get_args(kind)
+        group.add_argument(field.name, nargs="*", type=item, metavar=field.name.upper(), help=help)
+    elif kind is bool:
+        group.add_argument(_flag(field.name), action=argparse.BooleanOptionalAction, help=help)
+    elif typing.get_origin(kind) is tuple:
+        items = typing.get_args(kind)
+        length = "*" if items[-1] is Ellipsis else len(items)
+        reader = _reader(items[0], False)
+        group.add_argument(_flag(field.name), nargs=length, type=reader, metavar=_metavar(items[0]), help=help)
+    else:
+        group.add_argument(_flag(field.name), type=_reader(kind, optional), metavar=_metavar(kind), help=help)
+
+
+def _help(field: dataclasses.Field[Any]) -> str:
+    """The sentence of a field with its default, where that says something."""
+    shown = " ".join(map(str, field.default)) if isinstance(field.default, tuple) else field.default
+    if isinstance(shown, bool):
+        shown = "on" if shown else "off"
+    return field.metadata["help"] + ("" if shown in (dataclasses.MISSING, None, "") else f" [{shown}]")
+
+
+def _metavar(kind: Any) -> str:
+    if typing.get_origin(kind) is typing.Literal:
+        return "{" + ",".join(map(str, typing.get_args(kind))) + "}"
+    return _METAVARS.get(kind, "NAME")
+
+
+def _reader(kind: Any, optional: bool) -> Callable[[str], Any]:
+    """Turns a word of the command line into a value; argparse names what it expected by `__name__`."""
+    if typing.get_origin(kind) is typing.Literal:
+        kind = type(typing.get_args(kind)[0])
+
+    def convert(text: str) -> Any:
+        if optional and text.lower() == "none":
+            return None
+        return _finite(text) if kind is float else kind(text)
+
+    convert.__name__ = _NAMES[kind]
+    return convert
+
+
+def _table(field: dataclasses.Field[Any], hint: Any) -> tuple[str, str]:
+    """The name of a table and what its rows mean, for `--help-all`."""
+    row = typing.get_args(hint)[0]
+    columns = (f'"{name}": {_metavar(_kinds(kind)[0][0])}' for name, kind in _hints(row).items())
+    return field.name, f"{field.metadata['help']}: {{{', '.join(columns)}}}"
+
+
+def _listed(title: str, entries: Sequence[tuple[str, str]]) -> str:
+    """A part of `--help` below the flags: a line for each name."""
+    column = max((len(name) + 4 for name, _ in entries), default=0)
+    lines = [title] if entries else []
+    for name, text in entries:
+        start, rest = f"  {name}".ljust(column), " " * column
+        lines.append(textwrap.fill(text, _width(), initial_indent=start, subsequent_indent=rest))
+    return "\n".join(lines)
+
+
+# Running --------------------------------------------------------------------------------------------------------------
+
+
+_done: set[str] = set()
+"""Flags that the line which resumes leaves out. A process runs one command at a time."""
+
+
+def omit_when_resuming(flag: str) -> None:
+    """Declare that a flag such as --restart has had its effect: the command that resumes must not repeat it."""
+    _done.add(flag)
 
 
 @dataclass(frozen=True)
@@ -303,7 +422,7 @@ class Command(Generic[Config]):
 
     def _call(self, words: list[str], ends_process: bool) -> int:
         name = f"{self.package} {self.stage}"
-        _had_its_effect.clear()
+        _done.clear()
         try:
             config = parse(self.config_class, words, self.presets, prog=name)
         except SystemExit as stop:
@@ -327,10 +446,10 @@ class Command(Generic[Config]):
                 signal.signal(number, signal.SIG_IGN)
             if ends_process:  # so they stay ignored
                 previous.clear()
-            again = [word for word in words if word not in _had_its_effect]
-            again += [f"--no-{word[2:]}" for word in _had_its_effect if word not in words]  # it came from a file
+            again = [word for word in words if word not in _done]
+            again += [f"--no-{word[2:]}" for word in _done if word not in words]  # it came from a file
             line = shlex.join(["python", "-m", f"{self.package}.{self.stage}", *again])
-            print(f"\nstopped by {stop}; to go on: {line}", file=sys.stderr)
+            print(f"\nstopped by {stop}; to resume: {line}", file=sys.stderr)
             return stop.code
         except Exception as error:
             if not lacks_memory(error):

@@ -1,7 +1,7 @@
-"""The folder that a command writes: one writer at a time, known by the settings in it, and only a run's own is deleted.
+"""The folder that a command writes: locked for one writer, known by its kind, and only a run's own files are deleted.
 
-A command loads and checks all that it was given, takes the folder's lock, asks whose folder it is, and only then
-deletes or writes:
+A command loads and checks everything that it was given and locks the folder. Then it checks what the folder holds, and
+only after that deletes or writes:
 
     with folders.locked(out):
         folders.require(out, folders.TRAINING, own=FILES, restart=config.restart)
@@ -9,19 +9,20 @@ deletes or writes:
         if config.restart:
             folders.clear(out, FILES)
 
-Reading needs no lock: what a reader meets is whole, since files and folders are put in place by a rename.
+Readers need no lock, because files and folders are renamed into place when they are complete.
 """
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import errno
 import json
 import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,20 +35,31 @@ from distill.common.errors import UserError
 from distill.common.files import HALF_WRITTEN, PARTIAL, behind_links
 
 LOCK = ".lock"
-"""The file whose lock is held, empty, in the folder that is written."""
+"""Name of the empty file that is locked while its folder is written."""
 LITTER = {"$RECYCLE.BIN", "@eaDir", "System Volume Information", "Thumbs.db", "desktop.ini", "lost+found"}
 """What systems put into any folder, beside hidden names such as `.DS_Store`."""
-DEEPEST = 3
-"""Levels below a run's folder on which it writes: `iterations/0001/games`."""
+DEPTH = 3
+"""Levels below a run's folder that the run writes: `iterations/0001/games`."""
 
 
 def visible(names: Iterable[str]) -> list[str]:
-    """The names that a user or a program has put there: not hidden, and no litter."""
+    """The names that a user or a program has put there: neither hidden nor litter."""
     return [name for name in names if not name.startswith(".") and name not in LITTER]
+
+
+def all_visible(folder: Path) -> list[str]:
+    """The visible names in a folder, sorted; none where there is no folder."""
+    return visible(_names(folder))
 
 
 def _names(folder: Path) -> list[str]:
     return sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
+
+
+def refuse_file(folder: Path) -> None:
+    """Raise UserError where a file takes the place of a folder."""
+    if folder.exists() and not folder.is_dir():
+        raise UserError(f"{folder}: is a file; a folder is needed here")
 
 
 # One writer -----------------------------------------------------------------------------------------------------------
@@ -55,246 +67,186 @@ def _names(folder: Path) -> list[str]:
 
 @contextmanager
 def locked(folder: Path, *, shared: bool = False, wait: bool = False, beside: bool = False) -> Iterator[None]:
-    """Hold a folder for one writer; the system takes the lock back when the process ends, however it ends.
+    """Hold a folder for one writer; the system releases the lock however the process ends.
+
+    A body that ends without an error removes the half-written files that killed processes left in the folder. One that
+    fails leaves no lock file and no empty folder that did not exist before.
 
     Args:
-      folder: made where missing.
-      shared: hold it together with others that share it, against those that do not.
-      wait: until the others are done, instead of raising UserError.
-      beside: lock a file next to the folder, which may then be replaced as a whole; it is removed in the end.
-
-    A body that ends well leaves no half-written file of a killed process in the folder, but for folders in it that have
-    a lock of their own. One that fails leaves no lock file and no empty folder behind that were not there before.
+      folder: created where missing.
+      shared: hold it together with other shared holders, and against exclusive ones.
+      wait: wait for the other holders instead of raising UserError.
+      beside: lock a hidden file next to the folder, which may then be replaced as a whole.
     """
     refuse_file(folder)
-    place = behind_links(folder)  # where a link leads need not be there yet
+    place = behind_links(folder)  # the target of a link need not exist yet
     path = place.with_name(f".{place.name}{LOCK}") if beside else place / LOCK
-    new_folders = [each for each in (path.parent, *path.parent.parents) if not each.exists()]
-    new_file = not path.exists()
-    file = _lock(path, folder, shared, wait)
-    leaves_nothing = beside
-    try:
-        yield
-        if not (shared or beside):
-            _sweep_files(folder)
-    except BaseException:
-        leaves_nothing = True
-        raise
-    finally:
-        with contextlib.suppress(OSError):  # Windows removes no open file
-            if leaves_nothing and new_file and not shared:
-                path.unlink()  # while it is held: whoever waits for it notices that it is gone
-                for each in new_folders:
-                    each.rmdir()
-        portalocker.unlock(file)
-        file.close()
+    new = [each for each in (path, *path.parents) if not each.exists()]
+    stays = False
+    with _locked_file(path, folder, portalocker.LOCK_SH if shared else portalocker.LOCK_EX, wait):
+        try:
+            yield
+            if not (shared or beside):
+                _sweep_files(folder)
+            stays = not beside
+        finally:
+            if path in new and not (stays or shared):
+                with contextlib.suppress(OSError):  # Windows removes no open file; a folder may not be empty
+                    path.unlink()  # while it is locked: a waiting process notices that it is gone
+                    for each in new[1:]:
+                        each.rmdir()
 
 
-def refuse_file(folder: Path) -> None:
-    """Raise UserError where a file lies in a folder's place."""
-    if folder.exists() and not folder.is_dir():
-        raise UserError(f"{folder}: is a file; a folder is needed here")
-
-
-def _sweep_files(folder: Path) -> None:
-    """Remove what killed processes left half-written, but not where another one may write now.
-
-    The folder may be somebody's home: other programs' files stay, and it is not searched to the bottom.
-    """
-    for place, inside, files in os.walk(folder):
-        depth = len(Path(place).relative_to(folder).parts)
-        if LOCK in files and depth:
-            inside.clear()
-            continue
-        if depth == DEEPEST:
-            inside.clear()
-        for name in filter(HALF_WRITTEN.fullmatch, files):
-            Path(place, name).unlink(missing_ok=True)
-
-
-def _lock(path: Path, folder: Path, shared: bool, wait: bool) -> IO[bytes]:
-    """The lock file, open and locked. Raises UserError where another process holds it, unless told to wait."""
-    kind = portalocker.LOCK_SH if shared else portalocker.LOCK_EX
+def _locked_file(path: Path, folder: Path, kind: portalocker.LockFlags, wait: bool) -> IO[bytes]:
     while True:
         path.parent.mkdir(parents=True, exist_ok=True)  # again: a holder that failed may have removed it
         file = path.open("a+b")  # network file systems want it readable for a shared lock, writable for the other
         try:
             portalocker.lock(file, kind | portalocker.LOCK_NB)
-            if _is_there(file, path):
-                return file
-        except portalocker.AlreadyLocked:
-            if not wait:
-                file.close()
-                raise UserError(
-                    f"{folder}: another process is writing here; wait for it, or choose another --out"
-                ) from None
-            time.sleep(0.1)
-        except (portalocker.LockException, ImportError) as error:  # on Windows sharing takes the package pywin32
+            with contextlib.suppress(FileNotFoundError):  # its holder has removed it
+                if os.path.samestat(os.fstat(file.fileno()), path.stat()):
+                    return file
             file.close()
+        except portalocker.AlreadyLocked:
+            file.close()
+            if not wait:
+                message = f"{folder}: another process is writing here; wait for it, or choose another --out"
+                raise UserError(message) from None
+            time.sleep(0.1)
+        except (portalocker.LockException, ImportError) as error:  # on Windows a shared lock needs the package pywin32
             raise UserError(f"{path}: cannot be locked ({error})") from None
-        file.close()
 
 
-def _is_there(file: IO[bytes], path: Path) -> bool:
-    """Whether the open file is still the one at its path: a holder may have removed it before it was locked here."""
-    try:
-        return os.path.samestat(os.fstat(file.fileno()), path.stat())
-    except FileNotFoundError:
-        return False
+def _sweep_files(folder: Path) -> None:
+    """Remove half-written files, except in subfolders with their own lock.
 
-
-# Whose folder it is ---------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, kw_only=True)
-class Kind:
-    """What a command fills a folder with.
-
-    Attributes:
-      noun: in words.
-      known: whether settings found in a folder are of this kind.
+    The folder may be a user's home: only our own names go, and deep folders are not searched.
     """
+    for depth in range(DEPTH + 1):
+        for path in folder.glob("*/" * depth + f".*{PARTIAL}"):
+            between = [each for each in path.parents if each.is_relative_to(folder) and each != folder]
+            if HALF_WRITTEN.fullmatch(path.name) and not any((each / LOCK).exists() for each in between):
+                path.unlink(missing_ok=True)
 
+
+# What a folder holds --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a command fills a folder with: its name in the folder's JSON files, and in messages."""
+
+    name: str
     noun: str
-    known: Callable[[Mapping[str, Any]], bool]
 
 
-def _named(*names: str) -> Callable[[Mapping[str, Any]], bool]:
-    return lambda settings: {*names} <= {*settings}
+GAMES = Kind("games", "games of the teacher")
+NETWORK_GAMES = Kind("network-games", "games of a network")
+PACKED_BOARDS = Kind("packed", "packed boards")
+TABLES = Kind("tables", "prepared tables")
+TRAINING = Kind("training", "a training run")
+SELFPLAY = Kind("selfplay", "a run of self-play")
+REINFORCE = Kind("reinforce", "a run of REINFORCE")
+EVALUATION = Kind("evaluation", "an evaluation")
+WALK = Kind("walk", "a walk")
+KINDS = {
+    kind.name: kind
+    for kind in (GAMES, NETWORK_GAMES, PACKED_BOARDS, TABLES, TRAINING, SELFPLAY, REINFORCE, EVALUATION, WALK)
+}
+
+RECORDS = ("manifest.json", "run.json", "config.json", "metrics.json")
+"""Files whose entry `kind` tells what a folder holds, the most trusted first."""
 
 
-TEACHER_GAMES = Kind(noun="games of the teacher", known=_named("votes", "rollout"))
-NETWORK_GAMES = Kind(
-    noun="games of a network",
-    known=lambda settings: bool(settings.get("games_only")) or {"puct_version", "network"} <= {*settings},
-)
-PACKED_BOARDS = Kind(noun="packed boards", known=lambda settings: settings.get("kind") == "packed")
-TABLES = Kind(noun="prepared tables", known=_named("validation_fraction", "excluded"))
-TRAINING = Kind(noun="a training run", known=_named("validation_fraction", "arch"))
-LOOP = Kind(
-    noun="a run of self-play", known=lambda settings: "arena_games" in settings and not settings.get("games_only")
-)
-REINFORCE = Kind(noun="a run of REINFORCE", known=_named("entropy", "baseline"))
-EVALUATION = Kind(noun="an evaluation", known=_named("players", "label_rows"))
-WALK = Kind(noun="a walk", known=_named("replies", "most_stones"))
-KINDS = (TEACHER_GAMES, NETWORK_GAMES, PACKED_BOARDS, TABLES, TRAINING, LOOP, REINFORCE, EVALUATION, WALK)
-
-MARKS = (("manifest.json", "identity"), ("run.json", "identity"), ("config.json", None), ("metrics.json", "config"))
-"""Files that tell whose a folder is, the most trusted first, and the entry that has the settings; None: all of it."""
+def stored(kind: Kind, config: Any) -> dict[str, Any]:
+    """The contents of a folder's config.json: its kind, and the settings without --restart, which `--config` reads."""
+    return {"kind": kind.name} | cli.as_json(dataclasses.replace(config, restart=False))
 
 
-def settings_in(names: Iterable[str], read: Callable[[str], bytes]) -> Mapping[str, Any] | None:
-    """The settings that the first readable mark among these files names; None where no file tells any."""
-    for name, entry in MARKS:
-        if name not in names:
-            continue
-        try:
-            stored = json.loads(read(name))
-        except (FileNotFoundError, ValueError, RecursionError):
-            continue  # gone by now, or damaged: it tells nothing
-        if entry is not None:
-            stored = stored.get(entry) if isinstance(stored, dict) else None
-        if isinstance(stored, dict):
-            return stored
+def kind_in(names: Iterable[str], read: Callable[[str], bytes]) -> Kind | None:
+    """The kind that the first readable record among these files names; None where none names one."""
+    for name in (record for record in RECORDS if record in names):
+        with contextlib.suppress(FileNotFoundError, ValueError, RecursionError):  # gone by now, or damaged
+            content = json.loads(read(name))
+            if isinstance(content, dict) and content.get("kind") in KINDS:
+                return KINDS[content["kind"]]
     return None
 
 
-def noun_of(settings: Mapping[str, Any]) -> str:
-    """What a folder with these settings holds, in words."""
-    return next((kind.noun for kind in KINDS if kind.known(settings)), "something else")
+def kind_of(folder: Path) -> Kind | None:
+    """The kind of a local folder; None where nothing there names one, or there is no folder."""
+    return kind_in(_names(folder), lambda name: (folder / name).read_bytes())
+
+
+def noun_of(kind: Kind | None) -> str:
+    """What a folder of this kind holds, in words."""
+    return kind.noun if kind else "something else"
 
 
 def require(folder: Path, kind: Kind, *, own: Sequence[str], restart: bool = False) -> None:
     """Raise UserError unless a folder is free for what a command writes, or of its kind. Nothing is changed.
 
     Args:
-      folder: need not be there.
+      folder: need not exist.
       own: names of the files and folders that will be written.
       restart: whether what is there will be deleted; then a folder with files must be known to be of the kind.
     """
     refuse_file(folder)
-    names = _names(folder)
-    there = visible(names)
+    there = all_visible(folder)
     in_the_way = there if restart else [name for name in there if name in own or name == "config.json"]
-    judge(folder, kind, settings_in(names, lambda name: (folder / name).read_bytes()), in_the_way)
+    require_kind(folder, kind, kind_of(folder), in_the_way)
 
 
-def judge(place: object, kind: Kind, settings: Mapping[str, Any] | None, in_the_way: Sequence[str]) -> None:
-    """Raise UserError where a place has settings of another kind, or none and files that are in the way."""
-    if settings is not None:
-        if not kind.known(settings):
-            raise UserError(f"{place}: holds {noun_of(settings)}, not {kind.noun}; name another --out")
-    elif in_the_way:
+def require_kind(place: object, kind: Kind, found: Kind | None, in_the_way: Sequence[str]) -> None:
+    """Raise UserError where a place is of another kind, or of none and holds files that are in the way."""
+    if found is not None and found != kind:
+        raise UserError(f"{place}: holds {found.noun}, not {kind.noun}; name another --out")
+    if found is None and in_the_way:
         first = in_the_way[0] + (", ..." if len(in_the_way) > 1 else "")
-        raise UserError(f"{place}: holds files that tell of no run ({first}); name another --out")
+        raise UserError(f"{place}: holds files that no run of distill recorded ({first}); name another --out")
 
 
 # Deleting and replacing -----------------------------------------------------------------------------------------------
 
 
 def clear(folder: Path, own: Sequence[str]) -> None:
-    """Delete a run's own files and folders, for --restart: in this order, a folder all at once.
+    """Delete a run's own files and folders for --restart, in this order. Links are removed, not what they lead to.
 
-    Named first is the file that declares the end; named never the one that says whose folder it is, which is replaced:
-    a process that is killed in here leaves an unfinished run of the same kind. A link is removed, not what it leads to.
+    List the completion marker first, so that a crash leaves an unfinished run. Never list the file that records the
+    folder's kind.
     """
     for name in own:
         path, gone = folder / name, folder / f".gone.{name}"
-        shutil.rmtree(gone, ignore_errors=True)
+        shutil.rmtree(gone, ignore_errors=True)  # left by a killed restart
         if path.is_symlink() or not path.is_dir():
             path.unlink(missing_ok=True)
-        elif os.path.ismount(path):
-            _empty(path)
         else:
-            _set_aside(path, gone)
+            _set_aside(path, gone)  # a half-deleted folder must not look like a run
             shutil.rmtree(gone)
-    cli.had_its_effect("--restart")
-
-
-def _empty(folder: Path) -> None:
-    """Delete what a mounted volume holds; it cannot be renamed or removed itself."""
-    for entry in folder.iterdir():
-        if entry.is_dir() and not entry.is_symlink():
-            shutil.rmtree(entry, ignore_errors=entry.name in LITTER)
-        else:
-            entry.unlink()
+    cli.omit_when_resuming("--restart")
 
 
 Own: TypeAlias = Callable[[Path], Collection[str]]
-"""Takes a folder that may be replaced; returns the names in it that the program wrote. Everything else is kept."""
-
-
-def all_visible(folder: Path) -> list[str]:
-    """All names but hidden ones and litter, as an `Own`."""
-    return visible(_names(folder))
+"""Maps a folder that may be replaced to the names in it that the program wrote. Everything else is kept."""
 
 
 def check_replaceable(place: Path, own: Own = all_visible) -> None:
-    """Raise UserError or OSError where `replaced` could not put a new folder in its place, before the work on one."""
+    """Raise UserError or OSError, before the work on a new folder, where `replaced` could not put it in place."""
     refuse_file(place)
     place = behind_links(place)
-    if os.path.ismount(place):
-        raise UserError(_mounted(place))
     for entry in (place / name for name in own(place)):
-        if os.path.ismount(entry):
-            raise UserError(_mounted(entry))
         if entry.is_symlink():
             raise UserError(f"{entry}: a link, which a new {place.name} would replace; make {place} itself the link")
-    parent = next(each for each in place.parents if each.exists())  # where a link leads it may be somebody else's
-    tempfile.TemporaryDirectory(prefix=f".{place.name}.", suffix=PARTIAL, dir=parent).cleanup()
-
-
-def _mounted(place: Path) -> str:
-    return f"{place}: a mounted volume, which cannot be replaced as a whole; mount the folder above it instead"
+    parent = next(each for each in place.parents if each.exists())
+    tempfile.TemporaryDirectory(prefix=f".{place.name}.", suffix=PARTIAL, dir=parent).cleanup()  # may it be written?
 
 
 @contextmanager
 def replaced(place: Path, own: Own = all_visible) -> Iterator[Path]:
-    """Where to make a new folder: it takes `place` as a whole once the body has ended well.
+    """Yield a path for a new folder, which takes `place` as a whole once the body has ended without an error.
 
-    Where `place` is a link, the folder it leads to is replaced, and the link stays. What stands there stays until then,
-    and what is not `own` stays for good. Beside the new folder is room for what is needed on the way; both lie in a
-    hidden folder that goes in the end. The caller holds a lock against others that would replace the same.
+    Names in the old folder that are not `own` move to the new one. Where `place` is a link, its target is replaced.
+    The parent of the new folder is a hidden workplace for other temporary files. The caller holds a lock.
     """
     place = behind_links(place)
     place.parent.mkdir(parents=True, exist_ok=True)
@@ -310,28 +262,29 @@ def replaced(place: Path, own: Own = all_visible) -> Iterator[Path]:
 
 
 def _set_aside(folder: Path, aside: Path) -> None:
-    """Rename a folder. Raises UserError for a mounted volume that looks like a plain folder."""
+    """Rename a folder. Raises UserError for a mounted volume."""
     try:
         os.rename(folder, aside)
     except OSError as error:
-        if error.errno == errno.EBUSY:
-            raise UserError(_mounted(folder)) from None
+        if error.errno == errno.EBUSY or os.path.ismount(folder):
+            advice = "a mounted volume, which cannot be replaced as a whole; mount the folder above it instead"
+            raise UserError(f"{folder}: {advice}") from None
         if error.errno != errno.EXDEV:
             raise
-        # In a container, a folder that came with the image: its file system (overlayfs) renames no such folder.
+        # A folder that came with a container's image: overlayfs cannot rename it.
         shutil.copytree(folder, aside, symlinks=True)
         shutil.rmtree(folder)
 
 
 def sweep(place: Path, own: Own = all_visible) -> None:
-    """Remove what killed processes left of replacing a folder."""
+    """Remove the workplaces that killed processes left while they replaced a folder."""
     for entry in place.parent.iterdir():
         if entry.name.startswith(f".{place.name}.") and entry.name.endswith(PARTIAL) and entry.is_dir():
             _remove(entry, place, own)
 
 
 def _remove(workplace: Path, place: Path, own: Own) -> None:
-    """Remove a workplace. First restore from the old folder what is not `own` to `place`.
+    """Remove a workplace. First move back from the old folder what is not `own`.
 
     If the process was stopped between the two renames, nothing is at `place`: then restore the whole old folder.
     """

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from distill.common import DataError, first_line, provenance, say
 from distill.game import rules
-from distill.games.games import Columns
+from distill.games.reader import Columns
 
 SHIPPED_BOARDS = {"benchmark": "data/benchmark", "reference": "data/reference/validation"}
 """Words that `exclude` understands beside paths."""

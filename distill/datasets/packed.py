@@ -1,7 +1,7 @@
 """Prepared tables kept small, 6 to 7 bytes a board, so that they can travel with a repository.
 
-In: a folder of `merging.prepare`. Out: a folder that `--data` takes like one of games, one row a board, both splits
-together: `games.read` says what it gives for each. Lost are how often a board was met, visits beyond one part in 255
+In: a folder of `preparation.prepare`. Out: a folder that `--data` takes like one of games, one row a board, both splits
+together: `reader.read` says what it gives for each. Lost are how often a board was met, visits beyond one part in 255
 of the largest, value beyond one in 127, and of the games' outcomes all but their rounded mean.
 """
 
@@ -17,10 +17,10 @@ import numpy as np
 import pyarrow as pa
 
 from distill.common import UserError, canonical_json, file_hash, folders, provenance, write_json
-from distill.datasets import tables
-from distill.datasets.merging import Prepared
+from distill.datasets import batching
+from distill.datasets.preparation import Prepared
 from distill.game import rules
-from distill.games import games, schema
+from distill.games import reader, schema
 from distill.games.schema import PACKED, PACKED_ROW, TRAINING, VALIDATION, VALUE_STEPS, Shard
 
 SHARD_ROWS = 1 << 21
@@ -50,7 +50,7 @@ def pack(prepared: Prepared, out: Path, restart: bool = False) -> int:
             before = schema.read_manifest(out)
             if before["identity"] != identity:
                 raise UserError(f"{out}: holds boards of other tables; name another folder, or add --restart")
-            games.verify([games.open_run(out)], "to write the boards again: add --restart")
+            reader.verify([reader.open_run(out)], "to write the boards again: add --restart")
             return int(before["rows"])
         write_json(out / "config.json", identity)
         boards = _rows(prepared.folder)
@@ -96,7 +96,7 @@ def _own(out: Path) -> list[str]:
 
 def _rows(folder: Path) -> pa.Table:
     """A prepared folder's boards as rows of `PACKED_ROW`, by key: neighbours differ little, which packs well."""
-    learned, held_out = (tables.load(folder, split) for split in (TRAINING, VALIDATION))
+    learned, held_out = (batching.load(folder, split) for split in (TRAINING, VALIDATION))
     key, value, outcome, visits = (
         np.concatenate([getattr(learned, name), getattr(held_out, name)])
         for name in ("current", "value", "outcome", "visits")

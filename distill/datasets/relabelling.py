@@ -17,11 +17,11 @@ import pyarrow as pa
 
 from distill.common import DataError, canonical_json, first_line, json_bytes, provenance
 from distill.games import checks, inspection, schema, shards
-from distill.games.places import Place
 from distill.games.schema import RELABELLED, Shard
+from distill.games.storage import Storage
 
 
-def accept(place: Place) -> dict[str, Any]:
+def accept(place: Storage) -> dict[str, Any]:
     """Accept the rows that a place holds now, as a new run where they were changed; returns the manifest.
 
     The caller holds the place (`shards.locked`). Raises DataError where a row cannot be accepted; nothing is changed
@@ -59,7 +59,7 @@ def accept(place: Place) -> dict[str, Any]:
     return manifest
 
 
-def _manifest(place: Place, names: list[str]) -> dict[str, Any]:
+def _manifest(place: Storage, names: list[str]) -> dict[str, Any]:
     """The manifest of a finished run. Raises DataError."""
     if schema.MANIFEST not in names:
         raise DataError(f"{place}: no {schema.MANIFEST}, so the run is not finished; finish it first")
@@ -74,7 +74,7 @@ def _manifest(place: Place, names: list[str]) -> dict[str, Any]:
     return manifest
 
 
-def _table(place: Place, name: str, row: pa.Schema) -> pa.Table:
+def _table(place: Storage, name: str, row: pa.Schema) -> pa.Table:
     """A shard's rows, whatever wrote the file, in the types of a run. Raises DataError for other columns."""
     try:
         content = place.read(name)

@@ -1,6 +1,6 @@
 """The latest self-play games as a table to train on: read, made canonical and merged in memory.
 
-Where `tables.prepare` makes one table of a finished data set, this makes one an iteration of a few hundred thousand
+`preparation.prepare` makes one table of a finished data set; this makes one per iteration, of a few hundred thousand
 rows, with no validation split, by the same rules: canonical boards, visits summed, value and outcome averaged, the
 boards that are kept out of training left out. Where searches record unequal sums of visits, each counts as the largest.
 """
@@ -15,19 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distill.common import DataError
+from distill.datasets.batching import Examples
 from distill.datasets.canonical import board_keys, canonical
-from distill.datasets.tables import Examples
 from distill.game import rules
-from distill.games import games
+from distill.games import reader
 from distill.games.majority import majority
 
 COLUMNS_READ = ("current", "mask", "label", "visits", "value", "outcome")
 
 
-def verified_run(folder: Path) -> games.Run:
+def verified_run(folder: Path) -> reader.Run:
     """The finished run in a folder, its shards verified."""
-    run = games.open_run(folder)
-    games.verify([run])
+    run = reader.open_run(folder)
+    reader.verify([run])
     return run
 
 
@@ -36,9 +36,9 @@ def latest(
     most_rows: int | None,
     most_games: int | None,
     *,
-    open_run: Callable[[Any], games.Run] = verified_run,
+    open_run: Callable[[Any], reader.Run] = verified_run,
     ahead: int = 0,
-) -> list[games.ShardFile]:
+) -> list[reader.ShardFile]:
     """The last shards of finished runs, given oldest first, that together hold at most so many rows and games.
 
     The newest run is always taken whole. None: no limit.
@@ -47,7 +47,7 @@ def latest(
       folders: the runs, as `open_run` takes them; it is not called for those that are older than any that is needed.
       ahead: games that a run after these will have: only what may be needed beside them is returned.
     """
-    chosen: list[games.ShardFile] = []
+    chosen: list[reader.ShardFile] = []
     rows = count = ahead  # a game has a row at least
 
     def over(limit: int | None, number: int) -> bool:
@@ -65,13 +65,13 @@ def latest(
     return chosen[::-1]
 
 
-def table(shards: Sequence[games.ShardFile], excluded: NDArray[np.uint64]) -> Examples:
+def table(shards: Sequence[reader.ShardFile], excluded: NDArray[np.uint64]) -> Examples:
     """Their rows on their canonical boards, merged, without boards whose key is in `excluded` (sorted).
 
     The label of a merged board is the column with most visits, then nearest the centre, then lower. Raises DataError
     where no row is left.
     """
-    parts = [rows for shard in shards for rows in games.read(shard, COLUMNS_READ)]
+    parts = [rows for shard in shards for rows in reader.read(shard, COLUMNS_READ)]
     rows = canonical({name: np.concatenate([part[name] for part in parts]) for name in COLUMNS_READ})
     current, mask, visits = rows["current"], rows["mask"], rows["visits"].astype(np.int64)
     symmetric = rules.is_own_mirror(current, mask)

@@ -3,19 +3,17 @@
     python -m distill.evaluation.benchmark --out data/benchmark --network models/pillar
 
 In: the seed and a trained network. Out: `boards.parquet`, as `datasets/benchmark.py` reads it. Needs the solver package
-and some minutes of one core. `strata.py` says what the sets are.
+and some minutes of one core. `strata.py` defines the sets, and `heldout.py` makes those of other players' games.
 
-Mixed play means that either side of a game is drawn from STYLES, and that a game begins with 0 to 8
-random stones; so boards are neither all absurd nor all expert. Every board is kept in its canonical
-orientation and belongs to one set only.
+Mixed play: the player of each side of a game is drawn from STYLES, and a game begins with 0 to 8 random stones, so
+boards are neither all absurd nor all expert. Every board is kept in its canonical orientation and belongs to one set.
 """
 
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +27,11 @@ from distill.evaluation.strata import Stratum, all_strata, best_scores
 from distill.game.encoding import bitboards
 from distill.game.mixing import mix
 from distill.game.rules import EMPTY, canonicalise, is_over, legal_columns, play
-from distill.game.tactics import Boards
 from distill.games.schema import SCHEMA_VERSION, read_metadata, write_table
 from distill.networks import finding
 from distill.players.match import Opening, Pairing, play_games
 from distill.players.names import make
-from distill.players.player import Choices, Player, checked_choices
+from distill.players.player import Boards, Choices, Player, checked_choices
 from distill.players.simple import RandomPlayer
 from distill.players.solver import check_installed, moves_to_end, score_boards
 
@@ -49,79 +46,87 @@ STYLES: tuple[tuple[str, float], ...] = (
 )
 """Players, and the share of their moves that is replaced by a random one."""
 
-CARELESS_NETWORK = (0.0, 0.1)
-"""The shares for the network, which plays the same game again and again unless the opening or a slip differs."""
+NETWORK_SHARES = (0.0, 0.1)
+"""The same shares for the network, which repeats a game unless the opening or a random move differs."""
 
 LONGEST_OPENING = 8
-
 CHUNK = 512
-"""Candidates scored before looking at how many of them belong."""
+"""Boards scored at a time."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config(cli.Settings):
-    """Make the graded benchmark boards."""
+class BoardsConfig(cli.Settings):
+    """Settings of both makers of graded boards."""
 
-    out: Path = field(metadata={"help": "folder to write to; the shipped one is data/benchmark"})
-    network: str | None = cli.setting(
-        None, "a network that plays, too, by folder or name; none: no network in the play"
-    )
-    games: int = cli.setting(80_000, "games of mixed play the boards are taken from")
-    share: float = cli.setting(1.0, "share of every set's size, for a quick trial")
-    workers: int = cli.setting(cores(), "processes for searches and the solver; the boards do not depend on it")
-    seed: int = cli.setting(20_261, "of the games and of the choice among their boards")
+    out: Path = cli.setting(MISSING, "folder to write to; the shipped one is data/benchmark")
+    games: int = cli.setting(1, "games that the boards are taken from")
+    share: float = cli.setting(1.0, "fraction of every set's size, for a quick trial")
+    workers: int = cli.setting(cores(), "processes for games and the solver; does not change the boards")
+    seed: int = cli.setting(0, "seed of the games and of the choice among their boards")
 
     def __post_init__(self) -> None:
         super().__post_init__()
         cli.check_least(self, games=1, workers=1)
         cli.check_seed(self.seed)
         cli.check(0 < self.share <= 1, "share", self.share, "above 0 and at most 1")
+
+    def identity(self) -> dict[str, Any]:
+        """The settings that decide the boards."""
+        return {"seed": self.seed, "games": self.games, "share": self.share}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config(BoardsConfig):
+    """Make the graded benchmark boards."""
+
+    network: str | None = cli.setting(None, "a network that plays too, by name or folder; none: no network")
+    games: int = cli.setting(80_000, "games that the boards are taken from")
+    seed: int = cli.setting(20_261, "seed of the games and of the choice among their boards")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         known = self.network is None or finding.find(self.network)
-        cli.check(bool(known), "network", self.network, "a folder that is there, or the name of a network")
+        cli.check(bool(known), "network", self.network, "an existing folder, or the name of a network")
 
 
-PRESETS: dict[str, dict[str, Any]] = {
-    "smoke": {
-        "out": cli.SMOKE_DATA / "benchmark",
-        "network": str(cli.SMOKE_MODELS / "cnn"),
-        "games": 300,
-        "share": 0.004,
-    }
+PRESETS: cli.Presets = {
+    "smoke": cli.smoke(out=cli.SMOKE_DATA / "benchmark", network=str(cli.SMOKE_MODELS / "cnn"), games=300, share=0.004)
 }
 
 
 def run(config: Config) -> str:
     """Play, choose, score, write."""
     check_installed()
-    with folders.locked(config.out):
-        return _run(config)
-
-
-def _run(config: Config) -> str:
-    network = () if config.network is None else tuple((config.network, share) for share in CARELESS_NETWORK)
+    network = () if config.network is None else tuple((config.network, share) for share in NETWORK_SHARES)
     styles = STYLES + network
-    settings: dict[str, Any] = {"styles": styles, "seed": config.seed, "games": config.games, "share": config.share}
+    settings = {"styles": styles, **config.identity()}
     if config.network is not None:
         settings["network"] = file_hash(finding.network_file(config.network))
-    refuse_other_boards(config.out / FILES[0], settings)
-    with Progress(config.games, "games") as progress:
-        current, mask = mixed_play(config.games, config.seed, config.workers, progress.advance, styles)
-    strata = all_strata()
-    wanted = sum(_wanted(stratum, config.share) for stratum in strata)
-    with Progress(wanted, "boards") as progress:
-        boards = choose(current, mask, strata, config.share, config.workers, progress.advance)
-    metadata = {"schema_version": SCHEMA_VERSION, "kind": "benchmark", "settings": settings}
-    write_table(config.out / FILES[0], to_table(boards), metadata)
-    for name, count in Counter(boards.set.tolist()).items():
-        plies = boards.ply[boards.set == name]
-        print(f"{name:18} {count:6} boards of {plies.min():2} to {plies.max():2} stones")
-    return f"{len(boards)} graded boards, of {len(mask)} that play reached · {config.out / FILES[0]}"
+    file = config.out / FILES[0]
+    with folders.locked(config.out):
+        refuse_other_boards(file, settings)
+        with Progress(config.games, "games") as progress:
+            current, mask = mixed_play(config.games, config.seed, config.workers, progress.advance, styles)
+        boards = write(file, settings, config, current, mask, all_strata())
+    return f"{len(boards)} graded boards of {len(mask)} that the games reached · {file}"
 
 
 def refuse_other_boards(file: Path, settings: Mapping[str, Any]) -> None:
-    """Raise UserError where a file lies already that these settings did not make: it would be replaced."""
+    """Raise UserError for an existing file of other settings, which would be replaced."""
     if file.exists() and read_metadata(file).get("settings") != json.loads(canonical_json(settings)):
         raise UserError(f"{file}: boards made with other settings, or no boards; delete it, or name another --out")
+
+
+def write(
+    file: Path, settings: Mapping[str, Any], config: BoardsConfig, current: Boards, mask: Boards, strata: list[Stratum]
+) -> GradedBoards:
+    """Choose boards for the strata among distinct canonical ones in random order, and write them."""
+    with Progress(sum(_wanted(stratum, config.share) for stratum in strata), "boards") as progress:
+        boards = choose(current, mask, strata, config.share, config.workers, progress.advance)
+    write_table(
+        file, to_table(boards), {"schema_version": SCHEMA_VERSION, "kind": "benchmark", "settings": dict(settings)}
+    )
+    return boards
 
 
 # Where boards come from -----------------------------------------------------------------------------------------------
@@ -129,7 +134,7 @@ def refuse_other_boards(file: Path, settings: Mapping[str, Any]) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Careless:
-    """A player that plays a random column now and then."""
+    """A player that replaces a share of its moves by random ones."""
 
     player: Player
     share: float
@@ -147,21 +152,20 @@ class Careless:
 def mixed_play(
     games: int, seed: int, workers: int = 1, advance: Advance = silent, styles: Sequence[tuple[str, float]] = STYLES
 ) -> tuple[Boards, Boards]:
-    """Canonical boards of so many games, each board once, in random order: current and mask, uint64 (B,)."""
+    """The distinct canonical boards of games between the styles, in random order: current and mask, uint64 (B,)."""
     rng = np.random.default_rng(seed)
-    players = [Careless(player=make(word, workers), share=share) for word, share in styles]
+    players = [Careless(player=make(name, workers), share=share) for name, share in styles]
     pairings = [
         Pairing(first=int(first), second=int(second), opening=random_opening(rng))
         for first, second in rng.integers(0, len(styles), (games, 2))
     ]
     current, mask, _ = canonicalise(*bitboards(play_games(players, pairings, seed, advance).states))
-    unlike = np.unique(np.stack([current, mask], 1), axis=0)
-    current, mask = rng.permutation(unlike).T
+    current, mask = rng.permutation(np.unique(np.stack([current, mask], 1), axis=0)).T
     return np.ascontiguousarray(current), np.ascontiguousarray(mask)
 
 
 def random_opening(rng: np.random.Generator) -> Opening:
-    """0 to 8 random moves that leave the game open."""
+    """0 to 8 random moves after which the game is not over."""
     plies, position = int(rng.integers(LONGEST_OPENING + 1)), EMPTY
     moves: list[int] = []
     while len(moves) < plies:
@@ -186,9 +190,14 @@ def choose(
 ) -> GradedBoards:
     """Fill the strata one after another with boards that belong, first come first served; no board is taken twice.
 
-    Each stratum begins to read at its own place among the boards, evenly spread, and goes round: read from one place,
-    `midgame` would leave the later ones no board of 10 to 16 stones. The boards must be unlike each other up to mirror
-    and in random order. The result is sorted by set, half and ply. Raises UserError where a stratum finds too few.
+    Each stratum starts reading at its own place, evenly spread over the boards, and wraps around: from one common
+    place, `midgame` would leave the later strata no board of 10 to 16 stones.
+
+    Args:
+      current, mask: uint64 (B,), distinct up to mirror and in random order.
+      share: fraction of each stratum's size.
+
+    Returns boards sorted by set, half and ply. Raises UserError for a stratum with too few boards.
     """
     scores = np.zeros((len(mask), 7), np.int8)
     scored, free = np.zeros(len(mask), np.bool_), np.ones(len(mask), np.bool_)
@@ -210,18 +219,13 @@ def choose(
             raise UserError(f"set {stratum.name}: {missing} boards short; take them from more --games")
 
     ply = np.bitwise_count(mask).astype(np.int8)
-    rows, sets, halves = [], [], []
-    for name, parts in taken.items():
-        members = np.concatenate(parts)
-        members = members[np.argsort(ply[members], kind="stable")]
-        for half, half_members in (("dev", members[::2]), ("test", members[1::2])):  # as many of each ply in both
-            rows.append(half_members)
-            sets += [name] * len(half_members)
-            halves += [half] * len(half_members)
-    row = np.concatenate(rows)
+    members = [np.concatenate(parts) for parts in taken.values()]
+    members = [rows[np.argsort(ply[rows], kind="stable")] for rows in members]
+    halves = [half for rows in members for half in (rows[::2], rows[1::2])]  # as many boards of each ply in both
+    row, size = np.concatenate(halves), [len(half) for half in halves]
     return GradedBoards(
-        set=np.array(sets, np.str_),
-        half=np.array(halves, np.str_),
+        set=np.repeat([name for name in taken for _ in range(2)], size),
+        half=np.repeat(["dev", "test"] * len(taken), size),
         current=current[row],
         mask=mask[row],
         scores=scores[row],

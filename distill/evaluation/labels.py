@@ -1,6 +1,6 @@
 """How good the labels of a data folder are, by exact scores.
 
-In: a folder of finished games. Out: how many of its labels keep the best score and the class, by ply.
+In: a folder of finished games. Out: the share of its labels that are optimal, or keep the outcome, in all and by ply.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from distill.common import DataError, Progress, say
 from distill.evaluation.grading import grade_moves
 from distill.evaluation.strata import is_critical
 from distill.game.rules import canonicalise
-from distill.games import games
-from distill.games.games import RawRows
+from distill.games import reader
+from distill.games.reader import RawRows
 from distill.players.intervals import Estimate, share
 from distill.players.player import Boards
 from distill.players.solver import score_boards
@@ -30,15 +30,15 @@ class LabelQuality:
 
     Attributes:
       rows, of: labels graded, and labels in the folder.
-      optimal, keeps, critical: of the labels, as `grading.py` defines them; the row is the unit.
+      optimal, outcome, critical: of the labels, as `grading.py` defines them; the row is the unit.
       by_ply: the same for every ply.
-      boards, seconds: unlike boards scored, up to mirror, and the wall time it took.
+      boards, seconds: boards scored, distinct up to mirror, and the wall time it took.
     """
 
     rows: int
     of: int
     optimal: Estimate
-    keeps: Estimate
+    outcome: Estimate
     critical: Estimate
     by_ply: dict[int, dict[str, Any]]
     boards: int
@@ -50,52 +50,46 @@ def sample(folder: Path, count: int | None, seed: int) -> tuple[RawRows, int]:
 
     Raises DataError for a folder that is no finished run, or holds no rows.
     """
-    run = games.open_run(folder)
-    games.verify([run])
+    run = reader.open_run(folder)
+    reader.verify([run])
     if not run.rows:
         raise DataError(f"{folder}: holds no rows")
-    return games.rows_at(run, np.random.default_rng(seed).permutation(run.rows)[:count]), run.rows
+    return reader.rows_at(run, np.random.default_rng(seed).permutation(run.rows)[:count]), run.rows
 
 
 def grade_labels(folder: Path, rows: int | None, seed: int, workers: int = 1) -> LabelQuality:
-    """Grade a random sample of `rows` labels, all for None, and show how far it is.
+    """Grade a random sample of `rows` labels, all for None, with a progress bar.
 
     Raises DataError for a folder that is no finished run, UserError where the solver is not installed.
     """
     chosen, of = sample(folder, rows, seed)
-    label, ply = chosen.label.astype(np.int64), chosen.ply
     say(f"grading {len(chosen):,} labels of {folder} with the solver")
     began = time.perf_counter()
     scores, boards = score_once(chosen.current, chosen.mask, workers)
     seconds = time.perf_counter() - began
-    optimal, keeps = grade_moves(scores, label)
+    optimal, outcome = grade_moves(scores, chosen.label.astype(np.int64))
     critical = is_critical(scores)
-    by_ply = {
-        int(number): {
-            "rows": int((ply == number).sum()),
-            "optimal": share(optimal[ply == number], trials=1),
-            "outcome": share(keeps[ply == number], trials=1),
-            "critical": share(keeps[(ply == number) & critical], trials=1),
+
+    def shares(where: NDArray[np.bool_]) -> dict[str, Estimate]:
+        return {
+            "optimal": share(optimal[where], trials=1),
+            "outcome": share(outcome[where], trials=1),
+            "critical": share(outcome[where & critical], trials=1),
         }
-        for number in np.unique(ply)
+
+    by_ply = {
+        ply: {"rows": int((chosen.ply == ply).sum())} | shares(chosen.ply == ply)
+        for ply in np.unique(chosen.ply).tolist()
     }
-    return LabelQuality(
-        rows=len(chosen),
-        of=of,
-        optimal=share(optimal, trials=1),
-        keeps=share(keeps, trials=1),
-        critical=share(keeps[critical], trials=1),
-        by_ply=by_ply,
-        boards=boards,
-        seconds=seconds,
-    )
+    everywhere = shares(np.ones(len(chosen), np.bool_))
+    return LabelQuality(rows=len(chosen), of=of, by_ply=by_ply, boards=boards, seconds=seconds, **everywhere)
 
 
 def score_once(current: Boards, mask: Boards, workers: int = 1) -> tuple[NDArray[np.int8], int]:
-    """int8 (B, 7) scores of boards of which many may be equal up to mirror, and how many unlike ones there were."""
+    """int8 (B, 7) scores of boards that may be equal up to mirror, and the number of distinct ones, scored once."""
     small_current, small_mask, mirrored = canonicalise(current, mask)
-    unlike, place = np.unique(np.stack([small_current, small_mask], 1), axis=0, return_inverse=True)
-    columns = np.ascontiguousarray(unlike.T)
-    with Progress(len(unlike), "boards") as progress:
+    distinct, place = np.unique(np.stack([small_current, small_mask], 1), axis=0, return_inverse=True)
+    columns = np.ascontiguousarray(distinct.T)
+    with Progress(len(distinct), "boards") as progress:
         scores = score_boards(columns[0], columns[1], workers, progress.advance)[place.reshape(-1)]
-    return np.where(mirrored[:, None], scores[:, ::-1], scores), len(unlike)
+    return np.where(mirrored[:, None], scores[:, ::-1], scores), len(distinct)

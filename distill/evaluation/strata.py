@@ -1,13 +1,16 @@
 """The sets of the benchmark: which boards belong to each, told from the board and from its exact scores.
 
-The side to move is X in the names of lines below, the other side is "the opponent". Class means win, draw
-or loss under perfect play; a board is decisive where legal moves differ in class.
+In the names of lines below the side to move is X, and the other side is the opponent. The outcome is win, draw or loss
+under perfect play; a board is critical where legal moves differ in it.
+
+Dimensions: B boards, A = 7 columns. `scores` are int8 (B, A) with FULL_COLUMN, below every real score.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +20,14 @@ from distill.game.rules import BITS_PER_COLUMN, FULL_BOARD, Position, has_four, 
 from distill.game.tactics import DIRECTIONS, Boards, Columns, columns_of, horizontal, traps, wins, wins_only_in
 from distill.players.solver import moves_to_end
 
-Scores = NDArray[np.int8]
-Rows = NDArray[np.bool_]
+Scores: TypeAlias = NDArray[np.int8]
+Rows: TypeAlias = NDArray[np.bool_]
+Seen: TypeAlias = Callable[[Boards, Boards], Rows]
+Graded: TypeAlias = Callable[[Boards, Boards, Scores], Rows]
 
 MIRROR_SET = {"win-rising": "win-falling", "block-rising": "block-falling"}
 MIRROR_SET |= {mirrored: name for name, mirrored in MIRROR_SET.items()}
-"""The set a board's mirror belongs to, where it is another one: a rising line becomes a falling one."""
+"""The set of a board's mirror image, where it is another one: a rising line becomes a falling one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,104 +36,78 @@ class Stratum:
 
     Attributes:
       name: of the set.
-      size: boards wanted.
-      seen: (current, mask) → bool (B,), whether boards may belong, as far as can be seen on them.
-      graded: (current, mask, scores) → bool (B,), whether boards that `seen` lets through do belong.
+      size: number of boards wanted.
+      seen: (current, mask) → bool (B,), whether boards may belong, judging by their stones alone.
+      graded: (current, mask, scores) → bool (B,), whether boards that pass `seen` do belong.
     """
 
     name: str
     size: int
-    seen: Callable[[Boards, Boards], Rows]
-    graded: Callable[[Boards, Boards, Scores], Rows]
-
-
-def all_strata() -> list[Stratum]:
-    """Every set, in the order in which they choose their boards; a set may come in parts."""
-    return [*_midgame(), *_by_stage(), *_tactical()]
-
-
-def heldout_strata() -> list[Stratum]:
-    """The sets of `evaluation/heldout.py`: like `midgame`, and boards of 8 to 41 stones as play has them."""
-    return [*_midgame("heldout", 5_000), Stratum(name="heldout-all", size=5_000, seen=_of_plies(8, 41), graded=_any)]
+    seen: Seen
+    graded: Graded = lambda current, mask, scores: np.ones(len(mask), np.bool_)
 
 
 # What the scores say --------------------------------------------------------------------------------------------------
 
 
 def best_scores(scores: Scores) -> NDArray[np.int64]:
-    """int64 (B,), the score of perfect play; int8 (B, 7) `scores` have FULL_COLUMN below every real score."""
+    """int64 (B,), the score of perfect play."""
     best: NDArray[np.int64] = scores.max(1).astype(np.int64)
     return best
 
 
-def keeps_class(scores: Scores) -> Columns:
-    """bool (B, 7), True for moves whose class is the best there is."""
+def keeps_outcome(scores: Scores) -> Columns:
+    """bool (B, A), True for moves that keep the outcome of perfect play."""
     return (scores != FULL_COLUMN) & (np.sign(scores) == np.sign(best_scores(scores))[:, None])
 
 
 def is_critical(scores: Scores) -> Rows:
-    """bool (B,), True where legal moves differ in class."""
-    critical: Rows = ((scores != FULL_COLUMN) & ~keeps_class(scores)).any(1)
+    """bool (B,), True where legal moves differ in outcome."""
+    critical: Rows = ((scores != FULL_COLUMN) & ~keeps_outcome(scores)).any(1)
     return critical
 
 
 # The sets -------------------------------------------------------------------------------------------------------------
 
 
-def _midgame(name: str = "midgame", size: int = 10_000) -> list[Stratum]:
+def all_strata() -> list[Stratum]:
+    """The sets of `benchmark.py`, in the order in which they choose their boards; a set may come in parts."""
+    return [*_midgame("midgame", 10_000), *_by_stage(), *_tactical()]
+
+
+def heldout_strata() -> list[Stratum]:
+    """The sets of `heldout.py`: one like `midgame`, and boards of 8 to 41 stones as often as play has them."""
+    return [*_midgame("heldout", 5_000), Stratum(name="heldout-all", size=5_000, seen=_of_plies(8, 41))]
+
+
+def _midgame(name: str, size: int) -> list[Stratum]:
     """Boards of 10 to 16 stones, as many of each."""
     return [
-        Stratum(name=name, size=size // 7 + (ply - 10 < size % 7), seen=_of_plies(ply, ply), graded=_any)
-        for ply in range(10, 17)
+        Stratum(name=name, size=size // 7 + (ply - 10 < size % 7), seen=_of_plies(ply, ply)) for ply in range(10, 17)
     ]
 
 
 def _by_stage() -> list[Stratum]:
     """The stages begin (≤ 14 stones), middle (15–28), end (> 28) by plies left: easy (< 14), medium (14–28), hard."""
+    sets = {
+        "begin-easy": ((1, 14), (1, 13)),
+        "begin-medium": ((1, 14), (14, 28)),
+        "begin-hard": ((1, 14), (29, 42)),
+        "middle-easy": ((15, 28), (1, 13)),
+        "middle-medium": ((15, 28), (14, 28)),
+        "end-easy": ((29, 41), (1, 13)),
+    }
     return [
-        Stratum(name=name, size=1000, seen=_of_plies(*stage), graded=_ends_in(*left))
-        for name, stage, left in (
-            ("begin-easy", (1, 14), (1, 13)),
-            ("begin-medium", (1, 14), (14, 28)),
-            ("begin-hard", (1, 14), (29, 42)),
-            ("middle-easy", (15, 28), (1, 13)),
-            ("middle-medium", (15, 28), (14, 28)),
-            ("end-easy", (29, 41), (1, 13)),
-        )
+        Stratum(name=name, size=1000, seen=_of_plies(*stones), graded=_ends_in(*left))
+        for name, (stones, left) in sets.items()
     ]
 
 
-def _tactical() -> list[Stratum]:
-    sets: list[tuple[str, Callable[[Boards, Boards], Rows], Callable[[Boards, Boards, Scores], Rows]]] = [
-        ("zugzwang", _late_and_quiet, _would_rather_pass),
-        ("open-two", _faces_open_two, _only_the_open_two_matters),
-        ("horizontal-three", _faces_horizontal_three, _is_not_lost),
-        ("trap-set", lambda current, mask: _quiet(current, mask) & traps(current, mask).any(1), _wins_by_one_trap),
-        (
-            "trap-avoid",
-            lambda current, mask: _quiet(current, mask) & traps(current ^ mask, mask).any(1),
-            _may_be_trapped,
-        ),
-    ]
-    for direction in DIRECTIONS:
-        sets.append((f"win-{direction}", _win_in(direction), _any))
-        sets.append((f"block-{direction}", _block_in(direction), _is_not_lost))
-    return [Stratum(name=name, size=500, seen=seen, graded=graded) for name, seen, graded in sets]
+def _of_plies(first: int, last: int) -> Seen:
+    return lambda current, mask: (first <= np.bitwise_count(mask)) & (np.bitwise_count(mask) <= last)
 
 
-def _any(current: Boards, mask: Boards, scores: Scores) -> Rows:
-    return np.ones(len(mask), np.bool_)
-
-
-def _of_plies(first: int, last: int) -> Callable[[Boards, Boards], Rows]:
-    def seen(current: Boards, mask: Boards) -> Rows:
-        ply = np.bitwise_count(mask)
-        return (first <= ply) & (ply <= last)
-
-    return seen
-
-
-def _ends_in(soonest: int, latest: int) -> Callable[[Boards, Boards, Scores], Rows]:
+def _ends_in(soonest: int, latest: int) -> Graded:
     def graded(current: Boards, mask: Boards, scores: Scores) -> Rows:
         left = moves_to_end(best_scores(scores), np.bitwise_count(mask))
         return np.asarray((soonest <= left) & (left <= latest))
@@ -136,23 +115,39 @@ def _ends_in(soonest: int, latest: int) -> Callable[[Boards, Boards, Scores], Ro
     return graded
 
 
+def _tactical() -> list[Stratum]:
+    sets: list[tuple[str, Seen, Graded | None]] = [
+        ("zugzwang", _late_and_quiet, _would_rather_pass),
+        ("open-two", _faces_open_two, _only_the_open_two_matters),
+        ("horizontal-three", _faces_horizontal_three, _is_not_lost),
+        ("trap-set", lambda own, mask: _quiet(own, mask) & traps(own, mask).any(1), _wins_by_one_trap),
+        ("trap-avoid", lambda own, mask: _quiet(own, mask) & traps(own ^ mask, mask).any(1), _may_be_trapped),
+    ]
+    for direction in DIRECTIONS:
+        sets.append((f"win-{direction}", _win_in(direction), None))
+        sets.append((f"block-{direction}", _block_in(direction), _is_not_lost))
+    return [
+        Stratum(name=name, size=500, seen=seen, **({"graded": graded} if graded else {})) for name, seen, graded in sets
+    ]
+
+
 def _quiet(current: Boards, mask: Boards) -> Rows:
-    """Neither side could win with a stone now."""
+    """Neither side can win with its next stone."""
     return np.asarray(~(wins(current, mask) | wins(current ^ mask, mask)).any(1))
 
 
-def _win_in(direction: str) -> Callable[[Boards, Boards], Rows]:
+def _win_in(direction: str) -> Seen:
     """One column wins at once, by a line of this direction."""
     return lambda current, mask: wins_only_in(current, mask, direction)
 
 
-def _block_in(direction: str) -> Callable[[Boards, Boards], Rows]:
+def _block_in(direction: str) -> Seen:
     """No win, and one column where the opponent would win, by a line of this direction."""
     return lambda current, mask: ~wins(current, mask).any(1) & wins_only_in(current ^ mask, mask, direction)
 
 
 def _is_not_lost(current: Boards, mask: Boards, scores: Scores) -> Rows:
-    """With a threat on the board: the block holds at least a draw, so it is the only move that keeps the class."""
+    """With a threat on the board, the block holds at least a draw, so it alone keeps the outcome."""
     return best_scores(scores) >= 0
 
 
@@ -164,7 +159,7 @@ def _faces_horizontal_three(current: Boards, mask: Boards) -> Rows:
 
 
 def _open_two(current: Boards, mask: Boards) -> Columns:
-    """bool (B, 7), the empty cells of the opponent's _XX__ and __XX_, all of them playable, so that a third is open."""
+    """bool (B, A), the empty cells of the opponent's _XX__ and __XX_, all of them playable, so that a third is open."""
     cells = np.zeros_like(mask)
     for pattern in ("_XX__", "__XX_"):
         start = horizontal(current ^ mask, mask, pattern)
@@ -180,8 +175,7 @@ def _faces_open_two(current: Boards, mask: Boards) -> Rows:
 def _only_the_open_two_matters(current: Boards, mask: Boards, scores: Scores) -> Rows:
     """Not lost, and every move away from the open two loses."""
     away = (scores != FULL_COLUMN) & ~_open_two(current, mask)
-    elsewhere_lost = ~(away & (scores >= 0)).any(1)
-    return (best_scores(scores) >= 0) & away.any(1) & elsewhere_lost
+    return (best_scores(scores) >= 0) & away.any(1) & ~(away & (scores >= 0)).any(1)
 
 
 def _wins_by_one_trap(current: Boards, mask: Boards, scores: Scores) -> Rows:
@@ -193,9 +187,8 @@ def _wins_by_one_trap(current: Boards, mask: Boards, scores: Scores) -> Rows:
 
 def _may_be_trapped(current: Boards, mask: Boards, scores: Scores) -> Rows:
     """Not lost, and at least half of the moves lose to the opponent's second stone from now."""
-    ply = np.bitwise_count(mask)[:, None]
     legal = scores != FULL_COLUMN
-    trapped = legal & (scores < 0) & (moves_to_end(scores, ply) == 4)
+    trapped = legal & (scores < 0) & (moves_to_end(scores, np.bitwise_count(mask)[:, None]) == 4)
     return (best_scores(scores) >= 0) & (2 * trapped.sum(1) >= legal.sum(1))
 
 
@@ -204,7 +197,7 @@ def _late_and_quiet(current: Boards, mask: Boards) -> Rows:
 
 
 def _would_rather_pass(current: Boards, mask: Boards, scores: Scores) -> Rows:
-    """Passing would reach a better class than any move, and moves differ in class: a draw to be held in zugzwang."""
+    """Passing would reach a better outcome than any move: a draw to be held in zugzwang."""
     belongs: Rows = np.asarray(is_critical(scores) & (best_scores(scores) <= 0))
     for index in np.flatnonzero(belongs):
         position = Position(int(current[index] ^ mask[index]), int(mask[index]))
@@ -213,9 +206,9 @@ def _would_rather_pass(current: Boards, mask: Boards, scores: Scores) -> Rows:
 
 
 def outcome(position: Position, known: dict[tuple[int, int], int]) -> int:
-    """1, 0 or −1 for the side to move, by plain search of a late position; `known` remembers.
+    """1, 0 or −1 for the side to move, by exhaustive search of a late position; `known` caches results.
 
-    The solver package refuses stone counts that alternating moves cannot reach, and a passed turn gives such counts.
+    The solver package refuses stone counts that alternating moves cannot reach, as after a passed turn.
     """
     key = (position.current, position.mask)
     if key not in known:

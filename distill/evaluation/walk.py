@@ -1,9 +1,8 @@
-"""All games of a player that moves first: its moves are fixed, the opponent's replies are enumerated.
+"""All games of a player that moves first: its moves are fixed, and the opponent's replies are enumerated.
 
 Positions that several move orders reach are merged. Two sets of replies:
 
-    best    every best reply of the exact solver. A position where the player's move gives the win away ends its line.
-            This measures; it never makes training data.
+    best    every best reply by the exact solver. A line ends where the player's move gives the win away.
     all     every legal reply, by the rules alone. If no game is lost or drawn, the player weakly solves the game:
             it wins from the empty board against any opponent, and the enumeration is the proof.
 
@@ -31,7 +30,6 @@ from distill.game.rules import (
     EMPTY,
     FULL_BOARD,
     Position,
-    column_bits,
     from_keys,
     has_four,
     landing,
@@ -44,41 +42,41 @@ from distill.players.solver import score_boards
 Keys: TypeAlias = NDArray[np.uint64]
 Moves: TypeAlias = NDArray[np.int8]
 Choose: TypeAlias = Callable[[Keys, Keys], NDArray[np.integer[Any]]]
-"""The player: current and mask, uint64 (B,), to the columns it plays, (B,); a function of the position alone."""
+"""(current, mask), uint64 (B,) → the player's columns (B,), a function of the position alone."""
 
 CHUNK = 1 << 16
-"""Positions between two writes of a layer's moves: what a killed run loses, some ten seconds."""
+"""Positions between two writes of a layer's moves: a killed run loses some ten seconds."""
 EXPAND = 1 << 18
 """Positions expanded at a time: about 200 MB."""
 
 BATCH = 1024
-"""Boards a network evaluates at once; the last batch is filled up with the empty board."""
+"""Boards a network evaluates at once; the last batch is padded with the empty board."""
 
 # The player's moves ---------------------------------------------------------------------------------------------------
 
 
-def chooser(word: str, workers: int) -> Choose:
-    """The player of that word as a function of positions, spread over processes; the same for any number of them."""
+def chooser(name: str, workers: int) -> Choose:
+    """The player of that name as a function of positions, spread over processes; the same for any number of them."""
 
     def choose(current: Keys, mask: Keys) -> NDArray[np.integer[Any]]:
         starts = range(0, len(current), BATCH)
-        tasks = ((word, current[start : start + BATCH], mask[start : start + BATCH]) for start in starts)
+        tasks = ((name, current[start : start + BATCH], mask[start : start + BATCH]) for start in starts)
         return np.concatenate([*spread(_moves, tasks, workers if len(starts) > 1 else 1)])
 
     return choose
 
 
 @functools.cache
-def player(word: str) -> Player:
-    """The player of that word, one a process: a network takes longer to load than to evaluate a batch."""
-    return make(word, fast=True)
+def player(name: str) -> Player:
+    """The player of that name, one a process: a network takes longer to load than to evaluate a batch."""
+    return make(name, fast=True)
 
 
-def _moves(word: str, current: Keys, mask: Keys) -> NDArray[np.int64]:
+def _moves(name: str, current: Keys, mask: Keys) -> NDArray[np.int64]:
     """The moves in at most BATCH positions, always evaluated in batches of this size."""
     padding = (0, BATCH - len(current))
     seeds = seeds_for(0, np.pad(current + mask, padding))
-    choices = checked_choices(player(word), np.pad(current, padding), np.pad(mask, padding), seeds)
+    choices = checked_choices(player(name), np.pad(current, padding), np.pad(mask, padding), seeds)
     return choices.moves[: len(current)]
 
 
@@ -87,7 +85,7 @@ def _moves(word: str, current: Keys, mask: Keys) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, kw_only=True)
 class Replies:
-    """What follows the player's moves in B positions.
+    """The positions after the player's moves in B positions.
 
     Attributes:
       won: bool (B,), the move wins the game.
@@ -107,7 +105,7 @@ class Replies:
 
     @property
     def open(self) -> NDArray[np.bool_]:
-        """bool (R,), True where the game goes on."""
+        """bool (R,), True where the game is not over."""
         return ~(self.lost | self.drawn)
 
 
@@ -163,7 +161,7 @@ def best_replies(
 
     Args:
       start: a position that the player to move can win.
-      report: told how far the walk is, once a layer.
+      report: called after every layer.
 
     Raises UserError where the solver is not installed.
     """
@@ -195,7 +193,7 @@ def best_replies(
 
 @dataclass(frozen=True, kw_only=True)
 class Layer:
-    """What the enumeration found at one number of stones.
+    """Counts of the enumeration at one number of stones.
 
     Attributes:
       stones: on the board, the player to move.
@@ -213,11 +211,11 @@ class Layer:
 
 
 class Enumeration:
-    """The tree of all legal replies, a file of keys and a file of moves a layer, in a folder.
+    """The tree of all legal replies in a folder, with a file of keys and a file of moves for each layer.
 
     Args:
-      folder: receives `keys-SS.npy`, uint64 (B,), sorted, and `moves-SS.npy`, int8 (B,), −1 where not yet chosen, SS
-        stones. The caller holds it. A killed run resumes from the last chunk of moves.
+      folder: receives `keys-SS.npy`, uint64 (B,), sorted, and `moves-SS.npy`, int8 (B,), −1 where not yet chosen,
+        for SS stones. The caller holds its lock. A killed run resumes from the last chunk of moves.
       choose: the player.
     """
 
@@ -302,14 +300,6 @@ class Enumeration:
             found[here] |= _all_won(keys[here], np.full(len(here), column), won_keys)
         return found
 
-    def line_to(self, key: int, stones: int) -> str:
-        """The moves of one game to a position of the tree, columns 1–7."""
-        line = ""
-        for before in range(stones - 2, -1, -2):
-            key, move, reply = _parent(key, self.keys(before), self.moves(before))
-            line = f"{move + 1}{reply + 1}{line}"
-        return line
-
 
 def _all_won(keys: Keys, moves: NDArray[np.integer[Any]], won_keys: Keys | None) -> NDArray[np.bool_]:
     """bool (B,): whether the move wins, or every reply leads to a position in `won_keys`, sorted; None holds all."""
@@ -325,28 +315,6 @@ def _contains(keys: Keys, wanted: Keys) -> NDArray[np.bool_]:
     if not len(keys):
         return np.zeros(len(wanted), np.bool_)
     return keys[np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)] == wanted
-
-
-def _parent(key: int, keys: Keys, moves: Moves) -> tuple[int, int, int]:
-    """Key, move and reply of a position in the layer before, `keys` and `moves`, from which a key is reached."""
-    bits = from_keys(np.array([key], np.uint64))
-    own, mask = int(bits[0][0]), int(bits[1][0])
-    for reply, replied in _top_stones(mask):
-        if replied & own:
-            continue  # the opponent moved last
-        for move, moved in _top_stones(mask ^ replied):
-            before = (own ^ moved) + (mask ^ replied ^ moved)
-            place = int(np.searchsorted(keys, np.uint64(before)))
-            if moved & own and place < len(keys) and keys[place] == before and moves[place] == move:
-                return before, move, reply
-    raise ValueError(f"no position of the layer before leads to {key}")
-
-
-def _top_stones(mask: int) -> Iterator[tuple[int, int]]:
-    """The highest stone of each column that is not empty: column and bit."""
-    for column in range(COLUMNS):
-        if stones := mask & column_bits(column):
-            yield column, 1 << (stones.bit_length() - 1)
 
 
 def _save(path: Path, array: NDArray[Any]) -> None:

@@ -1,1 +1,1 @@
-"""A file for others: SavedModel, ONNX, LiteRT, static page, compared in a clean process, with a card."""
+"""Write a network for other programs: SavedModel, ONNX, LiteRT, 8 bits, a static page, and a model card."""

@@ -1,20 +1,14 @@
-"""What every exported file must pass: a process without this project gives the outputs of the network in Keras.
+"""How far an exported file's outputs are from the network's.
 
-In: a file or folder that was just written, a few lines of Python that run it, and the network's own outputs on
-the boards of `check_boards`. Out: the largest difference over all outputs, or a UserError that says why not.
-
-float32 has seven digits, so how far apart two right results may be depends on their size: a difference of policy and
-value, which are at most 1, is taken as it is, and one of a logit as a share of the largest absolute logit among the
-board's open columns, or as it is where that is below 1. All of them may be TOLERANCE at most.
+float32 has seven digits, so the rounding error of a correct result grows with its size. A difference of policy and
+value, which are at most 1, is absolute. A difference of a logit is divided by the largest absolute logit among the
+board's open columns, or by 1 where that is smaller. Every difference may be at most TOLERANCE.
 """
 
 from __future__ import annotations
 
 import random
-import subprocess
-import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,30 +20,15 @@ from distill.networks import heads
 
 TOLERANCE = 1e-5
 """Largest difference allowed between the network in Keras and an exported file, of any output on any board."""
-MEASURE = "of policy, value, and logits as shares of the board's largest"
-"""What a largest difference is, in the words of card and messages."""
+MEASURE = "of policy, value, and logits relative to the board's largest"
+"""The difference in words, for the card and messages."""
 CHECKED_BOARDS = 256
 
 Outputs = Mapping[str, NDArray[Any]]
 
-# Runs as an app would, with nothing of this project: `python -I` ignores PYTHONPATH and the current folder too. One
-# board alone and then the others, 1,000 at once, so a number of boards that was frozen into the file is noticed.
-_CLIENT = """
-import sys
-import numpy as np
-model, given, returned = sys.argv[1:]
-{load}
-boards = np.load(given)
-parts = [boards[:1], *(boards[start : start + 1000] for start in range(1, len(boards), 1000))]
-answers = [answer(part) for part in parts]
-unwanted = {{name.split(".")[0] for name in sys.modules}} & {{{unwanted}}}
-assert not unwanted, f"it needs {{unwanted}}"
-np.savez(returned, **{{name: np.concatenate([np.asarray(a[name]) for a in answers]) for name in answers[0]}})
-"""
-
 
 def check_boards(number: int = CHECKED_BOARDS) -> NDArray[np.int8]:
-    """int8 (number, 6, 7): the empty board, a full one, and random play, half of it with a full column or more."""
+    """int8 (number, 6, 7): the empty board, a full one, and random play, half of it with full columns."""
     dice = random.Random(0)
     open_boards: list[rules.Position] = []
     blocked: list[rules.Position] = []
@@ -67,12 +46,11 @@ def check_boards(number: int = CHECKED_BOARDS) -> NDArray[np.int8]:
 
 
 def differences(expected: Outputs, found: Outputs) -> dict[str, float]:
-    """Output by name → its largest difference, as the module's text defines it, or infinity where it cannot be right.
+    """Output by name → its largest difference; infinity where it is wrong, and possibly NaN.
 
-    It cannot where an output is missing or of another shape, a full column's logit is not exactly -1e9, or a move is
-    not the best column of the logits found with it, ties to the centre and then the lower column. The network's own
-    move is not asked for: where two columns are equal up to rounding, as on a board that is its own mirror image,
-    another runtime may prefer the other one. A difference may be NaN.
+    Wrong are a missing output, another shape, a full column's logit other than -1e9, and a move that is not the best
+    column of the file's own logits, ties to the centre and then the lower column. The network's own move is not
+    compared: where two columns are equal up to rounding, as on a symmetric board, another runtime may prefer the other.
 
     Args:
       expected, found: (B, 7) or (B,) arrays by name, as the model card lists them, of the same B boards.
@@ -92,15 +70,26 @@ def differences(expected: Outputs, found: Outputs) -> dict[str, float]:
 
 
 def largest_difference(expected: Outputs, found: Outputs) -> float:
-    """The largest of all `differences`, NaN where one of them is; found fit only where it is at most TOLERANCE."""
+    """The largest of all `differences`, NaN if one is NaN; the file is accepted if it is at most TOLERANCE."""
     return float(np.max([*differences(expected, found).values()]))  # unlike max, keeps a NaN
 
 
-def contradictions(found: Outputs) -> list[str]:
-    """Which outputs cannot stand beside the `logits` found with them, whatever network they are of.
+def check(title: str, expected: Outputs, found: Outputs) -> float:
+    """The largest difference. Raises UserError, which calls the file `title`, if it is more than TOLERANCE."""
+    wrong = {name: by for name, by in differences(expected, found).items() if not by <= TOLERANCE}  # also NaN
+    if wrong:
+        listed = ", ".join(name + (f" by {by:.1e}" if np.isfinite(by) else " wrong") for name, by in wrong.items())
+        raise UserError(
+            f"{title}: the written file differs from the network ({listed}); allowed: {TOLERANCE:.0e}, {MEASURE}"
+        )
+    return largest_difference(expected, found)
 
-    Policy is their softmax, and exactly 0 on full columns; move is their best column, ties to the centre and then the
-    lower one; full columns have the logit -1e9; value is in [-1, 1].
+
+def contradictions(found: Outputs) -> list[str]:
+    """Names of the outputs that contradict the `logits` found with them, for any network.
+
+    The policy is the softmax of the logits and exactly 0 on full columns; the move is their best column, ties to the
+    centre and then the lower one; full columns have the logit -1e9; the value is in [-1, 1].
     """
     logits = found["logits"].astype(np.float64)
     full = found["logits"] == heads.FULL_COLUMN_LOGIT
@@ -118,56 +107,3 @@ def contradictions(found: Outputs) -> list[str]:
 def _best_columns(logits: NDArray[Any], full: NDArray[np.bool_]) -> NDArray[Any]:
     order = np.array(rules.COLUMNS_FROM_CENTRE)
     return np.where(full.all(1), -1, order[logits[:, order].argmax(1)])
-
-
-def compare(
-    written: Path, title: str, load: str, unwanted: tuple[str, ...], expected: Outputs, workplace: Path
-) -> float:
-    """The largest difference between a written model and `expected`, the network's outputs on `check_boards()`.
-
-    Args:
-      written: the file or folder.
-      title: what the messages call it.
-      load: Python lines that define `answer(boards) → outputs by name` for the path `model`.
-      unwanted: packages that an app must not need; that one of them is imported is an error.
-      workplace: a folder for the boards and the outputs on their way.
-
-    Raises UserError where the process fails or a difference is more than TOLERANCE.
-    """
-    try:
-        found = outputs_in_clean_process(written, load, unwanted, workplace)
-    except RuntimeError as error:
-        raise UserError(f"{title}: the written file does not work without the project ({error})") from None
-    wrong = {name: by for name, by in differences(expected, found).items() if not by <= TOLERANCE}  # also NaN
-    if wrong:
-        listed = ", ".join(name + (f" by {by:.1e}" if np.isfinite(by) else " wrong") for name, by in wrong.items())
-        raise UserError(
-            f"{title}: the written file differs from the network ({listed}); allowed: {TOLERANCE:.0e}, {MEASURE}"
-        )
-    return largest_difference(expected, found)
-
-
-def outputs_in_clean_process(
-    written: Path,
-    load: str,
-    unwanted: tuple[str, ...],
-    workplace: Path,
-    boards: NDArray[np.int8] | None = None,
-) -> dict[str, NDArray[Any]]:
-    """A written model's outputs on `boards`, None: `check_boards()`; else arguments as for `compare`.
-
-    Raises RuntimeError.
-    """
-    given, returned = workplace / "boards.npy", workplace / "outputs.npz"
-    np.save(given, check_boards() if boards is None else boards)
-    code = _CLIENT.format(load=load.strip(), unwanted=", ".join(map(repr, ("distill", *unwanted))))
-    client = subprocess.run(
-        [sys.executable, "-I", "-c", code, *(str(path.resolve()) for path in (written, given, returned))],
-        cwd=workplace,
-        capture_output=True,
-        text=True,
-    )
-    if client.returncode:
-        raise RuntimeError((client.stderr.strip().splitlines() or [f"exit {client.returncode}"])[-1])
-    with np.load(returned) as outputs:
-        return dict(outputs)

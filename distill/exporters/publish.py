@@ -1,14 +1,15 @@
-"""A trained network becomes a product: model files, each checked in a clean process before they are put in place.
+"""Export a network for other programs: model files, each checked in a clean process before it is put in place.
 
-Out: `<folder>/saved_model/` with `1/` (the SavedModel, with warm-up requests for TensorFlow Serving, for which the
-folder is a base path), other formats where asked for, `examples.json` (boards and outputs to test a client with),
-`export.json` (version, commit and network, `exporters/origin.py`), `README.md` (the model card) and `SHA256SUMS`. The
-folder is replaced as a whole, so a reader finds either the old model or the new one.
+Out: `<folder>/saved_model/` with the SavedModel in `1/` (the folder is a base path for TensorFlow Serving), the other
+formats, `examples.json` (boards and outputs to test a client with), `export.json` (`exporters/origin.py`, files and
+grades), `README.md` (the model card) and `SHA256SUMS`. The folder is replaced as a whole, so a reader finds either the
+old model or the new one.
 """
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
@@ -19,98 +20,71 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
-from distill import networks
-from distill.common import UserError, folders, json_bytes, say
-from distill.exporters import card, comparison, formats, origin, warmup, weaknesses
+from distill.common import UserError, folders, say, write_json
+from distill.exporters import card, comparison, conversion, formats, origin, weaknesses
+from distill.exporters.conversion import Converted
+from distill.exporters.run_facts import GRADES
 from distill.networks import finding, saved
 
 PLACE = finding.PUBLISHED
-"""The folder that is published, inside the model's own."""
-SAVED_MODEL = "savedmodel"
-"""The word for the one format that is always written: `export --formats` names it with the others."""
+"""The exported folder, inside the model's own."""
 SUMS = "SHA256SUMS"
-"""Written last in it, by this module alone."""
+"""The file that is written last; it marks a folder of this program."""
 EXAMPLES = 12
-
-_LOAD = """
-import tensorflow as tf
-loaded = tf.saved_model.load(model)
-def answer(boards):
-    return loaded.signatures["serving_default"](board=tf.constant(boards))
-"""
-
-_LINES = """
-import numpy as np, tensorflow as tf
-model = tf.saved_model.load("1")  # keep it: its weights live as long as this object
-board = np.zeros((1, 6, 7), np.int8)
-answer = model.signatures["serving_default"](board=tf.constant(board))
-print(int(answer["move"][0]))
-"""
+"""Number of boards in `examples.json`."""
 
 
 def publish(
-    core: keras.Model, folder: Path, facts: Mapping[str, Any], others: Sequence[str] = (), network: Path | None = None
-) -> dict[str, formats.Found]:
+    core: keras.Model, folder: Path, run: Mapping[str, Any], others: Sequence[str] = (), network: Path | None = None
+) -> dict[str, Converted]:
     """Write `<folder>/saved_model/`.
 
     Args:
       core: the network with its raw logits.
-      folder: the model's folder, which the caller holds (`folders.locked`); made where missing. What it held before
-        stays until everything new has passed.
-      facts: for the card, by name.
+      folder: the model's folder, which the caller has locked (`folders.locked`); created where missing. Its previous
+        export stays until everything new has passed.
+      run: facts for the card, by name (`run_facts.facts_of_run`).
       others: formats beside the SavedModel, keys of `formats.FORMATS`.
-      network: the `.keras` file that holds `core`, whose hash the card tells; None: it tells none.
+      network: the `.keras` file that holds `core`, whose hash is recorded; None: unknown.
 
     Returns:
       for each format how far it is from the network.
 
-    Raises UserError where an extra is not installed, and where a file does not load alone or does not give the
-    network's outputs; nothing is changed then.
+    Raises UserError, without any change, where a module is missing or a file does not give the network's outputs.
     """
     if not possible():
         raise UserError("a SavedModel is written with the TensorFlow backend: set KERAS_BACKEND=tensorflow")
-    for name in others:
+    wanted = dict.fromkeys([formats.SAVED_MODEL, *others])
+    for name in wanted:
         formats.check_installed(name)
     check_place(folder)
     place = folder / PLACE
-    # Where the place is a link, another folder may have a link to the same one.
+    # Two folders may have links to the same place.
     alone = folders.locked(place, beside=True) if place.is_symlink() else contextlib.nullcontext()
     with alone, folders.replaced(place, _own) as new:
-        boards, about = comparison.check_boards(), origin.of(core, network, facts)
-        predict = saved.predict_with(core, str(network or ""))
-        expected = predict(boards)
-        say("writing the SavedModel, and checking it in a process without this project")
-        saved.write(core, new / "1")
-        difference = comparison.compare(new / "1", "SavedModel", _LOAD, (), expected, new.parent)
-        warmup.write(new / "1", networks.arch_of(core), saved.SIGNATURE, boards)
-        origin.into_saved_model(new / "1", about)
-        written = {SAVED_MODEL: formats.Found(difference=difference)}
-        files = [_described("1/", "TensorFlow SavedModel", new / "1", written[SAVED_MODEL], _LINES)]
-        for name in others:
-            wanted = formats.FORMATS[name]
-            say(f"writing {wanted.title}, and checking it in a process without this project")
-            written[name] = formats.write(name, core, new / wanted.file, expected, about)
-            files.append(_described(wanted.file, wanted.title, new / wanted.file, written[name], wanted.lines))
-        (new / origin.FILE).write_bytes(json_bytes(about))
+        boards, predict = comparison.check_boards(), saved.predict_with(core, str(network or ""))
+        facts, expected = origin.facts(core, network, run.get("seed")), predict(boards)
+        written = {}
+        for name in wanted:
+            say(f"writing {formats.FORMATS[name].title} and checking it in a process without this project")
+            path = new / formats.FORMATS[name].file
+            written[name] = conversion.convert(name, core, path, facts=facts, expected=expected)
+        files = {formats.FORMATS[name].file: dataclasses.asdict(found) for name, found in written.items()}
+        grades = {GRADES: run[GRADES]} if GRADES in run else {}
+        write_json(new / finding.FACTS, facts | {"files": files} | grades)
         (new / "examples.json").write_text(_examples(boards, expected), encoding="utf-8")
         say("measuring weaknesses for the model card")
-        text = card.write(core, facts, files, weaknesses.measure(predict), network)
+        text = card.write(facts, run, written, weaknesses.measure(predict), new)
         (new / "README.md").write_text(text, encoding="utf-8")
         (new / SUMS).write_text(_sums(new), encoding="utf-8")
         new.chmod(0o755)
     return written
 
 
-def _described(name: str, title: str, place: Path, found: formats.Found, lines: str) -> card.File:
-    """A written file as the card knows it; `place` may be a folder."""
-    size = finding.size(place)
-    return card.File(name=name, title=title, size=size, difference=found.difference, losses=found.losses, lines=lines)
-
-
-def publish_if_possible(core: keras.Model, folder: Path, facts: Mapping[str, Any]) -> None:
-    """`publish` the best network of a run's folder, or say which command does it."""
+def publish_if_possible(core: keras.Model, folder: Path, run: Mapping[str, Any]) -> None:
+    """`publish` the best network of a run's folder, or print the command that does it."""
     if possible():
-        publish(core, folder, facts, network=folder / finding.BEST)
+        publish(core, folder, run, network=folder / finding.BEST)
     else:
         print(f"no SavedModel from this backend; KERAS_BACKEND=tensorflow python -m distill.export {folder} writes it")
 
@@ -135,12 +109,12 @@ def _own(folder: Path) -> list[str]:
 
 
 def possible() -> bool:
-    """Whether Keras runs on TensorFlow, which alone writes SavedModels."""
+    """Whether Keras runs on TensorFlow, the only backend that writes SavedModels."""
     return bool(keras.backend.backend() == "tensorflow")
 
 
 def _examples(boards: NDArray[np.int8], outputs: Mapping[str, NDArray[Any]]) -> str:
-    """JSON: boards and outputs, the empty and the full board among them."""
+    """JSON: boards and outputs, including the empty and the full board."""
     picked = [*np.linspace(0, len(boards) - 1, EXAMPLES).astype(int)]
     lines = [
         json.dumps({"board": boards[i].tolist(), **{name: outputs[name][i].tolist() for name in sorted(outputs)}})

@@ -1,16 +1,15 @@
-"""The page as a folder of files that any file host serves: the network runs in the visitor's browser.
+"""The page as a folder of static files: the network runs in the visitor's browser.
 
 In: trained networks. Out: a folder with the page (`web/page/`), `NAME.onnx` of each network, `networks.json`, ONNX
-Runtime Web, the licences of what is bundled, and what lets the page run without a connection once it has been loaded
-(`web/site/`). ONNX Runtime Web comes from the npm registry the first time, in one pinned version, checked against the
-hash that stands here, and is kept in the user's cache.
+Runtime Web, the licences of what is bundled, and a service worker that lets the page work offline (`web/site/`). ONNX
+Runtime Web comes from the npm registry the first time, in one pinned version, checked against the hash below, and is
+kept in the user's cache.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
-import importlib.util
 import json
 import os
 import shutil
@@ -18,82 +17,93 @@ import subprocess
 import tarfile
 import tempfile
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import keras
 
 import distill
-from distill import networks
 from distill.common import UserError, canonical_json, file_hash, folders, provenance, read_object, say, write_json
-from distill.exporters import formats, origin
-from distill.networks import finding, heads, saved
+from distill.exporters import conversion, formats, origin
+from distill.networks import finding, saved
 
 RUNTIME = "onnxruntime-web"
-VERSION = "1.24.3"  # later ones are half a megabyte larger and bring nothing that is used here
+VERSION = "1.24.3"  # later ones are half a megabyte larger, without a gain here
 INTEGRITY = "41dDq7fxtTm0XzGE7N0d6m8FcOY8EWtUA65GkOixJPB/G7DGzBmiDAnVVXHznRw9bgUZpb+4/1lQK/PNxGpbrQ=="
 """SHA-512 of the published archive in base64, as `npm view onnxruntime-web@VERSION dist.integrity` prints it."""
 ARCHIVE = f"{RUNTIME}-{VERSION}.tgz"
 ADDRESS = f"https://registry.npmjs.org/{RUNTIME}/-/{ARCHIVE}"
 RUNTIME_FILES = ("ort.wasm.bundle.min.mjs", "ort-wasm-simd-threaded.wasm")
 
-PAGE = Path(distill.__file__).parent / "web" / "page"
-SITE = Path(distill.__file__).parent / "web" / "site"
+PAGE, SITE = (Path(distill.__file__).parent / "web" / name for name in ("page", "site"))
 SERVER_ONLY = ("server.js", "docs.html", "docs.css", "docs.js")
 CATALOGUE = "networks.json"
+"""The networks and versions; it marks a folder as written by this module."""
 WORKER = "sw.js"
-MARKERS = (CATALOGUE, "model.json")
-"""Files that tell by their versions that this module, the second in its first release, wrote the folder, which may then
-be replaced."""
 CHANGES = {
     "./server.js": "./network.js",
     '<link rel="icon"': '<link rel="manifest" href="site.webmanifest">\n  <link rel="icon"',
+    "</title>": f'</title>\n  <meta name="generator" content="distill {distill.__version__}">',
 }
-"""In index.html."""
+"""Replacements in index.html."""
 _LIST = "const SITE = "
-"""How the service worker begins: the list of the page's files, as JSON."""
+"""Start of the service worker: the list of the page's files, as JSON."""
 
 
 def write_static_page(models: Sequence[str | Path], out: Path) -> None:
-    """Write the folder `out`, as a whole: a host finds the old page or the new one. The caller holds it.
+    """Write the folder `out` as a whole: a host sees the old page or the new one. The caller has locked it.
 
     Args:
       models: names of networks, `.keras` files, folders of training runs, or folders of such folders; the first network
-        is the page's own.
+        is the page's default.
 
-    Raises UserError for a path that is no such model, networks of one name, a folder that holds something else, a
-    missing extra, a network whose outputs ONNX does not give, and where ONNX Runtime Web cannot be had.
+    Raises UserError for a path that is no such model, two networks of one name, a folder that holds something else, a
+    missing extra, a network whose ONNX file differs, and where ONNX Runtime Web is not available.
     """
     formats.check_installed("onnx")
-    networks = _by_name([file for model in models for file in finding.network_files(model)])
+    files = _by_name([file for model in models for file in finding.network_files(model)])
     if out.exists() and not _is_page(out) and (not out.is_dir() or folders.all_visible(out)):
         raise UserError(f"{out}: there is something else here already; --web takes a new folder or an older page")
     folders.check_replaceable(out, _own)
-    cores = {name: saved.load_core(file) for name, file in networks.items()}
+    cores = {name: saved.load_core(file) for name, file in files.items()}
     with folders.replaced(out, _own) as new:
-        _write({name: (networks[name], core) for name, core in cores.items()}, new)
+        for source in (PAGE, SITE):
+            _copy(source, new)
+        index = (new / "index.html").read_text(encoding="utf-8")
+        for before, after in CHANGES.items():
+            index = index.replace(before, after)
+        (new / "index.html").write_text(index, encoding="utf-8")
+        catalogue = {
+            "networks": [_add_network(name, files[name], core, new) for name, core in cores.items()],
+            "versions": provenance.versions("keras", "tensorflow") | {RUNTIME: VERSION},
+            "commit": provenance.commit(),
+        }
+        write_json(new / CATALOGUE, catalogue)
+        _add_runtime(new / "ort")
+        _add_licences(new / "licences")
+        _list_files(new)
 
 
 def _by_name(files: Sequence[Path]) -> dict[str, Path]:
-    """The files of networks by their folders' names, which the page calls them by."""
+    """The files of networks by name, which is that of their folder."""
     found: dict[str, Path] = {}
     for file in files:
-        name = file.parent.resolve().name
+        name = file.parent.resolve().name.replace(":", ".")  # of a custom network; Windows allows no colon in a name
         if name in found:
-            raise UserError(f"{file}: {found[name]} is called {name}, too; in one page every network has its own name")
+            raise UserError(f"{file}: {found[name]} is called {name}, too; the networks of a page need distinct names")
         found[name] = file
     return found
 
 
 def _is_page(folder: Path) -> bool:
-    """Whether this module wrote a folder; other programs have files of these names too."""
-    versions = [read_object(folder / marker).get("versions") for marker in MARKERS]
-    return any(isinstance(each, dict) and RUNTIME in each for each in versions)
+    """Whether this module wrote a folder; other programs may have a file of this name."""
+    versions = read_object(folder / CATALOGUE).get("versions")
+    return isinstance(versions, dict) and RUNTIME in versions
 
 
 def _own(folder: Path) -> list[str]:
-    """The names in the folder of an older page that this module wrote, as its list for the service worker has them."""
+    """The names in the folder of an older page that this module wrote, as listed in its service worker."""
     try:
         line = (folder / WORKER).read_text(encoding="utf-8").partition("\n")[0]
         files = json.loads(line.removeprefix(_LIST).removesuffix(";"))["files"]
@@ -102,40 +112,16 @@ def _own(folder: Path) -> list[str]:
         return folders.all_visible(folder)
 
 
-def _write(networks: Mapping[str, tuple[Path, keras.Model]], folder: Path) -> None:
-    for source in (PAGE, SITE):
-        _copy(source, folder)
-    index = (folder / "index.html").read_text(encoding="utf-8")
-    for before, after in CHANGES.items():
-        index = index.replace(before, after)
-    index = index.replace("</title>", f'</title>\n  <meta name="generator" content="distill {distill.__version__}">')
-    (folder / "index.html").write_text(index, encoding="utf-8")
-    facts = {
-        "networks": [_add_network(name, *network, folder) for name, network in networks.items()],
-        "versions": provenance.versions("keras", "tensorflow") | {RUNTIME: VERSION},
-        "commit": provenance.commit(),
-    }
-    write_json(folder / CATALOGUE, facts)
-    _add_runtime(folder / "ort")
-    _add_licences(folder / "licences")
-    _list_files(folder)
-
-
 def _add_network(name: str, file: Path, core: keras.Model, folder: Path) -> dict[str, Any]:
-    """Write NAME.onnx; what the page says of the network, and whether it has a value, which a search needs."""
-    about = origin.of(core, file)
-    return {
-        "name": name,
-        "network": networks.arch_of(core),
-        "parameters": core.count_params(),
-        "value": heads.has_value(core),
-        "difference": formats.write("onnx", core, folder / f"{name}.onnx", about=about).difference,
-        finding.MADE_OF: about[finding.MADE_OF],
-    }
+    """Write NAME.onnx; returns what the page needs to know about the network."""
+    facts = origin.facts(core, file)
+    converted = conversion.convert("onnx", core, folder / f"{name}.onnx", facts=facts)
+    kept = {key: facts[key] for key in ("arch", "parameters", "value_head", finding.SHA256)}
+    return {"name": name, **kept, "difference": converted.difference}
 
 
 def _list_files(folder: Path) -> None:
-    """Tell the service worker which files to keep, and a version that any change in them changes."""
+    """Write the files that the service worker caches into it, and a version that is a hash of their contents."""
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != WORKER)
     names = [path.relative_to(folder).as_posix() for path in files]
     hashes = canonical_json([[name, file_hash(file)] for name, file in zip(names, files, strict=True)])
@@ -146,7 +132,7 @@ def _list_files(folder: Path) -> None:
 
 
 def _copy(source: Path, folder: Path) -> None:
-    """Copy files, but not their modes: those of an installed package may be read-only."""
+    """Copy files without their modes: those of an installed package may be read-only."""
     for file in sorted(path for path in source.rglob("*") if path.is_file() and path.name not in SERVER_ONLY):
         target = folder / file.relative_to(source)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -164,9 +150,9 @@ def _add_runtime(folder: Path) -> None:
 
 
 def runtime_archive() -> Path:
-    """The published archive of ONNX Runtime Web, out of the user's cache or else from the npm registry.
+    """The published archive of ONNX Runtime Web, from the user's cache or else from the npm registry.
 
-    Raises UserError where it cannot be had or is not what was published.
+    Raises UserError where it cannot be fetched or differs from what was published.
     """
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "distill"
     archive = cache / ARCHIVE
@@ -181,13 +167,13 @@ def runtime_archive() -> Path:
         except (OSError, subprocess.CalledProcessError) as error:
             raise UserError(f"{RUNTIME} cannot be fetched ({error}); put {ADDRESS} into {cache}") from None
         if not fetched.is_file() or _integrity(fetched) != INTEGRITY:
-            raise UserError(f"{ADDRESS}: what came is not version {VERSION} as published (its SHA-512 differs)")
+            raise UserError(f"{ADDRESS}: this is not version {VERSION} as published (its SHA-512 differs)")
         os.replace(fetched, archive)
     return archive
 
 
 def _fetch(file: Path) -> None:
-    """By npm where there is one: it knows the user's registry and proxies. Else the plain address."""
+    """Use npm where it is installed, since it knows the user's registry and proxies; else the plain address."""
     if npm := shutil.which("npm"):
         command = [npm, "pack", "--silent", "--pack-destination", str(file.parent), f"{RUNTIME}@{VERSION}"]
         subprocess.run(command, check=True, capture_output=True, cwd=file.parent)
@@ -204,10 +190,9 @@ def _integrity(file: Path) -> str:
 def _add_licences(folder: Path) -> None:
     """This project's licence, and that of ONNX Runtime with the notices of what is compiled into it."""
     folder.mkdir()
-    spec = importlib.util.find_spec("onnxruntime")
-    assert spec is not None  # `formats` has used it
-    assert spec.submodule_search_locations is not None
-    package = Path(spec.submodule_search_locations[0])
+    import onnxruntime
+
+    package = Path(onnxruntime.__file__).parent
     for source, name in (("LICENSE", "onnxruntime-web.txt"), ("ThirdPartyNotices.txt", "onnxruntime-web-notices.txt")):
         shutil.copyfile(package / source, folder / name)
     shutil.copyfile(provenance.licence(), folder / "distill.txt")

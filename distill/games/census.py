@@ -1,6 +1,6 @@
 """What a run of games holds, counted: rows, boards, games, and one digest of its files.
 
-In: a finished run (`distill.games.games`). Out: a `Census`. Boards count as equal up to mirror. The rows stream through
+In: a finished run (`games/reader.py`). Out: a `Census`. Boards count as equal up to mirror. The rows stream through
 DuckDB, which spills to disk beyond its memory limit, so a run may be larger than memory.
 """
 
@@ -20,8 +20,8 @@ import pyarrow as pa
 from distill.common import DataError
 from distill.game import rules
 from distill.game.rules import Position
-from distill.games import database, games
-from distill.games.games import Run
+from distill.games import database, reader
+from distill.games.reader import Run
 
 _POSITION = {
     "game_id": "BIGINT",
@@ -92,7 +92,7 @@ def count(run: Run, *, frequent: int = 3, memory_gib: float = 1.0, threads: int 
 
     Raises DataError for a damaged file and for a run without rows.
     """
-    games.verify([run])
+    reader.verify([run])
     room = Path(tempfile.gettempdir())
     task = f"{run.folder}: the rows could not be counted"
     with database.opened(task, room, memory_gib=memory_gib, threads=threads) as counting:
@@ -162,7 +162,7 @@ def _digest(run: Run, field: str) -> str:
 def _positions(run: Run) -> Iterator[pa.Table]:
     """All rows on their canonical boards, a piece at a time."""
     for shard in run.shards:
-        for rows in games.read(shard, _READ):
+        for rows in reader.read(shard, _READ):
             rows["current"], rows["mask"], _ = rules.canonicalise(rows["current"], rows["mask"])
             rows["first"] = np.where(rows["ply"] % 2 == 0, rows["outcome"], -rows["outcome"])
             yield pa.table({name: rows[name] for name in _POSITION})

@@ -43,10 +43,11 @@ class Law:
     games: int
     votes: int | None = None
     simulations: int | None = None
+    savings: bool = False
     teacher: bool = False
     strays: bool = False
     relabelled: bool = False
-    opening_moves: tuple[int, ...] = ()
+    opening_moves: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,14 +68,15 @@ def law_of(metadata: Mapping[str, Any]) -> Law:
     relabelled = schema.RELABELLED in identity
     if "search_version" not in identity or "votes" not in identity:
         return Law(first_game=first_game, games=games, relabelled=relabelled)
-    openings = tuple(map(int, identity["opening_moves"]))
-    if not openings or len(openings) % 2:
-        raise ValueError(f"opening_moves {openings} are no pairs")
+    openings = tuple(map(tuple, np.reshape(identity["opening_moves"], (-1, 2)).astype(int).tolist()))
+    if not openings:
+        raise ValueError("opening_moves has no pair")
     return Law(
         first_game=first_game,
         games=games,
         votes=int(identity["votes"]),
         simulations=int(identity["simulations"]),
+        savings=identity["savings"] != "off",
         teacher=True,
         strays=identity.get("noise_at") == "move" and identity["noise_fraction"] > 0,
         relabelled=relabelled,
@@ -213,8 +215,9 @@ def _of_rows(rows: Columns, law: Law) -> Iterator[Finding]:
     yield over, lambda _: "the game is over in this position"
     yield ply != stones, lambda i: f"ply {ply[i]}, but {stones[i]} stones on the board"
 
-    is_column = (votes >= 0) & (votes < COLUMNS)
-    fine = is_column & np.take_along_axis(legal, np.where(is_column, votes, 0).astype(np.intp), axis=1)
+    cast = votes >= 0
+    places = np.where(cast & (votes < COLUMNS), votes, 0)
+    fine = np.where(cast, (votes < COLUMNS) & np.take_along_axis(legal, places.astype(np.intp), axis=1), votes == -1)
     yield ~fine.all(axis=1), lambda i: f"votes {_text(votes[i])} with one for no legal column"
     yield (visits < 0).any(axis=1), lambda i: f"visits {_text(visits[i])} below zero"
     yield ((visits != 0) & ~legal).any(axis=1), lambda i: f"visits {_text(visits[i])} on a full column"
@@ -234,6 +237,8 @@ def _of_search(rows: Columns, law: Law) -> Iterator[Finding]:
     votes, visits, label, move, simulations = (
         rows[name] for name in ("votes", "visits", "label", "move", "simulations")
     )
+    needed = 1 if law.savings else votes.shape[1]
+    yield (votes >= 0).sum(axis=1) < needed, lambda i: f"votes {_text(votes[i])} with one that was skipped"
     if law.votes is not None:
         wrong_number = np.full(len(label), votes.shape[1] != law.votes)
         yield wrong_number, lambda _: f"{votes.shape[1]} votes, where the run has {law.votes}"
@@ -241,7 +246,8 @@ def _of_search(rows: Columns, law: Law) -> Iterator[Finding]:
     if law.teacher:
         yield total != simulations, lambda i: f"visits sum to {total[i]}, simulations to {simulations[i]}"
     if law.votes is not None and law.simulations is not None:
-        unlike = simulations != law.votes * law.simulations
+        most = law.votes * law.simulations
+        unlike = simulations > most if law.savings else simulations != most
         yield unlike, lambda i: f"{simulations[i]} simulations, where the run has {law.votes} x {law.simulations}"
     tally = (votes[:, :, None] == np.arange(COLUMNS)).sum(axis=1)
     best = majority(tally, visits)
@@ -275,7 +281,7 @@ def _of_games(rows: Columns, law: Law, sound: NDArray[np.bool_]) -> Iterator[Fin
     follows[starts] = _are_reachable(rows["current"][starts], rows["mask"][starts])
     yield first & sound & ~follows, lambda _: "no order of moves leads to this position"
     if law.opening_moves:
-        ranges = np.array(law.opening_moves).reshape(-1, 2)
+        ranges = np.array(law.opening_moves)
         fewest, most = ranges[game % len(ranges)].T
         unlike = first & ((ply < fewest) | (ply > most))
         yield unlike, lambda i: f"the game's rows begin at ply {ply[i]}, its opening has {fewest[i]} to {most[i]} moves"

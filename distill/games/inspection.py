@@ -18,10 +18,10 @@ import pyarrow.parquet as pq
 
 from distill.common import DataError, first_line, folders
 from distill.games import checks, schema
-from distill.games.places import Folder, Place
 from distill.games.schema import Shard
+from distill.games.storage import Folder, Storage
 
-KINDS = ("games", schema.PACKED)
+KINDS = (folders.GAMES.name, folders.NETWORK_GAMES.name, folders.PACKED_BOARDS.name)
 """What a manifest or a shard names as its kind: games, or packed boards."""
 CHANGED = "not the file the manifest describes (SHA-256)"
 
@@ -62,7 +62,7 @@ def is_shard(name: str) -> bool:
     return name.startswith("shard-") and name.endswith(".parquet")
 
 
-def inspect(place: Place) -> Iterator[Inspected]:
+def inspect(place: Storage) -> Iterator[Inspected]:
     """The manifest, then each shard that it names or that lies there. Raises DataError where there is no run at all."""
     names = place.names()
     require_run(place, names)
@@ -78,7 +78,7 @@ def inspect(place: Place) -> Iterator[Inspected]:
         yield found
 
 
-def require_run(place: Place, names: list[str]) -> None:
+def require_run(place: Storage, names: list[str]) -> None:
     """Raise DataError unless a place with these files holds games or packed boards, finished or not."""
     shards = list(filter(is_shard, names))
     if isinstance(place, Folder):
@@ -94,11 +94,11 @@ def require_run(place: Place, names: list[str]) -> None:
     if shards and kind is None:
         there = "no shard that distill wrote"
     else:
-        there = folders.noun_of(folders.settings_in(names, place.read) or {}) if names else "nothing"
+        there = folders.noun_of(folders.kind_in(names, place.read)) if names else "nothing"
     raise DataError(f"{place}: holds {there}; validate takes games and packed boards")
 
 
-def _manifest(place: Place, names: list[str]) -> tuple[dict[str, Any], dict[str, Shard], list[Violation]]:
+def _manifest(place: Storage, names: list[str]) -> tuple[dict[str, Any], dict[str, Shard], list[Violation]]:
     """The manifest, its shards by name, and what is wrong with it; empty where it cannot be used."""
 
     def wrong(what: str) -> Violation:
@@ -134,7 +134,7 @@ def _manifest(place: Place, names: list[str]) -> tuple[dict[str, Any], dict[str,
 
 
 def inspect_shard(
-    place: Place, name: str, expected: Shard | None = None, run: str | None = None, after: int | None = None
+    place: Storage, name: str, expected: Shard | None = None, run: str | None = None, after: int | None = None
 ) -> Inspected:
     """One shard: readable, of this schema, every page whole, every row true, and as the manifest says.
 
@@ -205,7 +205,7 @@ def inspect_shard(
     )
 
 
-def metadata_in(place: Place, name: str) -> dict[str, Any] | None:
+def metadata_in(place: Storage, name: str) -> dict[str, Any] | None:
     """What a shard says of itself and its run, its rows unread; None where the file is too damaged to say."""
     label = f"{place}/{name}"
     try:

@@ -2,7 +2,7 @@
 
 `make` plays the games of a run that a folder lacks, all in lock step in this process, and writes each shard when the
 last of its games has ended; the manifest comes last. Games of unfinished shards are kept in hidden files
-(`unfinished.py`). A row is a row of `schema.py` with one vote: `label` is the column
+(`checkpoints.py`). A row is a row of `schema.py` with one vote: `label` is the column
 the search holds for best, `move` the one played, which chance may have chosen in the first plies. `visits` are those
 made for this position; with a Gumbel root they are its improved policy in thousandths.
 """
@@ -21,12 +21,13 @@ from numpy.typing import NDArray
 from distill.common.cli import as_json, setting
 from distill.game.rules import CELLS
 from distill.games import shards
+from distill.games.checkpoints import Checkpoint, joined
 from distill.games.schema import Shard
-from distill.games.unfinished import Unfinished, joined
 from distill.mcts import puct
-from distill.mcts.engine.record import GameRecord, new_record
-from distill.mcts.evaluator import BitboardEvaluator, by_rollouts
-from distill.mcts.puct import PuctSettings
+from distill.mcts.guided_trees import GuidedRecord
+from distill.mcts.policy_playout import by_playouts
+from distill.mcts.puct import Evaluate, PuctSettings
+from distill.mcts.teacher import blank_record
 
 LIBRARIES = ("keras", *shards.LIBRARIES)
 """Whose versions a shard's bytes depend on."""
@@ -39,8 +40,8 @@ class SelfPlaySettings(PuctSettings):
     leaves: Literal["value", "playout"] = setting(
         "value", "worth of a leaf: the value head, or a playout whose moves the network chooses"
     )
-    opening_moves: tuple[int, ...] = setting(
-        (0, 2), f"fewest and most random moves before the search plays; {shards.IN_TURN}"
+    opening_moves: shards.OpeningMoves = setting(
+        (0, 2), "fewest and most random moves before the search plays; in JSON also a list of pairs, for games in turn"
     )
     seed: int = setting(0, "run seed; game g depends on it and on g alone")
     shard_games: int = setting(50, "games in one shard file")
@@ -54,13 +55,13 @@ def identity(settings: SelfPlaySettings, network: str) -> dict[str, Any]:
     """What defines a run of self-play: its settings, the search's version, and the hash of the network's weights."""
     fields = {field.name for field in dataclasses.fields(SelfPlaySettings)}
     chosen = {name: value for name, value in as_json(settings).items() if name in fields}
-    return {"puct_version": puct.PUCT_VERSION, "network": network, **shards.with_engine(chosen)}
+    return {"puct_version": puct.PUCT_VERSION, "network": network, **chosen}
 
 
 def make(
     settings: SelfPlaySettings,
     network: str,
-    predict: BitboardEvaluator,
+    predict: Evaluate,
     games: int,
     folder: Path,
     *,
@@ -92,7 +93,7 @@ def make(
 def make_part(
     settings: SelfPlaySettings,
     network: str,
-    predict: BitboardEvaluator,
+    predict: Evaluate,
     games: int,
     folder: Path,
     part: tuple[int, int],
@@ -104,17 +105,17 @@ def make_part(
     _play(settings, run, predict, shards.plan(settings, games, folder, indices, run).todo, folder, lanes)
 
 
-def unfinished_of(
+def checkpoints_of(
     settings: SelfPlaySettings, run: Mapping[str, Any], tasks: Sequence[shards.Task], folder: Path
-) -> list[Unfinished]:
+) -> list[Checkpoint]:
     """The hidden files of the shards that these tasks are to make."""
-    return shards.unfinished_of(settings, tasks, folder, run, LIBRARIES)
+    return shards.checkpoints_of(settings, tasks, folder, run, LIBRARIES)
 
 
 def _play(
     settings: SelfPlaySettings,
     run: Mapping[str, Any],
-    predict: BitboardEvaluator,
+    predict: Evaluate,
     tasks: Sequence[shards.Task],
     folder: Path,
     lanes: int,
@@ -125,11 +126,11 @@ def _play(
     if not tasks:
         return made
     none, size = np.empty(0, np.uint64), settings.shard_games
-    files = {file.index: file for file in unfinished_of(settings, run, tasks, folder)}
-    kept = {index: file.load(new_record(none, none, CELLS)) for index, file in files.items()}
+    files = {file.index: file for file in checkpoints_of(settings, run, tasks, folder)}
+    kept = {index: file.load(GuidedRecord(**blank_record(none, none, CELLS))) for index, file in files.items()}
     numbers = np.concatenate([np.setdiff1d(file.games, kept[index][0]) for index, file in files.items()])
 
-    def store(index: int, record: GameRecord, chosen: NDArray[np.int64]) -> None:
+    def store(index: int, record: GuidedRecord, chosen: NDArray[np.int64]) -> None:
         """Write the shard if all of its games have ended; else save those that have, if a save is due."""
         file, (there, before) = files[index], kept[index]
         if len(there) + len(chosen) < len(file.games):
@@ -137,12 +138,12 @@ def _play(
                 file.save(np.concatenate([there, numbers[chosen]]), joined(before, record, chosen))
             return
         games, whole = np.concatenate([there, numbers[chosen]]), joined(before, record, chosen)
-        places = np.argsort(games)
-        table = shards.rows(whole, places, games[places])
+        places, votes = np.argsort(games), whole.label[..., None]
+        table = shards.rows(whole, places, games[places], votes=votes, move=whole.move)
         made.append(shards.write(table, run, index, index * size, len(games), folder, LIBRARIES))
         file.delete()
 
-    def ended(record: GameRecord, indices: NDArray[np.int64]) -> None:
+    def ended(record: GuidedRecord, indices: NDArray[np.int64]) -> None:
         if advance:
             advance(len(indices), int(record.length[indices].sum()))
         for index in np.unique(numbers[indices] // size).tolist():
@@ -158,7 +159,7 @@ def _play(
         np.array([start.current for start in starts], np.uint64),
         np.array([start.mask for start in starts], np.uint64),
         settings,
-        by_rollouts(predict, settings.seed) if settings.leaves == "playout" else predict,
+        by_playouts(predict, settings.seed) if settings.leaves == "playout" else predict,
         seed=settings.seed,
         games=numbers.tolist(),
         lanes=lanes,

@@ -2,7 +2,7 @@
 
 `make_shard(settings, index, ...)` plays games [index * S, (index + 1) * S) and writes one Parquet
 file; the same settings and index give the same bytes anywhere. A run is that function mapped over
-its indices (`games/mapping.py`): whatever is missing or damaged is made, whatever is valid is kept, and the
+its indices (`games/executors.py`): whatever is missing or damaged is made, whatever is valid is kept, and the
 manifest comes last.
 """
 
@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -24,29 +24,30 @@ from distill.common import DataError, canonical_json, cli, folders, json_bytes, 
 from distill.common.cli import as_json, check, check_seed, setting
 from distill.game.rules import CELLS, EMPTY, Position, from_moves, is_over, legal_columns, play
 from distill.games import checks, inspection, schema
-from distill.games.games import accept_advice
+from distill.games.checkpoints import CHECKPOINTS, Checkpoint, joined
 from distill.games.inspection import is_shard
-from distill.games.places import Folder, Place, place_of
+from distill.games.reader import accept_advice
 from distill.games.schema import Shard
-from distill.games.unfinished import UNFINISHED, Unfinished, joined
-from distill.mcts import uct
-from distill.mcts.engine.record import GameRecord, new_record
-from distill.mcts.results import generator
-from distill.mcts.uct import UctSettings
+from distill.games.storage import Folder, Storage, storage_of
+from distill.mcts import guided_trees, teacher
+from distill.mcts.teacher import SearchSettings, TeacherRecord
 
 LIBRARIES = ("numba", "numpy", "pyarrow")
 """Whose versions a shard's bytes depend on."""
 
-IN_TURN = "several such pairs are taken by the games in turn"
 LONGEST_OPENING = 30
+"""Most random moves before the search plays."""
+
+OpeningMoves: TypeAlias = tuple[int, int] | tuple[tuple[int, int], ...]
+"""Fewest and most random moves, or a table of such pairs, which the games of a run take in turn."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunSettings(UctSettings):
+class RunSettings(SearchSettings):
     """All that the games of a run depend on: with `SEARCH_VERSION`, the run's identity."""
 
-    opening_moves: tuple[int, ...] = setting(
-        (1, 8), f"fewest and most random moves before the teacher plays; {IN_TURN}"
+    opening_moves: OpeningMoves = setting(
+        (1, 8), "fewest and most random moves before the search plays; in JSON also a list of pairs, for games in turn"
     )
     seed: int = setting(0, "run seed; game g depends on it and on g alone")
     shard_games: int = setting(200, "games in one shard file")
@@ -58,11 +59,10 @@ class RunSettings(UctSettings):
 
 def check_games(settings: Any) -> None:
     """Raise ValueError unless a run's `opening_moves`, `seed` and `shard_games` can be, whatever its search."""
-    moves = settings.opening_moves
-    pairs = list(zip(moves[::2], moves[1::2], strict=False))
-    valid = bool(moves) and len(moves) % 2 == 0 and all(0 <= a <= b <= LONGEST_OPENING for a, b in pairs)
-    wanted = f"two numbers, fewest and most, from 0 to {LONGEST_OPENING}, or several such pairs"
-    check(valid, "opening_moves", " ".join(map(str, moves)), wanted)
+    pairs = opening_pairs(settings.opening_moves)
+    valid = len(pairs) > 0 and all(0 <= fewest <= most <= LONGEST_OPENING for fewest, most in pairs)
+    shown = " and ".join(f"{fewest} {most}" for fewest, most in pairs)
+    check(valid, "opening_moves", shown, f"two numbers, fewest and most, from 0 to {LONGEST_OPENING}")
     check_seed(settings.seed)
     check(1 <= settings.shard_games <= 100_000, "shard_games", settings.shard_games, "from 1 to 100,000")
 
@@ -77,16 +77,7 @@ def identity(settings: RunSettings) -> dict[str, Any]:
     stored = as_json(settings_of(settings))
     if stored["noise_at"] == "label":  # as in runs that were made before there was a choice
         del stored["noise_at"]
-    return {"search_version": uct.SEARCH_VERSION, **with_engine(stored)}
-
-
-def with_engine(stored: dict[str, Any]) -> dict[str, Any]:
-    """Settings without `engine` where it is the compiled one; else with a hash of the textbook, which may be edited."""
-    if stored["engine"] == "compiled":
-        return {name: value for name, value in stored.items() if name != "engine"}
-    from distill.mcts import textbook
-
-    return stored | {"reference": textbook.source_hash()}
+    return {"search_version": teacher.SEARCH_VERSION, **stored}
 
 
 def run_hash(run_identity: Mapping[str, Any]) -> str:
@@ -106,8 +97,9 @@ def opening(settings: Any, game: int) -> Position:
 
 def opening_moves(settings: Any, game: int) -> list[int]:
     """The columns of a game's random opening; an opening that ends the game is redrawn."""
-    fewest, most = opening_range(settings.opening_moves, game)
-    random = generator(settings.seed, game, 0)
+    pairs = opening_pairs(settings.opening_moves)
+    fewest, most = pairs[game % len(pairs)]
+    random = teacher.generator(settings.seed, game, 0)
     while True:
         position, moves = EMPTY, []
         for _ in range(random.integers(fewest, most + 1)):
@@ -120,47 +112,57 @@ def opening_moves(settings: Any, game: int) -> list[int]:
             return moves
 
 
-def opening_range(moves: Sequence[int], game: int) -> tuple[int, int]:
-    """Fewest and most random moves of a game, of the pairs in a run's `opening_moves`."""
-    place = 2 * (game % (len(moves) // 2))
-    return moves[place], moves[place + 1]
+def opening_pairs(moves: OpeningMoves) -> list[list[int]]:
+    """Fewest and most random moves, pair by pair; game g takes pair g modulo their number."""
+    pairs: list[list[int]] = np.reshape(moves, (-1, 2)).tolist()
+    return pairs
 
 
-def play_games(settings: RunSettings, first: int, count: int, kept: Unfinished | None = None) -> pa.Table:
+def play_games(settings: RunSettings, first: int, count: int, kept: Checkpoint | None = None) -> pa.Table:
     """The rows of games [first, first + count), in `schema.ROW`, sorted by (game_id, ply).
 
     With `kept`, games in that file are not played again, and those that end meanwhile are added to it.
     """
-    steps = CELLS - min(settings.opening_moves[::2])
+    steps = CELLS - min(fewest for fewest, _ in opening_pairs(settings.opening_moves))
     none = np.empty(0, np.uint64)
-    before = new_record(none, none, steps, settings.votes)
+    votes = np.empty((0, steps, settings.votes), np.int8)
+    before = TeacherRecord(votes=votes, **teacher.blank_record(none, none, steps))
     there, games = np.empty(0, np.int64), np.arange(first, first + count)
     if kept:
         there, before = kept.load(before)
     left = np.setdiff1d(games, there)
 
-    def ended(record: GameRecord, over: NDArray[np.int64]) -> None:
+    def ended(record: TeacherRecord, over: NDArray[np.int64]) -> None:
         if kept and len(over) < len(left) and kept.is_due():
             kept.save(np.concatenate([there, left[over]]), joined(before, record, over))
 
     starts = [opening(settings, game) for game in left.tolist()]
-    played = uct.play(
+    played = teacher.play(
         np.array([start.current for start in starts], np.uint64),
         np.array([start.mask for start in starts], np.uint64),
-        uct.draw(settings.seed, left.tolist(), steps, settings),
+        teacher.draw(settings.seed, left.tolist(), steps, settings),
         settings,
         ended=ended,
     )
     record, places = joined(before, played, np.arange(len(left))), np.argsort(np.concatenate([there, left]))
-    return rows(record, places, games)
+    return rows(record, places, games, votes=record.votes, move=record.move)
 
 
-def rows(record: GameRecord, places: NDArray[np.int64], game_ids: NDArray[np.int64]) -> pa.Table:
+def rows(
+    record: teacher.TeacherRecord | guided_trees.GuidedRecord,
+    places: NDArray[np.int64],
+    game_ids: NDArray[np.int64],
+    *,
+    votes: NDArray[np.int8],
+    move: NDArray[np.int8],
+) -> pa.Table:
     """The rows of finished games in `schema.ROW`, by game and ply.
 
     Args:
       places: int64 (G,), where in the record they are.
       game_ids: int64 (G,).
+      votes: (games, S, K), of the whole record.
+      move: (games, S), the columns played.
     """
     game, step = np.nonzero(np.arange(record.label.shape[1]) < record.length[places][:, None])
     place = places[game]
@@ -171,12 +173,12 @@ def rows(record: GameRecord, places: NDArray[np.int64], game_ids: NDArray[np.int
         "ply": np.bitwise_count(mask),
         "current": record.current[place, step],
         "mask": mask,
-        "votes": record.votes[place, step],
+        "votes": votes[place, step],
         "label": record.label[place, step],
         "visits": record.visits[place, step],
         "simulations": record.simulations[place, step],
         "value": record.value[place, step],
-        "move": record.move[place, step],
+        "move": move[place, step],
         "outcome": record.result[place] * (1 - 2 * (plies_to_end % 2)),
     }
     return pa.table([_column(columns[field.name], field.type) for field in schema.ROW], schema=schema.ROW)
@@ -197,12 +199,12 @@ def _column(values: NDArray[Any], kind: pa.DataType) -> pa.Array:
     return pa.Array.from_buffers(kind, len(typed), [None, pa.py_buffer(typed)])
 
 
-def make_shard(settings: RunSettings, index: int, count: int, folder: Path | Place) -> Shard:
+def make_shard(settings: RunSettings, index: int, count: int, folder: Path | Storage) -> Shard:
     """Play the first `count` games of shard `index` and write them to their place, whole or not at all.
 
     In a folder, games that have ended meanwhile are kept in a hidden file, and those found there not played again.
     """
-    kept = next(iter(unfinished_of(settings, [Task(index=index, games=count)], folder)), None)
+    kept = next(iter(checkpoints_of(settings, [Task(index=index, games=count)], folder)), None)
     table = play_games(settings, index * settings.shard_games, count, kept)
     shard = write(table, identity(settings), index, index * settings.shard_games, count, folder)
     if kept:
@@ -210,23 +212,23 @@ def make_shard(settings: RunSettings, index: int, count: int, folder: Path | Pla
     return shard
 
 
-def unfinished_of(
+def checkpoints_of(
     settings: Any,
     tasks: Iterable[Task],
-    folder: Path | Place,
+    folder: Path | Storage,
     run: Mapping[str, Any] | None = None,
     libraries: Sequence[str] = LIBRARIES,
-) -> list[Unfinished]:
+) -> list[Checkpoint]:
     """The hidden files of the shards that these tasks are to make; none in a place that is no folder.
 
     `run` is the identity of a run that a network plays; `libraries` are those whose versions its bytes depend on.
     """
-    place, size = place_of(folder), settings.shard_games
+    place, size = storage_of(folder), settings.shard_games
     if not isinstance(place, Folder):
         return []
     about = {"identity": run or identity(settings), "versions": provenance.versions(*libraries)}
     return [
-        Unfinished(
+        Checkpoint(
             folder=place.path,
             index=task.index,
             games=range(task.index * size, task.index * size + task.games),
@@ -236,11 +238,11 @@ def unfinished_of(
     ]
 
 
-def _forget_unfinished(folder: Path | Place) -> None:
+def _forget_unfinished(folder: Path | Storage) -> None:
     """Remove the hidden files of shards that were being made."""
-    place = place_of(folder)
+    place = storage_of(folder)
     if isinstance(place, Folder):
-        for path in place.path.glob(UNFINISHED):
+        for path in place.path.glob(CHECKPOINTS):
             path.unlink(missing_ok=True)
 
 
@@ -250,7 +252,7 @@ def write(
     index: int,
     first_game: int,
     games: int,
-    folder: Path | Place,
+    folder: Path | Storage,
     libraries: Sequence[str] = LIBRARIES,
 ) -> Shard:
     """Write the rows of a shard of the run with this identity to its place; what a manifest says of it.
@@ -268,7 +270,7 @@ def write(
         "versions": provenance.versions(*libraries),
     }
     content = schema.table_bytes(table, metadata)
-    place_of(folder).write(shard_name(index), content)
+    storage_of(folder).write(shard_name(index), content)
     return inspection.describe(shard_name(index), table, metadata, hashlib.sha256(content).hexdigest())
 
 
@@ -292,7 +294,7 @@ class Plan:
 def plan(
     settings: Any,
     games: int,
-    folder: Path | Place,
+    folder: Path | Storage,
     indices: Iterable[int] | None = None,
     run: Mapping[str, Any] | None = None,
 ) -> Plan:
@@ -303,7 +305,7 @@ def plan(
     shard whose rows were changed.
     """
     run, shard_games = run or identity(settings), settings.shard_games
-    place = place_of(folder)
+    place = storage_of(folder)
     names = place.names()
     visible = folders.visible(names)
     if visible and not any(name in (schema.MANIFEST, "config.json") or is_shard(name) for name in visible):
@@ -332,9 +334,9 @@ def plan(
     return Plan(done=done, todo=todo, damaged=damaged)
 
 
-def games_there(run: Mapping[str, Any], folder: Path | Place) -> int:
+def games_there(run: Mapping[str, Any], folder: Path | Storage) -> int:
     """Games up to the last one of this run that lies in a place, in a shard whose metadata can be used."""
-    place = place_of(folder)
+    place = storage_of(folder)
     for name in sorted(filter(is_shard, place.names()), reverse=True):
         metadata = inspection.metadata_in(place, name)
         if metadata is None or metadata["identity"] != run:
@@ -357,7 +359,7 @@ def tasks(settings: Any, games: int, indices: Iterable[int] | None = None) -> li
     return [Task(index=index, games=min(size, games - index * size)) for index in ours]
 
 
-def _listed(place: Place) -> dict[str, Shard]:
+def _listed(place: Storage) -> dict[str, Shard]:
     """The shards in a manifest; none where it cannot be read, as it is written anew then."""
     content = place.read(schema.MANIFEST)
     try:
@@ -367,7 +369,7 @@ def _listed(place: Place) -> dict[str, Shard]:
         return {}
 
 
-def _refuse_other_run(ours: Mapping[str, Any], place: Place, metadata: Mapping[str, Any] | None) -> None:
+def _refuse_other_run(ours: Mapping[str, Any], place: Storage, metadata: Mapping[str, Any] | None) -> None:
     """Raise DataError where a shard's metadata are those of another run; a damaged shard has none and is made again."""
     theirs = (metadata or {}).get("identity")
     if not isinstance(theirs, dict):
@@ -384,7 +386,7 @@ def _refuse_other_run(ours: Mapping[str, Any], place: Place, metadata: Mapping[s
         )
 
 
-def _refuse_changed(place: Place, found: Shard | None, listed: Shard | None) -> None:
+def _refuse_changed(place: Storage, found: Shard | None, listed: Shard | None) -> None:
     """Raise DataError where a readable shard has other rows than the manifest says: they may be changed on purpose."""
     if found is None or listed is None or (found.first_game, found.games) != (listed.first_game, listed.games):
         return  # damaged, or of a run that was extended
@@ -395,44 +397,39 @@ def _refuse_changed(place: Place, found: Shard | None, listed: Shard | None) -> 
         )
 
 
-def locked(folder: Path | Place, shared: bool = False) -> AbstractContextManager[None]:
+def locked(folder: Path | Storage, shared: bool = False) -> AbstractContextManager[None]:
     """Hold a run's place for one writer, or for several that share it, as `folders.locked` does.
 
     A place that is no folder has no lock: of two writers with the same settings each writes the same bytes.
     """
-    place = place_of(folder)
+    place = storage_of(folder)
     return folders.locked(place.path, shared=shared) if isinstance(place, Folder) else nullcontext()
 
 
-def require(folder: Path | Place, kind: folders.Kind) -> None:
+def require(folder: Path | Storage, kind: folders.Kind) -> None:
     """Raise UserError where a place holds something else than games of this kind; as `folders.require` does."""
-    place = place_of(folder)
+    place = storage_of(folder)
     names = place.names()
-    settings = folders.settings_in({*names} & {schema.MANIFEST}, place.read)
-    if settings is None:  # the first shard that can be read says it, else config.json
-        found = (inspection.metadata_in(place, name) for name in names if is_shard(name))
-        settings = next((metadata["identity"] for metadata in found if metadata), None)
-        settings = settings or folders.settings_in(names, place.read)
-    folders.judge(place, kind, settings, folders.visible(names))
+    folders.require_kind(place, kind, folders.kind_in(names, place.read), folders.visible(names))
 
 
-def delete(folder: Path | Place) -> None:
+def delete(folder: Path | Storage) -> None:
     """Remove a run's files, for --restart, and nothing else, from its place; config.json stays until it is replaced."""
-    place = place_of(folder)
+    place = storage_of(folder)
     place.delete(schema.MANIFEST)  # first: what is half deleted is not complete
     for name in place.names():
         if is_shard(name):
             place.delete(name)
     _forget_unfinished(place)
-    cli.had_its_effect("--restart")
+    cli.omit_when_resuming("--restart")
 
 
-def declare(run: Mapping[str, Any], shards: list[Shard], folder: Path | Place) -> dict[str, Any]:
+def declare(run: Mapping[str, Any], shards: list[Shard], folder: Path | Storage) -> dict[str, Any]:
     """Write and return the manifest of a run with this identity."""
     ordered = sorted(shards, key=lambda shard: shard.first_game)
     manifest = {
         "schema_version": schema.SCHEMA_VERSION,
-        "kind": "games",
+        "kind": (folders.NETWORK_GAMES if "network" in run else folders.GAMES).name,
         "run": run_hash(run),
         "identity": run,
         "commit": provenance.commit(),
@@ -442,6 +439,6 @@ def declare(run: Mapping[str, Any], shards: list[Shard], folder: Path | Place) -
         "simulations": sum(shard.simulations for shard in ordered),
         "shards": [dataclasses.asdict(shard) for shard in ordered],
     }
-    place_of(folder).write(schema.MANIFEST, json_bytes(manifest))
+    storage_of(folder).write(schema.MANIFEST, json_bytes(manifest))
     _forget_unfinished(folder)
     return manifest

@@ -10,13 +10,12 @@ from __future__ import annotations
 import functools
 import json
 import os
-import re
 import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from distill.common import UserError, file_hash, first_line, provenance, say, shortened
+from distill.common import UserError, file_hash, first_line, provenance, read_object, say, shortened
 from distill.networks import FORMER
 
 BEST = "best.keras"
@@ -25,28 +24,14 @@ EXPORTED = "saved_model/1/saved_model.pb"
 """The exported network in a run's folder."""
 PUBLISHED = "saved_model"
 """The folder in a run's folder that holds what `export` writes."""
-MADE_OF = "network_sha256"
-"""In the front matter of an export's card: the hash of the `.keras` file that it was made of."""
+ONNX = "model.onnx"
+"""The ONNX file in it."""
+FACTS = "export.json"
+"""The facts in it, such as version, network, number of parameters and grades."""
+SHA256 = "network_sha256"
+"""The fact that holds the hash of the `.keras` file that was exported."""
 REFERENCE = "reference"
 """The folder in `models/` of the networks that ship."""
-
-
-@dataclass(frozen=True)
-class Exported:
-    """A file, or the SavedModel's folder, in PUBLISHED; `title` is what people call its format."""
-
-    name: str
-    title: str
-
-
-FILES: Mapping[str, Exported] = {
-    "savedmodel": Exported("1", "SavedModel"),
-    "litert": Exported("model.tflite", "LiteRT"),
-    "onnx": Exported("model.onnx", "ONNX"),
-    "litert-int8": Exported("model.int8.tflite", "LiteRT int8"),
-    "onnx-int8": Exported("model.int8.onnx", "ONNX int8"),
-}
-"""What an export may hold, by the word that `export --formats` takes."""
 
 
 def size(place: Path) -> str:
@@ -113,38 +98,9 @@ def names() -> str:
     return f"networks by name are {', '.join(networks(places())) or 'none'}"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Card:
-    """What the card of an exported network says of it; a dash stands for what it does not say.
-
-    `made_of` is the SHA-256 of the `.keras` file.
-    """
-
-    network: str = "–"
-    parameters: str = "–"
-    has_value: bool = False
-    optimal: str = "–"
-    right_class: str = "–"
-    made_of: str | None = None
-
-
-def read_card(model: Path) -> Card:
-    """The card in a `saved_model` folder, `README.md`: the one file that goes where the network goes."""
-    try:
-        text = (model / "README.md").read_text(encoding="utf-8")
-    except (OSError, ValueError):
-        return Card()
-    head = re.search(r"^# Connect 4 network `(.+)`\n[^|#]*?^([\d,]+) parameters\. ", text, re.MULTILINE)
-    made_of = re.search(rf"^{MADE_OF}: ([0-9a-f]{{64}})$", text, re.MULTILINE)
-    graded = re.search(r"\(`midgame`\): ([\d.]+%) .*?, ([\d.]+%) ", text)
-    return Card(
-        network=head[1] if head else "–",
-        parameters=head[2] if head else "–",
-        has_value="\n- `value` " in text,
-        optimal=graded[1] if graded else "–",
-        right_class=graded[2] if graded else "–",
-        made_of=made_of[1] if made_of else None,
-    )
+def exported_facts(model: Path) -> dict[str, Any]:
+    """What the export in a `saved_model` folder records of its network; empty where it records nothing."""
+    return read_object(model / FACTS)
 
 
 def is_current(folder: Path) -> bool:
@@ -152,7 +108,7 @@ def is_current(folder: Path) -> bool:
 
     If not, which is said, the folder stands for that network.
     """
-    best, told = folder / BEST, read_card(folder / PUBLISHED).made_of
+    best, told = folder / BEST, exported_facts(folder / PUBLISHED).get(SHA256)
     if told is None or not best.is_file() or told == file_hash(best):
         return True
     _say_once(f"{folder / PUBLISHED} is of another network than {best}, which is taken; distill.export writes it anew")

@@ -29,7 +29,7 @@ Predict: TypeAlias = Callable[[ArrayLike], Outputs]
 
 CHUNK = 4096
 """Boards handed to the graph at once: bounds the memory of attention, and is past the size where more is faster."""
-ONNX = f"{finding.PUBLISHED}/{finding.FILES['onnx'].name}"
+ONNX = f"{finding.PUBLISHED}/{finding.ONNX}"
 """The ONNX file in the folder of an exported network."""
 THREADS = 1
 """For a network this small a second one costs more than it brings, and the machine has other work."""
@@ -108,7 +108,7 @@ def onnx_to_run(path: Path) -> Path | None:
 
 def onnx_in(path: Path) -> Path | None:
     """The ONNX file at a path: itself, that of a run's folder, or that of a folder of exported files, as on a hub."""
-    files = (path, path / ONNX, path / finding.FILES["onnx"].name)
+    files = (path, path / ONNX, path / finding.ONNX)
     return next((file for file in files if file.suffix == ".onnx" and file.is_file()), None)
 
 

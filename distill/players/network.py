@@ -19,8 +19,7 @@ from distill.players.player import Boards, Choices, Player, draw_by
 if TYPE_CHECKING:
     import keras
 
-    from distill.mcts.evaluator import BitboardEvaluator
-    from distill.mcts.puct import PuctSettings
+    from distill.mcts.puct import Evaluate, PuctSettings
     from distill.networks.predict import Predict
 
 LANES = 512
@@ -115,15 +114,14 @@ class GuidedPlayer:
     """A PUCT search guided by a network, without randomness; its policy is the share of root visits."""
 
     name: str
-    predict: BitboardEvaluator = field(repr=False)
+    predict: Evaluate = field(repr=False)
     settings: PuctSettings
 
     def play(self, current: Boards, mask: Boards, seeds: Boards) -> Choices:
-        from distill.mcts.puct import play, quiet
+        from distill.mcts.puct import quiet, search
 
         lanes = max(1, min(len(current), LANES))
-        settings, numbers = quiet(self.settings), seeds.tolist()
-        record = play(current, mask, settings, self.predict, seeds=numbers, lanes=lanes, steps=1)
+        record = search(current, mask, quiet(self.settings), self.predict, seeds.tolist(), lanes)
         visits = record.visits[:, 0].astype(np.float64)
         return Choices(
             moves=record.label[:, 0].astype(np.int64),

@@ -127,15 +127,15 @@ def _compiler(word: str) -> subprocess.Popen[bytes] | None:
     """A process that compiles the search of a player into the cache; None where it has none, or it is there already."""
     named = names.parse(levels.named(word).player if word in names.LEVELS else word)
     if named.player in names.SEARCHES:
-        module = "uct"
+        module = "teacher"
     elif named.mode in names.SEARCHING_MODES:
         module = "puct"
     else:
         return None
-    if cache.is_compiled(module):
+    if cache.holds(module):
         return None
     silent = subprocess.DEVNULL
-    command = [sys.executable, "-m", "distill.mcts.compiling", module]
+    command = [sys.executable, "-m", "distill.mcts.cache", module]
     return subprocess.Popen(command, stdin=silent, stdout=silent, stderr=silent)
 
 

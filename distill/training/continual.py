@@ -16,7 +16,7 @@ import keras
 
 from distill import networks
 from distill.common import Progress, UserError, first_line
-from distill.datasets import tables
+from distill.datasets import batching
 from distill.networks import matrix_form
 from distill.training import checkpoint, training
 from distill.training.recipe import Recipe
@@ -65,7 +65,7 @@ def resume(learner: Learner, folder: Path) -> None:
 
 def learn(
     learner: Learner,
-    examples: tables.Examples,
+    examples: batching.Examples,
     rate: float | Callable[[int], float],
     seed: int,
     steps: int | None = None,
@@ -81,7 +81,7 @@ def learn(
     if steps is None:
         steps = recipe.epochs * (len(examples) // recipe.batch_size or 1)
     passes = (
-        tables.batches(examples, recipe.batch_size, seed=seed, epoch=epoch, mirror=recipe.mirror)
+        batching.batches(examples, recipe.batch_size, seed=seed, epoch=epoch, mirror=recipe.mirror)
         for epoch in itertools.count()
     )
     total = 0.0

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from distill.common import UserError, cli, file_hash, folders, provenance, write_json
+from distill.common import UserError, file_hash, folders, provenance, write_json
 from distill.game.encoding import ENCODING_VERSION
 from distill.games.schema import SCHEMA_VERSION
 from distill.networks import finding
@@ -73,6 +72,7 @@ class Claim:
         if not self.restart and (self.out / RUN).is_file():
             return
         about = {
+            "kind": self.kind.name,
             "identity": dict(self.identity),
             "versions": provenance.versions("keras", "numpy", "tensorflow", "jax"),
             "commit": provenance.commit(),
@@ -97,8 +97,8 @@ def claim(
     deleted = [out.resolve() / name for name in own] if config.restart and init else []
     if init and any(file.is_relative_to(each) for file in _with_links(init) for each in deleted):
         raise UserError(f"{init}: --restart would delete the network to begin from; name another --out")
-    settings = cli.as_json(dataclasses.replace(config, restart=False))
-    identity = {name: value for name, value in settings.items() if name not in free}
+    settings = folders.stored(kind, config)
+    identity = {name: value for name, value in settings.items() if name not in (*free, "kind")}
     identity |= {"init": file_hash(init) if init else None, **also}
     return Claim(out=out, kind=kind, own=own, settings=settings, identity=identity, restart=config.restart)
 

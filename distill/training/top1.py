@@ -1,7 +1,7 @@
 """Top-1 accuracy against the teacher, over raw rows in the orientation they were played in.
 
-The rows are those of `tables.validation_rows`. A packed board is a game of one row; its label is the column with most
-visits.
+The rows are those of `validation.validation_rows`. A packed board is a game of one row; its label is the column
+with most visits.
 
     agreement_all       = share of all rows whose label is the argmax of the masked logits
     agreement_unseen    = the same over rows whose board is, in no orientation, in the training table
@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.datasets import tables
+from distill.datasets import batching, validation
 from distill.game import encoding, rules
+from distill.games import reader
 
 if TYPE_CHECKING:
     from distill.networks.predict import Predict
@@ -32,10 +33,10 @@ AT_ONCE = 1 << 16
 """Boards that a network is asked about at once: their arrays take 50 MB."""
 
 
-def measure(predict: Predict, rows: tables.RawRows, training: tables.Examples) -> dict[str, Any]:
+def measure(predict: Predict, rows: reader.RawRows, training: batching.Examples) -> dict[str, Any]:
     """The three shares, the rows behind each, and the first two by ply; a share over no rows is None."""
     agreed = agrees(rows, chosen_columns(predict, rows))
-    unseen = ~tables.seen(training, rows.current, rows.mask)
+    unseen = ~validation.seen(training, rows.current, rows.mask)
     chosen = {"all": np.ones(len(rows), np.bool_), "unseen": unseen}
     by_ply = {
         str(ply): _shares(agreed, {name: where & (rows.ply == ply) for name, where in chosen.items()})
@@ -44,7 +45,7 @@ def measure(predict: Predict, rows: tables.RawRows, training: tables.Examples) -
     return _shares(agreed, chosen | {f"first_{FIRST_ROWS}": is_early(rows)}) | {"by_ply": by_ply}
 
 
-def chosen_columns(predict: Predict, rows: tables.RawRows) -> NDArray[np.int32]:
+def chosen_columns(predict: Predict, rows: reader.RawRows) -> NDArray[np.int32]:
     """int32 (N,): the network's column on each row; a board met often is asked once."""
     boards, inverse = np.unique(np.stack([rows.current, rows.mask], axis=1), axis=0, return_inverse=True)
     parts = (boards[first : first + AT_ONCE] for first in range(0, len(boards), AT_ONCE))
@@ -52,14 +53,14 @@ def chosen_columns(predict: Predict, rows: tables.RawRows) -> NDArray[np.int32]:
     return np.concatenate([np.empty(0, np.int32), *moves])[inverse.reshape(-1)]
 
 
-def agrees(rows: tables.RawRows, columns: NDArray[np.integer[Any]]) -> NDArray[np.bool_]:
+def agrees(rows: reader.RawRows, columns: NDArray[np.integer[Any]]) -> NDArray[np.bool_]:
     """bool (N,): whether `columns` (N,) are the rows' labels, or on a self-mirrored board their mirror images."""
     symmetric = rules.is_own_mirror(rows.current, rows.mask)
     found: NDArray[np.bool_] = (columns == rows.label) | (symmetric & (columns == rules.COLUMNS - 1 - rows.label))
     return found
 
 
-def is_early(rows: tables.RawRows) -> NDArray[np.bool_]:
+def is_early(rows: reader.RawRows) -> NDArray[np.bool_]:
     """bool (N,): whether a row is among the FIRST_ROWS of its game; `rows` are of whole games, in the order played.
 
     Runs of which several were read number their games alike, so a game also ends where stones do not increase.
@@ -72,5 +73,5 @@ def is_early(rows: tables.RawRows) -> NDArray[np.bool_]:
 
 
 def _shares(agreed: NDArray[np.bool_], chosen: Mapping[str, NDArray[np.bool_]]) -> dict[str, Any]:
-    shares = {f"agreement_{name}": float(agreed[rows].mean()) if rows.any() else None for name, rows in chosen.items()}
+    shares = {f"top1_{name}": float(agreed[rows].mean()) if rows.any() else None for name, rows in chosen.items()}
     return shares | {f"rows_{name}": int(rows.sum()) for name, rows in chosen.items()}

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from distill import networks
 from distill.common import Progress, UserError, behind_links, say
-from distill.datasets import tables
+from distill.datasets import batching
 from distill.networks import finding, heads, matrix_form
 from distill.training import checkpoint, history, run_folder
 from distill.training.recipe import Recipe
@@ -92,7 +92,7 @@ def make_repeatable(seed: int) -> None:
         tf.config.experimental.enable_op_determinism()  # costs nothing measurable on a CPU
 
 
-def targets(batch: tables.Batch, recipe: Recipe, with_value: bool) -> dict[str, NDArray[np.float32]]:
+def targets(batch: batching.Batch, recipe: Recipe, with_value: bool) -> dict[str, NDArray[np.float32]]:
     """What the outputs should be: "logits" as probabilities (B, A), and "value" (B,) where there is that head."""
     vote = np.eye(7, dtype=np.float32)[batch.label]
     if recipe.target == "vote":
@@ -197,7 +197,7 @@ def give_learned(
         network.set_weights([np.float32(share) * old + np.float32(1 - share) * new for old, new in learned])
 
 
-def evaluate(model: keras.Model, examples: tables.Examples, recipe: Recipe) -> dict[str, float]:
+def evaluate(model: keras.Model, examples: batching.Examples, recipe: Recipe) -> dict[str, float]:
     """Means over a table, every board once and with weight 1.
 
     `loss` is the training loss without weights; `agreement` the share of boards whose label gets the largest logit;
@@ -205,7 +205,7 @@ def evaluate(model: keras.Model, examples: tables.Examples, recipe: Recipe) -> d
     """
     with_value = heads.has_value(model)
     policy_loss, agreed, value_error = 0.0, 0, 0.0
-    for batch in tables.in_order(examples, EVALUATION_BATCH):
+    for batch in batching.in_order(examples, EVALUATION_BATCH):
         wanted, found = targets(batch, recipe, with_value), model.predict_on_batch(batch.boards)
         logits = found["logits"].astype(np.float64)
         highest = logits.max(axis=1, keepdims=True)
@@ -221,8 +221,8 @@ def evaluate(model: keras.Model, examples: tables.Examples, recipe: Recipe) -> d
 
 def fit(
     core: keras.Model,
-    training: tables.Examples,
-    validation: tables.Examples,
+    training: batching.Examples,
+    validation: batching.Examples,
     recipe: Recipe,
     folder: Path,
     watch: Watch | None = None,
@@ -308,7 +308,7 @@ def save_network(core: keras.Model, path: Path) -> None:
     os.replace(temporary, path)
 
 
-def _plan(model: keras.Model, training: tables.Examples, recipe: Recipe) -> int:
+def _plan(model: keras.Model, training: batching.Examples, recipe: Recipe) -> int:
     """Steps the run will take: as asked for, or all epochs, or what fits into `minutes` at the speed measured now."""
     if recipe.steps is not None:
         return recipe.steps
@@ -316,7 +316,7 @@ def _plan(model: keras.Model, training: tables.Examples, recipe: Recipe) -> int:
     if recipe.minutes is None:
         return steps
     before = checkpoint.snapshot(model)
-    batch = next(tables.batches(training, recipe.batch_size, seed=recipe.seed, epoch=0, mirror=recipe.mirror))
+    batch = next(batching.batches(training, recipe.batch_size, seed=recipe.seed, epoch=0, mirror=recipe.mirror))
     for _ in range(TIMED_STEPS):  # the first one compiles, the next ones fetch memory
         train_step(model, batch, recipe, 1.0)
     began = time.monotonic()
@@ -328,7 +328,7 @@ def _plan(model: keras.Model, training: tables.Examples, recipe: Recipe) -> int:
 
 
 def _train_epoch(
-    model: keras.Model, training: tables.Examples, recipe: Recipe, state: State, progress: Progress, off: Off | None
+    model: keras.Model, training: batching.Examples, recipe: Recipe, state: State, progress: Progress, off: Off | None
 ) -> tuple[float, float]:
     """To the end of the pass, of `eval_every` boards or of the planned steps.
 
@@ -336,7 +336,7 @@ def _train_epoch(
     """
     scale = 1 / float(weights(training.count, recipe).mean())
     size, number = recipe.batch_size, state.passes
-    batches = tables.batches(
+    batches = batching.batches(
         training,
         size,
         seed=recipe.seed,
@@ -372,7 +372,7 @@ def _keep(recipe: Recipe, state: State) -> NDArray[np.bool_] | None:
     return np.asarray(draws < np.maximum(LEAST_CHANCE, state.off / np.float32(recipe.loss_sampling)))
 
 
-def train_step(model: keras.Model, batch: tables.Batch, recipe: Recipe, scale: float) -> float:
+def train_step(model: keras.Model, batch: batching.Batch, recipe: Recipe, scale: float) -> float:
     """One step; returns the batch's loss before it."""
     wanted = targets(batch, recipe, heads.has_value(model))
     weight = weights(batch.count, recipe) * np.float32(scale)

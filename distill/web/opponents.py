@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
 from pathlib import Path
@@ -97,13 +97,13 @@ class Opponents:
 
     def catalogue(self) -> Catalogue:
         """Everybody who can be asked now."""
-        models = {name: finding.read_card(model) for name, model in self.models().items()}
+        models = {name: finding.exported_facts(model) for name, model in self.models().items()}
         cards = self._levels() if levels.NETWORK in models else []
         cards += [Card(name=n, kind="network", title=n, note=_describe(m)) for n, m in models.items()]
         cards += [
             Card(name=f"{n}@puct:N", kind="guided", title=f"{n} with search", note=f"N from 1 to {MOST_GUIDED:,}")
             for n, m in models.items()
-            if m.has_value  # which a search needs
+            if m.get("value_head")  # which a search needs
         ]
         cards += [Card(name=f"{n}:N", kind="search", title=t, note=d) for n, (t, d) in SEARCHES.items()]
         if self.has_solver:
@@ -147,7 +147,7 @@ class Opponents:
         names = list(self.models())
         guided = [f"{name}@puct:1" for name in names]
         async with asyncio.TaskGroup() as group:
-            if missing := [search for search in cache.ENTRY_POINTS if not cache.is_compiled(search)]:
+            if missing := [module for module in cache.COMPILED_LAST if not cache.holds(module)]:
                 group.create_task(self._compile(missing))  # first: whoever asks for a search meanwhile waits for it
             group.create_task(self._try(names[:LOADED]))
         await self._try(["uct:1", *guided[:LOADED], *(["solver"] if self.has_solver else [])])
@@ -157,7 +157,7 @@ class Opponents:
         self._waiting = COMPILING
         self._compiled.clear()
         say(COMPILING)
-        command = [sys.executable, "-m", "distill.mcts.compiling"]
+        command = [sys.executable, "-m", "distill.mcts.cache"]
         compilers = [await asyncio.create_subprocess_exec(*command, module) for module in modules]
         try:
             for compiler in compilers:
@@ -268,9 +268,9 @@ def _weights(model: Path) -> Path:
     return model / "1" / "saved_model.pb"
 
 
-def _describe(card: finding.Card) -> str:
-    known = card != finding.Card()
-    return f"{card.network}, {card.parameters} parameters" if known else "a network without search"
+def _describe(facts: Mapping[str, Any]) -> str:
+    known = {"arch", "parameters"} <= facts.keys()
+    return f"{facts['arch']}, {facts['parameters']:,} parameters" if known else "a network without search"
 
 
 def _load_player(folder: Path, named: names.Name) -> Predict:

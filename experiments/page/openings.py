@@ -23,7 +23,7 @@ from distill.common import DataError, Progress, cli, cores
 from distill.common.files import write_atomically
 from distill.datasets.benchmark import FULL_COLUMN
 from distill.game.rules import BITS_PER_COLUMN, COLUMNS, EMPTY, ROWS, Position, from_moves, mirror, play
-from distill.games import games, schema, shards
+from distill.games import reader, schema, shards
 from distill.players.solver import score_boards
 
 
@@ -71,7 +71,7 @@ class Passed:
 
 def run(config: Config) -> str:
     """Read games, count moves, score positions, write the file."""
-    source = games.open_run(config.data)
+    source = reader.open_run(config.data)
     book = count(read_games(source), config.plies)
     kept = {key: passed for key, passed in book.items() if sum(m.games for m in passed.moves.values()) >= config.least}
     if not kept:
@@ -80,15 +80,15 @@ def run(config: Config) -> str:
     return f"{len(kept)} positions of {source.games:,} games · {config.out}"
 
 
-def read_games(run: games.Run) -> Iterator[Game]:
+def read_games(run: reader.Run) -> Iterator[Game]:
     """The games of a run of `generate` with their openings. Raises DataError for games of another command."""
-    games.verify([run])
+    reader.verify([run])
     identity = schema.read_manifest(run.folder).get("identity", {})
     if not {"search_version", "seed", "opening_moves"} <= identity.keys():
         raise DataError(f"{run.folder}: not made by generate, so the random openings are unknown")
     settings = SimpleNamespace(seed=identity["seed"], opening_moves=identity["opening_moves"])
     for shard in run.shards:
-        parts = list(games.read(shard, ("game_id", "ply", "current", "mask", "move", "outcome")))
+        parts = list(reader.read(shard, ("game_id", "ply", "current", "mask", "move", "outcome")))
         rows = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         starts = np.flatnonzero(np.diff(rows["game_id"], prepend=-1))
         for start, end in zip(starts, [*starts[1:], len(rows["ply"])], strict=True):

@@ -27,7 +27,7 @@ from distill.datasets import benchmark
 from distill.datasets.benchmark import FULL_COLUMN, GradedBoards
 from distill.datasets.canonical import board_keys
 from distill.evaluation.grading import GENERAL
-from distill.evaluation.strata import best_scores, keeps_class
+from distill.evaluation.strata import best_scores, keeps_outcome
 from distill.game.mixing import mix
 from distill.game.rules import COLUMNS, COLUMNS_FROM_CENTRE, ROWS, Position, column_bits, is_over, mirror_bits, play
 from distill.game.tactics import wins
@@ -129,7 +129,7 @@ def make_puzzles(
 ) -> list[Puzzle]:
     """At most `each` puzzles per tactic, balanced by difficulty, sorted by tactic and difficulty."""
     boards = _turned(boards[_is_clear(boards)])
-    solutions = keeps_class(boards.scores).argmax(1)
+    solutions = keeps_outcome(boards.scores).argmax(1)
     seeds = seeds_for(seed, np.arange(len(boards)))
     missed = np.stack(
         [checked_choices(player, boards.current, boards.mask, seeds).moves != solutions for player in players]
@@ -162,7 +162,7 @@ def make_puzzles(
 
 def _is_clear(boards: GradedBoards) -> NDArray[np.bool_]:
     """bool (B,), whether a single column keeps the outcome, with enough open columns, and a win comes soon enough."""
-    single = keeps_class(boards.scores).sum(1) == 1
+    single = keeps_outcome(boards.scores).sum(1) == 1
     choice = (boards.scores != FULL_COLUMN).sum(1) >= FEWEST_COLUMNS
     soon = (best_scores(boards.scores) == 0) | (boards.moves_to_end <= LONGEST_WIN)
     return np.asarray(single & choice & soon)

@@ -79,14 +79,14 @@ class PlayersConfig(cli.Settings):
                 yield self.players[one], self.players[other]
 
 
-PRESETS: dict[str, dict[str, Any]] = {
-    "smoke": {
-        "players": ("random", "beginner", "casual"),
-        "games": 4,
-        "boards": 20,
-        "out": cli.SMOKE_MODELS / "players",
-        "page": cli.SMOKE_MODELS / "players" / "players.md",
-    }
+PRESETS: cli.Presets = {
+    "smoke": cli.smoke(
+        players=("random", "beginner", "casual"),
+        games=4,
+        boards=20,
+        out=cli.SMOKE_MODELS / "players",
+        page=cli.SMOKE_MODELS / "players" / "players.md",
+    )
 }
 
 

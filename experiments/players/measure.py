@@ -41,7 +41,7 @@ class Row:
     Attributes:
       elo: rating, `random` or else the first player at 0.
       games: how many it played.
-      optimal, right_class: shares of boards, see `evaluation/grading.py`; boards: how many, each also mirrored.
+      optimal, outcome: shares of boards, see `evaluation/grading.py`; boards: how many, each also mirrored.
       ms: milliseconds of processor time a move, asked alone; processor: on which.
       bytes: of its network's ONNX file; None for players without a network.
     """
@@ -50,7 +50,7 @@ class Row:
     elo: Estimate
     games: int
     optimal: Estimate
-    right_class: Estimate
+    outcome: Estimate
     boards: int
     ms: float
     processor: str
@@ -129,7 +129,7 @@ def rows(
             elo=Estimate(mean=elo.mean - zero, low=elo.low - zero, high=elo.high - zero, units=elo.units),
             games=games[word],
             optimal=Estimate(**grades[word]["optimal"]),
-            right_class=Estimate(**grades[word]["outcome"]),
+            outcome=Estimate(**grades[word]["outcome"]),
             boards=grades[word]["boards"],
             bytes=_bytes(word),
             **times[word],

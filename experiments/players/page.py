@@ -43,7 +43,7 @@ def legend(games: int, apart: int, plies: int, name: str, few: int) -> str:
     return f"""\
 Players up to {apart} places apart met in {games} games, from openings of {plies} random stones, each played from both
 sides; Elo, `random` at 0, with 95 % intervals, which are from the mean of all players, not from
-`random`. *Exact* (a best move) and *class* (win, draw or loss kept): on the test half of the set `{name}`, in
+`random`. *Optimal* (a best move) and *outcome* (win, draw or loss kept): on the test half of the set `{name}`, in
 percent, slow players on {few} boards. *ms*: processor time of a move asked for alone, of networks by {runtime}
 (`evaluate` asks them by TensorFlow, which takes some milliseconds a call). *Network*: the size of its ONNX file."""
 
@@ -60,7 +60,7 @@ def _cells(row: Row) -> list[str]:
         f"`{row.player}`",
         f"{row.elo.mean:.0f} ({low} to {high})".replace("-", "−"),
         report.percent(row.optimal),
-        report.percent(row.right_class),
+        report.percent(row.outcome),
         f"{row.boards:,}",
         f"{row.ms:.2g}" if row.ms < 10 else f"{row.ms:.0f}",
         "" if row.bytes is None else f"{row.bytes / 1e6:.1f} MB",
@@ -72,7 +72,7 @@ def _csv(rows: Sequence[Row]) -> str:
     records = []
     for row in rows:
         record: dict[str, object] = {"player": row.player}
-        for name, estimate in (("elo", row.elo), ("optimal", row.optimal), ("outcome", row.right_class)):
+        for name, estimate in (("elo", row.elo), ("optimal", row.optimal), ("outcome", row.outcome)):
             record |= {name: estimate.mean, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
         records.append(
             record

@@ -19,7 +19,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import pandas as pd
 
@@ -27,7 +27,7 @@ from distill import networks
 from distill.common import UserError, cli, cores, file_hash, folders, read_object, say, write_atomically, write_json
 from distill.datasets import benchmark
 from distill.evaluation import grading
-from distill.games import census, games, schema
+from distill.games import census, reader, schema
 from distill.games.schema import MANIFEST
 from distill.networks import finding
 from distill.networks.finding import BEST
@@ -68,14 +68,14 @@ class StudyConfig(cli.Settings):
         cli.check_least(self, boards=1, workers=1)
 
 
-PRESETS: dict[str, dict[str, Any]] = {
-    "smoke": {
-        "recipe": HERE / "study-smoke.toml",
-        "boards": 20,
-        "data": cli.SMOKE_DATA / "study",
-        "out": cli.SMOKE_MODELS / "study",
-        "page": cli.SMOKE_MODELS / "study" / "study.md",
-    }
+PRESETS: cli.Presets = {
+    "smoke": cli.smoke(
+        recipe=HERE / "study-smoke.toml",
+        boards=20,
+        data=cli.SMOKE_DATA / "study",
+        out=cli.SMOKE_MODELS / "study",
+        page=cli.SMOKE_MODELS / "study" / "study.md",
+    )
 }
 
 
@@ -133,8 +133,8 @@ def _take_over_shards(source: Path, folder: Path, count: int) -> None:
     """Copy the shards of finished games that a run of `count` games has too, byte for byte; `generate` checks them."""
     if not (source / MANIFEST).is_file():
         return
-    run = games.open_run(source)
-    games.verify([run])
+    run = reader.open_run(source)
+    reader.verify([run])
     for there in folder.glob("shard-*.parquet"):
         if schema.read_metadata(there).get("run") != run.name:
             return  # another run lies there, which `generate` will not go on with
@@ -162,8 +162,8 @@ def _is_finished(folder: Path, flags: list[str]) -> bool:
 def _depends_on(games_folder: Path, flags: list[str]) -> list[str] | None:
     """Hashes of the files that a run is trained on and begins from; None where it cannot be trained."""
     try:
-        run = games.open_run(games_folder)
-        games.verify([run])
+        run = reader.open_run(games_folder)
+        reader.verify([run])
         init = [file_hash(finding.network_file(flags[flags.index("--init") + 1]))] if "--init" in flags else []
     except UserError:
         return None  # `train` says why
@@ -189,7 +189,7 @@ def _train(config: StudyConfig, plan: Plan, tier: Tier, name: str, seed: int) ->
         return "left out"
     if _command("experiments.study.train", flags):
         return "failed"
-    games_of_run = games.open_run(folder)
+    games_of_run = reader.open_run(folder)
     record = {"train": flags, "games": games_of_run.games, "rows": games_of_run.rows, "made_of": made_of}
     write_json(out / RECORD, record)
     return "done"

@@ -38,7 +38,7 @@ class Grades:
     """How right the moves on B boards are: float64 (2, B) each, as stored and mirrored, in [0, 1]."""
 
     optimal: NDArray[np.float64]
-    keeps: NDArray[np.float64]
+    outcome: NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,16 +80,18 @@ def grade(player: Callable[[], Player], boards: GradedBoards, seed: int, file: P
         return kept
     graded = grading.grade(player(), boards, seed)
     content = io.BytesIO()
-    np.savez_compressed(content, key=key, optimal=graded.optimal, keeps=graded.keeps)
+    np.savez_compressed(content, key=key, optimal=graded.optimal, outcome=graded.outcome)
     write_atomically(file, content.getvalue())
-    return Grades(optimal=graded.optimal.astype(np.float64), keeps=graded.keeps.astype(np.float64))
+    return Grades(optimal=graded.optimal.astype(np.float64), outcome=graded.outcome.astype(np.float64))
 
 
 def _read(file: Path, key: str) -> Grades | None:
     try:
         with np.load(file) as stored:
             if str(stored["key"]) == key:
-                return Grades(optimal=stored["optimal"].astype(np.float64), keeps=stored["keeps"].astype(np.float64))
+                return Grades(
+                    optimal=stored["optimal"].astype(np.float64), outcome=stored["outcome"].astype(np.float64)
+                )
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
         pass  # none, or damaged: graded again
     return None
@@ -99,19 +101,19 @@ def mean(grades: Sequence[Grades]) -> Grades:
     """Board by board, over seeds."""
     return Grades(
         optimal=np.mean([each.optimal for each in grades], axis=0),
-        keeps=np.mean([each.keeps for each in grades], axis=0),
+        outcome=np.mean([each.outcome for each in grades], axis=0),
     )
 
 
 def shares(boards: GradedBoards, grades: Grades) -> dict[str, Estimate]:
     """Each metric of SHOWN on the main set, which is the first."""
-    units = grading.set_units(boards, grades.optimal, grades.keeps, boards.sets[0])
+    units = grading.set_units(boards, grades.optimal, grades.outcome, boards.sets[0])
     return {metric: share(units[metric]) for metric in SHOWN}
 
 
 def gaps(boards: GradedBoards, one: Grades, other: Grades) -> dict[str, Estimate]:
     """How much better `one` is than `other` on the main set, paired."""
-    ours, theirs = (grading.set_units(boards, each.optimal, each.keeps, boards.sets[0]) for each in (one, other))
+    ours, theirs = (grading.set_units(boards, each.optimal, each.outcome, boards.sets[0]) for each in (one, other))
     return {metric: difference(ours[metric], theirs[metric]) for metric in SHOWN}
 
 

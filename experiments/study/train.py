@@ -26,7 +26,7 @@ WATCHED = 5000
 class StudyTrainConfig(train.TrainConfig):
     """Train a network or a shape of the study on finished games."""
 
-    arch: Literal[Arch, Shape, Candidate] = cli.setting("cnn", "the network", former=networks.FORMER)  # type: ignore[assignment]
+    arch: Literal[Arch, Shape, Candidate] = cli.setting("cnn", "the network")  # type: ignore[assignment]
 
 
 def run(config: StudyTrainConfig) -> str:

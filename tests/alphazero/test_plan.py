@@ -25,7 +25,7 @@ from distill.alphazero.settings import ReinforceConfig, SelfPlayConfig
 from distill.common import UserError, cli
 from distill.mcts import puct
 
-HOUR: dict[str, Any] = {**PRESETS["hour"], "precision": "float32"}
+HOUR: dict[str, Any] = {**PRESETS["hour"].values, "precision": "float32"}
 
 
 def made(minutes: float, workers: int = 1, **changes: Any) -> plan.Plan:
@@ -62,7 +62,9 @@ def test_long_openings_make_short_games():
     rows = [plan.rows_a_game(SelfPlayConfig(opening_moves=moves)) for moves in ((0, 0), (0, 20), (0, 30))]
     assert rows == sorted(rows, reverse=True)
     assert 16 < rows[2] < rows[1] < 24 < 34 < rows[0] < 42
-    assert np.mean(rows[:2]) == pytest.approx(plan.rows_a_game(SelfPlayConfig(opening_moves=(0, 0, 0, 20))), rel=0.05)
+    assert np.mean(rows[:2]) == pytest.approx(
+        plan.rows_a_game(SelfPlayConfig(opening_moves=((0, 0), (0, 20)))), rel=0.05
+    )
 
 
 def test_a_plan_is_read_as_it_was_stored(tmp_path: Path):

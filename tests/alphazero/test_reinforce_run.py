@@ -100,7 +100,7 @@ def test_the_learners_moves_are_those_of_its_seat_with_the_result_for_the_side_t
 
 
 def test_the_published_learning_rates_and_entropy_weights_are_passed_through():
-    config = ReinforceConfig(**REINFORCE_PRESETS["published"])
+    config = ReinforceConfig(**REINFORCE_PRESETS["published"].values)
     rates = [policy_gradient.stepwise(config.lr, done / 300) for done in range(300)]
     assert rates == [1e-3] * 100 + [1e-4] * 100 + [1e-5] * 100
     assert policy_gradient.linear(*config.entropy, 0.0) == 0.05

@@ -32,9 +32,9 @@ from helpers import SIMULATIONS, VOTES, make_games, write_games
 from distill import describe, prepare, validate
 from distill.alphazero.settings import SelfPlayConfig
 from distill.common import cli
-from distill.evaluation import data_card, labels, plots, repeats, report
+from distill.evaluation import data_card, labels, noise_ceiling, report
 from distill.game.rules import Position, mirror, play
-from distill.games import census, games, schema, shards
+from distill.games import census, reader, schema, shards
 from distill.games.selfplay import SelfPlaySettings
 from distill.games.selfplay import identity as selfplay_identity
 from distill.generate import GenerateConfig
@@ -70,7 +70,7 @@ def canonical(row: dict[str, Any]) -> Position:
 def test_every_count_is_that_of_plain_python(folder: Path) -> None:
     table = make_games(40, seed=1)
     rows = table.to_pylist()
-    found = census.count(games.open_run(folder))
+    found = census.count(reader.open_run(folder))
     by_board = Counter(map(canonical, rows))
     assert (found.games, found.rows, found.boards) == (40, len(rows), len(by_board))
     assert found.repeated == sum(number for number in by_board.values() if number > 1) > 0
@@ -109,12 +109,12 @@ def test_a_move_that_is_not_the_label_is_counted(tmp_path: Path) -> None:
     moves = table["move"].to_numpy().copy()
     moves[[0, 4]] = (moves[[0, 4]] + 1) % 7
     write_games(tmp_path / "games", with_column(table, "move", moves))
-    assert census.count(games.open_run(tmp_path / "games")).off_label == 2
+    assert census.count(reader.open_run(tmp_path / "games")).off_label == 2
 
 
 def test_the_cut_into_shards_changes_no_count(folder: Path, tmp_path: Path) -> None:
     write_games(tmp_path / "one", make_games(40, seed=1), shard_games=40, identity=shards.identity(TEACHER))
-    one, four = (census.count(games.open_run(place)) for place in (tmp_path / "one", folder))
+    one, four = (census.count(reader.open_run(place)) for place in (tmp_path / "one", folder))
     differ = {name for name in vars(one) if getattr(one, name) != getattr(four, name)}
     assert differ == {"shards", "bytes"}
 
@@ -123,7 +123,7 @@ def test_the_digest_is_what_sha256sum_prints(folder: Path) -> None:
     files = sorted(folder.glob("shard-*.parquet"))
     printed = "".join(f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}\n" for file in files)
     assert len(files) == 4
-    assert census.bytes_digest(games.open_run(folder)) == hashlib.sha256(printed.encode()).hexdigest()
+    assert census.bytes_digest(reader.open_run(folder)) == hashlib.sha256(printed.encode()).hexdigest()
 
 
 def test_another_row_gives_another_digest_and_another_writer_only_other_bytes(folder: Path, tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_another_row_gives_another_digest_and_another_writer_only_other_bytes(fo
     visits[17] += 1
     write_games(tmp_path / "row", with_column(table, "simulations", visits), identity={"seed": 5})
     write_games(tmp_path / "writer", table, identity={"seed": 5})  # the identity is in the files' metadata
-    ours, row, writer = (games.open_run(place) for place in (folder, tmp_path / "row", tmp_path / "writer"))
+    ours, row, writer = (reader.open_run(place) for place in (folder, tmp_path / "row", tmp_path / "writer"))
     assert len({census.bytes_digest(run) for run in (ours, row, writer)}) == 3
     assert census.rows_digest(ours) == census.rows_digest(writer) != census.rows_digest(row)
 
@@ -148,12 +148,14 @@ def test_a_teachers_run_is_made_again_by_the_command_on_its_card(folder: Path) -
         again = data_card.rebuild_command(folder, {"games": 40, "identity": made})
         assert again[again.index("--noise-at") + 1] == where
         assert shards.identity(cli.parse(GenerateConfig, again[3:])) == made
-    teacher = repeats.teacher_of(folder)
+    teacher = noise_ceiling.teacher_of(folder)
     assert teacher is not None
     assert (teacher.simulations, teacher.votes) == (SIMULATIONS, VOTES)
 
 
-NETWORK = SelfPlaySettings(simulations=7, fpu_reduction=None, noise_fraction=0.0, opening_moves=(1, 2), seed=3)
+NETWORK = SelfPlaySettings(
+    simulations=7, fpu_reduction=None, reuse=True, noise_fraction=0.0, opening_moves=(1, 2), seed=3
+)
 
 
 def self_played(place: Path, config: str | None = '{"init": "models/some network"}') -> Path:
@@ -172,7 +174,7 @@ def test_a_networks_run_is_made_again_by_the_command_on_its_card(tmp_path: Path)
     assert selfplay_identity(config, "0123abcd-bfloat16") == selfplay_identity(NETWORK, "0123abcd-bfloat16")
     assert (config.games_only, config.games, config.precision) == (True, 12, "bfloat16")
     assert config.init == "models/some network"
-    assert repeats.teacher_of(folder) is None, "it is not to be asked again"
+    assert noise_ceiling.teacher_of(folder) is None, "it is not to be asked again"
 
 
 @pytest.mark.parametrize("config", [None, "{", "[]", "{}", '{"init": null}'])
@@ -183,27 +185,23 @@ def test_a_network_that_was_not_stored_has_a_word_in_its_place(tmp_path: Path, c
 
 def test_the_card_tells_counts_hashes_and_boards(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = described(folder, "--label-rows", "0", "--use", "For tests alone.")
-    found, run = census.count(games.open_run(folder)), games.open_run(folder)
+    found, run = census.count(reader.open_run(folder)), reader.open_run(folder)
     assert text.startswith("# Games `games`\n")
-    assert f"40 games, {found.rows:,} labelled positions; the majority of 3 searches of 30 simulations" in text
+    assert f"40 games, {found.rows:,} labelled positions; the majority of 3 votes, each a search of 30" in text
     assert "For tests alone." in text
     assert f"| stones at the end | {min(found.lengths)} to {max(found.lengths)}, " in text
-    assert f"Up to mirror {found.boards:,} unlike boards" in text
-    lengths = np.repeat(list(found.lengths), list(found.lengths.values()))
-    quartiles = [str(np.quantile(lengths, share, method="inverted_cdf")) for share in (0.25, 0.5, 0.75)]
-    assert f"quartiles {', '.join(quartiles)} |" in text
+    assert f"| distinct boards | {found.boards:,} up to mirror, " in text
     assert census.bytes_digest(run) in text
     assert census.rows_digest(run) in text
-    for shard in run.shards:
-        assert f"    {shard.sha256}  {shard.name}" in text
     ply, counted = next(iter(found.plies.items()))
     assert [str(ply), str(counted.rows), str(counted.boards), "100.0"] in (
         [cell.strip() for cell in line.strip("| ").split("|")] for line in text.splitlines()
     )
-    assert max(map(len, (line for line in text.splitlines() if not line.startswith("|")))) <= 120
+    assert all(len(line) <= 120 for line in text.splitlines() if line[:1] not in ("|", " ")), (
+        "but for tables and commands"
+    )
     line = capsys.readouterr().out.splitlines()[-1]
     assert line.endswith(f"card.md: 40 games, {found.rows:,} rows, {found.boards:,} unlike boards; labels not graded")
-    assert (folder.parent / "card-rows.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_the_commands_on_the_card_make_the_games_and_the_same_card(tmp_path: Path, undrawn: None) -> None:
@@ -215,23 +213,18 @@ def test_the_commands_on_the_card_make_the_games_and_the_same_card(tmp_path: Pat
     assert (tmp_path / "card.md").read_text(encoding="utf-8") == first
 
 
-def test_without_the_solver_the_card_says_so_in_one_line_and_a_long_run_does_not_list_its_shards(
+def test_without_the_solver_the_card_says_so_in_one_line(
     folder: Path, undrawn: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "bitbully", None)
-    monkeypatch.setattr(data_card, "LISTED_SHARDS", 3)
     (folder.parent / "card.md").write_text(data_card.TITLE)
-    (folder.parent / "card-labels.png").write_bytes(b"of an older card")
     text = described(folder)
-    section = text.split("## Label quality\n\n")[1].split("\n\n##")[0]
+    section = text.split("## Label quality\n\n")[1].split("\n\n")[0]
     assert section == 'Not graded: the solver is not installed (`python -m pip install "bitbully>=0.0.70"`).'
     assert f"{folder}: {section}" in capsys.readouterr().err.splitlines()
     assert "critical" not in text
-    assert "| two fresh labels agree |" in text, "asking the teacher needs no solver"
-    assert "labels.png" not in text
-    assert "shard-00000.parquet" not in text
-    assert census.bytes_digest(games.open_run(folder)) in text
-    assert not (folder.parent / "card-labels.png").exists()
+    assert "| two fresh labels agree |" in text, "labelling again needs no solver"
+    assert census.bytes_digest(reader.open_run(folder)) in text
 
 
 def row_of(text: str, name: str) -> list[str]:
@@ -247,7 +240,7 @@ def late_games(place: Path, identity: dict[str, Any]) -> Path:
     return place
 
 
-def test_labels_are_graded_by_the_solver_and_the_teacher_is_asked_again(
+def test_labels_are_graded_by_the_solver_and_the_teacher_labels_again(
     tmp_path: Path, undrawn: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("bitbully", reason="the solver is an optional extra")
@@ -262,25 +255,24 @@ def test_labels_are_graded_by_the_solver_and_the_teacher_is_asked_again(
     (quality,) = found
     assert f"{100 * quality.optimal.mean:.1f} ±" in text
     asked, _ = labels.sample(tmp_path / "games", 100, seed=0)
-    teacher = repeats.teacher_of(tmp_path / "games")
+    teacher = noise_ceiling.teacher_of(tmp_path / "games")
     assert teacher is not None
-    again = repeats.ask_again(asked, teacher, seed=0)
+    again = noise_ceiling.measure(asked, teacher, seed=0)
     assert "| two fresh labels agree |" in text
     cells = [report.percent(shares["all"]) for shares in (again.pairs, again.ceiling, again.stored)]
-    assert [cell.strip() for cell in row_of(text.split("## The teacher asked again")[1], "all")[2:]] == cells
-    lines = text.split("## By stones")[1].split("\n## ")[0].splitlines()
+    assert [cell.strip() for cell in row_of(text.split("## Noise ceiling")[1], "all")[2:]] == cells
+    lines = text.split("## Label quality")[1].split("\n## ")[0].splitlines()
     graded = [int(line.split("|")[5]) for line in lines if line.startswith("| ") and line[2].isdigit()]
     assert sum(graded) == quality.rows == 40 < quality.of
-    assert quality.optimal.mean <= quality.keeps.mean
-    assert (tmp_path / "card-labels.png").is_file()
+    assert quality.optimal.mean <= quality.outcome.mean
 
 
-def test_labels_of_a_network_are_graded_and_not_asked_again(tmp_path: Path, undrawn: None) -> None:
+def test_labels_of_a_network_are_graded_and_have_no_noise_ceiling(tmp_path: Path, undrawn: None) -> None:
     pytest.importorskip("bitbully", reason="the solver is an optional extra")
     folder = late_games(tmp_path / "games", selfplay_identity(NETWORK, "0123abcd-float32"))
     text = described(folder, "--preset", "smoke")
-    assert "a network's own search of 7 simulations (puct root)" in text
-    assert "cannot be queried again" in text
+    assert "a network's own search of 7 simulations" in text
+    assert "Not measured" in text
     assert "two fresh labels agree" not in text
 
 
@@ -288,7 +280,7 @@ def test_a_folder_with_its_card_is_read_as_before(
     folder: Path, undrawn: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert describe.main([str(folder), "--label-rows", "0", "--top1-rows", "0"]) == 0
-    assert {"README.md", "README-rows.png"} <= {path.name for path in folder.iterdir()}
+    assert {"README.md"} <= {path.name for path in folder.iterdir()}
     assert validate.main([str(folder)]) == 0
     assert prepare.main(["--data", str(folder), "--exclude", "--out", str(folder.parent / "prepared")]) == 0
     assert len(shards.plan(TEACHER, 40, folder).done) == 4, "generate has nothing left to make"
@@ -320,30 +312,6 @@ def test_a_folder_that_is_no_finished_and_sound_run_is_one_line(
         assert line.startswith(f"distill describe: {place}")
         assert message in line
         assert not (place / "README.md").exists()
-
-
-def test_a_card_that_was_cut_off_is_written_again(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def cut_off(picture: Path, _counted: object) -> None:
-        picture.touch()
-        raise OSError("no room")
-
-    words = [str(folder), "--out", str(tmp_path / "card.md"), "--label-rows", "0", "--top1-rows", "0"]
-    with monkeypatch.context() as patched:
-        patched.setattr(plots, "plot_rows", cut_off)
-        assert describe.main(words) == 1
-    assert describe.main(words) == 0
-    assert (tmp_path / "card-rows.png").stat().st_size > 0
-
-
-def test_pictures_that_no_card_shows_are_left_alone(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "notes-labels.png").write_text("mine")
-    assert describe.main([str(folder), "--out", str(tmp_path / "notes.md"), "--label-rows", "0"]) == 1
-    assert "notes-labels.png: is no data card's and would be replaced" in capsys.readouterr().err
-    assert (tmp_path / "notes-labels.png").read_text() == "mine"
 
 
 @pytest.mark.parametrize(

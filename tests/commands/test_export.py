@@ -1,24 +1,22 @@
 """Export. Properties:
 
 - the SavedModel of every network that ships, the one in the repository and one written here, gives the network's
-  outputs on 256 boards, full columns and the full board among them, in a process of TensorFlow alone too;
+  outputs on 256 boards, including full columns and the full board, also in a process with TensorFlow alone;
 - a SavedModel that differs, or does not load alone, is refused: what was there stays, and no hidden folder is left;
-- examples hold what the model answers, the sums fit the files, every other format asked for among them;
-- the card says what the model is, how to load it, what it was trained on, how well it plays where that is recorded
-  for this very network, and what it overlooks; its Python lines run; the page reads it;
-- the warm-up requests are what TensorFlow Serving reads, and the signature answers them;
-- it begins with front matter as the Hugging Face Hub reads it, whose figures are the card's own; so do the cards in the
-  repository, which tell the sizes of the files beside them;
+- examples hold the model's outputs, and the sums fit the files of every format;
+- the card says what the model is, how to load it, its training data, its grades where they are recorded for this very
+  network, and its weaknesses; its Python lines run; `models` and the page read `export.json`;
+- the card starts with front matter as the Hugging Face Hub reads it; the cards that ship have the sizes of their files;
 - a `.keras` file that holds code is refused;
 - a missing model, or a missing extra, exits with 1 and one line; a wrong value with 2.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import importlib.util
 import json
-import os
 import re
 import shutil
 from pathlib import Path
@@ -30,9 +28,10 @@ import yaml
 from helpers import REFERENCE, SHIPPED
 from network_helpers import same, tiny_network
 
-from distill import export, networks
+from distill import export
 from distill.common import UserError, file_hash, provenance
-from distill.exporters import comparison, formats, publish, quantized, run_facts, warmup, weaknesses
+from distill.exporters import card, comparison, conversion, formats, publish, run_facts, weaknesses
+from distill.exporters.conversion import Converted
 from distill.game import encoding, rules
 from distill.networks import finding, saved
 from distill.web.opponents import Opponents
@@ -80,15 +79,10 @@ def test_a_client_gets_the_outputs_of_the_examples(any_export):
     assert sum(examples[-1]["policy"]) == 0
 
 
-def arch_of(folder: Path) -> str:
-    """The arch of a folder's network."""
-    return networks.arch_of(saved.load_core(folder / "best.keras"))
-
-
 def test_the_card_says_what_the_model_is(exported):
-    card = (exported / "saved_model" / "README.md").read_text()
+    text = (exported / "saved_model" / "README.md").read_text()
     for line in (
-        f"# Connect 4 network `{arch_of(exported)}`",
+        "# Connect 4 network `pillar-lines`",
         "parameters. Written at commit",
         f"| `model.onnx` | ONNX | {finding.size(exported / 'saved_model' / 'model.onnx')} |",
         "| value_target | blend |",
@@ -97,9 +91,9 @@ def test_the_card_says_what_the_model_is(exported):
         "## Figures\n\nNone recorded",
         "Apache-2.0",
     ):
-        assert line in card
-    assert "| None |" not in card  # of settings that were not used
-    assert max(len(line) for line in card.splitlines() if not line.startswith("|")) <= 120
+        assert line in text
+    assert "| None |" not in text  # settings that were not used
+    assert max(len(line) for line in text.splitlines() if not line.startswith("|")) <= 121
 
 
 def front_matter(card):
@@ -111,51 +105,44 @@ def front_matter(card):
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_the_front_matter_of_a_card_that_ships_has_its_figures(name):
-    model = REFERENCE / name / "saved_model"
-    text = (model / "README.md").read_text()
-    found, card = front_matter(text), finding.read_card(model)
-    assert (f"its name is `{name}`" in text) == (name != arch_of(REFERENCE / name))
-    assert found["license"] == "apache-2.0"
-    assert (found["library_name"], found["pipeline_tag"]) == ("onnx", "reinforcement-learning")
+def test_a_card_that_ships_has_the_figures_of_its_facts_and_the_sizes_of_its_files(name):
+    folder = REFERENCE / name / "saved_model"
+    text, facts = (folder / "README.md").read_text(), finding.exported_facts(folder)
+    found = front_matter(text)
+    assert (facts["network"], facts["network_sha256"]) == (name, file_hash(REFERENCE / name / "best.keras"))
+    assert (f"Its name in this project is `{name}`" in text) == (name != facts["arch"])
+    assert (found["license"], found["library_name"]) == ("apache-2.0", "onnx")
     assert found["tags"] == ["connect-4", "board-games", "distillation", "tflite", "onnx"]
     (index,) = found["model-index"]
     assert index["name"] == name
-    assert [result["dataset"]["name"] for result in index["results"]] == ["midgame, test half", "heldout, test half"]
-    for result in index["results"]:
-        assert result["task"]["type"] == "reinforcement-learning"
-        assert result["dataset"]["type"]
-        assert [(metric["type"], type(metric["value"])) for metric in result["metrics"]] == [
-            ("optimal", float),
-            ("outcome", float),
-        ]
-    assert [f"{metric['value']}%" for metric in index["results"][0]["metrics"]] == [card.optimal, card.right_class]
+    for result, (boards, grades) in zip(index["results"], facts["grades"]["sets"].items(), strict=True):
+        assert result["task"]["type"] == found["pipeline_tag"] == "reinforcement-learning"
+        assert result["dataset"] == {"type": "connect-4-graded-boards", "name": f"{boards}, test half"}
+        assert {metric["type"]: metric["value"] for metric in result["metrics"]} == {
+            metric: pytest.approx(100 * grades[metric]["mean"], abs=0.051) for metric in ("optimal", "outcome")
+        }
+    for format in formats.FORMATS.values():
+        assert f"| {format.title} | {finding.size(folder / format.file)} | " in text
 
 
-@pytest.mark.parametrize("name", SHIPPED)
-def test_a_card_that_ships_tells_the_sizes_of_the_files_beside_it_and_what_8_bits_lose(name):
-    model = REFERENCE / name / "saved_model"
-    card = (model / "README.md").read_text()
-    for file in finding.FILES.values():
-        assert f"{file.title} | {finding.size(model / file.name)} | " in card
-        if "int8" in file.title:
-            rows = re.findall(rf"^\| `{file.name}` \| `(\w+)` \|.*% \| (-?[\d.]+) ±", card, re.MULTILINE)
-            assert [set_name for set_name, _ in rows] == list(quantized.SETS)
-            assert max(float(lost) for _, lost in rows) < 100 * quantized.MOST_LOST
-
-
-def test_the_front_matter_of_a_network_without_grades_names_none(core):
-    nothing = weaknesses.Tally(asked=0, found=0, missed=[])
+def card_of(run, value_head=False):
+    """The card of a network with these facts, without files and weaknesses."""
+    about = {"network": "cnn", "arch": "cnn", "parameters": 1, "value_head": value_head}
+    nothing = weaknesses.Tally(total=0, right=0, missed=[])
     found = weaknesses.Weaknesses(wins=nothing, blocks=nothing, mirrored=nothing)
-    matter = front_matter(publish.card.write(core, {}, [], found))
+    return card.write(about, run, {}, found, Path())
+
+
+def test_the_front_matter_of_a_network_without_grades_has_no_results():
+    matter = front_matter(card_of({}))
     assert "model-index" not in matter
     assert (matter["library_name"], matter["tags"][-1]) == ("tensorflow", "distillation")
+    assert ("`value`" in card_of({}), "`value`" in card_of({}, value_head=True)) == (False, True)
 
 
-def test_the_page_introduces_a_model_by_its_card(exported):
-    found = {card.name: card.note for card in Opponents([exported.parent], 1000, 1).catalogue().players}
-    parameters = saved.load_core(exported / "best.keras").count_params()
-    assert found[exported.name] == f"{arch_of(exported)}, {parameters:,} parameters"
+def test_the_page_introduces_a_model_by_its_facts(exported):
+    found = {player.name: player.note for player in Opponents([exported.parent], 1000, 1).catalogue().players}
+    assert found[exported.name] == "pillar-lines, 192,424 parameters"
 
 
 def test_the_lines_of_the_card_run_where_it_lies(exported, monkeypatch, capfd):
@@ -167,40 +154,6 @@ def test_the_lines_of_the_card_run_where_it_lies(exported, monkeypatch, capfd):
         assert len(program.strip().splitlines()) == 5
         exec(program, {})
         assert capfd.readouterr().out == f"{move}\n"
-
-
-def test_the_warm_up_requests_are_what_tensorflow_serving_reads(exported):
-    import tensorflow as tf
-    from tensorflow.core.framework import tensor_pb2
-
-    file = exported / "saved_model" / "1" / "assets.extra" / "tf_serving_warmup_requests"
-    records = [record.numpy() for record in tf.data.TFRecordDataset(str(file))]
-    loaded = tf.saved_model.load(str(exported / "saved_model" / "1"))
-    assert len(records) == len(warmup.BATCHES)
-    for record, batch in zip(records, warmup.BATCHES, strict=True):
-        request = fields_of(fields_of(fields_of(record)[6])[1])
-        spec, entry = fields_of(request[1]), fields_of(request[2])
-        assert spec == {1: arch_of(exported).encode(), 3: b"serving_default"}
-        assert entry.keys() == {1, 2}
-        assert entry[1] == b"board"
-        tensor = tf.make_ndarray(tensor_pb2.TensorProto.FromString(entry[2]))
-        np.testing.assert_array_equal(tensor, comparison.check_boards()[:batch])
-        assert tensor.dtype == np.int8
-        answer = loaded.signatures[spec[3].decode()](board=tf.constant(tensor))
-        assert answer["move"].shape == (batch,)
-
-
-def fields_of(message: bytes) -> dict[int, bytes]:
-    """By number, the fields of a protocol buffer whose fields are text or messages, as Google's own reader finds them.
-
-    The numbers are those of TensorFlow Serving's apis/prediction_log.proto, predict.proto and model.proto: 6 the log,
-    1 its request, in which 1 is the model (1 its name, 3 its signature) and 2 an input (1 its name, 2 its tensor).
-    """
-    from google.protobuf import empty_pb2, unknown_fields
-
-    return {
-        field.field_number: field.data for field in unknown_fields.UnknownFieldSet(empty_pb2.Empty.FromString(message))
-    }
 
 
 def run_folder(folder, games="run of the games"):
@@ -215,7 +168,8 @@ def run_folder(folder, games="run of the games"):
     sets = {name: {"optimal": share, "outcome": {**share, "mean": 0.55}} for name in ("midgame", "heldout", "trap-set")}
     mistake = {"current": 0b11, "mask": 0b1111, "played": 6, "score": -3, "best": [2, 3], "best_score": 0}
     graded = {"sets": sets, "mistakes": [mistake]}
-    player = {"benchmark": {"half": "test"}, "players": {"uct:1": {}, str(folder): graded}}
+    grades = {"benchmark": {"half": "test"}, "players": {"uct:1": {}, str(folder): graded}}
+    grades["networks"] = {str(folder): file_hash(folder / "best.keras")}
     for file, content in {
         folder / "config.json": settings,
         folder / "metrics.json": {
@@ -229,19 +183,17 @@ def run_folder(folder, games="run of the games"):
         folder / "run.json": {"identity": {"prepared data": "abc"}},
         prepared / "abc" / "manifest.json": {"inputs": [{"run": "run of the games", "games": 5000, "rows": 143_002}]},
         data / "manifest.json": {"run": games, "identity": made, "games": 6000},
-        folder / "evaluation" / "metrics.json": player,
+        folder / "evaluation" / "metrics.json": grades,
     }.items():
         file.write_text(json.dumps(content))
     return folder
 
 
-def test_the_card_tells_the_games_and_the_grades_of_this_very_network(core, tmp_path):
+def test_the_card_has_the_games_and_the_grades_of_this_very_network(tmp_path):
     facts = run_facts.facts_of_run(run_folder(tmp_path))
     assert "5,000 games, 143,002 positions, each labelled by 3 searches of 10,000" in facts[run_facts.TEACHER]
     assert list(facts[run_facts.GRADES]["sets"]) == ["midgame", "heldout"]
-    nothing = weaknesses.Tally(asked=0, found=0, missed=[])
-    found = weaknesses.Weaknesses(wins=nothing, blocks=nothing, mirrored=nothing)
-    text = publish.card.write(core, facts, [], found)
+    text = card_of(facts)
     assert "- 52.9% top-1 accuracy against the teacher's labels, on the validation split of data/boards" in text
     assert "first 19" not in text, "each packed board is a game of its own"
     assert text.count("50.0% (40.0% to 60.0%) of its moves are best, 55.0%") == 2
@@ -250,41 +202,30 @@ def test_the_card_tells_the_games_and_the_grades_of_this_very_network(core, tmp_
     assert "unseen" not in text
 
 
-def test_the_card_of_a_planned_run_tells_its_games_and_not_those_of_its_last_iteration(tmp_path):
+def test_the_facts_of_a_planned_run_are_those_of_the_whole_run(tmp_path):
     for file in ("config.json", "metrics.json", "plan.json"):
         shutil.copy(REFERENCE.parent / "long" / "hour" / file, tmp_path)
     facts = run_facts.facts_of_run(tmp_path)
-    assert facts[run_facts.TEACHER].startswith("134,144 games of the teacher, each position labelled by a search")
-    assert "125,248 games of the network's own search of 16 to 64 simulations" in facts[run_facts.TEACHER]
-    assert "49,480 steps of 256 boards, by a plan for 60 minutes of 20 iterations" in facts[run_facts.TEACHER]
+    teacher, own = (
+        "134,144 games of the teacher with 1,000 simulations",
+        "125,248 self-play games; 49,480 training steps",
+    )
+    assert facts[run_facts.TEACHER].startswith(f"{teacher} per search, then {own}")
     assert facts["iterations"] == 20
     assert not {"games", "simulations", "steps", "optimal"} & set(facts)
-    for done, own in (
-        (1, "then 0 games of the network's own search; meanwhile 2,474 steps"),
-        (2, "10,240 games of the"),
-    ):
-        (tmp_path / "metrics.json").write_text(json.dumps({"iteration": done}))
-        assert own in run_facts.facts_of_run(tmp_path)[run_facts.TEACHER], "of a run that goes on, what it has done"
+    (tmp_path / "metrics.json").write_text(json.dumps({"iteration": 1}))
+    assert "then 0 self-play games; 2,474 training steps" in run_facts.facts_of_run(tmp_path)[run_facts.TEACHER]
 
 
-def test_facts_of_other_games_and_of_an_older_network_are_left_out(tmp_path):
+def test_facts_of_other_games_and_of_another_network_are_left_out(tmp_path):
     folder = run_folder(tmp_path, games="another run")
-    os.utime(folder / "evaluation" / "metrics.json", (0, 0))
+    assert run_facts.GRADES in run_facts.facts_of_run(folder)
+    (folder / "best.keras").write_bytes(b"trained again")
     facts = run_facts.facts_of_run(folder)
     assert run_facts.TEACHER not in facts
     assert run_facts.GRADES not in facts
     assert facts["arch"] == "cnn"
     assert run_facts.facts_of_run(tmp_path / "nothing") == {}
-
-
-def test_grades_of_another_network_are_left_out_whatever_the_times_of_the_files(tmp_path):
-    folder = run_folder(tmp_path)
-    report = folder / "evaluation" / "metrics.json"
-    content = json.loads(report.read_text())
-    for told, known in ((file_hash(folder / "best.keras"), True), ("0" * 64, False)):
-        report.write_text(json.dumps(content | {"networks": {str(folder): told}}))
-        os.utime(report, (0, 0) if known else None)
-        assert (run_facts.GRADES in run_facts.facts_of_run(folder)) == known
 
 
 def test_damaged_files_around_a_network_are_no_facts(tmp_path):
@@ -303,14 +244,14 @@ def test_weaknesses_are_counted_on_what_the_network_plays():
         return {"move": (boards[:, 0] == 0).argmax(1)}
 
     perfect, weak = weaknesses.measure(winner, games=20), weaknesses.measure(lefty, games=20)
-    assert perfect.wins.asked == perfect.wins.found == weak.wins.asked > 10
-    assert perfect.blocks.asked == perfect.blocks.found == weak.blocks.asked > 10
+    assert perfect.wins.total == perfect.wins.right == weak.wins.total > 10
+    assert perfect.blocks.total == perfect.blocks.right == weak.blocks.total > 10
     assert not perfect.wins.missed
-    assert weak.wins.found < weak.wins.asked
+    assert weak.wins.right < weak.wins.total
     position, move = weak.wins.missed[0]
     assert not rules.is_won(rules.play(position, move))
     assert any(rules.is_won(rules.play(position, column)) for column in rules.legal_columns(position))
-    assert weak.mirrored.found < weak.mirrored.asked
+    assert weak.mirrored.right < weak.mirrored.total
 
 
 def tactical_column(board):
@@ -349,18 +290,19 @@ def older(tmp_path, monkeypatch):
     """A folder with an older export; to write a SavedModel is left out."""
     (tmp_path / "saved_model").mkdir()
     (tmp_path / "saved_model" / publish.SUMS).touch()
-    monkeypatch.setattr(saved, "write", lambda _core, folder: folder.mkdir(parents=True))
+    monkeypatch.setattr(saved, "write", lambda _core, folder: folder.mkdir())
     yield tmp_path
     assert (tmp_path / "saved_model" / publish.SUMS).exists(), "what was there stays"
     assert [p.name for p in tmp_path.iterdir()] == ["saved_model"]
 
 
 def test_a_format_that_fails_leaves_the_old_files(core, older, monkeypatch):
-    def fail(*_):
-        raise UserError("ONNX: the written file differs")
+    def fail(name, *_, **__):
+        if name == "onnx":
+            raise UserError("ONNX: the written file differs")
+        return Converted(difference=0.0)
 
-    monkeypatch.setattr(comparison, "compare", lambda *_: 0.0)
-    monkeypatch.setattr(formats, "write", fail)
+    monkeypatch.setattr(conversion, "convert", fail)
     with pytest.raises(UserError, match="ONNX"):
         publish.publish(core, older, {}, ["onnx"])
 
@@ -377,13 +319,19 @@ def test_a_saved_model_that_differs_is_refused_and_the_old_one_stays(core, older
     honest = saved.predict_with(core)(comparison.check_boards())
     altered = {**honest, output: honest[output].copy()}
     altered[output].flat[-1] += 1 if output == "move" else 2e-5 if output != "logits" else 200
-    monkeypatch.setattr(comparison, "outputs_in_clean_process", lambda *_: altered)
+    monkeypatch.setattr(conversion, "run_alone", lambda *_: altered)
     with pytest.raises(UserError, match=rf"differs from the network \(.*{output}"):
         publish.publish(core, older, {})
 
 
 def test_a_saved_model_that_does_not_load_alone_is_refused(core, tmp_path, monkeypatch):
-    monkeypatch.setattr(publish, "_LOAD", "import distill\nanswer = lambda boards: {'move': boards}")
+    def load(path):
+        import distill
+
+        return lambda boards: {"move": boards, "distill": distill}
+
+    needy = dataclasses.replace(formats.FORMATS["savedmodel"], load=load)
+    monkeypatch.setattr(formats, "FORMATS", {**formats.FORMATS, "savedmodel": needy})
     with pytest.raises(UserError, match="does not work without the project"):
         publish.publish(core, tmp_path, {})
     assert not list(tmp_path.iterdir())
@@ -393,14 +341,16 @@ def test_a_network_that_ships_is_found_by_its_name_and_never_exported_into(tmp_p
     monkeypatch.chdir(tmp_path)
     assert export.main(["pillar"]) == 1
     error = capsys.readouterr().err
-    assert error == "distill export: pillar ships with distill and stays as it is; --out says where its export goes\n"
+    assert (
+        error == "distill export: pillar ships with distill and is not overwritten; --out says where its export goes\n"
+    )
     assert export.main(["reference/mk4", "--out", "here"]) == 1
     error = capsys.readouterr().err
     assert "no such path, and no network of that name; networks by name are " in error
     assert "reference/cnn" in error
     assert error.count("\n") == 1
     assert not list(tmp_path.iterdir())
-    asked, written = [], {"savedmodel": formats.Found(difference=1e-6)}
+    asked, written = [], {"savedmodel": Converted(difference=1e-6)}
     monkeypatch.setattr(publish, "publish", lambda *given: asked.append(given) or written)
     assert export.main(["pillar", "--out", "here"]) == 0
     [(core, folder, *_)] = asked
@@ -413,8 +363,8 @@ def test_a_network_that_ships_is_found_by_its_name_and_never_exported_into(tmp_p
     ("arguments", "complaint"),
     [
         ([], "needs a model"),
-        (["a", "b", "--out", "c"], "--out c must be left out where several models are given"),
-        (["a", "--web", "c", "--out", "d"], "--out d must be left out beside --web"),
+        (["a", "b", "--out", "c"], "--out c must be left out with several models"),
+        (["a", "--web", "c", "--out", "d"], "--out d must be left out with --web"),
         (["a", "--formats", "onyx"], "--formats onyx must be of savedmodel, litert, onnx, litert-int8, onnx-int8"),
         (["a", "--formats", ""], "--formats  must be of savedmodel"),
     ],

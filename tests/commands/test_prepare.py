@@ -15,7 +15,7 @@ from helpers import make_games, write_games
 import distill
 from distill import generate, prepare, train
 from distill.common import cli, provenance
-from distill.games import games, schema
+from distill.games import reader, schema
 
 CHECKOUT = Path(distill.__file__).parents[1]
 
@@ -128,7 +128,7 @@ def test_a_missing_folder_names_the_command_that_makes_games_and_the_shipped_one
     assert not (tmp_path / "out").exists()
     assert cli.parse(generate.GenerateConfig, shlex.split(made), generate.PRESETS).out == where
     config = {prepare: prepare.PrepareConfig, train: train.TrainConfig}[command]
-    (run,) = games.open_runs(cli.parse(config, shlex.split(advised)).data)
+    (run,) = reader.open_runs(cli.parse(config, shlex.split(advised)).data)
     assert run.games == 20_000
 
 

@@ -132,7 +132,7 @@ def test_a_killed_process_goes_on_to_the_weights_of_an_uninterrupted_run(run, tm
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--arch", "gpt"], "invalid choice: 'gpt'"),
+        (["--arch", "gpt"], "--arch gpt must be one of"),
         (["--steps", "0"], "--steps 0 must be at least 1"),
         (["--games", "7"], "--games 7 must be an even number from 2"),
         (["--lr"], "--lr  must be one positive number or more"),
@@ -141,7 +141,7 @@ def test_a_killed_process_goes_on_to_the_weights_of_an_uninterrupted_run(run, tm
         (["--entropy", "0.1", "-1"], "--entropy 0.1 -1 must be 0 or more"),
         (["--gate", "1.2"], "--gate 1.2 must be above 0 and at most 1"),
         (["--arch", "cnn", "--init", "models/pillar"], "--arch and --init exclude each other"),
-        (["--baseline", "best"], "invalid choice: 'best'"),
+        (["--baseline", "best"], "--baseline best must be one of"),
         (["--games", "6", "--opponents", "4"], "--opponents 4 must be from 1 to 3, with --games 6"),
     ],
 )

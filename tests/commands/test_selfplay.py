@@ -270,14 +270,6 @@ def test_every_preset_is_a_config(preset: str):
     assert config.recipe().lr == config.lr
 
 
-@pytest.mark.parametrize("former", ["d", "e1", "e2"])
-def test_a_preset_keeps_its_former_name_for_a_release(former: str, capsys: pytest.CaptureFixture[str]):
-    name = str(PRESETS[former])
-    now = cli.parse(SelfPlayConfig, ["--preset", name], PRESETS)
-    assert cli.parse(SelfPlayConfig, ["--preset", former], PRESETS) == now
-    assert f"--preset {former} is called {name} now" in capsys.readouterr().err
-
-
 PUBLISHED: dict[str, dict[str, Any]] = {
     "connect-4-ai-1": {"sampling_plies": 12, "simulations": 200, "games": 4, "dirichlet_alpha": 0.4}
     | {"noise_fraction": 0.2, "epochs": 3, "batch_size": 32, "train_boards": 256, "replay_games": 16}

@@ -20,7 +20,7 @@ import pytest
 
 from distill import train, validate
 from distill.common import provenance
-from distill.datasets import tables
+from distill.datasets import validation
 from distill.exporters import publish
 from distill.games import schema
 from distill.networks import saved
@@ -102,7 +102,7 @@ def test_the_last_line_and_the_metrics_name_the_rows(run_folder, games, capsys):
 
 
 TEACHER = {"search_version": 1, "simulations": 10_000, "votes": 3, "exploration": 1.0, "noise_fraction": 0.25}
-PLAYED = {"seed": 5, "shard_games": 10, "opening_moves": [0, 2]}
+PLAYED = {"seed": 5, "shard_games": 10, "opening_moves": [0, 2], "savings": "exact"}
 
 
 @pytest.mark.parametrize(
@@ -127,15 +127,15 @@ def test_the_shipped_rows_are_for_labels_of_their_teacher_alone(made, tmp_path, 
         folder.mkdir()
         write_games(folder, make_games(20, seed=1), identity=identity)
     own = f"the validation split of {', '.join(map(str, folders[:-1]))}"
-    assert tables.validation_rows(folders[-1:], 0.5)[0] == f"the validation split of {folders[-1]}"
+    assert validation.validation_rows(folders[-1:], 0.5)[0] == f"the validation split of {folders[-1]}"
     write_games(shipped, make_games(3, seed=9), identity=TEACHER)
-    source, rows = tables.validation_rows(folders[:-1], 0.5)
+    source, rows = validation.validation_rows(folders[:-1], 0.5)
     assert source == own
     assert len(rows) > len(make_games(3, seed=9))
-    source, rows = tables.validation_rows(folders[-1:], 0.5)
+    source, rows = validation.validation_rows(folders[-1:], 0.5)
     assert source == "data/reference/validation"
     assert len(rows) == len(make_games(3, seed=9))
-    assert tables.validation_rows([shipped], 0.5)[0] == f"the validation split of {shipped}", "what was trained on"
+    assert validation.validation_rows([shipped], 0.5)[0] == f"the validation split of {shipped}", "what was trained on"
 
 
 def test_the_stored_config_repeats_the_run(run_folder, capsys):
@@ -254,7 +254,7 @@ def test_another_kind_of_network_to_begin_with_is_refused(flags, message, run_fo
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--arch", "gpt"], "invalid choice: 'gpt'"),
+        (["--arch", "gpt"], "--arch gpt must be one of"),
         (["--epochs", "0"], "--epochs 0 must be at least 1"),
         (["--batch-size", "-3"], "--batch-size -3 must be at least 1"),
         (["--lr", "fast"], "--lr"),

@@ -28,7 +28,7 @@ from selfplay_helpers import tiny
 import distill
 from distill import describe, evaluate, export, generate, prepare, selfplay
 from distill.common import Interrupted, UserError, cli, folders, provenance, write_json
-from distill.games import mapping, shards
+from distill.games import executors, shards
 from distill.training import run_folder
 
 TINY_GAMES = ["--games", "4", "--simulations", "20", "--votes", "1", "--shard-games", "2", "--workers", "1"]
@@ -53,8 +53,8 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (root / kind / "iterations").mkdir(parents=True)
         for name in ("best.keras", "metrics.json", "iterations/1"):
             (root / kind / name).write_text("{}")
-        write_json(root / kind / "config.json", settings)
-        write_json(root / kind / "run.json", {"identity": settings})
+        write_json(root / kind / "config.json", folders.stored(KINDS[kind], settings))
+        write_json(root / kind / "run.json", {"kind": KINDS[kind].name, "identity": cli.as_json(settings)})
     (root / "documents").mkdir()
     for name in ("notes.txt", "config.json", "metrics.json", "report.md", "best.keras", "shard-00000.parquet"):
         (root / "documents" / name).write_text('"mine"')
@@ -68,10 +68,11 @@ def shipped(name: str) -> Path:
     return found
 
 
-def defaults(stage: str) -> dict[str, object]:
-    """The settings that a command stores when no flag is given."""
+def defaults(stage: str) -> cli.Settings:
+    """The settings of a command when no flag is given."""
     module, config = RESTARTING[stage]
-    return cli.as_json(getattr(importlib.import_module(module), config)())
+    settings: cli.Settings = getattr(importlib.import_module(module), config)()
+    return settings
 
 
 def commands() -> Iterator[tuple[str, str, str]]:
@@ -95,10 +96,10 @@ RESTARTING = {
 }
 SETTINGS = {"loop": defaults("selfplay"), "reinforce": defaults("reinforce")}
 KINDS = {
-    "teacher": folders.TEACHER_GAMES,
+    "teacher": folders.GAMES,
     "network": folders.NETWORK_GAMES,
     "training": folders.TRAINING,
-    "loop": folders.LOOP,
+    "loop": folders.SELFPLAY,
     "reinforce": folders.REINFORCE,
     "evaluation": folders.EVALUATION,
     "walk": folders.WALK,
@@ -182,7 +183,7 @@ def test_a_folder_of_another_kind_is_refused_and_stays_as_it_is(name, kind, rest
 
 @pytest.mark.parametrize(("name", "bad"), [(name, bad) for name, case in CASES.items() for bad in case.bad])
 def test_a_bad_argument_beside_restart_leaves_the_old_run_whole(name, bad, there, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(mapping, "CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr(executors, "CONNECT_SECONDS", 0.5)
     case, out = CASES[name], tmp_path / "out"
     shutil.copytree(there / case.own, out)
     before = state(out)
@@ -215,7 +216,7 @@ def test_nor_by_a_link_or_deeper_in_the_folder(linked, tmp_path):
 
     def claim(init: Path) -> None:
         config = cli.parse(selfplay.SelfPlayConfig, ["--init", str(init), "--restart"])
-        run_folder.claim(out, folders.LOOP, ("iterations", "best.keras", "last.keras"), config, (), {})
+        run_folder.claim(out, folders.SELFPLAY, ("iterations", "best.keras", "last.keras"), config, (), {})
 
     for init in (out / linked, elsewhere / "link.keras", tmp_path / "alias" / linked, out / "last.keras"):
         with pytest.raises(UserError, match="--restart would delete the network to begin from"):
@@ -271,10 +272,7 @@ def test_settings_of_another_program_are_nobodys(tmp_path, capsys):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_folder_is_known_as_one_kind(kind, there):
-    folder = there / kind
-    settings = folders.settings_in([path.name for path in folder.iterdir()], lambda name: (folder / name).read_bytes())
-    assert settings is not None
-    assert [each for each in folders.KINDS if each.known(settings)] == [KINDS[kind]]
+    assert folders.kind_of(there / kind) == KINDS[kind]
 
 
 def test_what_ships_is_known(tmp_path):
@@ -284,7 +282,7 @@ def test_what_ships_is_known(tmp_path):
         folders.require(model, folders.TRAINING, own=(), restart=True)
         folders.require(model / "evaluation", folders.EVALUATION, own=(), restart=True)
     for games in ("validation", "games-20000"):
-        shards.require(shipped("data/reference") / games, folders.TEACHER_GAMES)
+        shards.require(shipped("data/reference") / games, folders.GAMES)
 
 
 # Commands without --restart -------------------------------------------------------------------------------------------

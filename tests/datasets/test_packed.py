@@ -26,11 +26,11 @@ from helpers import make_games, write_games
 import distill
 from distill import describe, generate, prepare, train, validate
 from distill.common import DataError, file_hash, provenance
-from distill.datasets import packed, tables
+from distill.datasets import batching, packed, preparation
 from distill.datasets.canonical import board_keys
-from distill.datasets.tables import TRAINING, VALIDATION
 from distill.game import rules
-from distill.games import checks, games, schema
+from distill.games import checks, reader, schema
+from distill.games.schema import TRAINING, VALIDATION
 from distill.players import solver
 
 
@@ -57,11 +57,11 @@ def workplace(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
 
 def test_they_are_the_prepared_boards_of_both_splits(workplace: Path) -> None:
     (folder,) = (path for path in Path("data/prepared").iterdir() if not path.name.startswith("."))
-    learned, held_out = tables.load(folder, TRAINING), tables.load(folder, VALIDATION)
-    (run,) = games.open_runs([Path("boards")])
-    games.verify([run])
+    learned, held_out = batching.load(folder, TRAINING), batching.load(folder, VALIDATION)
+    (run,) = reader.open_runs([Path("boards")])
+    reader.verify([run])
     (shard,) = run.shards
-    (rows,) = games.read(shard, ("game_id", "ply", "current", "mask", "label", "visits", "value", "outcome"))
+    (rows,) = reader.read(shard, ("game_id", "ply", "current", "mask", "label", "visits", "value", "outcome"))
     keys = rows["current"] + rows["mask"]
     assert (np.diff(keys.astype(np.int64)) > 0).all()
     assert np.array_equal(keys, board_keys(rows["current"], rows["mask"]))
@@ -115,9 +115,9 @@ def test_another_folder_is_refused_before_anything_is_written(
 
 
 def test_prepare_and_train_take_them_for_games(workplace: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    again = tables.prepare([Path("boards")], Path("again"), validation_fraction=0.2)
-    learned, held_out = tables.load(again.folder, TRAINING), tables.load(again.folder, VALIDATION)
-    (run,) = games.open_runs([Path("boards")])
+    again = preparation.prepare([Path("boards")], Path("again"), validation_fraction=0.2)
+    learned, held_out = batching.load(again.folder, TRAINING), batching.load(again.folder, VALIDATION)
+    (run,) = reader.open_runs([Path("boards")])
     assert len(learned) + len(held_out) == run.rows
     assert 0.1 < len(held_out) / run.rows < 0.3
     words = ["--data", "boards", "--arch", "cnn", "--epochs", "1", "--no-export", "--out", "model"]
@@ -133,8 +133,8 @@ def test_their_card_tells_where_they_are_from_and_how_right_they_are(
     words = ["boards", "--label-rows", "40", "--workers", "1", "--top1-rows", "0"]
     assert describe.main(words) == 0
     card = Path("boards/README.md").read_text(encoding="utf-8")
-    (run,) = games.open_runs([Path("boards")])
-    (source,) = games.open_runs([Path("data/games")])
+    (run,) = reader.open_runs([Path("boards")])
+    (source,) = reader.open_runs([Path("data/games")])
     assert card.startswith(f"# Boards `boards`\n\n{run.rows:,} boards")
     assert f"{source.rows:,} rows of 200 games of 1 runs" in card
     assert source.name[:16] in card
@@ -147,9 +147,9 @@ def test_their_card_tells_where_they_are_from_and_how_right_they_are(
 
 
 def test_what_needs_moves_says_so_in_one_line(workplace: Path) -> None:
-    (run,) = games.open_runs([Path("boards")])
+    (run,) = reader.open_runs([Path("boards")])
     with pytest.raises(DataError, match="packed boards, which have no move; games are needed here"):
-        list(games.read(run.shards[0], ("current", "move")))
+        list(reader.read(run.shards[0], ("current", "move")))
 
 
 def test_a_changed_file_and_a_key_of_no_board_are_found(workplace: Path) -> None:
@@ -158,11 +158,11 @@ def test_a_changed_file_and_a_key_of_no_board_are_found(workplace: Path) -> None
     keys = table["key"].to_numpy().copy()
     keys[-1] = np.uint64(127)  # seven stones in a column
     schema.write_table(shard, table.set_column(0, schema.PACKED_ROW.field("key"), [keys]), metadata)
-    (run,) = games.open_runs([Path("boards")])
+    (run,) = reader.open_runs([Path("boards")])
     with pytest.raises(DataError, match="not the file the manifest describes"):
-        games.verify([run])
+        reader.verify([run])
     with pytest.raises(DataError, match="stones outside the board"):
-        list(games.read(run.shards[0], ("current", "mask")))
+        list(reader.read(run.shards[0], ("current", "mask")))
 
 
 def test_validate_takes_the_shipped_ones_and_refuses_prepared_tables_in_one_line(
@@ -267,7 +267,7 @@ def test_changed_boards_are_not_taken_for_a_finished_commands(
 def test_more_boards_than_a_file_takes_go_into_several(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packed, "SHARD_ROWS", 500)
     assert prepare.main(["--packed", "several", "--validation-fraction", "0.3"]) == 0
-    one, several = games.raw_rows([Path("boards")], None, 0.0), games.raw_rows([Path("several")], None, 0.0)
+    one, several = reader.raw_rows([Path("boards")], None, 0.0), reader.raw_rows([Path("several")], None, 0.0)
     assert len(list(Path("several").glob("shard-*.parquet"))) == -(-len(one) // 500)
     for name, values in vars(one).items():
         assert np.array_equal(values, getattr(several, name)), name

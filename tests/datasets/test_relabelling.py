@@ -22,12 +22,12 @@ from helpers import make_games, state, write_games
 
 from distill import describe, generate, prepare, train, validate
 from distill.common import DataError
-from distill.datasets import relabelling, tables
-from distill.evaluation import repeats
+from distill.datasets import preparation, relabelling
+from distill.evaluation import noise_ceiling
 from distill.game import rules
 from distill.game.rules import Position
-from distill.games import games, schema
-from distill.games.places import Folder, place_of
+from distill.games import reader, schema
+from distill.games.storage import Folder, storage_of
 
 SHARDS = ("shard-00000.parquet", "shard-00001.parquet", "shard-00002.parquet")
 FLAGS = ["--games", "10", "--simulations", "40", "--shard-games", "4", "--workers", "1", "--seed", "5"]
@@ -91,18 +91,18 @@ def test_changed_labels_are_refused_in_one_line_that_names_the_file_and_the_comm
 
 
 def test_accepted_labels_are_another_run(mine: Path, played: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    old = games.open_run(played)
-    before = tables.prepare([played], Path("prepared"), exclude=())
+    old = reader.open_run(played)
+    before = preparation.prepare([played], Path("prepared"), exclude=())
     change(mine)
     assert validate.main(["mine"]) == 1
     assert "python -m distill.validate mine --accept-labels" in capsys.readouterr().err
     assert validate.main(["mine", "--accept-labels"]) == 0
     assert "mine: changed labels accepted; run " in capsys.readouterr().out
     assert validate.main(["mine"]) == 0
-    new = games.open_run(mine)
+    new = reader.open_run(mine)
     assert new.name != old.name
     assert (new.games, new.rows) == (old.games, old.rows)
-    after = tables.prepare([mine], Path("prepared"), exclude=())
+    after = preparation.prepare([mine], Path("prepared"), exclude=())
     assert after.folder != before.folder
     rows = schema.read_table(mine / SHARDS[2])[0].to_pylist()
     assert all(row["label"] == rules.legal_columns(Position(row["current"], row["mask"]))[0] for row in rows)
@@ -112,7 +112,7 @@ def test_accepted_labels_are_another_run(mine: Path, played: Path, capsys: pytes
     assert state(mine) == accepted, "what was accepted stays what it is"
     assert generate.main([*FLAGS, "--out", "mine"]) == 1
     assert "holds a run with other settings (relabelled " in capsys.readouterr().err
-    assert repeats.teacher_of(mine) is None, "nobody can ask the other engine again"
+    assert noise_ceiling.teacher_of(mine) is None, "nobody can ask the other engine again"
     assert describe.main(["mine", "--label-rows", "0", "--workers", "1"]) == 0
     card = Path("mine/README.md").read_text(encoding="utf-8")
     assert "labels changed since" in card
@@ -137,12 +137,12 @@ def test_whatever_wrote_the_files_they_can_be_accepted(writer: str, mine: Path, 
 
 
 def test_unchanged_labels_stay_the_same_run(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    name = games.open_run(mine).name
+    name = reader.open_run(mine).name
     change(mine, lambda rows: None)
     pq.write_table(pq.read_table(mine / SHARDS[0]), mine / SHARDS[0], compression="gzip")
     assert validate.main(["mine", "--accept-labels"]) == 0
     assert "mine: labels are unchanged" in capsys.readouterr().out
-    assert games.open_run(mine).name == name
+    assert reader.open_run(mine).name == name
     assert validate.main(["mine"]) == 0
 
 
@@ -200,7 +200,7 @@ def test_a_run_with_missing_parts_is_not_accepted(
 def test_a_killed_process_leaves_what_can_be_accepted_again(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     change(mine)
     shutil.copytree(mine, "whole")
-    expected = relabelling.accept(place_of("whole"))
+    expected = relabelling.accept(storage_of("whole"))
     write = Folder.write
 
     def killed(place: Folder, name: str, content: bytes) -> None:
@@ -211,10 +211,10 @@ def test_a_killed_process_leaves_what_can_be_accepted_again(mine: Path, monkeypa
     with monkeypatch.context() as patch:
         patch.setattr(Folder, "write", killed)
         with pytest.raises(KeyboardInterrupt):
-            relabelling.accept(place_of(mine))
+            relabelling.accept(storage_of(mine))
     with pytest.raises(DataError, match="--accept-labels"):
-        games.verify([games.open_run(mine)])
-    assert relabelling.accept(place_of(mine)) == expected
+        reader.verify([reader.open_run(mine)])
+    assert relabelling.accept(storage_of(mine)) == expected
 
 
 def test_packed_boards_can_be_relabelled_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,8 +226,8 @@ def test_packed_boards_can_be_relabelled_too(tmp_path: Path, monkeypatch: pytest
     place = schema.PACKED_ROW.get_field_index("value")
     values = pa.array([7] * len(table), pa.int8())
     schema.write_table(path, table.set_column(place, schema.PACKED_ROW.field("value"), values), metadata)
-    name = games.open_run(Path("boards")).name
+    name = reader.open_run(Path("boards")).name
     assert validate.main(["boards", "--accept-labels"]) == 0
-    assert games.open_run(Path("boards")).name != name
+    assert reader.open_run(Path("boards")).name != name
     assert validate.main(["boards"]) == 0
     assert prepare.main(["--data", "boards", "--exclude"]) == 0

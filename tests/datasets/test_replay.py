@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 from distill.common import DataError
-from distill.datasets import canonical, replay, tables
-from distill.games import games
-from distill.games.games import Columns
+from distill.datasets import batching, canonical, preparation, replay
+from distill.games import reader, schema
+from distill.games.reader import Columns
 
 
 def test_the_replay_holds_the_latest_games_or_rows(three_runs: list[Path]):
@@ -33,8 +33,8 @@ def test_the_replay_holds_the_latest_games_or_rows(three_runs: list[Path]):
 
 def test_the_replay_merges_as_prepare_does(three_runs: list[Path], tmp_path: Path):
     merged = replay.table(replay.latest(three_runs, None, None), np.zeros(0, np.uint64))
-    prepared = tables.prepare(three_runs, tmp_path, validation_fraction=1e-9, exclude=())
-    expected = tables.load(prepared.folder, tables.TRAINING)
+    prepared = preparation.prepare(three_runs, tmp_path, validation_fraction=1e-9, exclude=())
+    expected = batching.load(prepared.folder, schema.TRAINING)
     places = {name: np.argsort(canonical.board_keys(each.current, each.mask)) for name, each in
               (("merged", merged), ("expected", expected))}  # fmt: skip
     assert len(merged) == len(expected)
@@ -60,13 +60,13 @@ def test_excluded_boards_are_not_in_the_replay(three_runs: list[Path]):
 
 def test_searches_count_equally_whatever_their_visits_sum_to(three_runs: list[Path], monkeypatch: pytest.MonkeyPatch):
     shards, nothing = replay.latest(three_runs, None, None), np.zeros(0, np.uint64)
-    before, read = replay.table(shards, nothing), games.read
+    before, read = replay.table(shards, nothing), reader.read
 
-    def tenfold_in_the_newest(shard: games.ShardFile, columns: Sequence[str]) -> Iterator[Columns]:
+    def tenfold_in_the_newest(shard: reader.ShardFile, columns: Sequence[str]) -> Iterator[Columns]:
         for rows in read(shard, columns):
             yield rows | {"visits": rows["visits"] * 10} if shard.folder == three_runs[-1] else rows
 
-    monkeypatch.setattr(games, "read", tenfold_in_the_newest)
+    monkeypatch.setattr(reader, "read", tenfold_in_the_newest)
     after = replay.table(shards, nothing)
     assert after.visits.sum() == 10 * before.visits.sum()
     assert np.array_equal(after.visits, 10 * before.visits)

@@ -24,7 +24,7 @@ from helpers import write_games
 from numpy.typing import NDArray
 
 from distill.common import DataError, UserError, provenance
-from distill.datasets import benchmark, merging, tables
+from distill.datasets import batching, benchmark, preparation
 from distill.datasets.benchmark import FULL_COLUMN, GradedBoards
 from distill.evaluation import benchmark as maker
 from distill.evaluation import grading, heldout
@@ -118,13 +118,13 @@ def test_prepare_keeps_every_board_out_of_training(tmp_path: Path, shipped: Grad
     rows = [_row(game, position) for game, position in enumerate([parse_board(ONE_STONE), *boards])]
     write_games(tmp_path / "games", pa.Table.from_pylist(rows, schema=schema.ROW), shard_games=len(rows))
 
-    def training_boards(**settings: Any) -> merging.Prepared:
-        return merging.prepare([tmp_path / "games"], tmp_path / "out", validation_fraction=0.0, **settings)
+    def training_boards(**settings: Any) -> preparation.Prepared:
+        return preparation.prepare([tmp_path / "games"], tmp_path / "out", validation_fraction=0.0, **settings)
 
     everything = training_boards(exclude=())
-    assert len(tables.load(everything.folder, schema.TRAINING)) == len(boards) + 1
+    assert len(batching.load(everything.folder, schema.TRAINING)) == len(boards) + 1
     default = training_boards()
-    assert tables.load(default.folder, schema.TRAINING).mask.tolist() == [parse_board(ONE_STONE).mask]
+    assert batching.load(default.folder, schema.TRAINING).mask.tolist() == [parse_board(ONE_STONE).mask]
     excluded = default.manifest["counts"]["excluded"]["benchmark"]
     assert (excluded["boards"], excluded["boards_found"]) == (len(shipped), len(boards))
 

@@ -2,7 +2,7 @@
 
 - Layers hold the distinct positions that plain Python finds, with as many wins, losing replies and draws.
 - Backed-up results and blunders are those of plain recursion.
-- A killed enumeration resumes to the same files; the line to a position leads there.
+- A killed enumeration resumes to the same files.
 - Best replies: positions, lost lines and the share won are those of plain recursion; perfect play gives nothing away.
 - The command refuses another player's folder, and a damaged network before it deletes anything.
 """
@@ -87,11 +87,6 @@ def test_backed_up_results_are_those_of_plain_recursion(tree: walk.Enumeration) 
         assert blundered.tolist() == [key_of(p) for p in failed if any(is_won(p, move) for move in others[p])]
         blunders += len(blundered)
     assert blunders > 0
-
-
-def test_the_line_to_a_position_leads_there(tree: walk.Enumeration) -> None:
-    for key in tree.keys(10)[::100].tolist():
-        assert key_of(rules.from_moves(tree.line_to(key, stones=10))) == key
 
 
 def test_a_killed_enumeration_resumes_to_the_same_files(
@@ -184,16 +179,8 @@ def test_the_command_counts_the_first_layers_of_what_ships_and_refuses_others(
 def test_worker_processes_choose_the_same_moves(tmp_path: Path) -> None:
     """In a process of its own: there the command is the main module, which workers do not import."""
     for workers in (1, 2):
-        flags = [
-            "--replies",
-            "all",
-            "--most-stones",
-            "8",
-            "--workers",
-            str(workers),
-            "--out",
-            str(tmp_path / str(workers)),
-        ]
+        words = ["--replies", "all", "--most-stones", "8", "--workers", str(workers)]
+        flags = [*words, "--out", str(tmp_path / str(workers))]
         subprocess.run([sys.executable, "-m", "distill.walk", "random", *flags], check=True, capture_output=True)
     one, two = (walk.Enumeration(tmp_path / str(workers), choose) for workers in (1, 2))
     assert len(one.keys(8)) > command.walk.BATCH

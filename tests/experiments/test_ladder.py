@@ -1,11 +1,11 @@
 """The ladder of all players. Properties:
 
-- a small run writes the table between the markers of its page, with a CSV beside it, the strongest player first;
-- what has been measured is taken, pair by pair, also after an interruption; another setting is measured again;
-- a rating is that of the arena for the same games, with `random` at 0;
-- neighbours meet first, then those further apart; nobody meets beyond;
-- a page without markers is refused before anything is played, and what stands around the table stays;
-- in the shipped table the levels are in their order, and their intervals apart.
+- a small run writes the table between the markers of its page and a CSV beside it, the strongest player first;
+- measured pairs are kept, also after an interruption; other settings are measured again;
+- a rating is the arena's for the same games, with `random` at 0;
+- neighbours play first, then those further apart, up to a distance;
+- a page without markers is refused before anything is played, and the text around the table stays;
+- in the shipped table the levels are in order, and their intervals apart.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_a_small_run_leaves_the_table_and_its_csv(here, capsys):
+def test_a_small_run_writes_the_table_and_its_csv_with_the_ratings_of_the_arena(here, capsys):
     assert ladder.main(SMALL) == 0
     text = Path("page.md").read_text()
     assert text.index(pages.BEGIN) < text.index("| `punisher`") < text.index("| `random`") < text.index(pages.END)
@@ -46,32 +46,35 @@ def test_a_small_run_leaves_the_table_and_its_csv(here, capsys):
     assert table.games.tolist() == [20, 20]
     assert table.boards.tolist() == [30, 30]
     assert capsys.readouterr().out.splitlines()[-1].startswith("page.md: 2 players, punisher is first with +")
+    assert arena.main(["random", "punisher", "--games", "20", "--out", "arena"]) == 0
+    standings = json.loads(Path("arena/arena.json").read_text())["tournament"]["standings"]
+    assert table.elo[0] == pytest.approx(standings[0]["elo"]["mean"] - standings[1]["elo"]["mean"], abs=0.01)
 
 
-def test_what_is_measured_is_kept_and_an_interrupted_run_goes_on(here, monkeypatch, capsys):
-    asked = []
+def test_measured_pairs_are_kept_and_an_interrupted_run_resumes(here, monkeypatch, capsys):
+    played = []
     play = measure.play_games
 
     def interrupted(players, *rest):
-        asked.append([player.name for player in players])
-        if len(asked) == 2:
+        played.append([player.name for player in players])
+        if len(played) == 2:
             raise Interrupted(15)
         return play(players, *rest)
 
     monkeypatch.setattr(measure, "play_games", interrupted)
     three = ["random", "beginner", *SMALL[1:]]
     assert ladder.main(three) == 143
-    assert "to go on: python -m experiments.players random beginner punisher" in capsys.readouterr().err
+    assert "to resume: python -m experiments.players random beginner punisher" in capsys.readouterr().err
     assert ladder.main(three) == 0
-    assert asked == [
+    assert played == [
         ["random", "beginner"], ["beginner", "punisher"], ["beginner", "punisher"], ["random", "punisher"]
     ]  # fmt: skip
     written = Path("page.md").read_bytes()
     assert ladder.main(three) == 0
-    assert len(asked) == 4
+    assert len(played) == 4
     assert Path("page.md").read_bytes() == written
     assert ladder.main([*three, "--seed", "1"]) == 0
-    assert len(asked) == 7
+    assert len(played) == 7
 
 
 def test_a_network_whose_export_is_older_is_another_player(tmp_path, monkeypatch):
@@ -84,21 +87,13 @@ def test_a_network_whose_export_is_older_is_another_player(tmp_path, monkeypatch
     assert measure.identity("models/mine")[1] == file_hash(folder / "best.keras") != exported[1]
 
 
-def test_a_rating_is_the_arenas(here):
-    assert ladder.main(SMALL) == 0
-    assert arena.main(["random", "punisher", "--games", "20", "--out", "arena"]) == 0
-    standings = json.loads(Path("arena/arena.json").read_text())["tournament"]["standings"]
-    gap = standings[0]["elo"]["mean"] - standings[1]["elo"]["mean"]
-    assert pd.read_csv("page.csv").elo[0] == pytest.approx(gap, abs=0.01)
-
-
-def test_neighbours_meet_first_and_nobody_beyond():
+def test_neighbours_play_first_and_nobody_beyond():
     config = ladder.PlayersConfig(players=("random", "beginner", "punisher", "casual"), page=Path("page.md"))
     names = ["".join(word[0] for word in pair) for pair in config.pairs()]
     assert names == ["rb", "bp", "pc", "rp", "bc"]
 
 
-def test_a_page_without_a_place_for_the_table_is_refused(here, capsys):
+def test_a_page_without_markers_is_refused(here, capsys):
     Path("page.md").write_text("# Something else\n")
     assert ladder.main(SMALL) == 1
     assert "page.md: has no place for the table" in capsys.readouterr().err

@@ -1,13 +1,12 @@
 """The page's puzzles and opening book. Properties:
 
-- every puzzle's moves form an unfinished game and lead to a graded board; a single column keeps the outcome, a win
-  comes soon enough, and the line ends the game after the stated plies and with the stated outcome; there are over 300
-  puzzles, no two boards equal or mirrored, and some of each tactic and difficulty;
-- the solver agrees: the scores of 120 puzzles, the reply to every wrong column of 20, every stone of 15 lines;
-- `history` finds a move order for boards of random games, and raises where there is none;
+- a puzzle is a graded, unfinished board with one column that keeps the result, and a line of play to the end; there are
+  over 300, no two equal or mirrored, with each tactic and difficulty;
+- the solver agrees: the scores of 120 puzzles, the reply to each wrong column of 20, each stone of 15 lines;
+- `history` finds a move order for boards of random games, and raises if there is none;
 - the same boards and players give the same bytes, balanced; `missed` is what the players play;
-- the book has the counts of a plain loop over the games, by position and move, with results; redrawn openings lead to
-  the games' first rows; its scores are the solver's;
+- the book has the counts of a plain loop over the games; redrawn openings lead to the games' first rows; its scores are
+  the solver's;
 - games of another kind, changed games and a book without positions are refused in one line.
 """
 
@@ -27,7 +26,7 @@ from distill.datasets.benchmark import FULL_COLUMN
 from distill.datasets.canonical import board_keys
 from distill.game import rules
 from distill.game.rules import Position
-from distill.games import games
+from distill.games import reader
 from distill.players.names import make
 from distill.players.player import seeds_for
 from distill.players.solver import score_boards
@@ -38,12 +37,8 @@ PAGE = api.PAGE
 GAMES = Path(__file__).parents[2] / "data" / "reference" / "games-20000"
 
 
-def shipped_puzzles() -> list[dict]:
-    stored = json.loads((PAGE / "puzzles.json").read_text())
-    return [dict(zip(stored["fields"], values, strict=True)) for values in stored["puzzles"]]
-
-
-PUZZLES = shipped_puzzles()
+STORED = json.loads((PAGE / "puzzles.json").read_text())
+PUZZLES = [dict(zip(STORED["fields"], values, strict=True)) for values in STORED["puzzles"]]
 BOOK = json.loads((PAGE / "openings.json").read_text())
 
 
@@ -57,17 +52,13 @@ def best(scores: list[int | None]) -> int:
     return max(score for score in scores if score is not None)
 
 
-def sign(score: int | None) -> int | None:
-    return None if score is None else int(np.sign(score))
-
-
 def test_every_puzzle_is_a_graded_board_with_one_solution_and_a_line_to_the_end():
     boards, keys = benchmark.read(), set()
     for puzzle in PUZZLES:
         position = rules.from_moves(puzzle["moves"])
         assert not rules.is_over(position)
         keys.add(int(board_keys(np.array([position.current], np.uint64), np.array([position.mask], np.uint64))[0]))
-        classes = [sign(score) for score in puzzle["scores"]]
+        classes = [None if score is None else np.sign(score) for score in puzzle["scores"]]
         assert [score is not None for score in classes] == [rules.is_legal(position, c) for c in range(7)]
         assert classes.count(puzzle["outcome"]) == 1
         assert classes.index(puzzle["outcome"]) == puzzle["solution"] - 1
@@ -139,8 +130,7 @@ def test_the_same_boards_and_players_give_the_same_balanced_bytes():
 
 
 def test_a_player_misses_a_puzzle_when_it_plays_another_column():
-    stored = json.loads((PAGE / "puzzles.json").read_text())
-    assert stored["players"] == list(puzzles.PLAYERS)
+    assert STORED["players"] == list(puzzles.PLAYERS)
     sample = PUZZLES[::4]
     positions = [rules.from_moves(puzzle["moves"]) for puzzle in sample]
     current, mask = np.array([(position.current, position.mask) for position in positions], np.uint64).T.copy()
@@ -152,61 +142,51 @@ def test_a_player_misses_a_puzzle_when_it_plays_another_column():
     assert any(place in puzzle["missed"] for puzzle in sample)
 
 
-def plain_count() -> dict[Position, Counter]:
-    """The games' rows alone, their openings left out: of every position each column that was played, and how often."""
-    found: dict[Position, Counter] = defaultdict(Counter)
-    for shard in sorted(GAMES.glob("shard-*.parquet")):
-        rows = pq.read_table(shard, columns=["ply", "current", "mask", "move"]).to_pydict()
-        for ply, current, mask, move in zip(*rows.values(), strict=True):
-            if ply < BOOK["plies"]:
-                found[Position(current, mask)][move] += 1
-    return found
+def entry_of(position: Position, column: int) -> tuple[str, int]:
+    """The book's name of a position, and the column in the orientation of that name."""
+    name, is_mirrored = openings.key(position)
+    turned = 6 - column if is_mirrored else column
+    return name, min(turned, 6 - turned) if rules.mirror(position) == position else turned
 
 
 def test_the_book_counts_what_the_games_played():
-    assert BOOK["games"] == 20_000
     counted: dict[str, Counter] = defaultdict(Counter)
-    for position, moves in plain_count().items():
-        name, is_mirrored = openings.key(position)
-        for column, number in moves.items():
-            turned = 6 - column if is_mirrored else column
-            counted[name][min(turned, 6 - turned) if rules.mirror(position) == position else turned] += number
+    for shard in sorted(GAMES.glob("shard-*.parquet")):
+        rows = pq.read_table(shard, columns=["ply", "current", "mask", "move"]).to_pydict()
+        labelled = Counter(row[1:] for row in zip(*rows.values(), strict=True) if row[0] < BOOK["plies"])
+        for (current, mask, move), number in labelled.items():
+            name, column = entry_of(Position(current, mask), move)
+            counted[name][column] += number
     for name, (_, moves) in BOOK["positions"].items():
         assert {column - 1: chosen for column, _, chosen, _, _ in moves if chosen} == dict(counted[name])
-        total = sum(played for _, played, *_ in moves)
-        assert total >= BOOK["least"]
+        assert sum(played for _, played, *_ in moves) >= BOOK["least"]
         assert all(won + drawn <= played and chosen <= played for _, played, chosen, won, drawn in moves)
-    root = BOOK["positions"][",,,,,,"][1]
-    card = {"won": 9_231, "drawn": 1_712}  # as the card of the games says
-    assert {"won": sum(move[3] for move in root), "drawn": sum(move[4] for move in root)} == card
-    assert sum(move[1] for move in root) == 20_000
+    played, won, drawn = (sum(move[place] for move in BOOK["positions"][",,,,,,"][1]) for place in (1, 3, 4))
+    assert played == BOOK["games"] == 20_000
+    assert (won, drawn) == (9_231, 1_712)  # as on the card of the games
     assert (PAGE / "openings.json").stat().st_size < 150_000
 
 
 def test_games_are_read_from_the_empty_board_and_counted_by_move_and_result():
-    run = games.open_run(GAMES)
-    few = games.Run(folder=run.folder, name=run.name, games=200, rows=run.shards[0].rows, shards=run.shards[:1])
-    told = list(openings.read_games(few))
-    assert len(told) == 200
-    for game in told:
+    run = reader.open_run(GAMES)
+    few = reader.Run(folder=run.folder, name=run.name, games=200, rows=run.shards[0].rows, shards=run.shards[:1])
+    read = list(openings.read_games(few))
+    assert len(read) == 200
+    plain: dict[str, Counter] = defaultdict(Counter)
+    for game in read:
         end = rules.from_moves(game.moves)
         assert rules.is_over(end)
         assert game.result == (0 if not rules.is_won(end) else 1 if end.ply % 2 else -1)
-    book = openings.count(told, plies=4)
-    plain: dict[str, Counter] = defaultdict(Counter)
-    for game in told:
-        for ply in range(min(4, len(game.moves))):
-            moves, column = game.moves[:ply], game.moves[ply]
-            name, is_mirrored = openings.key(rules.from_moves(moves))
-            turned = 6 - column if is_mirrored else column
-            if rules.mirror(rules.from_moves(moves)) == rules.from_moves(moves):
-                turned = min(turned, 6 - turned)
-            plain[name].update({(turned, "games"): 1, (turned, "chosen"): int(ply >= game.random)})
-            plain[name].update({(turned, "won"): int(game.result == 1), (turned, "drawn"): int(game.result == 0)})
-    assert {
-        name: {(column, what): number for column, move in passed.moves.items() for what, number in vars(move).items()}
-        for name, passed in book.items()
-    } == {name: dict(counts) for name, counts in plain.items()}
+        counts = {"games": 1, "won": int(game.result == 1), "drawn": int(game.result == 0)}
+        for ply, move in enumerate(game.moves[:4]):
+            name, column = entry_of(rules.from_moves(game.moves[:ply]), move)
+            for what, number in (counts | {"chosen": int(ply >= game.random)}).items():
+                plain[name][column, what] += number
+    found = {
+        name: {(column, what): number for column, move in entry.moves.items() for what, number in vars(move).items()}
+        for name, entry in openings.count(read, plies=4).items()
+    }
+    assert found == plain
 
 
 def test_a_position_has_one_name_with_its_mirror_and_no_other():
@@ -224,6 +204,12 @@ def test_a_position_has_one_name_with_its_mirror_and_no_other():
     assert openings.key(rules.from_moves("1144")) == (",,,01,,,01", True)
 
 
+def of_name(name: str) -> Position:
+    columns = [text.ljust(6, ".") for text in name.split(",")]
+    lines = ["".join(column[height] for column in columns) for height in range(5, -1, -1)]
+    return rules.parse_board("\n".join(lines).replace("0", "X").replace("1", "O"))
+
+
 def test_the_solver_agrees_with_the_book():
     dice = random.Random(7)
     sample = dice.sample(sorted(BOOK["positions"]), 100)
@@ -232,14 +218,8 @@ def test_the_solver_agrees_with_the_book():
     assert [BOOK["positions"][name][0] for name in sample] == solved(positions)
 
 
-def of_name(name: str) -> Position:
-    columns = [text.ljust(6, ".") for text in name.split(",")]
-    lines = ["".join(column[height] for column in columns) for height in range(5, -1, -1)]
-    return rules.parse_board("\n".join(lines).replace("0", "X").replace("1", "O"))
-
-
 def copied(place: Path, **identity: object) -> Path:
-    """The shipped games' manifest and first shard alone, with another identity."""
+    """The manifest and first shard of the shipped games, with changes to the identity."""
     place.mkdir()
     manifest = json.loads((GAMES / "manifest.json").read_text())
     manifest["shards"] = manifest["shards"][:1]
@@ -251,7 +231,7 @@ def copied(place: Path, **identity: object) -> Path:
     return place
 
 
-def test_the_book_is_written_again_byte_for_byte(tmp_path: Path):
+def test_the_book_is_the_same_when_written_again(tmp_path: Path):
     data, files = copied(tmp_path / "games"), [tmp_path / "one.json", tmp_path / "other.json"]
     for file in files:
         words = ["--data", str(data), "--plies", "2", "--least", "5", "--out", str(file), "--workers", "1"]

@@ -1,9 +1,9 @@
 """The study. Properties:
 
-- the shipped recipe asks only for flags that `generate` and `train` have, and changes one thing a run;
+- the shipped recipe uses only flags of `generate` and `train`, and each run changes one thing;
 - a recipe with an unknown run, data set or key is refused with one line;
-- data sets take over the shards of a longer or shorter run of the same settings and search only what is missing;
-- what is finished is not trained again, a run without games is left out, a failed one is named, a locked one skipped;
+- data sets reuse the shards of a longer or shorter run of the same settings and search only what is missing;
+- finished runs are not repeated; runs without games, failed and locked ones are named;
 - differences are paired by seed and board; grades are kept until the network or the boards change;
 - the page, the table and the pictures hold every finished run; no other page is overwritten.
 """
@@ -14,6 +14,7 @@ import json
 import shlex
 import shutil
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
@@ -70,12 +71,13 @@ against = "baseline"
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
-    """A folder with a small recipe and games, in which commands are noted instead of run and leave a run's files."""
+    """A folder with a small recipe and games; commands are recorded instead of run, and write a run's files."""
     monkeypatch.chdir(tmp_path)
     Path("study.toml").write_text(SMALL)
     write_games(Path("games"), make_games(20, seed=1))
     write_games(Path("few"), make_games(4, seed=1), identity={"settings": {"few": True}})
     calls: list[list[str]] = []
+    made: list[str] = []
 
     def command(module, flags, *_):
         calls.append([module, *flags])
@@ -86,15 +88,13 @@ def here(tmp_path, monkeypatch):
         (out / "metrics.json").write_text(json.dumps(metrics))
         return 0
 
-    made: list[str] = []
-
     def make(word, workers=1):
         """Networks that learned votes play tactically, the others at random."""
         made.append(word)
         return simple.RandomPlayer(name=word, tactical="vote" in word)
 
     monkeypatch.setattr(study, "_command", command)
-    monkeypatch.setattr(study.players, "make", make)
+    monkeypatch.setattr(study.names, "make", make)
     return calls, made
 
 
@@ -103,7 +103,7 @@ def run(*flags: str) -> int:
 
 
 @pytest.mark.parametrize("path", sorted(SHIPPED.parent.glob("*.toml")), ids=lambda path: path.stem)
-def test_a_shipped_recipe_asks_for_flags_that_exist(path):
+def test_a_shipped_recipe_uses_flags_that_exist(path):
     plan = plans.read(path)
     for data in plan.data.values():
         if data.generate is not None:
@@ -115,17 +115,13 @@ def test_a_shipped_recipe_asks_for_flags_that_exist(path):
             assert cli.parse(study_train.StudyTrainConfig, words, train.PRESETS).seed == (1 if name == "seed" else 3)
 
 
-def test_every_run_of_the_shipped_recipe_differs_from_what_it_is_compared_with_by_its_data_or_its_flags():
+def test_each_run_of_the_shipped_recipe_changes_one_thing_and_cheap_labels_cost_the_same():
     plan = plans.read(SHIPPED)
     assert [name for name, each in plan.runs.items() if not each.against] == ["baseline"]
     for name, each in plan.runs.items():
         if each.against:
             other = plan.runs[each.against]
             assert (each.data != other.data) + (each.train != other.train) == 1, name
-
-
-def test_cheap_labels_cost_as_many_simulations_as_the_run_they_are_compared_with():
-    plan = plans.read(SHIPPED)
 
     def simulations(name: str) -> int:
         data = plan.data[plan.runs[name].data]
@@ -145,7 +141,7 @@ def test_cheap_labels_cost_as_many_simulations_as_the_run_they_are_compared_with
         ("title =", "title", "not a recipe (TOMLDecodeError"),
     ],
 )
-def test_a_recipe_that_cannot_be_is_named(here, capsys, old, new, message):
+def test_a_wrong_recipe_is_named(here, capsys, old, new, message):
     Path("study.toml").write_text(SMALL.replace(old, new))
     assert run() == 1
     error = capsys.readouterr().err
@@ -159,7 +155,7 @@ def test_a_wrong_step_run_or_tier_is_named(here, capsys, flags, code):
     assert flags[1] in capsys.readouterr().err
 
 
-def test_a_whole_study_leaves_page_table_and_pictures_and_is_not_repeated(here, capsys):
+def test_a_whole_study_writes_page_table_and_pictures_once(here, capsys):
     calls, made = here
     assert run() == 0
     assert [call[0] for call in calls] == ["experiments.study.train"] * 6
@@ -170,16 +166,14 @@ def test_a_whole_study_leaves_page_table_and_pictures_and_is_not_repeated(here, 
     assert "lost left out: absent holds no finished games" in said.err
     assert "3 of 4 runs" in said.out
     text = Path("page/study.md").read_text()
-    assert (
-        "`python -m experiments.study --recipe study.toml --tier 1 --boards 10 --page page/study.md` made this page."
-        in text
-    )
-    for name in ("study-differences.png", "study-learning-curve.png", "study-targets.png"):
+    command = "python -m experiments.study --recipe study.toml --tier 1 --boards 10 --page page/study.md"
+    pictures = [f"study-{name}.png" for name in ("differences", "learning-curve", "targets")]
+    for part in (f"`{command}` made this page.", "**lost** (not run in this tier)", "*Confounded:* nothing known"):
+        assert part in text
+    assert "| random" in text
+    for name in pictures:
         assert f"({name})" in text
         assert (Path("page") / name).read_bytes().startswith(b"\x89PNG")
-    assert "**lost** (not run in this tier)" in text
-    assert "*Confounded:* nothing known" in text
-    assert "| random" in text
     table = pd.read_csv("page/study.csv").set_index("run")
     assert list(table.index) == ["baseline", "few", "vote"]
     assert table.loc["few", "games"] == 4
@@ -187,58 +181,44 @@ def test_a_whole_study_leaves_page_table_and_pictures_and_is_not_repeated(here, 
     assert gap > 0, "tactical play is better than random play"
     assert table.loc["vote", "optimal_difference"] == pytest.approx(gap, abs=2e-5)
     assert table.loc["few", "optimal_difference"] == 0, "the same player on the same boards with the same seeds"
-
     calls.clear()
     made.clear()
     assert run() == 0
-    assert calls == []
-    assert made == [], "grades are kept"
-
-
-def test_grades_are_made_again_for_another_network(here):
-    _, made = here
-    assert run("--runs", "baseline") == 0
-    made.clear()
+    assert calls == made == [], "runs and grades are kept"
     Path("models/study/tier1/baseline-seed1/best.keras").write_text("another")
     assert run("--do", "report") == 0
-    assert made == ["models/study/tier1/baseline-seed1"]
+    assert made == ["models/study/tier1/baseline-seed1"], "another network is graded again"
 
 
-def test_a_run_with_other_flags_than_it_was_finished_with_goes_to_train_which_knows(here):
+def test_a_run_with_changed_flags_or_games_goes_to_train_which_refuses_or_repeats_it(here):
     calls, _ = here
-    assert run("--do", "train", "--runs", "vote") == 0
-    Path("study.toml").write_text(SMALL.replace("--steps 20", "--steps 30"))
+
+    def trained() -> int:
+        calls.clear()
+        assert run("--do", "train", "--runs", "vote") == 0
+        return len(calls)
+
+    assert [trained(), trained()] == [2, 0]
+    shard, recipe = Path("games/shard-00000.parquet"), Path("study.toml")
+    whole = shard.read_bytes()
+    shard.write_bytes(whole + b"\0")
+    assert trained() == 2
+    shard.write_bytes(whole)
+    recipe.write_text(SMALL.replace("--steps 20", "--steps 30"))
     assert run("--do", "report", "--runs", "vote") == 1, "it is no run of this recipe"
-    calls.clear()
-    assert run("--do", "train", "--runs", "vote") == 0
-    assert len(calls) == 2
+    assert trained() == 2
+    recipe.write_text(SMALL)
+    write_games(Path("games"), make_games(20, seed=2))
+    assert trained() == 2
 
 
-@pytest.mark.parametrize("manifest_too", [True, False])
-def test_a_run_whose_games_were_changed_goes_to_train_which_knows(here, manifest_too):
-    calls, _ = here
-    assert run("--do", "train", "--runs", "vote") == 0
-    calls.clear()
-    assert run("--do", "train", "--runs", "vote") == 0
-    assert calls == []
-    if manifest_too:
-        write_games(Path("games"), make_games(20, seed=2))
-    else:
-        shard = Path("games/shard-00000.parquet")
-        shard.write_bytes(shard.read_bytes() + b"\0")
-    assert run("--do", "train", "--runs", "vote") == 0
-    assert len(calls) == 2
-
-
-def test_a_failed_run_is_named_and_the_others_go_on(here, monkeypatch, capsys):
-    """Where the network to begin from is missing too."""
+def test_a_failed_run_is_named_and_the_others_continue(here, monkeypatch, capsys):
+    """Also if the initial network is missing."""
     Path("study.toml").write_text(SMALL.replace("--target vote", "--target vote --init nowhere"))
     command = study._command
-    monkeypatch.setattr(
-        study, "_command", lambda module, flags, *fds: 1 if "vote" in flags else command(module, flags, *fds)
-    )
+    monkeypatch.setattr(study, "_command", lambda of, flags, *fds: 1 if "vote" in flags else command(of, flags, *fds))
     assert run() == 1
-    assert "failed, as said above: vote (seed 0), vote (seed 1)" in capsys.readouterr().err
+    assert ": vote (seed 0), vote (seed 1)" in capsys.readouterr().err
     assert "| few" in Path("page/study.md").read_text()
 
 
@@ -251,8 +231,8 @@ def test_a_run_that_another_process_trains_is_left_out(here, capsys):
     assert "left out: few (seed 0)" in said.out
 
 
-def test_shards_of_the_same_run_are_taken_over_as_far_as_they_are_wanted_and_whole(tmp_path):
-    source, shorter, longer = (tmp_path / name for name in ("source", "shorter", "longer"))
+def test_whole_shards_of_the_same_run_are_reused(tmp_path):
+    source, shorter, longer, other = (tmp_path / name for name in ("source", "shorter", "longer", "other"))
     write_games(source, make_games(25, seed=3), shard_games=10)
     study._take_over_shards(source, shorter, 15)
     study._take_over_shards(source, longer, 40)
@@ -264,42 +244,29 @@ def test_shards_of_the_same_run_are_taken_over_as_far_as_they_are_wanted_and_who
     with pytest.raises(UserError, match="not the file the manifest describes"):
         study._take_over_shards(source, tmp_path / "changed", 40)
     shutil.copy(longer / "shard-00002.parquet", source)
-    write_games(tmp_path / "another", make_games(10, seed=3), identity={"settings": {}, "search_version": 0, "seed": 9})
-    study._take_over_shards(source, tmp_path / "another", 40)
-    assert len(list((tmp_path / "another").glob("shard-*"))) == 1, "shards of another run stay alone"
+    write_games(other, make_games(10, seed=3), identity={"settings": {}, "search_version": 0, "seed": 9})
+    study._take_over_shards(source, other, 40)
+    assert len(list(other.glob("shard-*"))) == 1, "another run's shards are not mixed in"
 
 
-def test_an_interrupted_command_is_interrupted_too(monkeypatch):
-    sent = []
-
-    class Child:
-        def __init__(self, *_, **__):
-            self.waits = iter([Interrupted(15), 143])
-
-        def wait(self):
-            answer = next(self.waits)
-            if isinstance(answer, BaseException):
-                raise answer
-            return answer
-
-        def terminate(self):
-            sent.append("terminate")
-
-    monkeypatch.setattr(study.subprocess, "Popen", Child)
+def test_an_interrupt_stops_the_running_command(monkeypatch):
+    child = Mock()
+    child.wait.side_effect = [Interrupted(15), 143]
+    monkeypatch.setattr(study.subprocess, "Popen", lambda *_, **__: child)
     with pytest.raises(Interrupted):
         study._command("distill.train", [])
-    assert sent == ["terminate"]
+    child.terminate.assert_called_once_with()
 
 
-def test_a_difference_is_the_mean_over_boards_of_what_both_did_there():
-    boards = grading.sample(benchmark.read(half="dev"), 4, 0, ["midgame"])
+def test_a_difference_is_the_mean_over_boards_of_paired_differences():
+    boards = grading.sample(benchmark.read(half="dev", sets=["midgame"]), 4, 0)
     right, wrong = np.ones((2, 4)), np.zeros((2, 4))
     half = np.stack([np.ones(4), np.zeros(4)])
-    one, other = verdict.Grades(optimal=right, keeps=right), verdict.Grades(optimal=half, keeps=right)
+    one, other = verdict.Grades(optimal=right, outcome=right), verdict.Grades(optimal=half, outcome=right)
     found = verdict.gaps(boards, one, other)
     assert (found["optimal"].mean, found["optimal"].low, found["optimal"].units) == (0.5, 0.5, 4)
     assert found["outcome"].mean == 0
-    both_seeds = verdict.mean([one, verdict.Grades(optimal=wrong, keeps=wrong)])
+    both_seeds = verdict.mean([one, verdict.Grades(optimal=wrong, outcome=wrong)])
     assert verdict.shares(boards, both_seeds)["optimal"].mean == 0.5
 
 

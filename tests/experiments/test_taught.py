@@ -11,7 +11,7 @@ from helpers import make_games, write_games
 from distill import prepare
 from distill.common import UserError, file_hash
 from distill.game import encoding
-from distill.games import games, schema
+from distill.games import reader, schema
 from distill.networks import saved
 from experiments import taught
 
@@ -19,9 +19,9 @@ COLUMNS = ("current", "mask", "outcome", "visits", "value")
 
 
 def rows_of(folder: Path) -> dict[str, np.ndarray]:
-    (run,) = games.open_runs([folder])
-    games.verify([run])
-    parts = [rows for shard in run.shards for rows in games.read(shard, COLUMNS)]
+    (run,) = reader.open_runs([folder])
+    reader.verify([run])
+    parts = [rows for shard in run.shards for rows in reader.read(shard, COLUMNS)]
     return {name: np.concatenate([rows[name] for rows in parts]) for name in COLUMNS}
 
 

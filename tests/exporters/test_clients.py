@@ -19,6 +19,7 @@ import pytest
 from helpers import REFERENCE, SHIPPED
 
 from distill.exporters import comparison
+from distill.exporters.formats import FORMATS
 from distill.networks import finding, saved
 from tests import environments
 
@@ -32,9 +33,8 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     made = []
     for name in SHIPPED:
         folder = tmp_path_factory.mktemp(name)
-        for file in finding.FILES.values():
-            if (REFERENCE / name / finding.PUBLISHED / file.name).is_file():
-                shutil.copy(REFERENCE / name / finding.PUBLISHED / file.name, folder)
+        for file in (REFERENCE / name / finding.PUBLISHED).glob("model.*"):
+            shutil.copy(file, folder)
         boards = comparison.check_boards()[:BOARDS]
         outputs = saved.load(REFERENCE / name)(boards)
         examples = [
@@ -55,11 +55,11 @@ def test_the_files_that_ship_answer_as_the_saved_model_where_there_is_one_runtim
     client = environments.ROOT / "examples" / f"{runtime}_client.py"
     for folder in folders:
         for name in (runtime, f"{runtime}-int8"):
-            command = [tmp_path / "env" / "bin" / "python", "-I", client, folder, finding.FILES[name].name]
+            command = [tmp_path / "env" / "bin" / "python", "-I", client, folder, FORMATS[name].file]
             done = subprocess.run(list(map(str, command)), cwd=tmp_path, capture_output=True, text=True)
             assert done.returncode == 0, done.stderr
             first, second = done.stdout.splitlines()
-            print(f"{folder.name} {finding.FILES[name].name}: {first}; {second}")
+            print(f"{folder.name} {FORMATS[name].file}: {first}; {second}")
             assert first == "the first board is empty: column 4 of 7"
             if name == runtime:
                 assert second == f"{BOARDS} boards match examples.json"

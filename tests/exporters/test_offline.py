@@ -24,7 +24,7 @@ import pytest
 from helpers import REFERENCE
 
 from distill import export
-from distill.exporters import formats, static_page
+from distill.exporters import conversion, static_page
 from tests import pages
 
 
@@ -54,12 +54,12 @@ def networks():
 def write_site(folder):
     """The page as `docs/website.md` makes it, of each network the file that ships."""
 
-    def copy(_form, _core, file, about):
-        shutil.copy(REFERENCE / file.stem / "saved_model" / "model.onnx", file)
-        return formats.Found(difference=0.0)
+    def copy(_name, _core, path, facts):
+        shutil.copy(REFERENCE / path.stem / "saved_model" / "model.onnx", path)
+        return conversion.Converted(difference=0.0)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(formats, "write", copy)
+        patch.setattr(conversion, "convert", copy)
         assert export.main([*networks(), "--web", str(folder)]) == 0
 
 

@@ -1,17 +1,19 @@
 """Networks in 8 bits. Properties:
 
-- of every network that ships, both files ship, smaller than the float ones beside them, and answer any number of boards
+- both files of every network that ships are smaller than the float ones beside them, and answer any number of boards
   with outputs of the contract's names, types and rules, each board as it is answered alone;
-- what a card says that they lose is what they lose, and is less than a point of exact on every set;
-- nearly all their weights have 8 bits, of ONNX seven of the eight, which no processor overflows;
-- outputs that do not fit each other are seen, each kind;
-- losses are those of grades by the judge, and a file that loses a point is refused and leaves the old one;
-- a file whose outputs do not fit each other, or are of other names, is refused.
+- a card states the measured loss, which is below one point of the optimal-move rate on every set;
+- nearly all their weights have 8 bits, of which ONNX uses seven, which no processor overflows;
+- outputs that contradict each other are detected, each kind;
+- losses are differences of the grader's grades;
+- a file that loses a point, or whose outputs contradict each other or have other names, is refused; the old one stays.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
+import json
 import re
 from pathlib import Path
 
@@ -23,29 +25,19 @@ from network_helpers import tiny_network
 from distill.common import UserError
 from distill.datasets.benchmark import GradedBoards
 from distill.evaluation import grading
-from distill.exporters import comparison, formats, quantized
-from distill.networks import finding, heads, predict
+from distill.exporters import comparison, conversion, formats, quantized
+from distill.networks import heads, predict, saved
 from distill.players.player import Choices
 
 onnx = pytest.importorskip("onnx", reason="the extra onnx is not installed")
-onnxruntime = pytest.importorskip("onnxruntime", reason="the extra onnx is not installed")
+pytest.importorskip("onnxruntime", reason="the extra onnx is not installed")
 interpreter = pytest.importorskip("ai_edge_litert.interpreter", reason="the extra litert is not installed")
 
 IN_8_BITS = [name for name in formats.FORMATS if formats.FORMATS[name].int8]
 
 
 def file_of(network: str, name: str) -> Path:
-    return REFERENCE / network / "saved_model" / finding.FILES[name].name
-
-
-def answer(file: Path, boards: np.ndarray) -> dict[str, np.ndarray]:
-    """A file's outputs, whichever runtime reads it."""
-    if file.suffix == ".onnx":
-        session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
-        names = [output.name for output in session.get_outputs()]
-        return dict(zip(names, session.run(names, {"board": boards}), strict=True))
-    runner = interpreter.Interpreter(str(file)).get_signature_runner("serving_default")
-    return {name: array.copy() for name, array in runner(board=boards).items()}
+    return REFERENCE / network / "saved_model" / formats.FORMATS[name].file
 
 
 @pytest.mark.parametrize("name", IN_8_BITS)
@@ -54,7 +46,8 @@ def test_a_file_that_ships_keeps_the_contract(network, name):
     file, boards = file_of(network, name), comparison.check_boards()
     floating = file_of(network, name.removesuffix("-int8"))
     assert file.stat().st_size < 0.7 * floating.stat().st_size
-    found, expected = answer(file, boards), answer(floating, boards)
+    answer = formats.FORMATS[name].load(str(file))
+    found, expected = answer(boards), formats.FORMATS[name.removesuffix("-int8")].load(str(floating))(boards)
     assert {key: (array.dtype, array.shape) for key, array in found.items()} == {
         key: (array.dtype, array.shape) for key, array in expected.items()
     }
@@ -63,16 +56,16 @@ def test_a_file_that_ships_keeps_the_contract(network, name):
     assert 0 < np.abs(found["policy"] - expected["policy"]).max() < 0.5
     for alone in (boards[:1], boards[100:101]):
         place = int((boards == alone).all((1, 2)).argmax())
-        np.testing.assert_allclose(answer(file, alone)["policy"][0], found["policy"][place], atol=1e-5)
+        np.testing.assert_allclose(answer(alone)["policy"][0], found["policy"][place], atol=1e-5)
 
 
 @functools.cache
-def asked(network: str) -> tuple[GradedBoards, np.ndarray, np.ndarray]:
-    """A quarter of the graded boards, their questions, and the moves with which the network answers them."""
+def graded(network: str) -> tuple[GradedBoards, np.ndarray, np.ndarray]:
+    """A quarter of the graded boards, the same with mirror images as arrays, and the network's moves on them."""
     _, boards = quantized.graded_boards()
     boards = boards[np.arange(0, len(boards), 4)]
-    questions = quantized.questions(boards)
-    return boards, questions, predict.load(REFERENCE / network)(questions)["move"]
+    both = quantized.with_mirrors(boards)
+    return boards, both, predict.load(REFERENCE / network)(both)["move"]
 
 
 @pytest.mark.parametrize("name", IN_8_BITS)
@@ -80,15 +73,17 @@ def asked(network: str) -> tuple[GradedBoards, np.ndarray, np.ndarray]:
 def test_a_file_loses_what_its_card_says_and_less_than_a_point(network, name):
     """On a quarter of the boards, so within the sum of both intervals."""
     file = file_of(network, name)
-    boards, questions, expected = asked(network)
-    found = quantized.losses(boards, expected, answer(file, questions)["move"])
+    boards, both, expected = graded(network)
+    found = quantized.losses(boards, expected, formats.FORMATS[name].load(str(file))(both)["move"])
+    stated = json.loads((file.parent / "export.json").read_text())["files"][file.name]["losses"]
+    assert list(stated) == list(found) == list(quantized.SETS)
     card = (file.parent / "README.md").read_text()
-    rows = re.findall(rf"^\| `{file.name}` \| `(\w+)` \|.*% \| (-?[\d.]+) ±([\d.]+) \| .*$", card, re.MULTILINE)
-    assert [row[0] for row in rows] == list(found)
-    for set_name, lost, margin in rows:
-        assert float(lost) < 100 * quantized.MOST_LOST
+    for set_name, loss in stated.items():
+        points = quantized.points(loss["optimal"], loss["optimal_margin"])
+        assert re.search(rf"^\| `{file.name}` \| `{set_name}` \|.*% \| {points} \|", card, re.MULTILINE)
+        assert loss["optimal"] < quantized.MOST_LOST
         here = found[set_name]
-        assert abs(100 * here.optimal - float(lost)) <= 100 * here.optimal_margin + float(margin)
+        assert abs(here.optimal - loss["optimal"]) <= here.optimal_margin + loss["optimal_margin"] + 0.001
         assert 0.85 < here.same < 1
 
 
@@ -130,18 +125,18 @@ def outputs() -> dict[str, np.ndarray]:
         ("logits", (0, 4), np.nan),
     ],
 )
-def test_outputs_that_do_not_fit_each_other_are_seen(name, place, wrong):
+def test_outputs_that_contradict_each_other_are_detected(name, place, wrong):
     assert comparison.contradictions(outputs()) == []
     found = outputs()
     found[name][place] = wrong
     assert name in comparison.contradictions(found)
 
 
-def test_losses_are_those_of_the_judges_grades():
+def test_losses_are_differences_of_the_graders_grades():
     _, boards = quantized.graded_boards()
     boards = boards[np.arange(0, len(boards), 20)]
     dice = np.random.default_rng(0)
-    legal = quantized.questions(boards)[:, 0] == 0
+    legal = quantized.with_mirrors(boards)[:, 0] == 0
     moves = [np.where(legal, dice.random(legal.shape), -1).argmax(1) for _ in range(2)]
 
     class Answering:
@@ -156,37 +151,35 @@ def test_losses_are_those_of_the_judges_grades():
     found = quantized.losses(boards, *moves)
     assert list(found) == list(expected)
     for name, loss in found.items():
-        optimal, right_class = expected[name]["optimal"], expected[name]["outcome"]
-        assert (loss.boards, loss.optimal, loss.right_class) == (
-            optimal.units,
-            pytest.approx(optimal.mean),
-            pytest.approx(right_class.mean),
-        )
+        optimal, outcome = expected[name]["optimal"], expected[name]["outcome"]
+        assert loss.boards == optimal.units
+        assert (loss.optimal, loss.outcome) == (pytest.approx(optimal.mean), pytest.approx(outcome.mean))
         assert loss.optimal_margin == pytest.approx(optimal.high - optimal.mean, rel=1e-3)
-        assert loss.class_margin == pytest.approx(right_class.high - right_class.mean, rel=1e-3)
+        assert loss.outcome_margin == pytest.approx(outcome.high - outcome.mean, rel=1e-3)
     assert quantized.losses(boards, moves[0], moves[0])["midgame"].same == 1
 
 
 @pytest.fixture
 def writing(tmp_path, monkeypatch):
-    """Write a file whose outputs a function of the honest ones makes up; gives the complaint."""
+    """Convert to a file whose outputs are a function of the right ones; returns the error."""
     core = tiny_network(value_head=True)
     few = [boards[np.arange(0, len(boards), 50)] for boards in quantized.graded_boards()]
     monkeypatch.setattr(quantized, "graded_boards", lambda: few)
     (tmp_path / "model").write_text("old")
-    from distill.networks import saved
 
     def complaint(change) -> str:
-        def outputs(_file, _client, _unwanted, _place, boards):
-            honest = {name: array.copy() for name, array in saved.predict_with(core)(boards).items()}
-            return change(honest)
+        def outputs(_format, _path, boards):
+            return change({name: array.copy() for name, array in saved.predict_with(core)(boards).items()})
 
-        fields = {**vars(formats.FORMATS["onnx-int8"]), "convert": lambda _core, file: file.write_text("new")}
-        fields["sign"] = lambda _file, _about: None  # it is no ONNX file
-        monkeypatch.setattr(formats, "FORMATS", {"onnx-int8": formats.Format(**fields)})
-        monkeypatch.setattr(comparison, "outputs_in_clean_process", outputs)
+        changed = dataclasses.replace(
+            formats.FORMATS["onnx-int8"],
+            write=lambda _core, file: file.write_text("new"),
+            embed=lambda _file, _facts: None,  # it is no ONNX file
+        )
+        monkeypatch.setattr(formats, "FORMATS", {"onnx-int8": changed})
+        monkeypatch.setattr(conversion, "run_alone", outputs)
         with pytest.raises(UserError) as error:
-            formats.write("onnx-int8", core, tmp_path / "model")
+            conversion.convert("onnx-int8", core, tmp_path / "model")
         assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]
         return str(error.value)
 
@@ -194,7 +187,7 @@ def writing(tmp_path, monkeypatch):
 
 
 def test_a_file_that_loses_a_point_is_refused(writing, monkeypatch):
-    loss = quantized.Loss(boards=9, same=0.9, optimal=0.01, optimal_margin=0.002, right_class=0, class_margin=0)
+    loss = quantized.Loss(boards=9, same=0.9, optimal=0.01, optimal_margin=0.002, outcome=0, outcome_margin=0)
     monkeypatch.setattr(quantized, "losses", lambda *_: {"midgame": loss})
     said = writing(lambda honest: honest)
     assert said == (
@@ -202,7 +195,7 @@ def test_a_file_that_loses_a_point_is_refused(writing, monkeypatch):
     )
 
 
-def test_a_file_whose_outputs_do_not_fit_is_refused(writing):
-    assert "do not fit each other (policy)" in writing(lambda honest: honest | {"policy": honest["policy"] * 2})
+def test_a_file_whose_outputs_contradict_each_other_is_refused(writing):
+    assert "contradict each other (policy)" in writing(lambda honest: honest | {"policy": honest["policy"] * 2})
     without = lambda honest: {name: array for name, array in honest.items() if name != "value"}  # noqa: E731
-    assert "do not fit each other (value)" in writing(without)
+    assert "contradict each other (value)" in writing(without)

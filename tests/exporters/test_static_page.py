@@ -17,7 +17,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import http.server
 import json
@@ -33,7 +32,7 @@ from helpers import REFERENCE, SHIPPED, bits
 import distill
 from distill import export
 from distill.common import UserError, file_hash, provenance
-from distill.exporters import comparison, formats, static_page
+from distill.exporters import comparison, conversion, static_page
 from distill.game import rules
 from distill.networks import predict, saved
 from distill.players import names, review
@@ -54,24 +53,17 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 def host(tmp_path_factory, exported):
     """A plain file server's folder and address, with one page of all shipped networks in its folder `site`.
 
-    One network is written for the page, as it was converted for `exported`; of the others it takes the file that ships,
-    written by the same function.
+    Its ONNX files are that of `exported` and those that ship, written by the same function.
     """
     root = tmp_path_factory.mktemp("host")
-    write = formats.write
 
-    def write_or_copy(form, core, file, about):
-        if file.stem == FIRST:
-            return write(form, core, file, about=about)
-        shutil.copy(REFERENCE / file.stem / "saved_model" / "model.onnx", file)
-        return formats.Found(difference=0.0)
-
-    converted = exported / "saved_model" / "model.onnx"
-    onnx = dataclasses.replace(formats.FORMATS["onnx"], convert=lambda _core, file: shutil.copy(converted, file))
+    def copy(_name, _core, path, facts):
+        folder = exported if path.stem == FIRST else REFERENCE / path.stem
+        shutil.copy(folder / "saved_model" / "model.onnx", path)
+        return conversion.Converted(difference=0.0)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(formats, "write", write_or_copy)
-        patch.setattr(formats, "FORMATS", {**formats.FORMATS, "onnx": onnx})
+        patch.setattr(conversion, "convert", copy)
         assert export.main([str(REFERENCE), "--web", str(root / "site")]) == 0
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=root))
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -247,10 +239,8 @@ def test_the_folder_holds_licences_and_nothing_of_the_server(host):
 
 def write_quickly(monkeypatch) -> None:
     """Leave out what takes seconds, for tests of the folder."""
-    found = formats.Found(difference=0.0)
-    monkeypatch.setattr(
-        static_page.formats, "write", lambda name, core, file, about: file.write_bytes(b"net") and found
-    )
+    found = conversion.Converted(difference=0.0)
+    monkeypatch.setattr(conversion, "convert", lambda _name, _core, path, facts: path.write_bytes(b"net") and found)
     monkeypatch.setattr(static_page, "_add_runtime", lambda folder: folder.mkdir())
 
 
@@ -263,7 +253,6 @@ def test_an_older_page_is_replaced_or_stays_and_so_does_anything_else(tmp_path, 
     (out / ".git").mkdir()
     worker = (out / "sw.js").read_text()
     (out / "sw.js").write_text(worker.replace('"files": [', '"files": ["stale.js", ', 1))
-    (out / "networks.json").rename(out / "model.json")  # where the first release had such facts
     static_page.write_static_page([MODEL], out)
     assert (out / "sw.js").read_text() == worker
     assert not (out / "stale.js").exists()
@@ -290,7 +279,7 @@ def test_an_older_page_is_replaced_or_stays_and_so_does_anything_else(tmp_path, 
     def fails(*_, **__):
         raise UserError("no")
 
-    monkeypatch.setattr(static_page.formats, "write", fails)
+    monkeypatch.setattr(conversion, "convert", fails)
     with pytest.raises(UserError, match="no"):
         static_page.write_static_page([MODEL], out)
     assert (out / "index.html").is_file()

@@ -27,10 +27,10 @@ from helpers import die_always, die_once, same_manifest, shard_hashes
 
 from distill import generate, validate
 from distill.common import DataError, UserError, provenance
-from distill.games import mapping, schema, shards
-from distill.games.places import Folder, Place, Remote, place_of
+from distill.games import executors, schema, shards
 from distill.games.schema import Shard
 from distill.games.shards import RunSettings
+from distill.games.storage import Folder, Remote, Storage, storage_of
 
 distributed = pytest.importorskip("distributed")
 
@@ -72,7 +72,7 @@ def test_a_cluster_writes_the_bytes_of_one_process(alone: Path, tmp_path: Path, 
 
 def test_a_worker_that_dies_costs_its_shard_alone(alone: Path, tmp_path: Path, cluster: Any) -> None:
     todo = shards.plan(RUN, 10, tmp_path).todo
-    made = list(mapping.make_on_cluster(RUN, todo, tmp_path, cluster.scheduler_address, die_once))
+    made = list(executors.make_on_cluster(RUN, todo, tmp_path, cluster.scheduler_address, die_once))
     assert (tmp_path / "died").exists()
     assert {shard.name: shard.sha256 for shard in made} == shard_hashes(alone) == shard_hashes(tmp_path)
 
@@ -83,7 +83,7 @@ def test_a_shard_that_kills_every_worker_is_named_and_the_rest_is_made(
     monkeypatch.setattr(cluster.scheduler, "allowed_failures", 0)  # to start a worker anew takes seconds
     todo = shards.plan(RUN, 10, tmp_path).todo
     with pytest.raises(DataError, match=r"shard-00001\.parquet died again and again"):
-        list(mapping.make_on_cluster(RUN, todo, tmp_path, cluster.scheduler_address, die_always))
+        list(executors.make_on_cluster(RUN, todo, tmp_path, cluster.scheduler_address, die_always))
     expected = shard_hashes(alone)
     del expected["shard-00001.parquet"]
     assert shard_hashes(tmp_path) == expected
@@ -134,7 +134,7 @@ def one_line(capsys: pytest.CaptureFixture[str]) -> str:
 def test_an_address_without_a_scheduler_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mapping, "CONNECT_SECONDS", 1)
+    monkeypatch.setattr(executors, "CONNECT_SECONDS", 1)
     assert generate.main([*SMALL, "--cluster", "tcp://127.0.0.1:1", "--out", str(tmp_path)]) == 1
     assert "--cluster tcp://127.0.0.1:1: no scheduler answers there" in capsys.readouterr().err.splitlines()[-1]
     assert generate.main([*SMALL, "--cluster", "nonsense://x", "--out", str(tmp_path)]) == 1
@@ -142,22 +142,22 @@ def test_an_address_without_a_scheduler_is_named(
 
 
 def test_a_cluster_without_workers_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mapping, "WORKERS_AWAITED", 0.5)
+    monkeypatch.setattr(executors, "WORKERS_AWAITED", 0.5)
     with (
         distributed.LocalCluster(n_workers=0, dashboard_address=":0", silence_logs=50) as empty,
         pytest.raises(UserError, match="no worker there"),
     ):
-        list(mapping.make_on_cluster(RUN, shards.plan(RUN, 2, tmp_path).todo, tmp_path, empty.scheduler_address))
+        list(executors.make_on_cluster(RUN, shards.plan(RUN, 2, tmp_path).todo, tmp_path, empty.scheduler_address))
 
 
 def test_a_worker_of_other_versions_is_refused(tmp_path: Path, cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    here = mapping.versions_here()
-    monkeypatch.setattr(mapping.uct, "SEARCH_VERSION", here["search_version"] + 1)
+    here = executors.versions_here()
+    monkeypatch.setattr(executors.teacher, "SEARCH_VERSION", here["search_version"] + 1)
     with pytest.raises(UserError, match=r"would write other bytes \(search_version"):
-        list(mapping.make_on_cluster(RUN, shards.plan(RUN, 2, tmp_path).todo, tmp_path, cluster.scheduler_address))
+        list(executors.make_on_cluster(RUN, shards.plan(RUN, 2, tmp_path).todo, tmp_path, cluster.scheduler_address))
 
 
-def write_elsewhere(settings: RunSettings, index: int, count: int, folder: Path | Place) -> Shard:
+def write_elsewhere(settings: RunSettings, index: int, count: int, folder: Path | Storage) -> Shard:
     """A worker whose disk is its own."""
     return shards.make_shard(settings, index, count, Path(str(folder)).parent / "own-disk")
 
@@ -166,7 +166,7 @@ def test_a_folder_that_workers_do_not_share_is_named(tmp_path: Path, cluster: An
     folder = tmp_path / "games"
     todo = shards.plan(RUN, 2, folder).todo
     with pytest.raises(DataError, match="a worker has written it, but it is not here"):
-        list(mapping.make_on_cluster(RUN, todo, folder, cluster.scheduler_address, write_elsewhere))
+        list(executors.make_on_cluster(RUN, todo, folder, cluster.scheduler_address, write_elsewhere))
 
 
 @pytest.mark.parametrize(("module", "flags"), [("distributed", ["--cluster", "tcp://x:1"]), ("fsspec", [])])
@@ -264,7 +264,7 @@ def test_an_object_store_holds_the_bytes_of_a_folder(
 ) -> None:
     url = f"{bucket}/whole/"
     assert generate.main([*SMALL, "--workers", "2", "--out", url]) == 0
-    place = place_of(url)
+    place = storage_of(url)
     assert place.names() == ["config.json", schema.MANIFEST, *shard_hashes(alone)]
     for name in shard_hashes(alone):
         assert place.read(name) == (alone / name).read_bytes()
@@ -281,13 +281,13 @@ def test_a_run_on_an_object_store_goes_on_where_it_was_stopped(
         place.write(name, (alone / name).read_bytes())
     place.write("shard-00001.parquet", (alone / "shard-00001.parquet").read_bytes()[:-50])
     asked: list[int] = []
-    locally = mapping.make_locally
+    locally = executors.make_locally
 
     def spied(settings: RunSettings, tasks: list[shards.Task], *rest: Any, **more: Any) -> Iterator[Shard]:
         asked.extend(task.index for task in tasks)
         return locally(settings, tasks, *rest, **more)
 
-    monkeypatch.setattr(mapping, "make_locally", spied)
+    monkeypatch.setattr(executors, "make_locally", spied)
     assert validate.main([place.url]) == 1
     assert generate.main([*SMALL, "--workers", "1", "--out", place.url]) == 0
     assert f"made again: {place.url}/shard-00001.parquet" in capsys.readouterr().err
@@ -320,7 +320,7 @@ def test_cluster_and_object_store_together(alone: Path, bucket: str, tmp_path: P
         scheduler = json.loads(address.read_text())["address"]
         url = f"{bucket}/together"
         assert generate.main([*SMALL, "--cluster", scheduler, "--out", url]) == 0
-        assert {name: place_of(url).read(name) for name in shard_hashes(alone)} == {
+        assert {name: storage_of(url).read(name) for name in shard_hashes(alone)} == {
             name: (alone / name).read_bytes() for name in shard_hashes(alone)
         }
     finally:
@@ -348,16 +348,16 @@ def test_a_bucket_that_is_not_there_is_one_line(bucket: str, capsys: pytest.Capt
 
 
 def test_a_place_is_a_folder_or_a_url() -> None:
-    assert place_of("data/games") == Folder(path=Path("data/games"))
-    assert place_of("file:///data/games") == Folder(path=Path("/data/games"))
-    assert place_of("s3://bucket/games/") == Remote(url="s3://bucket/games")
-    assert place_of(Remote(url="s3://b")) == Remote(url="s3://b")
-    assert str(place_of("data/games")) == "data/games"
+    assert storage_of("data/games") == Folder(path=Path("data/games"))
+    assert storage_of("file:///data/games") == Folder(path=Path("/data/games"))
+    assert storage_of("s3://bucket/games/") == Remote(url="s3://bucket/games")
+    assert storage_of(Remote(url="s3://b")) == Remote(url="s3://b")
+    assert str(storage_of("data/games")) == "data/games"
 
 
 @pytest.mark.parametrize("url", ["folder", "memory://place"])
 def test_a_place_keeps_whole_files_by_name(url: str, tmp_path: Path) -> None:
-    place = place_of(tmp_path / "new" if url == "folder" else url)
+    place = storage_of(tmp_path / "new" if url == "folder" else url)
     assert place.names() == []
     with pytest.raises(FileNotFoundError):
         place.read("a")
@@ -376,9 +376,9 @@ def test_a_file_too_large_for_a_shard_is_refused_before_it_is_read(
     with (tmp_path / "shard-00000.parquet").open("wb") as file:
         file.truncate(schema.SHARD_BYTES + 1)  # a hole: takes no room on the disk
     with pytest.raises(DataError, match="more than a shard can have"):
-        place_of(tmp_path).read("shard-00000.parquet")
+        storage_of(tmp_path).read("shard-00000.parquet")
     monkeypatch.setattr(schema, "SHARD_BYTES", 3)
-    place = place_of("memory://large")
+    place = storage_of("memory://large")
     place.write("a", b"1234")
     with pytest.raises(DataError, match="4 bytes, more than a shard can have"):
         place.read("a")

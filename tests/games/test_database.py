@@ -93,5 +93,5 @@ def test_a_signal_inside_a_query_ends_the_command_with_its_code(
         return "never"
 
     assert cli.Command("count", Nothing, run)([]) == 128 + signal.SIGTERM
-    assert capsys.readouterr().err == "\nstopped by SIGTERM; to go on: python -m distill.count\n"
+    assert capsys.readouterr().err == "\nstopped by SIGTERM; to resume: python -m distill.count\n"
     assert not list(tmp_path.iterdir())

@@ -19,8 +19,8 @@ from puct_helpers import predict as any_network
 from selfplay_helpers import SETTINGS, play_into, read
 
 from distill.common import DataError
-from distill.games import games, schema, shards, unfinished
-from distill.games.selfplay import identity, make, unfinished_of
+from distill.games import checkpoints, reader, schema, shards
+from distill.games.selfplay import checkpoints_of, identity, make
 from distill.mcts import puct
 
 
@@ -38,7 +38,7 @@ def test_games_are_ordinary_shards(tmp_path: Path):
         assert row["ply"] < 6 or row["move"] == row["label"]
     assert any(row["move"] != row["label"] for row in rows)
     assert manifest["identity"] == identity(SETTINGS, "some network")
-    assert games.open_run(tmp_path).games == 10
+    assert reader.open_run(tmp_path).games == 10
 
 
 def test_what_is_missing_or_damaged_is_made_again_to_the_same_bytes(tmp_path: Path):
@@ -59,8 +59,8 @@ def test_an_interrupted_run_ends_with_the_games_of_an_uninterrupted_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """Finished games of its unfinished shards are kept, and not played again."""
-    monkeypatch.setattr(unfinished, "SAVE_SECONDS", 0.0)
-    monkeypatch.setattr(unfinished, "LARGEST_SHARE", math.inf)
+    monkeypatch.setattr(checkpoints, "SAVE_SECONDS", 0.0)
+    monkeypatch.setattr(checkpoints, "LARGEST_SHARE", math.inf)
     calls = 0
 
     def dies(current: Any, mask: Any) -> Any:
@@ -77,7 +77,7 @@ def test_an_interrupted_run_ends_with_the_games_of_an_uninterrupted_one(
     assert not (tmp_path / "cut" / schema.MANIFEST).exists()
     run = identity(SETTINGS, "some network")
     todo = shards.plan(SETTINGS, 10, tmp_path / "cut", run=run).todo
-    kept = unfinished.counts(unfinished_of(SETTINGS, run, todo, tmp_path / "cut")).games
+    kept = checkpoints.counts(checkpoints_of(SETTINGS, run, todo, tmp_path / "cut")).games
     left = sum(task.games for task in todo) - kept
     assert kept > 0
     assert left > 0

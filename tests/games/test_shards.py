@@ -24,9 +24,9 @@ from helpers import die_always, die_once, same_manifest, shard_hashes
 
 from distill import generate, validate
 from distill.common import DataError
-from distill.games import mapping, schema, shards, unfinished
+from distill.games import checkpoints, executors, schema, shards
 from distill.games.shards import RunSettings
-from distill.mcts import uct
+from distill.mcts import teacher
 
 SMALL = ["--games", "10", "--simulations", "60", "--shard-games", "4"]
 
@@ -160,8 +160,6 @@ def test_a_folder_of_other_things_is_refused(tmp_path: Path, capsys: pytest.Capt
         ["--exploration", "nan"],
         ["--opening-moves", "8", "1"],
         ["--opening-moves", "3"],
-        ["--opening-moves", "0", "1", "2"],
-        ["--opening-moves", "0", "1", "9", "8"],
         ["--opening-moves", "0", "31"],
         ["--seed", "-1"],
         ["--gaems", "5"],
@@ -179,11 +177,12 @@ def test_wrong_flags_exit_with_2_and_one_line(
 
 
 def test_games_take_the_pairs_of_opening_moves_in_turn(tmp_path: Path) -> None:
-    pairs = ["--opening-moves", "0", "0", "3", "3", "24", "24"]
-    assert generate.main([*SMALL, *pairs, "--out", str(tmp_path)]) == 0
-    first = rows_of(tmp_path).to_pandas().groupby("game_id")["ply"].min()
+    config = tmp_path / "pairs.json"
+    config.write_text('{"opening_moves": [[0, 0], [3, 3], [24, 24]]}')
+    assert generate.main([*SMALL, "--config", str(config), "--out", str(tmp_path / "games")]) == 0
+    first = rows_of(tmp_path / "games").to_pandas().groupby("game_id")["ply"].min()
     assert first.tolist() == [(0, 3, 24)[game % 3] for game in range(10)]
-    assert validate.main([str(tmp_path)]) == 0
+    assert validate.main([str(tmp_path / "games")]) == 0
 
 
 def start(folder: Path, *flags: str) -> subprocess.Popen[str]:
@@ -216,7 +215,7 @@ def test_kill_9_in_mid_run_loses_nothing(longer: Path, tmp_path: Path) -> None:
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
     assert not (tmp_path / schema.MANIFEST).exists()
-    names = (".shard-00005.parquet.abcd_123.partial", ".manifest.json.abcd_123.partial", ".unfinished-00007.npz")
+    names = (".shard-00005.parquet.abcd_123.partial", ".manifest.json.abcd_123.partial", ".checkpoint-00007.npz")
     for name in names:
         (tmp_path / name).write_bytes(b"half of it")
     assert generate.main([*IN_PEACE, "--out", str(tmp_path)]) == 0
@@ -231,7 +230,7 @@ def test_an_interrupt_says_how_to_go_on(longer: Path, tmp_path: Path) -> None:
         os.kill(process.pid, number)
         _, message = process.communicate(timeout=60)
         assert process.returncode == code
-        assert "to go on: python -m distill.generate --games 20" in message
+        assert "to resume: python -m distill.generate --games 20" in message
         assert "Traceback" not in message
         assert shard_hashes(tmp_path).items() <= shard_hashes(longer).items()
         assert not list(tmp_path.glob(".shard-*"))
@@ -251,21 +250,21 @@ def test_a_shard_that_is_interrupted_plays_no_game_twice(tmp_path: Path, monkeyp
     whole = shards.make_shard(ONE_SHARD, 2, 12, tmp_path / "whole")
     assert [path.name for path in (tmp_path / "whole").iterdir()] == [whole.name]
 
-    folder, save = tmp_path / "cut", unfinished.Unfinished.save
+    folder, save = tmp_path / "cut", checkpoints.Checkpoint.save
     folder.mkdir()
 
     def save_and_stop(*arguments: Any) -> None:
         save(*arguments)
         raise StopError
 
-    monkeypatch.setattr(unfinished, "SAVE_SECONDS", 0.0)
-    monkeypatch.setattr(unfinished.Unfinished, "save", save_and_stop)
+    monkeypatch.setattr(checkpoints, "SAVE_SECONDS", 0.0)
+    monkeypatch.setattr(checkpoints.Checkpoint, "save", save_and_stop)
     with pytest.raises(StopError):
         shards.make_shard(ONE_SHARD, 2, 12, folder)
-    monkeypatch.setattr(unfinished.Unfinished, "save", save)
+    monkeypatch.setattr(checkpoints.Checkpoint, "save", save)
 
-    def kept(games: int = 12, settings: RunSettings = ONE_SHARD) -> unfinished.Counts:
-        return unfinished.counts(shards.unfinished_of(settings, [shards.Task(index=2, games=games)], folder))
+    def kept(games: int = 12, settings: RunSettings = ONE_SHARD) -> checkpoints.Counts:
+        return checkpoints.counts(shards.checkpoints_of(settings, [shards.Task(index=2, games=games)], folder))
 
     there = kept()
     assert 0 < there.games < 12
@@ -276,13 +275,13 @@ def test_a_shard_that_is_interrupted_plays_no_game_twice(tmp_path: Path, monkeyp
     assert (in_the_first[0], in_the_first[12]) == (0, there.games)
     assert kept(0).simulations == 0
 
-    played, play = list[int](), uct.play
+    played, play = list[int](), teacher.play
 
-    def spied(current: Any, *arguments: Any, **options: Any) -> Any:
+    def spied(current: Any, *arguments: Any, **options: Any) -> teacher.TeacherRecord:
         played.append(len(current))
         return play(current, *arguments, **options)
 
-    monkeypatch.setattr(uct, "play", spied)
+    monkeypatch.setattr(teacher, "play", spied)
     (file,) = folder.iterdir()
     damaged = bytearray(file.read_bytes())
     damaged[len(damaged) // 2] ^= 1
@@ -299,14 +298,14 @@ RUN = RunSettings(simulations=60, shard_games=4)
 
 def test_a_killed_worker_costs_only_its_shard(reference: Path, tmp_path: Path) -> None:
     todo = shards.plan(RUN, 10, tmp_path).todo
-    made = list(mapping.make_locally(RUN, todo, tmp_path, 2, die_once))
+    made = list(executors.make_locally(RUN, todo, tmp_path, 2, die_once))
     assert {shard.name: shard.sha256 for shard in made} == shard_hashes(reference)
 
 
 def test_a_shard_that_always_kills_is_reported_and_the_rest_is_made(reference: Path, tmp_path: Path) -> None:
     todo = shards.plan(RUN, 10, tmp_path).todo
     with pytest.raises(DataError, match=r"shard-00001\.parquet died 2 times"):
-        list(mapping.make_locally(RUN, todo, tmp_path, 2, die_always))
+        list(executors.make_locally(RUN, todo, tmp_path, 2, die_always))
     expected = shard_hashes(reference)
     del expected["shard-00001.parquet"]
     assert shard_hashes(tmp_path) == expected

@@ -7,7 +7,7 @@
 * A command that is none, of each kind, is found.
 
 The log and the changelog show commands of their day. What a shell fills in, `$…`, and what is left out, `…`, is not
-read; `distill.mcts.compiling` has no flags.
+read; `distill.mcts.cache` has no flags.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ROOT = Path(__file__).parents[2]
 HISTORY = ("CHANGELOG.md", "LOG.md")
 SHOWN = re.compile(
     r'(?:^ *|`)(?:[A-Z_]+=\S+ )*(?:python|"\$python") '
-    r"(-m (?:distill|experiments)\.(?!search)[a-z._]+|benchmarks/\w+\.py)([^`#]*?)(?:$|`|#| && )",
+    r"(-m (?:distill|experiments)\.(?!mcts)[a-z._]+|benchmarks/\w+\.py)([^`#]*?)(?:$|`|#| && )",
     re.MULTILINE,
 )
 
@@ -118,7 +118,7 @@ NEEDED = {
 def numbers() -> Iterator[tuple[str, str, int]]:
     """Every command of the package with every setting that is a number, or of how many numbers it is."""
     for file in sorted((ROOT / "distill").rglob("*.py")):
-        if "main = cli.Command(" in file.read_text(encoding="utf-8"):
+        if "\nmain = cli.Command(" in file.read_text(encoding="utf-8"):
             stage = ".".join(file.relative_to(ROOT / "distill").with_suffix("").parts)
             hints = typing.get_type_hints(importlib.import_module(f"distill.{stage}").main.config_class)
             for name, hint in hints.items():

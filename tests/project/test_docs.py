@@ -1,13 +1,13 @@
-"""What documents, code and recipes name is there, and what users meet is in the documents.
+"""The documents, the code and the recipes name only what exists.
 
-* Every file named by a document, a docstring, a comment or a recipe exists, and every module that `python -m distill…`
-  runs; what .gitignore names comes from a run and need not be there. The log and the changelog name what there was.
-* Links in documents lead to files and headings that are there.
-* A published system that a comment cites has its section in docs/sources.md.
-* Every preset of every command stands in docs/, on one line with its command.
-* Every test that docs/faults.md names exists.
-* README has 110 lines at most.
-* Each of these searches finds what is wrong in a made-up text.
+* Files and modules named in documents, docstrings, comments and recipes exist, unless .gitignore lists them as made by
+  a run. The log and the changelog may name earlier ones.
+* Links in documents lead to existing files and headings.
+* Each published system cited in a comment has a section in docs/sources.md.
+* Each preset of each command stands in docs/, on one line with its command.
+* Each test named in docs/faults.md exists.
+* README has at most 110 lines.
+* These checks find the errors in an example text.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ DOCS = Path("docs")
 IGNORED = pathspec.GitIgnoreSpec.from_lines((ROOT / ".gitignore").read_text().splitlines())
 HISTORY = ("CHANGELOG.md", "LOG.md", "report.md")
 WRITTEN = ("Makefile", "run")
-"""Files that somebody writes without a suffix."""
+"""Text files without a suffix."""
 TEXT = (".py", ".sh", ".md", ".toml", ".yml", ".html", ".ipynb")
-"""Suffixes of files that somebody writes; others are looked for only where a folder is named with them."""
+"""Suffixes of text files. Other files must exist only if named with their folder."""
 INSTALLED = "distill/shipped/"
-"""What an installed package has and a checkout has not."""
+"""Exists only in an installed package."""
 
 
 def _files(folder: Path = ROOT) -> Iterator[Path]:
-    """Every file of the checkout that is not ignored, as a path below ROOT."""
+    """All files of the checkout that are not ignored, relative to ROOT."""
     for entry in sorted(folder.iterdir()):
         name = entry.relative_to(ROOT).as_posix()
         if entry.is_symlink() or entry.name == ".git" or IGNORED.match_file(name + "/" * entry.is_dir()):
@@ -59,7 +59,7 @@ def prose(source: str) -> str:
 
 
 def missing_files(text: str, folder: Path) -> list[str]:
-    """Paths in a text that lead nowhere, from the top, from the package or from the text's own folder below ROOT."""
+    """Paths in a text that exist neither below ROOT, nor in the package, nor in the text's own folder."""
     text = re.sub(r"\w+://\S+", " ", text)
     found = []
     for path in re.findall(r"(?<![\w/.$}>*~-])(?:\.?[\w-][\w.-]*/)*\.?[\w*-][\w.*-]*/?", re.sub(r"\.?\./", " ", text)):
@@ -81,7 +81,7 @@ def _is_there(place: Path, path: str) -> bool:
 
 
 def missing_modules(text: str) -> list[str]:
-    """Modules of this project that a text runs by `python -m` and that cannot be run."""
+    """Modules of this project after `python -m` in a text that do not exist."""
     found = []
     for module in re.findall(r"-m ((?:distill|experiments)(?:\.[a-z_]+)*)", text):
         place = ROOT.joinpath(*module.split("."))
@@ -91,7 +91,7 @@ def missing_modules(text: str) -> list[str]:
 
 
 def dead_links(text: str, page: Path) -> list[str]:
-    """Links of a page that lead to no file or no heading; code holds no links."""
+    """Links of a page, outside code, to a missing file or heading."""
     text = re.sub("^(```.*?^```|    [^\n]*)$", "", text, flags=re.MULTILINE | re.DOTALL)
     found = []
     for link in re.findall(r"\]\(([^)\s]+)\)", text):
@@ -104,13 +104,13 @@ def dead_links(text: str, page: Path) -> list[str]:
 
 
 def _headings(page: str) -> set[str]:
-    """The anchors that GitHub gives to a page's headings."""
+    """GitHub's anchors of a page's headings."""
     titles = re.findall("^#+ (.*)$", page, re.MULTILINE)
     return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
 def missing_tests(text: str, known: Mapping[str, set[str]]) -> list[str]:
-    """Tests that a text names by file and name, as in `test_rules`: `a_name`, `another_…`, and that do not exist."""
+    """Tests named in a text, as in `test_rules`: `a_name`, `another_…`, that do not exist."""
     found = []
     for files, names in re.findall(r"((?:`test_\w+`(?:, )?)+)(?:: ((?:`[\w…]+`(?:, slow: |, )?)+))?", text):
         stems = re.findall(r"`(\w+)`", files)
@@ -124,7 +124,7 @@ def missing_tests(text: str, known: Mapping[str, set[str]]) -> list[str]:
 
 
 def _tests() -> dict[str, set[str]]:
-    """The test functions of each file of tests, by its name without the suffix."""
+    """The test functions of each test file, by its stem."""
     found: dict[str, set[str]] = {}
     for file in FILES:
         if file.parts[0] == "tests" and file.suffix == ".py":
@@ -134,31 +134,31 @@ def _tests() -> dict[str, set[str]]:
 
 
 def presets() -> Iterator[tuple[str, str]]:
-    """Every command of the package with every preset it has."""
+    """Pairs of a command and one of its presets."""
     for file in FILES:
-        if file.parts[0] == "distill" and file.suffix == ".py" and "cli.Command(" in read(file):
+        if file.parts[0] == "distill" and file.suffix == ".py" and "\nmain = cli.Command(" in read(file):
             command = importlib.import_module(".".join(file.with_suffix("").parts)).main
             yield from ((command.stage, preset) for preset in command.presets)
 
 
 def unexplained(command: str, preset: str, lines: list[str]) -> bool:
-    """Whether no line names both, as code."""
+    """Whether no line names both as code."""
     return not any(f"`{command}`" in line and f"`{preset}`" in line for line in lines)
 
 
-def test_what_a_file_names_is_there() -> None:
+def test_files_and_modules_that_are_named_exist() -> None:
     wrong = {}
     for file in FILES:
         if (file.suffix in TEXT or file.name in WRITTEN) and file.name not in HISTORY:
             text = read(file)
             said = prose(text) if file.suffix == ".py" else text
-            run = said if file.parts[0] == "tests" else text  # tests make commands up
+            run = said if file.parts[0] == "tests" else text  # tests also run invented commands
             wrong[file.as_posix()] = missing_files(said, file.parent) + missing_modules(run)
     assert {file: names for file, names in wrong.items() if names} == {}
     assert {"README.md", "docs/sources.md", "distill/game/rules.py", "pipelines/quickstart.sh"} <= set(wrong)
 
 
-def test_links_lead_somewhere() -> None:
+def test_links_lead_to_files_and_headings() -> None:
     dead = {page.as_posix(): dead_links(read(page), page) for page in FILES if page.suffix == ".md"}
     assert {page: links for page, links in dead.items() if links} == {}
 
@@ -189,7 +189,7 @@ def test_readme_is_short() -> None:
     assert len(read(Path("README.md")).splitlines()) <= 110
 
 
-def test_what_is_wrong_in_a_made_up_text_is_found() -> None:
+def test_errors_in_an_example_text_are_found() -> None:
     wrong = [
         "distill/networks/a.py",
         "networks/a.py",
@@ -198,12 +198,9 @@ def test_what_is_wrong_in_a_made_up_text_is_found() -> None:
         "docs/none/*.png",
         "data/benchmark/a.csv",
     ]
-    right = (
-        "`networks/cnn.py`, models/cnn/best.keras, docs/*.png, https://a.b/c.md, `README.md`, 4 boards/s, data/games/"
-    )
-    assert missing_files(f"`{wrong[0]}`, {wrong[1]}: ./{wrong[2]} ({wrong[3]}) {wrong[4]} {wrong[5]}.", DOCS) == wrong
-    assert missing_files(right, DOCS) == []
-    assert missing_files("study.md, docs/study.md, ../distill/train.py", DOCS) == []
+    right = "`networks/cnn.py`, models/cnn/best.keras, docs/*.png, https://a.b/c.md, 4 boards/s, data/games/"
+    assert missing_files("`{}`, {}: ./{} ({}) {} {}.".format(*wrong), DOCS) == wrong
+    assert missing_files(f"{right}, `README.md`, study.md, docs/study.md, ../distill/train.py", DOCS) == []
 
     commands = "python -m distill.generate, -m distill, python -m distill.learned and -m distill.evaluation.none"
     assert missing_modules(commands) == ["distill.learned", "distill.evaluation.none"]

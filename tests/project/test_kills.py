@@ -1,11 +1,11 @@
-"""kill -9, Ctrl-C and SIGTERM at random moments, in `generate`, `train` and `selfplay`: nothing lost, nothing twice.
+"""kill -9, Ctrl-C and SIGTERM at random moments of `generate`, `train` and `selfplay`: nothing is lost or repeated.
 
-A round starts the command, lets it work for a random time, and kills it with all its workers, or interrupts it. The
-folder stays, so rounds hit all stages of a run: the first start, half a shard, the manifest, a resumed run. After each
-of them, every shard that was there before lies there untouched; in the end, the bytes are those of a run that nobody
-disturbed. Time is the processors' (Linux), which a busy machine does not stretch.
+A strike starts the command and, after a random time, kills it with all its workers or interrupts it. The folder stays,
+so that strikes hit every stage of a run: the first start, half a shard, the manifest, a resumed run. After each strike
+all earlier shards must be unchanged; the finished run must have the bytes of an uninterrupted one. Time is processor
+time (Linux), which does not depend on other load.
 
-They are slow: `pytest -m slow tests/project/test_kills.py -s` prints what was hit.
+`pytest -m slow tests/project/test_kills.py -s` prints which stages were hit.
 """
 
 from __future__ import annotations
@@ -26,28 +26,31 @@ from typing import Any
 
 import pytest
 from helpers import make_games, same_manifest, shard_hashes, write_games
+from network_helpers import same
 
 from distill import validate
-from distill.common import file_hash
+from distill.alphazero import plan
 from distill.games import schema
+from distill.networks import saved
+from distill.training import run_folder
 
 SIGNALS = [signal.SIGKILL, signal.SIGKILL, signal.SIGINT, signal.SIGTERM]
 STOPPED = {-number for number in SIGNALS} | {128 + signal.SIGINT, 128 + signal.SIGTERM}
-"""Exit codes: negative ones are of signals that came before the command took notice of signals."""
+"""Exit codes of a stopped command. Negative: the signal came before the command handled signals."""
 
 EARLY = 0.2
-"""Share of the strikes that come before the time of a run's first result: imports, plan, preparation."""
+"""Share of the strikes before a run's first result, during imports, planning and preparation."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """A command that is struck again and again.
+    """A command that is struck repeatedly.
 
     Attributes:
-      command: what runs in a folder.
+      command: the words after `python`, for an output folder.
       result: pattern of the first lasting file of a run, in its folder.
-      stage: how far what lies in a folder has come, in words.
-      stages: those that must be hit.
+      stage: the stage that a folder's files show.
+      stages: the stages that must be hit.
     """
 
     command: Callable[[Path], list[str]]
@@ -64,8 +67,8 @@ def started(command: Sequence[str]) -> subprocess.Popen[str]:
     )
 
 
-def worked(session: int) -> float:
-    """Processor seconds that a session's processes and their children that have ended took so far."""
+def processor_time(session: int) -> float:
+    """Processor seconds used so far by a session's processes and their finished children."""
     ticks = 0
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
@@ -75,12 +78,12 @@ def worked(session: int) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def undisturbed(command: Sequence[str], folder: Path, result: str) -> tuple[float, float]:
-    """Run a command to its end; processor seconds up to its first result, and in all."""
+def uninterrupted(command: Sequence[str], folder: Path, result: str) -> tuple[float, float]:
+    """Run a command to its end; processor seconds up to its first result, and in total."""
     first = now = 0.0
     with started(command) as process:
         while process.poll() is None:
-            now = max(now, worked(process.pid))
+            now = max(now, processor_time(process.pid))
             if not first and any(folder.glob(result)):
                 first = now
             time.sleep(0.01)
@@ -90,12 +93,12 @@ def undisturbed(command: Sequence[str], folder: Path, result: str) -> tuple[floa
 
 
 def strike(command: Sequence[str], moment: float, number: signal.Signals) -> int:
-    """Start a command, stop it once it has worked for so many seconds; its exit code, 0 where it was done before.
+    """Start a command and stop it after `moment` processor seconds; its exit code, 0 if it ended earlier.
 
-    SIGKILL and SIGINT, as a terminal's Ctrl-C, go to the command and all its processes, SIGTERM to it alone.
+    SIGKILL and SIGINT (a terminal's Ctrl-C) go to all its processes, SIGTERM to the command alone.
     """
     with started(command) as process:
-        while process.poll() is None and worked(process.pid) < moment:
+        while process.poll() is None and processor_time(process.pid) < moment:
             time.sleep(0.03)
         if process.poll() is None:
             if number == signal.SIGTERM:
@@ -105,25 +108,22 @@ def strike(command: Sequence[str], moment: float, number: signal.Signals) -> int
         _, error = process.communicate(timeout=600)
     assert process.returncode in {0, *STOPPED}, error
     if process.returncode > 0:
-        assert "to go on: python -m distill." in error
+        assert "to resume: python -m distill." in error
     return process.returncode
 
 
 def shards(folder: Path) -> dict[str, tuple[int, str]]:
-    """Time of change and SHA-256 of all finished shards under a folder."""
-    return {
-        path.relative_to(folder).as_posix(): (path.stat().st_mtime_ns, file_hash(path))
-        for path in folder.rglob("shard-*.parquet")
-    }
+    """Modification time and SHA-256 of all finished shards below a folder."""
+    return {name: ((folder / name).stat().st_mtime_ns, digest) for name, digest in shard_hashes(folder).items()}
 
 
-def survive(trial: Trial, folder: Path, count: int) -> list[Path]:
-    """Strike `count` times; a run that ends is followed by one in a new folder. 20 strikes or more go on to all stages.
+def survive(trial: Trial, folder: Path, count: int) -> tuple[Path, list[Path]]:
+    """Strike `count` times, with 20 or more until all stages are hit. A run that ends is followed by a new one.
 
-    Returns the folders of all runs, the last one finished in peace, after `folder / "whole"`, which nobody disturbed.
+    Returns the folder of an uninterrupted run, and those of all other runs, the last of which was left to finish.
     """
     whole = folder / "whole"
-    first, end = undisturbed(trial.command(whole), whole, trial.result)
+    first, end = uninterrupted(trial.command(whole), whole, trial.result)
     dice, struck, signals, found = random.Random(count), 0, Counter[str](), Counter[str]()
     runs, kept = [folder / "0"], dict[str, tuple[int, str]]()
     while struck < count or (count >= 20 and not trial.stages <= set(found)):
@@ -133,7 +133,7 @@ def survive(trial: Trial, folder: Path, count: int) -> list[Path]:
         moment = dice.uniform(0, first) if early else dice.uniform(first, end)
         code = strike(trial.command(runs[-1]), moment, number)
         there = shards(runs[-1])
-        assert kept.items() <= there.items(), "a finished shard is gone, other, or was made again"
+        assert kept.items() <= there.items(), "a finished shard is missing, changed, or was written again"
         if code == 0:
             runs.append(folder / f"{len(runs)}")
             kept = {}
@@ -145,10 +145,19 @@ def survive(trial: Trial, folder: Path, count: int) -> list[Path]:
     subprocess.run([sys.executable, *trial.command(runs[-1])], check=True, capture_output=True)
     assert kept.items() <= shards(runs[-1]).items()
     print(f"\n{struck} strikes {dict(signals)} on {len(runs)} runs of {end:.1f} s: {dict(found)}")
-    return [whole, *runs]
+    return whole, runs
 
 
-# generate
+def check_networks(name: str, whole: Path, runs: list[Path]) -> None:
+    """The runs' networks have the weights of the uninterrupted run's, to the last bit."""
+    expected = saved.load_core(whole / name).get_weights()
+    for folder in runs:
+        assert same(saved.load_core(folder / name).get_weights(), expected)
+
+
+def hidden(folder: Path) -> list[str]:
+    """Names of hidden files: a finished run keeps its lock, and nothing half-written."""
+    return [path.name for path in folder.glob(".*")]
 
 
 def generated(folder: Path) -> str:
@@ -158,47 +167,36 @@ def generated(folder: Path) -> str:
     return "no shard" if not made else "all shards" if made == 20 else "some shards"
 
 
-GENERATE = Trial(
-    command=lambda folder: [
-        *("-m", "distill.generate", "--games", "40", "--simulations", "400", "--shard-games", "2", "--workers", "2"),
-        *("--out", str(folder)),
-    ],
-    result="shard-*",
-    stage=generated,
-    stages={"starting", "some shards"},
-)
-
-
-def kill_generate(tmp_path: Path, count: int) -> None:
-    whole, *runs = survive(GENERATE, tmp_path, count)
+@pytest.mark.slow
+def test_generate_survives_100_strikes(tmp_path):
+    flags = ["--games", "40", "--simulations", "400", "--shard-games", "2", "--workers", "2"]
+    trial = Trial(
+        command=lambda folder: ["-m", "distill.generate", *flags, "--out", str(folder)],
+        result="shard-*",
+        stage=generated,
+        stages={"starting", "some shards"},
+    )
+    whole, runs = survive(trial, tmp_path, 100)
     for folder in runs:
         assert shard_hashes(folder) == shard_hashes(whole)
         assert same_manifest(folder, whole)
         assert validate.main([str(folder)]) == 0
-        assert sorted(path.name for path in folder.iterdir() if path.name.startswith(".")) == [".lock"]
+        assert hidden(folder) == [".lock"]
 
 
-@pytest.mark.slow
-def test_generate_survives_100_strikes(tmp_path: Path) -> None:
-    kill_generate(tmp_path, 100)
-
-
-def test_looking_through_a_shard_starts_no_thread_that_could_outlive_the_interpreter(tmp_path: Path) -> None:
-    """Arrow's own threads made one finished run in many end with SIGABRT, which the strikes found."""
+def test_inspecting_a_shard_starts_no_thread_that_could_outlive_the_interpreter(tmp_path):
+    """Arrow's own threads made some finished runs end with SIGABRT, which the strikes found."""
     write_games(tmp_path, make_games(2, seed=1))
-    look = """
+    inspect = """
 import os, pathlib, sys
-from distill.games import inspection, places, schema
+from distill.games import inspection, schema, storage
 path = pathlib.Path(sys.argv[1])
 before = os.listdir("/proc/self/task")
-assert not inspection.inspect_shard(places.place_of(path.parent), path.name).violations
+assert not inspection.inspect_shard(storage.storage_of(path.parent), path.name).violations
 schema.read_table(path, content=path.read_bytes())
 assert os.listdir("/proc/self/task") == before
 """
-    subprocess.run([sys.executable, "-c", look, str(tmp_path / "shard-00000.parquet")], check=True)
-
-
-# train
+    subprocess.run([sys.executable, "-c", inspect, str(tmp_path / "shard-00000.parquet")], check=True)
 
 
 def trained(folder: Path) -> str:
@@ -209,11 +207,8 @@ def trained(folder: Path) -> str:
 
 
 @pytest.mark.slow
-def test_train_survives_20_strikes(tmp_path: Path) -> None:
-    """Preparation is part of it: the first start makes the tables."""
-    from distill.networks import saved
-    from distill.training import run_folder
-
+def test_train_survives_20_strikes(tmp_path):
+    """The first start also prepares the tables."""
     write_games(tmp_path / "games", make_games(60, seed=1))
     train = ["-m", "distill.train", "--preset", "smoke", "--arch", "pillar", "--epochs", "8", "--exclude"]
     train += ["--data", str(tmp_path / "games")]
@@ -223,46 +218,32 @@ def test_train_survives_20_strikes(tmp_path: Path) -> None:
         stage=trained,
         stages={"starting", "has a checkpoint"},
     )
-    whole, *runs = survive(trial, tmp_path, 20)
-    expected = saved.load_core(whole / "net" / run_folder.LAST).get_weights()
+    whole, runs = survive(trial, tmp_path, 20)
+    check_networks(f"net/{run_folder.LAST}", whole, runs)
     for folder in runs:
-        net = folder / "net"
-        found = saved.load_core(net / run_folder.LAST).get_weights()
-        assert all((one == other).all() for one, other in zip(expected, found, strict=True))
-        assert (net / "saved_model" / "1" / "saved_model.pb").is_file()
-        assert (net / "metrics.json").is_file()
-        assert [path.name for path in net.glob(".*")] == [".lock"], "nothing half-written stays"
-
-
-# selfplay
+        assert (folder / "net" / "saved_model" / "1" / "saved_model.pb").is_file()
+        assert (folder / "net" / "metrics.json").is_file()
+        assert hidden(folder / "net") == [".lock"]
 
 
 def played(folder: Path) -> str:
-    """The phase of the iteration that is under way: each leaves a file of its own at its end."""
+    """The phase of the current iteration: each phase ends with a file of its own."""
     iterations = sorted(folder.glob("iterations/*"))
     if not iterations:
         return "before its first game"
-    for phase, file in {
-        "self-play": "games/manifest.json",
-        "training": "candidate.keras",
-        "arena": "metrics.json",
-    }.items():
-        if not (iterations[-1] / file).is_file():
-            return phase
-    return "after an iteration"
+    ends = {"self-play": "games/manifest.json", "training": "candidate.keras", "arena": "metrics.json"}
+    return next((phase for phase, file in ends.items() if not (iterations[-1] / file).is_file()), "after an iteration")
 
 
 def iterations_of(folder: Path) -> list[dict[str, Any]]:
-    """The metrics of a run's iterations, without the time they took."""
+    """The metrics of a run's iterations, without times."""
     found = [json.loads(path.read_text()) for path in sorted(folder.glob("iterations/*/metrics.json"))]
     return [{name: value for name, value in each.items() if name != "seconds"} for each in found]
 
 
 @pytest.mark.slow
-def test_selfplay_survives_20_strikes(tmp_path: Path) -> None:
-    """Two iterations. The network is always asked in batches of one size: games equal to the last bit."""
-    from distill.networks import saved
-
+def test_selfplay_survives_20_strikes(tmp_path):
+    """Two iterations. The network always evaluates batches of one size, so games are equal to the last bit."""
     flags = ["--preset", "smoke", "--games", "24", "--lanes", "6", "--simulations", "4", "--train-boards", "128"]
     flags += ["--arena-games", "20", "--eval-boards", "5"]
     trial = Trial(
@@ -271,8 +252,8 @@ def test_selfplay_survives_20_strikes(tmp_path: Path) -> None:
         stage=played,
         stages={"self-play", "training", "arena"},
     )
-    whole, *runs = survive(trial, tmp_path, 20)
-    expected = saved.load_core(whole / "best.keras").get_weights()
+    whole, runs = survive(trial, tmp_path, 20)
+    check_networks("best.keras", whole, runs)
     for folder in runs:
         assert shard_hashes(folder) == shard_hashes(whole)
         assert iterations_of(folder) == iterations_of(whole)
@@ -282,13 +263,11 @@ def test_selfplay_survives_20_strikes(tmp_path: Path) -> None:
             assert len(rows) == len({*rows}), "a game is there twice"
             assert {game for game, _ in rows} == {*range(24)}
             assert validate.main([str(games)]) == 0
-            assert [path.name for path in games.glob(".*")] == [".lock"]
-        found = saved.load_core(folder / "best.keras").get_weights()
-        assert all((one == other).all() for one, other in zip(expected, found, strict=True))
+            assert hidden(games) == [".lock"]
 
 
 def planned(folder: Path) -> str:
-    """The phase of a run by a plan: what lies in its folder last."""
+    """The phase of a run with a plan, by the last file in its folder."""
     if not (folder / "iterations/0000/games/manifest.json").is_file():
         return "teacher"
     last = max(folder.glob("iterations/*"))
@@ -298,17 +277,12 @@ def planned(folder: Path) -> str:
 
 
 @pytest.mark.slow
-def test_a_run_by_a_plan_survives_20_strikes(tmp_path: Path) -> None:
-    """The network that ships, in the process that learns and in the one that plays: weights equal to the last bit."""
-    from distill.alphazero import plan
-    from distill.networks import saved
-
+def test_a_run_with_a_plan_survives_20_strikes(tmp_path):
+    """`pillar`, with a process that trains and one that plays: weights equal to the last bit."""
     search: dict[str, Any] = {"root": "gumbel", "simulations": 8, "noise_fraction": 0.25}
     steps = [plan.Step(games=games, steps=8, **search) for games in (20, 20, 20, 0)]
-    plan.write(
-        tmp_path / "plan.json",
-        plan.Plan(minutes=1, workers=1, teacher_games=40, iterations=tuple(steps), measured={}),
-    )
+    written = plan.Plan(minutes=1, workers=1, teacher_games=40, iterations=tuple(steps), measured={})
+    plan.write(tmp_path / "plan.json", written)
     flags = ["--preset", "hour", "--plan", str(tmp_path / "plan.json"), "--teacher-simulations", "200"]
     flags += ["--shard-games", "4", "--lanes", "8", "--batch-size", "32", "--eval-boards", "5"]
     trial = Trial(
@@ -317,9 +291,7 @@ def test_a_run_by_a_plan_survives_20_strikes(tmp_path: Path) -> None:
         stage=planned,
         stages={"teacher", "learning", "playing"},
     )
-    whole, *runs = survive(trial, tmp_path / "runs", 20)
-    expected = saved.load_core(whole / "best.keras").get_weights()
+    whole, runs = survive(trial, tmp_path / "runs", 20)
+    check_networks("best.keras", whole, runs)
     for folder in runs:
         assert shard_hashes(folder) == shard_hashes(whole)
-        found = saved.load_core(folder / "best.keras").get_weights()
-        assert all((one == other).all() for one, other in zip(expected, found, strict=True))

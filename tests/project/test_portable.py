@@ -1,11 +1,11 @@
-"""What other systems lack is not asked for: Windows has no `fcntl`, macOS an old bash and other tools than GNU's.
+"""Nothing is used that other systems lack: Windows has no `fcntl`; macOS has an old bash and no GNU tools.
 
-* Games are generated, learned from and exported with the modules hidden that Windows does not have.
+* Generating, training and exporting work with the modules hidden that Windows lacks.
 * No module of the package, and no example, imports such a module.
-* No recipe expands an array that may be empty, which bash 3.2 takes for an unset variable, and none uses what came
-  with bash 4 or what only GNU's tools can do. Each faulty line that the search must find is shown to be found.
+* No recipe expands an array that may be empty, which bash 3.2 takes for an unset variable, or uses what needs bash 4
+  or GNU's tools. Faulty lines are shown to be found.
 
-Neither Windows nor bash 3.2 is at hand where this is written: see docs/faults.md for what is untried.
+Neither Windows nor bash 3.2 was available for these tests: docs/faults.md says what is untested.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ POSIX_ONLY = {"fcntl", "grp", "posix", "pty", "pwd", "resource", "syslog", "term
 
 HIDE = """
 import sys
-import portalocker  # has another way on Windows, where it does not ask for fcntl
+import portalocker  # needs no fcntl on Windows
 for name in ("fcntl", "resource", "termios", "grp", "syslog"):
     sys.modules[name] = None
 """
@@ -50,14 +50,12 @@ except ImportError:
 """
 
 
-def test_generate_train_and_export_without_what_windows_lacks(tmp_path: Path) -> None:
+def test_generate_train_and_export_without_what_windows_lacks(tmp_path):
     (tmp_path / "hook").mkdir()
     (tmp_path / "hook" / "sitecustomize.py").write_text("import fcntl_is_hidden")  # in worker processes as well
     (tmp_path / "hook" / "fcntl_is_hidden.py").write_text(HIDE)
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, (tmp_path / "hook", ROOT, ROOT / "tests")))}
-    run = subprocess.run(
-        [sys.executable, "-c", CHAIN], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-    )
+    run = subprocess.run([sys.executable, "-c", CHAIN], cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     assert run.stdout.splitlines()[-1] == "hidden to the end"
     assert (tmp_path / "net" / "saved_model" / "1" / "saved_model.pb").is_file()
@@ -65,7 +63,7 @@ def test_generate_train_and_export_without_what_windows_lacks(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("folder", [Path(distill.__file__).parent, ROOT / "examples"], ids=["distill", "examples"])
-def test_nothing_imports_what_other_systems_lack(folder: Path) -> None:
+def test_nothing_imports_what_other_systems_lack(folder):
     files = sorted(folder.rglob("*.py"))
     assert files
     for file in files:
@@ -82,20 +80,13 @@ NEWER = {
 
 
 def faults(script: str) -> list[str]:
-    """What a recipe asks of newer or other tools than macOS has, each with its line."""
+    """Uses of newer or other tools than those of macOS, each with its line."""
     lines = [re.sub(r"(^|\s)#.*", "", line) for line in script.splitlines()]
-    found = [
-        f"{number}: {what}: {line}"
-        for number, line in enumerate(lines, 1)
-        for what, pattern in NEWER.items()
-        if re.search(pattern, line)
-    ]
-    may_be_empty = {
-        name
-        for line in lines
-        for name in re.findall(r"\b(\w+)=\(\s*\)", line) + re.findall(r"(?:declare|local|typeset) -a (\w+)(?!=)", line)
-    }
+    declared = r"\b(\w+)=\(\s*\)|(?:declare|local|typeset) -a (\w+)(?!=)"
+    may_be_empty = {name for line in lines for names in re.findall(declared, line) for name in names}
+    found = []
     for number, line in enumerate(lines, 1):
+        found += [f"{number}: {what}: {line}" for what, pattern in NEWER.items() if re.search(pattern, line)]
         unguarded = re.sub(r'\$\{(\w+)\[[@*]\]\+"\$\{\1\[[@*]\]\}"\}', "", line)
         names = set(re.findall(r"\$\{(\w+)\[[@*]\]", unguarded)) & may_be_empty
         found += [f"{number}: {name} may be empty: {line}" for name in sorted(names)]
@@ -106,33 +97,32 @@ SCRIPTS = sorted(path for path in ROOT.rglob("*.sh") if ".venv" not in path.part
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
-def test_a_recipe_asks_for_nothing_that_macos_lacks(script: Path) -> None:
+def test_a_recipe_uses_nothing_that_macos_lacks(script):
     assert faults(script.read_text(encoding="utf-8")) == []
     assert {"setup.sh", "quickstart.sh", "reference.sh"} <= {path.name for path in SCRIPTS}
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        'small=()\nrun "${small[@]}"',
-        "local small=() name\nrun ${small[*]}",
-        'local -a small\nrun "${small[@]}"',
-        "mapfile -t lines",
-        "declare -A names",
-        "echo ${name^^}",
-        "make |& tee log",
-        "readlink -f .",
-        "sed -i s/a/b/ file",
-        "date -d yesterday",
-        "timeout 5 make",
-    ],
-)
-def test_a_line_that_fails_there_is_found(line: str) -> None:
-    assert faults(line)
+FAULTY = """mapfile -t lines
+declare -A names
+echo ${name^^}
+make |& tee log
+readlink -f .
+sed -i s/a/b/ file
+date -d yesterday
+timeout 5 make"""
+MAY_BE_EMPTY = [
+    'small=()\nrun "${small[@]}"',
+    "local small=() name\nrun ${small[*]}",
+    'local -a small\nrun "${small[@]}"',
+]
+SOUND = ['small=()\nrun ${small[@]+"${small[@]}"}', 'some=(1)\nrun "${some[@]}"', "# a timeout"]
 
 
-@pytest.mark.parametrize(
-    "line", ['small=()\nrun ${small[@]+"${small[@]}"}', 'some=(1)\nrun "${some[@]}"', "# a timeout"]
-)
-def test_a_line_that_works_there_is_not(line: str) -> None:
-    assert not faults(line)
+@pytest.mark.parametrize("lines", [*FAULTY.splitlines(), *MAY_BE_EMPTY])
+def test_a_line_that_fails_on_macos_is_found(lines):
+    assert faults(lines)
+
+
+@pytest.mark.parametrize("lines", SOUND)
+def test_a_line_that_works_on_macos_is_not_reported(lines):
+    assert not faults(lines)

@@ -1,13 +1,12 @@
-"""The wheel, as somebody uses it who has no checkout. Properties:
+"""The wheel, used without a checkout. Properties:
 
-- it holds the package and all that ships, as git knows it, and the commit, and nothing else: no tests, no games of a
-  checkout alone;
-- installed, with the checkout on no path and from another folder, `play`, `serve` and `evaluate` take a network that
-  ships by its name, and games are generated and trained on;
-- there the lines that install extras are those of a checkout, and no message points to what a wheel lacks.
+- it holds the tracked files of the package, all that ships, and the commit, and nothing else;
+- installed and used from another folder, `play`, `serve` and `evaluate` find a shipped network by its name, and games
+  are generated and trained on;
+- messages name the same extras as in a checkout, and point to nothing that a wheel lacks.
 
-The environment is a fresh one that sees the packages of this one, as a second folder in which nothing is looked for
-that says how to find a checkout. `pytest -m slow tests/project/test_wheel.py` installs everything from the index.
+The environment is a fresh one that also sees the packages of this one, but not the checkout. `pytest -m slow
+tests/project/test_wheel.py` installs everything from the index.
 """
 
 from __future__ import annotations
@@ -19,24 +18,21 @@ import subprocess
 import sys
 import sysconfig
 import tomllib
-import urllib.request
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from helpers import SHIPPED
-from pages import listening
+from pages import fetched, listening
 
 from distill.common import provenance
 
 ROOT = Path(__file__).parents[2]
 SHIPS = ("data/benchmark", "data/reference/validation", "models/reference")
-PATIENCE = 120
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def wheel(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("dist")
     pip("wheel", "--no-deps", "--wheel-dir", folder, ROOT)
     (file,) = folder.iterdir()
@@ -57,31 +53,25 @@ def linked(python: Path, wheel: Path) -> None:
 
 
 def from_the_index(python: Path, wheel: Path) -> None:
-    """Install the wheel and all that it needs."""
+    """Install the wheel with all that it needs."""
     pip("--python", python, "install", "--quiet", "--constraint", ROOT / "requirements.lock", f"{wheel}[serve]")
 
 
 class Installed:
-    """The command `distill` of an installed wheel, in a folder with nothing of the checkout."""
+    """The command `distill` of an installed wheel, in a folder without the checkout."""
 
     def __init__(self, folder: Path) -> None:
-        self.python = folder / "env" / "bin" / "python"
-        self.here = folder / "elsewhere"
-        self.home = folder / "home"
-        self.environment = {"HOME": str(self.home), "PATH": os.defpath, "LANG": "C.UTF-8"}
+        self.python, self.here = folder / "env" / "bin" / "python", folder / "elsewhere"
+        self.environment = {"HOME": str(folder / "home"), "PATH": os.defpath, "LANG": "C.UTF-8"}
+        for made in (self.here, folder / "home"):
+            made.mkdir()
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / "env"], check=True)
 
     def start(self, *words: str | Path) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            list(map(str, words)),
-            cwd=self.here,
-            env=self.environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        return subprocess.Popen(list(map(str, words)), cwd=self.here, env=self.environment, text=True, **pipes)
 
-    def asked(self, code: str, *words: str, typed: str = "") -> str:
+    def output(self, code: str, *words: str, typed: str = "") -> str:
         """What Python code prints there."""
         process = self.start(self.python, "-c", code, *words)
         said, errors = process.communicate(typed)
@@ -89,28 +79,23 @@ class Installed:
         return said.strip()
 
     def distill(self, *words: str, code: int = 0) -> str:
-        """What a command says."""
+        """What a command prints."""
         process = self.start(self.python.with_name("distill"), *words)
         said = "".join(process.communicate())
         assert process.returncode == code, said
-        return said
+        return said.strip()
 
 
 @pytest.fixture(scope="module", params=[linked, pytest.param(from_the_index, marks=pytest.mark.slow)])
-def installed(request: pytest.FixtureRequest, wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
+def installed(request, wheel, tmp_path_factory) -> Installed:
     place = Installed(tmp_path_factory.mktemp("installed"))
-    for folder in (place.here, place.home):
-        folder.mkdir()
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", place.python.parents[1]], check=True)
-    install: Callable[[Path, Path], None] = request.param
-    install(place.python, wheel)
+    request.param(place.python, wheel)
     return place
 
 
-def test_it_holds_the_package_and_all_that_ships_and_nothing_else(wheel: Path) -> None:
-    listed = subprocess.run(
-        ["git", "-C", ROOT, "ls-files", "distill", *SHIPS], capture_output=True, text=True, check=True
-    )
+def test_it_holds_the_package_and_all_that_ships_and_nothing_else(wheel):
+    command = ["git", "-C", ROOT, "ls-files", "distill", *SHIPS]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True)
     expected = {
         name if name.startswith("distill/") else f"distill/shipped/{name}": (ROOT / name).read_bytes()
         for name in listed.stdout.splitlines()
@@ -121,32 +106,26 @@ def test_it_holds_the_package_and_all_that_ships_and_nothing_else(wheel: Path) -
     assert found.pop("distill/COMMIT").decode().strip() == provenance.commit()
     assert sorted(found) == sorted(expected)
     assert [name for name in found if found[name] != expected[name]] == []
-    assert any(name.endswith("/assets.extra/tf_serving_warmup_requests") for name in found)
+    assert any(name.endswith("/assets.extra/export.json") for name in found)
     assert any(name.endswith("/saved_model/SHA256SUMS") for name in found)
     assert wheel.name.startswith("connect4_distill-")
 
 
-def test_nothing_of_the_checkout_is_seen(installed: Installed) -> None:
+def test_the_checkout_is_not_seen(installed):
     code = "import json, sys, distill; print(json.dumps([distill.__file__, sys.path]))"
-    file, path = json.loads(installed.asked(code))
+    file, path = json.loads(installed.output(code))
     assert Path(file).is_relative_to(installed.python.parents[1])
     assert not [entry for entry in path if (installed.here / entry / "pyproject.toml").exists()]
 
 
-def test_extras_are_installed_by_the_line_of_a_checkout(installed: Installed) -> None:
+def test_version_licence_and_extras_are_those_of_the_checkout(installed):
+    assert installed.distill("--version") == f"distill {provenance.version()}"
+    licence = installed.output("from distill.common import provenance; print(provenance.licence())")
+    assert Path(licence).read_bytes() == (ROOT / "LICENSE").read_bytes()
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
-    named = [extra for extra in extras if extra != "dev"]  # which no message names, and which has extras of its own
+    named = [extra for extra in extras if extra != "dev"]  # which no message names
     code = f"from distill.common.provenance import install_line; print(*map(install_line, {named}), sep='\\n')"
-    assert installed.asked(code).splitlines() == [provenance.install_line(extra) for extra in named]
-
-
-def test_it_tells_the_commit_it_was_built_from(installed: Installed) -> None:
-    assert installed.distill("--version").strip() == f"distill {provenance.version()}"
-
-
-def test_the_licence_is_found(installed: Installed) -> None:
-    found = installed.asked("from distill.common import provenance; print(provenance.licence())")
-    assert Path(found).read_bytes() == (ROOT / "LICENSE").read_bytes()
+    assert installed.output(code).splitlines() == [provenance.install_line(extra) for extra in named]
 
 
 IN_ONE_PROCESS = """
@@ -157,8 +136,8 @@ for line in sys.argv[1:]:
 """
 
 
-def test_networks_that_ship_are_met_by_name_and_games_generated_and_trained_on(installed: Installed) -> None:
-    assert installed.distill("train", code=1).strip() == (
+def test_shipped_networks_are_found_by_name_and_games_generated_and_trained_on(installed):
+    assert installed.distill("train", code=1) == (
         "distill train: data/games: no such folder; make games with: python -m distill.generate --out data/games"
     )
     installed.distill("generate", "--games", "12", "--simulations", "50", "--workers", "1", "--out", "few")
@@ -167,7 +146,7 @@ def test_networks_that_ship_are_met_by_name_and_games_generated_and_trained_on(i
         "evaluate reference/pillar --boards 2 --no-latency",
         "train --preset smoke --arch pillar --data few --out models/few --no-export",
     )
-    said = installed.asked(IN_ONE_PROCESS, *lines, typed="4\nq\n")  # TensorFlow is loaded once
+    said = installed.output(IN_ONE_PROCESS, *lines, typed="4\nq\n")  # TensorFlow is loaded once
     assert "pillar plays 4" in said
     assert "reference/pillar is best on midgame" in said
     assert re.search(r"models/few: top-1 accuracy against the teacher: \S+% on \d+ rows of the validation split", said)
@@ -175,14 +154,10 @@ def test_networks_that_ship_are_met_by_name_and_games_generated_and_trained_on(i
     assert (installed.here / "models" / "few" / "best.keras").is_file()
 
 
-def test_the_page_is_served_with_the_networks_that_ship(installed: Installed) -> None:
+def test_the_page_is_served_with_the_shipped_networks(installed):
     with listening(installed.start(installed.python.with_name("distill"), "serve", "--port", "0")) as address:
-        with urllib.request.urlopen(address, timeout=PATIENCE) as reply:
-            assert b"<html" in reply.read()
-        with urllib.request.urlopen(f"{address}api/players", timeout=PATIENCE) as reply:
-            names = [player["name"] for player in json.load(reply)["players"] if player["kind"] == "network"]
-        assert names == [f"reference/{name}" for name in SHIPPED]
-        asked = json.dumps({"player": "pillar", "moves": "44"}).encode()
-        request = urllib.request.Request(f"{address}api/move", asked, {"Content-Type": "application/json"})
-        with urllib.request.urlopen(request, timeout=PATIENCE) as reply:
-            assert len(json.load(reply)["moves"]) == 3
+        assert b"<html" in fetched(address)
+        players = json.loads(fetched(f"{address}api/players"))["players"]
+        networks = [player["name"] for player in players if player["kind"] == "network"]
+        assert networks == [f"reference/{name}" for name in SHIPPED]
+        assert len(json.loads(fetched(f"{address}api/move", player="pillar", moves="44"))["moves"]) == 3

@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 from helpers import make_games, write_games
 
-from distill.datasets import tables
+from distill.datasets import batching
 from distill.game import rules
-from distill.games import games
+from distill.games import reader
 from distill.training import top1
 
 LOPSIDED = """
@@ -36,9 +36,9 @@ SYMMETRIC = """
 """
 
 
-def rows_of(*labelled: tuple[str, int]) -> tables.RawRows:
+def rows_of(*labelled: tuple[str, int]) -> reader.RawRows:
     positions = [rules.parse_board(drawing) for drawing, _ in labelled]
-    return tables.RawRows(
+    return reader.RawRows(
         game=np.zeros(len(positions), np.int64),
         current=np.array([p.current for p in positions], np.uint64),
         mask=np.array([p.mask for p in positions], np.uint64),
@@ -55,7 +55,7 @@ def test_a_column_and_its_mirror_are_one_answer_on_a_symmetric_board_only():
 def test_top1_counts_raw_rows_and_boards_that_training_never_had():
     rows = rows_of((LOPSIDED, 2), (LOPSIDED, 4), (SYMMETRIC, 3), (SYMMETRIC, 3))
     lopsided = rules.mirror(rules.parse_board(LOPSIDED))
-    seen = tables.Examples(
+    seen = batching.Examples(
         current=np.array([lopsided.current], np.uint64),
         mask=np.array([lopsided.mask], np.uint64),
         visits=np.ones((1, 7), np.int64),
@@ -81,7 +81,7 @@ def test_top1_counts_raw_rows_and_boards_that_training_never_had():
 def test_the_first_rows_of_every_game_are_found(tmp_path: Path):
     table = make_games(12, seed=2)
     write_games(tmp_path / "run", table, shard_games=5)
-    early = top1.is_early(games.raw_rows([tmp_path / "run"], None, 0.0))
+    early = top1.is_early(reader.raw_rows([tmp_path / "run"], None, 0.0))
     expected = [row < 19 for game in Counter(table["game_id"].to_pylist()).values() for row in range(game)]
     assert early.tolist() == expected
     assert 0 < early.sum() < len(expected)
@@ -91,7 +91,7 @@ def test_games_of_several_runs_that_have_one_number_are_told_apart(tmp_path: Pat
     folders = [tmp_path / str(seed) for seed in range(3)]
     for seed, folder in enumerate(folders):
         write_games(folder, make_games(1, seed), identity={"seed": seed})
-    lengths = [run.rows for run in games.open_runs(folders)]
-    early = top1.is_early(games.raw_rows(folders, None, 0.0))
+    lengths = [run.rows for run in reader.open_runs(folders)]
+    early = top1.is_early(reader.raw_rows(folders, None, 0.0))
     assert early.tolist() == [row < 19 for length in lengths for row in range(length)]
     assert 0 < early.sum() < len(early)

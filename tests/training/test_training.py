@@ -22,8 +22,9 @@ import pytest
 
 from distill import networks
 from distill.common import UserError
-from distill.datasets import tables
+from distill.datasets import batching, preparation
 from distill.game import rules
+from distill.games import schema
 from distill.networks import heads, matrix_form, saved
 from distill.networks.finding import BEST
 from distill.training import checkpoint, history, training
@@ -37,7 +38,7 @@ pytestmark = pytest.mark.usefixtures("small_shapes")
 TINY = Recipe(epochs=2, batch_size=32, seed=7)
 
 
-def stacked_lowest(examples: tables.Examples) -> tables.Examples:
+def stacked_lowest(examples: batching.Examples) -> batching.Examples:
     """The same boards, every search sure of the column with the fewest stones, the lower of several."""
     stones = np.stack(
         [np.bitwise_count(examples.mask & np.uint64(rules.column_bits(column))) for column in range(7)], axis=1
@@ -56,8 +57,10 @@ def games(tmp_path_factory):
 @pytest.fixture(scope="module")
 def splits(games, tmp_path_factory):
     """Training and validation tables of random games."""
-    folder = tables.prepare([games], tmp_path_factory.mktemp("prepared"), validation_fraction=0.3, threads=1).folder
-    return tables.load(folder, tables.TRAINING), tables.load(folder, tables.VALIDATION)
+    folder = preparation.prepare(
+        [games], tmp_path_factory.mktemp("prepared"), validation_fraction=0.3, threads=1
+    ).folder
+    return batching.load(folder, schema.TRAINING), batching.load(folder, schema.VALIDATION)
 
 
 def fitted(folder, splits, recipe=TINY, arch="cnn", watch=None):
@@ -80,8 +83,8 @@ def whole(small_shapes, splits, tmp_path_factory):
     return folder, *fitted(folder, splits)
 
 
-def a_batch(count=(1, 1)) -> tables.Batch:
-    return tables.Batch(
+def a_batch(count=(1, 1)) -> batching.Batch:
+    return batching.Batch(
         boards=np.zeros((2, 6, 7), np.int8),
         visits=np.array([[0, 0, 1, 3, 0, 0, 0], [5, 0, 0, 0, 0, 0, 5]], np.float32),
         label=np.array([2, 6], np.int32),
@@ -120,8 +123,8 @@ def test_a_board_met_often_weighs_as_much_as_asked_for(kind, expected):
 def test_the_evaluated_loss_is_the_loss_keras_trains_on(arch, splits, eagerly):
     recipe = Recipe(value_weight=0.7)
     model = training.compiled(networks.build(arch), recipe)
-    few = tables.Examples(**{f.name: getattr(splits[1], f.name)[:50] for f in dataclasses.fields(tables.Examples)})
-    batch = next(tables.in_order(few, 50))
+    few = batching.Examples(**{f.name: getattr(splits[1], f.name)[:50] for f in dataclasses.fields(batching.Examples)})
+    batch = next(batching.in_order(few, 50))
     with_value = arch == "resnet"
     expected = model.test_on_batch(batch.boards, training.targets(batch, recipe, with_value), return_dict=True)
     measured = training.evaluate(model, few, recipe)
@@ -259,7 +262,7 @@ def test_how_far_a_policy_was_from_its_target_is_what_the_loss_has_beyond_the_ta
     few = splits[1][:40]
     off = training.Off(len(few))
     model = training.compiled(networks.build("pillar"), TINY, off)
-    batch = next(tables.in_order(few, len(few)))
+    batch = next(batching.in_order(few, len(few)))
     wanted = training.targets(batch, TINY, False)["logits"]
     loss = model.test_on_batch(batch.boards, {"logits": wanted}, return_dict=True)["loss"]
     found = keras.ops.convert_to_numpy(off.boards)

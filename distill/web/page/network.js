@@ -24,18 +24,18 @@ inference.addEventListener("error", () => {
 
 const loaded = predict([boardOf(replay(""))]); // before anybody asks for it; whoever does is told what went wrong
 loaded.then(() => navigator.serviceWorker?.register("sw.js")).catch(() => {}); // from now on without a connection
-loaded.then(() => networks[0].value && ask({ network: networks[0].name, moves: "", simulations: WARM_UP })).catch(() => {});
+loaded.then(() => networks[0].value_head && ask({ network: networks[0].name, moves: "", simulations: WARM_UP })).catch(() => {});
 
 export async function players() {
-  const cards = networks.map(({ name, network, parameters }) => ({
-    name, kind: "network", title: name, note: `${network}, ${parameters.toLocaleString("en")} parameters`,
+  const cards = networks.map(({ name, arch, parameters }) => ({
+    name, kind: "network", title: name, note: `${arch}, ${parameters.toLocaleString("en")} parameters`,
   }));
-  const guided = networks.filter(({ value }) => value).map(({ name }) => ({
+  const guided = networks.filter((each) => each.value_head).map(({ name }) => ({
     name: `${name}@puct:N`, kind: "guided", title: `${name} with search`, note: `N from 1 to ${MOST_GUIDED.toLocaleString("en")}`,
   }));
   return {
     players: [
-      ...levels.filter(({ name }) => networks[0].value || !LEVELS[name].mode),
+      ...levels.filter(({ name }) => networks[0].value_head || !LEVELS[name].mode),
       ...cards,
       ...guided,
       { name: "uct:N", kind: "search", title: "Search", note: "Monte-Carlo tree search with playouts" },
@@ -81,7 +81,7 @@ function read(player) {
   const [name, mode = ""] = networks.some(({ name }) => name === player) ? [player] : player.split(/@(?=[^@]*$)/);
   const network = networks.find((each) => each.name === name);
   const [, number] = mode.match(/^puct:(\d+)$/) ?? [];
-  const isMode = !mode || (network?.value && (mode === "value" || (number >= 1 && number <= MOST_GUIDED)));
+  const isMode = !mode || (network?.value_head && (mode === "value" || (number >= 1 && number <= MOST_GUIDED)));
   if (!network || !isMode) throw new Error(`There is no player “${player}” here.`);
   return [name, mode];
 }

@@ -1,0 +1,120 @@
+"""A prepared table in memory, and the batches of an epoch, mirrored at random.
+
+In: a folder that `preparation.prepare` wrote. Out: `Examples`, the whole table as arrays, and `Batch`es of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from distill.common import DataError
+from distill.datasets.preparation import FILES
+from distill.game import encoding, rules
+from distill.games import schema
+from distill.games.schema import PREPARED_ROW
+
+
+@dataclass(frozen=True, kw_only=True)
+class Examples(schema.Arrays):
+    """A prepared table in memory: N canonical boards, everything from the side to move.
+
+    current, mask: uint64 (N,).  visits: int64 (N, 7), summed.  label: int8 (N,).
+    value, outcome: float32 (N,), means in [-1, 1].  count: int32 (N,), raw rows merged.
+    """
+
+    current: NDArray[np.uint64]
+    mask: NDArray[np.uint64]
+    visits: NDArray[np.int64]
+    label: NDArray[np.int8]
+    value: NDArray[np.float32]
+    outcome: NDArray[np.float32]
+    count: NDArray[np.int32]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Batch:
+    """B examples as arrays to train on, each possibly mirrored.
+
+    boards: int8 (B, 6, 7) as in `game/encoding.py`.  visits: float32 (B, 7), not normalised.
+    label: int32 (B,).  value, outcome: float32 (B,).  count: float32 (B,).
+    rows: intp (B,), where they are in the table.  after: place in the pass where the next batch begins, 0 at its end.
+    """
+
+    boards: NDArray[np.int8]
+    visits: NDArray[np.float32]
+    label: NDArray[np.int32]
+    value: NDArray[np.float32]
+    outcome: NDArray[np.float32]
+    count: NDArray[np.float32]
+    rows: NDArray[np.intp]
+    after: int
+
+
+def load(folder: Path, split: int) -> Examples:
+    """The table of a prepared folder for TRAINING or VALIDATION, checksums verified. Raises DataError."""
+    schema.read_manifest(folder)
+    table, _ = schema.read_table(folder / FILES[split], PREPARED_ROW)
+    columns = {
+        field.name: table[field.name].to_numpy() for field in PREPARED_ROW if field.name not in ("visits", "split")
+    }
+    return Examples(visits=schema.matrix(table["visits"]), **columns)
+
+
+def batches(
+    examples: Examples,
+    batch_size: int,
+    *,
+    seed: int,
+    epoch: int,
+    mirror: bool = True,
+    first: int = 0,
+    keep: NDArray[np.bool_] | None = None,
+) -> Iterator[Batch]:
+    """One epoch in an order drawn from (seed, epoch), each row mirrored with probability 1/2 by its own draw.
+
+    It begins at the place `first`, the `after` of a batch. `keep`, bool (N,), says which rows it has; None: all.
+
+    Every batch has `batch_size` rows, so that one compiled step serves them all: the rows left over
+    at the end are dropped, other ones each epoch. Fewer rows than `batch_size` make one batch of all
+    of them. Raises DataError for an empty table.
+    """
+    if not len(examples):
+        raise DataError("no rows to train on: the table is empty; generate more games")
+    rng = np.random.default_rng((seed, epoch))
+    order = rng.permutation(len(examples))
+    mirrored = rng.random(len(examples)) < 0.5 if mirror else np.zeros(len(examples), np.bool_)
+    size = min(batch_size, len(examples))
+    places = np.arange(first, len(examples))
+    if keep is not None:
+        places = places[keep[order[places]]]
+    for start in range(0, len(places) - size + 1, size):
+        rows = order[places[start : start + size]]
+        after = int(places[start + size]) if start + 2 * size <= len(places) else 0
+        yield _batch(examples, rows, mirrored[rows], after)
+
+
+def in_order(examples: Examples, batch_size: int) -> Iterator[Batch]:
+    """Every row once, in the table's order and never mirrored, the last batch shorter: for evaluation."""
+    for start in range(0, len(examples), batch_size):
+        rows = np.arange(start, min(start + batch_size, len(examples)))
+        yield _batch(examples, rows, np.zeros(len(rows), np.bool_))
+
+
+def _batch(examples: Examples, rows: NDArray[np.intp], mirrored: NDArray[np.bool_], after: int = 0) -> Batch:
+    boards = encoding.boards(examples.current[rows], examples.mask[rows])
+    visits, label = examples.visits[rows].astype(np.float32), examples.label[rows].astype(np.int32)
+    return Batch(
+        boards=np.where(mirrored[:, None, None], boards[:, :, ::-1], boards),
+        visits=np.where(mirrored[:, None], visits[:, ::-1], visits),
+        label=np.where(mirrored, rules.COLUMNS - 1 - label, label),
+        value=examples.value[rows],
+        outcome=examples.outcome[rows],
+        count=examples.count[rows].astype(np.float32),
+        rows=rows,
+        after=after,
+    )

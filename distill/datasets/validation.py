@@ -1,0 +1,43 @@
+"""The rows that top-1 accuracy against the teacher is measured on: raw rows, in the orientation they were played in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from distill.common import provenance
+from distill.datasets.batching import Examples
+from distill.datasets.canonical import board_keys
+from distill.games import schema
+from distill.games.reader import RawRows, raw_rows
+
+NOT_THE_TEACHER = ("seed", "shard_games", "opening_moves", "savings")
+"""Entries of a run's identity that do not change how a given position is labelled."""
+
+
+def validation_rows(folders: Sequence[Path], fraction: float) -> tuple[str, RawRows]:
+    """The name of the validation rows and the rows themselves.
+
+    They are the shipped set where the same teacher labelled all of the data and the set is not part of the data.
+    Otherwise they are the validation split of the data.
+    """
+    reference = provenance.shipped("data/reference")
+    if reference is not None and (reference / "validation" / schema.MANIFEST).is_file():
+        shipped, *given = (schema.read_manifest(folder) for folder in (reference / "validation", *folders))
+        if all(_teacher(run) == _teacher(shipped) and run["run"] != shipped["run"] for run in given):
+            return "data/reference/validation", raw_rows([reference / "validation"], None, 0)
+    return f"the validation split of {', '.join(map(str, folders))}", raw_rows(folders, schema.VALIDATION, fraction)
+
+
+def _teacher(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """The entries of a run's identity that decide its labels."""
+    return {name: value for name, value in manifest.get("identity", {}).items() if name not in NOT_THE_TEACHER}
+
+
+def seen(training: Examples, current: NDArray[np.uint64], mask: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """bool (B,): whether each board, in either orientation, is in the training table."""
+    return np.isin(board_keys(current, mask), board_keys(training.current, training.mask))

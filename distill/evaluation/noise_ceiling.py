@@ -1,0 +1,184 @@
+"""The noise ceiling of top-1 accuracy: how often the teacher repeats its own labels, and how often networks give them.
+
+In: rows of a folder of games. Out: shares of rows with 95 % intervals, in all and by stones on the board. A row is a
+position as it was met, so a board that was met often counts often.
+
+The teacher labels every row again N = 9 times, each time with draws of its own, which gives the fresh labels l_1 … l_N,
+each the majority of the K searches that the run's settings ask for. Then, for a row,
+
+    pairs     2 / (N(N − 1)) · Σ_{i<j} [l_i = l_j]                         two labels are equal
+    ceiling   1/N · Σ_i [most frequent of the labels without l_i = l_i]    the most frequent of eight is the ninth
+    stored    1/N · Σ_i [l_i = the label in the folder]                    as pairs, with the stored label
+
+A model that always predicts the most frequent label is right more often than another label is: that is the ceiling.
+Eight labels do not always show which is the most frequent, so the figure is slightly too low. Ties are broken by most
+visits in the searches behind the eight labels, then nearest the centre, then the lower column. On a board that is its
+own mirror a column and its mirror are one label.
+
+Dimensions: R rows, N labels a row, A = 7 columns.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from distill.common import DataError, Progress, say
+from distill.common.progress import Advance, silent
+from distill.game.rules import CENTRE, COLUMNS, is_own_mirror
+from distill.games.majority import majority
+from distill.games.reader import RawRows
+from distill.games.schema import PACKED, RELABELLED, read_manifest
+from distill.mcts import cache
+from distill.players.intervals import Estimate, share
+from distill.players.network import NetworkPlayer
+from distill.players.player import Boards, seeds_for
+from distill.players.search import SearchPlayer
+from distill.training.top1 import FIRST_ROWS, agrees, chosen_columns, is_early
+
+if TYPE_CHECKING:
+    from distill.mcts.teacher import SearchSettings
+
+LABELS = 9
+"""Fresh labels of a row: eight show the most frequent one, and the ninth is compared with it."""
+
+BANDS = ((0, 8), (9, 16), (17, 24), (25, 32), (33, 41))
+"""Stones on the board that are counted together."""
+
+AT_MOST = (15, 19)
+"""Stones up to which a network's accuracy is also given, beside figures of shorter games."""
+
+CHUNK = 2048
+"""Labels between two reports of progress; enough to share between processes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoiseCeiling:
+    """How often a teacher repeats itself: pairs, ceiling and stored as above, by BANDS and then in all.
+
+    Attributes:
+      labels: fresh labels of every row.
+    """
+
+    labels: int
+    pairs: dict[str, Estimate]
+    ceiling: dict[str, Estimate]
+    stored: dict[str, Estimate]
+
+
+def teacher_of(folder: Path) -> SearchSettings | None:
+    """The settings of the search that labelled a run; None where it cannot label again.
+
+    That is the case for labels of a network's search, which needs the network, for labels changed afterwards, and for
+    packed boards, which come from many runs. Raises DataError for a manifest without settings.
+    """
+    from distill.mcts.teacher import SearchSettings
+
+    manifest = read_manifest(folder)
+    identity = manifest.get("identity", {})
+    if manifest.get("kind") == PACKED or "network" in identity or RELABELLED in identity:
+        return None
+    if "simulations" not in identity:
+        raise DataError(f"{folder}: its manifest names no simulations, so its teacher cannot label again")
+    known = [field.name for field in dataclasses.fields(SearchSettings)]
+    return SearchSettings(**{name: identity[name] for name in known if name in identity})
+
+
+def measure(rows: RawRows, settings: SearchSettings, seed: int, workers: int = 1) -> NoiseCeiling:
+    """Let a teacher with these settings label every row LABELS times, with a progress bar."""
+    say(f"labelling {len(rows):,} rows again, {LABELS} times each")
+    cache.prepare("teacher")
+    with Progress(len(rows) * LABELS, "labels") as progress:
+        labels, visits = fresh_labels(rows.current, rows.mask, settings, seed, workers, progress.advance)
+    own_mirror = is_own_mirror(rows.current, rows.mask)
+    labels, visits = fold_labels(labels, own_mirror), _fold_visits(visits, own_mirror)
+    stored = fold_labels(rows.label.astype(np.int64), own_mirror)
+    return NoiseCeiling(
+        labels=LABELS,
+        pairs=by_band(pairs(labels), rows.ply, LABELS),
+        ceiling=by_band(ceiling(labels, visits), rows.ply, LABELS),
+        stored=by_band((labels == stored[:, None]).mean(1), rows.ply, LABELS),
+    )
+
+
+def fresh_labels(
+    current: Boards, mask: Boards, settings: SearchSettings, seed: int, workers: int = 1, advance: Advance = silent
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Labels int64 (R, N) and the visits behind each (R, N, A); label k of row r depends on (seed, k, r) alone."""
+    rows = np.repeat(np.arange(len(mask)), LABELS)
+    seeds = seeds_for(seed, np.tile(np.arange(1, LABELS + 1), len(mask)), rows)
+    teacher = SearchPlayer(name="teacher", settings=settings, workers=workers)
+    found = []
+    for start in range(0, len(rows), CHUNK):
+        part = slice(start, start + CHUNK)
+        found += teacher.search(current[rows[part]], mask[rows[part]], seeds[part])
+        advance(len(rows[part]))
+    labels = np.array([result.label for result in found], np.int64).reshape(-1, LABELS)
+    visits = np.array([result.visits for result in found], np.int64).reshape(-1, LABELS, COLUMNS)
+    return labels, visits
+
+
+def pairs(labels: NDArray[np.int64]) -> NDArray[np.float64]:
+    """float64 (R,), the share of equal ones among the pairs of a row's labels (R, N)."""
+    counts, number = _counts(labels), labels.shape[1]
+    equal: NDArray[np.float64] = (counts * (counts - 1)).sum(1) / (number * (number - 1))
+    return equal
+
+
+def ceiling(labels: NDArray[np.int64], visits: NDArray[np.int64]) -> NDArray[np.float64]:
+    """float64 (R,), the share of a row's labels (R, N) that equal the most frequent of its others.
+
+    `visits`, (R, N, A), of the searches behind each label, decide ties.
+    """
+    counts, total = _counts(labels), visits.sum(1)
+    columns = np.arange(COLUMNS)
+    hits = [
+        majority(counts - (label[:, None] == columns), total - its_visits) == label
+        for label, its_visits in zip(labels.T, np.moveaxis(visits, 1, 0), strict=True)
+    ]
+    return np.mean(hits, axis=0)
+
+
+def _counts(labels: NDArray[np.int64]) -> NDArray[np.int64]:
+    """int64 (R, A), how many of a row's labels (R, N) are each column."""
+    counts: NDArray[np.int64] = (labels[..., None] == np.arange(COLUMNS)).sum(1)
+    return counts
+
+
+def fold_labels(columns: NDArray[np.int64], own_mirror: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Columns (R,) or (R, N), the lower of a column and its mirror on boards that are their own mirror, bool (R,)."""
+    folded = np.minimum(columns, COLUMNS - 1 - columns)
+    return np.where(own_mirror.reshape(-1, *[1] * (columns.ndim - 1)), folded, columns)
+
+
+def _fold_visits(visits: NDArray[np.int64], own_mirror: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Visits (R, N, A), on boards that are their own mirror those of a column and its mirror as the lower's."""
+    folded = visits + visits[..., ::-1]
+    folded[..., CENTRE] = visits[..., CENTRE]
+    folded[..., CENTRE + 1 :] = 0
+    return np.where(own_mirror[:, None, None], folded, visits)
+
+
+def top1(players: Sequence[NetworkPlayer], rows: RawRows) -> dict[str, dict[str, Estimate]]:
+    """Each network's top-1 accuracy on the rows: by BANDS, in all, up to AT_MOST stones, on a game's first rows."""
+    say(f"evaluating {len(players)} network{'s' if len(players) > 1 else ''} on {len(rows):,} rows")
+    beside = {f"at most {stones}": rows.ply <= stones for stones in AT_MOST}
+    beside[f"first {FIRST_ROWS} rows of a game"] = is_early(rows)
+    found = {}
+    for player in players:
+        same = agrees(rows, chosen_columns(player.predict, rows))
+        found[player.name] = by_band(same, rows.ply, 1)
+        found[player.name] |= {name: share(same[where], 1) for name, where in beside.items()}
+    return found
+
+
+def by_band(values: NDArray[np.float64] | NDArray[np.bool_], ply: NDArray[np.int8], trials: int) -> dict[str, Estimate]:
+    """The mean of the rows' values, each of `trials` trials, by BANDS and then in all."""
+    bands = {f"{low}–{high}": (low <= ply) & (ply <= high) for low, high in BANDS}
+    return {name: share(values[where], trials) for name, where in bands.items()} | {"all": share(values, trials)}

@@ -1,0 +1,140 @@
+"""Everything measured of one player: grades by set and ply, symmetry, calibration, first move, latency.
+
+`evaluate_players` is the same for a notebook or a script, with the grades alone.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from distill.common import Progress, say
+from distill.datasets import benchmark
+from distill.datasets.benchmark import GradedBoards, Half
+from distill.evaluation import grading
+from distill.evaluation.grading import Calibration, Graded, Mistake
+from distill.players.intervals import Estimate
+from distill.players.names import make
+from distill.players.player import Choices, Player, as_player, checked_choices, seeds_for
+
+LATENCY_BATCHES = (1, 256)
+
+LATENCY_SECONDS = 1.0
+"""Time for measuring each batch size, after one call that is not counted; one measured call at least."""
+
+
+def evaluate_players(
+    players: Sequence[str | Player | Callable[..., Any]],
+    *,
+    sets: Sequence[str] | None = None,
+    half: Half = "test",
+    boards: int | None = None,
+    folder: Path | None = None,
+    seed: int = 0,
+    workers: int = 1,
+) -> dict[str, dict[str, dict[str, Estimate]]]:
+    """Grade players move by move against perfect play, without a solver.
+
+        grades = distill.evaluate_players(["pillar", "uct:100", my_player], sets=["heldout"], half="dev", boards=200)
+        grades["pillar"]["heldout"]["optimal"].mean    # also .low and .high, the 95 % interval, and .units
+
+    Args:
+      players: names, as `evaluate` takes them (`players/names.py`); or your own `Player`, or a function that takes
+        boards, int8 (B, 6, 7), and seeds, uint64 (B,), and returns columns (B,).
+      sets: sets of the benchmark, such as midgame and heldout; None takes all.
+      half: "dev" for choices, "test" for headlines.
+      boards: most boards of each set; None takes all.
+      folder: of graded boards; None takes the shipped ones.
+      seed: of the sample of boards, searches and random moves.
+      workers: processes for searches and the solver.
+
+    Returns by player, set and metric (optimal, outcome, critical) the mean with its interval. Raises UserError for an
+    unknown set or unusable moves, ValueError for an unknown player or two
+    players of one name.
+    """
+    chosen = graded_boards(folder, half, sets, boards, seed)
+    made = [make(player, workers) if isinstance(player, str) else as_player(player) for player in players]
+    if len({player.name for player in made}) < len(made):
+        raise ValueError(f"two players have one name: {', '.join(player.name for player in made)}")
+    return {player.name: grading.by_set(chosen, graded(player, chosen, seed)) for player in made}
+
+
+def graded_boards(
+    folder: Path | None, half: Half, sets: Sequence[str] | None, count: int | None, seed: int
+) -> GradedBoards:
+    """At most `count` boards of each of these sets, all for None. Raises DataError for an unknown set."""
+    boards = benchmark.read(folder, half=half, sets=sets or None)
+    return grading.sample(boards, count, seed) if count else boards
+
+
+def graded(player: Player, boards: GradedBoards, seed: int) -> Graded:
+    """A player's grades, with a progress bar."""
+    say(f"grading {player.name}")
+    with Progress(2 * len(boards), "moves", warm_up=True) as progress:
+        return grading.grade(player, boards, seed, progress.advance)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """What was measured of one player.
+
+    Attributes:
+      sets: set → metric → estimate, see `grading.by_set`.
+      plies: ply → metric → estimate, see `grading.by_ply`.
+      mirror: see `grading.mirror_consistency`.
+      policy_calibration, value_calibration: None without a policy, a value, or boards that count.
+      mistakes: the most costly moves, see `grading.mistakes`.
+      empty_move: its move on the empty board; empty_policy: 7 probabilities there, or None.
+      latency_ms: batch size → median milliseconds a board; empty where not measured.
+    """
+
+    name: str
+    sets: dict[str, dict[str, Estimate]]
+    plies: dict[int, dict[str, Any]]
+    mirror: dict[str, float]
+    policy_calibration: Calibration | None
+    value_calibration: Calibration | None
+    mistakes: list[Mistake]
+    empty_move: int
+    empty_policy: list[float] | None
+    latency_ms: dict[int, float]
+
+
+def summarise(player: Player, boards: GradedBoards, graded: Graded, seed: int, with_latency: bool) -> Summary:
+    """Sum up a player's grades; measures its move on the empty board and its latency."""
+    empty = np.zeros(1, np.uint64)
+    opening: Choices = checked_choices(player, empty, empty, seeds_for(seed, 2, 0))
+    return Summary(
+        name=player.name,
+        sets=grading.by_set(boards, graded),
+        plies=grading.by_ply(boards, graded),
+        mirror=grading.mirror_consistency(boards, graded),
+        policy_calibration=grading.policy_calibration(boards, graded),
+        value_calibration=grading.value_calibration(boards, graded),
+        mistakes=grading.mistakes(boards, graded),
+        empty_move=int(opening.moves[0]),
+        empty_policy=None if opening.policy is None else opening.policy[0].tolist(),
+        latency_ms={batch: latency(player, boards, batch) for batch in LATENCY_BATCHES} if with_latency else {},
+    )
+
+
+def latency(player: Player, boards: GradedBoards, batch: int) -> float:
+    """Median wall time in milliseconds a board, for calls with `batch` boards, other ones each time."""
+    rng = np.random.default_rng(batch)
+    times: list[float] = []
+    began = time.perf_counter()
+    for call in range(1000):
+        rows = rng.integers(0, len(boards), batch)
+        start = time.perf_counter()
+        player.play(boards.current[rows], boards.mask[rows], seeds_for(call, np.arange(batch)))
+        if call:  # the first one also loads and compiles
+            times.append(time.perf_counter() - start)
+        if times and time.perf_counter() - began > LATENCY_SECONDS:
+            break
+    return 1000 * statistics.median(times) / batch

@@ -1,0 +1,137 @@
+"""Where the files of a run lie: a folder, or a place that fsspec has a URL for (extra `remote`).
+
+A place holds whole files by name. In a folder a file appears by a rename; elsewhere by one upload, after which size
+and SHA-256 of what lies there are compared with what was sent. A place crosses to workers as itself, a few words.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from distill.common import DataError, UserError, file_inside, first_line, write_atomically
+from distill.common.provenance import install_line
+from distill.games import schema
+
+
+class Storage(Protocol):
+    """Whole files by name; `str` of it is what users call it."""
+
+    def names(self) -> list[str]:
+        """Names of all files, sorted, hidden ones too; none where the place does not exist yet."""
+
+    def read(self, name: str) -> bytes:
+        """A file's bytes. Raises FileNotFoundError, and DataError for one larger than `schema.SHARD_BYTES`."""
+
+    def write(self, name: str, content: bytes) -> None:
+        """Put a file in place, whole or not at all."""
+
+    def delete(self, name: str) -> None:
+        """Remove a file; one that is not there is no error."""
+
+
+def storage_of(out: str | Path | Storage) -> Storage:
+    """The place that a path or a URL such as s3://bucket/games means; a place means itself."""
+    if not isinstance(out, str | Path):
+        return out
+    text = str(out)
+    if text.startswith("file://"):
+        return Folder(path=Path(text.removeprefix("file://")))
+    return Remote(url=text.rstrip("/")) if "://" in text else Folder(path=Path(out))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Folder:
+    """A folder of this machine, or one that many machines share."""
+
+    path: Path
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    def names(self) -> list[str]:
+        return sorted(entry.name for entry in self.path.iterdir()) if self.path.is_dir() else []
+
+    def read(self, name: str) -> bytes:
+        file = file_inside(self.path, name)
+        _refuse_large(f"{file}", file.stat().st_size)
+        return file.read_bytes()
+
+    def write(self, name: str, content: bytes) -> None:
+        write_atomically(self.path / name, content)
+
+    def delete(self, name: str) -> None:
+        (self.path / name).unlink(missing_ok=True)
+
+
+_OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "abfs", "az"}
+"""Protocols without folders, where making one would make a bucket."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Remote:
+    """Files under a URL of fsspec, most often an object store. Passwords come from where its library looks for them."""
+
+    url: str
+
+    def __str__(self) -> str:
+        return self.url
+
+    def names(self) -> list[str]:
+        with self._storage() as (storage, root):
+            storage.invalidate_cache()
+            try:
+                found = storage.ls(root, detail=False)
+            except FileNotFoundError:
+                return []
+        return sorted(Path(name).name for name in found)
+
+    def read(self, name: str) -> bytes:
+        with self._storage() as (storage, root):
+            _refuse_large(f"{self.url}/{name}", storage.size(f"{root}/{name}"))
+            content: bytes = storage.cat_file(f"{root}/{name}")
+            return content
+
+    def write(self, name: str, content: bytes) -> None:
+        with self._storage() as (storage, root):
+            protocols = {storage.protocol} if isinstance(storage.protocol, str) else set(storage.protocol)
+            if not protocols & _OBJECT_STORES:
+                storage.makedirs(root, exist_ok=True)
+            try:
+                storage.pipe_file(f"{root}/{name}", content)
+            except FileNotFoundError as error:
+                raise DataError(f"{self.url}: {error}") from None
+            storage.invalidate_cache()
+            size, there = storage.size(f"{root}/{name}"), storage.cat_file(f"{root}/{name}")
+            if size != len(content) or hashlib.sha256(there).digest() != hashlib.sha256(content).digest():
+                raise DataError(f"{self.url}/{name}: {size} bytes lie there, not the {len(content)} that were sent")
+
+    def delete(self, name: str) -> None:
+        with self._storage() as (storage, root), contextlib.suppress(FileNotFoundError):
+            storage.rm_file(f"{root}/{name}")
+
+    @contextlib.contextmanager
+    def _storage(self) -> Iterator[tuple[Any, str]]:
+        """The file system and the root in it; whatever its library raises is one line that names the URL."""
+        try:
+            import fsspec
+        except ImportError:
+            raise UserError(f"{self.url}: URLs need the extra remote: {install_line('remote')}") from None
+        try:
+            storage, root = fsspec.url_to_fs(self.url)
+            yield storage, root
+        except (FileNotFoundError, UserError):
+            raise
+        except ImportError as error:
+            raise UserError(f"{self.url}: {error}") from None
+        except Exception as error:  # each kind of storage has errors of its own
+            raise DataError(f"{self.url}: {first_line(error)}") from None
+
+
+def _refuse_large(name: str, size: int) -> None:
+    if size > schema.SHARD_BYTES:
+        raise DataError(f"{name}: {size:,} bytes, more than a shard can have")

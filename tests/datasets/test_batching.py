@@ -1,0 +1,188 @@
+"""Prepared tables in memory and the batches made of them.
+
+- a table is loaded in the types promised, only from a finished folder and only when undamaged
+- an epoch is a function of (seed, epoch); every row once; the leftover rows are dropped
+- an epoch of some rows has each of them once, and goes on from any of its batches
+- a mirrored row is the same example seen in the mirror: board, visits and label; about half are
+- fewer rows than a batch make one batch; an empty table is refused in one line
+- `in_order` gives every row once, unmirrored, the last batch shorter
+- `seen` knows a training board in both orientations and no other board
+"""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers import make_games, write_games
+
+from distill.common import DataError, provenance
+from distill.datasets import batching, canonical, preparation
+from distill.datasets.batching import Batch, Examples
+from distill.datasets.canonical import excluded_keys
+from distill.datasets.validation import seen
+from distill.game import encoding, rules
+from distill.games.schema import TRAINING, VALIDATION
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tables")
+    write_games(folder / "games", make_games(60, seed=1))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(provenance, "shipped", lambda _: None)
+        return preparation.prepare([folder / "games"], folder / "out", validation_fraction=0.3).folder
+
+
+@pytest.fixture(scope="module")
+def examples(prepared: Path) -> Examples:
+    return batching.load(prepared, TRAINING)
+
+
+def test_a_table_is_loaded_in_the_types_promised(prepared: Path, examples: Examples) -> None:
+    types = {name: (array.dtype.name, array.shape[1:]) for name, array in vars(examples).items()}
+    assert types == {
+        "current": ("uint64", ()),
+        "mask": ("uint64", ()),
+        "visits": ("int64", (7,)),
+        "label": ("int8", ()),
+        "value": ("float32", ()),
+        "outcome": ("float32", ()),
+        "count": ("int32", ()),
+    }
+    assert {len(array) for array in vars(examples).values()} == {len(examples)}
+    assert len(examples) > len(batching.load(prepared, VALIDATION)) > 0
+
+
+def test_a_damaged_or_unfinished_folder_is_refused(tmp_path: Path, prepared: Path) -> None:
+    for name in ("training.parquet", "manifest.json"):
+        (tmp_path / name).write_bytes((prepared / name).read_bytes())
+    assert len(batching.load(tmp_path, TRAINING))
+    with pytest.raises(DataError, match=r"validation\.parquet"):
+        batching.load(tmp_path, VALIDATION)
+    (tmp_path / "training.parquet").write_bytes((prepared / "training.parquet").read_bytes()[:-50])
+    with pytest.raises(DataError, match=r"training\.parquet: not a readable Parquet file"):
+        batching.load(tmp_path, TRAINING)
+    (tmp_path / "manifest.json").unlink()
+    with pytest.raises(DataError, match="not finished"):
+        batching.load(tmp_path, TRAINING)
+
+
+def joined(batches: list[Batch]) -> dict[str, np.ndarray]:
+    names = set(vars(batches[0])) - {"after"}
+    return {name: np.concatenate([getattr(batch, name) for batch in batches]) for name in names}
+
+
+def test_an_epoch_is_a_function_of_seed_and_epoch(examples: Examples) -> None:
+    def epoch(seed: int, number: int) -> dict[str, np.ndarray]:
+        return joined(list(batching.batches(examples, 32, seed=seed, epoch=number)))
+
+    first = epoch(1, 2)
+    for name, array in epoch(1, 2).items():
+        np.testing.assert_array_equal(array, first[name])
+    assert (epoch(1, 3)["boards"] != first["boards"]).any()
+    assert (epoch(2, 2)["boards"] != first["boards"]).any()
+    assert (epoch(2, 1)["boards"] != first["boards"]).any()
+
+
+def test_a_batch_has_the_arrays_promised(examples: Examples) -> None:
+    batch = next(batching.batches(examples, 32, seed=0, epoch=0))
+    assert {name: (array.dtype.name, array.shape) for name, array in vars(batch).items() if name != "after"} == {
+        "boards": ("int8", (32, 6, 7)),
+        "visits": ("float32", (32, 7)),
+        "label": ("int32", (32,)),
+        "value": ("float32", (32,)),
+        "outcome": ("float32", (32,)),
+        "count": ("float32", (32,)),
+        "rows": ("int64", (32,)),
+    }
+
+
+def test_every_row_appears_once_and_the_leftover_rows_are_dropped(examples: Examples) -> None:
+    size = len(examples) // 3 - 1
+    batches = list(batching.batches(examples, size, seed=0, epoch=0))
+    assert [len(batch.label) for batch in batches] == [size] * 3
+    keys = keys_of(joined(batches)["boards"])
+    assert len(set(keys)) == 3 * size
+    assert set(keys) <= set(canonical.board_keys(examples.current, examples.mask).tolist())
+    (batch,) = batching.batches(examples, 10**9, seed=0, epoch=0)
+    assert len(batch.label) == len(examples), "fewer rows than a batch are one"
+
+
+def test_an_epoch_of_some_rows_has_each_of_them_and_goes_on_from_any_batch(examples: Examples) -> None:
+    keep = np.arange(len(examples)) % 3 > 0
+    size = int(keep.sum()) // 4
+    batches = list(batching.batches(examples, size, seed=3, epoch=1, keep=keep))
+    assert len(batches) == 4
+    rows = joined(batches)["rows"]
+    assert keep[rows].all()
+    assert len(set(rows.tolist())) == 4 * size
+    boards = [canonical.board_keys(examples.current[b.rows], examples.mask[b.rows]).tolist() for b in batches]
+    assert boards == [keys_of(batch.boards) for batch in batches]
+    for number, batch in enumerate(batches[:-1], 1):
+        left = list(batching.batches(examples, size, seed=3, epoch=1, first=batch.after, keep=keep))
+        np.testing.assert_array_equal(joined(left)["boards"], joined(batches[number:])["boards"])
+    assert batches[-1].after == 0
+
+
+def keys_of(boards: np.ndarray) -> list[int]:
+    return canonical.board_keys(*encoding.bitboards(boards)).tolist()
+
+
+def test_a_mirrored_row_is_the_same_example_in_the_mirror(examples: Examples) -> None:
+    arrays = joined(list(batching.batches(examples, len(examples), seed=0, epoch=0)))
+    current, mask = encoding.bitboards(arrays["boards"])
+    place = {key: row for row, key in enumerate(canonical.board_keys(examples.current, examples.mask).tolist())}
+    rows = np.array([place[key] for key in keys_of(arrays["boards"])])
+    flipped = (current != examples.current[rows]) | (mask != examples.mask[rows])
+    np.testing.assert_array_equal(np.where(flipped, rules.mirror_bits(current), current), examples.current[rows])
+    own_mirror = rules.mirror_bits(examples.mask[rows]) == examples.mask[rows]
+    kept, mirrored = ~flipped & ~own_mirror, flipped & ~own_mirror
+    np.testing.assert_array_equal(arrays["visits"][kept], examples.visits[rows][kept])
+    np.testing.assert_array_equal(arrays["visits"][mirrored], examples.visits[rows][mirrored][:, ::-1])
+    np.testing.assert_array_equal(arrays["label"][kept], examples.label[rows][kept])
+    np.testing.assert_array_equal(arrays["label"][mirrored], 6 - examples.label[rows][mirrored])
+    for name in ("value", "outcome", "count"):
+        np.testing.assert_array_equal(arrays[name], getattr(examples, name)[rows])
+    # Five standard deviations of a fair coin.
+    assert abs(flipped[~own_mirror].mean() - 0.5) < 2.5 / np.sqrt((~own_mirror).sum())
+
+
+def test_without_mirror_every_row_stays_as_stored(examples: Examples) -> None:
+    arrays = joined(list(batching.batches(examples, 1, seed=0, epoch=0, mirror=False)))
+    current, mask = encoding.bitboards(arrays["boards"])
+    assert set(zip(current, mask, strict=True)) == set(zip(examples.current, examples.mask, strict=True))
+
+
+def test_an_empty_table_is_refused_in_one_line(examples: Examples) -> None:
+    empty = Examples(**{name: array[:0] for name, array in vars(examples).items()})
+    with pytest.raises(DataError, match="the table is empty"):
+        next(batching.batches(empty, 32, seed=0, epoch=0))
+    assert list(batching.in_order(empty, 32)) == []
+
+
+def test_in_order_gives_every_row_as_stored(examples: Examples) -> None:
+    batches = list(batching.in_order(examples, 100))
+    assert [len(batch.label) for batch in batches[:-1]] == [100] * (len(batches) - 1)
+    arrays = joined(batches)
+    np.testing.assert_array_equal(arrays["boards"], encoding.boards(examples.current, examples.mask))
+    np.testing.assert_array_equal(arrays["visits"], examples.visits)
+    np.testing.assert_array_equal(arrays["label"], examples.label)
+
+
+def test_seen_knows_training_boards_in_both_orientations_and_no_other(prepared: Path, examples: Examples) -> None:
+    validation = batching.load(prepared, VALIDATION)
+    for turn in (lambda bits: bits, rules.mirror_bits):
+        assert seen(examples, turn(examples.current), turn(examples.mask)).all()
+        assert not seen(examples, turn(validation.current), turn(validation.mask)).any()
+
+
+def test_seen_tells_every_position_of_a_table_apart() -> None:
+    table = make_games(200, seed=9)
+    current, mask = table["current"].to_numpy(), table["mask"].to_numpy()
+    boards = set(zip(*rules.canonicalise(current, mask)[:2], strict=True))
+    assert len(set(canonical.board_keys(current, mask).tolist())) == len(boards)
+
+
+def test_the_shipped_sets_that_exclude_names_are_there() -> None:
+    for name, boards in {"benchmark": 30_000, "reference": 15_000}.items():
+        assert len(excluded_keys(name)) > boards

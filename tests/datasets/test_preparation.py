@@ -1,0 +1,458 @@
+"""Raw rows become tables: what merges, what is left out, and that every row is accounted for.
+
+- the tables equal those of a plain Python oracle, on random games and with boards excluded
+- drawn boards: a board and its mirror merge; on a board that is its own mirror both columns are one answer;
+  ties fall to visits, then the centre, then the lower column
+- no validation board is a training board; the counts add up to the rows read
+- mirroring every game, cutting the work into other pieces, another number of threads or other memory,
+  another order of the folders: the same tables, the same bytes where the runs are the same
+- the folder's name follows inputs, settings and exclusions; a finished folder is reused, also by a
+  second process that came while the first was at work
+- it is not reused where labels in a shard were changed, whatever was done to the manifest, nor where a table was
+- exclusions are found in either orientation, count per set, and leave validation alone
+- a failure leaves nothing behind; the leavings of a killed run are removed
+"""
+
+from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from helpers import make_games, write_games
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from distill.common import DataError, file_hash, provenance
+from distill.datasets import preparation
+from distill.game import rules
+from distill.game.rules import Position
+from distill.games import reader, schema
+from distill.games.schema import PREPARED_ROW, ROW, TRAINING, VALIDATION
+
+FRACTION = 0.3
+Board = tuple[int, int]
+
+
+@pytest.fixture(autouse=True)
+def nothing_shipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The repository's own benchmark has no part in these tests."""
+    monkeypatch.setattr(provenance, "shipped", lambda _: None)
+
+
+def prepare(folder: Path, out: Path, **changes: Any) -> preparation.Prepared:
+    folders = changes.pop("folders", [folder])
+    return preparation.prepare(folders, out, **({"validation_fraction": FRACTION} | changes))
+
+
+def tables_of(prepared: preparation.Prepared) -> dict[int, dict[Board, dict[str, Any]]]:
+    found = {}
+    for split, name in preparation.FILES.items():
+        table, metadata = schema.read_table(prepared.folder / name, PREPARED_ROW)
+        assert metadata["split"] == split
+        assert set(table["split"].to_pylist()) <= {split}
+        boards = {(row["current"], row["mask"]): row for row in table.to_pylist()}
+        assert len(boards) == len(table)
+        assert list(boards) == sorted(boards, key=lambda board: (board[1].bit_count(), *board))
+        found[split] = boards
+    return found
+
+
+def canonical(board: Board) -> Board:
+    mirrored = rules.mirror(Position(*board))
+    return min(board, (mirrored.current, mirrored.mask))
+
+
+def oracle(folder: Path, fraction: float, excluded: set[Board]) -> dict[int, dict[Board, dict[str, Any]]]:
+    """The merged tables, one row at a time, with exact means."""
+    run = reader.open_run(folder)
+    groups: dict[tuple[int, Board], list[dict[str, Any]]] = defaultdict(list)
+    for shard in run.shards:
+        for row in schema.read_table(shard.path)[0].to_pylist():
+            split = int(reader.in_validation(run.name, np.array([row["game_id"]]), fraction)[0])
+            board = (row["current"], row["mask"])
+            if canonical(board) not in excluded:
+                if canonical(board) != board:
+                    row |= {"label": 6 - row["label"], "visits": row["visits"][::-1]}
+                groups[split, canonical(board)].append(row)
+    tables: dict[int, dict[Board, dict[str, Any]]] = {TRAINING: {}, VALIDATION: {}}
+    for (split, board), rows in groups.items():
+        if split == VALIDATION and (TRAINING, board) in groups:
+            continue
+        visits = [sum(row["visits"][column] for row in rows) for column in range(7)]
+        votes = [sum(row["label"] == column for row in rows) for column in range(7)]
+        if rules.mirror(Position(*board)) == Position(*board):
+            visits = [visits[column] + visits[6 - column] for column in range(7)]
+            votes = [votes[column] + votes[6 - column] for column in range(7)]
+        tables[split][board] = {
+            "visits": visits,
+            "label": max(range(7), key=lambda c: (votes[c], visits[c], -abs(c - 3), -c)),
+            "value": float(sum(Fraction(row["value"]) for row in rows) / len(rows)),
+            "outcome": sum(row["outcome"] for row in rows) / len(rows),
+            "count": len(rows),
+        }
+    return tables
+
+
+def check_against_oracle(prepared: preparation.Prepared, folder: Path, excluded: set[Board]) -> None:
+    expected, found = oracle(folder, FRACTION, excluded), tables_of(prepared)
+    for split in (TRAINING, VALIDATION):
+        assert found[split].keys() == expected[split].keys()
+        for board, row in expected[split].items():
+            merged = found[split][board]
+            assert [merged[name] for name in ("visits", "label", "count")] == [
+                row[name] for name in ("visits", "label", "count")
+            ]
+            # Half a unit in the last place of float32 near 1, plus the grid of 2^-32 on which values are summed.
+            assert merged["value"] == pytest.approx(row["value"], abs=2**-24)
+            assert merged["outcome"] == pytest.approx(row["outcome"], abs=2**-24)
+
+
+@given(seed=st.integers(0, 10**6), count=st.integers(2, 25), share=st.floats(0, 1))
+@settings(max_examples=10)
+def test_the_tables_equal_those_of_a_plain_python_oracle(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, count: int, share: float
+) -> None:
+    folder = tmp_path_factory.mktemp("games")
+    table = make_games(count, seed)
+    write_games(folder, table, shard_games=7)
+    boards = zip_boards(table)
+    chosen = np.random.default_rng(seed).random(len(boards)) < share / 2
+    excluded = [board for board, take in zip(boards, chosen, strict=True) if take]
+    file = write_boards(folder.parent / f"{folder.name}.parquet", excluded)
+    out = tmp_path_factory.mktemp("out")
+    keys = set(map(canonical, excluded))
+    if not oracle(folder, FRACTION, keys)[TRAINING]:
+        with pytest.raises(DataError, match="no training rows"):
+            prepare(folder, out, exclude=[str(file)])
+        return
+    prepared = prepare(folder, out, exclude=[str(file)])
+    check_against_oracle(prepared, folder, keys)
+
+
+def zip_boards(table: pa.Table) -> list[Board]:
+    return list(zip(table["current"].to_pylist(), table["mask"].to_pylist(), strict=True))
+
+
+def write_boards(path: Path, boards: list[Board]) -> Path:
+    columns = [pa.array([board[index] for board in boards], pa.uint64()) for index in (0, 1)]
+    pq.write_table(pa.table(columns, names=["current", "mask"]), path)
+    return path
+
+
+def rows_on(boards: list[tuple[str, int, list[int]]]) -> pa.Table:
+    """One game a row: a drawn board, the label, the visits."""
+    rows = []
+    for game_id, (drawing, label, visits) in enumerate(boards):
+        position = rules.parse_board(drawing)
+        row = {"game_id": game_id, "ply": position.ply, "current": position.current, "mask": position.mask}
+        row |= {"votes": [label], "label": label, "visits": visits, "simulations": sum(visits), "move": label}
+        rows.append(row | {"value": 0.5, "outcome": 1})
+    return pa.Table.from_pylist(rows, schema=ROW)
+
+
+def merged(tmp_path: Path, boards: list[tuple[str, int, list[int]]]) -> list[dict[str, Any]]:
+    """The training table of drawn boards, in the orientation of the first one."""
+    write_games(tmp_path / "games", rows_on(boards))
+    prepared = prepare(tmp_path / "games", tmp_path / "out", validation_fraction=0.0)
+    first = rules.parse_board(boards[0][0])
+    rows = list(tables_of(prepared)[TRAINING].values())
+    for row in rows:
+        if (row["current"], row["mask"]) != (first.current, first.mask):
+            row |= {"label": 6 - row["label"], "visits": row["visits"][::-1]}
+    return rows
+
+
+LEFT = """
+    . . . . . . .
+    . . . . . . .
+    . . . . . . .
+    . . . . . . .
+    . O . . . . .
+    . X . . . . .
+"""
+RIGHT = "\n".join(line[::-1] for line in LEFT.splitlines())
+OWN_MIRROR = """
+    . . . . . . .
+    . . . . . . .
+    . . . . . . .
+    . . . O . . .
+    . . . X . . .
+    . X . O . X .
+"""
+
+
+def test_a_board_and_its_mirror_merge(tmp_path: Path) -> None:
+    (row,) = merged(tmp_path, [(LEFT, 1, [0, 9, 1, 0, 0, 0, 0]), (RIGHT, 5, [2, 0, 0, 0, 1, 6, 0])])
+    assert row["label"] == 1
+    assert row["visits"] == [0, 15, 2, 0, 0, 0, 2]
+    assert (row["count"], row["value"], row["outcome"]) == (2, 0.5, 1)
+
+
+def test_the_label_is_what_most_rows_say_whatever_the_visits(tmp_path: Path) -> None:
+    (row,) = merged(tmp_path, [(LEFT, 6, [0] * 6 + [9]), (LEFT, 0, [1] + [0] * 6), (RIGHT, 6, [0] * 6 + [1])])
+    assert row["label"] == 0
+
+
+def test_equal_rows_fall_to_the_column_with_more_visits(tmp_path: Path) -> None:
+    (row,) = merged(tmp_path, [(LEFT, 6, [0] * 6 + [9]), (LEFT, 3, [0, 0, 0, 8, 0, 0, 0])])
+    assert row["label"] == 6
+
+
+def test_equal_visits_fall_to_the_column_nearest_the_centre(tmp_path: Path) -> None:
+    (row,) = merged(tmp_path, [(LEFT, 0, [5, 0, 0, 0, 0, 0, 0]), (LEFT, 5, [0, 0, 0, 0, 0, 5, 0])])
+    assert row["label"] == 5
+
+
+def test_the_majority_falls_to_the_lower_of_two_equally_near_columns() -> None:
+    votes = np.array([[0, 0, 1, 0, 1, 0, 0], [1, 0, 0, 0, 0, 0, 1], [0, 1, 0, 0, 0, 2, 0]])
+    assert preparation.majority(votes, votes * 10).tolist() == [2, 0, 5]
+
+
+def test_on_a_board_that_is_its_own_mirror_a_column_and_its_mirror_are_one_answer(tmp_path: Path) -> None:
+    answers = [(2, [0, 0, 9, 0, 1, 0, 0]), (4, [0, 0, 2, 0, 8, 0, 0]), (3, [0, 0, 0, 9, 1, 0, 0])]
+    (row,) = merged(tmp_path, [(OWN_MIRROR, label, visits) for label, visits in answers])
+    assert row["label"] == 2
+    assert row["visits"] == [0, 0, 21, 18, 21, 0, 0]
+    assert row["count"] == 3
+
+
+def test_every_row_is_accounted_for(tmp_path: Path) -> None:
+    table = make_games(300, seed=3)
+    write_games(tmp_path / "games", table, shard_games=50)
+    early = [board for board in zip_boards(table) if board[1] < 2**9]
+    file = write_boards(tmp_path / "boards.parquet", early)
+    prepared = prepare(tmp_path / "games", tmp_path / "out", exclude=[str(file)])
+    counts, found = prepared.manifest["counts"], tables_of(prepared)
+    rows = {split: sum(row["count"] for row in boards.values()) for split, boards in found.items()}
+    removed = counts["removed_from_validation"]
+    assert counts["rows_read"] == len(table)
+    assert counts["rows"]["training"] == rows[TRAINING]
+    assert counts["rows"]["validation"] == rows[VALIDATION] + sum(removed["rows"].values())
+    left_out = counts["excluded"][str(file)]["rows"]
+    assert sum(left_out.values()) == len(table) - sum(counts["rows"].values())
+    assert min(left_out.values()) > 0, "early boards are met in both splits"
+    assert counts["games"]["training"] + counts["games"]["validation"] == 300
+    assert counts["boards"] == {"training": len(found[TRAINING]), "validation": len(found[VALIDATION])}
+    assert not found[TRAINING].keys() & found[VALIDATION].keys()
+
+    everything = oracle(tmp_path / "games", FRACTION, set())
+    run = reader.open_run(tmp_path / "games")
+    of_validation = reader.in_validation(run.name, table["game_id"].to_numpy(), FRACTION)
+    validation = {canonical(board) for board, v in zip(zip_boards(table), of_validation, strict=True) if v}
+    excluded = set(map(canonical, early))
+    gone = [b for b in validation - excluded if b in everything[TRAINING]]
+    by_ply = {str(ply): sum(b[1].bit_count() == ply for b in gone) for ply in sorted({b[1].bit_count() for b in gone})}
+    assert removed["boards"] == by_ply
+    own = {split: sum(rules.mirror(Position(*b)) == Position(*b) for b in boards) for split, boards in found.items()}
+    assert counts["self_mirror_boards"] == {"training": own[TRAINING], "validation": own[VALIDATION]}
+
+
+def content(prepared: preparation.Prepared) -> list[bytes]:
+    return [(prepared.folder / name).read_bytes() for name in preparation.FILES.values()]
+
+
+def test_the_bytes_depend_on_inputs_and_settings_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed in (1, 2):
+        write_games(tmp_path / f"{seed}", make_games(60, seed), identity={"seed": seed})
+    one, two = tmp_path / "1", tmp_path / "2"
+    monkeypatch.setattr(preparation, "GROUP_ROWS", 256)
+    first = prepare(one, tmp_path / "out", folders=[one, two], threads=2)
+    assert pq.read_metadata(first.folder / "training.parquet").num_row_groups > 2
+    monkeypatch.setattr(reader, "BATCH_ROWS", 64)
+    monkeypatch.setattr(preparation, "PIECE_ROWS", 300)
+    again = prepare(one, tmp_path / "again", folders=[two, one], threads=1, memory_gib=0.1)
+    assert again.folder.name == first.folder.name
+    assert content(again) == content(first)
+    assert again.manifest["files"] == {name: file_hash(first.folder / name) for name in preparation.FILES.values()}
+
+
+def test_mirrored_games_make_the_same_tables(tmp_path: Path) -> None:
+    table = make_games(60, seed=4)
+    columns = {
+        name: rules.mirror_bits(table[name].to_numpy()) if name in ("current", "mask") else table[name].to_pylist()
+        for name in ROW.names
+    }
+    columns["label"] = [6 - label for label in columns["label"]]
+    columns["visits"] = [visits[::-1] for visits in columns["visits"]]
+    write_games(tmp_path / "games", table)
+    write_games(tmp_path / "mirrored", pa.table(columns, schema=ROW))
+    found, mirrored = (prepare(tmp_path / name, tmp_path / "out") for name in ("games", "mirrored"))
+    assert found.folder != mirrored.folder
+    assert tables_of(found) == tables_of(mirrored)
+
+
+def test_the_folder_follows_inputs_settings_and_exclusions(tmp_path: Path) -> None:
+    folder, out = tmp_path / "games", tmp_path / "out"
+    write_games(folder, make_games(30, seed=1))
+    boards = write_boards(tmp_path / "boards.parquet", [(0, 1 << 21)])
+    names = [
+        prepare(folder, out).folder,
+        prepare(folder, out, validation_fraction=0.4).folder,
+        prepare(folder, out, exclude=[str(boards)]).folder,
+    ]
+    write_games(folder, make_games(40, seed=1))
+    names.append(prepare(folder, out).folder)
+    assert len(set(names)) == 4
+    assert {path for path in out.iterdir() if not path.name.startswith(".")} == set(names)
+
+
+def test_a_finished_folder_is_reused_and_restart_makes_it_anew(tmp_path: Path) -> None:
+    write_games(tmp_path / "games", make_games(30, seed=1))
+    first = prepare(tmp_path / "games", tmp_path / "out")
+    assert not first.reused
+    again = prepare(tmp_path / "games", tmp_path / "out", threads=1)
+    assert again.reused
+    assert (again.folder, again.manifest) == (first.folder, first.manifest)
+    write_games(tmp_path / "games", make_games(30, seed=1))
+    (first.folder / "training.parquet").write_bytes(b"spoilt")
+    anew = prepare(tmp_path / "games", tmp_path / "out", restart=True)
+    assert not anew.reused
+    assert tables_of(anew)[TRAINING]
+
+
+def relabel(folder: Path, column: int = 0) -> dict[str, str]:
+    """Give every row of the first shard this label, where it may be played; returns the hashes of the new file."""
+    path = folder / "shard-00000.parquet"
+    table, metadata = schema.read_table(path)
+    rows = table.to_pylist()
+    for row in rows:
+        if column in rules.legal_columns(Position(row["current"], row["mask"])):
+            row |= {"label": column, "visits": [9 * (each == column) for each in range(7)]}
+    changed = pa.Table.from_pylist(rows, schema=ROW)
+    schema.write_table(path, changed, metadata)
+    return {"sha256": file_hash(path), "content_hash": schema.content_hash(changed)}
+
+
+def test_changed_labels_are_refused_also_where_tables_were_made_of_the_old_ones(tmp_path: Path) -> None:
+    folder, out = tmp_path / "games", tmp_path / "out"
+    write_games(folder, make_games(30, seed=1))
+    first = prepare(folder, out)
+    before = content(first)
+    hashes = relabel(folder)
+    expected = rf"{folder}/shard-00000.parquet: not the file the manifest describes .* --accept-labels; to discard .*"
+    with pytest.raises(DataError, match=expected):
+        prepare(folder, out)
+    manifest = schema.read_manifest(folder)
+    manifest["shards"][0]["sha256"] = hashes["sha256"]  # as somebody does who makes the error go away
+    schema.write_manifest(folder, manifest)
+    with pytest.raises(DataError, match=r"other rows than the content_hash in the manifest tells"):
+        prepare(folder, out)
+    assert content(first) == before
+    manifest["shards"][0] |= hashes
+    schema.write_manifest(folder, manifest)
+    other = prepare(folder, out)
+    assert not other.reused
+    assert content(other) != before
+
+
+def test_tables_that_were_changed_are_not_reused(tmp_path: Path) -> None:
+    write_games(tmp_path / "games", make_games(30, seed=1))
+    first = prepare(tmp_path / "games", tmp_path / "out")
+    for name in preparation.FILES.values():
+        sound = (first.folder / name).read_bytes()
+        (first.folder / name).write_bytes(sound + b"\0")
+        with pytest.raises(
+            DataError, match=rf"{name}: not the file its manifest describes .* delete {first.folder} to"
+        ):
+            prepare(tmp_path / "games", tmp_path / "out")
+        (first.folder / name).write_bytes(sound)
+    assert prepare(tmp_path / "games", tmp_path / "out").reused
+
+
+def test_of_two_that_prepare_at_once_the_second_waits_and_reuses(tmp_path: Path) -> None:
+    write_games(tmp_path / "games", make_games(30, seed=1))
+    with ThreadPoolExecutor(2) as pool:
+        both = list(pool.map(lambda _: prepare(tmp_path / "games", tmp_path / "out"), range(2)))
+    assert sorted(each.reused for each in both) == [False, True]
+    assert tables_of(both[0]) == tables_of(both[1])
+
+
+def test_excluded_boards_leave_both_tables_in_either_orientation(tmp_path: Path) -> None:
+    write_games(tmp_path / "games", make_games(100, seed=5))
+    plain = tables_of(prepare(tmp_path / "games", tmp_path / "out"))
+    chosen = [board for split in (TRAINING, VALIDATION) for board in sorted(plain[split])[:20]]
+    mirrors = [rules.mirror(Position(*board)) for board in chosen[10:]]
+    sets = tmp_path / "sets"
+    sets.mkdir()
+    write_boards(sets / "a.parquet", chosen[:10])
+    write_boards(sets / "b.parquet", [(m.current, m.mask) for m in mirrors] + [(0, 0)])
+    prepared = prepare(tmp_path / "games", tmp_path / "excluded", exclude=[str(sets)])
+    found = tables_of(prepared)
+    assert {split: found[split].keys() for split in found} == {s: plain[s].keys() - set(chosen) for s in plain}
+    counts = prepared.manifest["counts"]["excluded"][str(sets)]
+    assert (counts["boards"], counts["boards_found"]) == (41, 40)
+    assert counts["rows"]["training"] == sum(plain[TRAINING][board]["count"] for board in chosen[:20])
+
+
+def test_boards_that_should_be_excluded_and_are_not_here_are_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_games(tmp_path / "games", make_games(50, seed=6))
+    prepare(tmp_path / "games", tmp_path / "out", exclude=["benchmark"])
+    assert "data/benchmark are not here" in capsys.readouterr().err
+
+
+def test_the_shipped_benchmark_is_excluded_by_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_games(tmp_path / "games", make_games(50, seed=6))
+    board = max(tables_of(prepare(tmp_path / "games", tmp_path / "out"))[TRAINING])
+    (tmp_path / "benchmark").mkdir()
+    write_boards(tmp_path / "benchmark" / "dev.parquet", [board])
+    monkeypatch.setattr(
+        provenance, "shipped", lambda name: tmp_path / "benchmark" if name == "data/benchmark" else None
+    )
+    prepared = prepare(tmp_path / "games", tmp_path / "out")
+    assert board not in tables_of(prepared)[TRAINING]
+    assert prepared.manifest["counts"]["excluded"]["benchmark"]["boards_found"] == 1
+
+
+@pytest.mark.parametrize("content", [None, b"not Parquet", "columns"])
+def test_an_exclusion_that_cannot_be_read_is_named(tmp_path: Path, content: Any) -> None:
+    write_games(tmp_path / "games", make_games(5, seed=1))
+    path = tmp_path / "boards.parquet"
+    if content == "columns":
+        pq.write_table(pa.table({"current": pa.array([1], pa.uint64())}), path)
+    elif content:
+        path.write_bytes(content)
+    with pytest.raises(DataError, match=r"boards\.parquet") as caught:
+        prepare(tmp_path / "games", tmp_path / "out", exclude=[str(path)])
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_games_that_are_all_excluded_are_too_few(tmp_path: Path) -> None:
+    table = make_games(2, seed=1)
+    write_games(tmp_path / "games", table)
+    file = write_boards(tmp_path / "all.parquet", zip_boards(table))
+    with pytest.raises(DataError, match=r"no training rows: 2 games fell to training, 0 to validation, .* excluded"):
+        prepare(tmp_path / "games", tmp_path / "out", validation_fraction=1e-9, exclude=(str(file),))
+
+
+def test_games_that_all_land_in_validation_are_too_few(tmp_path: Path) -> None:
+    write_games(tmp_path / "games", make_games(2, seed=1))
+    with pytest.raises(DataError, match="no training rows: 0 games fell to training, 2 to validation"):
+        prepare(tmp_path / "games", tmp_path / "out", validation_fraction=1 - 1e-9)
+
+
+def test_a_failure_leaves_nothing_and_the_next_run_removes_the_leavings_of_a_killed_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_games(tmp_path / "games", make_games(20, seed=1))
+    out = tmp_path / "out"
+    with monkeypatch.context() as patched:
+        patched.setattr(preparation, "_merge", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            prepare(tmp_path / "games", out)
+    assert not out.exists()
+    (out / ".0123456789abcdef.partial" / "spill").mkdir(parents=True)
+    prepared = prepare(tmp_path / "games", out)
+    assert sorted(path.name for path in out.iterdir()) == [".lock", prepared.folder.name]
+    assert sorted(path.name for path in prepared.folder.iterdir()) == [
+        "manifest.json",
+        "training.parquet",
+        "validation.parquet",
+    ]

@@ -1,0 +1,161 @@
+"""The noise ceiling. Properties:
+
+- of labels whose mixture is known, pairs and ceiling are what the formulas say; plain Python finds the same
+- equally frequent labels are decided by the visits behind the others, then the centre, then the lower column
+- on a board that is its own mirror a column and its mirror are one label, and on no other
+- the same seed gives the same labels, whatever else is asked for; no search draws as another one or as the run
+- where a win is on the board a teacher always agrees with itself; elsewhere less often than its ceiling
+- stones on the board are counted in the right band
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+from helpers import make_games, write_games
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from distill.evaluation import noise_ceiling
+from distill.game.rules import COLUMNS_FROM_CENTRE, is_own_mirror, mirror, parse_board
+from distill.games import reader, shards
+from distill.games.reader import RawRows
+from distill.mcts.teacher import SearchSettings
+from distill.players.search import SearchPlayer
+
+SYMMETRIC = """
+    . . . . . . .
+    . . . . . . .
+    . . . . . . .
+    . . . . . . .
+    . . . O . . .
+    . . . X . . .
+"""
+WON_AT_ONCE = """
+    . . . . . . .
+    . . . . . . .
+    . . . . . . .
+    X . . . . . .
+    X O . . . . .
+    X O . . O . .
+"""
+SETTINGS = SearchSettings(simulations=30, votes=3)
+
+
+def no_visits(labels: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.zeros((*labels.shape, 7), np.int64)
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> RawRows:
+    folder = tmp_path_factory.mktemp("games") / "run"
+    write_games(folder, make_games(4, seed=1), identity=shards.identity(shards.RunSettings(simulations=30, seed=1)))
+    return reader.raw_rows([folder], None, 0.0)
+
+
+def test_of_a_known_mixture_the_figures_are_what_the_formulas_say() -> None:
+    labels = np.array([[4] * 9, [1] * 8 + [2], [0] * 5 + [6] * 4, [0, 1, 2, 3, 4, 5, 6, 0, 1]])
+    assert noise_ceiling.pairs(labels) == pytest.approx([1, 28 / 36, (10 + 6) / 36, 2 / 36])
+    # Third row: without a 0 four stand against four, and the lower column is taken, so a 0 is hit and a 6 is not.
+    # Fourth: without a 0 the two 1s lead, without a 1 the two 0s, and without another the 1, nearer the centre.
+    assert noise_ceiling.ceiling(labels, no_visits(labels)) == pytest.approx([1, 8 / 9, 5 / 9, 0])
+
+
+def test_the_ceiling_lies_above_the_pairs_where_one_label_is_commoner() -> None:
+    labels = (np.random.default_rng(0).random((20_000, 9)) > 0.8).astype(np.int64)
+    assert noise_ceiling.pairs(labels).mean() == pytest.approx(0.8**2 + 0.2**2, abs=0.01)
+    leads = sum(math.comb(8, zeros) * 0.8**zeros * 0.2 ** (8 - zeros) for zeros in range(5, 9))  # four of each: a 1
+    expected = leads * 0.8 + (1 - leads) * 0.2
+    assert expected > 0.76
+    assert noise_ceiling.ceiling(labels, no_visits(labels)).mean() == pytest.approx(expected, abs=0.01)
+
+
+@given(st.lists(st.integers(0, 6), min_size=9, max_size=9), st.integers(0, 2**32 - 1), st.integers(1, 4))
+def test_the_figures_are_those_of_plain_python(labels: list[int], seed: int, most: int) -> None:
+    visits = np.random.default_rng(seed).integers(0, most, (9, 7))
+    equal = [one == other for one, other in itertools.combinations(labels, 2)]
+    hits = 0
+    for left_out, label in enumerate(labels):
+        others = [place for place in range(9) if place != left_out]
+        votes, weight = Counter(labels[place] for place in others), visits[others].sum(0)
+        hits += label == max(COLUMNS_FROM_CENTRE, key=lambda column: (votes[column], weight[column]))
+    array = np.array([labels])
+    assert noise_ceiling.pairs(array)[0] == pytest.approx(np.mean(equal))
+    assert noise_ceiling.ceiling(array, visits[None])[0] == pytest.approx(hits / 9)
+
+
+def test_on_a_board_that_is_its_own_mirror_a_column_and_its_mirror_are_one_label() -> None:
+    boards = [parse_board(SYMMETRIC), parse_board(WON_AT_ONCE), mirror(parse_board(WON_AT_ONCE))]
+    current = np.array([board.current for board in boards], np.uint64)
+    mask = np.array([board.mask for board in boards], np.uint64)
+    columns = np.array([[0, 6, 2, 4, 3]] * 3)
+    own_mirror = is_own_mirror(current, mask)
+    folded = [[0, 0, 2, 2, 3], [0, 6, 2, 4, 3], [0, 6, 2, 4, 3]]
+    assert noise_ceiling.fold_labels(columns, own_mirror).tolist() == folded
+    assert noise_ceiling.fold_labels(columns[:, 1], own_mirror).tolist() == [0, 6, 6]
+
+
+def test_an_open_board_counts_mirrored_labels_as_equal(monkeypatch: pytest.MonkeyPatch) -> None:
+    board = parse_board(SYMMETRIC)
+    one = {"current": np.array([board.current], np.uint64), "mask": np.array([board.mask], np.uint64)}
+    row = RawRows(game=np.zeros(1, np.int64), label=np.array([5], np.int8), ply=np.array([2], np.int8), **one)
+    labels = np.array([[1, 5, 1, 5, 1, 5, 1, 5, 2]])
+    monkeypatch.setattr(noise_ceiling, "fresh_labels", lambda *_: (labels, no_visits(labels)))
+    found = noise_ceiling.measure(row, SETTINGS, seed=0)
+    means = [shares["0–8"].mean for shares in (found.pairs, found.ceiling, found.stored)]
+    assert means == pytest.approx([28 / 36, 8 / 9, 8 / 9])
+
+
+def test_a_row_gets_the_same_labels_whatever_else_is_asked(rows: RawRows, monkeypatch: pytest.MonkeyPatch) -> None:
+    some = rows[np.arange(12)]
+    counted: list[int] = []
+    labels, visits = noise_ceiling.fresh_labels(some.current, some.mask, SETTINGS, 3, advance=counted.append)
+    assert labels.shape == (12, 9)
+    assert (visits.sum(-1) == 3 * 30).all()
+    assert sum(counted) == 12 * 9
+    monkeypatch.setattr(noise_ceiling, "CHUNK", 10)
+    fewer, their_visits = noise_ceiling.fresh_labels(some.current[:5], some.mask[:5], SETTINGS, 3)
+    np.testing.assert_array_equal(fewer, labels[:5])
+    np.testing.assert_array_equal(their_visits, visits[:5])
+    other, _ = noise_ceiling.fresh_labels(some.current, some.mask, SETTINGS, 4)
+    assert (other != labels).any()
+
+
+def test_no_search_draws_as_another_one_or_as_the_run_did(rows: RawRows, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[int] = []
+
+    def search(self: SearchPlayer, current: object, mask: object, seeds: NDArray[np.uint64]) -> list[object]:
+        drawn.extend(seeds.tolist())
+        return found(self, current, mask, seeds)
+
+    found = SearchPlayer.search
+    monkeypatch.setattr(SearchPlayer, "search", search)
+    noise_ceiling.measure(rows, SETTINGS, seed=1)
+    assert len(drawn) == len(set(drawn)) == 9 * len(rows)
+    assert not set(drawn) & {0, 1}, "a run draws by its own seed"
+
+
+def test_a_teacher_agrees_with_itself_on_a_win_always_and_elsewhere_less_than_its_ceiling(rows: RawRows) -> None:
+    board = parse_board(WON_AT_ONCE)
+    one = {"current": np.array([board.current], np.uint64), "mask": np.array([board.mask], np.uint64)}
+    row = RawRows(game=np.zeros(1, np.int64), label=np.array([1], np.int8), ply=np.array([6], np.int8), **one)
+    found = noise_ceiling.measure(row, SearchSettings(simulations=200), seed=0)  # the win is seen whatever the noise
+    assert [shares["all"].mean for shares in (found.pairs, found.ceiling, found.stored)] == [1, 1, 0]
+    noisy = noise_ceiling.measure(rows, SETTINGS, seed=0)
+    assert 1 / 7 < noisy.pairs["all"].mean < noisy.ceiling["all"].mean < 1
+    assert noisy.pairs["all"].units == len(rows) == sum(noisy.pairs[band].units for band in list(noisy.pairs)[:-1])
+    assert noisy == noise_ceiling.measure(rows, SETTINGS, seed=0)
+
+
+def test_rows_are_counted_in_their_band() -> None:
+    ply = np.array([0, 8, 9, 16, 17, 24, 25, 32, 33, 41], np.int8)
+    shares = noise_ceiling.by_band(np.array([1, 0] * 5, np.bool_), ply, 1)
+    assert list(shares) == ["0–8", "9–16", "17–24", "25–32", "33–41", "all"]
+    assert {(share.mean, share.units) for share in list(shares.values())[:-1]} == {(0.5, 2)}
+    assert shares["all"].units == 10
+    assert noise_ceiling.by_band(np.ones(1, np.bool_), ply[:1], 1)["33–41"].units == 0

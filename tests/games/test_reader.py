@@ -1,0 +1,207 @@
+"""Reading finished games: only whole runs are read, and a game's split is a number anyone can compute.
+
+- the split follows a second implementation in plain integers (published outputs of SplitMix64: `test_mixing`)
+- a game keeps its split when its run grows; a larger fraction keeps the games of a smaller one
+- about the asked share of games lands in validation, and every row of a game in one split
+- raw rows come back in the orientation played, in the order written, from one run or several
+- a folder that is missing, empty, interrupted or foreign, and a shard that is missing, truncated, changed or swapped:
+  each refused with one line that names it
+- rows with values no run can hold are refused
+"""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from helpers import make_games, write_games
+from hypothesis import given
+from hypothesis import strategies as st
+
+from distill.common import DataError
+from distill.games import reader, schema
+from distill.games.schema import TRAINING, VALIDATION
+
+RUN = "0123456789abcdef" * 4
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write_games(tmp_path / "games", make_games(30, seed=1))
+    return tmp_path / "games"
+
+
+def number_of(run: str, game_id: int) -> float:
+    """The formula of `in_validation`, in plain integers."""
+    bits = 2**64
+    s = (int(run[:16], 16) + (game_id + 1) * 0x9E3779B97F4A7C15) % bits
+    s = (s ^ (s >> 30)) * 0xBF58476D1CE4E5B9 % bits
+    s = (s ^ (s >> 27)) * 0x94D049BB133111EB % bits
+    return ((s ^ (s >> 31)) >> 11) / 2**53
+
+
+@given(st.integers(0, 2**256 - 1), st.lists(st.integers(0, 2**62), min_size=1, max_size=20), st.floats(0, 1))
+def test_the_split_equals_the_formula_in_plain_integers(name: int, ids: list[int], fraction: float) -> None:
+    run = f"{name:064x}"
+    found = reader.in_validation(run, np.array(ids, np.int64), fraction)
+    assert found.tolist() == [number_of(run, game_id) < fraction for game_id in ids]
+
+
+def test_the_asked_share_of_games_lands_in_validation() -> None:
+    ids = np.arange(100_000)
+    chosen = reader.in_validation(RUN, ids, 0.15)
+    # Five standard deviations of a binomial share.
+    assert abs(chosen.mean() - 0.15) < 5 * np.sqrt(0.15 * 0.85 / len(ids))
+    assert (reader.in_validation(RUN, ids, 0.3) >= chosen).all()
+    assert not reader.in_validation(RUN, ids, 0).any()
+    assert (reader.in_validation("f" + RUN[1:], ids, 0.15) != chosen).any()
+
+
+def test_raw_rows_come_back_as_they_were_played(folder: Path) -> None:
+    table = make_games(30, seed=1)
+    rows = reader.raw_rows([folder], None, 0.15)
+    assert len(rows) == len(table)
+    for name in ("current", "mask", "label", "ply"):
+        np.testing.assert_array_equal(getattr(rows, name), table[name].to_numpy())
+        assert getattr(rows, name).dtype == table[name].type.to_pandas_dtype()
+    np.testing.assert_array_equal(rows.game, table["game_id"].to_numpy())
+    some = rows[rows.ply > 20]
+    np.testing.assert_array_equal(some.label, table["label"].to_numpy()[table["ply"].to_numpy() > 20])
+
+
+def test_the_splits_part_the_games(folder: Path) -> None:
+    table = make_games(30, seed=1)
+    run = reader.open_run(folder)
+    validation = np.array([number_of(run.name, game_id) < 0.3 for game_id in table["game_id"].to_pylist()])
+    assert 0 < validation.sum() < len(table)
+    for split, chosen in ((TRAINING, ~validation), (VALIDATION, validation)):
+        rows = reader.raw_rows([folder], split, 0.3)
+        np.testing.assert_array_equal(rows.current, table["current"].to_numpy()[chosen])
+    counts = reader.count_games(run, 0.3)
+    assert counts[VALIDATION] == sum(number_of(run.name, game_id) < 0.3 for game_id in range(30))
+    assert counts[TRAINING] + counts[VALIDATION] == 30
+
+
+def test_a_game_keeps_its_split_when_its_run_grows(folder: Path) -> None:
+    before = reader.raw_rows([folder], VALIDATION, 0.3)
+    write_games(folder, make_games(50, seed=1))
+    after = reader.raw_rows([folder], VALIDATION, 0.3)
+    assert len(after) > len(before)
+    np.testing.assert_array_equal(after.current[: len(before)], before.current)
+
+
+def test_several_runs_are_read_in_the_order_of_their_names(tmp_path: Path) -> None:
+    for seed in (1, 2):
+        write_games(tmp_path / f"{seed}", make_games(5, seed=seed), identity={"seed": seed})
+    forward = reader.raw_rows([tmp_path / "1", tmp_path / "2"], None, 0.15)
+    backward = reader.raw_rows([tmp_path / "2", tmp_path / "1"], None, 0.15)
+    assert len(forward) == sum(reader.open_run(tmp_path / f"{seed}").rows for seed in (1, 2))
+    np.testing.assert_array_equal(forward.current, backward.current)
+
+
+def test_rows_arrive_in_bounded_pieces(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "BATCH_ROWS", 16)
+    shard = reader.open_run(folder).shards[0]
+    pieces = list(reader.read(shard, ("current", "visits")))
+    assert {len(piece["current"]) for piece in pieces[:-1]} == {16}
+    table, _ = schema.read_table(shard.path)
+    np.testing.assert_array_equal(np.concatenate([p["visits"] for p in pieces]), schema.matrix(table["visits"]))
+
+
+def refusal(folder: Path) -> str:
+    with pytest.raises(DataError) as caught:
+        reader.raw_rows([folder], None, 0.15)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_missing_or_empty_folder_names_the_command_that_makes_games(tmp_path: Path) -> None:
+    assert "no such folder; make games with: python -m distill.generate" in refusal(tmp_path / "nowhere")
+    (tmp_path / "text.txt").write_text("heldout")
+    assert f"{tmp_path}: holds no games; make games with: python -m distill.generate" in refusal(tmp_path)
+
+
+def test_an_interrupted_run_is_to_be_started_again(folder: Path) -> None:
+    (folder / schema.MANIFEST).unlink()
+    assert "not finished; start it again" in refusal(folder)
+
+
+@pytest.mark.parametrize("missing", ["run", "games", "rows", "shards"])
+def test_a_heldout_manifest_is_named(folder: Path, missing: str) -> None:
+    path = folder / schema.MANIFEST
+    manifest = json.loads(path.read_text())
+    del manifest[missing]
+    path.write_text(json.dumps(manifest))
+    message = refusal(folder)
+    assert message.startswith(f"{path}: not the manifest of a run of games")
+    assert missing in message
+
+
+@pytest.mark.parametrize(("field", "value"), [("games", "many"), ("games", -1), ("rows", None), ("run", "-123456789")])
+def test_a_manifest_with_other_values_is_named(folder: Path, field: str, value: object) -> None:
+    path = folder / schema.MANIFEST
+    path.write_text(json.dumps(json.loads(path.read_text()) | {field: value}))
+    assert refusal(folder).startswith(f"{path}: not the manifest of a run of games")
+
+
+def test_the_same_run_twice_is_refused(folder: Path, tmp_path: Path) -> None:
+    write_games(tmp_path / "copy", make_games(20, seed=1))
+    with pytest.raises(DataError, match="the same run as"):
+        reader.open_runs([folder, tmp_path / "copy"])
+
+
+@pytest.mark.parametrize(
+    ("harm", "expected"),
+    [
+        (lambda path, content: path.write_bytes(content[:-100]), "not a readable Parquet file"),
+        (lambda path, _: schema.write_table(path, *one_row_less(path)), "not the file the manifest describes"),
+        (lambda path, _: shutil.copy(path.with_name("shard-00000.parquet"), path), "not the file the manifest"),
+        (lambda path, _: path.unlink(), "missing, though the manifest names it"),
+    ],
+    ids=["truncated", "one row less", "swapped", "deleted"],
+)
+def test_a_harmed_shard_is_named(folder: Path, harm: Callable[[Path, bytes], object], expected: str) -> None:
+    path = folder / "shard-00001.parquet"
+    harm(path, path.read_bytes())
+    message = refusal(folder)
+    assert message.startswith(f"{path}: ")
+    assert expected in message
+
+
+def one_row_less(path: Path) -> tuple[pa.Table, dict[str, Any]]:
+    table, metadata = schema.read_table(path)
+    return table.slice(1), metadata
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "expected"),
+    [
+        ("label", 7, "a label that is no column"),
+        ("label", -1, "a label that is no column"),
+        ("value", 1.5, "a value outside [-1, 1]"),
+        ("value", float("nan"), "a value outside [-1, 1]"),
+        ("game_id", 10, "a game the manifest puts into another shard"),
+        ("label", None, "null"),
+    ],
+)
+def test_values_no_run_can_hold_are_refused(tmp_path: Path, column: str, value: Any, expected: str) -> None:
+    table = make_games(10, seed=1)
+    place = table.schema.get_field_index(column)
+    values = table[column].to_pylist()
+    values[4] = value
+    table = table.set_column(place, schema.ROW.field(column), pa.array(values, schema.ROW.field(column).type))
+    if column == "game_id":  # the manifest knows ten games; the eleventh is in no shard
+        manifest = write_games(tmp_path, table, shard_games=11)
+        manifest["games"] = manifest["shards"][0]["games"] = 10
+        schema.write_manifest(tmp_path, manifest)
+    else:
+        write_games(tmp_path, table)
+    shard = reader.open_run(tmp_path).shards[0]
+    with pytest.raises(DataError) as caught:
+        list(reader.read(shard, ("game_id", "label", "value")))
+    assert str(caught.value).startswith(f"{shard.path}: ")
+    assert expected in str(caught.value)
