@@ -24,14 +24,14 @@ from typing import Any
 import numpy as np
 
 from distill import networks
-from distill.games import shards
+from distill.games import runs
 from distill.games.selfplay import SelfPlaySettings
 from distill.mcts import puct
 
 
 def positions(number: int) -> tuple[Any, Any]:
     """(current, mask), uint64 (number,) each, after up to 20 random stones."""
-    found = [shards.opening(SelfPlaySettings(opening_moves=(0, 20)), game) for game in range(number)]
+    found = [runs.opening(SelfPlaySettings(opening_moves=(0, 20)), game) for game in range(number)]
     return tuple(np.array([getattr(each, name) for each in found], np.uint64) for name in ("current", "mask"))
 
 

@@ -18,8 +18,9 @@ from pathlib import Path
 import distributed
 
 from distill.games import executors, shards
+from distill.games.runs import RunSettings
 from distill.games.schema import Shard
-from distill.games.shards import RunSettings, Task
+from distill.games.shards import Task
 from distill.mcts import teacher
 
 

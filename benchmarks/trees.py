@@ -37,14 +37,14 @@ def predict(current: Any, mask: Any) -> tuple[Any, Any]:
 
 def measured(simulations: int, seconds: float) -> float:
     """Simulations a second of processor time."""
-    from distill.games import shards
+    from distill.games import runs
     from distill.games.selfplay import SelfPlaySettings
     from distill.mcts import puct
 
     settings = SelfPlaySettings(simulations=simulations, root="puct", opening_moves=(0, 20))
 
     def search(first: int, steps: int) -> int:
-        found = [shards.opening(settings, game) for game in range(first, first + LANES)]
+        found = [runs.opening(settings, game) for game in range(first, first + LANES)]
         current, mask = (np.array([getattr(each, name) for each in found], np.uint64) for name in ("current", "mask"))
         return int(puct.play(current, mask, settings, predict, lanes=LANES, steps=steps).simulations.sum())
 

@@ -35,7 +35,6 @@ class DescribeConfig(cli.Settings):
     use: str = cli.setting("", "a sentence for the card on what the games are for")
     label_rows: int | None = cli.setting(2000, "labels graded by the solver; 0 grades none, none grades all")
     top1_rows: int = cli.setting(1000, "rows that the teacher labels nine times again, for the noise ceiling; 0: none")
-    memory_gib: float = cli.setting(1.0, "GiB that counting may use before it spills to disk")
     workers: int = cli.setting(cores(), "processes for searches and the solver")
     seed: int = cli.setting(0, "of the sample and the searches")
 
@@ -45,7 +44,7 @@ class DescribeConfig(cli.Settings):
             raise ValueError("name a folder of games")
         cli.check(self.out is None or len(self.folders) == 1, "out", self.out, "left out where several are given")
         cli.check(self.out is None or self.out.suffix == ".md", "out", self.out, "a Markdown file, such as games.md")
-        cli.check_least(self, label_rows=0, top1_rows=0, memory_gib=0.01, workers=1)
+        cli.check_least(self, label_rows=0, top1_rows=0, workers=1)
         cli.check_seed(self.seed)
 
 
@@ -66,7 +65,7 @@ def _describe(config: DescribeConfig, folder: Path) -> str:
         raise DataError(f"{folder / schema.MANIFEST}: names no settings of the run")
     if manifest.get("kind") == schema.PACKED:
         return _describe_packed(config, page, found, manifest)
-    counted = census.count(found, memory_gib=config.memory_gib, threads=config.workers)
+    counted = census.count(found)
     quality, ceiling = _grade(config, folder), _label_again(config, folder)
     command = _command(config, folder)
     data_card.write(page, found, manifest, counted, quality, ceiling, use=config.use, command=command)

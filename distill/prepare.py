@@ -3,9 +3,9 @@
     python -m distill.prepare --data data/games --out data/prepared --validation-fraction 0.15
     python -m distill.prepare --data data/games --packed data/boards    # the same boards in a few bytes each
 
-In: one or more folders that `generate` finished. Out: `<out>/<hash>/` (see `distill.datasets.batching`), with
-every count in its `manifest.json`. Training does this itself where it is missing or stale. A folder of packed boards
-can take the place of one of games in `--data`, here and in `train`, and in `describe`.
+In: one or more folders that `generate` finished. Out: `<out>/<hash>/` (see `datasets/preparation.py`), with every count
+in its `manifest.json`. `train` does this itself where it is missing or stale. `--data` takes folders of packed boards
+too, here, in `train` and in `describe`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from distill.common import cli, cores, folders, write_json
+from distill.common import cli, folders, write_json
 from distill.datasets import packed, preparation
 
 
@@ -23,19 +23,13 @@ class PrepareConfig(cli.Settings):
     """Turn finished games into tables to train on."""
 
     data: tuple[Path, ...] = cli.setting((Path("data/games"),), "folders of finished games, each another run")
-    out: Path = cli.setting(Path("data/prepared"), "folder that receives <hash>/")
-    validation_fraction: float = cli.setting(0.15, "expected share of the games kept for validation, from 0 to below 1")
+    out: Path = cli.setting(Path("data/prepared"), "folder in which <hash>/ is made")
+    validation_fraction: float = cli.setting(0.15, "share of the games held out for validation (0 to below 1)")
     exclude: tuple[str, ...] = cli.setting(
-        ("benchmark",),
-        "boards kept out of the tables: Parquet files with current and mask, folders of them, "
-        "or the shipped sets benchmark and reference; nothing after the flag excludes nothing",
+        ("benchmark",), "boards left out: benchmark, reference, or Parquet files or folders with current and mask"
     )
-    memory_gib: float = cli.setting(1.0, "GiB that grouping may use before it spills to disk")
-    threads: int | None = cli.setting(None, "threads that group; none means one a core")
-    packed: Path | None = cli.setting(
-        None, "folder that receives the boards of both tables too, packed small: --data takes it like games; none: none"
-    )
-    restart: bool = cli.setting(False, "prepare again even where the result is there")
+    packed: Path | None = cli.setting(None, "folder for the boards of both tables, packed small; --data takes it too")
+    restart: bool = cli.setting(False, "prepare again even where the result exists")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -43,7 +37,6 @@ class PrepareConfig(cli.Settings):
         cli.check(
             0 <= self.validation_fraction < 1, "validation_fraction", self.validation_fraction, "at least 0 and below 1"
         )
-        cli.check_least(self, memory_gib=0.01, threads=1)
 
 
 PRESETS: cli.Presets = {
@@ -64,8 +57,6 @@ def run(config: PrepareConfig) -> str:
         config.out,
         validation_fraction=config.validation_fraction,
         exclude=config.exclude,
-        memory_gib=config.memory_gib,
-        threads=config.threads or cores(),
         restart=config.restart,
     )
     if not prepared.reused:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from distill import networks
-from distill.common import DataError, UserError, cli, cores, folders, say, write_json
+from distill.common import DataError, UserError, cli, folders, say, write_json
 from distill.datasets import batching, preparation, validation
 from distill.games import schema
 from distill.networks import finding
@@ -102,7 +102,7 @@ def run(
     folders.require(out, folders.TRAINING, own=(CONFIG, RUN, *OWN_FILES), restart=config.restart)
     fraction, exclude = config.validation_fraction, config.exclude
     data, place = config.data, config.prepared
-    prepared = preparation.prepare(data, place, validation_fraction=fraction, exclude=exclude, threads=cores())
+    prepared = preparation.prepare(data, place, validation_fraction=fraction, exclude=exclude)
     print(prepared.told(data))
     with folders.locked(out):
         return _run(config, build or networks.build, watch, quick, out, given, prepared)

@@ -1,15 +1,12 @@
 """Check every file, page, row and game of finished games or packed boards, and the manifest against them.
 
     python -m distill.validate data/games
-    python -m distill.validate data/mine --accept-labels     # a copy whose labels were replaced becomes a new run
 
-In: places that `generate`, `selfplay --games-only` or `prepare --packed` finished: folders, or URLs. Out: for each kind
-of violation some lines, with file, row group and game, and how many more there are; exit 1 where there is any. Checked
-are page checksums, schema and version, the manifest, and the truth of every row: positions, legal columns, sums, the
-majority, the order of each game, its result; of packed boards keys, visits and ranges (`games/checks.py`).
-What is wrong is made again by `generate`, or by `selfplay` where a network played, with the run's own settings:
---config FOLDER/config.json --out FOLDER. Labels that were changed on purpose are accepted instead
-(`datasets/relabelling.py`).
+In: folders or URLs that `generate`, `selfplay --games-only` or `prepare --packed` finished. Out: for each kind of
+violation a few lines, with file and game, and how many more there are; exit 1 where there is any. Checked are page
+checksums, schema and version, the manifest, and every row: positions, legal columns, sums, the majority, the order of
+each game and its result; of packed boards keys, visits and ranges (`games/checks.py`). The last line names the command
+that makes again what is wrong.
 """
 
 from __future__ import annotations
@@ -17,12 +14,10 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from distill.common import Progress, UserError, cli
-from distill.datasets import relabelling
-from distill.games import inspection, reader, schema, shards
+from distill.games import inspection, reader, schema
 from distill.games.storage import Folder, storage_of
 
 
@@ -33,10 +28,7 @@ class ValidateConfig(cli.Settings):
     places: tuple[str, ...] = cli.setting(
         ("data/games",), "folders of games or of packed boards, or URLs such as s3://bucket/games", positional=True
     )
-    lines: int | None = cli.setting(5, "violations of one kind printed for each place at most; none prints all")
-    accept_labels: bool = cli.setting(
-        False, "where labels were changed: check boards, moves, results and ranges, then make the folder a new run"
-    )
+    lines: int | None = cli.setting(5, "most violations printed of one kind, for each folder; none prints all")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -49,24 +41,29 @@ PRESETS = {"smoke": cli.smoke(places=(str(cli.SMOKE_DATA / "games"),))}
 
 
 def run(config: ValidateConfig) -> str:
-    """Check each place; returns the line that says how much was found sound, or raises UserError."""
-    if config.accept_labels:
-        return "\n".join(map(_accept, config.places))
+    """Check each folder; returns the line that says how much was found sound, or raises UserError."""
     began = time.monotonic()
     files, rows, wrong, repairs = 0, 0, 0, []
-    for word in config.places:
-        place, shown = storage_of(word), _Shown(word, config.lines)
-        with Progress(sum(map(inspection.is_shard, place.names())), "shards") as progress:
-            for inspected in inspection.inspect(place):
-                shown.add(inspected.violations)
+    for place in config.places:
+        storage, kinds = storage_of(place), Counter[str]()
+        with Progress(sum(map(inspection.is_shard, storage.names())), "shards") as progress:
+            for inspected in inspection.inspect(storage):
+                for violation in inspected.violations:
+                    kind = _kind(violation.what)
+                    kinds[kind] += 1
+                    if config.lines is None or kinds[kind] <= config.lines:
+                        print(f"{place}/{violation}")
                 rows += inspected.rows
                 if inspected.name != schema.MANIFEST:
                     files += 1
-                    progress.advance(1, f"{rows:,} rows, {wrong + shown.number} violations")
-        wrong += shown.number
-        if shown.number:
-            shown.end()
-            repairs.append(_repair(word, shown.changed))
+                    progress.advance(1, f"{rows:,} rows, {wrong + kinds.total()} violations")
+        for kind, number in kinds.items():
+            if config.lines is not None and number > config.lines:
+                print(f"{place}: and {number - config.lines:,} more: {kind} (--lines none prints all)")
+        wrong += kinds.total()
+        if kinds:
+            command = reader.remake_command(storage.path) if isinstance(storage, Folder) else None
+            repairs.append(f"to make again what is wrong: {command or f'{place}: the command that made it'}")
     seconds = time.monotonic() - began
     if wrong:
         raise UserError(f"{wrong:,} violations in {rows:,} rows; {'; '.join(repairs)}")
@@ -74,58 +71,9 @@ def run(config: ValidateConfig) -> str:
     return f"{names}: {files:,} shards, {rows:,} rows, no violation ({seconds:.1f} s, {rows / seconds:,.0f} rows/s)"
 
 
-def _accept(word: str) -> str:
-    place = storage_of(word)
-    inspection.require_run(place, place.names())  # before its lock file is made
-    with shards.locked(place):
-        manifest = relabelling.accept(place)
-    what = "changed labels accepted" if schema.RELABELLED in manifest["identity"] else "labels are unchanged"
-    return (
-        f"{word}: {what}; run {manifest['run'][:16]}, {manifest['rows']:,} rows in {len(manifest['shards']):,} shards"
-    )
-
-
-def _repair(word: str, changed: bool) -> str:
-    """What can be done about a place; `changed` where a file is whole but not the one that the manifest describes."""
-    place = storage_of(word)
-    command = reader.remake_command(place.path) if isinstance(place, Folder) else None
-    advice = command or f"{word}: the command that made it"
-    return reader.changed_advice(word, advice) if changed else f"to make again what is wrong: {advice}"
-
-
 def _kind(what: str) -> str:
-    """What violations that differ in numbers or hashes alone have in common."""
+    """What violations that differ only in numbers or hashes have in common."""
     return re.sub(r"\b[0-9a-f]{16,}\b|-?\d+([.,]\d+)*( -?\d+)*", "…", what)
-
-
-class _Shown:
-    """The violations of a place as they are printed: some of each kind, and in the end how many more there were."""
-
-    def __init__(self, word: str, most: int | None) -> None:
-        self.word, self.most = word, most
-        self.kinds: Counter[str] = Counter()
-
-    @property
-    def number(self) -> int:
-        return self.kinds.total()
-
-    @property
-    def changed(self) -> bool:
-        return _kind(inspection.CHANGED) in self.kinds
-
-    def add(self, violations: Sequence[inspection.Violation]) -> None:
-        """Print those of which not enough were printed yet."""
-        for violation in violations:
-            kind = _kind(violation.what)
-            self.kinds[kind] += 1
-            if self.most is None or self.kinds[kind] <= self.most:
-                print(f"{self.word}/{violation}")
-
-    def end(self) -> None:
-        """Print how many were not."""
-        for kind, number in self.kinds.items():
-            if self.most is not None and number > self.most:
-                print(f"{self.word}: and {number - self.most:,} more: {kind} (--lines none prints all)")
 
 
 main = cli.Command("validate", ValidateConfig, run, PRESETS)

@@ -1,31 +1,27 @@
-"""A table of packed boards labelled anew by a network's own policy and value: a large network teaches a small one.
+"""Packed boards labelled by a network's policy and value: a large network teaches a small one.
 
     python -m experiments.taught --network models/wide-lines --out data/taught
 
-Boards and how their games ended stay. What a network says is without the chance and the habits of single searches, and
-a small network can learn more of it (Hinton, Vinyals, Dean: Distilling the Knowledge in a Neural Network, 2015). A
-killed run goes on with its command.
+Boards and how their games ended stay. The network's labels lack the chance and the habits of single searches, and a
+small network can learn more from them (Hinton, Vinyals, Dean: Distilling the Knowledge in a Neural Network, 2015).
 """
 
 from __future__ import annotations
 
 import argparse
-import hashlib
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 
 from distill import networks
-from distill.common import Progress, UserError, canonical_json, file_hash, folders, provenance, read_object, write_json
+from distill.common import Progress, UserError
 from distill.datasets import packed
-from distill.game import outputs, rules
-from distill.games import reader, schema
-from distill.games.schema import PACKED, PACKED_ROW, VALUE_STEPS
+from distill.game import encoding, outputs, rules
+from distill.games import reader
 from distill.networks import finding
 
-BOARDS = 1 << 17
-"""Boards of a file, which is what a killed run loses: minutes of one core."""
+AT_ONCE = 1 << 14
+"""Boards evaluated between two steps of the progress bar."""
 
 
 def main() -> None:
@@ -49,45 +45,21 @@ def teach(data: Path, network: str | Path, out: Path) -> None:
 
     run = reader.open_run(data)
     reader.verify([run])
-    boards = pa.concat_tables([schema.read_table(shard.path, PACKED_ROW)[0] for shard in run.shards])
-    file = finding.network_file(network)
-    teacher = Evaluator(saved.load_core(file), BATCH)
-    identity = {"kind": PACKED, "boards": run.name, "network": file_hash(file)}
-    name = hashlib.sha256(canonical_json(identity).encode()).hexdigest()
-    about = {"schema_version": schema.SCHEMA_VERSION, "kind": PACKED, "run": name, "identity": identity}
-
-    def labelled(part: pa.Table) -> pa.Table:
-        current, mask = rules.from_keys(part["key"].to_numpy())
-        with outputs.named(str(network)):
-            logits, value = outputs.evaluation(teacher.answers(current, mask), mask)
-        logits = np.where(rules.legal_mask(mask), logits, -np.inf)
-        shares = np.exp(logits - logits.max(1, keepdims=True))  # the largest is 1
-        visits = np.rint(packed.MOST_VISITS * shares).astype(np.uint8)
-        columns = pa.FixedSizeListArray.from_arrays(pa.array(visits.ravel()), rules.COLUMNS)
-        value = np.rint(VALUE_STEPS * value).astype(np.int8)
-        return pa.table([part["key"], columns, value, part["outcome"]], schema=PACKED_ROW)
-
-    with folders.locked(out):
-        folders.require(out, folders.PACKED_BOARDS, own=[path.name for path in out.glob("shard-*.parquet")])
-        if read_object(out / "config.json") not in ({}, identity):
-            raise UserError(f"{out}: holds other labels; name another folder")
-        write_json(out / "config.json", identity)
-        shards = []
-        with Progress(len(boards), "boards") as progress:
-            for number, first in enumerate(range(0, len(boards), BOARDS)):
-                path, part = out / f"shard-{number:05}.parquet", boards.slice(first, BOARDS)
-                part = _labelled_before(path, part, name) or labelled(part)
-                shards.append(packed.write_shard(path, part, first, about))
-                progress.advance(len(part))
-        packed.write_manifest(out, about, shards, inputs=[], versions=provenance.versions("numpy", "pyarrow"))
-
-
-def _labelled_before(path: Path, part: pa.Table, run: str) -> pa.Table | None:
-    """What a killed process has left of this run for these boards; None where that is nothing, or something else."""
-    if not path.is_file():
-        return None
-    table, about = schema.read_table(path, PACKED_ROW)
-    return table if about.get("run") == run and table["key"].equals(part["key"]) else None
+    parts = [rows for shard in run.shards for rows in reader.read(shard, ("current", "mask", "outcome"))]
+    current, mask, outcome = (np.concatenate([part[name] for part in parts]) for name in ("current", "mask", "outcome"))
+    teacher = Evaluator(saved.load_core(finding.network_file(network)), BATCH)
+    visits, values = [], []
+    with Progress(len(mask), "boards") as progress, outputs.named(str(network)):
+        for first in range(0, len(mask), AT_ONCE):
+            here = slice(first, first + AT_ONCE)
+            logits, value = outputs.evaluation(teacher.answers(current[here], mask[here]), mask[here])
+            logits = np.where(rules.legal_mask(mask[here]), logits, -np.inf)
+            shares = np.exp(logits - logits.max(1, keepdims=True))  # the largest is 1
+            visits.append(np.rint(packed.MOST_VISITS * shares).astype(np.int64))
+            values.append(value)
+            progress.advance(len(value))
+    boards = encoding.boards(current, mask)
+    packed.write_labels(boards, np.concatenate(visits), np.concatenate(values), out, outcome=outcome)
 
 
 if __name__ == "__main__":

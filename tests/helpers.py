@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from distill.common import canonical_json, file_hash
 from distill.game import rules
 from distill.games import schema, shards
-from distill.games.shards import RunSettings
+from distill.games.runs import RunSettings
 from distill.games.storage import Storage
 
 REFERENCE = Path(__file__).parents[1] / "models" / "reference"
@@ -143,7 +143,7 @@ def shard_hashes(folder: Path) -> dict[str, str]:
     return {path.relative_to(folder).as_posix(): file_hash(path) for path in sorted(folder.rglob("shard-*.parquet"))}
 
 
-def die_once(settings: RunSettings, index: int, count: int, folder: Path | Storage) -> schema.Shard:
+def die_once(settings: RunSettings, index: int, count: int, folder: Path | Storage, plugin: None) -> schema.Shard:
     """Make a shard, but kill the worker at the first try of shard 1."""
     marker = Path(str(folder)) / "died"
     if index == 1 and not marker.exists():
@@ -152,7 +152,7 @@ def die_once(settings: RunSettings, index: int, count: int, folder: Path | Stora
     return shards.make_shard(settings, index, count, folder)
 
 
-def die_always(settings: RunSettings, index: int, count: int, folder: Path | Storage) -> schema.Shard:
+def die_always(settings: RunSettings, index: int, count: int, folder: Path | Storage, plugin: None) -> schema.Shard:
     """Make a shard, but kill each worker that tries shard 1."""
     if index == 1:
         os.kill(os.getpid(), signal.SIGKILL)

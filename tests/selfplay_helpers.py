@@ -37,7 +37,7 @@ def read(folder: Path) -> Any:
     found = []
     for path in sorted(folder.glob("shard-*.parquet")):
         table, metadata = schema.read_table(path)
-        assert list(checks.faults(table, checks.law_of(metadata))) == []
+        assert list(checks.faults(table, checks.expected_of(metadata))) == []
         found += table.to_pylist()
     return found
 

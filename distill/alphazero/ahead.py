@@ -20,8 +20,8 @@ from distill.alphazero.settings import SelfPlayConfig
 from distill.common import Progress, UserError
 from distill.common.workers import pool
 from distill.game import outputs
-from distill.games import checkpoints, selfplay, shards
-from distill.games.shards import RunSettings
+from distill.games import checkpoints, playing, runs, selfplay, shards
+from distill.games.runs import RunSettings
 from distill.mcts import puct
 from distill.players import gate
 from distill.players.network import GuidedPlayer
@@ -143,7 +143,7 @@ def measure_search(config: SelfPlayConfig, network: Path, seconds: float, _part:
 
     def search(first: int) -> int:
         """From other openings each time: a network keeps its answers."""
-        starts = [shards.opening(config, game) for game in range(first, first + config.lanes)]
+        starts = [runs.opening(config, game) for game in range(first, first + config.lanes)]
         current, mask = (np.array([getattr(each, name) for each in starts], np.uint64) for name in ("current", "mask"))
         return int(puct.play(current, mask, config, plays, steps=2).simulations.sum())
 
@@ -157,10 +157,10 @@ def measure_search(config: SelfPlayConfig, network: Path, seconds: float, _part:
 
 def measure_teacher(settings: RunSettings, seconds: float, _part: Any) -> float:
     """Games a second of the teacher, over about so many seconds."""
-    shards.play_games(settings, 0, 1)
+    playing.play_games(settings, 0, 1)
     began, made = time.monotonic(), 0
     while time.monotonic() - began < seconds:
-        shards.play_games(settings, made, settings.shard_games)
+        playing.play_games(settings, made, settings.shard_games)
         made += settings.shard_games
     return made / (time.monotonic() - began)
 

@@ -22,8 +22,8 @@ from distill.common import UserError, write_json
 from distill.datasets import batching
 from distill.datasets.batching import Examples
 from distill.game.rules import COLUMNS
-from distill.games import shards
-from distill.games.shards import RunSettings
+from distill.games import runs
+from distill.games.runs import RunSettings
 
 if TYPE_CHECKING:
     from distill.training.continual import Learner
@@ -145,7 +145,7 @@ def rows_a_game(config: SelfPlayConfig) -> float:
 
     A tenth below what docs/LOG.md counts: openings of 0 to 20 stones give the 20 rows that `SPEED` was fitted to.
     """
-    stones = np.array([len(shards.opening_moves(config, game)) for game in range(1200)])
+    stones = np.array([len(runs.opening_moves(config, game)) for game in range(1200)])
     return float(np.maximum(36 - 1.7 * stones, 4).mean())
 
 
@@ -194,7 +194,7 @@ def _learning_rate(learner: Learner, futures: Any) -> float:
 
 def _openings(number: int) -> Examples:
     """So many boards after random stones, all of whose columns are equal: what a step costs does not depend on them."""
-    starts = [shards.opening(RunSettings(), game) for game in range(number)]
+    starts = [runs.opening(RunSettings(), game) for game in range(number)]
     return Examples(
         current=np.array([start.current for start in starts], np.uint64),
         mask=np.array([start.mask for start in starts], np.uint64),

@@ -33,8 +33,8 @@ from distill.alphazero.plan import Plan, Step
 from distill.alphazero.settings import SelfPlayConfig
 from distill.common import Progress, cores, duration, read_object, say, write_json
 from distill.datasets import benchmark, canonical, replay
-from distill.games import reader, selfplay, shards
-from distill.games.shards import RunSettings
+from distill.games import reader, runs, selfplay, shards
+from distill.games.runs import RunSettings
 from distill.mcts import cache
 from distill.players.network import NetworkPlayer
 from distill.players.player import seeds_for
@@ -157,7 +157,7 @@ def _teach_first(running: Unattended, began: float) -> None:
         ahead.teach(settings, games, folder, (len(futures), len(futures) + 1), progress)
         ahead.results(futures)
         ahead.show_ended(progress, shards.checkpoints_of(settings, shards.tasks(settings, games), folder))
-        shards.declare(shards.identity(settings), shards.plan(settings, games, folder).done, folder)
+        shards.declare(runs.identity(settings), shards.plan(settings, games, folder).done, folder)
     if not metrics.is_file():
         write_json(metrics, {"minutes": round((time.monotonic() - began) / 60, 2)})
 
@@ -223,7 +223,7 @@ def _declare(running: Unattended, number: int, step: Step, names: Sequence[str])
 def _identity(config: SelfPlayConfig, followed: Plan, number: int, network: str = "") -> dict[str, Any]:
     """What an iteration's games are played with: the teacher's search, later that of a network with this name."""
     if number <= 1:
-        return shards.identity(_teacher(config, number))
+        return runs.identity(_teacher(config, number))
     return selfplay.identity(_settings(config, followed, number), network)
 
 

@@ -49,7 +49,7 @@ def load(spec: str, what: str) -> Any:
     except (Exception, SystemExit) as error:
         if isinstance(error, ModuleNotFoundError) and f"{name}.".startswith(f"{error.name}."):
             raise UserError(f"{what} {spec}: no module {name} in {os.getcwd()} or on Python's path") from None
-        raise UserError(f"{what} {spec}: importing {name} failed: {_last_line(error)}") from None
+        raise UserError(f"{what} {spec}: importing {name} failed: {last_line(error)}") from None
     for part in path.split("."):
         if not hasattr(found, part):
             raise UserError(f"{what} {spec}: {name} has no {path}")
@@ -59,7 +59,7 @@ def load(spec: str, what: str) -> Any:
     return found
 
 
-def _last_line(error: BaseException) -> str:
+def last_line(error: BaseException) -> str:
     """The last line of the traceback, with the file and line where the error was raised."""
     if isinstance(error, SyntaxError):
         return f"{type(error).__name__}: {error.msg} ({error.filename}:{error.lineno})"

@@ -1,47 +1,134 @@
-"""Prepared tables kept small, 6 to 7 bytes a board, so that they can travel with a repository.
+"""Packed boards: boards and labels in 6 to 7 bytes each, small enough to travel with a repository.
 
-In: a folder of `preparation.prepare`. Out: a folder that `--data` takes like one of games, one row a board, both splits
-together: `reader.read` says what it gives for each. Lost are how often a board was met, visits beyond one part in 255
-of the largest, value beyond one in 127, and of the games' outcomes all but their rounded mean.
+In: a folder of `preparation.prepare`, or a user's own boards and labels. Out: a folder that `--data` takes like one of
+games, one row a board; `reader.read` unpacks it. What is lost: how often a board occurred, visits beyond one part in
+255 of the largest, value beyond one in 127, and of the games' outcomes all but their rounded mean.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import ArrayLike, NDArray
 
 from distill.common import UserError, canonical_json, file_hash, folders, provenance, write_json
 from distill.datasets import batching
+from distill.datasets.canonical import canonical
 from distill.datasets.preparation import Prepared
-from distill.game import rules
-from distill.games import reader, schema
-from distill.games.schema import PACKED, PACKED_ROW, TRAINING, VALIDATION, VALUE_STEPS, Shard
+from distill.game import encoding, outputs, rules
+from distill.games import inspection, reader, schema
+from distill.games.labeller import Labels, check_labels
+from distill.games.schema import PACKED, PACKED_ROW, TRAINING, VALIDATION, VALUE_STEPS
 
 SHARD_ROWS = 1 << 21
-"""Boards of a file at most: 14 MB."""
+"""Most boards in a file: 14 MB."""
 
 MOST_VISITS = 255
+"""The largest number of visits of a column; larger ones are scaled down to it."""
+
+
+def write_labels(
+    boards: ArrayLike, visits: ArrayLike, value: ArrayLike, out: str | Path, *, outcome: ArrayLike | None = None
+) -> Path:
+    """Write your own labels into a folder of packed boards, which `prepare`, `train` and `describe` read.
+
+        boards = np.array([...], np.int8)      # (B, 6, 7): row 0 on top, +1 the side to move, -1 the opponent, 0 empty
+        visits = np.array([[0, 0, 10, 90, 0, 0, 0], ...])     # (B, 7): weight of each column, 0 on full ones
+        value = np.array([0.4, ...])           # (B,): expected outcome in [-1, 1] for the side to move
+        distill.write_labels(boards, visits, value, "data/mine")    # then: python -m distill.train --data data/mine
+
+    Args:
+      visits: whole numbers; networks learn their shares, so for probabilities multiply by 1000 and round.
+      out: a new folder, or one with the same labels.
+      outcome: (B,), results of the games in [-1, 1] for the side to move; without it the value.
+
+    A board and its mirror image are one: visits of the same board are summed, values averaged. Raises UserError in one
+    line for arrays of a wrong shape, type or range, and for boards on which the game is over.
+    """
+    cells = np.asarray(boards)
+    if cells.ndim != 3 or cells.shape[1:] != (rules.ROWS, rules.COLUMNS) or not np.isin(cells, (-1, 0, 1)).all():
+        raise UserError(f"write_labels: boards must be (B, 6, 7) of 1, 0 and -1, not {cells.dtype} {cells.shape}")
+    current, mask = encoding.bitboards(cells)
+    stones, (own, whole) = np.bitwise_count(mask), rules.from_keys(current + mask)
+    wrong = (own != current) | (whole != mask) | (np.bitwise_count(current) != stones // 2)
+    wrong |= rules.has_four(current) | rules.has_four(current ^ mask) | (mask == np.uint64(rules.FULL_BOARD))
+    if wrong.any() or not len(mask):
+        why = "a stone floats, a side has too many stones, or the game is over"
+        raise UserError(f"write_labels: {wrong.sum()} of {len(wrong)} boards cannot be labelled: {why}")
+    with outputs.named("write_labels"):
+        labels = Labels(visits=np.asarray(visits), value=np.asarray(value, np.float64))
+        found = check_labels(labels, rules.legal_mask(mask))
+        results = found.value if outcome is None else outputs.values(np.asarray(outcome, np.float64), len(mask))
+    assert found.label is not None
+    rows = canonical({"current": current, "mask": mask, "label": found.label, "visits": found.visits})
+    keys, board, count = np.unique(rows["current"] + rows["mask"], return_inverse=True, return_counts=True)
+    summed = np.zeros((len(keys), rules.COLUMNS), np.int64)
+    np.add.at(summed, board, rows["visits"])
+    table = _table(keys, summed, *(np.bincount(board, values) / count for values in (found.value, results)))
+    identity = {"kind": PACKED, "source": "write_labels", "rows": schema.content_hash(table)}
+    _write(Path(out), identity, lambda: table, inputs=[], versions=provenance.versions("numpy", "pyarrow"))
+    return Path(out)
 
 
 def require(out: Path, restart: bool = False) -> None:
-    """Raise UserError unless `out` is free, or holds packed boards that may stay or, with `restart`, go."""
+    """Raise UserError unless `out` is free, or holds packed boards that may stay or, with `restart`, be deleted."""
     folders.require(out, folders.PACKED_BOARDS, own=_own(out), restart=restart)
 
 
 def pack(prepared: Prepared, out: Path, restart: bool = False) -> int:
     """Write the boards of prepared tables, training and validation, into `out`; returns how many there are.
 
-    The manifest comes last; a killed run leaves a folder without one, which the next run fills. Raises UserError where
-    `out` holds boards of other tables, or files that were changed since, unless `restart` deletes them.
+    Raises UserError where `out` holds boards of other tables, or files that were changed since, unless `restart`
+    deletes them.
     """
     source = prepared.manifest
     identity = source["identity"] | {"kind": PACKED}
+    made = {"inputs": source["inputs"], "versions": source["versions"]}
+    return _write(out, identity, lambda: _boards(prepared.folder), **made, restart=restart)
+
+
+def _boards(folder: Path) -> pa.Table:
+    """A prepared folder's boards as rows of `PACKED_ROW`."""
+    tables = [batching.load(folder, split) for split in (TRAINING, VALIDATION)]
+    current, mask, visits, value, outcome = (
+        np.concatenate([getattr(table, name) for table in tables])
+        for name in ("current", "mask", "visits", "value", "outcome")
+    )
+    return _table(current + mask, visits, value, outcome)
+
+
+def _table(keys: NDArray[np.uint64], visits: NDArray[np.int64], value: NDArray[Any], outcome: NDArray[Any]) -> pa.Table:
+    """Rows of `PACKED_ROW`, by key: neighbours differ little, which compresses well."""
+    order = np.argsort(keys)
+    largest = visits.max(axis=1, keepdims=True)
+    columns = {
+        "key": keys,
+        "visits": np.rint(visits * np.minimum(1, MOST_VISITS / np.maximum(largest, 1))),
+        "value": np.rint(value * VALUE_STEPS),
+        "outcome": np.rint(outcome),
+    }
+    return schema.table_of({name: values[order] for name, values in columns.items()}, PACKED_ROW)
+
+
+def _write(
+    out: Path,
+    identity: Mapping[str, Any],
+    boards: Callable[[], pa.Table],
+    *,
+    inputs: Sequence[Any],
+    versions: Mapping[str, str],
+    restart: bool = False,
+) -> int:
+    """Write boards, or find that the folder has them; returns how many there are.
+
+    The manifest comes last: a killed run leaves a folder without one, which the next run fills.
+    """
     with folders.locked(out):
         require(out, restart)
         if restart:
@@ -49,66 +136,25 @@ def pack(prepared: Prepared, out: Path, restart: bool = False) -> int:
         elif (out / schema.MANIFEST).is_file():
             before = schema.read_manifest(out)
             if before["identity"] != identity:
-                raise UserError(f"{out}: holds boards of other tables; name another folder, or add --restart")
+                raise UserError(f"{out}: holds other boards; name another folder, or add --restart")
             reader.verify([reader.open_run(out)], "to write the boards again: add --restart")
             return int(before["rows"])
         write_json(out / "config.json", identity)
-        boards = _rows(prepared.folder)
         run = hashlib.sha256(canonical_json(identity).encode()).hexdigest()
         about = {"schema_version": schema.SCHEMA_VERSION, "kind": PACKED, "run": run, "identity": identity}
-        shards = []
-        for number, first in enumerate(range(0, len(boards), SHARD_ROWS)):
-            path = out / f"shard-{number:05}.parquet"
-            shards.append(write_shard(path, boards.slice(first, SHARD_ROWS), first, about))
+        table, shards = boards(), []
+        for number, first in enumerate(range(0, len(table), SHARD_ROWS)):
+            name, part = f"shard-{number:05}.parquet", table.slice(first, SHARD_ROWS)
+            own = {**about, "first_game": first, "games": len(part)}
+            schema.write_table(out / name, part, own)
+            shards.append(inspection.describe(name, part, own, file_hash(out / name)))
         for left in {*out.glob("shard-*.parquet")} - {out / shard.name for shard in shards}:
-            left.unlink()  # by a killed run of other tables
-        write_manifest(out, about, shards, inputs=source["inputs"], versions=source["versions"])
-    return len(boards)
-
-
-def write_manifest(
-    out: Path, about: Mapping[str, Any], shards: Sequence[Shard], inputs: Sequence[Any], versions: Mapping[str, str]
-) -> None:
-    """Say that a folder is whole: `about` as in its files, which are `shards`, and what they were made of and by."""
-    boards = sum(shard.rows for shard in shards)
-    written = {"games": boards, "rows": boards, "shards": list(map(dataclasses.asdict, shards))}
-    made = {"inputs": inputs, "commit": provenance.commit(), "versions": versions}
-    schema.write_manifest(out, {**about, **written, **made})
-
-
-def write_shard(path: Path, boards: pa.Table, first: int, about: Mapping[str, Any]) -> Shard:
-    """Write boards, rows of `PACKED_ROW` of which the first has that number; returns the entry of their file."""
-    schema.write_table(path, boards, {**about, "first_game": first, "games": len(boards)})
-    return Shard(
-        name=path.name,
-        first_game=first,
-        games=len(boards),
-        rows=len(boards),
-        simulations=0,
-        sha256=file_hash(path),
-        content_hash=schema.content_hash(boards),
-    )
+            left.unlink()  # by a killed run of other boards
+        totals = {"games": len(table), "rows": len(table), "shards": list(map(dataclasses.asdict, shards))}
+        made = {"inputs": inputs, "commit": provenance.commit(), "versions": versions}
+        schema.write_manifest(out, {**about, **totals, **made})
+    return len(table)
 
 
 def _own(out: Path) -> list[str]:
     return [schema.MANIFEST, *sorted(path.name for path in out.glob("shard-*.parquet"))]
-
-
-def _rows(folder: Path) -> pa.Table:
-    """A prepared folder's boards as rows of `PACKED_ROW`, by key: neighbours differ little, which packs well."""
-    learned, held_out = (batching.load(folder, split) for split in (TRAINING, VALIDATION))
-    key, value, outcome, visits = (
-        np.concatenate([getattr(learned, name), getattr(held_out, name)])
-        for name in ("current", "value", "outcome", "visits")
-    )
-    key += np.concatenate([learned.mask, held_out.mask])
-    largest = visits.max(1, keepdims=True)
-    visits = np.rint(visits * np.minimum(1, MOST_VISITS / np.maximum(largest, 1))).astype(np.uint8)
-    order = np.argsort(key)
-    columns = [
-        key[order],
-        pa.FixedSizeListArray.from_arrays(pa.array(visits[order].ravel()), rules.COLUMNS),
-        np.rint(value[order] * VALUE_STEPS).astype(np.int8),
-        np.rint(outcome[order]).astype(np.int8),
-    ]
-    return pa.table(columns, schema=PACKED_ROW)

@@ -19,7 +19,7 @@ from distill.datasets.batching import Examples
 from distill.datasets.canonical import board_keys, canonical
 from distill.game import rules
 from distill.games import reader
-from distill.games.majority import majority
+from distill.games.labeller import majority
 
 COLUMNS_READ = ("current", "mask", "label", "visits", "value", "outcome")
 

@@ -16,12 +16,12 @@ from distill.evaluation.noise_ceiling import NoiseCeiling
 from distill.games import census
 from distill.games.census import Census
 from distill.games.reader import Run
-from distill.games.schema import PACKED_ROW, RELABELLED, ROW
+from distill.games.schema import PACKED_ROW, ROW
 
 TITLE, PACKED_TITLE = "# Games `", "# Boards `"
 """The first words of a card."""
 
-_NO_FLAGS = {"search_version", "puct_version", "network", RELABELLED}
+_NO_FLAGS = {"search_version", "puct_version", "network", "labeller_source"}
 """Entries of a run's identity that no flag sets."""
 
 QUALITY = (
@@ -70,7 +70,7 @@ def write(
         "run": run.name,
         "version of the search": made.get("puct_version", made.get("search_version")),
         "hash of the network's weights": made.get("network"),
-        "labels changed after that command, hash of the rows": made.get(RELABELLED),
+        "hash of the labeller's source": made.get("labeller_source"),
         "commit": manifest.get("commit"),
         "versions": versions,
         "games, rows": f"{games:,}, {rows:,}: {rows / games:.1f} a game",
@@ -198,18 +198,18 @@ def _labeller(made: Mapping[str, Any]) -> str:
     search = f"search of {made.get('simulations', 0):,} simulations"
     if "network" in made:
         labeller = f"a network's own {search}"
+    elif "labeller" in made:
+        labeller = f"`{made['labeller']}`"
     else:
         labeller = f"the majority of {made.get('votes', 1)} votes, each a {search} without a network,"
-    return f"{labeller} chose every label" + ("; labels changed since" if RELABELLED in made else "")
+    return f"{labeller} chose every label"
 
 
 def rebuild_command(folder: Path, manifest: Mapping[str, Any]) -> list[str]:
     """The words of the command that makes the run, with every setting, so that no default can change it."""
     made = manifest["identity"]
     words = ["python", "-m", "distill.generate"]
-    if "network" not in made:
-        made = {"noise_at": "label"} | made  # which identities leave out
-    else:
+    if "network" in made:
         network = str(read_object(folder / "config.json").get("init") or "NETWORK")
         words = ["python", "-m", "distill.selfplay", "--games-only", "--init", network]
         words += ["--precision", made["network"].partition("-")[2] or "float32"]

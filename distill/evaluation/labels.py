@@ -50,11 +50,10 @@ def sample(folder: Path, count: int | None, seed: int) -> tuple[RawRows, int]:
 
     Raises DataError for a folder that is no finished run, or holds no rows.
     """
-    run = reader.open_run(folder)
-    reader.verify([run])
-    if not run.rows:
+    rows = reader.raw_rows([folder])
+    if not len(rows):
         raise DataError(f"{folder}: holds no rows")
-    return reader.rows_at(run, np.random.default_rng(seed).permutation(run.rows)[:count]), run.rows
+    return rows[np.random.default_rng(seed).permutation(len(rows))[:count]], len(rows)
 
 
 def grade_labels(folder: Path, rows: int | None, seed: int, workers: int = 1) -> LabelQuality:

@@ -34,7 +34,7 @@ from distill.common.progress import Advance, silent
 from distill.game.rules import CENTRE, COLUMNS, is_own_mirror
 from distill.games.majority import majority
 from distill.games.reader import RawRows
-from distill.games.schema import PACKED, RELABELLED, read_manifest
+from distill.games.schema import PACKED, read_manifest
 from distill.mcts import cache
 from distill.players.intervals import Estimate, share
 from distill.players.network import NetworkPlayer
@@ -75,14 +75,14 @@ class NoiseCeiling:
 def teacher_of(folder: Path) -> SearchSettings | None:
     """The settings of the search that labelled a run; None where it cannot label again.
 
-    That is the case for labels of a network's search, which needs the network, for labels changed afterwards, and for
-    packed boards, which come from many runs. Raises DataError for a manifest without settings.
+    That is the case for labels of a network's search, which needs the network, for those of a user's own engine, and
+    for packed boards, which come from many runs. Raises DataError for a manifest without settings.
     """
     from distill.mcts.teacher import SearchSettings
 
     manifest = read_manifest(folder)
     identity = manifest.get("identity", {})
-    if manifest.get("kind") == PACKED or "network" in identity or RELABELLED in identity:
+    if manifest.get("kind") == PACKED or "network" in identity or "labeller" in identity:
         return None
     if "simulations" not in identity:
         raise DataError(f"{folder}: its manifest names no simulations, so its teacher cannot label again")

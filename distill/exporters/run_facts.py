@@ -67,7 +67,7 @@ def _training_games(folder: Path, facts: dict[str, Any]) -> Iterator[str]:
             yield (
                 f"{entry['games']:,} games, {entry['rows']:,} positions, each labelled by {searches} of "
                 f"{made['simulations']:,} simulations with {made['rollout']} playouts (`distill.generate --seed "
-                f"{made['seed']}`){'; labels changed afterwards' if schema.RELABELLED in made else ''}"
+                f"{made['seed']}`)"
             )
         elif entry and made.get("kind") == schema.PACKED:
             yield f"{entry['rows']:,} labelled boards of {games}, whose card says how they were labelled"

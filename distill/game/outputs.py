@@ -102,6 +102,28 @@ def values(found: ArrayLike, boards: int) -> NDArray[Any]:
     return array
 
 
+def visits(found: ArrayLike, legal: NDArray[np.bool_]) -> NDArray[Any]:
+    """Visits (B, A) of a labeller: whole numbers, 0 on full columns, at least one on each board."""
+    array = _array(found, "visits", legal.shape, kinds="iu")
+    _refuse("negative visits", (array < 0).any(1))
+    _refuse("visits of a full column", ((array != 0) & ~legal).any(1))
+    _refuse("no visits", ~array.any(1))
+    _refuse("more than 2,147,483,647 visits", array.sum(1, dtype=np.float64) >= 2**31)
+    return array
+
+
+def votes(found: ArrayLike, legal: NDArray[np.bool_]) -> NDArray[Any]:
+    """Votes (B, K) of K searches: columns, and -1 for a vote that was skipped; from 1 to 100 of them."""
+    number = np.shape(found)[1] if np.ndim(found) == 2 else 0
+    if not 1 <= number <= 100:
+        raise OutputError(f"returned votes of shape {np.shape(found)}, not ({len(legal)}, K) with K from 1 to 100")
+    array = _array(found, "votes", (len(legal), number), kinds="iu")
+    is_column = (array >= 0) & (array < COLUMNS)
+    is_legal = is_column & np.take_along_axis(legal, array * is_column, axis=1)
+    _refuse("a vote for an illegal column", ~(is_legal | (array == -1)).all(1))
+    return array
+
+
 def _array(found: ArrayLike, what: str, shape: tuple[int, ...], kinds: str = "f") -> NDArray[Any]:
     array = np.asarray(found)
     if array.shape != shape:

@@ -1,11 +1,11 @@
-"""The finished games of a shard while its other games are still being played, in a hidden file beside the shards.
+"""Checkpoints of shards: the games that have ended while the shard's other games are still being played.
 
-An interruption then costs seconds of play, and a process that waits for the shard can read how far it is.
+A checkpoint is a hidden file beside the shards. An interruption then costs seconds of play, and the process that waits
+for the shard reads how many games have ended.
 """
 
 from __future__ import annotations
 
-import contextlib
 import io
 import time
 from collections.abc import Iterable, Mapping
@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 from distill.common import canonical_json, write_atomically
 
 Record = TypeVar("Record", bound=NamedTuple)
-"""What was played: arrays of (G, ...), as `teacher.TeacherRecord` and `guided_trees.GuidedRecord`."""
+"""What was played: arrays of (G, ...), as the record of a search."""
 
 CHECKPOINTS = ".checkpoint-*.npz"
-"""Names of the hidden files of unfinished shards."""
+"""Names of the files."""
 SAVE_SECONDS = 2.0
 """Shortest time between two writes of one file."""
 LARGEST_SHARE = 0.05
-"""Largest share of the time that writing may take: a shard of many games has a large file, which is written rarely."""
+"""Largest share of the time that writing may take: the large file of a shard of many games is written rarely."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,13 +39,13 @@ class Counts:
 
 @dataclass(kw_only=True)
 class Checkpoint:
-    """The hidden file of one shard. A damaged file, or one of other settings, counts as empty.
+    """The file of one shard. A damaged file, or one of other settings, counts as empty.
 
     Args:
       folder: of the shards.
       index: number of this shard.
-      games: numbers of the games that the shard is to have; others in the file are ignored.
-      about: all that the games depend on, beside their numbers.
+      games: numbers of the shard's games; other games in the file are ignored.
+      about: all that the games depend on besides their numbers.
     """
 
     folder: Path
@@ -60,24 +60,29 @@ class Checkpoint:
 
     def load(self, empty: Record) -> tuple[NDArray[np.int64], Record]:
         """The numbers of the games in the file, int64 (G,), and their record, of the type of `empty`."""
-        try:
-            with np.load(self.path) as stored:
-                games, about = stored["games"], str(stored["about"])
-                record = empty._make(stored[name] for name in empty._fields)
-        except Exception:  # there is none, or it is damaged: a broken zip raises many types
-            about = ""
-        if about != canonical_json(self.about):
+        stored = self._stored(empty._fields)
+        if stored is None:
             return np.empty(0, np.int64), empty
-        wanted = np.flatnonzero(np.isin(games, self.games))
-        return games[wanted], joined(empty, record, wanted)
+        wanted = np.flatnonzero(np.isin(stored["games"], self.games))
+        return stored["games"][wanted], empty._make(stored[name][wanted] for name in empty._fields)
 
     def counts(self) -> Counts:
         """What the file holds."""
-        with contextlib.suppress(Exception), np.load(self.path) as stored:  # as above
-            if str(stored["about"]) == canonical_json(self.about):
-                wanted = np.isin(stored["games"], self.games)
-                return Counts(games=int(wanted.sum()), simulations=int(stored["simulations"][wanted].sum()))
-        return Counts()
+        stored = self._stored(("simulations",))
+        if stored is None:
+            return Counts()
+        wanted = np.isin(stored["games"], self.games)
+        return Counts(games=int(wanted.sum()), simulations=int(stored["simulations"][wanted].sum()))
+
+    def _stored(self, names: Iterable[str]) -> dict[str, NDArray[Any]] | None:
+        """These arrays of the file, and `games`; None for no file, a damaged one, or one of other settings."""
+        try:
+            with np.load(self.path) as stored:
+                if str(stored["about"]) == canonical_json(self.about):
+                    return {name: stored[name] for name in ("games", *names)}
+        except Exception:  # there is none, or it is damaged: a broken zip raises many types
+            pass
+        return None
 
     def is_due(self) -> bool:
         """Whether it is time to save again."""
@@ -104,6 +109,6 @@ def counts(files: Iterable[Checkpoint]) -> Counts:
 
 
 def joined(before: Record, record: Record, places: NDArray[np.int64]) -> Record:
-    """A record, followed by the games at these places of another one."""
+    """A record, followed by the games at these indices of another one."""
     fields = zip(before, record, strict=True)
     return before._make(np.concatenate([earlier, later[places]]) for earlier, later in fields)

@@ -1,130 +1,150 @@
-"""The truth of rows: what must hold in every row of every game, checked over whole shards with NumPy.
+"""Checks of every row of a shard against the rules of the game and the settings of its run, with NumPy.
 
-In: one shard as a table of `schema.ROW` or `schema.PACKED_ROW`, and what its metadata say of the run. Out: the rows
-that are wrong, each with the first thing that is wrong with it, in words that name the values.
+In: a table of `schema.ROW` or `schema.PACKED_ROW`, and what the shard's metadata say about it. Out: at most one fault
+for each row, in words that name the values.
 
-Nothing here is shared with the code that plays: the rules come from `game/`, the search is not imported.
-Dimensions: B rows, A = 7 columns, K votes a row.
+No code is shared with what plays the games: the rules come from `game/`, and the search is not imported.
+Dimensions: B rows, A = 7 columns, K votes of a row.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import cache
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from distill.game import rules
-from distill.game.rules import BITS_PER_COLUMN, COLUMNS, Position
+from distill.game.rules import COLUMNS
 from distill.games import schema
-from distill.games.majority import majority
+from distill.games.labeller import majority
 
-Columns = dict[str, NDArray[Any]]
-"""The columns of `schema.ROW` by name, each (B,), visits (B, A), votes (B, K)."""
-
-_COLUMN_BITS = np.array([rules.column_bits(column) for column in range(COLUMNS)], np.uint64)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Law:
-    """What a shard's metadata say that its rows must obey; None where they do not say it.
-
-    teacher: games of `generate`, where visits sum to the simulations and, unless it `strays` (noise acts on the move),
-    the label is played. In self-play chance may choose the move, and visits may be an improved policy in units of the
-    simulations.
-    relabelled: labels were changed after the games were played. Boards, moves and results must still be true; label,
-    visits and value must be ones that can be learned from, but need not follow from votes and simulations.
-    """
-
-    first_game: int
-    games: int
-    votes: int | None = None
-    simulations: int | None = None
-    savings: bool = False
-    teacher: bool = False
-    strays: bool = False
-    relabelled: bool = False
-    opening_moves: tuple[tuple[int, int], ...] = ()
+Columns: TypeAlias = dict[str, NDArray[Any]]
+"""Columns by name, each (B,), visits (B, A), votes (B, K)."""
+Finding: TypeAlias = tuple[Any, Callable[[int], str]]
+"""Which rows are wrong, bool (B,), and the words for one of them."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Fault:
-    """One row, by its place in the shard, and the first thing that is wrong with it; place None: of a whole game."""
+class Fault(NamedTuple):
+    """What is wrong with one row, or with the whole shard (game None)."""
 
-    place: int | None
     game: int | None
     what: str
 
 
-def law_of(metadata: Mapping[str, Any]) -> Law:
-    """The law of a shard. Raises KeyError, TypeError or ValueError for metadata that are no shard's."""
-    identity = metadata.get("identity", {})
+@dataclass(frozen=True, kw_only=True)
+class Expected:
+    """What a shard's metadata say about its rows.
+
+    Attributes:
+      first_game, games: the games of the shard.
+      source: who labelled: the built-in search, a user's labeller, or a network in self-play. Only the first has its
+        votes and simulations checked. The label of the second need not be the majority of its votes.
+      votes, simulations: searches of each position, and simulations of each search.
+      plays_label: whether the move is always the label.
+      opening_moves: fewest and most random moves, which the games take in turn.
+    """
+
+    first_game: int
+    games: int
+    source: Literal["search", "labeller", "network"] = "network"
+    votes: int = 0
+    simulations: int = 0
+    plays_label: bool = False
+    opening_moves: tuple[tuple[int, int], ...] = ()
+
+
+def expected_of(metadata: Mapping[str, Any]) -> Expected:
+    """What metadata say. Raises KeyError, TypeError or ValueError for metadata that are not those of a shard."""
     first_game, games = int(metadata["first_game"]), int(metadata["games"])
     if first_game < 0 or not 0 <= games <= schema.SHARD_ROWS:
-        raise ValueError(f"{games:,} games from {first_game:,} on are no shard's")
-    relabelled = schema.RELABELLED in identity
-    if "search_version" not in identity or "votes" not in identity:
-        return Law(first_game=first_game, games=games, relabelled=relabelled)
+        raise ValueError(f"{games:,} games from {first_game:,} on do not fit a shard")
+    identity = metadata.get("identity", {})
+    expected = Expected(first_game=first_game, games=games)
+    if "votes" not in identity and "labeller" not in identity:
+        return expected
     openings = tuple(map(tuple, np.reshape(identity["opening_moves"], (-1, 2)).astype(int).tolist()))
     if not openings:
         raise ValueError("opening_moves has no pair")
-    return Law(
+    return Expected(
         first_game=first_game,
         games=games,
-        votes=int(identity["votes"]),
-        simulations=int(identity["simulations"]),
-        savings=identity["savings"] != "off",
-        teacher=True,
-        strays=identity.get("noise_at") == "move" and identity["noise_fraction"] > 0,
-        relabelled=relabelled,
+        source="labeller" if "labeller" in identity else "search",
+        votes=int(identity.get("votes", 0)),
+        simulations=int(identity.get("simulations", 0)),
+        plays_label=identity.get("noise_at") != "move" or not identity["noise_fraction"],
         opening_moves=openings,
     )
 
 
-def faults(table: pa.Table, law: Law) -> Iterator[Fault]:
-    """Everything wrong with the rows of a shard (a table of `schema.ROW`), at most one fault a row."""
-    columns, wrong = _arrays(table, schema.ROW)
-    games = columns["game_id"]
-    seen = np.zeros(len(games), np.bool_)
-    for rows, what in wrong:
-        yield from _new(rows, seen, games, what)
-    if not seen.any():  # lists of other lengths cannot be compared with anything
-        for rows, what in _of_rows(columns, law):
-            yield from _new(rows, seen, games, what)
-        for rows, what in _of_games(columns, law, ~seen):
-            yield from _new(rows, seen, games, what)
-    present = np.unique(games[(games >= law.first_game) & (games < law.first_game + law.games)])
-    if len(present) < law.games:
-        for game in np.setdiff1d(np.arange(law.first_game, law.first_game + law.games), present):
-            yield Fault(place=None, game=int(game), what="the game has no rows")
+def faults(table: pa.Table, expected: Expected) -> Iterator[Fault]:
+    """Everything wrong with the rows of a shard, at most one fault for each row."""
+    rows = _columns(table)
+    if isinstance(rows, str):
+        yield Fault(None, rows)
+        return
+    games = rows["game_id"]
+    wrong = np.zeros(len(games), np.bool_)
+    yield from _new_faults(_of_rows(rows, expected), wrong, games)
+    yield from _new_faults(_of_games(rows, expected, ~wrong), wrong, games)
+    for game in np.setdiff1d(np.arange(expected.first_game, expected.first_game + expected.games), games):
+        yield Fault(int(game), "the game has no rows")
 
 
-def packed_faults(table: pa.Table, law: Law, after: int | None = None) -> Iterator[Fault]:
-    """Everything wrong with packed boards (a table of `schema.PACKED_ROW`), at most one fault a row.
+def packed_faults(table: pa.Table, expected: Expected, after: int | None = None) -> Iterator[Fault]:
+    """Everything wrong with packed boards, at most one fault for each row, which is a game of its own.
 
-    Each row is a game of its own. `after` is the last key of the shard before: keys ascend through all of them.
+    `after` is the last key of the shard before: keys ascend through all shards.
     """
-    columns, wrong = _arrays(table, schema.PACKED_ROW)
-    numbers = law.first_game + np.arange(len(table))
-    seen = np.zeros(len(table), np.bool_)
-    for rows, what in wrong or _of_packed_rows(columns, after):
-        yield from _new(rows, seen, numbers, what)
-    if len(table) != law.games:
-        yield Fault(place=None, game=None, what=f"{len(table):,} rows, but {law.games:,} games: each board is one")
+    rows = _columns(table)
+    if isinstance(rows, str):
+        yield Fault(None, rows)
+        return
+    numbers = expected.first_game + np.arange(len(table))
+    yield from _new_faults(_of_packed_rows(rows, after), np.zeros(len(table), np.bool_), numbers)
+    if len(table) != expected.games:
+        yield Fault(None, f"{len(table):,} rows for {expected.games:,} games, but each board is one game")
+
+
+def _columns(table: pa.Table) -> Columns | str:
+    """The columns as arrays, or why they cannot be arrays: nulls, or lists of different lengths."""
+    columns: Columns = {}
+    for name in table.column_names:
+        column = table[name].combine_chunks()
+        values = column.flatten() if pa.types.is_nested(column.type) else column
+        if column.null_count or values.null_count:
+            return f"a value of {name} is missing (null)"
+        columns[name] = schema.numbers(values)
+        if pa.types.is_list(column.type):
+            widths = np.unique(np.diff(schema.numbers(column.offsets)))
+            if len(widths) > 1 or 0 in widths:
+                return f"{name} of different lengths, or empty"
+        if values is not column:
+            columns[name] = columns[name].reshape(len(column), -1) if len(column) else np.empty((0, 1), np.int8)
+    return columns
+
+
+def _new_faults(findings: Iterator[Finding], wrong: NDArray[np.bool_], games: NDArray[np.int64]) -> Iterator[Fault]:
+    """The faults of rows that have none yet; `wrong`, bool (B,), is updated."""
+    for rows, what in findings:
+        new = np.flatnonzero(rows & ~wrong)
+        wrong |= rows
+        for row in new.tolist():
+            yield Fault(int(games[row]), what(row))
 
 
 def _of_packed_rows(rows: Columns, after: int | None) -> Iterator[Finding]:
-    """What is wrong with packed boards whose columns are whole."""
     key, visits, value, outcome = (rows[name] for name in ("key", "visits", "value", "outcome"))
     current, mask = rules.from_keys(key)
-    own, stones = np.bitwise_count(current), np.bitwise_count(mask)
-    no_board = ((mask & ~np.uint64(rules.FULL_BOARD)) != 0) | (current + mask != key) | (own != stones // 2)
-    yield no_board, lambda i: f"key {key[i]} is no position's"
-    over = rules.has_four(current) | rules.has_four(current ^ mask) | (mask == np.uint64(rules.FULL_BOARD))
-    yield over, lambda _: "the game is over in this position"
+    stones = np.bitwise_count(mask)
+    outside = (mask & ~np.uint64(rules.FULL_BOARD)) != 0
+    no_board = outside | (current + mask != key) | (np.bitwise_count(current) != stones // 2)
+    yield no_board, lambda i: f"key {key[i]} is not that of a position"
+    yield _is_over(current, mask), lambda _: "the game is over in this position"
     smaller_current, smaller_mask, _ = rules.canonicalise(current, mask)
     mirrored = smaller_current + smaller_mask != key
     yield mirrored, lambda i: f"key {key[i]} is not canonical: its mirror image is the smaller board"
@@ -132,224 +152,133 @@ def _of_packed_rows(rows: Columns, after: int | None) -> Iterator[Finding]:
     disorder = key <= before
     disorder[:1] &= after is not None
     yield disorder, lambda i: f"key {key[i]} after {before[i]}: keys must ascend, each board once"
-    stray = ((visits != 0) & ~rules.legal_mask(mask)).any(axis=1)
-    yield stray, lambda i: f"visits {_text(visits[i])} on a full column"
+    on_full = ((visits != 0) & ~rules.legal_mask(mask)).any(axis=1)
+    yield on_full, lambda i: f"visits {_text(visits[i])} on a full column"
     yield ~visits.any(axis=1), lambda _: "no visits"
     steps = schema.VALUE_STEPS
     yield np.abs(value.astype(np.int16)) > steps, lambda i: f"value {value[i]} outside [-{steps}, {steps}]"
-    yield np.abs(outcome.astype(np.int16)) > 1, lambda i: f"outcome {outcome[i]} is none of 1, 0, -1"
+    yield np.abs(outcome.astype(np.int16)) > 1, lambda i: f"outcome {outcome[i]} is not 1, 0 or -1"
 
 
-Finding = tuple[Any, Callable[[int], str]]
-"""Which rows are wrong (B,), and what to say of one of them."""
-
-
-def _new(
-    rows: NDArray[np.bool_], seen: NDArray[np.bool_], games: NDArray[np.int64], what: Callable[[int], str]
-) -> Iterator[Fault]:
-    """The faults of rows that have none yet."""
-    fresh = np.flatnonzero(rows & ~seen)
-    seen |= rows
-    for place in fresh:
-        yield Fault(place=int(place), game=int(games[place]), what=what(int(place)))
-
-
-def _arrays(table: pa.Table, row: pa.Schema) -> tuple[Columns, list[Finding]]:
-    """The columns as arrays, and the rows that cannot be given as such: nulls, and lists of odd lengths."""
-    columns: Columns = {}
-    wrong: list[Finding] = []
-
-    def fault(rows: NDArray[np.bool_], text: str) -> None:
-        if rows.any():
-            wrong.append((rows, lambda _: text))
-
-    for field in row:
-        column = table[field.name].combine_chunks()
-        missing = _nulls(column)
-        fault(missing, f"{field.name} is missing (null)")
-        if not pa.types.is_nested(field.type):
-            columns[field.name] = schema.numbers(column)
-            continue
-        lengths = np.full(len(column), COLUMNS, np.int32)
-        if pa.types.is_list(field.type):
-            lengths = np.diff(schema.numbers(column.offsets))
-        width = int(np.bincount(lengths).argmax()) if len(lengths) else COLUMNS
-        fault(~missing & (lengths == 0), f"{field.name} is empty")
-        fault(~missing & (lengths != width), f"{field.name} has another length than in most rows")
-        values = column.flatten()
-        of_row = np.repeat(np.arange(len(column)), np.where(missing, 0, lengths))
-        holes = np.bincount(of_row[_nulls(values)], minlength=len(column)) > 0
-        fault(holes, f"a number in {field.name} is missing (null)")
-        if not wrong:
-            columns[field.name] = schema.numbers(values).reshape(-1, width)
-    return columns, wrong
-
-
-def _nulls(array: pa.Array) -> NDArray[np.bool_]:
-    """bool (B,): which values are missing, from the bitmap. (`is_null` and `to_numpy` would import pandas.)"""
-    bitmap = array.buffers()[0]
-    if bitmap is None:
-        return np.zeros(len(array), np.bool_)
-    bits = np.unpackbits(np.frombuffer(bitmap, np.uint8), bitorder="little")
-    return bits[array.offset : array.offset + len(array)] == 0
-
-
-def _of_rows(rows: Columns, law: Law) -> Iterator[Finding]:
-    """What can be seen in a row alone."""
+def _of_rows(rows: Columns, expected: Expected) -> Iterator[Finding]:
+    """What a row alone shows."""
     current, mask, ply, votes, visits = (rows[name] for name in ("current", "mask", "ply", "votes", "visits"))
-    label, move = rows["label"], rows["move"]
-    legal = rules.legal_mask(mask)
-    opponent: Any = current ^ mask
-    stones = np.bitwise_count(mask)
+    label, move, simulations, value, outcome = (
+        rows[name] for name in ("label", "move", "simulations", "value", "outcome")
+    )
+    legal, stones = rules.legal_mask(mask), np.bitwise_count(mask)
 
-    def is_legal(column: NDArray[Any]) -> NDArray[np.bool_]:
-        inside = (column >= 0) & (column < COLUMNS)
-        return inside & legal[np.arange(len(legal)), np.where(inside, column, 0)]
+    def is_legal(columns: NDArray[Any]) -> NDArray[np.bool_]:
+        """Whether columns, (B, n), may be played."""
+        inside = (columns >= 0) & (columns < COLUMNS)
+        return inside & np.take_along_axis(legal, np.where(inside, columns, 0).astype(np.intp), axis=1)
 
+    # The position.
     yield (mask & ~np.uint64(rules.FULL_BOARD)) != 0, lambda _: "stones outside the 42 cells"
     yield (current & ~mask) != 0, lambda _: "stones of the side to move on empty cells"
     yield ((mask + np.uint64(rules.BOTTOM_ROW)) & mask) != 0, lambda _: "a stone floats above an empty cell"
     counts = np.bitwise_count(current) != stones // 2
     yield counts, lambda i: f"{current[i].bit_count()} of {stones[i]} stones belong to the side to move"
-    over = rules.has_four(current) | rules.has_four(opponent) | (mask == np.uint64(rules.FULL_BOARD))
-    yield over, lambda _: "the game is over in this position"
+    yield _is_over(current, mask), lambda _: "the game is over in this position"
     yield ply != stones, lambda i: f"ply {ply[i]}, but {stones[i]} stones on the board"
 
-    cast = votes >= 0
-    places = np.where(cast & (votes < COLUMNS), votes, 0)
-    fine = np.where(cast, (votes < COLUMNS) & np.take_along_axis(legal, places.astype(np.intp), axis=1), votes == -1)
-    yield ~fine.all(axis=1), lambda i: f"votes {_text(votes[i])} with one for no legal column"
+    # What the labeller found.
+    yield ~(is_legal(votes) | (votes == -1)).all(axis=1), lambda i: f"votes {_text(votes[i])} for no legal column"
     yield (visits < 0).any(axis=1), lambda i: f"visits {_text(visits[i])} below zero"
     yield ((visits != 0) & ~legal).any(axis=1), lambda i: f"visits {_text(visits[i])} on a full column"
-    yield ~is_legal(label), lambda i: f"label {label[i]} is no legal column"
-    yield ~is_legal(move), lambda i: f"move {move[i]} is no legal column"
-    if law.relabelled:
-        yield ~visits.any(axis=1), lambda _: "no visits"
-    else:
-        yield from _of_search(rows, law)
-    value, outcome = rows["value"], rows["outcome"]
-    yield ~(np.abs(value) <= 1), lambda i: f"value {value[i]} outside [-1, 1]"
-    yield np.abs(outcome) > 1, lambda i: f"outcome {outcome[i]} is none of 1, 0, -1"
-
-
-def _of_search(rows: Columns, law: Law) -> Iterator[Finding]:
-    """How label, move, visits and votes of a row follow from the searches that made it."""
-    votes, visits, label, move, simulations = (
-        rows[name] for name in ("votes", "visits", "label", "move", "simulations")
-    )
-    needed = 1 if law.savings else votes.shape[1]
-    yield (votes >= 0).sum(axis=1) < needed, lambda i: f"votes {_text(votes[i])} with one that was skipped"
-    if law.votes is not None:
-        wrong_number = np.full(len(label), votes.shape[1] != law.votes)
-        yield wrong_number, lambda _: f"{votes.shape[1]} votes, where the run has {law.votes}"
-    total = visits.sum(axis=1, dtype=np.int64)
-    if law.teacher:
+    yield ~is_legal(label[:, None])[:, 0], lambda i: f"label {label[i]} is no legal column"
+    yield ~is_legal(move[:, None])[:, 0], lambda i: f"move {move[i]} is no legal column"
+    if expected.source != "network":  # a network's visits may be an improved policy, in parts of the simulations
+        total = visits.sum(axis=1, dtype=np.int64)
         yield total != simulations, lambda i: f"visits sum to {total[i]}, simulations to {simulations[i]}"
-    if law.votes is not None and law.simulations is not None:
-        most = law.votes * law.simulations
-        unlike = simulations > most if law.savings else simulations != most
-        yield unlike, lambda i: f"{simulations[i]} simulations, where the run has {law.votes} x {law.simulations}"
-    tally = (votes[:, :, None] == np.arange(COLUMNS)).sum(axis=1)
-    best = majority(tally, visits)
-    unlike = label != best
-    yield unlike, lambda i: f"label {label[i]} is not the majority of votes {_text(votes[i])}, which is {best[i]}"
-    if law.teacher and not law.strays:
-        yield move != label, lambda i: f"move {move[i]} is not the label {label[i]}, which the teacher plays"
+    if expected.source == "search":
+        each, number = expected.simulations, expected.votes
+        wrong_number = np.full(len(label), votes.shape[1] != number)
+        yield wrong_number, lambda _: f"{votes.shape[1]} votes, where the run has {number}"
+        unlike = simulations != number * each
+        yield unlike, lambda i: f"{simulations[i]} simulations, where the run has {number} x {each}"
+    if expected.source != "labeller":
+        yield (votes < 0).any(axis=1), lambda i: f"votes {_text(votes[i])} with one that was skipped"
+        best = majority((votes[:, :, None] == np.arange(COLUMNS)).sum(axis=1), visits)
+        what = "label {} is not the majority of votes {}, which is {}"
+        yield label != best, lambda i: what.format(label[i], _text(votes[i]), best[i])
+    if expected.plays_label:
+        yield move != label, lambda i: f"move {move[i]} is not the label {label[i]}, which the run plays"
+    yield ~(np.abs(value) <= 1), lambda i: f"value {value[i]} outside [-1, 1]"
+    yield np.abs(outcome) > 1, lambda i: f"outcome {outcome[i]} is not 1, 0 or -1"
 
 
-def _of_games(rows: Columns, law: Law, sound: NDArray[np.bool_]) -> Iterator[Finding]:
-    """What rows say together; `sound` rows (B,) are those without a fault of their own."""
+def _of_games(rows: Columns, expected: Expected, sound: NDArray[np.bool_]) -> Iterator[Finding]:
+    """What rows show together; `sound` rows, bool (B,), have no fault of their own."""
     game, ply, outcome = rows["game_id"], rows["ply"].astype(np.int64), rows["outcome"]
-    inside = (game >= law.first_game) & (game < law.first_game + law.games)
-    last_game = law.first_game + law.games - 1
-    yield ~inside, lambda _: f"a game outside {law.first_game} to {last_game}, the shard's own"
+    last_game = expected.first_game + expected.games - 1
+    outside = (game < expected.first_game) | (game > last_game)
+    yield outside, lambda _: f"a game outside {expected.first_game} to {last_game}, the games of the shard"
     if not len(game):
         return
-    same = np.concatenate([[False], game[1:] == game[:-1]])  # as the row before
-    disorder = np.concatenate([[False], game[1:] < game[:-1]]) | (same & np.concatenate([[False], ply[1:] < ply[:-1]]))
+
+    def compared(with_row_before: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        return np.concatenate([[False], with_row_before])
+
+    # The order of the rows.
+    same = compared(game[1:] == game[:-1])
+    disorder = compared(game[1:] < game[:-1]) | (same & compared(ply[1:] < ply[:-1]))
     yield disorder, lambda _: "out of order: rows are sorted by game and ply"
-    yield same & np.concatenate([[False], ply[1:] == ply[:-1]]), lambda _: "the same game and ply as the row before"
+    yield same & compared(ply[1:] == ply[:-1]), lambda _: "the same game and ply as the row before"
 
-    current, mask, over, won = _played(rows["current"], rows["mask"], rows["move"])
-    both = np.concatenate([[False], sound[:-1]]) & sound
-    follows = np.zeros(len(game), np.bool_)
-    follows[1:] = (current[:-1] == rows["current"][1:]) & (mask[:-1] == rows["mask"][1:])
-    yield same & both & ~follows, lambda i: "not the position that the move before leads to"
+    # Each move leads to the next position.
+    column = np.clip(rows["move"], 0, COLUMNS - 1).astype(np.intp)
+    stone = rules.landing(rows["mask"])[np.arange(len(game)), column]
+    current, mask = rows["current"] ^ rows["mask"], rows["mask"] | stone
+    won = rules.has_four(rows["current"] | stone)
+    follows = compared((current[:-1] == rows["current"][1:]) & (mask[:-1] == rows["mask"][1:]))
+    both = compared(sound[:-1]) & sound
+    yield same & both & ~follows, lambda _: "not the position that the move before leads to"
 
-    first = ~same
-    starts = np.flatnonzero(first & sound)
-    follows[starts] = _are_reachable(rows["current"][starts], rows["mask"][starts])
-    yield first & sound & ~follows, lambda _: "no order of moves leads to this position"
-    if law.opening_moves:
-        ranges = np.array(law.opening_moves)
-        fewest, most = ranges[game % len(ranges)].T
+    # The first position of a game.
+    first, unreachable = ~same, np.zeros(len(game), np.bool_)
+    for row in np.flatnonzero(first & sound).tolist():
+        unreachable[row] = not is_reachable(int(rows["current"][row]), int(rows["mask"][row]))
+    yield unreachable, lambda _: "no order of moves leads to this position"
+    if expected.opening_moves:
+        fewest, most = np.array(expected.opening_moves)[game % len(expected.opening_moves)].T
         unlike = first & ((ply < fewest) | (ply > most))
-        yield unlike, lambda i: f"the game's rows begin at ply {ply[i]}, its opening has {fewest[i]} to {most[i]} moves"
+        yield unlike, lambda i: f"the game starts at ply {ply[i]}, its opening has {fewest[i]} to {most[i]} moves"
 
-    last = np.append(~same[1:], True)
+    # The last move and the result of a game.
+    last = np.append(first[1:], True)
+    over = won | (mask == np.uint64(rules.FULL_BOARD))
     yield last & sound & ~over, lambda _: "the game's last row, but the move does not end the game"
-    ends = np.flatnonzero(last)
-    end = ends[np.cumsum(first) - 1]  # the last row of each row's game
+    end = np.flatnonzero(last)[np.cumsum(first) - 1]  # the last row of each row's game
     result = won[end].astype(np.int64) * (1 - 2 * ((end - np.arange(len(game))) % 2))
     unlike = sound & sound[end] & (outcome != result)
     yield unlike, lambda i: f"outcome {outcome[i]}, but the moves lead to {result[i]}"
 
 
-def _played(
-    current: NDArray[np.uint64], mask: NDArray[np.uint64], move: NDArray[np.int8]
-) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.bool_], NDArray[np.bool_]]:
-    """The positions after the moves, and whether each is over and won; nonsense where a move is none."""
-    column = np.clip(move, 0, COLUMNS - 1).astype(np.uint64)
-    bottom = np.uint64(1) << (np.uint64(BITS_PER_COLUMN) * column)
-    stone = (mask + bottom) & _COLUMN_BITS[column.astype(np.intp)]
-    after = mask | stone
-    won = rules.has_four(current | stone)
-    return current ^ mask, after, won | (after == np.uint64(rules.FULL_BOARD)), won
+def _is_over(current: NDArray[np.uint64], mask: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    won = rules.has_four(current) | rules.has_four(current ^ mask)
+    return won | (mask == np.uint64(rules.FULL_BOARD))
 
 
-def _are_reachable(current: NDArray[np.uint64], mask: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """bool (B,): `is_reachable` of many positions; most need no search, as one plain way back leads to the start."""
-    own, left, turn = current, mask, np.zeros(len(mask), np.bool_)
-    stuck = turn
-    for _ in range(int(np.bitwise_count(mask).max(initial=0))):
-        tops = left & ~(left >> np.uint64(1)) & np.where(turn, own, left ^ own)
-        stone = tops & (~tops + np.uint64(1))  # the lowest of them
-        stuck = stuck | ((stone == 0) & (left != 0))
-        own, left, turn = own & ~stone, left & ~stone, ~turn
-    found = ~stuck
-    for place in np.flatnonzero(~found):
-        found[place] = is_reachable(Position(int(current[place]), int(mask[place])))
-    return found
-
-
-def is_reachable(position: Position) -> bool:
+def is_reachable(current: int, mask: int) -> bool:
     """Whether alternating moves can lead to a position in which nobody has four in a line.
 
-    Stones are taken off again, last mover's first, from the tops of columns; no line can have stood before where
-    none stands now. Dead ends are remembered by the heights left: at most 7^7, in games a handful.
+    Takes stones off the tops of columns, those of the player who moved last first, until the board is empty. No line
+    can have stood before where none stands now.
     """
-    owners = [
-        [
-            bool(position.current >> (BITS_PER_COLUMN * column + row) & 1)
-            for row in range((position.mask & rules.column_bits(column)).bit_count())
-        ]
-        for column in range(COLUMNS)
-    ]
-    dead: set[tuple[int, ...]] = set()
 
-    def back(left: tuple[int, ...], own: bool) -> bool:
-        """Whether the stones left can be taken off, next one of the side to move (own) or of the other."""
-        if left in dead:  # whose turn it is follows from their number
-            return False
-        for column in range(COLUMNS):
-            if left[column] and owners[column][left[column] - 1] == own:
-                rest = (*left[:column], left[column] - 1, *left[column + 1 :])
-                if back(rest, not own):
-                    return True
-        dead.add(left)
-        return not any(left)
+    @cache
+    def takes_back(last: int, stones: int) -> bool:
+        """Whether all stones can be taken off; `last` are those of the player who moved last."""
+        tops = last & ~(stones >> 1)
+        while tops:
+            stone = tops & -tops
+            if takes_back(stones ^ last, stones ^ stone):
+                return True
+            tops ^= stone
+        return not stones
 
-    return back(tuple(map(len, owners)), False)
+    return takes_back(current ^ mask, mask)
 
 
 def _text(values: NDArray[Any]) -> str:

@@ -1,7 +1,7 @@
-"""Mapping the shard function over processes of this machine, or over the workers of a Dask cluster.
+"""Makes shards in processes of this machine, or on the workers of a Dask cluster.
 
-Both take tasks and yield shards as they are finished, in any order. A worker that dies costs the shard it was
-making, which is tried again; a shard whose workers keep dying is named once all others are made.
+Both take tasks and yield shards as they are finished, in any order. A worker that dies costs the shard it was making,
+which is tried again; a shard whose workers keep dying is named once all others are made.
 """
 
 from __future__ import annotations
@@ -11,31 +11,35 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from distill.common import DataError, UserError, first_line, provenance
 from distill.common.workers import pool as new_pool
+from distill.games.runs import RunSettings, plugin_of
 from distill.games.schema import Shard
-from distill.games.shards import LIBRARIES, RunSettings, Task, make_shard, shard_name
+from distill.games.shards import LIBRARIES, Task, make_shard, shard_name
 from distill.games.storage import Folder, Storage, storage_of
 from distill.mcts import teacher
 
 KILLS_ALLOWED = 2
-"""A shard whose local worker dies this often is given up and reported."""
+"""Deaths of local workers after which a shard is given up and reported."""
 
 TASKS_A_THREAD = 3
-"""Shards a cluster has in hand for each of its threads: enough that none waits for the next one."""
+"""Shards that each thread of a cluster has been given: enough that none waits for the next one."""
 
 POLL_SECONDS = 1.0
 """Seconds between two readings of the progress of unfinished shards."""
 
 CONNECT_SECONDS = 15.0
-WORKERS_AWAITED = 120.0
-"""Seconds a scheduler may take to answer, and a cluster may be without any worker."""
+"""Seconds that a scheduler may take to answer."""
 
-Work = Callable[[RunSettings, int, int, Path | Storage], Shard]
-Watch = Callable[[Iterable[Task]], object]
-"""Told now and then which shards are being made."""
+WORKERS_AWAITED = 120.0
+"""Seconds that a cluster may be without any worker."""
+
+Work: TypeAlias = Callable[..., Shard]
+"""A function with the parameters of `make_shard`."""
+Watch: TypeAlias = Callable[[Iterable[Task]], object]
+"""Called now and then with the tasks of the shards that are being made."""
 
 
 def unwatched(_tasks: Iterable[Task]) -> None:
@@ -45,18 +49,19 @@ def unwatched(_tasks: Iterable[Task]) -> None:
 def make_locally(
     settings: RunSettings,
     tasks: list[Task],
-    folder: Path | Storage,
+    out: Path | Storage,
     workers: int,
     work: Work = make_shard,
     watch: Watch = unwatched,
 ) -> Iterator[Shard]:
-    """Make shards in `workers` processes, yielding each as it is finished, in any order.
+    """Make shards in `workers` processes.
 
-    Each worker is a pool of one, so that a death is known to belong to its shard. That shard is
-    tried again; after two deaths DataError names it, once all others are made.
+    Each worker is a pool of one, so that a death is known to belong to its shard. Raises DataError for shards whose
+    workers have died KILLS_ALLOWED times, once all others are made.
     """
     from joblib.externals.loky.process_executor import BrokenProcessPool
 
+    plugin = plugin_of(settings)
     waiting, kills, given_up = list(reversed(tasks)), dict.fromkeys(tasks, 0), list[Task]()
     idle = [new_pool() for _ in range(min(workers, len(tasks)))]
     busy: dict[Future[Shard], tuple[Task, Any]] = {}
@@ -64,7 +69,7 @@ def make_locally(
         while waiting or busy:
             while waiting and idle:
                 task, pool = waiting.pop(), idle.pop()
-                busy[pool.submit(work, settings, task.index, task.games, folder)] = (task, pool)
+                busy[pool.submit(work, settings, task.index, task.games, out, plugin)] = (task, pool)
             finished, _ = wait(busy, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
             watch(task for task, _ in busy.values())
             for future in finished:
@@ -83,46 +88,46 @@ def make_locally(
         for pool in [*idle, *(pool for _, pool in busy.values())]:
             pool.shutdown(wait=False, kill_workers=True)
     if given_up:
-        raise _killers(folder, given_up, f"died {KILLS_ALLOWED} times (out of memory?)")
+        raise _killers(out, given_up, f"died {KILLS_ALLOWED} times (out of memory?)")
 
 
-def _killers(folder: Path | Storage, tasks: list[Task], deaths: str) -> DataError:
+def _killers(out: Path | Storage, tasks: list[Task], deaths: str) -> DataError:
     names = ", ".join(shard_name(task.index) for task in sorted(tasks, key=lambda task: task.index))
     return DataError(
-        f"{folder}: the worker making {names} {deaths}; the other shards are finished; start the command again to retry"
+        f"{out}: the worker making {names} {deaths}; the other shards are finished; start the command again to retry"
     )
 
 
 def make_on_cluster(
     settings: RunSettings,
     tasks: list[Task],
-    folder: Path | Storage,
+    out: Path | Storage,
     address: str,
     work: Work = make_shard,
     watch: Watch = unwatched,
 ) -> Iterator[Shard]:
-    """Make shards on the workers of the Dask scheduler at `address`, yielding each as it is finished.
+    """Make shards on the workers of the Dask scheduler at `address`.
 
-    Dask itself gives the shard of a dead worker to another one, and up after `distributed.scheduler.allowed-failures`
-    (3) of them: DataError names such shards, once all others are made. Every worker must have the versions this process
-    has, on which the bytes depend, and must reach the same place: what it wrote is read back from here.
+    Dask gives the shard of a dead worker to another one, and gives up after `distributed.scheduler.allowed-failures`
+    (3) deaths. Raises DataError for such shards, once all others are made. Every worker must have the versions of this
+    process, on which the bytes depend, and must reach the same storage: shards are read back from here.
     """
     client = _connected(address)
     from distributed.scheduler import KilledWorker
 
-    place = storage_of(folder)
-    if isinstance(place, Folder):
-        place = Folder(path=place.path.resolve())  # workers have working directories of their own
+    storage, plugin = storage_of(out), plugin_of(settings)
+    if isinstance(storage, Folder):
+        storage = Folder(path=storage.path.resolve())  # workers have working directories of their own
     suspects, busy = list(tasks), dict[Any, Task]()
     try:
         threads = _threads(client, address)
-        # Dask blames every shard that waited on a worker that died: those it gives up are tried once more, each alone.
-        for in_hand in (TASKS_A_THREAD * threads, 1):
+        # Dask blames every shard that waited on a worker that died: the shards it gives up are tried again, one by one.
+        for at_once in (TASKS_A_THREAD * threads, 1):
             waiting, suspects = list(reversed(suspects)), []
             while waiting or busy:
-                while waiting and len(busy) < in_hand:
+                while waiting and len(busy) < at_once:
                     task = waiting.pop()
-                    busy[client.submit(work, settings, task.index, task.games, place, pure=False)] = task
+                    busy[client.submit(work, settings, task.index, task.games, storage, plugin, pure=False)] = task
                 for future in _finished(client, address, list(busy), lambda: watch(busy.values())):
                     task = busy.pop(future)
                     try:
@@ -130,14 +135,14 @@ def make_on_cluster(
                     except KilledWorker:
                         suspects.append(task)
                         continue
-                    _require_there(place, shard)
+                    _require_stored(storage, shard)
                     yield shard
     finally:
         if client.status == "running":
             client.cancel(list(busy), force=True)
         client.close(timeout=5)
     if suspects:
-        raise _killers(folder, suspects, "died again and again (out of memory?)")
+        raise _killers(out, suspects, "died again and again (out of memory?)")
 
 
 def check_cluster(address: str) -> None:
@@ -165,11 +170,12 @@ def _connected(address: str) -> Any:
 def _finished(client: Any, address: str, futures: list[Any], watch: Callable[[], object]) -> list[Any]:
     """Those of the futures that are done, once one is; `watch` is called meanwhile.
 
-    Raises UserError where scheduler or workers are gone.
+    Raises UserError where the scheduler or all workers are gone.
     """
     import distributed
 
     wait_for: Any = distributed.wait
+    gone = UserError(f"--cluster {address}: the scheduler is gone; start the command again")
     last_worker = time.monotonic()
     while True:
         try:
@@ -178,9 +184,9 @@ def _finished(client: Any, address: str, futures: list[Any], watch: Callable[[],
         except TimeoutError:
             watch()
         except distributed.CancelledError:
-            raise UserError(f"--cluster {address}: the scheduler is gone; start the command again") from None
+            raise gone from None
         if client.status != "running" or any(future.cancelled() for future in futures):
-            raise UserError(f"--cluster {address}: the scheduler is gone; start the command again")
+            raise gone
         if done := [future for future in futures if future.done()]:
             return done
         if client.nthreads():
@@ -193,10 +199,9 @@ def _threads(client: Any, address: str) -> int:
     """Threads of the cluster, once it has a worker and all of them have the versions of this process."""
     try:
         client.wait_for_workers(1, timeout=WORKERS_AWAITED)
+        found = client.run(versions_here)
     except TimeoutError:
         raise UserError(f"--cluster {address}: no worker there after {WORKERS_AWAITED:.0f} s") from None
-    try:
-        found = client.run(versions_here)
     except Exception as error:  # whatever a worker without the package raises
         raise UserError(f"--cluster {address}: a worker cannot run distill ({first_line(error)})") from None
     ours = versions_here()
@@ -208,18 +213,18 @@ def _threads(client: Any, address: str) -> int:
 
 
 def versions_here() -> dict[str, Any]:
-    """What the bytes of a shard depend on beside its settings."""
+    """The versions that decide the bytes of a shard."""
     return provenance.versions(*LIBRARIES) | {"search_version": teacher.SEARCH_VERSION}
 
 
-def _require_there(place: Storage, shard: Shard) -> None:
-    """Raise DataError unless the shard that a worker has written lies where this process finds it."""
+def _require_stored(storage: Storage, shard: Shard) -> None:
+    """Raise DataError unless this process finds the shard that a worker has written."""
     try:
-        found = hashlib.sha256(place.read(shard.name)).hexdigest()
+        found = hashlib.sha256(storage.read(shard.name)).hexdigest()
     except FileNotFoundError:
         found = None
     if found != shard.sha256:
         raise DataError(
-            f"{place}/{shard.name}: a worker has written it, but it is not here: --out must be the same place for all "
-            "machines (a shared folder, or a URL)"
+            f"{storage}/{shard.name}: a worker has written it, but it is not here: --out must be the same storage for "
+            "all machines (a shared folder, or a URL)"
         )

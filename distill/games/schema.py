@@ -66,10 +66,7 @@ PACKED_ROW = pa.schema(
 VALUE_STEPS = 127
 
 PACKED = "packed"
-"""What the metadata of such files, and the manifest of their folder, name as their kind."""
-
-RELABELLED = "relabelled"
-"""In the identity of a run whose labels were changed after its games were played: the hash of its rows."""
+"""The kind of such files and folders in their metadata and manifest."""
 
 DISTINCT = ("current", "mask", "key", "value")
 """Columns with few equal entries: a dictionary of them takes more than they do, a fifth of a file."""
@@ -132,6 +129,23 @@ def shard_of(entry: Mapping[str, Any]) -> Shard:
         sha256=str(entry["sha256"]),
         content_hash=str(entry["content_hash"]),
     )
+
+
+def table_of(columns: Mapping[str, NDArray[Any]], schema: pa.Schema = ROW) -> pa.Table:
+    """A table of arrays by name, (B,) or (B, width), cast to the types of the schema."""
+    return pa.table([_arrow(columns[field.name], field.type) for field in schema], schema=schema)
+
+
+def _arrow(values: NDArray[Any], kind: pa.DataType) -> pa.Array:
+    """An Arrow array, from buffers, because `pa.array` imports pandas: 40 MB in every worker."""
+    if values.ndim == 2:
+        items = _arrow(values.ravel(), kind.value_type)
+        if pa.types.is_fixed_size_list(kind):
+            return pa.FixedSizeListArray.from_arrays(items, kind.list_size)
+        offsets = np.arange(len(values) + 1) * values.shape[1]
+        return pa.ListArray.from_arrays(_arrow(offsets, pa.int32()), items)
+    typed = np.ascontiguousarray(values, kind.to_pandas_dtype())
+    return pa.Array.from_buffers(kind, len(typed), [None, pa.py_buffer(typed)])
 
 
 def table_writer(sink: Any, schema: pa.Schema, metadata: Mapping[str, Any]) -> pq.ParquetWriter:
@@ -211,15 +225,20 @@ def read_metadata(path: Path) -> dict[str, Any]:
 
 
 def read_table(
-    path: Path | str, schema: pa.Schema = ROW, content: bytes | None = None
+    path: Path | str, schema: pa.Schema | None = ROW, content: bytes | None = None
 ) -> tuple[pa.Table, dict[str, Any]]:
-    """A table and its metadata, checksums and schema verified; `content` are the bytes of a file on no disk.
+    """A table and its metadata, checksums and schema verified.
 
-    Raises DataError for a file that is truncated, damaged, foreign, of another schema version or
+    Args:
+      schema: its columns; None: raw rows or packed ones, as the metadata say.
+      content: the bytes of a file that is not on a disk.
+
+    Raises DataError for a file that is truncated, damaged, not written by distill, of another schema version, or
     without a column.
     """
     with opened(path, content) as file:
         metadata = metadata_of(path, file)
+        schema = schema or row_of(metadata)
         check_schema(path, metadata, file, schema)
         table = file.read(use_threads=False).select(schema.names)
         return table.cast(schema), metadata

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from distill.common.cli import as_json, setting
 from distill.game.rules import CELLS
-from distill.games import shards
+from distill.games import playing, runs, shards
 from distill.games.checkpoints import Checkpoint, joined
 from distill.games.schema import Shard
 from distill.mcts import puct
@@ -40,7 +40,7 @@ class SelfPlaySettings(PuctSettings):
     leaves: Literal["value", "playout"] = setting(
         "value", "worth of a leaf: the value head, or a playout whose moves the network chooses"
     )
-    opening_moves: shards.OpeningMoves = setting(
+    opening_moves: runs.OpeningMoves = setting(
         (0, 2), "fewest and most random moves before the search plays; in JSON also a list of pairs, for games in turn"
     )
     seed: int = setting(0, "run seed; game g depends on it and on g alone")
@@ -48,7 +48,7 @@ class SelfPlaySettings(PuctSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        shards.check_games(self)
+        runs.check_games(self)
 
 
 def identity(settings: SelfPlaySettings, network: str) -> dict[str, Any]:
@@ -139,7 +139,7 @@ def _play(
             return
         games, whole = np.concatenate([there, numbers[chosen]]), joined(before, record, chosen)
         places, votes = np.argsort(games), whole.label[..., None]
-        table = shards.rows(whole, places, games[places], votes=votes, move=whole.move)
+        table = playing.rows(whole, places, games[places], votes=votes, move=whole.move)
         made.append(shards.write(table, run, index, index * size, len(games), folder, LIBRARIES))
         file.delete()
 
@@ -154,7 +154,7 @@ def _play(
             advance(len(there), int(before.length.sum()))
         if len(there) == len(files[index].games):  # the interrupted run wanted more games
             store(index, before, np.empty(0, np.int64))
-    starts = [shards.opening(settings, int(number)) for number in numbers]
+    starts = [runs.opening(settings, int(number)) for number in numbers]
     puct.play(
         np.array([start.current for start in starts], np.uint64),
         np.array([start.mask for start in starts], np.uint64),

@@ -1,7 +1,7 @@
-"""Where the files of a run lie: a folder, or a place that fsspec has a URL for (extra `remote`).
+"""Where the files of a run are: a folder, or a URL that fsspec understands (extra `remote`).
 
-A place holds whole files by name. In a folder a file appears by a rename; elsewhere by one upload, after which size
-and SHA-256 of what lies there are compared with what was sent. A place crosses to workers as itself, a few words.
+Storage holds whole files by name. In a folder a file appears by a rename. Elsewhere it appears by one upload, after
+which the size and SHA-256 of the stored file are compared with what was sent. Storage can be pickled for workers.
 """
 
 from __future__ import annotations
@@ -22,26 +22,24 @@ class Storage(Protocol):
     """Whole files by name; `str` of it is what users call it."""
 
     def names(self) -> list[str]:
-        """Names of all files, sorted, hidden ones too; none where the place does not exist yet."""
+        """Names of all files, sorted, hidden ones too; none where the folder does not exist yet."""
 
     def read(self, name: str) -> bytes:
         """A file's bytes. Raises FileNotFoundError, and DataError for one larger than `schema.SHARD_BYTES`."""
 
     def write(self, name: str, content: bytes) -> None:
-        """Put a file in place, whole or not at all."""
+        """Write a file, whole or not at all."""
 
     def delete(self, name: str) -> None:
-        """Remove a file; one that is not there is no error."""
+        """Remove a file, if it exists."""
 
 
 def storage_of(out: str | Path | Storage) -> Storage:
-    """The place that a path or a URL such as s3://bucket/games means; a place means itself."""
+    """The storage of a path or of a URL such as s3://bucket/games; storage is returned as it is."""
     if not isinstance(out, str | Path):
         return out
-    text = str(out)
-    if text.startswith("file://"):
-        return Folder(path=Path(text.removeprefix("file://")))
-    return Remote(url=text.rstrip("/")) if "://" in text else Folder(path=Path(out))
+    text = str(out).removeprefix("file://")
+    return Remote(url=text.rstrip("/")) if "://" in text else Folder(path=Path(text))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +72,7 @@ _OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "abfs", "az"}
 
 @dataclass(frozen=True, kw_only=True)
 class Remote:
-    """Files under a URL of fsspec, most often an object store. Passwords come from where its library looks for them."""
+    """Files under a URL of fsspec, most often an object store. Its library finds the credentials."""
 
     url: str
 
@@ -82,54 +80,52 @@ class Remote:
         return self.url
 
     def names(self) -> list[str]:
-        with self._storage() as (storage, root):
-            storage.invalidate_cache()
+        with self._system() as (system, root):
+            system.invalidate_cache()
             try:
-                found = storage.ls(root, detail=False)
+                found = system.ls(root, detail=False)
             except FileNotFoundError:
                 return []
         return sorted(Path(name).name for name in found)
 
     def read(self, name: str) -> bytes:
-        with self._storage() as (storage, root):
-            _refuse_large(f"{self.url}/{name}", storage.size(f"{root}/{name}"))
-            content: bytes = storage.cat_file(f"{root}/{name}")
+        with self._system() as (system, root):
+            _refuse_large(f"{self.url}/{name}", system.size(f"{root}/{name}"))
+            content: bytes = system.cat_file(f"{root}/{name}")
             return content
 
     def write(self, name: str, content: bytes) -> None:
-        with self._storage() as (storage, root):
-            protocols = {storage.protocol} if isinstance(storage.protocol, str) else set(storage.protocol)
+        with self._system() as (system, root):
+            protocols = {system.protocol} if isinstance(system.protocol, str) else set(system.protocol)
             if not protocols & _OBJECT_STORES:
-                storage.makedirs(root, exist_ok=True)
+                system.makedirs(root, exist_ok=True)
             try:
-                storage.pipe_file(f"{root}/{name}", content)
+                system.pipe_file(f"{root}/{name}", content)
             except FileNotFoundError as error:
                 raise DataError(f"{self.url}: {error}") from None
-            storage.invalidate_cache()
-            size, there = storage.size(f"{root}/{name}"), storage.cat_file(f"{root}/{name}")
-            if size != len(content) or hashlib.sha256(there).digest() != hashlib.sha256(content).digest():
-                raise DataError(f"{self.url}/{name}: {size} bytes lie there, not the {len(content)} that were sent")
+            system.invalidate_cache()
+            size, stored = system.size(f"{root}/{name}"), system.cat_file(f"{root}/{name}")
+            if size != len(content) or hashlib.sha256(stored).digest() != hashlib.sha256(content).digest():
+                raise DataError(f"{self.url}/{name}: {size} bytes are stored, not the {len(content)} that were sent")
 
     def delete(self, name: str) -> None:
-        with self._storage() as (storage, root), contextlib.suppress(FileNotFoundError):
-            storage.rm_file(f"{root}/{name}")
+        with self._system() as (system, root), contextlib.suppress(FileNotFoundError):
+            system.rm_file(f"{root}/{name}")
 
     @contextlib.contextmanager
-    def _storage(self) -> Iterator[tuple[Any, str]]:
-        """The file system and the root in it; whatever its library raises is one line that names the URL."""
+    def _system(self) -> Iterator[tuple[Any, str]]:
+        """The file system and the root in it; any error of its library becomes one line that names the URL."""
         try:
             import fsspec
         except ImportError:
             raise UserError(f"{self.url}: URLs need the extra remote: {install_line('remote')}") from None
         try:
-            storage, root = fsspec.url_to_fs(self.url)
-            yield storage, root
+            yield fsspec.url_to_fs(self.url)
         except (FileNotFoundError, UserError):
             raise
-        except ImportError as error:
-            raise UserError(f"{self.url}: {error}") from None
         except Exception as error:  # each kind of storage has errors of its own
-            raise DataError(f"{self.url}: {first_line(error)}") from None
+            kind = UserError if isinstance(error, ImportError) else DataError
+            raise kind(f"{self.url}: {first_line(error)}") from None
 
 
 def _refuse_large(name: str, size: int) -> None:

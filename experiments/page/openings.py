@@ -23,7 +23,7 @@ from distill.common import DataError, Progress, cli, cores
 from distill.common.files import write_atomically
 from distill.datasets.benchmark import FULL_COLUMN
 from distill.game.rules import BITS_PER_COLUMN, COLUMNS, EMPTY, ROWS, Position, from_moves, mirror, play
-from distill.games import reader, schema, shards
+from distill.games import reader, runs, schema
 from distill.players.solver import score_boards
 
 
@@ -93,7 +93,7 @@ def read_games(run: reader.Run) -> Iterator[Game]:
         starts = np.flatnonzero(np.diff(rows["game_id"], prepend=-1))
         for start, end in zip(starts, [*starts[1:], len(rows["ply"])], strict=True):
             number, ply = int(rows["game_id"][start]), int(rows["ply"][start])
-            opening = shards.opening_moves(settings, number)
+            opening = runs.opening_moves(settings, number)
             if from_moves(opening) != Position(int(rows["current"][start]), int(rows["mask"][start])):
                 raise DataError(f"{shard.path}: game {number} does not start with the opening drawn from its seed")
             result = int(rows["outcome"][start]) * (-1 if ply % 2 else 1)

@@ -34,18 +34,18 @@ from distill.alphazero.settings import SelfPlayConfig
 from distill.common import cli
 from distill.evaluation import data_card, labels, noise_ceiling, report
 from distill.game.rules import Position, mirror, play
-from distill.games import census, reader, schema, shards
+from distill.games import census, reader, runs, schema, shards
 from distill.games.selfplay import SelfPlaySettings
 from distill.games.selfplay import identity as selfplay_identity
 from distill.generate import GenerateConfig
 
-TEACHER = shards.RunSettings(simulations=SIMULATIONS, votes=VOTES, opening_moves=(1, 2), shard_games=10, seed=5)
+TEACHER = runs.RunSettings(simulations=SIMULATIONS, votes=VOTES, opening_moves=(1, 2), shard_games=10, seed=5)
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Forty finished games in four shards, with the identity of a small teacher's run."""
-    write_games(tmp_path / "games", make_games(40, seed=1), identity=shards.identity(TEACHER))
+    write_games(tmp_path / "games", make_games(40, seed=1), identity=runs.identity(TEACHER))
     return tmp_path / "games"
 
 
@@ -113,7 +113,7 @@ def test_a_move_that_is_not_the_label_is_counted(tmp_path: Path) -> None:
 
 
 def test_the_cut_into_shards_changes_no_count(folder: Path, tmp_path: Path) -> None:
-    write_games(tmp_path / "one", make_games(40, seed=1), shard_games=40, identity=shards.identity(TEACHER))
+    write_games(tmp_path / "one", make_games(40, seed=1), shard_games=40, identity=runs.identity(TEACHER))
     one, four = (census.count(reader.open_run(place)) for place in (tmp_path / "one", folder))
     differ = {name for name in vars(one) if getattr(one, name) != getattr(four, name)}
     assert differ == {"shards", "bytes"}
@@ -141,13 +141,13 @@ def test_a_teachers_run_is_made_again_by_the_command_on_its_card(folder: Path) -
     words = data_card.rebuild_command(folder, schema.read_manifest(folder))
     assert words[:3] == ["python", "-m", "distill.generate"]
     config = cli.parse(GenerateConfig, words[3:])
-    assert shards.identity(config) == shards.identity(TEACHER)
+    assert runs.identity(config) == runs.identity(TEACHER)
     assert (config.games, config.out) == (40, str(folder))
     for where in ("label", "move"):  # said in both cases, so that another default changes nothing
-        made = shards.identity(dataclasses.replace(TEACHER, noise_at=where))
+        made = runs.identity(dataclasses.replace(TEACHER, noise_at=where))
         again = data_card.rebuild_command(folder, {"games": 40, "identity": made})
         assert again[again.index("--noise-at") + 1] == where
-        assert shards.identity(cli.parse(GenerateConfig, again[3:])) == made
+        assert runs.identity(cli.parse(GenerateConfig, again[3:])) == made
     teacher = noise_ceiling.teacher_of(folder)
     assert teacher is not None
     assert (teacher.simulations, teacher.votes) == (SIMULATIONS, VOTES)
@@ -251,7 +251,7 @@ def test_labels_are_graded_by_the_solver_and_the_teacher_labels_again(
         return found[-1]
 
     monkeypatch.setattr(labels, "grade_labels", grade_labels)
-    text = described(late_games(tmp_path / "games", shards.identity(TEACHER)), "--label-rows", "40")
+    text = described(late_games(tmp_path / "games", runs.identity(TEACHER)), "--label-rows", "40")
     (quality,) = found
     assert f"{100 * quality.optimal.mean:.1f} ±" in text
     asked, _ = labels.sample(tmp_path / "games", 100, seed=0)

@@ -26,11 +26,11 @@ from distill.common import provenance
 from distill.datasets import benchmark
 from distill.evaluation import grading, labels
 from distill.game.rules import mirror, parse_board
-from distill.games import reader, schema, shards
+from distill.games import reader, runs, schema
 
 LABELS = provenance.ROOT / "data" / "reference" / "labels-200"
 QUICK = ["--no-latency", "--workers", "1", "--boards", "6"]
-IDENTITY = shards.identity(shards.RunSettings(simulations=200))
+IDENTITY = runs.identity(runs.RunSettings(simulations=200))
 
 
 def run(words: list[str], out: Path) -> dict[str, Any]:

@@ -67,8 +67,6 @@ def test_several_folders_and_an_exclusion_are_reported(workplace: Path, capsys: 
         ["--validation-fraction", "1"],
         ["--validation-fraction", "-0.1"],
         ["--validation-fraction", "some"],
-        ["--memory-gib", "0"],
-        ["--threads", "0"],
         ["--data"],
         ["--unknown"],
     ],

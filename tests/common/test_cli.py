@@ -33,7 +33,7 @@ from distill.__main__ import STAGES
 from distill.common import Progress, UserError, cli, duration
 from distill.common.cli import check, setting
 from distill.common.errors import Interrupted
-from distill.games import shards
+from distill.games import runs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -490,7 +490,7 @@ def test_every_command_has_a_config_that_takes_values_of_python():
 def test_numpy_numbers_and_paths_leave_the_identity_of_a_run_as_it_is():
     given = generate.GenerateConfig(games=np.int64(5), simulations=np.int32(30), exploration=1, out=Path("x"))
     plain = generate.GenerateConfig(games=5, simulations=30, exploration=1.0, out="x")
-    assert json.dumps(shards.identity(given)) == json.dumps(shards.identity(plain))
+    assert json.dumps(runs.identity(given)) == json.dumps(runs.identity(plain))
 
 
 def test_a_config_file_may_begin_with_a_byte_order_mark(tmp_path: Path):

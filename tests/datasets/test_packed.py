@@ -92,7 +92,7 @@ def test_a_second_command_does_nothing_and_other_boards_stay_unless_told(
     assert prepare.main(["--packed", "boards", "--validation-fraction", "0.3"]) == 0
     assert {path.name: path.stat().st_mtime_ns for path in Path("boards").iterdir()} == before
     assert prepare.main(["--packed", "boards"]) == 1
-    assert "boards: holds boards of other tables; name another folder, or add --restart" in capsys.readouterr().err
+    assert "boards: holds other boards; name another folder, or add --restart" in capsys.readouterr().err
     assert {path.name: path.stat().st_mtime_ns for path in Path("boards").iterdir()} == before
     assert prepare.main(["--packed", "boards", "--restart"]) == 0
     assert schema.read_manifest(Path("boards"))["identity"]["validation_fraction"] == 0.15
@@ -205,18 +205,18 @@ def full_column(rows: list[dict[str, Any]]) -> None:
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        (changed_row(key=127), "key 127 is no position's"),
-        (changed_row(key=(1 << 63) + 5), f"key {(1 << 63) + 5} is no position's"),
-        (changed_row(key=1 + 1), "key 2 is no position's"),  # one stone, of the side to move
+        (changed_row(key=127), "key 127 is not that of a position"),
+        (changed_row(key=(1 << 63) + 5), f"key {(1 << 63) + 5} is not that of a position"),
+        (changed_row(key=1 + 1), "key 2 is not that of a position"),  # one stone, of the side to move
         (lambda rows: rows.insert(5, dict(rows[4])), "keys must ascend, each board once"),
         (lambda rows: rows.reverse(), "keys must ascend, each board once"),
         (mirrored, "is not canonical"),
         (full_column, "on a full column"),
         (changed_row(visits=[0] * 7), "no visits"),
-        (changed_row(visits=None), "visits is missing (null)"),
+        (changed_row(visits=None), "a value of visits is missing (null)"),
         (changed_row(value=-128), "value -128 outside [-127, 127]"),
-        (changed_row(outcome=2), "outcome 2 is none of 1, 0, -1"),
-        (lambda rows: rows.pop(), "rows, but "),
+        (changed_row(outcome=2), "outcome 2 is not 1, 0 or -1"),
+        (lambda rows: rows.pop(), "rows for "),
     ],
 )
 def test_a_packed_board_that_is_not_true_is_named(
@@ -238,7 +238,7 @@ def test_a_game_that_is_over_and_keys_across_files_are_named(
 ) -> None:
     row = {"key": 0b1111 + (0b1111 | 0b1111 << 7), "visits": [0, 0, 1, 0, 0, 0, 0], "value": 0, "outcome": 0}
     table = pa.Table.from_pylist([row], schema=schema.PACKED_ROW)
-    law = checks.Law(first_game=0, games=1)
+    law = checks.Expected(first_game=0, games=1)
     assert [fault.what for fault in checks.packed_faults(table, law)] == ["the game is over in this position"]
     monkeypatch.setattr(packed, "SHARD_ROWS", 500)
     assert prepare.main(["--packed", "several", "--validation-fraction", "0.3"]) == 0
@@ -248,7 +248,7 @@ def test_a_game_that_is_over_and_keys_across_files_are_named(
     schema.write_table(two, pa.concat_tables([last.slice(499), table.slice(1)]), about)
     capsys.readouterr()
     assert validate.main(["several"]) == 1
-    assert "shard-00001.parquet, row group 0, game 500: key" in capsys.readouterr().out
+    assert "shard-00001.parquet, game 500: key" in capsys.readouterr().out
 
 
 def test_changed_boards_are_not_taken_for_a_finished_commands(

@@ -261,11 +261,10 @@ def test_the_bytes_depend_on_inputs_and_settings_alone(tmp_path: Path, monkeypat
         write_games(tmp_path / f"{seed}", make_games(60, seed), identity={"seed": seed})
     one, two = tmp_path / "1", tmp_path / "2"
     monkeypatch.setattr(preparation, "GROUP_ROWS", 256)
-    first = prepare(one, tmp_path / "out", folders=[one, two], threads=2)
+    first = prepare(one, tmp_path / "out", folders=[one, two])
     assert pq.read_metadata(first.folder / "training.parquet").num_row_groups > 2
     monkeypatch.setattr(reader, "BATCH_ROWS", 64)
-    monkeypatch.setattr(preparation, "PIECE_ROWS", 300)
-    again = prepare(one, tmp_path / "again", folders=[two, one], threads=1, memory_gib=0.1)
+    again = prepare(one, tmp_path / "again", folders=[two, one])
     assert again.folder.name == first.folder.name
     assert content(again) == content(first)
     assert again.manifest["files"] == {name: file_hash(first.folder / name) for name in preparation.FILES.values()}
@@ -305,7 +304,7 @@ def test_a_finished_folder_is_reused_and_restart_makes_it_anew(tmp_path: Path) -
     write_games(tmp_path / "games", make_games(30, seed=1))
     first = prepare(tmp_path / "games", tmp_path / "out")
     assert not first.reused
-    again = prepare(tmp_path / "games", tmp_path / "out", threads=1)
+    again = prepare(tmp_path / "games", tmp_path / "out")
     assert again.reused
     assert (again.folder, again.manifest) == (first.folder, first.manifest)
     write_games(tmp_path / "games", make_games(30, seed=1))
@@ -334,13 +333,13 @@ def test_changed_labels_are_refused_also_where_tables_were_made_of_the_old_ones(
     first = prepare(folder, out)
     before = content(first)
     hashes = relabel(folder)
-    expected = rf"{folder}/shard-00000.parquet: not the file the manifest describes .* --accept-labels; to discard .*"
+    expected = rf"{folder}/shard-00000.parquet: not the file the manifest describes \(damaged or changed\); restore it"
     with pytest.raises(DataError, match=expected):
         prepare(folder, out)
     manifest = schema.read_manifest(folder)
     manifest["shards"][0]["sha256"] = hashes["sha256"]  # as somebody does who makes the error go away
     schema.write_manifest(folder, manifest)
-    with pytest.raises(DataError, match=r"other rows than the content_hash in the manifest tells"):
+    with pytest.raises(DataError, match="other rows than its content_hash in the manifest"):
         prepare(folder, out)
     assert content(first) == before
     manifest["shards"][0] |= hashes

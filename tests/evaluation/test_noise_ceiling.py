@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from distill.evaluation import noise_ceiling
 from distill.game.rules import COLUMNS_FROM_CENTRE, is_own_mirror, mirror, parse_board
-from distill.games import reader, shards
+from distill.games import reader, runs
 from distill.games.reader import RawRows
 from distill.mcts.teacher import SearchSettings
 from distill.players.search import SearchPlayer
@@ -54,7 +54,7 @@ def no_visits(labels: NDArray[np.int64]) -> NDArray[np.int64]:
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory: pytest.TempPathFactory) -> RawRows:
     folder = tmp_path_factory.mktemp("games") / "run"
-    write_games(folder, make_games(4, seed=1), identity=shards.identity(shards.RunSettings(simulations=30, seed=1)))
+    write_games(folder, make_games(4, seed=1), identity=runs.identity(runs.RunSettings(simulations=30, seed=1)))
     return reader.raw_rows([folder], None, 0.0)
 
 

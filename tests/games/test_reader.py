@@ -157,7 +157,7 @@ def test_the_same_run_twice_is_refused(folder: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("harm", "expected"),
     [
-        (lambda path, content: path.write_bytes(content[:-100]), "not a readable Parquet file"),
+        (lambda path, content: path.write_bytes(content[:-100]), "not the file the manifest describes"),
         (lambda path, _: schema.write_table(path, *one_row_less(path)), "not the file the manifest describes"),
         (lambda path, _: shutil.copy(path.with_name("shard-00000.parquet"), path), "not the file the manifest"),
         (lambda path, _: path.unlink(), "missing, though the manifest names it"),
@@ -180,11 +180,11 @@ def one_row_less(path: Path) -> tuple[pa.Table, dict[str, Any]]:
 @pytest.mark.parametrize(
     ("column", "value", "expected"),
     [
-        ("label", 7, "a label that is no column"),
-        ("label", -1, "a label that is no column"),
-        ("value", 1.5, "a value outside [-1, 1]"),
-        ("value", float("nan"), "a value outside [-1, 1]"),
-        ("game_id", 10, "a game the manifest puts into another shard"),
+        ("label", 7, "a row with label outside 0 to 6"),
+        ("label", -1, "a row with label outside 0 to 6"),
+        ("value", 1.5, "a row with value outside -1 to 1"),
+        ("value", float("nan"), "a row with value outside -1 to 1"),
+        ("game_id", 10, "a row with game_id outside 0 to 9"),
         ("label", None, "null"),
     ],
 )

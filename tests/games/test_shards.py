@@ -24,8 +24,8 @@ from helpers import die_always, die_once, same_manifest, shard_hashes
 
 from distill import generate, validate
 from distill.common import DataError
-from distill.games import checkpoints, executors, schema, shards
-from distill.games.shards import RunSettings
+from distill.games import checkpoints, executors, runs, schema, shards
+from distill.games.runs import RunSettings
 from distill.mcts import teacher
 
 SMALL = ["--games", "10", "--simulations", "60", "--shard-games", "4"]
@@ -54,12 +54,12 @@ def test_rows_are_true_of_the_games_they_record(reference: Path) -> None:
 
 def test_openings_are_random_and_not_labelled() -> None:
     settings = RunSettings(simulations=1, votes=1)
-    plies = [shards.opening(settings, game).ply for game in range(800)]
+    plies = [runs.opening(settings, game).ply for game in range(800)]
     counts = np.bincount(plies, minlength=9)
     assert counts[0] == 0
     assert (abs(counts[1:] - 100) < 40).all()  # about four standard deviations of 800 / 8
-    assert shards.opening(settings, 5) == shards.opening(settings, 5)
-    assert len({shards.opening(settings, game) for game in range(800)}) > 500
+    assert runs.opening(settings, 5) == runs.opening(settings, 5)
+    assert len({runs.opening(settings, game) for game in range(800)}) > 500
 
 
 def test_the_manifest_describes_every_shard(reference: Path) -> None:

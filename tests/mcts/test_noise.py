@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from distill.game import rules
-from distill.games import checks, shards
-from distill.games.shards import RunSettings
+from distill.games import checks, playing, runs
+from distill.games.runs import RunSettings
 from distill.mcts import teacher
 
 CLEAN = RunSettings(simulations=120, noise_fraction=0.0, seed=3)
@@ -19,7 +19,7 @@ GAMES = 12
 
 
 def record_of(settings: RunSettings) -> teacher.TeacherRecord:
-    starts = [shards.opening(settings, game) for game in range(GAMES)]
+    starts = [runs.opening(settings, game) for game in range(GAMES)]
     current, mask = (np.array([getattr(start, name) for start in starts], np.uint64) for name in ("current", "mask"))
     return teacher.play(current, mask, teacher.draw(settings.seed, range(GAMES), 41, settings), settings)
 
@@ -69,16 +69,11 @@ def test_savings_give_the_same_labels_and_games(at_move: teacher.TeacherRecord) 
 
 
 def test_rows_obey_the_law_of_where_the_noise_acts() -> None:
-    table = shards.play_games(AT_MOVE, 0, GAMES)
-    metadata = {"identity": shards.identity(AT_MOVE), "first_game": 0, "games": GAMES}
+    table = playing.play_games(AT_MOVE, 0, GAMES)
+    metadata = {"identity": runs.identity(AT_MOVE), "first_game": 0, "games": GAMES}
     assert metadata["identity"]["noise_at"] == "move"
-    assert list(checks.faults(table, checks.law_of(metadata))) == []
-    at_label = metadata | {"identity": shards.identity(AT_LABEL)}
-    found = [fault.what for fault in checks.faults(table, checks.law_of(at_label))]
+    assert list(checks.faults(table, checks.expected_of(metadata))) == []
+    at_label = metadata | {"identity": runs.identity(AT_LABEL)}
+    found = [fault.what for fault in checks.faults(table, checks.expected_of(at_label))]
     assert found
     assert all("is not the label" in what for what in found)
-
-
-def test_a_run_with_noise_at_the_label_has_the_name_it_always_had() -> None:
-    assert "noise_at" not in shards.identity(RunSettings())
-    assert shards.run_hash(shards.identity(RunSettings())) == "1f775e37ac31ed8c519cf239b55d77ae"  # of games-20000

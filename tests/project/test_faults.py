@@ -3,7 +3,7 @@
 docs/faults.md lists all faults and where each is tested. Here:
 
 - disk full (a real limit on the size of files) and read-only folders, in generate, prepare, train, export, evaluate
-- rows that fit neither in memory nor on the disk, in prepare and describe
+- rows that do not fit in memory, in prepare
 - too little address space for TensorFlow
 - paths with spaces and Unicode; an ASCII-only locale; no home directory; a damaged or unusable cache of compiled code
 - a clock that was moved back, files from the future
@@ -31,9 +31,9 @@ import pytest
 from helpers import imports_of, make_games, same_manifest, shard_hashes, write_games
 
 import distill
-from distill import describe, evaluate, export, generate, prepare, train, validate
+from distill import evaluate, export, generate, prepare, train, validate
 from distill.common import DataError, file_hash
-from distill.game import rules
+from distill.datasets import preparation
 from distill.games import reader, schema
 from distill.mcts import compiled
 
@@ -99,48 +99,15 @@ def test_a_full_disk_is_one_line_and_the_command_works_afterwards(stage, done, t
         assert run(stage, tmp_path, inputs=done) == 0
 
 
-@pytest.fixture(scope="module")
-def many(tmp_path_factory) -> Path:
-    """A folder with 250,000 rows of random bits, too many for DuckDB in 15 MiB."""
-    dice, count = np.random.default_rng(1), 250_000
-    mask = dice.integers(0, rules.FULL_BOARD, count, np.uint64) & np.uint64(rules.FULL_BOARD)
-    label = dice.integers(0, 7, count)
-    rows = {"game_id": np.arange(count) // 16, "mask": mask, "current": mask & dice.permutation(mask), "move": label}
-    rows |= {"ply": np.bitwise_count(mask), "label": label, "votes": label[:, None].tolist(), "simulations": label * 0}
-    rows |= {"visits": np.eye(7)[label].tolist(), "value": label / 7, "outcome": label // 3 - 1}
-    folder = tmp_path_factory.mktemp("many")
-    write_games(folder, pa.table(rows).select(schema.ROW.names).cast(schema.ROW), 8000, {"simulations": 1})
-    return folder
+def test_rows_that_do_not_fit_in_memory_are_one_line(tmp_path, monkeypatch, capfd):
+    def no_memory(_rows):
+        raise MemoryError("Unable to allocate 3.00 GiB")
 
-
-@pytest.mark.parametrize(
-    ("stage", "memory", "reason"),
-    [
-        ("prepare", "0.015 --threads 1", "File too large"),
-        ("prepare", "0.01 --threads 1", "Out of Memory Error"),
-        ("describe", "0.01 --workers 1", "File too large"),
-        ("describe", "0.01 --workers 64", "Out of Memory Error"),
-    ],
-)
-def test_rows_that_fit_neither_in_memory_nor_on_the_disk_are_one_line(
-    stage, memory, reason, many, tmp_path, monkeypatch, capfd
-):
-    (tmp_path / "spill").mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "spill"))
-    command, out = (prepare.main, "prepared") if stage == "prepare" else (describe.main, "card.md")
-    flags = ["--data", str(many)] if stage == "prepare" else [str(many), "--label-rows", "0", "--top1-rows", "0"]
-    flags += ["--out", str(tmp_path / out), "--memory-gib", *memory.split()]
-    spill = tmp_path / ("prepared" if stage == "prepare" else "spill")
-    is_full = "large" in reason
-    with no_file_larger_than(2_000_000) if is_full else contextlib.nullcontext():
-        assert command(flags) == 1
-    line = last_line(capfd, stage)
-    assert reason in line
-    assert f"free space in {spill}, where rows lie that do not fit into {memory.split()[0]} GiB" in line
-    assert "--memory-gib" in line
-    assert [path.name for path in tmp_path.rglob("*")] == ["spill"], "files are left"
-    if is_full:
-        assert command(flags) == 0, "with free disk space the rows are spilled"
+    write_games(tmp_path / "games", make_games(20, seed=1))
+    monkeypatch.setattr(preparation, "_grouped", no_memory)
+    assert prepare.main(["--data", str(tmp_path / "games"), "--out", str(tmp_path / "prepared")]) == 1
+    assert "memory" in last_line(capfd, "prepare")
+    assert not (tmp_path / "prepared").exists(), "files are left"
 
 
 @contextlib.contextmanager

@@ -57,9 +57,7 @@ def games(tmp_path_factory):
 @pytest.fixture(scope="module")
 def splits(games, tmp_path_factory):
     """Training and validation tables of random games."""
-    folder = preparation.prepare(
-        [games], tmp_path_factory.mktemp("prepared"), validation_fraction=0.3, threads=1
-    ).folder
+    folder = preparation.prepare([games], tmp_path_factory.mktemp("prepared"), validation_fraction=0.3).folder
     return batching.load(folder, schema.TRAINING), batching.load(folder, schema.VALIDATION)
 
 

@@ -1,0 +1,83 @@
+"""What labels positions: the `Labeller` protocol, the check of what it returns, and the majority rule of several votes.
+
+The built-in search is one (`playing.UctLabeller`). Your own is a function in a file, such as `my_engine.py`:
+
+    import numpy as np
+    from distill import Labels
+
+    def label(boards, seeds):
+        legal = boards[:, 0] == 0  # a column is open while its top cell is empty
+        visits = np.array([np.random.default_rng(seed).multinomial(100, np.full(7, 1 / 7)) for seed in seeds])
+        return Labels(visits=visits * legal + legal, value=np.zeros(len(boards)))
+
+    python -m distill.generate --labeller my_engine:label --games 100
+
+Dimensions: B positions, A = 7 columns, K votes of a position.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from distill.common import OutputError
+from distill.game import outputs
+from distill.game.rules import COLUMNS_FROM_CENTRE
+
+
+@dataclass(frozen=True, kw_only=True)
+class Labels:
+    """What a labeller finds in B positions.
+
+    Attributes:
+      visits: whole numbers (B, A), at least 0, and 0 on full columns: how often a search chose each column, or any
+        other weight of the columns. Networks learn their shares.
+      value: float (B,), expected outcome in [-1, 1] for the side to move.
+      label: whole numbers (B,), the best column, 0-6; None: the column with most visits, as in `majority`.
+      votes: whole numbers (B, K), the columns that K independent searches chose, -1 for a vote that was skipped; None:
+        the label is the only vote.
+    """
+
+    visits: NDArray[Any]
+    value: NDArray[Any]
+    label: NDArray[Any] | None = None
+    votes: NDArray[Any] | None = None
+
+
+class Labeller(Protocol):
+    """Anything that labels positions."""
+
+    def __call__(self, boards: NDArray[np.int8], seeds: NDArray[np.uint64]) -> Labels:
+        """Label B positions that are not over, several games side by side.
+
+        Args:
+          boards: int8 (B, 6, 7), row 0 on top, +1 the side to move, -1 the opponent, 0 empty.
+          seeds: uint64 (B, 3), run seed, game, and number of the position in its game. All randomness must come from
+            them, for example by `np.random.default_rng(seeds[i])`, so that a run has the same games on any machine.
+        """
+
+
+def check_labels(found: Any, legal: NDArray[np.bool_]) -> Labels:
+    """Complete labels of positions with these legal columns, bool (B, A), in the types of a row.
+
+    Raises OutputError for wrong shapes and types, NaN, values outside [-1, 1], full columns and boards without visits.
+    """
+    if not isinstance(found, Labels):
+        raise OutputError(f"returned {type(found).__name__}, not distill.Labels")
+    visits = outputs.visits(found.visits, legal)
+    value = np.clip(outputs.values(found.value, len(legal)), -1, 1)
+    label = majority(visits, visits) if found.label is None else outputs.moves(found.label, legal)
+    votes = label[:, None] if found.votes is None else outputs.votes(found.votes, legal)
+    return Labels(visits=visits, value=value, label=label, votes=votes)
+
+
+def majority(votes: NDArray[np.integer[Any]], visits: NDArray[np.integer[Any]]) -> NDArray[np.int8]:
+    """int8 (B,): the column with most votes, then most visits, then nearest the centre, then the lower; both (B, A)."""
+    order = np.array(COLUMNS_FROM_CENTRE)
+    votes, visits = votes[:, order], visits[:, order]
+    leading = np.where(votes == votes.max(axis=1, keepdims=True), visits, -1)
+    best: NDArray[np.int8] = order[leading.argmax(axis=1)].astype(np.int8)
+    return best

@@ -1,0 +1,211 @@
+"""Whole games: each position is labelled, the label or a move near it is played, until the game ends.
+
+In: the settings of a run and the numbers of games. Out: their rows. The built-in search labels and plays in compiled
+code (`mcts`). `play_labelled` is the same loop in Python for any `Labeller`, and `UctLabeller` is the search as one:
+the two play the same games.
+
+Dimensions: G games, S positions of a game at most, A = 7 columns, K votes of a position.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from distill.common import OutputError, UserError
+from distill.common.plugins import last_line
+from distill.game import encoding, outputs, rules
+from distill.games import schema
+from distill.games.checkpoints import Checkpoint, joined
+from distill.games.labeller import Labeller, Labels, check_labels
+from distill.games.runs import RunSettings, opening, opening_pairs
+from distill.mcts import guided_trees, teacher
+from distill.mcts.teacher import SearchSettings, TeacherRecord
+
+
+def play_games(
+    settings: RunSettings, first: int, count: int, kept: Checkpoint | None = None, labeller: Labeller | None = None
+) -> pa.Table:
+    """The rows of games [first, first + count), in `schema.ROW`, sorted by (game_id, ply).
+
+    Args:
+      kept: a checkpoint of the shard. Games in it are not played again, and games that end are added to it.
+      labeller: labels instead of the built-in search; its games are not added to checkpoints.
+    """
+    games = np.arange(first, first + count)
+    if labeller:
+        record = play_labelled(labeller, settings.labeller or "the labeller", settings, games.tolist())
+        return rows(record, np.arange(count), games, votes=record.votes, move=record.move)
+    before = _new_record(*_starts(settings, []), longest(settings), settings.votes)
+    there = np.empty(0, np.int64)
+    if kept:
+        there, before = kept.load(before)
+    left = np.setdiff1d(games, there)
+
+    def ended(record: TeacherRecord, over: NDArray[np.int64]) -> None:
+        if kept and len(over) < len(left) and kept.is_due():
+            kept.save(np.concatenate([there, left[over]]), joined(before, record, over))
+
+    draws = teacher.draw(settings.seed, left.tolist(), longest(settings), settings)
+    played = teacher.play(*_starts(settings, left.tolist()), draws, settings, ended=ended)
+    record, places = joined(before, played, np.arange(len(left))), np.argsort(np.concatenate([there, left]))
+    return rows(record, places, games, votes=record.votes, move=record.move)
+
+
+def longest(settings: RunSettings) -> int:
+    """S: most labelled positions of a game."""
+    return rules.CELLS - min(fewest for fewest, _ in opening_pairs(settings.opening_moves))
+
+
+def _starts(settings: RunSettings, games: Sequence[int]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """The positions after the openings of games."""
+    starts = [opening(settings, game) for game in games]
+    current, mask = (np.array([getattr(start, name) for start in starts], np.uint64) for name in ("current", "mask"))
+    return current, mask
+
+
+def _new_record(current: NDArray[np.uint64], mask: NDArray[np.uint64], steps: int, votes: int) -> TeacherRecord:
+    """The record of games before their first move from (current, mask)."""
+    blank = teacher.blank_record(current, mask, steps)
+    return TeacherRecord(votes=np.full((len(current), steps, votes), -1, np.int8), **blank)
+
+
+def play_labelled(labeller: Labeller, name: str, settings: RunSettings, games: Sequence[int]) -> TeacherRecord:
+    """Play games side by side with any labeller.
+
+    Args:
+      name: of the labeller, for errors.
+      games: numbers of the games, which decide their openings and their noise.
+
+    Raises OutputError, which names the labeller, for labels that cannot be stored.
+    """
+    current, mask = _starts(settings, games)
+    number, steps = np.array(games, np.uint64), longest(settings)
+    record, live = None, np.arange(len(games))
+    noise = teacher.draw(settings.seed, games, steps, dataclasses.replace(settings, votes=1)).move
+    for step in range(steps):
+        # Label the positions of all games that have not ended.
+        own, stones = current[live], mask[live]
+        legal = rules.legal_mask(stones)
+        seeds = np.stack([np.full(len(live), n, np.uint64) for n in (settings.seed, 0, step)], axis=1)
+        seeds[:, 1] = number[live]
+        found = _labelled(labeller, name, encoding.boards(own, stones), seeds)
+        assert found.label is not None
+        assert found.votes is not None
+        if record is None:
+            record = _new_record(current, mask, steps, found.votes.shape[1])
+        elif found.votes.shape[1] != record.votes.shape[2]:
+            raise OutputError(f"returned {found.votes.shape[1]} votes, but {record.votes.shape[2]} before", name)
+        # Play the label, or a move near it.
+        move = noisy_moves(settings, found.label, legal, noise[live, step])
+        stone = rules.landing(stones)[np.arange(len(live)), move]
+        record.current[live, step], record.mask[live, step] = own, stones
+        for field in ("votes", "label", "visits", "value"):
+            getattr(record, field)[live, step] = getattr(found, field)
+        record.simulations[live, step] = found.visits.sum(axis=1)
+        record.move[live, step] = move
+        record.length[live] = step + 1
+        # A game goes on unless this move won it or filled the board.
+        won, after = rules.has_four(own | stone), stones | stone
+        record.result[live] = won
+        current[live], mask[live] = own ^ stones, after
+        live = live[~won & (after != np.uint64(rules.FULL_BOARD))]
+        if not len(live):
+            break
+    assert record is not None
+    return record
+
+
+def _labelled(labeller: Labeller, name: str, boards: NDArray[np.int8], seeds: NDArray[np.uint64]) -> Labels:
+    """Checked labels; an exception in a user's labeller is one line that names the file and the line."""
+    try:
+        found = labeller(boards, seeds)
+    except UserError:
+        raise
+    except Exception as error:
+        raise UserError(f"{name}: {last_line(error)}") from error
+    with outputs.named(name):
+        return check_labels(found, boards[:, 0] == 0)
+
+
+def noisy_moves(
+    settings: SearchSettings, label: NDArray[Any], legal: NDArray[np.bool_], noise: NDArray[np.float64]
+) -> NDArray[np.intp]:
+    """intp (B,): the labels, or with noise at the move, moves drawn from (1 - f) * [label] + f * Dirichlet(alpha).
+
+    Args:
+      label: (B,).
+      legal: bool (B, A).
+      noise: float64 (B, A + 1), standard gamma variates, and a uniform number in [0, 1).
+    """
+    if settings.noise_at == "label" or not settings.noise_fraction:
+        return label.astype(np.intp)
+    gamma = np.where(legal, noise[:, : rules.COLUMNS], 0)
+    chances = settings.noise_fraction * gamma / gamma.sum(axis=1, keepdims=True)
+    chances[np.arange(len(label)), label] += 1 - settings.noise_fraction
+    reached = chances.cumsum(axis=1) > noise[:, rules.COLUMNS :]
+    return np.where(reached.any(axis=1), reached.argmax(axis=1), label).astype(np.intp)
+
+
+@dataclass(frozen=True, kw_only=True)
+class UctLabeller:
+    """The built-in search as a `Labeller`, with the same random numbers as in compiled games.
+
+    Attributes:
+      settings: of the search.
+      steps: positions of a game for which there are random numbers (`longest`).
+    """
+
+    settings: SearchSettings
+    steps: int
+
+    def __call__(self, boards: NDArray[np.int8], seeds: NDArray[np.uint64]) -> Labels:
+        draws = []
+        for seed, game, step in seeds.tolist():
+            drawn = teacher.draw(seed, [game], self.steps, self.settings)
+            draws.append([part[:, step : step + 1] for part in drawn])
+        here = teacher.Draws(*(np.concatenate(parts) for parts in zip(*draws, strict=True)))
+        record = teacher.play(*encoding.bitboards(boards), here, self.settings)
+        return Labels(**{name: getattr(record, name)[:, 0] for name in ("visits", "value", "label", "votes")})
+
+
+def rows(
+    record: TeacherRecord | guided_trees.GuidedRecord,
+    places: NDArray[np.int64],
+    game_ids: NDArray[np.int64],
+    *,
+    votes: NDArray[np.int8],
+    move: NDArray[np.int8],
+) -> pa.Table:
+    """The rows of finished games in `schema.ROW`, by game and ply.
+
+    Args:
+      places: int64 (G,), the games' indices in the record.
+      game_ids: int64 (G,), their numbers.
+      votes: (games, S, K), of the whole record.
+      move: (games, S), the columns played.
+    """
+    game, step = np.nonzero(np.arange(record.label.shape[1]) < record.length[places][:, None])
+    place = places[game]
+    plies_to_end = record.length[place] - 1 - step
+    mask = record.mask[place, step]
+    columns = {
+        "game_id": game_ids[game],
+        "ply": np.bitwise_count(mask),
+        "current": record.current[place, step],
+        "mask": mask,
+        "votes": votes[place, step],
+        "label": record.label[place, step],
+        "visits": record.visits[place, step],
+        "simulations": record.simulations[place, step],
+        "value": record.value[place, step],
+        "move": move[place, step],
+        "outcome": record.result[place] * (1 - 2 * (plies_to_end % 2)),
+    }
+    return schema.table_of(columns)

@@ -1,0 +1,112 @@
+"""What defines a run of games: its settings, its identity, and the random openings of its games.
+
+Two runs with equal identities have equal games. The name of a run is a hash of its identity.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from distill.common import canonical_json
+from distill.common.cli import as_json, check, check_seed, setting
+from distill.common.plugins import Plugin
+from distill.game.rules import EMPTY, Position, from_moves, is_over, legal_columns, play
+from distill.mcts import teacher
+from distill.mcts.teacher import SearchSettings
+
+LONGEST_OPENING = 30
+"""Most random moves before the search plays."""
+
+OpeningMoves: TypeAlias = tuple[int, int] | tuple[tuple[int, int], ...]
+"""Fewest and most random moves, or a table of such pairs, which the games of a run take in turn."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSettings(SearchSettings):
+    """All that the games of a run depend on."""
+
+    labeller: str | None = setting(
+        None, "module:object of your own engine, which labels instead of the search; noise then acts on moves only"
+    )
+    opening_moves: OpeningMoves = setting(
+        (1, 8), "fewest and most random moves before the search plays; in JSON also a list of pairs, for games in turn"
+    )
+    seed: int = setting(0, "run seed; game g depends on it and on g alone")
+    shard_games: int = setting(200, "games in one shard file")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_games(self)
+
+
+def check_games(settings: Any) -> None:
+    """Raise ValueError for `opening_moves`, `seed` or `shard_games` that a run of any search cannot have."""
+    pairs = opening_pairs(settings.opening_moves)
+    valid = len(pairs) > 0 and all(0 <= fewest <= most <= LONGEST_OPENING for fewest, most in pairs)
+    shown = " and ".join(f"{fewest} {most}" for fewest, most in pairs)
+    check(valid, "opening_moves", shown, f"two numbers, fewest and most, from 0 to {LONGEST_OPENING}")
+    check_seed(settings.seed)
+    check(1 <= settings.shard_games <= 100_000, "shard_games", settings.shard_games, "from 1 to 100,000")
+
+
+def settings_of(config: RunSettings) -> RunSettings:
+    """The settings without what else a config has, such as a command's."""
+    return RunSettings(**{field.name: getattr(config, field.name) for field in dataclasses.fields(RunSettings)})
+
+
+def plugin_of(settings: RunSettings) -> Plugin | None:
+    """The user's labeller; None for the built-in search. Raises UserError where it cannot be imported."""
+    return Plugin.named(settings.labeller, "--labeller") if settings.labeller else None
+
+
+def identity(settings: RunSettings) -> dict[str, Any]:
+    """What defines a run: its settings, and the version of the search or the hash of the labeller's source."""
+    stored = as_json(settings_of(settings))
+    plugin = plugin_of(settings)
+    if plugin is None:
+        del stored["labeller"]
+        return {"search_version": teacher.SEARCH_VERSION, **stored}
+    searched = {"simulations", "votes", "rollout", "exploration", "mcts_solver", "savings", "engine"}
+    return {"labeller_source": plugin.source, **{name: stored[name] for name in stored if name not in searched}}
+
+
+def run_hash(run_identity: Mapping[str, Any]) -> str:
+    """Name of a run: BLAKE2b-128 over the canonical JSON of its identity, in hex."""
+    return hashlib.blake2b(canonical_json(run_identity).encode(), digest_size=16).hexdigest()
+
+
+# Openings -------------------------------------------------------------------------------------------------------------
+
+
+def opening(settings: Any, game: int) -> Position:
+    """The position after a game's random opening."""
+    return from_moves(opening_moves(settings, game))
+
+
+def opening_moves(settings: Any, game: int) -> list[int]:
+    """The columns of a game's random opening; an opening that ends the game is redrawn."""
+    pairs = opening_pairs(settings.opening_moves)
+    fewest, most = pairs[game % len(pairs)]
+    random = teacher.generator(settings.seed, game, 0)
+    while True:
+        position, moves = EMPTY, []
+        for _ in range(random.integers(fewest, most + 1)):
+            columns = legal_columns(position)
+            moves.append(columns[random.integers(len(columns))])
+            position = play(position, moves[-1])
+            if is_over(position):
+                break
+        if not is_over(position):
+            return moves
+
+
+def opening_pairs(moves: OpeningMoves) -> list[list[int]]:
+    """Fewest and most random moves, pair by pair; game g takes pair g modulo their number."""
+    pairs: list[list[int]] = np.reshape(moves, (-1, 2)).tolist()
+    return pairs
