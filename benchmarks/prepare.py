@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from distill.common import Progress, UserError, cli, cores, file_hash
+from distill.common import Progress, UserError, cli, file_hash
 from distill.game import rules
 from distill.games import schema
 
@@ -46,8 +46,6 @@ class BenchmarkConfig(cli.Settings):
     """Time `prepare` on synthetic rows and measure its peak memory."""
 
     rows: int = cli.setting(50_000_000, "rows to make")
-    memory_gib: float = cli.setting(1.0, "as for prepare")
-    threads: int | None = cli.setting(None, "as for prepare")
     seed: int = cli.setting(0, "seed of the synthetic games")
     folder: Path | None = cli.setting(None, "where the files go for a while; none means the system's temporary folder")
 
@@ -184,7 +182,6 @@ def run(config: BenchmarkConfig) -> str:
         games, out = Path(place) / "games", Path(place) / "prepared"
         manifest = make_run(games, config.rows, config.seed)
         command = [sys.executable, "-m", "distill.prepare", "--data", str(games), "--out", str(out), "--exclude"]
-        command += ["--memory-gib", str(config.memory_gib), "--threads", str(config.threads or cores())]
         out.mkdir()
         stop = threading.Event()
         disk = largest_size(out, stop)
@@ -209,8 +206,6 @@ def run(config: BenchmarkConfig) -> str:
             "input_gb": round(size(games) / 1e9, 2),
             "largest_working_gb": round(disk[0] / 1e9, 2),
             "output_gb": round(size(out) / 1e9, 2),
-            "threads": config.threads or cores(),
-            "memory_gib": config.memory_gib,
         }
     print("\n".join(f"{name:20}{value:>16,}" for name, value in figures.items()))
     return json.dumps(figures)

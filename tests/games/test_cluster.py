@@ -157,7 +157,7 @@ def test_a_worker_of_other_versions_is_refused(tmp_path: Path, cluster: Any, mon
         list(executors.make_on_cluster(RUN, shards.plan(RUN, 2, tmp_path).todo, tmp_path, cluster.scheduler_address))
 
 
-def write_elsewhere(settings: RunSettings, index: int, count: int, folder: Path | Storage) -> Shard:
+def write_elsewhere(settings: RunSettings, index: int, count: int, folder: Path | Storage, plugin: None) -> Shard:
     """A worker whose disk is its own."""
     return shards.make_shard(settings, index, count, Path(str(folder)).parent / "own-disk")
 
@@ -336,7 +336,7 @@ def test_an_upload_that_arrives_otherwise_is_refused(bucket: str, monkeypatch: p
     storage, _ = fsspec.url_to_fs(place.url)  # one object a process
     upload = storage.pipe_file
     monkeypatch.setattr(storage, "pipe_file", lambda path, value: upload(path, value[1:]))
-    with pytest.raises(DataError, match=r"lost/file: 9 bytes lie there, not the 10 that were sent"):
+    with pytest.raises(DataError, match=r"lost/file: 9 bytes are stored, not the 10 that were sent"):
         place.write("file", b"0123456789")
 
 
