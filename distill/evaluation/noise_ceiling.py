@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from distill.common import DataError, Progress, say
 from distill.common.progress import Advance, silent
 from distill.game.rules import CENTRE, COLUMNS, is_own_mirror
-from distill.games.majority import majority
+from distill.games.labeller import majority
 from distill.games.reader import RawRows
 from distill.games.schema import PACKED, read_manifest
 from distill.mcts import cache

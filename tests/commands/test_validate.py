@@ -405,8 +405,7 @@ def test_the_command_lists_what_is_wrong_and_generate_repairs_it(
 
 def test_what_generate_did_not_make_is_not_sent_to_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / VICTIM).unlink()
-    manifest = schema.read_manifest(folder)
-    schema.write_manifest(folder, manifest | {"kind": "network-games"})
+    schema.write_manifest(folder, schema.read_manifest(folder) | {"kind": "network-games"})
     assert validate.main([str(folder)]) == 1
     assert f"python -m distill.selfplay --config '{folder}/config.json' --out" in capsys.readouterr().err
     (folder / "config.json").unlink()
