@@ -42,7 +42,7 @@ PRESETS: cli.Presets = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class GenerateConfig(RunSettings):
+class GenerateConfig(RunSettings, shown=("games", "workers", "out", "restart")):
     """Play games with a search and store every labelled position."""
 
     games: int = setting(5000, "games in the finished run")

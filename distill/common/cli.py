@@ -33,10 +33,10 @@ import textwrap
 import threading
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, NoReturn, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, NoReturn, TypeAlias, TypeVar
 
 from distill.common import streams
 from distill.common.errors import Interrupted, UserError, first_line
@@ -56,13 +56,13 @@ HELP_COLUMN, LINE_WIDTH = 26, 100
 
 
 def setting(
-    default: Any, help: str, *, group: str = GROUPS[0], advanced: bool = False, positional: bool = False
+    default: Any, help: str, *, group: str | None = None, advanced: bool = False, positional: bool = False
 ) -> Any:
     """A field of a config: one flag.
 
     Args:
       help: one line: meaning, unit, range, effect; the parser adds the default.
-      group: its heading in `--help`, one of GROUPS.
+      group: its heading in `--help`, one of GROUPS; None: that of its class.
       advanced: listed by `--help-all` alone.
       positional: a tuple that takes the words without a flag.
     """
@@ -85,7 +85,17 @@ class Settings:
 
     A NumPy number becomes a plain one, a text a Path, a list a tuple, an object of a table a row, so that equal
     settings are stored and hashed alike. Raises ValueError naming the flag for a value of another type.
+
+    Args of a subclass:
+      group: heading of its own fields in `--help`.
+      shown: its own fields that `--help` lists; None: all. `--help-all` lists the others, too.
     """
+
+    _group: ClassVar[str] = GROUPS[0]
+    _shown: ClassVar[Collection[str] | None] = None
+
+    def __init_subclass__(cls, group: str = GROUPS[0], shown: Collection[str] | None = None) -> None:
+        cls._group, cls._shown = group, shown
 
     def __post_init__(self) -> None:
         kind: Any = type(self)
@@ -100,7 +110,8 @@ class Settings:
 
 @functools.cache
 def _hints(config_class: Any) -> dict[str, Any]:
-    return typing.get_type_hints(config_class)
+    hints = typing.get_type_hints(config_class)
+    return {field.name: hints[field.name] for field in dataclasses.fields(config_class)}
 
 
 def _flag(name: str) -> str:
@@ -320,11 +331,14 @@ def _parser(config_class: Any, presets: Presets, prog: str | None, lists_all: bo
     general = groups[GROUPS[0]]
     if presets:
         general.add_argument("--preset", choices=sorted(presets), metavar="NAME", help="a set of values, listed below")
+    more = len(tables)
     for field in flags:
-        group = groups[field.metadata["group"]]
-        _add_flag(group, field, hints[field.name], hidden=field.metadata["advanced"] and not lists_all)
+        owner = next(each for each in config_class.__mro__ if field.name in vars(each).get("__annotations__", ()))
+        is_shown = owner._shown is None or field.name in owner._shown
+        hidden = (field.metadata["advanced"] or not is_shown) and not lists_all
+        more += hidden
+        _add_flag(groups[field.metadata["group"] or owner._group], field, hints[field.name], hidden)
     general.add_argument("--config", type=Path, metavar="PATH", help="a JSON file of values, as stored beside outputs")
-    more = len([field for field in flags if field.metadata["advanced"]]) + len(tables)
     general.add_argument("--help", "-h", action="help", help="show this")
     all_of_them = f"show {more} more settings" if more and not lists_all else argparse.SUPPRESS
     general.add_argument("--help-all", action="help", help=all_of_them)

@@ -28,7 +28,7 @@ OpeningMoves: TypeAlias = tuple[int, int] | tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunSettings(SearchSettings):
+class RunSettings(SearchSettings, group="games", shown=("labeller", "opening_moves", "seed")):
     """All that the games of a run depend on."""
 
     labeller: str | None = setting(

@@ -44,7 +44,7 @@ Evaluate: TypeAlias = Callable[[Bitboards, Bitboards], tuple[NDArray[np.float32]
 
 
 @dataclass(frozen=True, kw_only=True)
-class PuctSettings(Settings):
+class PuctSettings(Settings, group="search", shown=("simulations", "root", "exploration")):
     """What a search guided by a network does; all that its result depends on, beside position, seed and answers."""
 
     simulations: int = setting(100, "simulations of each search")

@@ -54,7 +54,7 @@ CHECK_EVERY = 250
 
 
 @dataclass(frozen=True, kw_only=True)
-class SearchSettings(Settings):
+class SearchSettings(Settings, group="search", shown=("simulations", "votes", "rollout", "mcts_solver")):
     """What a search does; everything that its result depends on, besides position and seed."""
 
     simulations: int = setting(10_000, "simulations of each search")

@@ -50,7 +50,15 @@ class Stage(cli.Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config(cli.Settings):
+class Search(cli.Settings, group="search", shown=("votes",)):
+    """Settings that commands share."""
+
+    votes: int = setting(3, "searches of a position")
+    noise: float = setting(0.25, "share of noise")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config(Search):
     """Settings of a stage made up for these tests."""
 
     games: int = setting(100, "games to play")
@@ -252,7 +260,10 @@ flags:
   --openings N N          fewest and most random moves [1 8]
   --config PATH           a JSON file of values, as stored beside outputs
   --help, -h              show this
-  --help-all              show 2 more settings
+  --help-all              show 3 more settings
+
+search:
+  --votes N               searches of a position [3]
 
 learning:
   --rate X                share, up to 100 % [0.5]
@@ -275,6 +286,7 @@ def test_help_all_lists_the_other_flags_and_the_columns_of_tables(capsys, monkey
     assert cli.Command("stage", Config, lambda _config: "", PRESETS)(["--help-all"]) == 0
     text = capsys.readouterr().out
     assert "--rivals [NAME ...]     players to meet [random]" in text
+    assert "--noise X               share of noise [0.25]" in text
     assert "--help-all" not in text
     rows = '{"after": X, "root": {puct,gumbel}, "simulations": N}'
     assert f"as a list of objects:\n  stages  searches, in order: {rows}" in text.replace("\n          ", " ")
