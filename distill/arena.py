@@ -1,14 +1,15 @@
-"""Players meet over distinct paired openings: points, Elo and a cross table.
+"""A round robin over distinct paired openings: points, Elo and a cross table.
 
     python -m distill.arena models/cnn random uct:100 --games 200
+    python -m distill.arena models/cnn my_players:centre             # your own function, in my_players.py
     python -m distill.arena models/cnn uct:1000 --opening-plies 0 --solver-games 100
 
-In: players by name (`players/names.py`). Out: the tables, and `arena.json` where `--out` names a folder. Every pair
-plays `--games` games: each opening twice, once from either side. Random openings leave some games decided, so that even
-perfect play does not win them all; from the empty board (`--opening-plies 0`) games differ by the players' chance
-alone. With `--solver-games` every player also has the first stone against the solver from the empty board, where
-perfect play wins; the solver's replies are drawn among the best, and the moves that give wins away are printed. With
-`--grade-losses` the solver says how many lost games were lost by a mistake, and how many were lost from the start.
+In: players by name (`players/names.py`). Out: the tables, and `arena.json` in the folder `--out`. Every pair plays
+`--games` games: each opening twice, once from either side. Random openings leave some games decided, so that even
+perfect play does not win them all; from the empty board (`--opening-plies 0`) games differ only by the players'
+randomness. With `--solver-games` every player also moves first against the solver from the empty board, where perfect
+play wins; the solver draws its replies among the best ones, and the moves that give wins away are printed. With
+`--grade-losses` the solver counts the lost games in which the player gave a win or a draw away.
 """
 
 from __future__ import annotations
@@ -26,25 +27,25 @@ from distill.players.player import Player
 from distill.players.solver import check_installed
 
 MOST_LINES = 5
-"""Moves by which wins are given away that are printed; `arena.json` has them all."""
+"""Printed lines that give the win away; `arena.json` has them all."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ArenaConfig(cli.Settings):
-    """Let players meet from paired openings and rate them."""
+    """Let players meet from paired openings, and rate them."""
 
-    players: tuple[str, ...] = cli.setting((), f"who meets: {names.NAMES}", positional=True)
-    games: int = cli.setting(200, "games a pair, half of them from either side")
+    players: tuple[str, ...] = cli.setting((), f"at least two of: {names.NAMES}", positional=True)
+    games: int = cli.setting(200, "games of each pair, half of them from either side")
     opening_plies: int = cli.setting(
-        6, "random stones before the players take over; 0: the empty board, where players without chance repeat a game"
+        6, "random stones before the players move (0–20); 0: all games start from the empty board"
     )
-    solver_games: int = cli.setting(0, "games of each player, with the first stone, against the solver")
+    solver_games: int = cli.setting(0, "games of each player against the solver, the player moving first")
     grade_losses: bool = cli.setting(
-        False, "let the solver say in how many of the games that it lost a player let go of a win or a draw"
+        False, "let the solver count the lost games in which the player gave a win or a draw away"
     )
     workers: int = cli.setting(cores(), "processes for searches and the solver")
-    seed: int = cli.setting(0, "of openings, searches and random moves")
-    out: Path | None = cli.setting(None, "folder for arena.json; none writes nothing")
+    seed: int = cli.setting(0, "seed of openings, searches and random moves")
+    out: Path | None = cli.setting(None, "folder for arena.json; none: not written")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -55,16 +56,16 @@ class ArenaConfig(cli.Settings):
         if len(self.players) < (1 if self.solver_games else 2):
             raise ValueError(f"name at least two players: {names.NAMES}")
         if self.grade_losses and len(self.players) < 2:
-            raise ValueError("--grade-losses looks at games between players: name at least two")
+            raise ValueError("--grade-losses needs games between players: name at least two")
         if len(set(self.players)) < len(self.players):
             raise ValueError("a player is named twice; it cannot meet itself")
-        for word in self.players:
-            names.check(word)
+        for name in self.players:
+            names.check(name)
         if len(self.players) > 1:
             self.openings()
 
     def openings(self) -> list[tuple[int, ...]]:
-        """The openings every pair plays. Raises ValueError where so many plies have too few."""
+        """The openings of every pair. Raises ValueError where there are too few of so many plies."""
         if self.opening_plies == 0:
             return [()] * (self.games // 2)
         return openings(self.games // 2, self.opening_plies, self.seed)
@@ -76,12 +77,12 @@ PRESETS: cli.Presets = {
 
 
 def run(config: ArenaConfig) -> str:
-    """Play, print the tables, write `arena.json`; the last line says who is ahead."""
+    """Play, print the tables, write `arena.json`; the last line names the best player."""
     if config.grade_losses or config.solver_games:
-        check_installed()  # not after the games
+        check_installed()  # before the games
     if config.out:
         folders.refuse_file(config.out)
-    players = [make(word, config.workers) for word in config.players]
+    players = [make(name, config.workers) for name in config.players]
     report: dict[str, Any] = {"config": cli.as_json(config)}
     last = ""
     if len(players) > 1:
@@ -97,17 +98,17 @@ def run(config: ArenaConfig) -> str:
 
 def _meet(config: ArenaConfig, players: list[Player]) -> tuple[dict[str, Any], str]:
     starts = config.openings()
-    met = tournament.meet(players, starts, config.seed, judges=config.workers if config.grade_losses else 0)
+    met = tournament.meet(players, starts, config.seed, solvers=config.workers if config.grade_losses else 0)
     games, distinct = met.report["games"], met.report["distinct_games"]
     print(met.text())
     origin = f"{len(starts)} openings" if config.opening_plies else "the empty board"
     print(f"{games} games, {distinct} of them distinct, from {origin}")
     if 10 * distinct < 9 * games:
-        print("many games are the same: the intervals, which take them for independent, are too narrow")
+        print("many games are the same, so the intervals, which assume independent games, are too narrow")
     for row in met.report.get("losses", []):
         print(
             f"{row['player']}, {row['stone']} stone: lost {row['lost']} of {row['games']} games, "
-            f"{row['let_go']} of them after a move that let go of a win or a draw"
+            f"{row['let_go']} of them after giving a win or a draw away"
         )
     return met.report, met.last()
 

@@ -2,11 +2,12 @@
 
     python -m distill.play                            # the shipped network, or the newest one in models/
     python -m distill.play uct:1000 --first machine   # any player of players/names.py
-    python -m distill.play models/cnn --moves 4453    # goes on with a game
+    python -m distill.play my_players:centre          # your own function, in my_players.py
+    python -m distill.play models/cnn --moves 4453    # continues a game
 
 In: columns 1-7 and a few letters, one a line (`?` lists them). Out: the board after every move, in colours where the
-terminal has them, and at the end the game as a move string, which `--moves` reads. The machine gets ready while the
-person thinks: TensorFlow takes seconds to load, and a search to be compiled, the first time.
+terminal has them, and at the end the game as a move string, which `--moves` reads. The machine is loaded and, the first
+time, compiled while the user thinks.
 """
 
 from __future__ import annotations
@@ -26,18 +27,18 @@ class PlayConfig(cli.Settings):
     """Play a game in the terminal."""
 
     player: tuple[str, ...] = cli.setting(
-        (), f"the machine: {names.NAMES}; left out: the shipped network or the newest", positional=True
+        (), f"the machine: {names.NAMES}; without a name the shipped network or the newest", positional=True
     )
     first: Literal["human", "machine"] = cli.setting("human", "who has the first stone, X")
-    moves: str = cli.setting("", "a game to go on with, as columns from 1 to 7, such as 4453")
-    seed: int | None = cli.setting(None, "of the machine's random draws, to repeat a game; none: other draws each time")
+    moves: str = cli.setting("", "moves of a game to continue, as columns from 1 to 7, such as 4453")
+    seed: int | None = cli.setting(None, "seed of the machine's random moves, to repeat a game; none: random")
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if len(self.player) > 1:
             raise ValueError(f"one machine, not {len(self.player)}: {' '.join(self.player)}")
-        for word in self.player:
-            names.check(word)
+        for name in self.player:
+            names.check(name)
         cli.check_seed(self.seed or 0)
         try:
             rules.from_moves(self.moves)
@@ -49,10 +50,10 @@ PRESETS = {"smoke": cli.smoke(player=(str(cli.SMOKE_MODELS / "cnn"),))}
 
 
 def run(config: PlayConfig) -> str:
-    """Play until the person has had enough; returns the line with the result and the moves."""
-    word = config.player[0] if config.player else default_player()
+    """Play until the user quits; returns the line with the result and the moves."""
+    name = config.player[0] if config.player else default_player()
     game = terminal.Game(columns=[int(text) - 1 for text in config.moves], human=int(config.first == "machine"))
-    return terminal.session(word, game, secrets.randbits(32) if config.seed is None else config.seed)
+    return terminal.session(name, game, secrets.randbits(32) if config.seed is None else config.seed)
 
 
 def default_player() -> str:

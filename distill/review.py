@@ -1,10 +1,10 @@
-"""Review a game: each move marked, the accuracy of both sides, and what was better.
+"""Review a game: each move marked, the accuracy of both sides, and the better moves.
 
     python -m distill.review 44444233223671                      # by the solver where it is installed
     python -m distill.review 44444233223671 --by reference/pillar@puct:400 # by a network's search: an estimate
     python -m distill.review 44444233223671 --json               # with scores or values of all moves; columns are 0-6
 
-In: a game as people write it, columns 1-7. Out: the moves with their signs (`!` the only move, `?!` inaccuracy, `?`
+In: a game as columns 1-7. Out: the moves with their signs (`!` the only move, `?!` inaccuracy, `?`
 mistake, `??` blunder), and for each error the better column with best play from there. `players/review.py` defines the
 marks and the accuracy.
 """
@@ -25,7 +25,7 @@ class ReviewConfig(cli.Settings):
 
     game: tuple[str, ...] = cli.setting((), "the game, as columns from 1 to 7, such as 445323", positional=True)
     by: str | None = cli.setting(
-        None, f"solver, or a search such as {review.STAND_IN}; none: the solver, or that search where it is missing"
+        None, f"grader: solver, a search such as {review.STAND_IN} (if none and no solver), or your own module:object"
     )
     json: bool = cli.setting(False, "print JSON")
 
@@ -46,7 +46,7 @@ PRESETS: cli.Presets = {"smoke": cli.smoke(game=("445323",), by=f"{cli.SMOKE_MOD
 
 def run(config: ReviewConfig) -> str:
     """Review the game; returns the text, or JSON."""
-    found = review.review(config.game[0], review.Judge(config.by or review.default_judge()))
+    found = review.review(config.game[0], review.Grader(config.by or review.default_grader()))
     return json.dumps(review.as_json(found)) if config.json else review.text(found)
 
 

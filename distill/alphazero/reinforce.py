@@ -22,7 +22,7 @@ from distill.alphazero.settings import ReinforceConfig
 from distill.common import Progress, UserError, folders, say
 from distill.game.rules import CELLS
 from distill.networks import finding
-from distill.players.gate import judged
+from distill.players.gate import decide
 from distill.players.intervals import share
 from distill.players.match import Games, Pairing, play_games
 from distill.players.names import make
@@ -163,7 +163,7 @@ def _step(model: WithOpponents, players: Sequence[Player], config: ReinforceConf
     measured = policy_gradient.step(model, games.states[own], target, rate)
     state.step += 1
     scored = points(games, pairings).tolist()
-    state.window, passed = judged(
+    state.window, passed = decide(
         state.window, scored, games=config.gate_games, gate=config.gate, rule=config.gate_rule
     )
     if passed:

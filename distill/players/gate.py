@@ -1,6 +1,6 @@
-"""Whether a candidate takes the champion's place.
+"""The gate: whether a candidate replaces the champion.
 
-`meet`: games from distinct openings, written down as they end. `judged`: games that are played anyway, a window of them
+`meet` plays an arena: games from distinct openings, stored as they end. `decide` uses training games instead, a window
 at a time.
 """
 
@@ -21,26 +21,26 @@ from distill.players.match import openings, paired, play_games
 from distill.players.player import Player, seeds_for
 
 BLOCK = 50
-"""Games played side by side and then written down: what a killed arena plays again; an arena of 100 has two such."""
+"""Games played side by side and then stored: a killed arena repeats at most so many."""
 
 Block: TypeAlias = tuple[list[float], list[str]]
 
 GateRule = Literal["lower", "mean"]
-"""What must be above the gate: the lower bound of the score's 95 % interval, or the score itself."""
+"""What is compared with the gate: the lower bound of the score's 95 % interval, or the score itself."""
 
 
-def judged(
+def decide(
     window: Sequence[float], points: Sequence[float], *, games: int, gate: float, rule: GateRule
 ) -> tuple[list[float], bool]:
-    """The window after a batch of games, and whether it shows the candidate above the gate.
+    """The window after a batch of games, and whether the candidate is above the gate.
 
-    Windows are disjoint: each is judged once, when it holds enough games, and the next begins empty. Judged after every
-    batch, a running window would pass a candidate no better than the champion sooner or later, by chance.
+    Windows are disjoint: each is evaluated once, when it holds enough games, and the next starts empty. Evaluated after
+    every batch, a sliding window would sooner or later pass a candidate no better than the champion by chance.
 
     Args:
-      window: the candidate's points in the games since the last window was judged, 1, ½ or 0 each.
-      points: the same of the batch, in which the champion was the one of the window.
-      games: a window has at least; batches are not split.
+      window: the candidate's points in the games since the last decision, 1, ½ or 0 each.
+      points: the same for the batch, against the same champion.
+      games: smallest window; batches are not split.
       gate: "lower" passes with a lower bound above it, "mean" with a score that reaches it.
     """
     whole = [*window, *points]
@@ -52,14 +52,14 @@ def judged(
 
 @dataclass(frozen=True, kw_only=True)
 class Arena:
-    """So many games, an even number, two from each of the openings of so many random plies that the seed gives."""
+    """An even number of games, two from each opening of `plies` random stones that the seed gives."""
 
     games: int
     plies: int
     seed: int
 
     def block(self, candidate: Player, champion: Player, first: int, advance: Advance = silent) -> Block:
-        """The games from `first` on, a multiple of `BLOCK`, at most so many: results for the candidate, and moves."""
+        """At most BLOCK games from `first` on, a multiple of it: results for the candidate, and moves."""
         pairings = paired(0, 1, openings(self.games // 2, self.plies, self.seed % 2**32))[first : first + BLOCK]
         played = play_games([candidate, champion], pairings, int(seeds_for(self.seed, first)[0]), advance)
         sides = np.array([1 if pairing.first == 0 else -1 for pairing in pairings])
@@ -74,11 +74,14 @@ def meet(
     at_once: int = 1,
     played: Advance = silent,
 ) -> dict[str, Any]:
-    """Play an arena, going on from `path`; `play` gives the blocks that begin with these games, so many at once.
+    """Play an arena, or resume the one in `path`.
 
-    Returns the candidate's `score`, wins and half the draws, and the number of `distinct_games`. The file holds the
-    finished games' results for the candidate and their moves; it is replaced after each block, and `played` is told
-    how many there are.
+    Args:
+      play: yields the blocks that start with these games, `at_once` of them.
+      path: holds the finished games' results for the candidate and their moves; replaced after each block.
+      played: called with the number of finished games.
+
+    Returns the candidate's `score`, wins and half the draws, and the number of `distinct_games`.
     """
     results: list[float] = []
     lines: list[str] = []

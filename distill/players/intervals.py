@@ -1,4 +1,4 @@
-"""How sure a measured share is: 95 % intervals of means, of paired differences, and of Elo ratings.
+"""95 % intervals of means, of paired differences, and of Elo ratings.
 
 The unit is whatever is independent: a board graded in both orientations, an opening played from both
 sides. Its value is the mean of its one or two trials, so a unit may be 0, ½ or 1.

@@ -1,8 +1,7 @@
-"""Games between players: openings, and the loop in which all games advance together.
+"""Games between players: openings, and the loop in which all games advance together, one ply at a time.
 
-They advance one ply at a time, and a player answers all boards on which it is to move at once; so networks and searches
-work in batches. The record of the games is that of the series “Connect-Zero”:
-states from the side to move, the moves played in them, and the final result for the side to move.
+A player chooses its moves on all boards where it is to move as one batch. The record of the games is that of the series
+“Connect-Zero”: states from the side to move, the moves played in them, and the final result for the side to move.
 """
 
 from __future__ import annotations
@@ -19,13 +18,14 @@ from distill.game.encoding import bitboards, boards
 from distill.game.rules import CELLS, EMPTY, FULL_BOARD, Position, has_four, is_over, landing, mirror, play
 from distill.game.tactics import wins
 from distill.players.player import Player, checked_choices, seeds_for
+from distill.players.solver import score_boards
 
 Opening = tuple[int, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pairing:
-    """A game to be played: who has the first and the second stone (indices of players), and the first plies."""
+    """A game to be played: the indices of the players with the first and second stone, and the opening."""
 
     first: int
     second: int
@@ -54,26 +54,26 @@ class Games:
 
     @property
     def distinct(self) -> int:
-        """How many unlike games there are: two are the same when all their moves are."""
+        """The number of distinct games; two are the same when all their moves are."""
         return len(set(self.lines))
 
 
 def openings(count: int, plies: int, seed: int) -> list[Opening]:
     """`count` random openings of this many plies, no two reaching the same board up to mirror.
 
-    An opening leaves the game open: neither side can win with its next stone. Raises ValueError where there are not
-    so many; all are then found by ever more draws, so the limit is on draws in vain.
+    After an opening neither side can win with its next stone. Raises ValueError where there are fewer; the draws stop
+    once 2,000 in a row found no new opening.
     """
     rng = np.random.default_rng([seed, plies])
     found: dict[tuple[int, int], Opening] = {}
-    in_vain = 0
+    fruitless = 0
     while len(found) < count:
         moves = tuple(int(move) for move in rng.integers(0, 7, plies))
         position = _after(moves)
         if position is not None and (key := _key(position)) not in found and not _urgent(position):
             found[key] = moves
-            in_vain = 0
-        elif (in_vain := in_vain + 1) > 2_000:
+            fruitless = 0
+        elif (fruitless := fruitless + 1) > 2_000:
             raise ValueError(f"there are only about {len(found)} openings of {plies} plies, {count} are needed")
     return list(found.values())
 
@@ -102,9 +102,8 @@ def _urgent(position: Position) -> bool:
 def play_games(players: Sequence[Player], pairings: Sequence[Pairing], seed: int, advance: Advance = silent) -> Games:
     """Play every pairing to its end.
 
-    A player's seed is a function of (seed, game, ply), so a game does not depend on those beside it. `advance` is told
-    how many games have ended. Raises ValueError where an opening is over and OutputError where a player chooses no
-    legal column.
+    A player's seed is a function of (seed, game, ply), so a game does not depend on the others. `advance` is told the
+    number of games that ended. Raises ValueError for an opening that ends the game, OutputError for an illegal move.
     """
     starts = [_after(pairing.opening) for pairing in pairings]
     if None in starts:
@@ -174,30 +173,28 @@ def pair_points(games: Games, pairings: Sequence[Pairing], players: int) -> NDAr
 
 
 def given_away(games: Games, seats: NDArray[np.int64], workers: int) -> dict[int, int]:
-    """The first move of a player in a game that lets go of a better result, as ply by game.
+    """The first move in each game that gives a better result away: game → ply, without games that have none.
 
     Args:
-      seats: int (G,), whose moves are looked at: 0 the first stone's, 1 the second's, −1 nobody's.
+      seats: int (G,), whose moves are checked: 0 the first stone's, 1 the second's, −1 none.
 
-    Games in which there is none are left out. Raises UserError where the solver is not installed.
+    Raises UserError where the solver is not installed.
     """
-    from distill.players.solver import score_boards
-
     current, mask = bitboards(games.states)
     ply = np.bitwise_count(mask).astype(np.int64)
-    asked = np.flatnonzero(ply % 2 == seats[games.game])
-    if not len(asked):
+    checked = np.flatnonzero(ply % 2 == seats[games.game])
+    if not len(checked):
         return {}
-    met, where = np.unique(np.stack([current[asked], mask[asked]], 1), axis=0, return_inverse=True)
+    met, where = np.unique(np.stack([current[checked], mask[checked]], 1), axis=0, return_inverse=True)
     scores = np.sign(score_boards(met[:, 0], met[:, 1], workers))[where.reshape(-1)]
-    wrong = scores[np.arange(len(asked)), games.moves[asked]] < scores.max(1)
+    wrong = scores[np.arange(len(checked)), games.moves[checked]] < scores.max(1)
     found: dict[int, int] = {}  # states stand in the order of plies
-    for state in asked[wrong].tolist():
+    for state in checked[wrong].tolist():
         found.setdefault(int(games.game[state]), int(ply[state]))
     return found
 
 
 def lines_to(games: Games, plies: Mapping[int, int]) -> dict[str, int]:
-    """How many games have the same moves up to that ply, by these moves as columns from 1 to 7."""
+    """Number of games with the same moves up to that ply, by these moves in columns 1-7."""
     lines = ("".join(str(column + 1) for column in games.lines[game][: ply + 1]) for game, ply in plies.items())
     return dict(Counter(lines).most_common())

@@ -1,4 +1,4 @@
-"""Everybody meets everybody, and the solver: standings with Elo, a cross table, the moves that give wins away.
+"""A round robin of all players: standings with Elo, a cross table, and the moves that give wins away.
 
 In: players, and the openings that every pair plays from both sides. Out: the figures as JSON values, and as text.
 """
@@ -24,12 +24,12 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Tournament:
-    """What came of it.
+    """The result.
 
     Attributes:
       rows: the standings, the best player first.
       points: (U, K, K), per opening the points of the row's player against the column's, in the order of `rows`.
-      report: all of it as JSON values; players and points in the order given.
+      report: everything as JSON values; players and points in the order given.
     """
 
     rows: list[Row]
@@ -41,14 +41,14 @@ class Tournament:
         return f"{_standings_table(self.rows)}\n{_cross_table([row['player'] for row in self.rows], self.points)}"
 
     def last(self) -> str:
-        """The line that says who is ahead."""
+        """The line that names the first player."""
         return f"{self.rows[0]['player']} is first with {percent(Estimate(**self.rows[0]['score']))} of the points"
 
 
-def meet(players: Sequence[Player], starts: Sequence[Opening], seed: int, judges: int = 0) -> Tournament:
+def meet(players: Sequence[Player], starts: Sequence[Opening], seed: int, solvers: int = 0) -> Tournament:
     """Each pair plays each opening twice, once from either side.
 
-    With so many `judges`, processes that ask the solver, the report has the `losses` of each player.
+    With `solvers`, a number of solver processes, the report also has each player's `losses`.
     """
     pairings = [pairing for a, b in combinations(range(len(players)), 2) for pairing in paired(a, b, starts)]
     say(f"playing {len(pairings):,} games side by side")
@@ -68,17 +68,17 @@ def meet(players: Sequence[Player], starts: Sequence[Opening], seed: int, judges
         "distinct_games": games.distinct,
         "openings": len(set(starts)),
     }
-    if judges:
+    if solvers:
         say("solving the positions of the lost games")
         seats = [(index, seat) for index in range(len(players)) for seat in (0, 1)]
         report["losses"] = [
-            {"player": players[index].name} | _losses(index, seat, games, pairings, judges) for index, seat in seats
+            {"player": players[index].name} | _losses(index, seat, games, pairings, solvers) for index, seat in seats
         ]
     return Tournament(rows=rows, points=points[:, order][:, :, order], report=report)
 
 
 def against_solver(player: Player, solver: Player, count: int, workers: int, seed: int) -> Row:
-    """The player has the first stone, from the empty board, in so many games against the solver."""
+    """`count` games from the empty board against the solver, the player moving first."""
     pairings = [Pairing(first=0, second=1)] * count
     say(f"{player.name} plays {count:,} games against the solver")
     with Progress(count, "games") as progress:
@@ -94,7 +94,7 @@ def against_solver(player: Player, solver: Player, count: int, workers: int, see
 
 
 def _losses(index: int, seat: int, games: Games, pairings: Sequence[Pairing], workers: int) -> Row:
-    """A player's games with one of the stones: lost, and lost after a move that let go of a win or a draw."""
+    """A player's games with the first or second stone: lost, and lost after a move that gave a win or draw away."""
     own = np.array([(pairing.first, pairing.second)[seat] == index for pairing in pairings])
     lost = own & (games.results * (1 - 2 * seat) < 0)
     let_go = given_away(games, np.where(lost, seat, -1), workers)

@@ -246,7 +246,7 @@ def test_a_lost_game_is_told_from_one_that_was_thrown_away(tmp_path: Path, capsy
         ("solver", "second", 2, 0, 0),
     ]
     printed = capsys.readouterr().out
-    assert "random, first stone: lost 2 of 2 games, 2 of them after a move that let go of a win or a draw" in printed
+    assert "random, first stone: lost 2 of 2 games, 2 of them after giving a win or a draw away" in printed
 
 
 def test_what_would_stop_it_is_found_before_the_games(
@@ -271,7 +271,7 @@ def test_what_would_stop_it_is_found_before_the_games(
         (["random", "punisher", "--games", "0"], "--games 0 must be"),
         (["random", "random"], "named twice"),
         (["random", "punisher", "--seed", "-1"], "--seed -1 must be from 0 to 2^64 - 1"),
-        (["random", "--solver-games", "2", "--grade-losses"], "--grade-losses looks at games between players"),
+        (["random", "--solver-games", "2", "--grade-losses"], "--grade-losses needs games between players"),
         (["random", "punisher", "--opening-plies", "1"], "openings of 1 plies, 100 are needed"),
     ],
 )

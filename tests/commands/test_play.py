@@ -31,7 +31,7 @@ from distill import play
 from distill.common import UserError, provenance
 from distill.game import rules
 from distill.players.solver import Solver
-from distill.players.terminal import YELLOW, board_text
+from distill.players.terminal import STYLES, board_text
 from tests.helpers import REFERENCE
 
 
@@ -268,7 +268,7 @@ def test_colours_are_for_terminals_that_want_them_and_ctrl_c_tells_the_moves(ter
     terminal.type("4\n")
     terminal.wait_for("random plays")
     terminal.wait_for("to move: ", times=2)
-    assert (YELLOW in terminal.screen) == coloured
+    assert (STYLES["X"] in terminal.screen) == coloured
     assert ("\x1b" in terminal.screen) == coloured
     if ends == "q":
         terminal.type("q\n")

@@ -203,7 +203,7 @@ def test_a_game_is_reviewed_without_a_server(page):
     note = page.inner_text("#review-note")
     assert note == f"By {FIRST} with a search of 400 simulations: an estimate."
     grades = "[...document.querySelectorAll('#moves button')].map((chip) => chip.dataset.grade)"
-    expected = review.review("4455", review.Judge(f"{REFERENCE / FIRST}@puct:400"))
+    expected = review.review("4455", review.Grader(f"{REFERENCE / FIRST}@puct:400"))
     words = {"best": "best move", "good": ""}
     assert page.evaluate(grades) == [words.get(move.mark, move.mark) for move in expected.moves]
     page.click("#tab-play")

@@ -6,8 +6,8 @@
 - perfect play has 100 % on both sides; a planted blunder is found at its ply and is the only error; in a game of random
   players no move with the best score is called an error, and errors are found;
 - the better column and each move of the line have the best score; the line ends with the game or after 10 plies;
-- a search judges where it is asked, says that it estimates, and stands in where the solver is missing;
-- the command prints text or JSON; a wrong game or judge is one line; `r` in `play` prints what the command does.
+- a search grades where it is named, says that it estimates, and stands in where the solver is missing;
+- the command prints text or JSON; a wrong game or grader is one line; `r` in `play` prints what the command does.
 
 Of boards that the solver needs long for: `pytest -m slow tests/players/test_game_review.py` (two minutes).
 """
@@ -18,6 +18,7 @@ import importlib.util
 import io
 import json
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -44,8 +45,8 @@ def solver() -> Solver:
 
 
 @pytest.fixture(scope="module")
-def judge(solver: Solver) -> review.Judge:
-    return review.Judge("solver")
+def grader(solver: Solver) -> review.Grader:
+    return review.Grader("solver")
 
 
 def end_of(solver: Solver, position: Position) -> tuple[int, int]:
@@ -137,17 +138,17 @@ def test_accuracy_is_100_if_and_only_if_every_move_with_a_choice_was_best(marks:
         assert percent is None or 0 <= percent <= 100
 
 
-def test_perfect_play_has_100_percent_on_both_sides(solver: Solver, judge: review.Judge) -> None:
+def test_perfect_play_has_100_percent_on_both_sides(solver: Solver, grader: review.Grader) -> None:
     game = perfect_game(solver)
-    found = review.review(game, judge)
+    found = review.review(game, grader)
     assert found.accuracy == (100, 100)
     assert {move.mark for move in found.moves} <= {"best", "only move", "forced"}
     assert "no move could clearly have been better" in review.text(found)
 
 
-def test_a_planted_blunder_is_found_at_its_ply(solver: Solver, judge: review.Judge) -> None:
+def test_a_planted_blunder_is_found_at_its_ply(solver: Solver, grader: review.Grader) -> None:
     game = with_blunder(solver, ply=12)
-    found = review.review(game, judge)
+    found = review.review(game, grader)
     (error,) = [move for move in found.moves if move.mark in review.ERRORS]
     assert (error.number, error.side, error.mark, error.column) == (13, "X", "blunder", int(game[12]) - 1)
     assert found.accuracy[1] == 100
@@ -159,9 +160,9 @@ def test_a_planted_blunder_is_found_at_its_ply(solver: Solver, judge: review.Jud
     assert f"better {error.better + 1}: X wins in " in text
 
 
-def test_in_a_game_of_random_players_no_perfect_move_is_called_an_error(solver: Solver, judge: review.Judge) -> None:
+def test_in_a_game_of_random_players_no_perfect_move_is_called_an_error(solver: Solver, grader: review.Grader) -> None:
     game = game_at_random(4)
-    found = review.review(game, judge)
+    found = review.review(game, grader)
     perfect = 0
     for move in found.moves:
         scores = solver.scores(rules.from_moves(game[: move.number - 1]))
@@ -174,10 +175,10 @@ def test_in_a_game_of_random_players_no_perfect_move_is_called_an_error(solver: 
     assert len(errors) > 3
 
 
-def test_the_better_column_and_its_line_are_best_play(solver: Solver, judge: review.Judge) -> None:
+def test_the_better_column_and_its_line_are_best_play(solver: Solver, grader: review.Grader) -> None:
     ends = set()
     game = game_at_random(10)
-    for move in review.review(game, judge).moves:
+    for move in review.review(game, grader).moves:
         position = rules.from_moves(game[: move.number - 1])
         if move.mark not in review.ERRORS:
             assert move.line == ""
@@ -193,8 +194,8 @@ def test_the_better_column_and_its_line_are_best_play(solver: Solver, judge: rev
 
 
 def test_a_search_says_that_it_estimates_and_sees_a_threat_that_was_not_stopped() -> None:
-    judge = review.Judge("pillar@puct:50")
-    found = review.review("4455", judge)  # X gets an open row of two, and soon of three
+    grader = review.Grader("pillar@puct:50")
+    found = review.review("4455", grader)  # X gets an open row of two, and soon of three
     error = found.moves[-1]
     assert error.mark in ("mistake", "blunder")
     assert error.worth < -0.9
@@ -209,8 +210,8 @@ def test_a_search_says_that_it_estimates_and_sees_a_threat_that_was_not_stopped(
 def test_a_search_stands_in_where_the_solver_is_missing(monkeypatch: pytest.MonkeyPatch, capsys) -> None:
     with monkeypatch.context() as without:
         without.setattr(importlib.util, "find_spec", lambda name: None)
-        assert review.default_judge() == "reference/pillar@puct:400"
-    monkeypatch.setattr(review, "default_judge", lambda: "pillar@puct:8")
+        assert review.default_grader() == "reference/pillar@puct:400"
+    monkeypatch.setattr(review, "default_grader", lambda: "pillar@puct:8")
     assert command.main(["4444"]) == 0
     assert "reviewed by pillar@puct:8: an estimate" in capsys.readouterr().out
 
@@ -221,16 +222,16 @@ def test_without_the_solver_its_name_is_one_line_that_installs_it(monkeypatch: p
     assert provenance.install_line("solver") in capsys.readouterr().err
 
 
-def test_the_command_prints_text_or_json(judge: review.Judge, capsys) -> None:
+def test_the_command_prints_text_or_json(grader: review.Grader, capsys) -> None:
     game = "4455" + "1"
     assert command.main([game]) == 0
-    assert capsys.readouterr().out == review.text(review.review(game, judge)) + "\n"
+    assert capsys.readouterr().out == review.text(review.review(game, grader)) + "\n"
     assert command.main([game, "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
     assert printed["game"] == game
     assert printed["by"] == "solver"
     assert [move["mark"] for move in printed["moves"][:4]] == ["only move", "best", "blunder", "blunder"]
-    assert printed["accuracy"] == list(review.review(game, judge).accuracy)
+    assert printed["accuracy"] == list(review.review(game, grader).accuracy)
 
 
 @pytest.mark.parametrize(
@@ -242,25 +243,48 @@ def test_the_command_prints_text_or_json(judge: review.Judge, capsys) -> None:
         (["48"], "game 48: move 2 is '8', not a column from 1 to 7"),
         (["4444444"], "move 7 falls into column 4, which is full"),
         (["41424345"], "move 8 comes after the end of the game"),
-        (["44", "--by", "random"], "player 'random' judges no game"),
-        (["44", "--by", "pillar"], "player 'pillar' judges no game"),
+        (["44", "--by", "random"], "player 'random' reviews no game"),
+        (["44", "--by", "pillar"], "player 'pillar' reviews no game"),
         (["44", "--by", "nobody@puct:9"], "player 'nobody@puct:9' is unknown"),
     ],
 )
-def test_a_wrong_game_or_judge_is_one_line_and_exit_2(arguments: list[str], complaint: str, capsys) -> None:
+def test_a_wrong_game_or_grader_is_one_line_and_exit_2(arguments: list[str], complaint: str, capsys) -> None:
     assert command.main(arguments) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert complaint in line
 
 
-def test_r_in_play_prints_the_same_review(judge: review.Judge, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+def test_r_in_play_prints_the_same_review(grader: review.Grader, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
     won = "4142434"
     for typed, moves in (("r\nq\n", won), ("review\nq\n", "4455")):
         monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
         assert play.main(["random", "--moves", moves]) == 0
         screen = capsys.readouterr().out
-        assert review.text(review.review(moves, judge)) in screen
+        assert review.text(review.review(moves, grader)) in screen
         assert "one moment: solver reviews the game" in screen
     monkeypatch.setattr(sys, "stdin", io.StringIO("r\nq\n"))
     assert play.main(["random"]) == 0
     assert "there is no move to review" in capsys.readouterr().out
+
+
+OWN = """
+import numpy as np
+from distill.players.player import Choices
+
+def even(boards, seeds):
+    legal = boards[:, 0] == 0
+    policy = legal / legal.sum(1, keepdims=True)
+    return Choices(moves=legal.argmax(1), policy=policy, value=np.zeros(len(boards)))
+
+def moves(boards, seeds):
+    return (boards[:, 0] == 0).argmax(1)
+"""
+
+
+def test_a_players_own_function_with_a_policy_and_a_value_reviews(tmp_path: Path, monkeypatch, capsys) -> None:
+    (tmp_path / "own_grader.py").write_text(OWN)
+    monkeypatch.chdir(tmp_path)
+    assert command.main(["4455", "--by", "own_grader:even"]) == 0
+    assert "reviewed by own_grader:even: an estimate" in capsys.readouterr().out
+    assert command.main(["4455", "--by", "own_grader:moves"]) == 1
+    assert "own_grader:moves: a review needs a player with a policy and a value" in capsys.readouterr().err

@@ -1,11 +1,11 @@
-"""What decides who plays next (`players/gate.py`). Properties:
+"""The gate (`players/gate.py`). Properties:
 
-- of games that are played anyway each is judged once, in windows of whole batches that begin empty;
+- training games are evaluated once each, in windows of whole batches that start empty;
 - a candidate no better than the gate passes one window in 40, one no better than the champion hardly ever, one that
   is clearly better nearly always; by the score alone, the published rule, chance passes a sixth of small windows;
 - draws are half a point;
 - the score is the candidate's;
-- a killed arena goes on after its last block with the same games.
+- a killed arena resumes after its last block with the same games.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def rates(win: float, windows: int = 2000, **settings: Any) -> float:
     window: list[float] = []
     passes = 0
     for _ in range(windows * 8):
-        window, passed = gate.judged(window, (dice.random(64) < win).astype(float).tolist(), games=512, **settings)
+        window, passed = gate.decide(window, (dice.random(64) < win).astype(float).tolist(), games=512, **settings)
         passes += passed
     assert window == []
     return passes / windows
@@ -47,21 +47,21 @@ def test_a_window_passes_as_often_as_its_rule_means(win, level, rule, least, mos
     assert least <= rates(win, gate=level, rule=rule) <= most
 
 
-def test_a_game_is_judged_once_in_windows_of_whole_batches():
+def test_a_game_counts_once_in_windows_of_whole_batches():
     settings = {"games": 5, "gate": 0.6, "rule": "mean"}
-    window, passed = gate.judged([], [1.0, 1.0], **settings)
+    window, passed = gate.decide([], [1.0, 1.0], **settings)
     assert (window, passed) == ([1.0, 1.0], False)
-    window, passed = gate.judged(window, [1.0, 0.0], **settings)
+    window, passed = gate.decide(window, [1.0, 0.0], **settings)
     assert (window, passed) == ([1.0, 1.0, 1.0, 0.0], False), "a batch is missing"
-    assert gate.judged(window, [0.5, 0.0], **settings) == ([], False), "3.5 of 6; the wins do not count again"
-    assert gate.judged(window, [0.5, 0.5], **settings) == ([], True), "4 of 6 reach 60 %"
+    assert gate.decide(window, [0.5, 0.0], **settings) == ([], False), "3.5 of 6; the wins do not count again"
+    assert gate.decide(window, [0.5, 0.5], **settings) == ([], True), "4 of 6 reach 60 %"
 
 
 def test_draws_are_half_a_point_and_narrow_the_interval():
     settings = {"games": 400, "gate": 0.5, "rule": "lower"}
-    assert not gate.judged([], [1.0] * 215 + [0.0] * 185, **settings)[1]
-    assert gate.judged([], [1.0] * 30 + [0.5] * 370, **settings)[1], "as many points and never lost"
-    assert not gate.judged([], [0.5] * 400, **settings)[1], "level is not above"
+    assert not gate.decide([], [1.0] * 215 + [0.0] * 185, **settings)[1]
+    assert gate.decide([], [1.0] * 30 + [0.5] * 370, **settings)[1], "as many points and never lost"
+    assert not gate.decide([], [0.5] * 400, **settings)[1], "level is not above"
 
 
 def meet(path: Path, candidate: Any = None, champion: Any = None, at_once: int = 1, **more: Any) -> dict[str, Any]:
@@ -85,7 +85,7 @@ def test_blocks_played_at_once_are_those_played_one_by_one(tmp_path: Path):
     assert (tmp_path / "all.json").read_text() == (tmp_path / "one.json").read_text()
 
 
-def test_an_interrupted_arena_goes_on_after_its_last_block(tmp_path: Path):
+def test_an_interrupted_arena_resumes_after_its_last_block(tmp_path: Path):
     whole = meet(tmp_path / "whole.json")
     told: list[int] = []
 

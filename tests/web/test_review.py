@@ -45,8 +45,8 @@ def solver() -> Solver:
 
 
 @pytest.fixture(scope="module")
-def judge() -> review.Judge:
-    return review.Judge("solver")
+def grader() -> review.Grader:
+    return review.Grader("solver")
 
 
 def reviewed(page, game: str) -> None:
@@ -132,17 +132,17 @@ def test_the_browsers_estimates_are_pythons(page):
     assert seen >= {"best", "good", *review.ERRORS}
 
 
-def test_perfect_play_has_100_percent(page, solver, judge):
+def test_perfect_play_has_100_percent(page, solver, grader):
     game = perfect_game(solver)
     reviewed(page, game)
-    check_page(page, review.review(game, judge))
+    check_page(page, review.review(game, grader))
     assert page.inner_text("#review-accuracy-0") == page.inner_text("#review-accuracy-1") == "100 %"
     assert page.is_visible("#review-none")
 
 
-def test_a_planted_blunder_is_found_and_what_was_better_is_shown(page, solver, judge):
+def test_a_planted_blunder_is_found_and_what_was_better_is_shown(page, solver, grader):
     game = with_blunder(solver, ply=12)
-    found = review.review(game, judge)
+    found = review.review(game, grader)
     (error,) = errors_of(found)
     reviewed(page, game)
     check_page(page, found)
@@ -167,9 +167,9 @@ def test_a_planted_blunder_is_found_and_what_was_better_is_shown(page, solver, j
     assert page.evaluate("location.hash.slice(1)") == game
 
 
-def test_random_players_are_reviewed_and_every_way_to_a_mistake_leads_before_it(page, judge):
+def test_random_players_are_reviewed_and_every_way_to_a_mistake_leads_before_it(page, grader):
     game = game_at_random(4)
-    found = review.review(game, judge)
+    found = review.review(game, grader)
     reviewed(page, game)
     check_page(page, found)
     first, second, *_ = errors_of(found)
@@ -208,7 +208,7 @@ def test_a_reviewed_game_stays_and_a_changed_one_has_no_review(page):
     assert not page.is_visible("#review-result")
 
 
-def test_a_review_by_keyboard_alone(page, judge):
+def test_a_review_by_keyboard_alone(page, grader):
     page.select_option("#player-1", "person")
     page.fill("#game-text", "4455")
     page.press("#game-text", "Enter")
@@ -297,7 +297,7 @@ def test_the_image_is_a_png_of_board_moves_and_marks(page):
     assert json.dumps(grades(page)) == '["only move", "best move", "blunder", "blunder"]'
 
 
-def test_nothing_runs_out_of_a_phones_width(browser, server, judge):
+def test_nothing_runs_out_of_a_phones_width(browser, server, grader):
     phone = {"viewport": {"width": 390, "height": 844}, "color_scheme": "dark", "has_touch": True, "is_mobile": True}
     game = game_at_random(0)
     with pages.open_page(browser, server, **phone) as page:
