@@ -19,6 +19,8 @@ VERSION = "0.1.0"
 
 PUBLIC = {
     "Choices": "distill.players.player:Choices",
+    "Labeller": "distill.games.labeller:Labeller",
+    "Labels": "distill.games.labeller:Labels",
     "Player": "distill.players.player:Player",
     "Position": "distill.game.rules:Position",
     "UserError": "distill.common.errors:UserError",
@@ -27,8 +29,10 @@ PUBLIC = {
     "draw": "distill.game.rules:draw",
     "evaluate_players": "distill.evaluation.summary:evaluate_players",
     "from_moves": "distill.game.rules:from_moves",
+    "generate_games": "distill.generate:generate_games",
     "load_pretrained": "distill.networks.predict:load_pretrained",
     "parse_board": "distill.game.rules:parse_board",
+    "write_labels": "distill.datasets.packed:write_labels",
 }
 """The library, "module:object" by name; `__init__.pyi` has the same for type checkers."""
 

@@ -1,0 +1,226 @@
+"""Labellers: `generate --labeller module:object`, and the built-in search as one. Properties:
+
+- compiled games and the plain loop over `UctLabeller` are the same games, with noise at the label and at the move
+- a user's labeller makes rows that `validate` accepts and `prepare` reads, named in rows and manifest
+- the same games for one and two workers; another source, with the same name, is another run
+- wrong output, a failing labeller and a missing module are each one line that names the object, and nothing is written
+- the module is imported in every worker, of this machine and of a cluster
+- `generate_games` plays from Python; `write_labels` stores labels that `prepare` reads
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from helpers import bits, random_positions, shard_hashes
+
+import distill
+from distill import generate, validate
+from distill.common import UserError
+from distill.common.plugins import Plugin
+from distill.datasets import batching, preparation
+from distill.datasets.canonical import board_keys
+from distill.game import encoding, rules
+from distill.games import executors, playing, reader, schema
+from distill.games.labeller import Labels
+from distill.games.runs import RunSettings
+
+ENGINE = """
+import numpy as np
+from distill import Labels
+
+def label(boards, seeds):
+    legal = boards[:, 0] == 0
+    drawn = [np.random.default_rng(seed).integers(1, 50, 7) for seed in seeds]
+    return Labels(visits=np.array(drawn) * legal, value=np.linspace(-1, 1, len(boards)))
+"""
+SMALL = ["--games", "6", "--shard-games", "2", "--labeller", "my_engine:label"]
+
+
+@pytest.fixture
+def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A user's module in the working directory, imported afresh by each test."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "my_engine", raising=False)
+    (tmp_path / "my_engine.py").write_text(ENGINE)
+    return tmp_path / "my_engine.py"
+
+
+@pytest.mark.parametrize("noise", [{}, {"noise_at": "move", "noise_fraction": 0.5}, {"mcts_solver": True, "votes": 2}])
+def test_the_plain_loop_and_the_compiled_search_play_the_same_games(noise: dict[str, Any]) -> None:
+    settings = RunSettings(simulations=40, opening_moves=(2, 8), seed=7, **noise)
+    labeller = playing.UctLabeller(settings=settings, steps=playing.longest(settings))
+    compiled, plain = playing.play_games(settings, 3, 4), playing.play_games(settings, 3, 4, labeller=labeller)
+    assert plain.num_rows > 40
+    assert plain.equals(compiled)
+
+
+def test_a_users_labeller_makes_games(engine: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert generate.main([*SMALL, "--workers", "2", "--out", "two"]) == 0
+    assert generate.main([*SMALL, "--workers", "1", "--out", "one"]) == 0
+    assert shard_hashes(Path("one")) == shard_hashes(Path("two"))
+    assert validate.main(["one"]) == 0
+    identity = schema.read_manifest(Path("one"))["identity"]
+    assert identity["labeller"] == "my_engine:label"
+    assert "simulations" not in identity
+    assert schema.read_metadata(Path("one/shard-00000.parquet"))["identity"] == identity
+    (rows,) = (rows.to_pylist() for rows in [schema.read_table(Path("one/shard-00001.parquet"))[0]])
+    for row in rows:
+        assert row["visits"][row["label"]] == max(row["visits"])
+        assert (row["votes"], row["move"], row["simulations"]) == ([row["label"]], row["label"], sum(row["visits"]))
+    tables = preparation.prepare([Path("one")], Path("prepared"), validation_fraction=0.3, exclude=())
+    assert len(batching.load(tables.folder, schema.TRAINING))
+    assert generate.main([*SMALL, "--out", "one"]) == 0
+    assert "finished before" in capsys.readouterr().out
+    engine.write_text(ENGINE + "# changed\n")
+    assert generate.main([*SMALL, "--out", "one"]) == 1
+    assert "labeller_source" in capsys.readouterr().err
+
+
+def test_noise_at_the_move_varies_the_games_of_a_labeller_without_chance(engine: Path) -> None:
+    settings = RunSettings(opening_moves=(0, 0), noise_at="move", noise_fraction=0.5)
+
+    def centre(boards: np.ndarray, _seeds: np.ndarray) -> Labels:
+        weights = (boards[:, 0] == 0) * np.array([1, 2, 3, 4, 3, 2, 1])
+        return Labels(visits=weights, value=np.zeros(len(boards)))
+
+    table = playing.play_games(settings, 0, 8, labeller=centre).to_pandas()
+    assert len(table.groupby("game_id")["move"].apply(tuple).unique()) == 8
+    assert 0.4 < (table["move"] == table["label"]).mean() < 0.9
+
+
+@pytest.mark.parametrize(
+    ("returned", "message"),
+    [
+        ("None", "returned NoneType, not distill.Labels"),
+        ("Labels(visits=legal * 1.0, value=zeros)", "returned visits of type float64, not whole numbers"),
+        ("Labels(visits=legal[:, :6] * 1, value=zeros)", "returned visits of shape (2, 6), not (2, 7)"),
+        ("Labels(visits=legal * -1, value=zeros)", "returned negative visits on 2 of 2 boards"),
+        ("Labels(visits=legal * 0, value=zeros)", "returned no visits on 2 of 2 boards"),
+        ("Labels(visits=legal * 0 + 1, value=zeros)", "returned visits of a full column"),
+        ("Labels(visits=legal * 2**31, value=zeros)", "returned more than 2,147,483,647 visits"),
+        ("Labels(visits=legal * 1, value=zeros + np.nan)", "returned a NaN as its value on 2 of 2 boards"),
+        ("Labels(visits=legal * 1, value=zeros + 2)", "returned a value outside [-1, 1] on 2 of 2 boards"),
+        ("Labels(visits=legal * 1, value=zeros, label=np.full(n, 7))", "returned an illegal move on 2 of 2 boards"),
+        ("Labels(visits=legal * 1, value=zeros, votes=np.full((n, 2), 9))", "returned a vote for an illegal column"),
+        ("Labels(visits=legal * 1, value=zeros, votes=np.zeros(n, int))", "returned votes of shape (2,), not (2, K)"),
+        ("1 / 0", "ZeroDivisionError: division by zero"),
+    ],
+)
+def test_wrong_labels_are_one_line_before_anything_is_written(
+    engine: Path, returned: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = ["import numpy as np", "from distill import Labels", "def label(boards, seeds):"]
+    lines += ["    legal, n = boards[:, 0] == 0, len(boards)", "    zeros = np.zeros(n)", f"    return {returned}"]
+    engine.write_text("\n".join(lines))
+    assert generate.main([*SMALL, "--workers", "1", "--out", "games"]) == 1
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert line.startswith("distill generate: my_engine:label: ")
+    assert message in line
+    assert not list(Path("games").glob("shard-*"))
+
+
+@pytest.mark.parametrize("name", ["no_engine:label", "my_engine:nothing", "my_engine"])
+def test_a_labeller_that_cannot_be_imported_is_one_line(
+    engine: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert generate.main([*SMALL[:-1], name, "--out", "games"]) == 1
+    assert capsys.readouterr().err.startswith(f"distill generate: --labeller {name}: ")
+    assert not Path("games").exists()
+
+
+def test_a_cluster_imports_the_labeller_or_fails_in_one_line(
+    engine: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, dashboard_address=None, silence_logs=50
+    ) as started:
+        command = [*SMALL, "--cluster", started.scheduler_address]
+        assert generate.main([*command, "--out", "there"]) == 0
+        assert generate.main([*SMALL, "--workers", "1", "--out", "here"]) == 0
+        assert shard_hashes(Path("there")) == shard_hashes(Path("here"))
+        other = dataclasses.replace(Plugin.named("my_engine:label", "--labeller"), source="0")
+        monkeypatch.setattr(executors, "plugin_of", lambda _settings: other)
+        capsys.readouterr()
+        assert generate.main([*command, "--seed", "1", "--out", "other"]) == 1
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert line.startswith("distill generate: --labeller my_engine:label: this process has another version")
+    assert not list(Path("other").glob("shard-*"))
+
+
+def test_games_are_generated_from_python(engine: Path) -> None:
+    run = distill.generate_games("mine", games=3, simulations=30, workers=1)
+    assert isinstance(run, reader.Run)
+    assert run.games == 3
+    assert distill.generate_games("mine", games=3, simulations=30) == run
+    assert distill.generate_games("own", games=2, labeller="my_engine:label", workers=1).games == 2
+    with pytest.raises(ValueError, match="--simulations 0 must be"):
+        distill.generate_games("mine", games=3, simulations=0)
+
+
+def labelled(number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """At most so many random boards, distinct up to mirror, with visits and values."""
+    current, mask = bits(*random_positions(number, seed=3))
+    _, distinct = np.unique(board_keys(current, mask), return_index=True)
+    current, mask = current[distinct], mask[distinct]
+    visits = np.random.default_rng(1).integers(1, 200, (len(mask), 7)) * rules.legal_mask(mask)
+    return encoding.boards(current, mask), visits, np.random.default_rng(2).uniform(-1, 1, len(mask))
+
+
+def test_own_labels_become_a_folder_that_prepare_reads(tmp_path: Path) -> None:
+    boards, visits, value = labelled(300)
+    out = distill.write_labels(boards, visits, value, tmp_path / "mine")
+    assert distill.write_labels(boards, visits, value, str(out)) == out, "the same labels again"
+    assert validate.main([str(out)]) == 0
+    (run,) = reader.open_runs([out])
+    (rows,) = reader.read(run.shards[0], ("current", "mask", "visits", "value", "outcome"))
+    current, mask, mirrored = rules.canonicalise(*encoding.bitboards(boards))
+    order = np.argsort(current + mask)
+    np.testing.assert_array_equal(rows["mask"], mask[order])
+    np.testing.assert_array_equal(rows["visits"], np.where(mirrored[:, None], visits[:, ::-1], visits)[order])
+    np.testing.assert_allclose(rows["value"], value[order], atol=0.5 / 127 + 1e-6)  # half a step of an int8
+    np.testing.assert_array_equal(rows["outcome"], np.rint(value)[order])
+    tables = preparation.prepare([out], tmp_path / "prepared", validation_fraction=0.0, exclude=())
+    assert len(batching.load(tables.folder, schema.TRAINING)) == len(boards)
+    with pytest.raises(UserError, match="holds other boards"):
+        distill.write_labels(boards[:9], visits[:9], value[:9], out)
+
+
+def test_labels_of_a_board_and_its_mirror_are_merged(tmp_path: Path) -> None:
+    boards, visits, _ = (part[:1] for part in labelled(1))
+    out = distill.write_labels(
+        np.concatenate([boards, boards[:, :, ::-1]]),
+        np.concatenate([visits, visits[:, ::-1]]),
+        [1.0, 0.5],
+        tmp_path / "mine",
+    )
+    (rows,) = reader.read(reader.open_run(out).shards[0], ("visits", "value"))
+    assert rows["visits"].max() == min(255, 2 * visits.max())
+    assert abs(rows["value"][0] - 0.75) < 0.5 / 127 + 1e-6
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda b, v, w: (b[0], v, w), r"boards must be \(B, 6, 7\) of 1, 0 and -1"),
+        (lambda b, v, w: (b * 2, v, w), r"boards must be \(B, 6, 7\)"),
+        (lambda b, v, w: (b[:, ::-1], v, w), "a stone floats"),
+        (lambda b, v, w: (-b, v, w), "a side has too many stones"),
+        (lambda b, v, w: (b, v[:, :6], w), "returned visits of shape"),
+        (lambda b, v, w: (b, v / 200, w), "not whole numbers"),
+        (lambda b, v, w: (b, v, w * np.nan), "returned a NaN as its value"),
+        (lambda b, v, w: (b, v, w + 3), r"a value outside \[-1, 1\]"),
+    ],
+)
+def test_own_labels_that_cannot_be_stored_are_one_line(tmp_path: Path, change: Any, message: str) -> None:
+    with pytest.raises(UserError, match=message) as caught:
+        distill.write_labels(*change(*labelled(20)), tmp_path / "mine")
+    assert str(caught.value).startswith("write_labels: ")
+    assert not (tmp_path / "mine").exists()
