@@ -1,10 +1,11 @@
 """A web page on which people play the trained networks, searches and the solver, and a JSON API for them.
 
     python -m distill.serve
+    python -m distill.serve --players my_player:choose
 
-In: the exported networks in `models/` and those that ship, looked for again whenever the page is loaded. Out: the
-page and the API on 127.0.0.1, which is this machine alone, or with `--host` on another of its addresses; /docs
-describes the API.
+In: the exported networks in `models/` and those that ship, listed again whenever the page is loaded, and players of
+your own (`players/player.py`). Out: the page and the API on 127.0.0.1, which only this machine reaches, or with
+`--host` on another of its addresses; /docs describes the API.
 """
 
 from __future__ import annotations
@@ -19,26 +20,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from distill.common import UserError, cli, cores, provenance, say
+from distill.common import UserError, cli, cores, plugins, provenance, say
 from distill.networks import finding
 
 if TYPE_CHECKING:
     import uvicorn
 
 CONNECTIONS = 512
-"""Open at a time, beyond which new ones get 503."""
+"""Largest number of open connections; others get 503."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ServeConfig(cli.Settings):
     """Serve the page and the JSON API on this machine."""
 
-    models: Path | None = cli.setting(None, "folder of the networks to play, beside those that ship; none: models")
-    host: str = cli.setting("127.0.0.1", "the address to listen at; 0.0.0.0: all of this machine's, for its network")
-    port: int = cli.setting(8765, "of that address; 0 takes any free one")
-    open: bool = cli.setting(False, "show the page in the browser")
-    max_simulations: int = cli.setting(100_000, "largest search that may be asked for")
-    workers: int = cli.setting(cores(), "searches that run at a time")
+    models: Path | None = cli.setting(None, "folder of networks to play, beside those that ship; none: models")
+    players: tuple[str, ...] = cli.setting((), "your own players, each module:object")
+    host: str = cli.setting("127.0.0.1", "IPv4 address to listen at; 0.0.0.0: all of this machine's")
+    port: int = cli.setting(8765, "port to listen at; 0 takes a free one")
+    open: bool = cli.setting(False, "open the page in the browser")
+    max_simulations: int = cli.setting(100_000, "largest number of simulations of one search (up to 1,000,000)")
+    workers: int = cli.setting(cores(), "searches at a time")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -46,6 +48,7 @@ class ServeConfig(cli.Settings):
             ipaddress.IPv4Address(self.host)
         except ValueError:
             raise ValueError(f"--host {self.host} must be an IPv4 address, such as 127.0.0.1 or 0.0.0.0") from None
+        cli.check(all(map(plugins.is_spec, self.players)), "players", " ".join(self.players), "module:object")
         cli.check(0 <= self.port <= 65535, "port", self.port, "from 0 to 65535")
         simulations = self.max_simulations
         cli.check(1 <= simulations <= 1_000_000, "max_simulations", simulations, "from 1 to 1,000,000")
@@ -71,20 +74,18 @@ def run(config: ServeConfig) -> str:
         wanted = f"no NAME/{finding.EXPORTED} in it" if config.models.is_dir() else "no such folder"
         raise UserError(f"--models {config.models}: {wanted}; python -m distill.export writes it")
     folders = finding.places(config.models)
-    opponents = Opponents(folders, config.max_simulations, config.workers)
-    catalogue = opponents.catalogue()
+    opponents = Opponents(folders, config.max_simulations, config.workers, config.players)
     with _listen(config.host, config.port) as listener:
-        networks = [card.name for card in catalogue.players if card.kind == "network"]
-        say(f"networks: {', '.join(networks) or f'none in {folders[0]} yet'}")
-        for notice in catalogue.notices:
-            say(notice)
         everywhere = config.host == "0.0.0.0"
         url = f"http://{'127.0.0.1' if everywhere else config.host}:{listener.getsockname()[1]}/"
+        say(f"networks: {', '.join(opponents.models()) or f'none in {folders[0]} yet'}")
+        for notice in opponents.catalogue().notices:
+            say(notice)
         say(f"play at {url} · API at {url}docs · Ctrl-C stops")
         if not ipaddress.IPv4Address(config.host).is_loopback:
-            say("whoever reaches this machine may play: there is no password")
+            say("there is no password: everybody who reaches this machine can play")
         if config.open:
-            webbrowser.open(url)  # the socket listens already: the browser waits until the server below answers
+            webbrowser.open(url)  # the socket listens already, so the browser waits for the server
         settings = uvicorn.Config(
             application(opponents, ["*"] if everywhere else [config.host, *HOSTS]),
             log_level="warning",
@@ -94,12 +95,12 @@ def run(config: ServeConfig) -> str:
         try:
             _serve(uvicorn.Server(settings), listener)
         finally:
-            opponents.close()  # at a second Ctrl-C uvicorn leaves without it
+            opponents.close()  # a second Ctrl-C makes uvicorn skip the end of the application
     return "stopped"
 
 
 def _serve(server: uvicorn.Server, listener: socket.socket) -> None:
-    """Serve until stopped; in a thread where this one has an event loop that runs already, as a notebook's does."""
+    """Serve until stopped; in a thread where this one already runs an event loop, as in a notebook."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -115,13 +116,13 @@ def _serve(server: uvicorn.Server, listener: socket.socket) -> None:
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    # asyncio sets TCP_NODELAY on what a socket accepts only where its protocol is named; without it a reply's second
-    # packet waits some 40 ms until the client has acknowledged the first.
+    # asyncio sets TCP_NODELAY only on sockets whose protocol is named; without it the second packet of a reply waits
+    # some 40 ms for the client's acknowledgement of the first.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))
-        listener.listen()  # so that whoever reads the address below may connect at once
+        listener.listen()  # now, so that the printed address accepts connections
     except OSError as error:
         listener.close()
         wrong = f"--host {host}" if error.errno == errno.EADDRNOTAVAIL else f"--port {port}"

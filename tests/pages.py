@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import functools
+import http.server
 import json
 import os
+import random
 import re
 import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,7 +25,9 @@ import pytest
 from network_helpers import with_random_weights
 
 from distill import networks
+from distill.game import rules
 
+PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 FLAGS = (
     "--no-sandbox",  # tests run as root in containers
     "--headless",
@@ -110,9 +116,59 @@ def column(page: Any, number: int) -> Any:
     return page.get_by_role("button", name=re.compile(f"^Column {number},"))
 
 
-def status_says(page: Any, text: str) -> None:
-    """Wait until the line above the board contains a text."""
-    wait_for(page, "text => document.getElementById('status').textContent.includes(text)", text)
+def status_says(page: Any, *texts: str) -> None:
+    """Wait until the line above the board contains these texts."""
+    for text in texts:
+        wait_for(page, "text => document.getElementById('status').textContent.includes(text)", text)
+
+
+def stones(page: Any) -> int:
+    """Number of stones on the board."""
+    return int(page.locator("#stones use").count())
+
+
+def wait_for_stones(page: Any, number: int) -> None:
+    """Wait until so many stones are on the board."""
+    wait_for(page, "number => document.querySelectorAll('#stones use').length === number", number)
+
+
+def visit(page: Any, address: str = "") -> None:
+    """Load an address, or the same again, and wait until the page is ready."""
+    page.goto(address) if address else page.reload()
+    page.wait_for_selector("html[data-ready]")
+
+
+def play_at_random(page: Any, press: Callable[[int], None], seed: int) -> str:
+    """A person's game at random to its end; `press` plays in a column from 1 to 7. Returns the moves."""
+    dice = random.Random(seed)
+    while True:
+        wait_for_turn(page)
+        moves = moves_of(page)
+        if rules.is_over(position := rules.from_moves(moves)):
+            return moves
+        press(dice.choice(rules.legal_columns(position)) + 1)
+        wait_for(page, "before => location.hash.slice(1) !== before", moves)
+
+
+def unfinished_games(number: int, seed: int) -> list[str]:
+    """Moves of random games that are not over, of all lengths."""
+    dice, found = random.Random(seed), list[str]()
+    while len(found) < number:
+        moves = ""
+        for _ in range(dice.randrange(40)):
+            if not rules.is_over(position := rules.from_moves(moves)):
+                moves += str(dice.choice(rules.legal_columns(position)) + 1)
+        if not rules.is_over(rules.from_moves(moves)):
+            found.append(moves)
+    return found
+
+
+def complaints(page: Any) -> list[str]:
+    """The violations that axe finds, by rule and place."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    found = Axe().run(page).response["violations"]
+    return [f"{rule['id']}: {node['target']} {node['failureSummary']}" for rule in found for node in rule["nodes"]]
 
 
 def wait_for_turn(page: Any) -> None:
@@ -137,6 +193,23 @@ def fetched(url: str, **body: Any) -> bytes:
     request.add_header("Content-Type", "application/json")
     with urllib.request.urlopen(request, timeout=PATIENCE) as reply:
         return reply.read()
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@contextmanager
+def hosted(folder: Path) -> Iterator[str]:
+    """The address of a plain file server."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Quiet, directory=folder))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/"
+    finally:
+        server.shutdown()
+        server.server_close()
 
 
 @contextmanager

@@ -25,16 +25,11 @@ TAGS = {"litert": "tflite", "onnx": "onnx"}
 
 TEMPLATE = Path(__file__).with_suffix(".md")
 """The card with the names of its parts in braces."""
-_INDEX = """model-index:
-- name: {name}
-  results:
-"""
 _RESULT = """  - task: {{type: reinforcement-learning, name: Connect 4}}
     dataset: {{type: connect-4-graded-boards, name: "{boards}, {half} half"}}
     metrics:
     - {{type: optimal, name: "moves that are best, %", value: {optimal:.1f}}}
-    - {{type: outcome, name: "moves that keep the win, draw or loss, %", value: {outcome:.1f}}}
-"""
+    - {{type: outcome, name: "moves that keep the win, draw or loss, %", value: {outcome:.1f}}}"""
 _VALUE = "- `value` float32 (B,), expected outcome in [-1, 1] for the side to move\n"
 _INT8 = """
 The files in 8 bits sometimes choose other columns. What their moves lose against the network's, in points, on boards
@@ -80,16 +75,14 @@ def write(
       weaknesses: measured.
       folder: where the files are.
     """
-    tags = [tag for name, tag in TAGS.items() if name in converted]
+    tags = ["connect-4", "board-games", "distillation", *(tag for name, tag in TAGS.items() if name in converted)]
     versions = provenance.versions("tensorflow", "keras")
     return TEMPLATE.read_text(encoding="utf-8").format(
+        **{"commit": "unknown", **about},
         library="onnx" if "onnx" in converted else "tensorflow",
-        tags="\n".join(f"- {tag}" for tag in ("connect-4", "board-games", "distillation", *tags)),
-        index=_index(about["network"], run.get(GRADES)),
-        arch=about["arch"],
+        tags="\n".join(f"- {tag}" for tag in tags),
+        index="\n".join(_index(about["network"], run.get(GRADES))),
         name="" if about["network"] == about["arch"] else f"\nIts name in this project is `{about['network']}`.",
-        parameters=about["parameters"],
-        commit=about.get("commit", "unknown"),
         versions=", ".join(f"{name} {version}" for name, version in versions.items()),
         files="\n".join(_files(converted, folder)),
         boards=comparison.CHECKED_BOARDS,
@@ -97,7 +90,7 @@ def write(
         int8=_int8(converted),
         examples="\n\n".join(_examples(converted)),
         value=_VALUE if about["value_head"] else "",
-        training=_training(run),
+        training="\n".join(_training(run)),
         figures="\n".join(_figures(run)) or _NO_FIGURES,
         weaknesses="\n\n".join(_weaknesses(weaknesses, run.get(GRADES, {}).get("mistakes", []))),
     )
@@ -111,19 +104,13 @@ def _files(converted: Mapping[str, Converted], folder: Path) -> Iterator[str]:
         yield f"| `{file}` | {FORMATS[name].title} | {finding.size(place)} | {difference} |"
 
 
-def _index(name: str, grades: Mapping[str, Any] | None) -> str:
-    """The Hub's list of results, in percent; empty without grades."""
-    if not grades:
-        return ""
-    results = [
-        _RESULT.format(
-            boards=boards,
-            half=grades["half"],
-            **{metric: 100 * found[metric]["mean"] for metric in ("optimal", "outcome")},
-        )
-        for boards, found in grades["sets"].items()
-    ]
-    return _INDEX.format(name=json.dumps(name)) + "".join(results)
+def _index(name: str, grades: Mapping[str, Any] | None) -> Iterator[str]:
+    """The Hub's list of results, in percent; nothing without grades."""
+    if grades:
+        yield f"model-index:\n- name: {json.dumps(name)}\n  results:"
+        for boards, found in grades["sets"].items():
+            shares = {metric: 100 * found[metric]["mean"] for metric in ("optimal", "outcome")}
+            yield _RESULT.format(boards=boards, half=grades["half"], **shares)
 
 
 def _int8(converted: Mapping[str, Converted]) -> str:
@@ -146,23 +133,18 @@ def _examples(formats: Iterable[str]) -> Iterator[str]:
         yield f"{' and '.join(in_8_bits)}: the same lines with this name."
 
 
-def _training(run: Mapping[str, Any]) -> str:
-    shown = {name: value for name, value in run.items() if name not in _SHOWN_ELSEWHERE and _is_plain(value)}
-    rows = [f"| {name} | {_cell(value)} |" for name, value in shown.items()]
-    table = "\n".join(["| setting or count | |", "|---|---|", *rows]) if rows else "Not recorded beside the network."
-    return f"{run[TEACHER]}.\n\n{table}" if TEACHER in run else table
-
-
-def _is_plain(value: Any) -> bool:
-    return value != [] and all(isinstance(item, str | int | float) for item in _items(value))
-
-
-def _cell(value: Any) -> str:
-    return ", ".join(map(str, _items(value))).replace("|", "\\|").replace("\n", " ")
-
-
-def _items(value: Any) -> Sequence[Any]:
-    return value if isinstance(value, list | tuple) else [value]
+def _training(run: Mapping[str, Any]) -> Iterator[str]:
+    if TEACHER in run:
+        yield f"{run[TEACHER]}.\n"
+    rows = {name: value if isinstance(value, list | tuple) else [value] for name, value in run.items()}
+    rows = {name: row for name, row in rows.items() if row and all(isinstance(each, str | int | float) for each in row)}
+    if not rows.keys() - _SHOWN_ELSEWHERE:
+        yield "Not recorded beside the network."
+        return
+    yield "| setting or count | |\n|---|---|"
+    for name in (name for name in rows if name not in _SHOWN_ELSEWHERE):
+        text = ", ".join(map(str, rows[name])).replace("|", "\\|").replace("\n", " ")
+        yield f"| {name} | {text} |"
 
 
 def _figures(run: Mapping[str, Any]) -> Iterator[str]:
@@ -183,10 +165,6 @@ def _figures(run: Mapping[str, Any]) -> Iterator[str]:
 
 def _weaknesses(found: Weaknesses, mistakes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     yield _WEAKNESSES.format(wins=_share(found.wins), blocks=_share(found.blocks), mirrored=_share(found.mirrored))
-    for title, tally in (("Wins not taken", found.wins), ("Threats not stopped", found.blocks)):
-        for position, move in tally.missed:
-            yield f"{title}: {'XO'[position.ply % 2]} is to move and chose column {move + 1} of 7"
-            yield textwrap.indent(rules.draw(position), "    ")
     if mistakes:
         yield "The costliest mistakes that `distill.evaluate` found; both sides play perfectly after them:"
     for one in mistakes:

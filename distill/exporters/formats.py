@@ -110,10 +110,9 @@ def write_onnx_int8(core: keras.Model, path: Path) -> None:
     """Write an ONNX file in 8 bits."""
     from distill.exporters import quantized
 
-    floating = path.with_name("float.onnx")
+    floating = path.with_name("float.onnx")  # in a folder that is deleted after the conversion
     write_onnx(core, floating)
     quantized.to_onnx(floating, path)
-    floating.unlink()
 
 
 def write_litert_int8(core: keras.Model, path: Path) -> None:

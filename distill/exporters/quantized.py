@@ -117,7 +117,7 @@ def points(lost: float, margin: float) -> str:
 
 
 def to_onnx(floating: Path, file: Path) -> None:
-    """Write the int8 file of a float ONNX file."""
+    """Write the int8 file of a float ONNX file, and an intermediate one beside it."""
     from onnxruntime import quantization
 
     boards, _ = graded_boards()
@@ -146,4 +146,3 @@ def to_onnx(floating: Path, file: Path) -> None:
         )
     finally:
         root.setLevel(level)
-        prepared.unlink(missing_ok=True)

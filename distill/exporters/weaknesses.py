@@ -1,7 +1,7 @@
 """What a network overlooks, measured without a solver: wins in one move, threats to block, its own mirror image.
 
-In: `predict(boards)` as `networks.predict` defines it. Out: counts, and boards on which it errs, for the card. The
-positions come from random games, the same for every network; they are harder than those of sensible games.
+In: `predict(boards)` as `networks.predict` defines it. Out: counts for the card. The positions
+come from random games, the same for every network; they are harder than those of sensible games.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import random
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,17 +21,13 @@ GAMES = 2000
 """Number of random games."""
 MOST = 5000
 """Largest number of positions per kind, all distinct."""
-SHOWN = 2
-"""Number of mistakes per kind that are kept."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Tally:
-    """In `right` of `total` positions the network found the move; `missed` are some others, with its move."""
+class Tally(NamedTuple):
+    """In `right` of `total` positions the network found the move."""
 
-    total: int
     right: int
-    missed: list[tuple[rules.Position, int]]
+    total: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,13 +59,7 @@ def measure(predict: Predict, games: int = GAMES) -> Weaknesses:
 
     def tally(rows: NDArray[np.intp], right: NDArray[np.bool_]) -> Tally:
         """Of the positions in these rows, whose right columns are bool (rows, 7)."""
-        chosen = moves(current[rows], mask[rows])
-        found = right[np.arange(len(rows)), chosen]
-        missed = [
-            (rules.Position(int(current[rows[miss]]), int(mask[rows[miss]])), int(chosen[miss]))
-            for miss in np.flatnonzero(~found)[:SHOWN]
-        ]
-        return Tally(total=len(rows), right=int(found.sum()), missed=missed)
+        return Tally(int(right[np.arange(len(rows)), moves(current[rows], mask[rows])].sum()), len(rows))
 
     kinds = (winning.any(1), stoppable & ~winning.any(1), ~rules.is_own_mirror(current, mask))
     wins, blocks, asymmetric = (np.flatnonzero(kind)[:MOST] for kind in kinds)

@@ -1,1 +1,1 @@
-"""The page on which people play, and the JSON API behind it; `page/` is static and also works without a server."""
+"""The page on which people play, and its JSON API; `page/` is static and also works without a server."""

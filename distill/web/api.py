@@ -1,9 +1,9 @@
-"""The web application: the JSON API, the static page, and what guards them.
+"""The web application: the JSON API, the static page, and the limits around them.
 
-`application(opponents)` is an ASGI app. Its refusals are JSON `{"error": one line}`: 404 an unknown player, 413 a body
+`application(opponents)` is an ASGI app. Its errors are JSON `{"error": one line}`: 404 an unknown player, 413 a body
 over the limit, 422 a bad request, 500 a network whose outputs cannot be used or a worker process that cannot be
-started, 503 too much waiting (with Retry-After); plain text are those of the libraries around it: 400 a host that is
-not served, 503 too many connections. /docs describes the API without any CDN.
+started, 503 too many waiting requests (with Retry-After). The libraries around it answer in plain text: 400 a host that
+is not served, 503 too many connections. /docs describes the API without a CDN.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 import distill
-from distill.web.messages import Catalogue, Move, Opinion, Problem, Request, RequestError, next_position
+from distill.web.messages import Analysis, Catalogue, Move, Problem, Request, RequestError, next_position
 from distill.web.opponents import Opponents
 
 PAGE = Path(__file__).parent / "page"
 BODY_LIMIT = 4096
-"""Bytes; the largest board with every field given is below 700."""
+"""Largest body in bytes; a request with every field is below 700."""
 HOSTS = ["127.0.0.1", "localhost"]
-"""Names this server answers to at first: a web site that points its own name at 127.0.0.1 gets nothing."""
+"""Default host names: a web site that points its own name at 127.0.0.1 is refused."""
 HEADERS = {
     b"content-security-policy": b"default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'",
     b"x-content-type-options": b"nosniff",
@@ -45,7 +45,7 @@ App = Callable[[Message, Receive, Send], Awaitable[None]]
 
 
 def application(opponents: Opponents, hosts: Sequence[str] = HOSTS) -> FastAPI:
-    """The app that asks these opponents, who are closed when the app stops; it answers to `hosts` alone."""
+    """The app around these opponents, which are closed when it stops; it answers only to `hosts`."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -56,7 +56,7 @@ def application(opponents: Opponents, hosts: Sequence[str] = HOSTS) -> FastAPI:
 
     app = FastAPI(
         title="distill",
-        summary="Connect 4 players answer positions.",
+        summary="Connect 4 players choose and evaluate moves.",
         version=distill.__version__,
         lifespan=lifespan,
         docs_url=None,  # FastAPI's own come from a CDN; ours is page/docs.html
@@ -73,20 +73,20 @@ def application(opponents: Opponents, hosts: Sequence[str] = HOSTS) -> FastAPI:
 
     @app.get("/api/players")
     async def list_players() -> Catalogue:
-        """Who can be asked, and the limits."""
+        """The players and the limits."""
         return opponents.catalogue()
 
     @app.post("/api/move", responses=refusals)
     async def move(request: Request) -> Move:
-        """A player's move in a position, and what it leads to."""
+        """A player's move in a position, and the position after it."""
         position = request.position()
-        opinion = await opponents.ask(request.player, position, request.seed)
-        return next_position(request, position, opinion.column)
+        found = await opponents.analyse(request.player, position, request.seed)
+        return next_position(request, position, found.move)
 
     @app.post("/api/analysis", responses=refusals)
-    async def analysis(request: Request) -> Opinion:
-        """What a player thinks of each column: a network's policy, a search's visits, the solver's scores."""
-        return await opponents.ask(request.player, request.position(), request.seed)
+    async def analysis(request: Request) -> Analysis:
+        """A player's evaluation of each column: a network's policy, a search's visits, the solver's scores."""
+        return await opponents.analyse(request.player, request.position(), request.seed)
 
     @app.get("/docs", include_in_schema=False)
     async def docs() -> FileResponse:
@@ -113,14 +113,14 @@ def application(opponents: Opponents, hosts: Sequence[str] = HOSTS) -> FastAPI:
 
 
 def _first_problem(error: RequestValidationError) -> str:
-    """The first of the problems, in one line, with the field it is about."""
+    """The first problem and its field, in one line."""
     problem = error.errors()[0]
     field = ".".join(str(part) for part in problem["loc"] if part != "body")
     return " ".join(f"{field}: {problem['msg']}".removeprefix(": ").split())
 
 
 class Guard:
-    """Around the app: refuses bodies over the limit before anything reads them, and adds the headers."""
+    """Middleware: refuses bodies over the limit before the app reads them, and adds headers."""
 
     def __init__(self, app: App) -> None:
         self._app = app
@@ -149,7 +149,7 @@ class Guard:
 
 
 async def _read(receive: Receive) -> bytes | None:
-    """The whole body, or None where it is over the limit; what is over is not kept."""
+    """The whole body, or None if it is over the limit."""
     body, more = b"", True
     while more:
         message = await receive()

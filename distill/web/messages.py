@@ -17,6 +17,7 @@ from distill.game.rules import Position
 Cell = Literal[-1, 0, 1]
 Row = Annotated[list[Cell], Field(min_length=rules.COLUMNS, max_length=rules.COLUMNS)]
 Board = Annotated[list[Row], Field(min_length=rules.ROWS, max_length=rules.ROWS)]
+Column = Annotated[int, Field(ge=0, lt=rules.COLUMNS)]
 
 
 class RequestError(Exception):
@@ -28,19 +29,19 @@ class RequestError(Exception):
 
 
 class Request(BaseModel):
-    """A position, as moves from the empty board or as a board, and the player who is asked about it."""
+    """A position, as moves from the empty board or as a board, and a player."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"player": "uct:1000", "moves": "4453"}]})
 
-    player: str = Field(min_length=1, max_length=80, description="a name out of /api/players, such as uct:1000")
+    player: str = Field(min_length=1, max_length=80, description="a name from /api/players, such as uct:1000")
     moves: str | None = Field(
         None, max_length=rules.CELLS, pattern="^[1-7]*$", description="columns 1-7 from the empty board"
     )
     board: Board | None = Field(None, description="instead of moves: six rows, row 0 on top, +1 the side to move")
-    seed: int | None = Field(None, ge=0, lt=2**63, description="of chance; the same seed gives the same answer")
+    seed: int | None = Field(None, ge=0, lt=2**63, description="of random choices; equal seeds give equal answers")
 
     def position(self) -> Position:
-        """The position that is asked about. Raises RequestError (422) for an impossible or a final one."""
+        """The position. Raises RequestError (422) for an impossible or a finished one."""
         if (self.moves is None) == (self.board is None):
             raise RequestError(422, "give moves or a board, and not both")
         position = _from_board(self.board) if self.board is not None else _from_moves(self.moves or "")
@@ -51,50 +52,54 @@ class Request(BaseModel):
 
 
 class Move(BaseModel):
-    """A player's move and what it leads to."""
+    """A player's move and the position after it."""
 
     player: str
-    column: int = Field(ge=0, lt=rules.COLUMNS, description="the column played, 0-6")
-    row: int = Field(ge=0, lt=rules.ROWS, description="the row the stone falls to, 0 on top")
-    board: Board = Field(description="the next position, seen from the side that is to move there")
+    move: Column = Field(description="the column played, 0-6")
+    row: int = Field(ge=0, lt=rules.ROWS, description="the row of the stone, 0 on top")
+    board: Board = Field(description="the next position, from the side to move there")
     outcome: Literal["open", "won", "drawn"] = Field(description="won: by this move")
     moves: str | None = Field(description="the move string with this move; null where a board was given")
 
 
-class Opinion(BaseModel):
-    """What a player thinks of each column; null where it has no such opinion."""
+class Analysis(BaseModel):
+    """A player's evaluation of a position; null where the player has none."""
 
     player: str
-    column: int = Field(ge=0, lt=rules.COLUMNS, description="the column it would play, 0-6")
+    move: Column = Field(description="the column it would play, 0-6")
     policy: list[float] | None = Field(
+        default=None,
         min_length=7,
         max_length=7,
-        description="share of each column: a network's policy, a search's visits, a level's chances",
+        description="share of each column: a network's policy, a search's visits, a level's probabilities",
     )
-    value: float | None = Field(ge=-1, le=1, description="expected outcome for the side to move")
+    value: float | None = Field(default=None, ge=-1, le=1, description="expected outcome for the side to move")
     scores: list[int | None] | None = Field(
-        min_length=7, max_length=7, description="the solver's exact scores; null in place of a full column"
+        default=None,
+        min_length=7,
+        max_length=7,
+        description="the solver's exact scores; null in place of a full column",
     )
 
 
 class Card(BaseModel):
-    """A player that can be asked."""
+    """A player."""
 
-    name: str = Field(description="what requests call it; N stands for a number of simulations")
-    kind: Literal["level", "network", "guided", "search", "solver", "simple"] = Field(
-        description="level: a named strength; guided: a network with search"
+    name: str = Field(description="its name in requests; N stands for a number of simulations")
+    kind: Literal["level", "network", "guided", "search", "solver", "simple", "custom"] = Field(
+        description="level: a named strength; guided: a network with search; custom: your module:object"
     )
     title: str
     note: str
 
 
 class Catalogue(BaseModel):
-    """Who can be asked, and the limits."""
+    """The players and the limits."""
 
     players: list[Card]
     max_simulations: int = Field(description="the largest N of a search")
-    notices: list[str] = Field(description="licences that a user must be told of")
-    waiting: str = Field(description="what searches wait for, once after an installation; empty where for nothing")
+    notices: list[str] = Field(description="licences that must be shown to a user")
+    waiting: str = Field(description="what searches wait for, once after an installation; usually empty")
 
 
 class Problem(BaseModel):
@@ -109,7 +114,7 @@ def next_position(request: Request, position: Position, column: int) -> Move:
     stone = (after.mask ^ position.mask).bit_length() - 1 - column * rules.BITS_PER_COLUMN
     return Move(
         player=request.player,
-        column=column,
+        move=column,
         row=rules.ROWS - 1 - stone,
         board=encoding.boards([after.current], [after.mask])[0].tolist(),
         outcome="won" if rules.is_won(after) else "drawn" if rules.is_over(after) else "open",

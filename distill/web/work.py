@@ -1,14 +1,14 @@
-"""Bounded work behind the API: a queue with an end before each executor, and network requests answered in batches.
+"""Bounded work behind the API: a queue with a limit before each executor, and network requests evaluated in batches.
 
-The event loop only waits here. Searches run in threads (compiled code lets go of the interpreter lock), the solver in
-a process of its own (it does not), and each network answers all the boards that came in while it was busy at once.
+The event loop only waits here. Searches run in threads (compiled code releases the interpreter lock), the solver in a
+process of its own (it does not), and each network evaluates together all boards that arrived while it was busy.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,14 +19,12 @@ from numpy.typing import NDArray
 from distill.common.workers import WorkerError, pool
 
 if TYPE_CHECKING:
-    from distill.networks.predict import Predict
+    from distill.networks.predict import Outputs, Predict
 
 Result = TypeVar("Result")
-Outputs = Mapping[str, NDArray[Any]]
-
 
 ATTEMPTS = 2
-"""A call whose worker process dies gets a new one so often: something else may have killed the first."""
+"""Number of worker processes that a call gets if they die: something else may have killed the first."""
 
 
 class BusyError(Exception):
@@ -37,7 +35,7 @@ class Queue:
     """An executor, started with its first call, that refuses work when `limit` calls wait or run.
 
     Args:
-      start: gives the executor; stop: how its `shutdown` drops what waits.
+      start: returns the executor; stop: arguments of its `shutdown` that drop waiting calls.
     """
 
     def __init__(self, start: Callable[[], Executor], limit: int, **stop: bool) -> None:
@@ -65,7 +63,7 @@ class Queue:
             self._inside -= 1
 
     def close(self) -> None:
-        """Drop what waits, for good; what runs is not waited for."""
+        """Drop waiting calls for good, without waiting for running ones."""
         self._closed = True
         self._drop()
 
@@ -86,14 +84,14 @@ def process(limit: int) -> Queue:
 
 
 class Batcher:
-    """One network for many callers: boards that arrive while it computes are answered together.
+    """One network for many callers: boards that arrive while it computes are evaluated together.
 
     Args:
-      load: gives `predict(boards)`; called once, in the queue's thread, with the first batch.
+      load: returns `predict(boards)`; called once, in the queue's thread, with the first batch.
       queue: where the network computes, one batch at a time.
-      limit: boards that may wait; size: boards a batch.
-      padded: whether a batch is filled up to a power of two. TensorFlow prepares for each new size, which takes longer
-        than the batch, and keeps that; a search would take as long over the padding as over the boards.
+      limit: largest number of waiting boards; size: largest batch.
+      padded: pad a batch to a power of two. TensorFlow prepares for each new size, which takes longer than the batch; a
+        search would take as long over the padding as over the boards.
     """
 
     def __init__(
@@ -101,14 +99,14 @@ class Batcher:
     ) -> None:
         self._load, self._queue, self._limit, self._size, self._padded = load, queue, limit, size, padded
         self._predict: Predict | None = None
-        self._waiting: deque[tuple[NDArray[np.int8], asyncio.Future[dict[str, Any]]]] = deque()
+        self._waiting: deque[tuple[NDArray[np.int8], asyncio.Future[Outputs]]] = deque()
         self._task: asyncio.Task[None] | None = None
 
-    async def ask(self, board: NDArray[np.int8]) -> dict[str, Any]:
+    async def evaluate(self, board: NDArray[np.int8]) -> Outputs:
         """The network's outputs on one board (6, 7), by name. Raises BusyError, and what `load` raises."""
         if len(self._waiting) >= self._limit:
             raise BusyError
-        future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[Outputs] = asyncio.get_running_loop().create_future()
         self._waiting.append((board, future))
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._drain())
@@ -117,22 +115,20 @@ class Batcher:
     async def _drain(self) -> None:
         while self._waiting:
             batch = [self._waiting.popleft() for _ in range(min(self._size, len(self._waiting)))]
+            callers = [(row, future) for row, (_, future) in enumerate(batch)]
             try:
-                answers = await self._queue.run(self._answer, np.stack([board for board, _ in batch]))
+                outputs = await self._queue.run(self._evaluate, np.stack([board for board, _ in batch]))
             except Exception as error:
-                for _, future in batch:
-                    if not future.done():
+                for _, future in callers:
+                    if not future.done():  # its caller may have gone
                         future.set_exception(error)
                 continue
-            for index, (_, future) in enumerate(batch):
-                if not future.done():  # its caller may have gone
-                    future.set_result({name: array[index] for name, array in answers.items()})
+            for row, future in callers:
+                if not future.done():
+                    future.set_result({name: array[row] for name, array in outputs.items()})
 
-    def _answer(self, boards: NDArray[np.int8]) -> Outputs:
-        if self._predict is None:
-            self._predict = self._load()
-        if not self._padded:
-            return self._predict(boards)
-        padded = np.zeros((1 << (len(boards) - 1).bit_length(), *boards.shape[1:]), np.int8)
-        padded[: len(boards)] = boards
-        return self._predict(padded)
+    def _evaluate(self, boards: NDArray[np.int8]) -> Outputs:
+        self._predict = self._predict or self._load()
+        size = 1 << (len(boards) - 1).bit_length() if self._padded else len(boards)
+        padding = np.zeros((size - len(boards), *boards.shape[1:]), np.int8)
+        return self._predict(np.concatenate([boards, padding]))

@@ -10,15 +10,11 @@
 
 from __future__ import annotations
 
-import functools
 import gzip
-import http.server
 import json
 import re
 import shutil
 import struct
-import threading
-from contextlib import contextmanager
 
 import pytest
 from helpers import REFERENCE
@@ -26,23 +22,6 @@ from helpers import REFERENCE
 from distill import export
 from distill.exporters import conversion, static_page
 from tests import pages
-
-
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *_):
-        pass
-
-
-@contextmanager
-def hosted(folder):
-    """The address of a plain file server."""
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=folder))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/"
-    finally:
-        server.shutdown()
-        server.server_close()
 
 
 def networks():
@@ -101,7 +80,7 @@ def test_it_plays_on_after_the_host_has_gone(running, site):
     page.set_default_timeout(1000 * pages.PATIENCE)
     failed = []
     page.on("pageerror", lambda error: failed.append(str(error)))
-    with hosted(root) as address:
+    with pages.hosted(root) as address:
         page.goto(f"{address}below/site/")
         page.wait_for_selector("html[data-ready]")
         assert list(page.evaluate(KEPT).values()) == [files_of(site)]
@@ -125,7 +104,7 @@ def test_a_newer_site_takes_the_place_of_the_older_one(running, site, tmp_path):
     context = running.new_context()
     page = context.new_page()
     page.set_default_timeout(1000 * pages.PATIENCE)
-    with hosted(tmp_path) as address:
+    with pages.hosted(tmp_path) as address:
         page.goto(f"{address}below/site/")
         page.evaluate("caches.open('another site of this host')")
         [first] = set(page.evaluate(KEPT)) - {"another site of this host"}

@@ -17,13 +17,9 @@
 
 from __future__ import annotations
 
-import functools
-import http.server
 import json
-import random
 import re
 import shutil
-import threading
 
 import numpy as np
 import pytest
@@ -44,11 +40,6 @@ FIRST = "pillar"
 """The page's own network, which has a value head."""
 
 
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *_):
-        pass
-
-
 @pytest.fixture(scope="module")
 def host(tmp_path_factory, exported):
     """A plain file server's folder and address, with one page of all shipped networks in its folder `site`.
@@ -65,11 +56,8 @@ def host(tmp_path_factory, exported):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(conversion, "convert", copy)
         assert export.main([str(REFERENCE), "--web", str(root / "site")]) == 0
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=root))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield root, f"http://127.0.0.1:{server.server_port}/"
-    server.shutdown()
-    server.server_close()
+    with pages.hosted(root) as address:
+        yield root, address
 
 
 @pytest.fixture(scope="module")
@@ -117,12 +105,12 @@ OPINIONS = """async ([player, games]) => {
 
 @pytest.mark.parametrize(("mode", "number", "least"), [("puct:16", 200, 198), ("value", 60, 57)])
 def test_a_mode_plays_pythons_moves(page, mode, number, least):
-    games = unfinished_games(number)
+    games = pages.unfinished_games(number, seed=3)
     positions = bits(*map(rules.from_moves, games))
     player = names.make(f"{REFERENCE / FIRST}@{mode}", fast=True)
     expected = player.play(*positions, player.seeds_for(0, range(number)))
     found = page.evaluate(OPINIONS, [f"{FIRST}@{mode}", games])
-    assert sum(each["column"] == move for each, move in zip(found, expected.moves, strict=True)) >= least
+    assert sum(each["move"] == move for each, move in zip(found, expected.moves, strict=True)) >= least
     differences = np.array([each["value"] for each in found]) - expected.value
     assert np.median(abs(differences)) < 1e-4
     if expected.policy is not None:
@@ -135,24 +123,10 @@ def test_a_search_that_is_called_off_keeps_nobody_waiting(page):
       const asked = new AbortController();
       const long = opinion("uct:100000000", "", asked.signal).catch((error) => error.message);
       setTimeout(() => asked.abort(), 50);
-      return [await long, (await opinion("uct:50", "")).column];
+      return [await long, (await opinion("uct:50", "")).move];
     }""")
     assert called_off == "The search was called off."
     assert column in range(7)
-
-
-def unfinished_games(number):
-    """Moves of random games that are not over, of all lengths."""
-    dice, found = random.Random(3), []
-    while len(found) < number:
-        moves, position = "", rules.EMPTY
-        for _ in range(dice.randrange(38)):
-            if not rules.is_over(position):
-                moves += str(1 + dice.choice(rules.legal_columns(position)))
-                position = rules.from_moves(moves)
-        if not rules.is_over(position):
-            found.append(moves)
-    return found
 
 
 def test_a_search_that_is_called_off_makes_room_at_once(page):
@@ -182,14 +156,7 @@ def test_a_game_is_played_without_a_server(page):
     page.check("#more-players")
     page.select_option("#player-1", FIRST)
     page.evaluate("location.hash = ''")
-    dice = random.Random(1)
-    while True:
-        pages.wait_for(page, "['open', 'over'].includes(document.getElementById('board').dataset.state)")
-        moves = page.evaluate("location.hash.slice(1)")
-        if rules.is_over(position := rules.from_moves(moves)):
-            break
-        page.locator(".columns button").nth(dice.choice(rules.legal_columns(position))).click()
-        pages.wait_for(page, "before => location.hash.slice(1) !== before", moves)
+    moves = pages.play_at_random(page, lambda number: pages.column(page, number).click(), seed=1)
     assert len(moves) >= 7
     assert "wins" in page.inner_text("#status") or "draw" in page.inner_text("#status")
 
@@ -213,7 +180,7 @@ def test_a_game_is_reviewed_without_a_server(page):
 def test_the_search_in_the_browser_wins_and_blocks(page, moves, best):
     script = "async (moves) => (await import('./network.js')).opinion('uct:1000', moves)"
     opinion = page.evaluate(script, moves)
-    assert opinion["column"] == best
+    assert opinion["move"] == best
     assert sum(opinion["policy"]) == pytest.approx(1)
     assert -1 <= opinion["value"] <= 1
 
@@ -221,8 +188,7 @@ def test_the_search_in_the_browser_wins_and_blocks(page, moves, best):
 def test_nothing_is_asked_of_any_other_host_and_nobody_of_the_server(page, host):
     asked = set()
     page.on("request", lambda request: asked.add(request.url))
-    page.goto(f"{host[1]}site/?again#44")
-    page.wait_for_selector("html[data-ready]")
+    pages.visit(page, f"{host[1]}site/?again#44")
     assert all(url.startswith((f"{host[1]}site/", "data:", "blob:")) for url in asked)
     assert not page.locator("#api-link").is_visible()
     assert "ONNX Runtime Web" in page.inner_text("#notices")

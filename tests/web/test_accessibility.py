@@ -11,7 +11,6 @@
 from __future__ import annotations
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 
 from tests import pages
 
@@ -28,12 +27,6 @@ def server():
         yield address
 
 
-def complaints(page) -> list[str]:
-    """What axe calls a violation, by rule and place."""
-    found = Axe().run(page).response["violations"]
-    return [f"{rule['id']}: {node['target']} {node['failureSummary']}" for rule in found for node in rule["nodes"]]
-
-
 @pytest.mark.parametrize("look", LOOKS)
 def test_axe_does_not_complain(browser, server, look):
     with pages.open_page(browser, f"{server}#4445332232", **LOOKS[look]) as page:
@@ -45,12 +38,11 @@ def test_axe_does_not_complain(browser, server, look):
             if tab == "review":
                 page.click("#review-go")
                 page.locator("#review-errors button").first.click()
-            assert complaints(page) == [], tab
+            assert pages.complaints(page) == [], tab
         page.click("#keys-button")
-        assert complaints(page) == [], "keys"
-        page.goto(f"{server}docs")
-        page.wait_for_selector("html[data-ready]")
-        assert complaints(page) == [], "docs"
+        assert pages.complaints(page) == [], "keys"
+        pages.visit(page, f"{server}docs")
+        assert pages.complaints(page) == [], "docs"
 
 
 CONTRAST = """() => {
@@ -145,8 +137,7 @@ def test_single_keys_can_be_turned_off_for_people_who_speak(browser, server):
                 page.keyboard.press(key)
             assert not page.locator("#keys").is_visible(), visit
             assert page.evaluate("location.hash") == "#4", visit
-            page.reload()
-            page.wait_for_selector("html[data-ready]")
+            pages.visit(page)
         page.keyboard.press("ArrowRight")
         page.keyboard.press("Enter")
         assert len(pages.moves_of(page)) == 2

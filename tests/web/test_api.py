@@ -48,7 +48,7 @@ def test_a_network_answers_what_its_saved_model_says(client, models):
     expected = saved.load(models / "small")(np.array(board_of(FULL_LEFT), np.int8))
     np.testing.assert_allclose(reply["policy"], expected["policy"], atol=1e-6)
     assert reply["policy"][0] == 0
-    assert reply["column"] == expected["move"]
+    assert reply["move"] == expected["move"]
     assert reply["value"] == pytest.approx(float(expected["value"]), abs=1e-6)
     assert reply["scores"] is None
 
@@ -67,7 +67,7 @@ def test_a_network_in_another_mode_answers_as_that_player_does(client, models, m
             position = rules.from_moves(moves)
             current, mask = (np.array([bits], np.uint64) for bits in (position.current, position.mask))
             choices = player.play(current, mask, np.zeros(1, np.uint64))
-            assert (reply["column"], reply["policy"]) == (choices.moves[0], None)
+            assert (reply["move"], reply["policy"]) == (choices.moves[0], None)
             assert reply["value"] == pytest.approx(choices.value[0], abs=1e-6)
         else:
             assert sum(reply["policy"]) == pytest.approx(1)
@@ -75,7 +75,7 @@ def test_a_network_in_another_mode_answers_as_that_player_does(client, models, m
 
 def test_a_network_with_search_takes_a_win_and_is_in_the_catalogue(client):
     reply = ask(client, player="small@puct:50", moves="414243").json()
-    assert (reply["column"], reply["value"]) == (3, 1)
+    assert (reply["move"], reply["value"]) == (3, 1)
     cards = [card for card in client.get("/api/players").json()["players"] if card["kind"] == "guided"]
     assert cards == [], "this network has no card that tells of a value head"
 
@@ -83,7 +83,7 @@ def test_a_network_with_search_takes_a_win_and_is_in_the_catalogue(client):
 @pytest.mark.parametrize("player", ["uct:500", "mcts-solver:500"])
 def test_a_search_answers_with_its_share_of_visits_and_takes_a_win(client, player):
     reply = ask(client, player=player, moves="414243").json()
-    assert reply["column"] == 3
+    assert reply["move"] == 3
     assert sum(reply["policy"]) == pytest.approx(1)
     assert reply["policy"][3] == max(reply["policy"])
     assert reply["value"] > 0.5
@@ -92,14 +92,14 @@ def test_a_search_answers_with_its_share_of_visits_and_takes_a_win(client, playe
 def test_the_solver_answers_with_optimal_scores(client):
     reply = ask(client, player="solver", moves="414243").json()
     assert reply["scores"][3] == 18  # four stones of the first player: 22 - 4
-    assert reply["column"] == 3
+    assert reply["move"] == 3
     assert reply["value"] == 1
     full = ask(client, player="solver", moves=FULL_LEFT).json()
     assert full["scores"][0] is None
 
 
 def test_a_seed_repeats_a_players_chance(client):
-    replies = [ask(client, player="random", moves="", seed=seed).json()["column"] for seed in [*range(20), *range(20)]]
+    replies = [ask(client, player="random", moves="", seed=seed).json()["move"] for seed in [*range(20), *range(20)]]
     assert replies[:20] == replies[20:]
     assert len(set(replies)) > 3
 
@@ -111,11 +111,11 @@ def test_a_seed_repeats_a_players_chance(client):
 def test_the_reply_to_a_move_says_what_it_leads_to(client, moves, outcome, row):
     reply = ask(client, "/api/move", player="punisher", moves=moves, seed=1)
     move = reply.json()
-    after = rules.play(rules.from_moves(moves), move["column"])
+    after = rules.play(rules.from_moves(moves), move["move"])
     assert move["board"] == encoding.boards([after.current], [after.mask])[0].tolist()
-    assert move["moves"] == f"{moves}{move['column'] + 1}"
+    assert move["moves"] == f"{moves}{move['move'] + 1}"
     assert move["outcome"] == outcome
-    assert move["board"][move["row"]][move["column"]] == -1
+    assert move["board"][move["row"]][move["move"]] == -1
     if outcome != "open":
         assert move["row"] == row
 

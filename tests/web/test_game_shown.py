@@ -25,7 +25,7 @@ def test_the_networks_policy_and_value_are_shown(page, server):
     sign = "+" if reply["value"] > 0 else "−"
     assert f"value {sign}{abs(reply['value']):.2f} for Yellow" in page.inner_text("#network-strip")
     best = page.locator("#network-strip .best").get_attribute("aria-label")
-    assert best.startswith(f"column {reply['column'] + 1}:")
+    assert best.startswith(f"column {reply['move'] + 1}:")
 
 
 def test_the_searchs_and_the_solvers_opinions_are_shown(page, server):
@@ -60,11 +60,11 @@ def test_replay_steps_through_the_game_and_back(page):
     pages.start(page, "445566")
     for button, stones in [("To the start", 0), ("One move forward", 1), ("To the end", 6), ("One move back", 5)]:
         page.get_by_role("button", name=button).click()
-        assert page.locator("#stones use").count() == stones
+        assert pages.stones(page) == stones
     page.get_by_role("button", name="Replay").click()
-    pages.wait_for(page, "document.querySelectorAll('#stones use').length === 6")
+    pages.wait_for_stones(page, 6)
     page.get_by_role("button", name="Move 2: yellow, column 4").click()
-    assert page.locator("#stones use").count() == 2
+    assert pages.stones(page) == 2
     page.keyboard.press("1")  # another way from here
     assert pages.moves_of(page) == "441"
 
@@ -113,6 +113,6 @@ def test_an_address_is_a_game_and_the_game_is_in_the_address(browser, server):
         pages.wait_for(page, "document.getElementById('share-note').textContent.includes('copied')")
         assert page.evaluate("navigator.clipboard.readText()") == f"{server}#{RED_WINS}"
         page.evaluate("location.hash = '44'")
-        pages.wait_for(page, "document.querySelectorAll('#stones use').length === 2")
+        pages.wait_for_stones(page, 2)
         page.evaluate("location.hash = '1111111'")
         pages.status_says(page, "The link holds no game. Move 7 falls into column 1, which is full.")

@@ -12,7 +12,6 @@
 from __future__ import annotations
 
 import importlib.util
-import random
 import re
 
 import numpy as np
@@ -56,22 +55,6 @@ def offered(page, side: int) -> list[str]:
     )
 
 
-def random_games(count: int) -> list[str]:
-    """Moves of games broken off anywhere before their end."""
-    dice = random.Random(11)
-    games = []
-    while len(games) < count:
-        moves = ""
-        for _ in range(dice.randrange(40)):
-            position = rules.from_moves(moves)
-            if rules.is_over(position):
-                break
-            moves += str(dice.choice(rules.legal_columns(position)) + 1)
-        if not rules.is_over(rules.from_moves(moves)):
-            games.append(moves)
-    return games
-
-
 def test_a_first_visit_offers_a_person_and_the_levels_and_club_is_the_opponent(page):
     assert (offered(page, 0), offered(page, 1)) == (OFFERED, OFFERED)
     assert page.input_value("#player-1") == "club"
@@ -84,8 +67,7 @@ def test_the_switch_shows_everybody_and_is_remembered(page):
     page.focus("#more-players")
     page.keyboard.press("Space")
     assert {"reference/pillar", "uct:1000", "solver", "random", *OFFERED} < set(offered(page, 1))
-    page.reload()
-    page.wait_for_selector("html[data-ready]")
+    pages.visit(page)
     assert page.is_checked("#more-players")
     assert "uct:1000" in offered(page, 0)
 
@@ -97,27 +79,19 @@ def test_who_has_a_seat_is_shown_without_the_switch(page):
     assert (offered(page, 0), offered(page, 1)) == ([*OFFERED, "random"], [*OFFERED, "random"])
     page.click("#switch")
     assert (page.input_value("#player-0"), page.input_value("#player-1")) == ("random", "person")
-    page.reload()
-    page.wait_for_selector("html[data-ready]")
+    pages.visit(page)
     assert page.input_value("#player-0") == "random"
     assert offered(page, 0) == [*OFFERED, "random"]
 
 
 def test_a_game_against_a_level_is_played_to_its_end(page):
     page.select_option("#player-1", "casual")
-    dice = random.Random(3)
-    while True:
-        pages.wait_for(page, "['open', 'over'].includes(document.getElementById('board').dataset.state)")
-        moves = page.evaluate("location.hash.slice(1)")
-        if rules.is_over(position := rules.from_moves(moves)):
-            break
-        page.keyboard.press(str(dice.choice(rules.legal_columns(position)) + 1))
-        pages.wait_for(page, "before => location.hash.slice(1) !== before", moves)
+    pages.play_at_random(page, lambda number: page.keyboard.press(str(number)), seed=3)
     assert re.search("wins with four|A draw", page.inner_text("#status"))
 
 
 def test_nothing_runs_out_of_a_phones_width(browser, server):
-    with pages.open_page(browser, server, more=False, viewport={"width": 390, "height": 844}) as page:
+    with pages.open_page(browser, server, more=False, **pages.PHONE) as page:
         page.select_option("#player-0", "beginner")
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
@@ -133,12 +107,12 @@ def test_the_api_answers_with_a_levels_probabilities_and_a_seed_repeats_its_move
         np.testing.assert_allclose(reply["policy"], expected[0], atol=1e-6)
         assert (reply["value"], reply["scores"]) == (None, None)
         again = client.post("/api/move", json={"player": name, "moves": moves, "seed": 9}).json()
-        assert again["column"] == reply["column"]
+        assert again["move"] == reply["move"]
 
 
 def test_a_levels_moves_are_drawn(client):
     asked = ({"player": "beginner", "moves": "44", "seed": seed} for seed in range(20))
-    assert len({client.post("/api/move", json=each).json()["column"] for each in asked}) > 2
+    assert len({client.post("/api/move", json=each).json()["move"] for each in asked}) > 2
 
 
 def test_the_catalogue_begins_with_the_levels(client):
@@ -161,7 +135,7 @@ def test_without_the_network_there_is_no_level(tmp_path):
 
 
 def test_the_rule_in_javascript_is_pythons(page):
-    games = random_games(300)
+    games = pages.unfinished_games(300, seed=11)
     positions = [rules.from_moves(moves) for moves in games]
     current = np.array([position.current for position in positions], np.uint64)
     mask = np.array([position.mask for position in positions], np.uint64)

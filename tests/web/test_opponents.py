@@ -15,12 +15,14 @@ import os
 import shutil
 import sys
 import threading
+from pathlib import Path
 
 import httpx2
 import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
+from distill.common import UserError
 from distill.common.workers import WorkerError
 from distill.game import rules
 from distill.networks import saved
@@ -80,7 +82,7 @@ def test_the_network_queue_has_an_end_too():
         release = threading.Event()
         batcher = work.Batcher(lambda: lambda boards: release.wait() and {"move": boards[:, 0, 0]}, queue, limit=3)
         board = np.zeros((6, 7), np.int8)
-        asked = [asyncio.create_task(batcher.ask(board)) for _ in range(9)]
+        asked = [asyncio.create_task(batcher.evaluate(board)) for _ in range(9)]
         await asyncio.sleep(0.05)
         release.set()
         return await asyncio.gather(*asked, return_exceptions=True)
@@ -120,12 +122,43 @@ def test_a_damaged_model_is_told_of_and_the_others_play_on(models):
 def test_only_so_many_networks_are_kept_in_memory(models, monkeypatch):
     monkeypatch.setattr(opponents, "LOADED", 1)
     found = Opponents([models], 1000, 1)
-    small, one_pass = models / "small" / "saved_model", names.Name(network="small", mode="policy")
-    first = found._batcher(small, one_pass)
-    assert found._batcher(small, one_pass) is first
-    found._batcher(small, names.Name(network="small", mode="puct", simulations=2))
-    assert len(found._loaded) == 1
-    assert found._batcher(small, one_pass) is not first
+    policy, search = (names.parse(f"small{mode}") for mode in ("", "@puct:2"))
+    first = found._batcher(models, 0, policy)
+    assert found._batcher(models, 0, policy) is first
+    found._batcher(models, 0, search)
+    assert found._batcher(models, 0, policy) is not first
+
+
+PLAYER = """
+import numpy as np
+
+def rightmost(boards, seeds):
+    return 6 - (boards[:, 0, ::-1] == 0).argmax(1)
+
+def illegal(boards, seeds):
+    return np.zeros(len(boards), int)
+"""
+
+
+def test_your_own_players_are_listed_and_answer_and_no_request_imports_a_module(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("my_page_player.py").write_text(PLAYER)
+    own = ("my_page_player:rightmost", "my_page_player:illegal")
+    client = TestClient(api.application(Opponents([tmp_path], 1000, 1, own)), base_url=URL)
+    cards = {card["name"]: card for card in client.get("/api/players").json()["players"]}
+    assert cards[own[0]] | {"note": ""} == {"name": own[0], "kind": "custom", "title": "rightmost", "note": ""}
+    assert ask(client, player=own[0], moves="7").json() == {
+        "player": own[0],
+        "move": 6,
+        "policy": None,
+        "value": None,
+        "scores": None,
+    }
+    assert "illegal move" in refusal(client, 500, player=own[1], moves="111111")
+    assert "is unknown" in refusal(client, 404, player="my_page_player:PLAYER", moves="7")
+    assert "is unknown" in refusal(client, 404, player="antigravity:fly", moves="7")
+    with pytest.raises(UserError, match="my_page_player has no left"):
+        Opponents([tmp_path], 1000, 1, ["my_page_player:left"])
 
 
 def test_searches_that_must_be_compiled_are_announced_and_networks_answer_meanwhile(models, monkeypatch, capsys):
@@ -137,7 +170,7 @@ def test_searches_that_must_be_compiled_are_announced_and_networks_answer_meanwh
         answered = []
 
         async def ask(word: str) -> None:
-            await found.ask(word, first_move)
+            await found.analyse(word, first_move)
             answered.append(word)
 
         warming = asyncio.create_task(found.warm_up())
@@ -158,11 +191,11 @@ def test_the_solver_comes_back_after_its_process_was_killed(models):
         queue = found._solver
         with pytest.raises(WorkerError, match="cannot be started, or has died"):
             await queue.run(os._exit, 1)
-        opinion = await found.ask("solver", rules.from_moves("414243"))
+        opinion = await found.analyse("solver", rules.from_moves("414243"))
         found.close()
         return opinion
 
-    assert asyncio.run(kill_and_ask()).column == 3
+    assert asyncio.run(kill_and_ask()).move == 3
 
 
 def row(*values):

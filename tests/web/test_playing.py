@@ -23,36 +23,24 @@ import pytest
 from distill.common import provenance
 from distill.game import rules
 from distill.game.encoding import boards
-from distill.networks import saved
+from distill.networks import finding
 from tests import pages
 
 RED_WINS = "4142434"
 FULL_LEFT = "1111112"
 
 
-def play_to_the_end(page, press) -> str:
-    """A person's game against whoever sits opposite: a random legal column each time. Returns the moves."""
-    dice = random.Random(5)
-    while True:
-        pages.wait_for_turn(page)
-        moves = pages.moves_of(page)
-        if rules.is_over(position := rules.from_moves(moves)):
-            return moves
-        press(dice.choice(rules.legal_columns(position)) + 1)
-        pages.wait_for(page, "before => location.hash.slice(1) !== before", moves)
-
-
 def check_end(page, moves: str) -> None:
     position = rules.from_moves(moves)
     winner = ("Yellow" if position.ply % 2 == 0 else "Red") if rules.is_won(position) else None
     pages.status_says(page, f"{winner} wins" if winner else "A draw")
-    assert page.locator("#stones use").count() == position.ply
+    assert pages.stones(page) == position.ply
     assert (page.locator(".won-ring").count() >= 4) == (winner is not None)
 
 
 def test_a_whole_game_by_clicks_against_the_cnn(page):
     pages.start(page, "", second="cnn")
-    moves = play_to_the_end(page, lambda number: pages.column(page, number).click())
+    moves = pages.play_at_random(page, lambda number: pages.column(page, number).click(), seed=5)
     assert len(moves) >= 7
     check_end(page, moves)
 
@@ -71,7 +59,7 @@ def test_a_whole_game_by_keyboard_alone(page):
             page.keyboard.press("ArrowRight")
         page.keyboard.press("Enter")
 
-    check_end(page, play_to_the_end(page, press))
+    check_end(page, pages.play_at_random(page, press, seed=5))
     page.keyboard.press("n")
     pages.status_says(page, "Red, it is your turn")
     assert pages.moves_of(page) == ""
@@ -241,21 +229,20 @@ def test_a_screen_reader_finds_names_states_and_news(page):
 def test_choices_are_kept_for_the_next_visit(page, server):
     pages.start(page, "", first="cnn", second="punisher")
     page.keyboard.press("f")
-    page.goto(f"{server}?again")
-    page.wait_for_selector("html[data-ready]")
+    pages.visit(page, f"{server}?again")
     assert page.input_value("#player-0") == "cnn"
     assert page.input_value("#player-1") == "punisher"
     assert page.inner_text("#seat-name-0") == "Yellow"
 
 
 def test_the_parameters_of_every_shipped_network_are_shown(page):
-    networks = sorted(provenance.shipped("models/reference").glob("*/best.keras"))
-    assert len(networks) >= 3
-    for file in networks:
-        core = saved.load_core(file)
+    shipped = sorted(provenance.shipped("models/reference").glob("*/saved_model"))
+    assert len(shipped) >= 3
+    for folder in shipped:
+        facts = finding.exported_facts(folder)
         for select in ("player-0", "player-1", "network-who"):
-            option = page.locator(f"#{select} option[value='reference/{file.parent.name}']")
-            assert option.get_attribute("title") == f"{networks.arch_of(core)}, {core.count_params():,} parameters"
+            option = page.locator(f"#{select} option[value='reference/{facts['network']}']")
+            assert option.get_attribute("title") == f"{facts['arch']}, {facts['parameters']:,} parameters"
 
 
 def test_a_network_with_search_is_offered_and_plays(page, server):
@@ -273,7 +260,7 @@ def test_a_network_with_search_is_offered_and_plays(page, server):
     pages.start(page, "44")
     page.locator("#search-on").check()
     reply = pages.asked(page, server, "reference/pillar@puct:200", "44")
-    assert pages.cells_of(page, "search")[reply["column"]] == str(round(100 * reply["policy"][reply["column"]]))
+    assert pages.cells_of(page, "search")[reply["move"]] == str(round(100 * reply["policy"][reply["move"]]))
 
 
 def test_the_status_stays_beside_its_dot_on_a_phone(browser, server):
@@ -294,10 +281,9 @@ def test_the_description_of_the_api_lists_and_tries_it_and_nothing_is_asked_of_a
     hosts = set()
     page.on("request", lambda request: hosts.add(request.url.split("/")[2]))
     for path in ("", "docs"):
-        page.goto(f"{server}{path}")
-        page.wait_for_selector("html[data-ready]")
+        pages.visit(page, f"{server}{path}")
     text = page.inner_text("body")
-    for word in ("/api/players", "/api/move", "/api/analysis", "too many requests wait", "Opinion"):
+    for word in ("/api/players", "/api/move", "/api/analysis", "too many requests wait", "Analysis"):
         assert word in text
     page.locator("section", has_text="/api/move").get_by_role("button").click()
     page.wait_for_selector("pre:not([hidden])")

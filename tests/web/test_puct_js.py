@@ -8,10 +8,6 @@
 
 from __future__ import annotations
 
-import functools
-import http.server
-import threading
-
 import numpy as np
 import pytest
 from helpers import REFERENCE
@@ -40,21 +36,12 @@ SEARCH = """async ([boards, simulations, answers]) => {
 }"""
 
 
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *_):
-        pass
-
-
 @pytest.fixture(scope="module")
 def page():
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=static_page.PAGE))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    with pages.browser() as running:
+    with pages.hosted(static_page.PAGE) as address, pages.browser() as running:
         page = running.new_page()
-        page.goto(f"http://127.0.0.1:{server.server_port}/style.css")
+        page.goto(f"{address}style.css")
         yield page
-    server.shutdown()
-    server.server_close()
 
 
 class Recorded:
@@ -87,7 +74,7 @@ def test_it_makes_the_visits_that_python_makes(page, number, simulations):
     boards = encoding.boards(current, mask).reshape(number, -1).tolist()
     found = page.evaluate(SEARCH, [boards, simulations, network.answers])
     assert [each["visits"] for each in found] == expected.visits[:, 0].tolist()
-    assert [each["column"] for each in found] == expected.label[:, 0].tolist()
+    assert [each["move"] for each in found] == expected.label[:, 0].tolist()
     assert [each["value"] for each in found] == pytest.approx(expected.value[:, 0].tolist(), abs=1e-12)
     if number == 500:
         assert {-1.0, 1.0} <= set(expected.value[:, 0].tolist())
@@ -111,7 +98,7 @@ SCRIPTED = """async ([moves, simulations, abortedAfter]) => {
 
 def test_the_rules_settle_what_they_can(page):
     won, asked = page.evaluate(SCRIPTED, ["112233", 20, 0])
-    assert (won, asked) == ({"column": 3, "visits": [0, 0, 0, 20, 0, 0, 0], "value": 1}, 1)
+    assert (won, asked) == ({"move": 3, "visits": [0, 0, 0, 20, 0, 0, 0], "value": 1}, 1)
     lost, asked = page.evaluate(SCRIPTED, ["33445", 20, 0])  # four at either end
     assert (lost["value"], asked) == (-1, 1)
     found, _ = page.evaluate(SCRIPTED, ["444444333333", 60, 0])

@@ -29,6 +29,7 @@ from distill.game import rules
 from distill.players import review
 from distill.players.solver import Solver
 from tests import pages
+from tests.pages import stones
 
 pytest.importorskip("bitbully", reason="the solver is an optional extra")
 
@@ -61,10 +62,6 @@ def reviewed(page, game: str) -> None:
 
 def grades(page) -> list[str]:
     return page.evaluate("[...document.querySelectorAll('#moves button')].map((chip) => chip.dataset.grade)")
-
-
-def looked_at(page) -> int:
-    return page.locator("#stones use").count()
 
 
 def errors_of(found: review.Review) -> list[review.Move]:
@@ -147,7 +144,7 @@ def test_a_planted_blunder_is_found_and_what_was_better_is_shown(page, solver, g
     reviewed(page, game)
     check_page(page, found)
     page.get_by_role("button", name="13. Red").click()
-    assert looked_at(page) == 12
+    assert stones(page) == 12
     assert f"better is column {error.better + 1}" in page.inner_text("#status")
     assert f"Move 13: Red plays column {game[12]}, a blunder: Yellow wins in" in page.inner_text("#review-detail")
     assert f"Better is column {error.better + 1}: Red wins in" in page.inner_text("#review-detail")
@@ -157,13 +154,13 @@ def test_a_planted_blunder_is_found_and_what_was_better_is_shown(page, solver, g
     assert page.evaluate(marked) == error.better
 
     page.locator("#review-line button").nth(2).click()
-    assert looked_at(page) == 15
+    assert stones(page) == 15
     assert page.inner_text("#status") == "Best play, move 3 of 10."
     assert page.evaluate(marked) == int(error.line[3]) - 1
     page.locator("#board .columns button").nth(int(error.line[3]) - 1).click()
-    assert looked_at(page) == 16
+    assert stones(page) == 16
     page.get_by_role("button", name="Back to the game").click()
-    assert looked_at(page) == 12
+    assert stones(page) == 12
     assert page.evaluate("location.hash.slice(1)") == game
 
 
@@ -174,12 +171,12 @@ def test_random_players_are_reviewed_and_every_way_to_a_mistake_leads_before_it(
     check_page(page, found)
     first, second, *_ = errors_of(found)
     page.locator("#moves button").nth(second.number - 1).click()
-    assert looked_at(page) == second.number - 1
+    assert stones(page) == second.number - 1
     graph = page.locator("#review-graph")
     graph.scroll_into_view_if_needed()
     width = graph.bounding_box()["width"]
     graph.click(position={"x": width * (first.number - 0.5) / (len(game) + 1), "y": 20})
-    assert looked_at(page) == first.number - 1
+    assert stones(page) == first.number - 1
     assert page.locator("#review-errors [aria-current]").inner_text().strip().startswith(f"{first.number}.")
 
 
@@ -190,11 +187,11 @@ def test_a_reviewed_game_stays_and_a_changed_one_has_no_review(page):
     assert "A reviewed game stays as it is" in page.inner_text("#status")
     assert page.evaluate("location.hash.slice(1)") == "4455"
     page.locator("#board .columns button").nth(3).click()  # the game's own move goes on
-    assert looked_at(page) == 1
+    assert stones(page) == 1
     page.keyboard.press("u")
     page.get_by_role("button", name="One move forward").click()
     page.get_by_role("button", name="Take back").click()
-    assert looked_at(page) == 0
+    assert stones(page) == 0
     assert page.evaluate("location.hash.slice(1)") == "4455"
     page.locator("#board .columns button").nth(0).click()
     page.get_by_role("tab", name="Play").click()
@@ -223,21 +220,21 @@ def test_a_review_by_keyboard_alone(page, grader):
     graph = page.get_by_role("slider", name="Evaluation after each move")
     assert graph.evaluate("(graph) => graph === document.activeElement")
     page.keyboard.press("Home")
-    assert looked_at(page) == 0
+    assert stones(page) == 0
     assert graph.get_attribute("aria-valuetext") == "After 0 moves: Red wins in 21 moves; next red plays 4, only move"
     page.keyboard.press("ArrowRight")
-    assert looked_at(page) == 1
+    assert stones(page) == 1
     page.keyboard.press("PageDown")
-    assert looked_at(page) == 2
+    assert stones(page) == 2
     assert "next red plays 5, blunder" in graph.get_attribute("aria-valuetext")
     page.wait_for_selector("#review-line button")
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
-    assert looked_at(page) == 3
+    assert stones(page) == 3
     assert page.evaluate("document.activeElement.closest('#review-line') !== null"), "focus stays in the line"
     page.keyboard.press("Shift+Tab")
     page.keyboard.press("End")
-    assert looked_at(page) == 4
+    assert stones(page) == 4
     assert page.evaluate(
         "[...document.querySelectorAll('#panel-review button')].every((one) => one.textContent.trim())"
     )
@@ -253,8 +250,7 @@ def test_without_the_solver_a_search_judges_or_a_line_says_why_not(browser, serv
             route.fulfill(json=catalogue)
 
         page.route("**/api/players", without)
-        page.reload()
-        page.wait_for_selector("html[data-ready]")
+        pages.visit(page)
         if missing == ["solver"]:
             reviewed(page, "4455")
             assert page.inner_text("#review-note").endswith("with a search of 40 simulations: an estimate.")
@@ -298,9 +294,8 @@ def test_the_image_is_a_png_of_board_moves_and_marks(page):
 
 
 def test_nothing_runs_out_of_a_phones_width(browser, server, grader):
-    phone = {"viewport": {"width": 390, "height": 844}, "color_scheme": "dark", "has_touch": True, "is_mobile": True}
     game = game_at_random(0)
-    with pages.open_page(browser, server, **phone) as page:
+    with pages.open_page(browser, server, color_scheme="dark", **pages.PHONE) as page:
         reviewed(page, game)
         page.locator("#review-errors button").first.click()
         page.wait_for_selector("#review-line button")

@@ -1,21 +1,21 @@
 /**
- * Networks in a worker: ONNX Runtime Web computes their answers here, and searches ask for them without leaving it.
+ * Networks in a worker: ONNX Runtime Web evaluates boards here, and searches run beside it.
  *
  * A message is {network, boards} or {network, moves, simulations}, with a port for the one reply, {answer} or {error};
- * whatever comes back through the port calls a search off.
+ * any message through the port ends a search.
  */
 
 import * as ort from "./ort/ort.wasm.bundle.min.mjs";
 import { search } from "./puct.js";
 import { COLUMNS, ROWS, replay } from "./rules.js";
 
-const KEPT = 50_000; // answers of a network for positions met again
-const BREATH = 40; // ms of a search after which messages are looked at
+const KEPT = 50_000; // largest number of cached evaluations
+const BREATH = 40; // ms of a search after which messages are handled
 
 ort.env.wasm.numThreads = 1; // more would need headers that a plain file host does not send
 ort.env.wasm.wasmPaths = { wasm: new URL("./ort/ort-wasm-simd-threaded.wasm", import.meta.url).href };
 
-/** One network, loaded when it is made. */
+/** One network; construction starts loading it. */
 class Network {
   #answers = new Map();
   #queue = Promise.resolve(); // a session computes one batch at a time
@@ -43,7 +43,7 @@ class Network {
     return answer;
   }
 
-  /** The outputs of one board, which searches ask for again and again. */
+  /** The outputs of one board, cached: searches reach a position by several move orders. */
   async evaluate(board) {
     const key = board.join("");
     if (!this.#answers.has(key)) {

@@ -5,7 +5,7 @@
 
 import { COLUMNS, FROM_CENTRE, ROWS, cellOf, replay } from "./rules.js";
 
-/** `mode` is what the level asks the network for: nothing, its policy; else a search. */
+/** `mode`: empty for the network's policy, else a search. */
 export const LEVELS = {
   beginner: { mode: "", temperature: 1, blindness: 0.8, trapBlindness: 1, blockStraight: 0.7, blockDiagonal: 0.4 },
   casual: { mode: "", temperature: 1, blindness: 0.35, trapBlindness: 1, blockStraight: 1, blockDiagonal: 0.85 },
@@ -37,7 +37,7 @@ const DIAGONAL = [[1, 1], [1, -1]];
 export async function levelOpinion(name, moves, ask) {
   const { policy } = await ask(LEVELS[name].mode);
   const chances = probabilities(LEVELS[name], policy, replay(moves));
-  return { column: draw(chances), policy: chances, value: null, scores: null };
+  return { move: draw(chances), policy: chances, value: null, scores: null };
 }
 
 /**

@@ -79,7 +79,10 @@ function fillSelects(catalogue) {
   const guided = withStrengths("guided");
   const searches = withStrengths("search");
   levels = of("level");
-  others = { Networks: networks, "Networks with search": guided, Searches: searches, Others: [...of("solver"), ...of("simple")] };
+  others = {
+    "Your own": of("custom"), Networks: networks, "Networks with search": guided, Searches: searches,
+    Others: [...of("solver"), ...of("simple")],
+  };
   for (const { name, title } of [...levels, ...Object.values(others).flat()]) titles.set(name, title);
   $("more-label").hidden = !levels.length;
   $("network-who").append(...networks.map(option));

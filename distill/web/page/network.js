@@ -1,6 +1,6 @@
 /**
- * Players without a server: the networks that `networks.json` lists, in a worker, and a search with playouts in another.
- * The same functions as `server.js`; `write_static_page` puts this module in its place.
+ * Players without a server: the networks of `networks.json` in one worker, a search with playouts in another. It has
+ * the functions of `server.js`, which `write_static_page` replaces by this module.
  */
 
 import { LEVELS, cards as levels, levelOpinion } from "./levels.js";
@@ -8,22 +8,22 @@ import { COLUMNS, FROM_CENTRE, boardOf, legalColumns, replay } from "./rules.js"
 
 export const isServed = false;
 
-const MOST_GUIDED = 2000; // simulations of a search guided by a network
+const MOST_GUIDED = 2000; // largest number of simulations of a search guided by a network
 const BROKEN = "The networks cannot be computed in this browser.";
-const WARM_UP = 100; // simulations in which the browser finds out what to compile well
+const WARM_UP = 100; // simulations that let the browser optimize the code
 const { networks } = await (await fetch("networks.json")).json();
 const inference = new Worker(new URL("./inference.js", import.meta.url), { type: "module" });
-const unanswered = new Set(); // functions that reject a question to it
+const unanswered = new Set(); // functions that reject a pending request
 let isBroken = false; // whether it cannot compute
-let playouts = null; // {worker, unanswered}, once somebody asks for a search with playouts
+let playouts = null; // {worker, unanswered}, from the first search with playouts on
 
 inference.addEventListener("error", () => {
   isBroken = true;
   for (const reject of unanswered) reject(new Error(BROKEN));
 });
 
-const loaded = predict([boardOf(replay(""))]); // before anybody asks for it; whoever does is told what went wrong
-loaded.then(() => navigator.serviceWorker?.register("sw.js")).catch(() => {}); // from now on without a connection
+const loaded = predict([boardOf(replay(""))]); // early; the first request gets the error, if there is one
+loaded.then(() => navigator.serviceWorker?.register("sw.js")).catch(() => {}); // from now on it works offline
 loaded.then(() => networks[0].value_head && ask({ network: networks[0].name, moves: "", simulations: WARM_UP })).catch(() => {});
 
 export async function players() {
@@ -46,26 +46,26 @@ export async function players() {
   };
 }
 
-export const choose = async (player, moves, signal) => (await opinion(player, moves, signal)).column;
+export const choose = async (player, moves, signal) => (await opinion(player, moves, signal)).move;
 
 export async function opinion(player, moves, signal) {
   const position = replay(moves);
   if (player === "random") {
     const legal = legalColumns(position);
     const policy = Array.from({ length: COLUMNS }, (_, column) => (legal.includes(column) ? 1 / legal.length : 0));
-    return { column: legal[Math.floor(Math.random() * legal.length)], policy, value: null, scores: null };
+    return { move: legal[Math.floor(Math.random() * legal.length)], policy, value: null, scores: null };
   }
   if (player in LEVELS) return levelOpinion(player, moves, (mode) => opinion(`${networks[0].name}${mode}`, moves, signal));
   if (player.startsWith("uct:")) return askPlayouts(Number(player.split(":")[1]), moves, signal);
   const [network, mode] = read(player);
   if (mode === "value") return byValue(network, moves);
   if (mode) {
-    const { column, visits, value } = await ask({ network, moves, simulations: Number(mode.split(":")[1]) }, signal);
+    const { move, visits, value } = await ask({ network, moves, simulations: Number(mode.split(":")[1]) }, signal);
     const total = visits.reduce((sum, number) => sum + number, 0);
-    return { column, policy: visits.map((number) => number / total), value, scores: null };
+    return { move, policy: visits.map((number) => number / total), value, scores: null };
   }
   const [answer] = await predict([boardOf(position)], network);
-  return { column: answer.move, policy: answer.policy, value: answer.value ?? null, scores: null };
+  return { move: answer.move, policy: answer.policy, value: answer.value ?? null, scores: null };
 }
 
 /**
@@ -76,7 +76,7 @@ export function predict(boards, network = networks[0].name) {
   return ask({ network, boards });
 }
 
-/** The network that a player's word names, and its mode: "", "value" or "puct:N". Throws an Error for anybody else. */
+/** The network of a player's name, and its mode: "", "value" or "puct:N". Throws an Error for other names. */
 function read(player) {
   const [name, mode = ""] = networks.some(({ name }) => name === player) ? [player] : player.split(/@(?=[^@]*$)/);
   const network = networks.find((each) => each.name === name);
@@ -88,20 +88,20 @@ function read(player) {
 
 /** The move to the position that the value head likes least for the opponent; a win counts 1 and a full board 0. */
 async function byValue(network, moves) {
-  const worth = new Array(COLUMNS).fill(-Infinity);
-  const asked = new Map();
+  const values = new Array(COLUMNS).fill(-Infinity);
+  const open = new Map(); // column → board, where the game is not over
   for (const column of legalColumns(replay(moves))) {
     const after = replay(`${moves}${column + 1}`);
-    worth[column] = after.winner === null ? 0 : 1;
-    if (!after.isOver) asked.set(column, boardOf(after));
+    values[column] = after.winner === null ? 0 : 1;
+    if (!after.isOver) open.set(column, boardOf(after));
   }
-  const answers = asked.size ? await predict([...asked.values()], network) : [];
-  for (const [index, column] of [...asked.keys()].entries()) worth[column] = -answers[index].value;
-  const column = FROM_CENTRE.reduce((best, other) => (worth[other] > worth[best] ? other : best));
-  return { column, policy: null, value: worth[column], scores: null };
+  const answers = open.size ? await predict([...open.values()], network) : [];
+  for (const [index, column] of [...open.keys()].entries()) values[column] = -answers[index].value;
+  const move = FROM_CENTRE.reduce((best, other) => (values[other] > values[best] ? other : best));
+  return { move, policy: null, value: values[move], scores: null };
 }
 
-/** Ask the worker with the networks; an aborted signal calls a search off. */
+/** Query the worker with the networks; an aborted signal ends a search. */
 function ask(question, signal) {
   if (isBroken) return Promise.reject(new Error(BROKEN));
   return answered(inference, unanswered, question, (port) => {
@@ -109,7 +109,7 @@ function ask(question, signal) {
   });
 }
 
-/** Ask the worker that searches with playouts; called off where nobody else waits for it, or all would begin anew. */
+/** Query the worker that searches with playouts; aborting ends it unless other requests wait for it. */
 function askPlayouts(simulations, moves, signal) {
   playouts ??= startPlayouts();
   const { worker, unanswered } = playouts;
@@ -124,7 +124,7 @@ function startPlayouts() {
   return { worker, unanswered: new Set() };
 }
 
-/** End this worker, if it has not been; who asks next gets a new one. */
+/** End this worker if it still runs; the next request starts a new one. */
 function endPlayouts(worker, why) {
   if (playouts?.worker !== worker) return;
   const { unanswered } = playouts;
@@ -133,7 +133,7 @@ function endPlayouts(worker, why) {
   for (const reject of unanswered) reject(new Error(why));
 }
 
-/** What a worker answers to a question; whoever ends the worker rejects those that are unanswered. */
+/** A worker's answer to a request; the function that ends the worker rejects pending requests. */
 function answered(worker, unanswered, question, begun) {
   return new Promise((resolve, reject) => {
     const { port1, port2 } = new MessageChannel();

@@ -21,7 +21,7 @@ export class Opinions {
     return answer?.value;
   }
 
-  /** @returns {Promise<{column: number, policy: number[]|null, value: number|null, scores: (number|null)[]|null}>} */
+  /** @returns {Promise<{move: number, policy: number[]|null, value: number|null, scores: (number|null)[]|null}>} */
   async ask(player, moves) {
     const key = `${player}|${moves}`;
     if (!this.#answers.has(key)) {
@@ -88,7 +88,7 @@ export class Strip {
     this.root.dataset.state = "shown";
     this.root.dataset.colour = colour;
     this.#value.textContent = opinion.scores ? outlook(opinion.scores, colour, ply) : expectation(opinion.value, colour);
-    const describe = opinion.scores ? scoreCells(opinion.scores, ply) : shareCells(opinion.policy, opinion.column);
+    const describe = opinion.scores ? scoreCells(opinion.scores, ply) : shareCells(opinion.policy, opinion.move);
     for (const [column, cell] of this.#cells.entries()) fill(cell, describe(column));
   }
 }

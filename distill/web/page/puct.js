@@ -1,14 +1,14 @@
 /**
- * Search guided by a network: `distill/mcts/puct.py` as players use it, by the constant rule, with proofs (MCTS-Solver)
- * and without chance. For the same answers of the network it makes the same visits, so what Python keeps in float32 is
- * rounded to it here.
+ * PUCT search guided by a network: `distill/mcts/puct.py` as players use it, with the constant exploration rule and
+ * proofs (MCTS-Solver), without randomness. For equal network outputs it makes the same visits, so what Python stores
+ * in float32 is rounded to it here.
  */
 
 import { CELLS, COLUMNS, FROM_CENTRE, boardOf, legalColumns } from "./rules.js";
 import { Stones } from "./stones.js";
 
 const EXPLORATION = 1.5;
-const FIRST_PLAY = 0.25;
+const FPU_REDUCTION = 0.25;
 const UNIT = 2 ** 14; // values are whole multiples of 1 / UNIT: their sum does not depend on its order
 const WON = 1e9; // scores of proven moves, before the plies to the end are counted
 const LOST = -1e9;
@@ -16,34 +16,33 @@ const LOST = -1e9;
 /**
  * @param {object} position of `replay`, not over
  * @param {number} simulations
- * @param {(board: Int8Array) => Promise<{logits: ArrayLike<number>, value: number}>} evaluate asks the network
+ * @param {(board: Int8Array) => Promise<{logits: ArrayLike<number>, value: number}>} evaluate evaluates a board with the network
  * @param {{aborted: boolean}} [signal] ends the search with an Error
- * @returns {Promise<{column: number, visits: number[], value: number}>} the column to play, and the mean return
+ * @returns {Promise<{move: number, visits: number[], value: number}>} the column to play, the root visits, and the mean return
  */
 export async function search(position, simulations, evaluate, signal) {
   const start = new Stones(position);
   const board = new Stones(position);
   const root = expand(start, await evaluate(boardOf(start)));
   for (const column of wins(start)) {
-    root.proven[column] = 1; // elsewhere such a position is settled without a node
+    root.proven[column] = 1; // below the root such a position gets no node
     root.plies[column] = 1;
   }
   for (let done = 0; done < simulations; done += 1) {
     if (signal?.aborted) throw new Error("The search was called off.");
     board.copyFrom(start);
-    const path = descend(root, board, done + 1);
-    let value = settle(path, board);
+    const path = select(root, board, done + 1);
+    let value = valueByRules(path, board);
     if (value === null) {
       const child = expand(board, await evaluate(boardOf(board)));
       const { node, column } = path.at(-1);
       node.children[column] = child;
       value = roundToEven(child.value * UNIT);
     }
-    backUp(path, value);
+    backup(path, value);
   }
   return conclude(root, simulations);
 }
-
 
 /** Columns in which the side to move has four at once. */
 const wins = (board) => legalColumns(board).filter((column) => board.wins(column, board.side));
@@ -79,24 +78,24 @@ function expand(board, { logits, value }) {
   };
 }
 
-/** Play the best columns on the board until one has no node; the nodes passed and the columns taken. */
-function descend(root, board, entered) {
+/** Play the best columns on the board until one has no node. Returns the nodes and columns of this path. */
+function select(root, board, visited) {
   const path = [];
   for (let node = root; node; ) {
-    const column = select(node, entered);
+    const column = bestColumn(node, visited);
     path.push({ node, column, isFour: board.wins(column, board.side) });
-    entered = node.visits[column];
+    visited = node.visits[column];
     board.play(column);
     node = node.children[column];
   }
   return path;
 }
 
-/** The column with the highest score in a node entered so often, the nearest to the centre of equals. */
-function select({ open, priors, value, visits, totals, proven, plies }, entered) {
-  const bonus = EXPLORATION * Math.sqrt(entered);
-  const seen = open.reduce((sum, column) => (visits[column] ? sum + priors[column] : sum), 0);
-  const first = value - FIRST_PLAY * Math.sqrt(seen);
+/** The column with the highest score in a node visited so often, ties to the centre. */
+function bestColumn({ open, priors, value, visits, totals, proven, plies }, visited) {
+  const bonus = EXPLORATION * Math.sqrt(visited);
+  const seenPrior = open.reduce((sum, column) => (visits[column] ? sum + priors[column] : sum), 0);
+  const first = value - FPU_REDUCTION * Math.sqrt(seenPrior);
   let best = -1;
   let highest = -Infinity;
   for (const column of FROM_CENTRE) {
@@ -110,8 +109,8 @@ function select({ open, priors, value, visits, totals, proven, plies }, entered)
   return best;
 }
 
-/** The leaf's value in UNITs for its side to move where the rules or a proof tell it, or null. */
-function settle(path, board) {
+/** The leaf's value in UNITs for its side to move where rules or proofs decide it, or null. */
+function valueByRules(path, board) {
   const { node, column, isFour } = path.at(-1);
   if (isFour) {
     prove(path, 1, 1);
@@ -130,7 +129,7 @@ function settle(path, board) {
   return null;
 }
 
-/** The path's last move wins (1) or loses (−1) in so many plies: carry that towards the root as far as it reaches. */
+/** Propagate a proof, that the path's last move wins (1) or loses (−1) in so many plies, towards the root. */
 function prove(path, result, plies) {
   for (const { node, column } of path.toReversed()) {
     node.proven[column] = result;
@@ -145,7 +144,8 @@ function prove(path, result, plies) {
   }
 }
 
-function backUp(path, value) {
+/** Add the value to every edge of the path, with the sign of its side to move. */
+function backup(path, value) {
   for (const { node, column } of path.toReversed()) {
     value = -value;
     node.visits[column] += 1;
@@ -170,8 +170,8 @@ function conclude({ open, visits, totals, proven, plies }, simulations) {
   const ranked = FROM_CENTRE.filter((column) => isCandidate.includes(column));
   ranked.sort((one, other) => (
     soonest * (plies[one] - plies[other]) || visits[other] - visits[one] || mean(other) - mean(one)));
-  const column = ranked[0];
-  if (isProven) return { column, visits: visits.map((_, each) => (each === column ? simulations : 0)), value: soonest };
+  const move = ranked[0];
+  if (isProven) return { move, visits: visits.map((_, column) => (column === move ? simulations : 0)), value: soonest };
   const returns = FROM_CENTRE.reduce((sum, each) => sum + visits[each] * mean(each), 0);
-  return { column, visits, value: returns / visits.reduce((sum, n) => sum + n, 0) };
+  return { move, visits, value: returns / visits.reduce((sum, n) => sum + n, 0) };
 }

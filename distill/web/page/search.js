@@ -44,7 +44,7 @@ function grow(position, simulations) {
   return root;
 }
 
-/** A child a legal column, in an order of its own. */
+/** One child per legal column, in random order. */
 function expand(board) {
   const children = [];
   for (const column of FROM_CENTRE) if (board.heights[column] < ROWS) children.push({ column, node: node() });
@@ -68,7 +68,7 @@ function select(parent) {
   return best;
 }
 
-/** The result of a game played on by simple rules, for the side to move at its start. */
+/** Play to the end by simple rules. Returns the result for the side to move at the start. */
 function playout(board) {
   const starter = board.side;
   while (board.ply < CELLS) {
@@ -102,5 +102,5 @@ onmessage = ({ data: { simulations, moves }, ports: [port] }) => {
   const order = FROM_CENTRE.filter((column) => legalColumns(position).includes(column));
   order.sort((one, other) => visits[other] - visits[one] || means[other] - means[one]);
   const policy = visits.map((number) => number / total);
-  port.postMessage({ answer: { column: order[0], policy, value: -root.total / root.visits, scores: null } });
+  port.postMessage({ answer: { move: order[0], policy, value: -root.total / root.visits, scores: null } });
 };

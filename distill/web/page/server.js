@@ -1,6 +1,6 @@
 /**
  * Players behind the JSON API of `python -m distill.serve`. An engine has three functions, here and in `network.js`:
- * players(), choose(player, moves) → column and opinion(player, moves) → {column, policy, value, scores}.
+ * players(), choose(player, moves) → column and opinion(player, moves) → {move, policy, value, scores}.
  */
 
 export const isServed = true;
@@ -9,7 +9,7 @@ const TRIES = 4;
 
 export const players = () => ask("api/players");
 
-export const choose = async (player, moves, signal) => (await post("api/move", player, moves, signal)).column;
+export const choose = async (player, moves, signal) => (await post("api/move", player, moves, signal)).move;
 
 export const opinion = (player, moves, signal) => post("api/analysis", player, moves, signal);
 
