@@ -89,7 +89,7 @@ def _by_name(files: Sequence[Path]) -> dict[str, Path]:
     """The files of networks by name, which is that of their folder."""
     found: dict[str, Path] = {}
     for file in files:
-        name = file.parent.resolve().name.replace(":", ".")  # of a custom network; Windows allows no colon in a name
+        name = file.parent.resolve().name.replace(":", "-")  # a colon has a meaning in an address
         if name in found:
             raise UserError(f"{file}: {found[name]} is called {name}, too; the networks of a page need distinct names")
         found[name] = file

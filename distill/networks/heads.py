@@ -87,6 +87,8 @@ def legal_mask(boards: Any) -> Any:
 
 def played(core: keras.Model) -> keras.Model:
     """The network as it is trained and played: boards → {"logits": masked[, "value"]}; shares the core's weights."""
+    if ":" in core.name:  # of a custom network, "module:build"; TensorFlow's scope names have no colon
+        core = keras.Model(core.inputs[0], core.output, name=core.name.replace(":", "."))
     boards = keras.Input((ROWS, COLUMNS), dtype="int8", name="board")
     outputs = {name: ops.cast(output, "float32") for name, output in core(encode(core, boards)).items()}
     outputs["logits"] = ops.where(legal_mask(boards), outputs["logits"], FULL_COLUMN_LOGIT)
@@ -100,13 +102,14 @@ def served(core: keras.Model) -> keras.Model:
     then the lower column. A full board gives policy 0 and move -1.
     """
     boards = keras.Input((ROWS, COLUMNS), dtype="int8", name="board")
-    outputs = dict(played(core)(boards))
+    model = played(core)
+    outputs = dict(model(boards))
     legal = legal_mask(boards)
     outputs["policy"] = ops.softmax(outputs["logits"]) * ops.cast(legal, "float32")
     outputs["move"] = ops.where(ops.any(legal, axis=-1), preferred(outputs["logits"]), -1)
     if "value" in outputs:
         outputs["value"] = ops.clip(outputs["value"], -1, 1)  # ONNX Runtime's tanh goes up to 1.0000001
-    return keras.Model(boards, outputs, name=f"{core.name}_served")
+    return keras.Model(boards, outputs, name=model.name.replace("_played", "_served"))
 
 
 def preferred(logits: Any) -> Any:

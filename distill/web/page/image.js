@@ -90,7 +90,7 @@ function drawBoard(pen, game) {
   }
 }
 
-/** Yellow has a dot, so that nobody needs to see the colours. */
+/** Yellow has a dot, so that colours are not needed. */
 function stone(pen, x, y, radius, colour) {
   const [body, rim] = COLOURS[colour];
   disc(pen, x, y, radius, rim);

@@ -12,8 +12,8 @@ import { ROWS, replay } from "./rules.js";
 import { Tabs } from "./tabs.js";
 
 const STRENGTHS = { search: [100, 1000, 10_000, 100_000], guided: [16, 50, 200, 800] }; // simulations
-const PACE = { answer: 350, watch: 700, replay: 600, settle: 100 }; // ms between moves, and before opinions are asked
-const PATIENCE = 2500; // ms of thinking before the players are asked what they wait for
+const PACE = { answer: 350, watch: 700, replay: 600, settle: 100 }; // ms between moves, and before opinions are requested
+const PATIENCE = 2500; // ms of thinking after which the server is queried for what it waits for
 const STRIPS = ["network", "search", "solver"];
 const UNITS = { network: "policy, %", search: "visits, %", solver: "score" };
 
@@ -35,12 +35,12 @@ const review = new ReviewPanel($("panel-review"), {
 });
 const modes = { play: {}, review, puzzles: {}, openings: {} }; // see changeMode
 let mine = null; // the person's own game as it stood, while puzzles or openings show others
-let thinking = null; // AbortController of the move being asked for
+let thinking = null; // AbortController of the requested move
 let problem = ""; // what went wrong last, until the next change
 let waiting = ""; // what the players say that they wait for
 let replaying = 0; // the timer of a running replay
 let levels = []; // cards of the named levels
-let others = {}; // everybody else's cards, by the heading they stand under
+let others = {}; // cards of the other players, by heading
 
 /* ---- what to do ---- */
 
@@ -105,7 +105,7 @@ function fillSelects(catalogue) {
 
 const option = ({ name, title, note }) => Object.assign(new Option(title, name), { title: note ?? "" });
 
-/** Offer a person and the levels, and everybody else where more are wanted, or who has a seat already. */
+/** Offer a person, the levels, seated players, and with the switch all others. */
 function offerPlayers() {
   const isWanted = ({ name }) => !levels.length || $("more-players").checked || game.players.includes(name);
   for (const side of [0, 1]) {
@@ -146,24 +146,24 @@ async function letEngineMove() {
   const player = game.players[position.side];
   if (tabs.chosen !== "play") return;
   if (player === PERSON || position.isOver || !game.isAtEnd || game.isPaused || replaying) return;
-  const asked = new AbortController();
-  thinking = asked;
+  const request = new AbortController();
+  thinking = request;
   show();
   const impatient = setTimeout(async () => {
     const told = await engine.players().catch(() => ({}));
-    if (thinking !== asked) return;
+    if (thinking !== request) return;
     ({ waiting = "" } = told);
     show();
   }, PATIENCE);
   try {
     const pace = pause(game.isWatched ? PACE.watch : PACE.answer);
-    const column = await engine.choose(player, game.shown, asked.signal);
+    const column = await engine.choose(player, game.shown, request.signal);
     await pace;
-    if (asked.signal.aborted) return;
+    if (request.signal.aborted) return;
     thinking = null;
     game.play(column);
   } catch (error) {
-    if (asked.signal.aborted) return;
+    if (request.signal.aborted) return;
     thinking = null;
     game.pause(true);
     say(error.message);
@@ -275,7 +275,7 @@ function showMoves() {
   chips[hadFocus]?.firstChild.focus();
 }
 
-/** What the review says of a move that was played, else the solver, where it has been asked: "best move", "mistake" or "". */
+/** The review's mark of a played move, or else the solver's, if known: "best move", "mistake" or "". */
 function gradeOf(index) {
   const grade = review.gradeOf(index);
   if (grade !== undefined) return grade;
@@ -288,7 +288,7 @@ function gradeOf(index) {
 }
 
 async function showOpinions() {
-  if (!$("strips").offsetParent) return; // nobody sees them while a puzzle is open
+  if (!$("strips").offsetParent) return; // they are hidden while a puzzle is open
   const moves = looked();
   const position = replay(moves);
   const players = { network: $("network-who").value, search: $("search-who").value, solver: "solver" };

@@ -1,6 +1,6 @@
 /**
  * The opening explorer: what finished games played in the position looked at, how they ended and what each move is
- * worth, from `openings.json` (`distill/web/openings.py` makes it and says what is in it).
+ * worth, from `openings.json` (`experiments/page/openings.py` makes it and says what is in it).
  */
 
 import { capital, pliesToEnd } from "./opinions.js";
@@ -27,7 +27,7 @@ export class Openings {
   /**
    * @param {Game} game
    * @param {HTMLElement} panel to fill
-   * @param {() => void} show draws the page anew where the game stays as it is
+   * @param {() => void} show redraws the page where the game does not change
    */
   constructor(game, panel, show) {
     this.#game = game;
@@ -151,7 +151,7 @@ export class Openings {
   }
 }
 
-/** A position's name in the book, as `key` of `distill/web/openings.py` gives it. */
+/** A position's name in the book, as `key` of `experiments/page/openings.py` gives it. */
 function keyOf(position) {
   const columns = Array.from({ length: COLUMNS }, (_, column) => {
     let text = "";

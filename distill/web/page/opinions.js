@@ -4,7 +4,7 @@
 
 import { COLUMNS } from "./rules.js";
 
-const KEPT = 2000; // answers remembered, so that stepping back and forth asks nobody twice
+const KEPT = 2000; // cached answers, for stepping back and forth
 
 /** Asks an engine for opinions, each question once. */
 export class Opinions {
@@ -29,7 +29,7 @@ export class Opinions {
       entry.promise = this.#engine.opinion(player, moves).then(
         (value) => (entry.value = value),
         (error) => {
-          this.#answers.delete(key); // may be asked again
+          this.#answers.delete(key); // may be requested again
           throw error;
         },
       );

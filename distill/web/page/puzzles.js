@@ -1,6 +1,6 @@
 /**
- * Puzzles: positions in which one column alone keeps the win or the draw, from `puzzles.json` (`distill/web/puzzles.py`
- * makes it and says what is in it). Every answer to the person comes from that file; no engine is asked until a puzzle is
+ * Puzzles: positions in which one column alone keeps the win or the draw, from `puzzles.json` (`experiments/page/puzzles.py`
+ * makes it and says what is in it). Every answer to the person comes from that file; no engine is queried until a puzzle is
  * solved.
  */
 
@@ -62,7 +62,7 @@ export class Puzzles {
   /**
    * @param {Game} game
    * @param {HTMLElement} panel to fill
-   * @param {() => void} show draws the page anew where the game stays as it is
+   * @param {() => void} show redraws the page where the game does not change
    * @param {() => void} replay plays the moves that follow
    */
   constructor(game, panel, show, replay) {
@@ -283,21 +283,21 @@ export class Puzzles {
   }
 
   #render() {
-    const isAsked = this.#puzzle !== null;
+    const hasPuzzle = this.#puzzle !== null;
     const isDone = this.#isDone;
     const { streak, best } = this.#kept;
     const before = document.activeElement;
     this.#panel.dataset.state = this.#state;
-    $("puzzle-task").textContent = isAsked ? this.#task() : "";
-    const difficulty = isAsked ? `${DIFFICULTIES[this.#puzzle.difficulty]} · ` : "";
+    $("puzzle-task").textContent = hasPuzzle ? this.#task() : "";
+    const difficulty = hasPuzzle ? `${DIFFICULTIES[this.#puzzle.difficulty]} · ` : "";
     $("puzzle-streak").textContent = `${difficulty}${streak} in a row, best ${best}`;
-    $("puzzle-text").textContent = isAsked ? this.#text() : "";
+    $("puzzle-text").textContent = hasPuzzle ? this.#text() : "";
     $("puzzle-missed").textContent = isDone ? this.#missed() : "";
     $("puzzle-again").hidden = this.#state !== "wrong";
-    $("puzzle-show").hidden = !isAsked || isDone;
+    $("puzzle-show").hidden = !hasPuzzle || isDone;
     $("puzzle-line").hidden = !isDone || this.#puzzle.line.length < 2;
     $("puzzle-next").textContent = isDone ? "Next" : "Skip";
-    $("puzzle-next").hidden = !isAsked;
+    $("puzzle-next").hidden = !hasPuzzle;
     if (this.#panel.contains(before) && before.hidden) $("puzzle-next").focus();
   }
 

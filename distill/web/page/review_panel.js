@@ -1,5 +1,5 @@
 /**
- * The tab "Review": has every position of the game judged, by the solver or else by a network's search, and shows how
+ * The tab "Review": has every position of the game graded, by the solver or else by a network's search, and shows how
  * well each side played, where it erred, and what was better.
  */
 
@@ -11,7 +11,7 @@ import {
 import { ReviewGraph, shape } from "./review_graph.js";
 import { replay } from "./rules.js";
 
-const SIMULATIONS = 400; // of the search that judges where there is no solver
+const SIMULATIONS = 400; // of the search that grades without the solver
 const AT_A_TIME = 6; // questions: the server takes eight for the solver, and the strips ask too
 const SIDES = [0, 1];
 
@@ -62,7 +62,7 @@ const MARKUP = `
 export class ReviewPanel {
   keys = { u: () => this.#back() }; // "Take back", too
   #context;
-  #judge = null; // {player, by, isExact}
+  #grader = null; // {player, by, isExact}
   #result = null; // of the game last reviewed: {moves, opinions, marks, accuracy}
   #running = null; // moves of the game under review
   #line = null; // {from, moves, shown}: what was better than the move after `from`, and how much of it is on the board
@@ -75,7 +75,7 @@ export class ReviewPanel {
    * @param {Game} context.game
    * @param {Opinions} context.opinions
    * @param {Board} context.board
-   * @param {(why?: string) => void} context.refresh shows the page anew
+   * @param {(why?: string) => void} context.refresh redraws the page
    * @param {(line: string) => void} context.say tells the person
    */
   constructor(root, context) {
@@ -90,17 +90,17 @@ export class ReviewPanel {
     this.show();
   }
 
-  /** Who judges, out of those there are. */
+  /** Choose the grader among the players. */
   offer({ players, max_simulations: most }) {
     const searches = players.filter(({ kind }) => kind === "guided");
     const shipped = ["reference/pillar@puct:N", "pillar@puct:N"]; // as in the terminal; by its name on a static page
     const guided = searches.find(({ name }) => shipped.includes(name)) ?? searches[0];
     if (players.some(({ kind }) => kind === "solver")) {
-      this.#judge = { player: "solver", by: "By the solver: exact.", isExact: true };
+      this.#grader = { player: "solver", by: "By the solver: exact.", isExact: true };
     } else if (guided) {
       const simulations = Math.min(SIMULATIONS, most);
       const by = `By ${guided.name.split("@")[0]} with a search of ${simulations} simulations: an estimate.`;
-      this.#judge = { player: guided.name.replace(/N$/, simulations), by, isExact: false };
+      this.#grader = { player: guided.name.replace(/N$/, simulations), by, isExact: false };
     }
     this.show();
   }
@@ -133,7 +133,7 @@ export class ReviewPanel {
   /** What the page says above the board, where it does not say what it always does. */
   status() {
     const { game } = this.#context;
-    const line = this.#judge?.isExact ? "Best play" : "The search’s line";
+    const line = this.#grader?.isExact ? "Best play" : "The search’s line";
     if (this.preview()) return `${line}, move ${this.#line.shown} of ${this.#line.moves.length}.`;
     if (!this.#isOf(game) || !isError(this.#result.marks[game.cursor])) return undefined;
     const colour = capital(game.colour(game.cursor % 2));
@@ -141,7 +141,7 @@ export class ReviewPanel {
     return `${colour} played column ${game.moves[game.cursor]}; better is column ${better}.`;
   }
 
-  /** A column is pressed: the game or the line goes on where that is its move; a reviewed game stays as it is. */
+  /** A column is pressed: the game or the line continues where that is its move; a reviewed game stays as it is. */
   drop(column) {
     const { game, say } = this.#context;
     if (!this.#isOf(game)) return false;
@@ -180,7 +180,7 @@ export class ReviewPanel {
 
   async #review() {
     const { moves } = this.#context.game;
-    const { player, isExact } = this.#judge;
+    const { player, isExact } = this.#grader;
     this.#running = moves;
     this.show();
     try {
@@ -189,7 +189,7 @@ export class ReviewPanel {
       const found = isExact ? marks(opinions.map(({ scores }) => scores), moves) : estimatedMarks(opinions, moves);
       this.#result = { moves, opinions, marks: found, accuracy: accuracy(found) };
       this.#running = null;
-      this.#part("note").textContent = this.#judge.by;
+      this.#part("note").textContent = this.#grader.by;
     } catch (error) {
       if (this.#running !== moves) return;
       this.#running = null;
@@ -231,15 +231,15 @@ export class ReviewPanel {
     const isRunning = this.#running !== null;
     const isDone = this.#isOf(game);
     this.#part("go").textContent = isRunning ? "Stop" : "Review this game";
-    this.#part("go").disabled = !isRunning && (!this.#judge || !game.moves);
+    this.#part("go").disabled = !isRunning && (!this.#grader || !game.moves);
     this.#part("image").disabled = !game.moves;
     this.#part("progress").hidden = !isRunning;
     if (!isRunning) this.#part("progress").value = 0;
     this.#part("result").hidden = !isDone;
     if (isRunning) this.#part("note").textContent = "Every position is being looked at.";
-    else if (!this.#judge) this.#part("note").textContent = "No review here: it needs the solver, or a network with a value.";
+    else if (!this.#grader) this.#part("note").textContent = "No review here: it needs the solver, or a network with a value.";
     else if (!game.moves) this.#part("note").textContent = "Play a game or paste one, and see where it turned.";
-    else if (isDone) this.#part("note").textContent = this.#judge.by;
+    else if (isDone) this.#part("note").textContent = this.#grader.by;
     if (isDone) this.#showResult();
     else this.#pointAt(null);
   }
@@ -324,7 +324,7 @@ export class ReviewPanel {
     this.#line = { from, moves: "", shown: 0 };
     this.#fillLine();
     try {
-      const moves = await lineFrom(from, (asked) => opinions.ask(this.#judge.player, asked));
+      const moves = await lineFrom(from, (position) => opinions.ask(this.#grader.player, position));
       if (this.#line?.from !== from || game.shown !== from) return;
       this.#line.moves = moves;
       this.#fillLine();
@@ -357,7 +357,7 @@ export class ReviewPanel {
   }
 
   #nameOfLine(end) {
-    const kind = this.#judge.isExact ? "Perfect play from here" : "The search’s line from here";
+    const kind = this.#grader.isExact ? "Perfect play from here" : "The search’s line from here";
     if (!end.isOver) return `${kind}, its first ${LINE} moves`;
     return `${kind}: ${end.winner === null ? "a draw" : `${capital(this.#context.game.colour(end.winner))} wins`}`;
   }
@@ -374,7 +374,7 @@ export class ReviewPanel {
   async #saveImage() {
     const { game } = this.#context;
     const result = this.#isOf(game) ? this.#result : null;
-    const by = result ? this.#judge.by : "";
+    const by = result ? this.#grader.by : "";
     await save(drawGame(game, result, by), `connect4-${game.moves}.png`);
     this.#part("note").textContent = "The image is saved.";
   }
