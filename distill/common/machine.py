@@ -1,4 +1,4 @@
-"""What a process finds around it: its processors, the end of its memory, environment variables of other libraries."""
+"""The machine around a process: its processors, its memory limit, environment variables of libraries."""
 
 from __future__ import annotations
 
@@ -12,31 +12,24 @@ from pathlib import Path
 from distill.common.errors import UserError
 
 CGROUPS, MEMBERSHIP = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
-"""Where Linux shows control groups, and to which of them this process belongs."""
+"""Where Linux shows control groups, and which of them this process belongs to."""
 LIMITS = Path("/proc/self/limits")
 
 
 def cores() -> int:
-    """Processors this process may use: its affinity, or less under a container's quota of processor time."""
+    """Processors that this process may use: its affinity, or less under a container's quota."""
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min([allowed, *map(math.ceil, _quotas())]))
 
 
 def _quotas() -> Iterator[float]:
-    """The quotas, in processors, of this process's control group and of those around it, by version 2 or 1."""
-    for line in _text(MEMBERSHIP).splitlines():
-        _, controllers, path = line.split(":", 2)
-        if controllers and "cpu" not in controllers.split(","):
-            continue
-        root = CGROUPS / "cpu" if controllers else CGROUPS
-        group = root / path.lstrip("/")
+    """Quotas, in processors, of this process's control group and of the groups around it (cgroup version 2)."""
+    for path in re.findall(r"^0::/(.*)$", _text(MEMBERSHIP), re.MULTILINE):
+        group = CGROUPS / path
         for folder in (group, *group.parents):  # a container may see its own group as the root
-            if not folder.is_relative_to(root):
-                break
-            names = ("cpu.cfs_quota_us", "cpu.cfs_period_us") if controllers else ("cpu.max",)
-            limit = " ".join(_text(folder / name) for name in names).split()
-            if len(limit) == 2 and limit[0].isdecimal() and limit[1].isdecimal():  # else "max" or -1: no quota
-                yield int(limit[0]) / max(1, int(limit[1]))
+            quota, _, period = _text(folder / "cpu.max").strip().partition(" ")
+            if folder.is_relative_to(CGROUPS) and quota.isdecimal():  # else "max"
+                yield int(quota) / int(period)
 
 
 def _text(file: Path) -> str:
@@ -47,7 +40,7 @@ def _text(file: Path) -> str:
 
 
 def require_address_space(size: int, whose: str) -> None:
-    """Raise UserError where `ulimit -v` leaves less: C++ ends the process without a message when it runs out."""
+    """Raise UserError if `ulimit -v` allows less than `size` bytes: C++ would end the process without a message."""
     found = re.search(r"Max address space +(\d+)", _text(LIMITS))  # no number where it is unlimited, or not Linux
     if found and int(found[1]) < size:
         limit = int(found[1]) >> 10
@@ -55,7 +48,7 @@ def require_address_space(size: int, whose: str) -> None:
 
 
 def lacks_memory(error: BaseException) -> bool:
-    """Whether memory, address space or threads ran out; libraries report that in many ways."""
+    """Whether memory, address space or threads ran out. Libraries report that in different ways."""
     text = str(error).lower()
     return (
         isinstance(error, MemoryError)
@@ -66,14 +59,14 @@ def lacks_memory(error: BaseException) -> bool:
 
 
 def variables(*prefixes: str) -> str:
-    """The variables that begin so, with their values, for a message about the library that reads them."""
+    """Environment variables with these prefixes and their values, for a message about the library that reads them."""
     found = [f"{name}={value}" for name, value in sorted(os.environ.items()) if name.startswith(prefixes)]
     return ", ".join(found) or f"no variable {' or '.join(f'{prefix}*' for prefix in prefixes)} is set"
 
 
 @contextlib.contextmanager
 def without(*names: str) -> Iterator[None]:
-    """Without these variables; they are there again afterwards."""
+    """Remove environment variables inside the block."""
     found = {name: os.environ.pop(name) for name in names if name in os.environ}
     try:
         yield

@@ -3,7 +3,7 @@
 - a script without a main guard that starts a worker runs once, and gets its answer;
 - a worker that cannot be started is an error that says so; so is /dev/shm without room;
 - news come from the parent alone;
-- the processors are those of the affinity, or less under a quota of a control group of version 2 or 1.
+- the processors are those of the affinity, or less under a quota of a control group.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def test_a_restart_deletes_nothing_where_no_worker_can_be_started(
 
 
 ALLOWED = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-UNIFIED, SEPARATE = "0::/pod/box\n", "3:cpuset:/\n2:cpu,cpuacct:/pod/box\n0::/\n"
+UNIFIED = "3:cpuset:/\n0::/pod/box\n"
 
 
 @pytest.mark.parametrize(
@@ -106,8 +106,6 @@ UNIFIED, SEPARATE = "0::/pod/box\n", "3:cpuset:/\n2:cpu,cpuacct:/pod/box\n0::/\n
         (UNIFIED, {"pod/box/cpu.max": "max 100000", "pod/cpu.max": "100000 100000"}, 1),
         (UNIFIED, {"cpu.max": "100000 100000"}, 1),  # a container that sees its own group as the root
         ("0::/../../elsewhere\n", {"cpu.max": "100000 100000"}, 1),
-        (SEPARATE, {"cpu/pod/box/cpu.cfs_quota_us": "-1", "cpu/pod/box/cpu.cfs_period_us": "100000"}, math.inf),
-        (SEPARATE, {"cpu/pod/cpu.cfs_quota_us": "90000", "cpu/pod/cpu.cfs_period_us": "100000"}, 1),
         ("", {"cpu.max": "100000 100000"}, math.inf),
     ],
 )

@@ -1,7 +1,8 @@
 """The arrows of the project: who may import whom, read from the source, also through others.
 
 * A package imports packages to its left only, in the order of PACKAGES; nothing imports a command.
-* Teacher and judge never meet: `generate`, `prepare` and `train` do not reach `players/` or `evaluation/`.
+* No modules import each other in a circle when they are loaded.
+* Teacher and grader never meet: `generate`, `prepare` and `train` do not reach `players/` or `evaluation/`.
 * Only `networks/`, `training/` and `exporters/` import TensorFlow or Keras when a module is loaded; elsewhere a
   function does.
 * Importing `distill.generate` leaves `tensorflow` and `keras` out of the process.
@@ -116,13 +117,18 @@ def test_every_module_is_a_package_or_a_command():
 
 
 @pytest.mark.parametrize("module", IN_PACKAGES)
-def test_a_package_imports_rooms_to_its_left_only(module: str):
+def test_a_package_imports_packages_to_its_left_only(module: str):
     left = PACKAGES[: PACKAGES.index(str(package_of(module))) + 1]
     assert not {other for other in PROJECT.needs(module) if package_of(other) not in left}
 
 
+@pytest.mark.parametrize("module", sorted(PROJECT.files))
+def test_no_module_needs_itself_to_be_loaded(module: str):
+    assert module not in PROJECT.reaches(module, at_load_only=True)
+
+
 @pytest.mark.parametrize("command", ["generate", "prepare", "train"])
-def test_teacher_and_judge_never_meet(command: str):
+def test_teacher_and_grader_never_meet(command: str):
     assert not {module for module in PROJECT.reaches(command) if package_of(module) in ("players", "evaluation")}
 
 
@@ -132,7 +138,7 @@ def test_no_command_imports_another(command: str):
 
 
 @pytest.mark.parametrize("module", sorted(PROJECT.files))
-def test_only_rooms_of_networks_import_tensorflow_or_keras_when_a_module_is_loaded(module: str):
+def test_only_packages_of_networks_import_tensorflow_or_keras_when_a_module_is_loaded(module: str):
     if package_of(module) not in WITH_TENSORS:
         assert not PROJECT.tensor_imports(module, at_load_only=True)
     if package_of(module) in ("game", "mcts"):
