@@ -1,12 +1,12 @@
-"""How much of a search's label is the habit of the network that guides it: several networks search the same boards.
+"""How much a search's label depends on the network that guides it: several networks search the same boards.
 
     python -m experiments.habits --networks models/hour models/reference/pillar
     python -m experiments.habits --networks models/hour models/reference/pillar --stones 6 22 --equal 0 0.25 0.5 0.8
 
-For each search: optimal and outcome of the column visited most, of each network's and of the mean of their visits, with
-half of the 95 % interval; how often that column is another than the label, and two networks' columns differ, in the
-mean over pairs; the entropy of the visits, and twice the Jensen-Shannon divergence of two of them, in nats: about what
-the mean of all such labels leaves. `--equal` mixes the root's priors with equal ones. Needs the extra `solver`.
+For each search, and for the mean of the networks' visits: the share of boards where the most visited column is optimal
+and keeps the outcome, with half of the 95 % interval; how often that column differs from the label and, in the mean
+over pairs, between two networks; the entropy of the visits; and twice the Jensen-Shannon divergence of two networks'
+visits, in nats. `--equal` mixes the root's priors with equal ones. Needs the extra `solver`.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def entropy(shares: NDArray[np.float64]) -> float:
 
 
 def grades(scores: NDArray[np.int8], moves: NDArray[np.int64]) -> str:
-    optimal, keeps = (report.percent(share(each, trials=1)) for each in grade_moves(scores, moves))
-    return f"{optimal} / {keeps}"
+    optimal, outcome = (report.percent(share(each, trials=1)) for each in grade_moves(scores, moves))
+    return f"{optimal} / {outcome}"
 
 
 def main() -> None:
@@ -66,26 +66,26 @@ def compare(arguments: argparse.Namespace) -> None:
     rows, _ = labels.sample(arguments.data, arguments.boards, seed=0)
     rows = rows[(rows.ply >= arguments.stones[0]) & (rows.ply <= arguments.stones[1])]
     scores, _ = labels.score_once(rows.current, rows.mask)
-    asked: dict[str, Any] = {
+    evaluators: dict[str, Any] = {
         name: Evaluator(saved.load_core(finding.network_file(name)), BATCH) for name in arguments.networks
     }
 
     table = [["label", f"{len(rows):,} boards", grades(scores, rows.label.astype(np.int64)), "", "", ""]]
-    for name, network in asked.items():
+    for name, network in evaluators.items():
         open_columns = scores != FULL_COLUMN
         best = np.where(open_columns, network(rows.current, rows.mask)[0], -np.inf).argmax(1)
-        table.append([name, "one pass", grades(scores, best), "", "", ""])
+        table.append([name, "one forward pass", grades(scores, best), "", "", ""])
     for simulations in arguments.simulations:
         for equal in arguments.equal:
             settings = puct.PuctSettings(
                 simulations=simulations, exploration=1.0, discount=0.98, noise_fraction=equal, dirichlet_alpha=MUCH
             )
             visits = []
-            for network in asked.values():
+            for network in evaluators.values():
                 found = puct.search(rows.current, rows.mask, settings, network, seeds=range(len(rows))).visits[:, 0]
                 visits.append(found / found.sum(1, keepdims=True))
             search = f"{simulations} simulations, {equal:.0%} equal"
-            for name, one in zip(asked, visits, strict=True):
+            for name, one in zip(evaluators, visits, strict=True):
                 other = f"{np.mean(one.argmax(1) != rows.label):.1%}"
                 table.append([name, search, grades(scores, one.argmax(1)), other, f"{entropy(one):.3f}", ""])
             pairs = list(combinations(visits, 2))

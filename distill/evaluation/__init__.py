@@ -1,1 +1,1 @@
-"""A verdict: making the graded boards, grades, labels, reports, cards of data."""
+"""Graded boards, grades of players and labels, reports, data cards, the enumeration of all games."""

@@ -1,1 +1,1 @@
-"""Who plays: players by their word, the solver among them, matches, the gate, intervals."""
+"""Players by name, the solver, matches, ratings, the gate, levels, game review."""

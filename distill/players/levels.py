@@ -1,28 +1,27 @@
 """Named levels for people: the shipped network `pillar`, and a rule that makes the lower ones err as people do.
 
-In: a policy, a position and a level. Out: the probability of each column, by which a move is drawn (`players.make`).
-The rule has no chance in it, and `web/page/levels.js` is the same in JavaScript. For a board it says:
+In: a policy, a position and a level. Out: the probability of each column, from which `LevelPlayer` draws a move.
+The rule is deterministic, and `web/page/levels.js` has the same in JavaScript:
 
-1. If columns win at once, these and no others, each as likely. No level ever misses a win in one.
-2. Else two opinions are mixed. One is the policy with each share to the power 1 / temperature, which sees what the
-   network has learned, traps among it; at temperature 0 it is the column with the largest share. The other looks at
-   nothing: the nearer the centre, the likelier (PRIOR). Its weight is `blindness`, and `trap_blindness` where a trap is
-   on the board: a column in which a stone of either side would threaten to win whatever the single answer
-   (`tactics.traps`), or one in which a stone lets the opponent win on top of it.
+1. If columns win at once, the move is one of them, with equal probability. No level ever misses a win in one.
+2. Otherwise two distributions are mixed. One is the policy, each probability to the power 1 / temperature; at
+   temperature 0, the most probable column. The other ignores the board and prefers the centre (PRIOR). Its weight is
+   `blindness`, or `trap_blindness` where a trap is on the board: a column in which a stone of either side would
+   threaten to win whatever the single answer (`tactics.traps`), or one in which a stone lets the opponent win on top
+   of it.
 3. If the opponent threatens to win with its next stone, it is blocked with probability `block_straight`, or
-   `block_diagonal` where all the lines it would complete are diagonal. Blocking and not blocking, the columns stay in
-   the proportions of step 2.
+   `block_diagonal` where all the lines it would complete are diagonal. Among blocking columns, and among the others,
+   the proportions of step 2 stay.
 
-              asks    a win in one  blocks a threat        sees a trap          errs otherwise
-    beginner  pillar  never missed  70 %, a diagonal 40 %  never                80 % of its moves look at nothing
-    casual    pillar  never missed  always, diagonal 85 %  never                35 % of its moves look at nothing
+              policy  a win in one  blocks a threat        sees a trap          other errors
+    beginner  pillar  never missed  70 %, a diagonal 40 %  never                80 % of its moves ignore the board
+    casual    pillar  never missed  always, diagonal 85 %  never                35 % of its moves ignore the board
     club      pillar  never missed  always                 as the network does  by its temperature, 1.7
-    expert    pillar  never missed  always                 as the network does  where the network does; no chance
+    expert    pillar  never missed  always                 as the network does  as the network does; deterministic
     perfect   solver  never missed  always                 always               never
 
-Without the solver `perfect` asks the network's search of 800 simulations, and has no chance.
-Where a trap is on the board all moves of the two lowest levels look at nothing, but those that win or block.
-`docs/players.md` has what each level is worth in Elo.
+Without the solver `perfect` is the network's search of 800 simulations, deterministic. Where a trap is on the board,
+all moves of the two lowest levels ignore it, except wins and blocks. `docs/players.md` has the levels' Elo.
 """
 
 from __future__ import annotations
@@ -42,9 +41,9 @@ from distill.players.solver import is_installed
 Shares = NDArray[np.float64]
 
 NETWORK = "reference/pillar"
-"""By its full name: a network that somebody trains and calls `pillar` is no level."""
+"""The full name, so that a user's own network called `pillar` is not used."""
 PRIOR = np.array([1, 2, 3, 4, 3, 2, 1], np.float64)
-"""What somebody who looks at nothing prefers, before it is divided among the open columns."""
+"""Weights of the columns for a move that ignores the board, before open columns are normalised."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +105,7 @@ def probabilities(level: Level, policy: Shares, current: Boards, mask: Boards) -
     """float64 (B, 7), the probability of each column on boards that are not over, 0 on full ones.
 
     Args:
-      policy: (B, 7), what the level's network thinks of each column, 0 on full ones.
+      policy: (B, 7), of the level's network, 0 on full columns.
       current, mask: uint64 (B,) bitboards.
     """
     opponent = current ^ mask
@@ -147,7 +146,7 @@ def lets_win_on_top(current: Boards, mask: Boards) -> Columns:
 
 
 def _at_temperature(policy: Shares, temperature: float) -> Shares:
-    """Each share to the power 1 / temperature, their sum 1; at 0 all on the largest, of equal ones the centremost."""
+    """Each share to the power 1 / temperature, normalised; at 0 the largest alone, of equal ones the centremost."""
     if temperature == 0:
         order = np.array(COLUMNS_FROM_CENTRE)
         best = order[policy[:, order].argmax(1)]
@@ -158,7 +157,7 @@ def _at_temperature(policy: Shares, temperature: float) -> Shares:
 
 
 def _among(shares: Shares, columns: Columns, instead: Shares | None = None) -> Shares:
-    """The shares of these columns alone, their sum 1; `instead` in place of zeros; 0 where there is no column."""
+    """The shares of these columns, normalised; `instead` where all are 0; 0 without any column."""
     kept = np.where(columns, shares, 0.0)
     if instead is not None:
         kept = np.where(kept.sum(1, keepdims=True) > 0, kept, np.where(columns, instead, 0.0))

@@ -5,12 +5,12 @@
 
 In: players in the order of their expected strength. Each meets those up to `--apart` places on, from random openings
 in which neither side can win at once, both sides of each. Out: in `--out` a file for every pair, grade and time that is
-finished, so that the same command goes on after an interruption; in `--page` the table between its two markers, and
-beside it the same as CSV. Networks are asked as `play` asks them (`networks/predict.py`).
+finished, so that the same command resumes after an interruption; in `--page` the table between its two markers, and
+the same as CSV beside it. Networks run as in `play` (`networks/predict.py`).
 
-A file is measured again where the player, the openings or the boards are others than it says. The files of the shipped
-ladder are tracked, so that a new network costs its own games alone. A time stays as it was measured: remove the folder
-`times` to have all of them anew.
+A measurement is repeated where the player, the openings or the boards differ from those in its file. The files of the
+shipped ladder are tracked, so that a new network costs only its own games. Times are kept as measured: remove the
+folder `times` to measure all of them again.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ LADDER = (
     "perfect",
 )  # fmt: skip
 SLOW = ("uct:10000", "pillar@puct:50", "pillar@puct:200", "pillar@puct:800", "perfect")
-"""Of the ladder, those who are graded on fewer boards."""
+"""Players of the ladder that are graded on fewer boards."""
 LADDER_PAGE = Path("docs/players.md")
 
 
@@ -45,16 +45,16 @@ class PlayersConfig(cli.Settings):
     """Measure players against their neighbours in strength, and write the table of all."""
 
     players: tuple[str, ...] = cli.setting(LADDER, f"the weakest first: {names.NAMES}", positional=True)
-    games: int = cli.setting(200, "games a pair, half of them from either side")
-    apart: int = cli.setting(2, "places on the ladder up to which two players meet")
-    opening_plies: int = cli.setting(6, "random stones before the players take over")
-    set: str = cli.setting("heldout", "set of the benchmark, of its test half, on which moves are graded")
+    games: int = cli.setting(200, "games of each pair, half of them from either side")
+    apart: int = cli.setting(2, "largest distance on the ladder at which two players meet")
+    opening_plies: int = cli.setting(6, "random stones before the players move (1–20)")
+    set: str = cli.setting("heldout", "set of the benchmark whose test half grades the moves")
     slow: tuple[str, ...] = cli.setting(SLOW, "players graded on fewer boards")
     slow_boards: int = cli.setting(500, "boards for them")
-    boards: int | None = cli.setting(None, "boards for everybody at most; none takes all")
-    seed: int = cli.setting(0, "of openings, searches and random moves")
+    boards: int | None = cli.setting(None, "most boards for every player; none: all")
+    seed: int = cli.setting(0, "seed of openings, searches and random moves")
     out: Path = cli.setting(
-        Path(__file__).with_name("measured"), "folder of what has been measured; the ladder's ships"
+        Path(__file__).with_name("measured"), "folder of the measurements; those of the ladder are tracked"
     )
     page: Path = cli.setting(LADDER_PAGE, "the page that holds the table; a CSV lies beside it")
 
@@ -67,12 +67,12 @@ class PlayersConfig(cli.Settings):
             raise ValueError("name at least two players, each once")
         ours = self.players == LADDER or self.page != LADDER_PAGE
         cli.check(ours, "page", self.page, "another file: that one holds the table of the whole ladder")
-        for word in self.players:
-            names.check(word)
+        for name in self.players:
+            names.check(name)
         openings(self.games // 2, self.opening_plies, self.seed)
 
     def pairs(self) -> Iterator[tuple[str, str]]:
-        """Who meets, neighbours first."""
+        """The pairs that meet, neighbours first."""
         places = sorted(combinations(range(len(self.players)), 2), key=lambda pair: pair[1] - pair[0])
         for one, other in places:
             if other - one <= self.apart:
@@ -91,9 +91,9 @@ PRESETS: cli.Presets = {
 
 
 def run(config: PlayersConfig) -> str:
-    """Measure what is missing and write the table; returns the line that says who is first."""
+    """Measure what is missing and write the table; returns the line that names the best player."""
     pages.require(config.page)
-    player = functools.cache(lambda word: make(word, fast=True))
+    player = functools.cache(lambda name: make(name, fast=True))
     with folders.locked(config.out):
         rows = _measured(config, player)
     legend = pages.legend(config.games, config.apart, config.opening_plies, config.set, config.slow_boards)
@@ -108,10 +108,10 @@ def _measured(config: PlayersConfig, player: Any) -> list[measure.Row]:
     boards = benchmark.read(half="test", sets=[config.set])
     starts = openings(config.games // 2, config.opening_plies, config.seed)
     times, grades = {}, {}
-    for word in config.players:
-        few = config.slow_boards if word in config.slow else config.boards
-        times[word] = measure.time_alone(word, player, boards, config.out / "times")
-        grades[word] = measure.graded(word, player, boards, few, config.seed, config.out / "grades")
+    for name in config.players:
+        few = config.slow_boards if name in config.slow else config.boards
+        times[name] = measure.time_alone(name, player, boards, config.out / "times")
+        grades[name] = measure.graded(name, player, boards, few, config.seed, config.out / "grades")
     pairs = list(config.pairs())
     met = {}
     for number, (one, other) in enumerate(pairs, 1):

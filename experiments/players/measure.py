@@ -1,7 +1,7 @@
-"""What is measured of players, each in a file of its own that is taken where it is there already.
+"""Measurements of players, each in a file of its own.
 
-A file says what it was made from, its `key`: whom (with the network's hash and the level's numbers), with what seed,
-on which boards or openings. Where that differs it is measured again.
+A file has a `key`, the hash of what was measured: the players' identities, the seed, and the boards or openings. Where
+the key differs, the measurement is repeated.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Row:
       elo: rating, `random` or else the first player at 0.
       games: how many it played.
       optimal, outcome: shares of boards, see `evaluation/grading.py`; boards: how many, each also mirrored.
-      ms: milliseconds of processor time a move, asked alone; processor: on which.
+      ms: milliseconds of processor time for a single move; processor: its name.
       bytes: of its network's ONNX file; None for players without a network.
     """
 
@@ -72,37 +72,37 @@ def met(
 
 
 def graded(
-    word: str, player: GetPlayer, boards: GradedBoards, count: int | None, seed: int, folder: Path
+    name: str, player: GetPlayer, boards: GradedBoards, count: int | None, seed: int, folder: Path
 ) -> dict[str, Any]:
     """The player's shares on at most `count` of the boards, by METRICS, and how many they are."""
     chosen = grading.sample(boards, count, seed) if count else boards
     digest = hashlib.sha256(chosen.current.tobytes() + chosen.mask.tobytes()).hexdigest()
 
     def grade() -> dict[str, Any]:
-        shares = grading.by_set(chosen, grading.grade(player(word), chosen, seed))[chosen.sets[0]]
+        shares = grading.by_set(chosen, grading.grade(player(name), chosen, seed))[chosen.sets[0]]
         return {metric: asdict(share) for metric, share in shares.items()} | {"boards": len(chosen)}
 
-    return _kept(folder / f"{_file(word)}.json", [identity(word), digest, seed], grade)
+    return _kept(folder / f"{_file(name)}.json", [identity(name), digest, seed], grade)
 
 
-def time_alone(word: str, player: GetPlayer, boards: GradedBoards, folder: Path) -> dict[str, Any]:
-    """Median milliseconds of processor time a move, boards asked one by one, and the processor.
+def time_alone(name: str, player: GetPlayer, boards: GradedBoards, folder: Path) -> dict[str, Any]:
+    """Median milliseconds of processor time for a single move, and the processor.
 
-    Processor time, unlike time on the clock, is nearly the same beside other work.
+    Processor time, unlike wall time, is nearly the same beside other work.
     """
 
     def measure() -> dict[str, Any]:
         chosen = grading.sample(boards, MOST_MOVES + 1, 0)
-        asked, spent = player(word), list[float]()
+        measured, spent = player(name), list[float]()
         for row in range(len(chosen)):
             began = time.process_time()
-            asked.play(chosen.current[row : row + 1], chosen.mask[row : row + 1], seeds_for(0, np.array([row])))
+            measured.play(chosen.current[row : row + 1], chosen.mask[row : row + 1], seeds_for(0, np.array([row])))
             spent.append(time.process_time() - began)
             if row > 5 and sum(spent) > SECONDS:
                 break
         return {"ms": 1000 * statistics.median(spent[1:]), "processor": processor()}  # the first one gets ready
 
-    return _kept(folder / f"{_file(word)}.json", [identity(word)], measure)
+    return _kept(folder / f"{_file(name)}.json", [identity(name)], measure)
 
 
 def rows(
@@ -125,16 +125,16 @@ def rows(
     zero = ratings[players.index("random") if "random" in players else 0].mean
     found = [
         Row(
-            player=word,
+            player=name,
             elo=Estimate(mean=elo.mean - zero, low=elo.low - zero, high=elo.high - zero, units=elo.units),
-            games=games[word],
-            optimal=Estimate(**grades[word]["optimal"]),
-            outcome=Estimate(**grades[word]["outcome"]),
-            boards=grades[word]["boards"],
-            bytes=_bytes(word),
-            **times[word],
+            games=games[name],
+            optimal=Estimate(**grades[name]["optimal"]),
+            outcome=Estimate(**grades[name]["outcome"]),
+            boards=grades[name]["boards"],
+            bytes=_bytes(name),
+            **times[name],
         )
-        for word, elo in zip(players, ratings, strict=True)
+        for name, elo in zip(players, ratings, strict=True)
     ]
     return sorted(found, key=lambda row: -row.elo.mean)
 
@@ -159,11 +159,11 @@ def _kept(file: Path, key: Any, measure: Callable[[], Any]) -> Any:
     return stored["found"]
 
 
-def _file(word: str) -> str:
-    return re.sub("[^A-Za-z0-9.-]+", "-", word)
+def _file(name: str) -> str:
+    return re.sub("[^A-Za-z0-9.-]+", "-", name)
 
 
-def _bytes(word: str) -> int | None:
-    folder = network_of(word)
+def _bytes(name: str) -> int | None:
+    folder = network_of(name)
     file = onnx_in(folder) if folder else None
     return file.stat().st_size if file else None
