@@ -26,7 +26,7 @@ from puct_helpers import WINNING_COLUMN, WINS, uniform
 from selfplay_helpers import tiny
 
 from distill.common import OutputError, UserError
-from distill.game import tactics
+from distill.game import rules, tactics
 from distill.game.rules import EMPTY, Position, parse_board
 from distill.mcts.puct import PuctSettings
 from distill.mcts.teacher import SearchSettings
@@ -84,34 +84,17 @@ def test_a_move_depends_on_its_seed_and_not_on_the_batch() -> None:
 
 
 @pytest.mark.parametrize("direction", WINS)
-def test_punisher_wins_at_once(direction: str) -> None:
-    position = parse_board(WINS[direction])
-    assert position.ply % 2 == 0
-    assert set(make("punisher").play(*repeated(position, 20)).moves.tolist()) == {WINNING_COLUMN[direction]}
-
-
-@pytest.mark.parametrize("direction", WINS)
-def test_punisher_blocks_what_it_cannot_beat(direction: str) -> None:
+def test_punisher_wins_at_once_and_blocks_what_it_cannot_beat(direction: str) -> None:
     position = parse_board(WINS[direction])
     threatened = Position(position.opponent, position.mask)
-    own_wins = tactics.wins(*bits(threatened))
-    assert not own_wins.any(), "the drawing must not let the blocker win"
-    assert set(make("punisher").play(*repeated(threatened, 20)).moves.tolist()) == {WINNING_COLUMN[direction]}
+    assert not tactics.wins(*bits(threatened)).any(), "the drawing must not let the blocker win"
+    for board in (position, threatened):
+        assert set(make("punisher").play(*repeated(board, 20)).moves.tolist()) == {WINNING_COLUMN[direction]}
 
 
-def test_punisher_prefers_the_win_to_the_block() -> None:
-    position = parse_board("""
-        . . . . . . .
-        . . . . . . .
-        . . . . . . .
-        X . . . . . O
-        X . . . . . O
-        X . . . . . O
-    """)
-    assert set(make("punisher").play(*repeated(position, 20)).moves.tolist()) == {0}
-
-
-def test_punisher_is_random_where_nothing_presses() -> None:
+def test_punisher_prefers_the_win_to_the_block_and_is_random_otherwise() -> None:
+    both = rules.from_moves("171717")
+    assert set(make("punisher").play(*repeated(both, 20)).moves.tolist()) == {0}
     assert set(make("punisher").play(*repeated(EMPTY, 200)).moves.tolist()) == set(range(7))
 
 
@@ -148,15 +131,7 @@ def test_processes_give_the_moves_of_one(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_solver_plays_each_of_the_best_moves_and_no_other() -> None:
     pytest.importorskip("bitbully", reason="the solver is an optional extra")
-    open_three = parse_board("""
-        . . . . . . .
-        . . . . . . .
-        . . . . . . .
-        . . . . . . .
-        . . O O O . .
-        . . X X X . .
-    """)
-    choices = make("solver").play(*repeated(open_three, 30))
+    choices = make("solver").play(*repeated(rules.from_moves("334455"), 30))  # an open three
     assert set(choices.moves.tolist()) == {1, 5}
     assert set(choices.value.tolist()) == {1.0}
 
@@ -168,30 +143,21 @@ def made_up(boards: NDArray[np.int8]) -> dict[str, NDArray[Any]]:
     return {"move": np.full(len(boards), 1, np.int32), "policy": policy, "logits": np.log(policy), "value": value}
 
 
-def test_a_network_plays_its_policy() -> None:
+def test_a_network_plays_its_policy_or_by_its_value() -> None:
     choices = NetworkPlayer(name="made up", predict=made_up).play(*repeated(EMPTY, 2))
     assert choices.moves.tolist() == [1, 1]
     assert choices.policy[:, 1] == pytest.approx([0.4, 0.4])
     assert choices.value.tolist() == [0, 0]
-
-
-def test_by_value_a_network_leaves_the_opponent_the_worst_position() -> None:
+    by_value = NetworkPlayer(name="made up", predict=made_up, mode="value")
     # The opponent's value falls with own stones on the left: columns 0 to 2 are equally good, 2 is nearest the centre.
-    choices = NetworkPlayer(name="made up", predict=made_up, mode="value").play(*repeated(EMPTY, 1))
-    assert choices.moves.tolist() == [2]
-    assert choices.value[0] == pytest.approx(0.1)
+    choices = by_value.play(*repeated(EMPTY, 1))
+    assert (choices.moves.tolist(), choices.value[0]) == ([2], pytest.approx(0.1))
+    for direction, drawing in WINS.items():
+        choices = by_value.play(*repeated(parse_board(drawing), 1))
+        assert (choices.moves.tolist(), choices.value[0]) == ([WINNING_COLUMN[direction]], 1)
 
 
-@pytest.mark.parametrize("direction", WINS)
-def test_by_value_a_network_wins_at_once(direction: str) -> None:
-    choices = NetworkPlayer(name="made up", predict=made_up, mode="value").play(
-        *repeated(parse_board(WINS[direction]), 1)
-    )
-    assert choices.moves.tolist() == [WINNING_COLUMN[direction]]
-    assert choices.value[0] == 1
-
-
-def test_by_value_a_network_asks_nothing_about_a_full_board() -> None:
+def test_by_value_a_full_board_is_a_draw_and_not_evaluated() -> None:
     last_cell = parse_board("""
         O . X O X X O
         X X O X O O O
