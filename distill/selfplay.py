@@ -29,7 +29,7 @@ from distill.alphazero.settings import SelfPlayConfig
 from distill.common import DataError, UserError, cli, cores, folders, say, write_json
 from distill.common.workers import check as check_workers
 from distill.games import schema, shards
-from distill.mcts import cache
+from distill.mcts import compiling
 from distill.networks import finding
 
 
@@ -86,7 +86,7 @@ def _only_play(config: SelfPlayConfig) -> str:
                 out / "config.json",
                 folders.stored(folders.NETWORK_GAMES, dataclasses.replace(config, games=games.number)),
             )
-            cache.prepare("puct")
+            compiling.prepare("puct", config.engine)
             say(f"playing games in {processes} processes; each loads Keras first")
             with workers.Workers(processes) as pool:
                 played = workers.finish(pool.play(games), games)

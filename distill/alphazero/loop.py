@@ -22,7 +22,7 @@ from distill.common import UserError, cores, file_hash, read_object, say, write_
 from distill.datasets import benchmark, canonical, replay
 from distill.games import reader, schema, shards
 from distill.games.runs import RunSettings
-from distill.mcts import cache
+from distill.mcts import compiling
 from distill.networks import finding
 
 if TYPE_CHECKING:
@@ -98,8 +98,8 @@ def run(timetable: Schedule, out: Path, initial: keras.Model | None, boards: ben
     learner = continual.begin(network, config.recipe())
     if finished:
         continual.resume(learner, run_files.iteration_folder(out, len(finished)))
-    for module in ("teacher", "puct")[not config.is_planned :]:
-        cache.prepare(module)
+    for search in ("uct", "puct")[not config.is_planned :]:
+        compiling.prepare(search)
     with workers.Workers(config.workers or (max(1, cores() - 1) if config.is_planned else 0)) as pool:
         if config.is_planned:
             followed = timetable.plan or plan.make(config, pool, learner, out / run_files.INITIAL)

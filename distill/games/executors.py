@@ -19,7 +19,7 @@ from distill.games.runs import RunSettings, plugin_of
 from distill.games.schema import Shard
 from distill.games.shards import LIBRARIES, Task, make_shard, shard_name
 from distill.games.storage import Folder, Storage, storage_of
-from distill.mcts import teacher
+from distill.mcts import uct
 
 KILLS_ALLOWED = 2
 """Deaths of local workers after which a shard is given up and reported."""
@@ -214,7 +214,7 @@ def _threads(client: Any, address: str) -> int:
 
 def versions_here() -> dict[str, Any]:
     """The versions that decide the bytes of a shard."""
-    return provenance.versions(*LIBRARIES) | {"search_version": teacher.SEARCH_VERSION}
+    return provenance.versions(*LIBRARIES) | {"search_version": uct.SEARCH_VERSION}
 
 
 def _require_stored(storage: Storage, shard: Shard) -> None:

@@ -26,10 +26,9 @@ from distill.game.rules import CELLS
 from distill.games import playing, runs, shards
 from distill.games.checkpoints import joined
 from distill.mcts import puct
-from distill.mcts.guided_trees import GuidedRecord
-from distill.mcts.policy_playout import by_playouts
-from distill.mcts.puct import Evaluate, PuctSettings
-from distill.mcts.teacher import blank_record
+from distill.mcts.engine.record import GameRecord, new_record
+from distill.mcts.evaluator import BitboardEvaluator, by_rollouts
+from distill.mcts.puct import PuctSettings
 
 LIBRARIES = ("keras", *shards.LIBRARIES)
 """Whose versions a shard's bytes depend on."""
@@ -63,13 +62,13 @@ def identity(settings: SelfPlaySettings, network: str) -> dict[str, Any]:
     """What defines a run of self-play: its settings, the search's version, and the name of the network's weights."""
     fields = {field.name for field in dataclasses.fields(SelfPlaySettings)}
     chosen = {name: value for name, value in as_json(settings).items() if name in fields}
-    return {"puct_version": puct.PUCT_VERSION, "network": network, **chosen}
+    return {"puct_version": puct.PUCT_VERSION, "network": network, **runs.with_engine(chosen)}
 
 
 def make_shards(
     settings: SelfPlaySettings,
     run: Mapping[str, Any],
-    evaluate: Evaluate,
+    evaluate: BitboardEvaluator,
     tasks: Sequence[shards.Task],
     folder: Path,
     *,
@@ -90,22 +89,22 @@ def make_shards(
         return
     none, size = np.empty(0, np.uint64), settings.shard_games
     files = {file.index: file for file in shards.checkpoints_of(settings, tasks, folder, run, LIBRARIES)}
-    kept = {index: file.load(GuidedRecord(**blank_record(none, none, CELLS))) for index, file in files.items()}
+    kept = {index: file.load(new_record(none, none, CELLS)) for index, file in files.items()}
     numbers = np.concatenate([np.setdiff1d(file.games, kept[index][0]) for index, file in files.items()])
 
-    def store(index: int, record: GuidedRecord, chosen: NDArray[np.int64]) -> None:
+    def store(index: int, record: GameRecord, chosen: NDArray[np.int64]) -> None:
         """Write the shard if all of its games have ended; else save those that have, if a save is due."""
         file, (there, before) = files[index], kept[index]
         games = np.concatenate([there, numbers[chosen]])
         if len(games) == len(file.games):
             whole, places = joined(before, record, chosen), np.argsort(games)
-            table = playing.rows(whole, places, games[places], votes=whole.label[..., None], move=whole.move)
+            table = playing.rows(whole, places, games[places])
             shards.write(table, run, index, index * size, len(games), folder, LIBRARIES)
             file.delete()
         elif file.is_due():
             file.save(games, joined(before, record, chosen))
 
-    def ended(record: GuidedRecord, indices: NDArray[np.int64]) -> None:
+    def ended(record: GameRecord, indices: NDArray[np.int64]) -> None:
         advance(len(indices))
         for index in np.unique(numbers[indices] // size).tolist():
             store(index, record, np.flatnonzero((numbers // size == index) & (record.length > 0)))
@@ -119,7 +118,7 @@ def make_shards(
         np.array([start.current for start in starts], np.uint64),
         np.array([start.mask for start in starts], np.uint64),
         settings,
-        by_playouts(evaluate, settings.seed) if settings.leaves == "playout" else evaluate,
+        by_rollouts(evaluate, settings.seed) if settings.leaves == "playout" else evaluate,
         seed=settings.seed,
         games=numbers.tolist(),
         lanes=lanes,

@@ -153,9 +153,7 @@ def test_a_teachers_run_is_made_again_by_the_command_on_its_card(folder: Path) -
     assert (teacher.simulations, teacher.votes) == (SIMULATIONS, VOTES)
 
 
-NETWORK = SelfPlaySettings(
-    simulations=7, fpu_reduction=None, reuse=True, noise_fraction=0.0, opening_moves=(1, 2), seed=3
-)
+NETWORK = SelfPlaySettings(simulations=7, fpu_reduction=None, noise_fraction=0.0, opening_moves=(1, 2), seed=3)
 
 
 def self_played(place: Path, config: str | None = '{"init": "models/some network"}') -> Path:
