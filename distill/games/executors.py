@@ -42,17 +42,13 @@ Watch: TypeAlias = Callable[[Iterable[Task]], object]
 """Called now and then with the tasks of the shards that are being made."""
 
 
-def unwatched(_tasks: Iterable[Task]) -> None:
-    """The `Watch` that does nothing."""
-
-
 def make_locally(
     settings: RunSettings,
     tasks: list[Task],
     out: Path | Storage,
     workers: int,
     work: Work = make_shard,
-    watch: Watch = unwatched,
+    watch: Watch = list,
 ) -> Iterator[Shard]:
     """Make shards in `workers` processes.
 
@@ -104,7 +100,7 @@ def make_on_cluster(
     out: Path | Storage,
     address: str,
     work: Work = make_shard,
-    watch: Watch = unwatched,
+    watch: Watch = list,
 ) -> Iterator[Shard]:
     """Make shards on the workers of the Dask scheduler at `address`.
 
