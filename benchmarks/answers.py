@@ -58,7 +58,7 @@ def time_games(name: str, games: int, rounds: int) -> None:
             for each in asked:
                 each(np.zeros(1, np.uint64), np.zeros(1, np.uint64))  # compiles
             both = [
-                network.GuidedPlayer(name=name, predict=each if kept else each.answers, settings=settings)
+                network.GuidedPlayer(name=name, predict=each if kept else each.evaluate, settings=settings)
                 for each in asked
             ]
             began = time.perf_counter()
@@ -102,12 +102,12 @@ def main() -> None:
             layers(board)
             for precision, evaluator in evaluators.items():
                 began = time.perf_counter()
-                evaluator.answers(*asked)
+                evaluator.evaluate(*asked)
                 start = time.perf_counter() - began
                 speeds = [
                     (
                         boards_a_second(layers, [board], number, arguments.seconds),
-                        boards_a_second(evaluator.answers, asked, number, arguments.seconds),
+                        boards_a_second(evaluator.evaluate, asked, number, arguments.seconds),
                     )
                     for _ in range(arguments.rounds)
                 ]

@@ -1,4 +1,4 @@
-"""What a training step gains where freed memory is kept for the next one (`networks.MALLOC`).
+"""What a training step gains where freed memory is kept for the next one (`cpu_kernels/memory.py`).
 
     python benchmarks/memory.py --archs pillar-lines cnn
 
@@ -11,12 +11,14 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
+import os
 import statistics
 import time
 from multiprocessing.connection import Connection
 
 from distill import networks
 from distill.datasets import batching
+from distill.networks import cpu_kernels
 
 WAYS = ("as it comes", "kept")
 
@@ -24,21 +26,22 @@ WAYS = ("as it comes", "kept")
 def trains(orders: Connection, arch: networks.Arch, batch_size: int, kept: bool) -> None:
     """Makes as many steps as each order says, and answers with the seconds they took."""
     if not kept:
-        networks.MALLOC.clear()
+        os.environ[cpu_kernels.VARIABLE] = "memory"
     networks.start_backend()
     from train import random_table  # of the benchmark beside this
 
-    from distill.training import training
+    from distill.networks.cpu_kernels.fast_copy import fast_copy
+    from distill.training import step
     from distill.training.recipe import Recipe
 
-    recipe = Recipe(batch_size=batch_size, optimizer="muon", precision=networks.quick_precision())
+    recipe = Recipe(batch_size=batch_size, optimizer="muon", precision=networks.fast_precision())
     core = networks.build(arch, True)
-    model = training.compiled(training.trained_form(core, recipe), recipe)
+    model = step.compiled(fast_copy(core, recipe.precision), recipe)
     batch = next(batching.batches(random_table(batch_size), batch_size, seed=0, epoch=0))
     while steps := orders.recv():
         began = time.perf_counter()
         for _ in range(steps):
-            training.train_step(model, batch, recipe, 1.0)
+            step.train_step(model, batch, recipe, 1.0)
         orders.send(time.perf_counter() - began)
 
 
@@ -59,7 +62,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     arguments = parser.parse_args()
 
-    print(f"batch {arguments.batch_size}, {networks.quick_precision()}, median of {arguments.rounds} rounds")
+    print(f"batch {arguments.batch_size}, {networks.fast_precision()}, median of {arguments.rounds} rounds")
     print(f"{'arch':14} " + " ".join(f"{way + ', boards/s':>22}" for way in WAYS) + f" {'gain':>6}")
     context, figures = multiprocessing.get_context("spawn"), {}
     for arch in arguments.archs:

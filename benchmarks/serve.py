@@ -43,7 +43,7 @@ ANIMATION = 350  # ms that the page waits before it shows a reply; part of what 
 ROUNDS = 10
 
 AS_USERS_DO = "import sys; from distill import serve; raise SystemExit(serve.main(sys.argv[1:]))"
-WITHOUT_ONNX = "from distill.networks import predict; predict.onnx_to_run = lambda path: None; "
+WITHOUT_ONNX = "from distill.networks import pretrained; pretrained.onnx_to_run = lambda path: None; "
 KINDS = {"tensorflow": WITHOUT_ONNX + AS_USERS_DO, "onnx": AS_USERS_DO}
 """Python that serves, by what it shows."""
 

@@ -18,7 +18,7 @@ import time
 
 import numpy as np
 
-WITHOUT_ONNX = "from distill.networks import predict; predict.onnx_to_run = lambda path: None; "
+WITHOUT_ONNX = "from distill.networks import pretrained; pretrained.onnx_to_run = lambda path: None; "
 KINDS = {"TensorFlow": WITHOUT_ONNX, "ONNX Runtime": ""}
 PLAY = "import sys; from distill import play; raise SystemExit(play.main(sys.argv[1:]))"
 LOAD = (

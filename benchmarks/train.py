@@ -3,19 +3,19 @@
     python benchmarks/train.py                                       # every arch, in every form
     python benchmarks/train.py --archs pillar --batch-size 1024
 
-`layers` are a network's own, as Keras computes them; `matrices` are `networks/matrix_form.py`, which training uses
-where there is one. The table holds random boards: the cost of a batch does not depend on what is on them. In every
-round each contestant makes `--steps` steps from `batching.batches` and the same with batches kept in memory;
-medians over the rounds are compared. `input` is the time to make a batch without training on it, as a share of the
-step: a busy machine disturbs it less than the difference between two whole steps.
+`layers` are a network's own, as Keras computes them; `kernels` are those of `networks/cpu_kernels`, which training
+uses; `--without separable` also leaves out one of them. The table holds random boards: the cost of a batch does not
+depend on what is on them. In every round each contestant makes `--steps` steps with batches from `batching.batches` and
+the same with batches kept in memory; medians over the rounds are compared. `input` is the time to make a batch without
+training on it, as a share of the step: a busy machine disturbs it less than the difference between two whole steps.
 """
 
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import itertools
 import json
+import os
 import statistics
 import time
 from collections.abc import Iterable
@@ -24,6 +24,7 @@ import numpy as np
 
 from distill import networks
 from distill.datasets import batching
+from distill.networks import cpu_kernels
 from distill.training.recipe import Recipe
 
 
@@ -48,29 +49,31 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--archs", nargs="+", choices=networks.ARCHS, default=networks.ARCHS)
     parser.add_argument("--batch-size", type=int, default=256)
-    quick = networks.quick_precision() == "bfloat16"
+    quick = networks.fast_precision() == "bfloat16"
     parser.add_argument("--bfloat16", action=argparse.BooleanOptionalAction, default=quick, help="[%(default)s]")
     parser.add_argument("--rows", type=int, default=110_000)
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--without", nargs="*", choices=cpu_kernels.KERNELS, default=(), help="also without each")
     arguments = parser.parse_args()
 
     networks.start_backend()
-    from distill.networks import matrix_form
-    from distill.training import training
+    from distill.networks.cpu_kernels.fast_copy import fast_copy
+    from distill.training import step
 
     table = random_table(arguments.rows)
     recipe = Recipe(count_weights="root", batch_size=arguments.batch_size)
     models = {}
     for arch in arguments.archs:
         core = networks.build(arch)
-        models[arch, "layers, float32"] = training.compiled(core, recipe)
-        if matrix_form.pays(arch, "float32"):
-            models[arch, "matrices, float32"] = training.compiled(training.trained_form(core, recipe), recipe)
+        models[arch, "layers, float32"] = step.compiled(core, recipe)
+        models[arch, "kernels, float32"] = step.compiled(fast_copy(core), recipe)
+        for kernel in arguments.without:
+            os.environ[cpu_kernels.VARIABLE] = kernel
+            models[arch, f"without {kernel}"] = step.compiled(fast_copy(core), recipe)
+        os.environ.pop(cpu_kernels.VARIABLE, None)
         if arguments.bfloat16:
-            form = f"{'matrices' if matrix_form.pays(arch, 'bfloat16') else 'layers'}, bfloat16"
-            coarse = dataclasses.replace(recipe, precision="bfloat16")
-            models[arch, form] = training.compiled(training.trained_form(core, coarse), recipe)
+            models[arch, "kernels, bfloat16"] = step.compiled(fast_copy(core, "bfloat16"), recipe)
 
     def fed() -> Iterable[batching.Batch]:
         return itertools.islice(batching.batches(table, recipe.batch_size, seed=0, epoch=0), arguments.steps)
@@ -79,7 +82,7 @@ def main() -> None:
         began = time.perf_counter()
         for batch in batches:
             if model is not None:
-                training.train_step(model, batch, recipe, 1.0)
+                step.train_step(model, batch, recipe, 1.0)
         return (time.perf_counter() - began) / arguments.steps
 
     kept = list(fed())
@@ -98,10 +101,10 @@ def main() -> None:
     print(f"{'arch':12} {'form':18} {'boards/s':>9} {'from memory':>12} {'input':>7} {'against layers':>16}")
     figures: dict[str, float] = {}
     for (arch, form), times in pipeline.items():
-        step, step_from_memory = statistics.median(times), statistics.median(memory[arch, form])
+        seconds, from_memory = statistics.median(times), statistics.median(memory[arch, form])
         gain = statistics.median(a / b for a, b in zip(pipeline[arch, "layers, float32"], times, strict=True))
-        share = statistics.median(alone) / step
-        speed, speed_from_memory = recipe.batch_size / step, recipe.batch_size / step_from_memory
+        share = statistics.median(alone) / seconds
+        speed, speed_from_memory = recipe.batch_size / seconds, recipe.batch_size / from_memory
         print(f"{arch:12} {form:18} {speed:9,.0f} {speed_from_memory:12,.0f} {share:7.1%} {gain:15.2f}x")
         name = f"{arch}_{form}".replace(", ", "_")
         figures[f"{name}_boards_per_s"] = round(speed)

@@ -30,8 +30,9 @@ PUBLIC = {
     "evaluate_players": "distill.evaluation.summary:evaluate_players",
     "from_moves": "distill.game.rules:from_moves",
     "generate_games": "distill.generate:generate_games",
-    "load_pretrained": "distill.networks.predict:load_pretrained",
+    "load_pretrained": "distill.networks.pretrained:load_pretrained",
     "parse_board": "distill.game.rules:parse_board",
+    "train_network": "distill.train:train_network",
     "write_labels": "distill.datasets.packed:write_labels",
 }
 """The library, "module:object" by name; `__init__.pyi` has the same for type checkers."""

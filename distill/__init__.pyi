@@ -10,9 +10,10 @@ from distill.game.rules import parse_board as parse_board
 from distill.games.labeller import Labeller as Labeller
 from distill.games.labeller import Labels as Labels
 from distill.generate import generate_games as generate_games
-from distill.networks.predict import load_pretrained as load_pretrained
+from distill.networks.pretrained import load_pretrained as load_pretrained
 from distill.players.player import Choices as Choices
 from distill.players.player import Player as Player
+from distill.train import train_network as train_network
 
 PUBLIC: dict[str, str]
 VERSION: str

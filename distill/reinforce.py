@@ -35,7 +35,7 @@ from distill.training import run_folder
 def run(config: ReinforceConfig) -> str:
     """Train one network; returns the line that says where it is and how often it beats the punisher."""
     name = reinforce.name_of(config)
-    out = config.out or Path("models") / f"{networks.FORMER.get(name, name)}-reinforce"
+    out = config.out or Path("models") / f"{name.replace(':', '-')}-reinforce"
     with folders.locked(out):
         return _run(config, out, name)
 

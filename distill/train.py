@@ -1,22 +1,24 @@
-"""Train a network on finished games: prepare, learn, measure, export.
+"""Train a network on finished games: prepare tables, train, evaluate, export.
 
     python -m distill.train --arch cnn
 
-In: folders that `generate` finished, prepared first where that is missing or stale. Out, in `models/<arch>/`:
-`best.keras`, `last.keras`, `config.json`, `history.csv`, `curves.png`, `saved_model/1/`, and `metrics.json`, written
-last: with it the run is finished. An interrupted run goes on with the same command.
+In: folders that `generate` finished; their tables are prepared first if they are missing or out of date. Out, in
+`models/<arch>/`: `best.keras`, `last.keras`, `config.json`, `history.csv`, `curves.png`, `saved_model/1/`, and
+`metrics.json`, which is written last and marks the run as finished. The same command resumes an interrupted run.
+
+`--arch my_nets:build` trains a network of your own, `build(value_head) -> keras.Model`. From Python: `train_network`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from distill import networks
-from distill.common import DataError, UserError, cli, folders, say, write_json
+from distill.common import DataError, UserError, cli, folders, plugins, say, write_json
 from distill.datasets import batching, preparation, validation
 from distill.games import schema
 from distill.networks import finding
@@ -28,13 +30,14 @@ from distill.training.run_folder import CONFIG, LAST, METRICS, RUN, Claim
 if TYPE_CHECKING:
     import keras
 
-    from distill.training.training import Quick, Watch
+    from distill.training.loop import Watch
+    from distill.training.losses import Loss
 
 OWN_FILES = (METRICS, "checkpoint.npz", BEST, LAST, "history.csv", "curves.png", "events")
-"""What a restart deletes, in this order; the exported model stays until another takes its place."""
+"""Files that a restart deletes, in this order; the exported model stays until the next one replaces it."""
 
 PLACES = ("init", "out", "data", "prepared", "export", "restart")
-"""Settings that say where things lie and what is written; the weights do not depend on them."""
+"""Settings that name places or files to write; the weights do not depend on them."""
 
 PRESETS: cli.Presets = {
     "published": cli.Preset(
@@ -44,7 +47,7 @@ PRESETS: cli.Presets = {
     "smoke": cli.smoke(
         data=(cli.SMOKE_DATA / "games",),
         prepared=cli.SMOKE_DATA / "prepared",
-        out=lambda settings: cli.SMOKE_MODELS / settings["arch"],
+        out=lambda settings: cli.SMOKE_MODELS / _folder_name(settings["arch"]),
         validation_fraction=0.5,  # as prepare has it
         epochs=2,
         batch_size=32,
@@ -56,29 +59,32 @@ PRESETS: cli.Presets = {
 class TrainConfig(Recipe):
     """Train a network on finished games."""
 
-    arch: networks.Arch = cli.setting("cnn", "the network")
+    arch: str = cli.setting("cnn", networks.ARCH_HELP)
     init: str | None = cli.setting(
-        None, "the network to begin from, same arch and heads: a run's folder, a .keras file or a name; none: nothing"
+        None, "initial network with the same arch and heads: name, run folder or .keras file; none: random weights"
     )
-    data: tuple[Path, ...] = cli.setting((Path("data/games"),), "folders of finished games, each another run")
-    prepared: Path = cli.setting(Path("data/prepared"), "folder of prepared tables, made where missing or stale")
-    validation_fraction: float = cli.setting(0.15, "expected share of the games kept for validation")
+    data: tuple[Path, ...] = cli.setting((Path("data/games"),), "folders of finished games, each of another run")
+    prepared: Path = cli.setting(Path("data/prepared"), "folder of prepared tables, created or updated when needed")
+    validation_fraction: float = cli.setting(0.15, "share of the games used for validation (0-1)")
     exclude: tuple[str, ...] = cli.setting(("benchmark",), "boards kept out of the tables, as for prepare")
-    out: Path | None = cli.setting(None, "folder of the run; none: models/<arch>")
-    export: bool = cli.setting(
-        True, "write the SavedModel and the card; without them only distill can load the network"
-    )
-    restart: bool = cli.setting(False, "begin anew, in place of what the folder holds")
+    out: Path | None = cli.setting(None, "output folder of the run; none: models/<arch>")
+    export: bool = cli.setting(True, "write the SavedModel and the model card, for use outside distill")
+    restart: bool = cli.setting(False, "delete the run in the output folder and start from scratch")
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        cli.check(self.knows(self.arch), "arch", self.arch, f"one of {', '.join(networks.ARCHS)}, or module:function")
         cli.check(0 < self.validation_fraction < 1, "validation_fraction", self.validation_fraction, "between 0 and 1")
         cli.check(len(self.data) > 0, "data", "", "at least one folder")
         cli.check(not self.interpolate or self.init is not None, "interpolate", self.interpolate, "0 without --init")
         forbidden = self.arch == "resnet" and self.value_target == "none"
         cli.check(not forbidden, "value_target", "none", "another one for resnet, which always has a value head")
-        fixed = self.dropout is not None and self.arch not in ("cnn", "transformer")
-        cli.check(not fixed, "dropout", self.dropout, f"left out for {self.arch}, which has none that can be set")
+        without = self.dropout is not None and self.arch in {*networks.ARCHS} - {"cnn", "transformer"}
+        cli.check(not without, "dropout", self.dropout, f"left out for {self.arch}, which has no dropout")
+
+    def knows(self, arch: str) -> bool:
+        """Whether an arch can be trained; the study's command knows more."""
+        return networks.is_arch(arch)
 
     @property
     def value_head(self) -> bool:
@@ -86,109 +92,145 @@ class TrainConfig(Recipe):
         return self.arch == "resnet" if self.value_target == "auto" else self.value_target != "none"
 
 
+def train_network(
+    arch: str | Callable[[bool], keras.Model] = "cnn", *, loss: Loss | None = None, **settings: Any
+) -> Path:
+    """Train a network as the command does, with its settings by name; returns the folder of the run.
+
+        folder = distill.train_network("cnn", data=["data/games"], epochs=3, out="models/mine")
+        predict = distill.load_pretrained(folder)
+
+    Args:
+      arch: a built-in network, "module:function", or such a function itself, `build(value_head) -> keras.Model`.
+      loss: targets, outputs → the loss of each board, (B,); see `training.losses.Loss`. None: the default loss.
+      settings: the command's flags, with underscores: `python -m distill.train --help`.
+
+    Raises `distill.UserError`, in one line, for what the command would refuse.
+    """
+    if not isinstance(arch, str):
+        plugins.source_hash(arch)  # raises UserError for a function that is defined in no file
+        arch = f"{arch.__module__}:{arch.__qualname__}"
+    settings["data"] = tuple(Path(folder) for folder in settings.get("data", TrainConfig.data))
+    settings |= {name: Path(settings[name]) for name in ("out", "prepared") if settings.get(name)}
+    config = TrainConfig(arch=arch, **settings)
+    print(run(config, loss=loss))
+    return _folder(config)
+
+
 def run(
     config: TrainConfig,
-    build: networks.Builder | None = None,
+    build: Callable[[str, bool], keras.Model] = networks.build,
     watch: Watch | None = None,
-    quick: Quick | None = None,
+    loss: Loss | None = None,
 ) -> str:
-    """Train one network; returns the line that says where it is and its top-1 accuracy against the teacher.
+    """Train one network; returns the line with its folder and its top-1 accuracy against the teacher.
 
-    `build` makes the network of that name; None is `networks.build`. `watch` says more of it after each epoch, and
-    `quick` makes it in the form that the steps go to; None is `training.quick_form`.
+    `build` makes the network of an arch, `watch` adds columns to the history, and `loss` replaces the default loss.
     """
-    out = config.out or Path("models") / config.arch
-    given = _given_network(config)  # before anything is written, or prepared for minutes
+    out = _folder(config)
+    given = _initial_network(config)  # first, because preparing takes minutes
     folders.require(out, folders.TRAINING, own=(CONFIG, RUN, *OWN_FILES), restart=config.restart)
     fraction, exclude = config.validation_fraction, config.exclude
     data, place = config.data, config.prepared
     prepared = preparation.prepare(data, place, validation_fraction=fraction, exclude=exclude)
     print(prepared.told(data))
     with folders.locked(out):
-        return _run(config, build or networks.build, watch, quick, out, given, prepared)
+        claim = _claim(out, config, prepared, loss)
+        claim.check()
+        if not config.restart and (before := run_folder.finished(out, partial(_result, out))):
+            lacks = config.export and not (out / finding.PUBLISHED).is_dir()
+            return before + (f"; there is no SavedModel, python -m distill.export {out} writes it" if lacks else "")
+        networks.start_backend(aloud=True)
+        from distill.training import step
+
+        step.make_repeatable(config.seed)
+        core = build(config.arch, config.value_head)
+        if given is not None:
+            try:
+                core.set_weights(given.get_weights())
+            except ValueError:
+                raise UserError(f"{config.init}: a {config.arch} of another shape than distill builds now") from None
+        return _train(config, core, claim, prepared, watch, loss)
 
 
-def _run(
+def _train(
     config: TrainConfig,
-    build: networks.Builder,
-    watch: Watch | None,
-    quick: Quick | None,
-    out: Path,
-    given: keras.Model | None,
+    core: keras.Model,
+    claim: Claim,
     prepared: preparation.Prepared,
+    watch: Watch | None,
+    loss: Loss | None,
 ) -> str:
-    claim = _claim(out, config, prepared)
-    claim.check()
-    if not config.restart and (before := run_folder.finished(out, partial(_result, out))):
-        lacks = config.export and not (out / finding.PUBLISHED).is_dir()
-        return before + (f"; there is no SavedModel, python -m distill.export {out} writes it" if lacks else "")
-
-    source, rows = validation.validation_rows(config.data, config.validation_fraction)
-    learned, held_out = (batching.load(prepared.folder, split) for split in (schema.TRAINING, schema.VALIDATION))
-    networks.start_backend(aloud=True)
     from distill.exporters import publish, run_facts
     from distill.networks import saved
-    from distill.training import top1, training
+    from distill.training import loop, top1
 
-    training.make_repeatable(config.seed)
-    core = build(config.arch, config.value_head, "float32")
-    if given is not None:
-        try:
-            core.set_weights(given.get_weights())
-        except ValueError:
-            raise UserError(f"{config.init}: a {config.arch} of another shape than this distill makes") from None
+    out = claim.out
+    source, rows = validation.validation_rows(config.data, config.validation_fraction)
+    training, held_out = (batching.load(prepared.folder, split) for split in (schema.TRAINING, schema.VALIDATION))
     if not len(held_out):
-        raise DataError("no validation board that training does not hold as well: generate more games")
+        raise DataError("no validation board that is not a training board too: generate more games")
     if config.export:
         publish.check_place(out)
-    claim.begin()  # nothing that was given can be wrong any more
-    state = training.fit(core, learned, held_out, config, out, watch, quick)
+    claim.begin()  # from here on nothing that was given can be wrong
+    state = loop.fit(core, training, held_out, config, out, watch, loss)
 
     say(f"measuring top-1 accuracy against the teacher: {len(rows):,} rows of {source}")
     best = saved.load_core(out / BEST)
     metrics = {
         "arch": config.arch,
         "parameters": best.count_params(),
-        "training_boards": len(learned),
-        "epochs": state.epoch,
+        "training_boards": len(training),
+        "epochs": state.history[-1]["epoch"],
         "steps": state.step,
-        "best_epoch": state.best_epoch,
+        "best_step": state.best_step,
         "validation_loss": state.best_loss,
         "validation_rows_from": source,
-    } | top1.measure(saved.predict_with(best), rows, learned)
+    } | top1.measure(saved.predict_with(best), rows, training)
     facts = run_facts.facts_of_run(out) | metrics
-    if run_facts.TEACHER in facts:  # kept, for games and tables may be gone when the network is exported again
+    if run_facts.TEACHER in facts:  # stored, because games and tables may be gone at the next export
         metrics[run_facts.TEACHER] = facts[run_facts.TEACHER]
     if config.export:
         publish.publish_if_possible(best, out, facts)
     else:
-        print(f"no SavedModel was asked for; python -m distill.export {out} writes it")
+        print(f"no SavedModel was written; python -m distill.export {out} writes it")
     write_json(out / METRICS, metrics)
     return _result(out, metrics)
 
 
-def _claim(out: Path, config: TrainConfig, prepared: preparation.Prepared) -> Claim:
-    """The run's claim to its folder."""
-    also = {
-        "arch": networks.in_identity(config.arch),
-        "prepared data": prepared.manifest["prepared"],
-    }
+def _claim(out: Path, config: TrainConfig, prepared: preparation.Prepared, loss: Loss | None) -> Claim:
+    """The run's claim to its folder. A user's own code is part of the identity by the hash of its source."""
+    also = {"prepared data": prepared.manifest["prepared"]}
+    if plugins.is_spec(config.arch):
+        also["arch source"] = plugins.Plugin.named(config.arch, "--arch").source
+    if loss is not None:
+        also["loss source"] = plugins.source_hash(loss)
     return run_folder.claim(out, folders.TRAINING, OWN_FILES, config, PLACES, also)
 
 
-def _given_network(config: TrainConfig) -> keras.Model | None:
-    """The network of --init, None without. Raises UserError where it is another kind than the one that is to learn."""
+def _initial_network(config: TrainConfig) -> keras.Model | None:
+    """The network of --init, None without. Raises UserError if it is of another kind than the one to train."""
     if config.init is None:
         return None
     file = finding.network_file(config.init)
     networks.start_backend(aloud=True)
     from distill.networks import heads, saved
 
+    if plugins.is_spec(config.arch):
+        plugins.load(config.arch, "--arch")  # its layers, which the file may need
     given = saved.load_core(file)
     if (networks.arch_of(given), heads.has_value(given)) != (config.arch, config.value_head):
         kind = f"a {networks.arch_of(given)} {'with' if heads.has_value(given) else 'without'} a value head"
         raise UserError(f"{config.init}: {kind}; --arch and --value-target must ask for the same")
     return given
+
+
+def _folder(config: TrainConfig) -> Path:
+    return config.out or Path("models") / _folder_name(config.arch)
+
+
+def _folder_name(arch: str) -> str:
+    return arch.replace(":", "-")
 
 
 def _result(out: Path, metrics: Mapping[str, Any]) -> str:

@@ -47,7 +47,7 @@ pillar() {
   local night=$reference/night student=$reference/student second=$reference/student-2 loop=$reference/empty-board
   local games=$reference/games # not in data/: they depend on the networks rebuilt here
   local first_table=(data/reference/labels-200 "$games"/first-200 "$games"/wide2-200)
-  local long=(--count-weights root --lr 2e-3 --ema 0.999 --steps 60000 --eval-every 1048576)
+  local long=(--count-weights root --lr 2e-3 --ema 0.999 --steps 60000 --eval-every 4096)
   local wide=(--config pipelines/reference/wide.json)
   say 'pillar, 1/6: an unattended night: the teacher plays, then the network, which trains meanwhile'
   "$python" -m distill.selfplay --preset night --plan models/long/night/plan.json --precision float32 --out "$night"
@@ -58,14 +58,14 @@ pillar() {
   lines "$night" "$student" --data "${first_table[@]}" "${long[@]}"
   say '4/6  the new network plays games from random openings and a self-play loop from the empty board'
   guided "$student" "$games"/wide3-200 --games 32000 --seed 2113 "${wide[@]}"
-  "$python" -m distill.selfplay --init "$student" "${search[@]}" --config pipelines/reference/loop.json \
-    --games 500 --iterations 24 --gate none --optimizer muon --lr 1e-3 \
+  "$python" -m distill.selfplay --init "$student" "${search[@]}" --dirichlet-alpha 1 --opening-moves 0 1 \
+    --sampling-plies 14 --games 500 --iterations 24 --gate none --optimizer muon --lr 1e-3 --lr-drops 22:3e-4 \
     --value-weight 0.5 --replay-rows 150000 --eval-boards 500 --out "$loop"
   say '5/6  it trains on all of these games'
   lines "$student" "$second" --data "${first_table[@]}" "$games"/wide3-200 "$loop"/iterations/*/games "${long[@]}"
   say "6/6  it trains on the loop's games alone; 0.75 of the earlier weights are kept (interpolation)"
   lines "$second" "$reference/pillar" --data "$loop"/iterations/*/games --count-weights count --lr 4e-4 --ema 0.99 \
-    --steps 4000 --eval-every 262144 --interpolate 0.75
+    --steps 4000 --eval-every 1024 --interpolate 0.75
   grade pillar "$reference/pillar@value" uct:1000 --no-latency
 }
 
@@ -92,7 +92,7 @@ cnn() {
   "$python" -m distill.generate --votes 1 --seed 7 --games 28000 --shard-games 500 --out data/games-one-vote
   say '3/3  it continues training on all of them'
   published cnn "$reference/cnn" data/games-one-vote --init "$first" --validation-fraction 0.05 --target blend \
-    --dropout 0 --steps 18000 --lr 2e-3 --eval-every 524288
+    --dropout 0 --steps 18000 --lr 2e-3 --eval-every 2048
   grade cnn
 }
 
@@ -106,7 +106,7 @@ transformer() {
 strong() {
   say "$1-strong: $1 continues training on labels of a PUCT search"
   "$python" -m distill.train --arch "$1" --init "models/reference/$1" --data data/reference/labels-200 \
-    --validation-fraction 0.05 --eval-every 1048576 --precision "$precision" --optimizer muon --ema 0.999 \
+    --validation-fraction 0.05 --eval-every 4096 --precision "$precision" --optimizer muon --ema 0.999 \
     --target visits --steps "$2" --lr 3e-3 --out "$reference/$1-strong"
   grade "$1-strong" uct:1000 --no-latency
 }

@@ -51,7 +51,7 @@ SMALL = {
     "BLOCKS": 1,
     "FEATURES": 8,
     "FEED_FORWARD": 16,
-    "FILTERS": 8,
+    "FILTERS": 16,
     "GROUPS": 4,
     "HEAD_FILTERS": 4,
     "HIDDEN": 16,
@@ -64,7 +64,7 @@ SMALL = {
 def shrink(change: Callable[[Any, str, int], None] = setattr) -> None:
     """Make each architecture of `networks.build` small: large graphs take long to trace."""
     for arch in networks.ARCHS:
-        module = importlib.import_module(f"distill.networks.{arch.split('-')[0]}")
+        module = importlib.import_module(f"distill.networks.{arch.replace('-', '_')}")
         for name in SMALL.keys() & vars(module).keys():
             change(module, name, SMALL[name])
 

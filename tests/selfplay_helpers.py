@@ -10,26 +10,25 @@ import keras
 from puct_helpers import predict as any_network
 
 from distill import networks
-from distill.games import checks, schema, shards
-from distill.games.selfplay import SelfPlaySettings, identity, make_shards
-from distill.networks import heads, matrix_form
+from distill.games import checks, schema
+from distill.games.selfplay import SelfPlaySettings, make
+from distill.networks import heads
 
 SETTINGS = SelfPlaySettings(simulations=6, shard_games=4, opening_moves=(0, 3), sampling_plies=6, seed=2)
 
 
-def tiny(value_head: bool = True, precision: Any = "float32") -> keras.Model:
+def tiny(value_head: bool = True) -> keras.Model:
     """A network with one hidden layer and the usual heads; runs in a millisecond."""
     planes = heads.planes_input()
     x = keras.layers.Conv2D(4, 3, padding="same", activation="relu", name="conv")(planes)
     features = keras.layers.Flatten(name="flatten")(x)
     logits = keras.layers.Dense(7, name="logits")(features)
-    return heads.network("column", planes, logits, heads.value_head(features) if value_head else None)
+    return heads.network("pillar", planes, logits, heads.value_head(features) if value_head else None)
 
 
 def build_tiny(change: Callable[[Any, str, Any], None] = setattr) -> None:
     """Make `networks.build` return the tiny network for each name, because its graphs are traced fast."""
-    change(networks, "build", lambda arch, value_head=False, precision="float32": tiny(value_head))
-    change(matrix_form, "FORMS", {})
+    change(networks, "build", lambda arch, value_head=False: tiny(value_head))
 
 
 def read(folder: Path) -> Any:
@@ -42,16 +41,5 @@ def read(folder: Path) -> Any:
     return found
 
 
-def play_into(
-    folder: Path,
-    number: int = 10,
-    settings: SelfPlaySettings = SETTINGS,
-    evaluate: Any = any_network,
-    network: str = "some network",
-    **more: Any,
-) -> dict[str, Any]:
-    """Play games as far as the folder lacks them; returns the manifest."""
-    run = identity(settings, network)
-    todo = shards.plan(settings, number, folder, run=run).todo
-    make_shards(settings, run, evaluate, todo, folder, **{"lanes": 3, **more})
-    return shards.declare(run, shards.plan(settings, number, folder, run=run).done, folder)
+def play_into(folder: Path, number: int = 10, settings: SelfPlaySettings = SETTINGS, **more: Any) -> dict[str, Any]:
+    return make(settings, "some network", any_network, number, folder, lanes=more.pop("lanes", 3), **more)

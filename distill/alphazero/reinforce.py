@@ -75,7 +75,7 @@ class State:
 def name_of(config: ReinforceConfig) -> str:
     """The name of the network to begin with, as identities tell it: known before Keras is loaded."""
     if config.init is None:
-        return networks.in_identity(config.arch or ARCH)
+        return config.arch or ARCH
     return finding.model_name(finding.network_file(config.init))
 
 
@@ -83,9 +83,9 @@ def network(config: ReinforceConfig) -> keras.Model:
     """The network to begin with. Raises UserError for one without the value head that the baseline needs."""
     networks.start_backend(aloud=True)
     from distill.networks import heads, saved
-    from distill.training import training
+    from distill.training import step
 
-    training.make_repeatable(config.seed)
+    step.make_repeatable(config.seed)
     if config.init is None:
         return networks.build(config.arch or ARCH, value_head=config.baseline == "value")
     core = saved.load_core(finding.network_file(config.init))
@@ -106,7 +106,7 @@ def train(core: keras.Model, config: ReinforceConfig, out: Path) -> State:
     `core` becomes the average of what was learned. Raises UserError where the loss or the policy stops being a number.
     """
     from distill.networks import saved
-    from distill.training import checkpoint, policy_gradient, training
+    from distill.training import checkpoint, policy_gradient
 
     found = checkpoint.load(out)
     state = State(**found[1]) if found else State()
@@ -142,7 +142,7 @@ def train(core: keras.Model, config: ReinforceConfig, out: Path) -> State:
             except UserError as error:
                 hint = "begin anew with --restart and a smaller --lr"
                 raise UserError(f"after {state.step} steps: {error}; {hint}") from None
-            training.save_network(core, out / finding.BEST)
+            saved.save_network(core, out / finding.BEST)
             _save(out, model, state)
             progress.reach(state.step * config.games, _note(state))
     return state

@@ -15,7 +15,7 @@ DROPOUT = 0.1
 
 
 def build(value_head: bool = False) -> keras.Model:
-    """planes (B, 6, 7, 2) → logits (B, 7) and, where asked for, value (B,)."""
+    """planes (B, 6, 7, 2) → logits (B, 7) and, where wanted, value (B,)."""
     planes = heads.planes_input()
     x = planes
     for stage in range(1, STAGES + 1):

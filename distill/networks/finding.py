@@ -1,8 +1,8 @@
 """Which network a user's word means: the name of one in `models/` or of one that ships, or a path.
 
-A word without a slash is the name of a network first, and a path only where no network has that name: `pillar` is the
-network wherever a command is run. A word with a slash is a path that exists first, and only then a name such as
-`reference/pillar`; `./pillar` is always a path. A `Path` is never a name.
+A word without a slash is first looked up as a network's name, then as a path: `pillar` is the network in any working
+directory. A word with a slash is first looked up as a path, then as a name such as `reference/pillar`; `./pillar` is
+always a path. A `Path` is never a name.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from distill.common import UserError, file_hash, first_line, provenance, read_object, say, shortened
-from distill.networks import FORMER
+from distill.networks.registry import arch_named
 
 BEST = "best.keras"
-"""The network of a run's folder: the one with the smallest loss on validation boards."""
+"""The network in a run's folder with the smallest loss on validation boards."""
 EXPORTED = "saved_model/1/saved_model.pb"
 """The exported network in a run's folder."""
 PUBLISHED = "saved_model"
@@ -35,13 +35,13 @@ REFERENCE = "reference"
 
 
 def size(place: Path) -> str:
-    """Of a file, or of all files in a folder, for people: KB of 1,000 bytes."""
+    """The size of a file, or of all files in a folder, as text in KB of 1,000 bytes."""
     files = [place] if place.is_file() else [path for path in place.rglob("*") if path.is_file()]
     return f"{sum(file.stat().st_size for file in files) / 1000:,.0f} KB"
 
 
 def places(models: Path | None = None) -> list[Path]:
-    """Folders in which networks are looked for by name: `models`, none: the working directory's, and what ships."""
+    """Folders in which networks are looked up by name: `models` (None: in the working directory), and what ships."""
     shipped = provenance.shipped(f"models/{REFERENCE}")
     return [models or Path("models"), *([shipped.parent] if shipped else [])]
 
@@ -49,7 +49,7 @@ def places(models: Path | None = None) -> list[Path]:
 def networks(folders: Sequence[Path], holding: Sequence[str] = (BEST, EXPORTED)) -> dict[str, Path]:
     """Name → folder of every network below these folders that holds one of the named files.
 
-    A name is the path below the folder, such as `cnn` or `reference/pillar`; of equal names the first is taken.
+    A name is the path below the folder, such as `cnn` or `reference/pillar`; the first of equal names counts.
     """
     found: dict[str, Path] = {}
     for top in folders:
@@ -60,34 +60,19 @@ def networks(folders: Sequence[Path], holding: Sequence[str] = (BEST, EXPORTED))
 
 
 def called(name: str, known: Mapping[str, Path]) -> Path | None:
-    """The folder that a name means among `networks`; the name of one that ships need not begin with `reference/`.
-
-    A network that had another name in an earlier release is found by that one, too.
-    """
-    if found := known.get(name) or known.get(f"{REFERENCE}/{name}"):
-        return found
-    folder, _, last = name.rpartition("/")
-    return called("/".join(filter(None, (folder, FORMER[last]))), known) if last in FORMER else None
+    """The folder of a name among `networks`; the name of a network that ships need not begin with `reference/`."""
+    return known.get(name) or known.get(f"{REFERENCE}/{name}")
 
 
 def find(word: str | Path) -> Path | None:
-    """The network or path that a user's word means, by the rule above; None where there is neither."""
-    there = os.path.exists(word)  # unlike Path's, False for a word that is too long to be a path
+    """The network or path that a user's word means, by the rule above; None if there is neither."""
+    exists = os.path.exists(word)  # unlike Path's, False for a word that is too long to be a path
     known = networks(places()) if isinstance(word, str) else {}
-    if isinstance(word, str) and "/" not in word and (found := known.get(word) or known.get(f"{REFERENCE}/{word}")):
-        if there and found.resolve() != Path(word).resolve():
+    if isinstance(word, str) and "/" not in word and (found := called(word, known)):
+        if exists and found.resolve() != Path(word).resolve():
             _say_once(f"{word} means {found}; ./{word} would be the path")
         return found
-    if there:
-        return Path(word)
-    name = str(word).rstrip("/")  # as shells complete it
-    found = called(name, known)
-    last = name.rpartition("/")[2]
-    if found is None and last in FORMER and (now := Path(name).with_name(FORMER[last])).exists():
-        found = now
-    if found and found.name != last:
-        _say_once(f"{name} is called {found.name} now; the old name goes with the next release")
-    return found
+    return Path(word) if exists else called(str(word).rstrip("/"), known)  # shells complete a name with a slash
 
 
 _say_once = functools.cache(say)
@@ -99,24 +84,24 @@ def names() -> str:
 
 
 def exported_facts(model: Path) -> dict[str, Any]:
-    """What the export in a `saved_model` folder records of its network; empty where it records nothing."""
+    """The facts that an export in a `saved_model` folder records of its network; empty if there are none."""
     return read_object(model / FACTS)
 
 
 def is_current(folder: Path) -> bool:
-    """Whether what `export` wrote into a run's folder was made of the folder's best network, as far as can be told.
+    """Whether the export in a run's folder was made from the folder's best network, or does not say.
 
-    If not, which is said, the folder stands for that network.
+    If not, a line says so, and callers use the best network.
     """
-    best, told = folder / BEST, exported_facts(folder / PUBLISHED).get(SHA256)
-    if told is None or not best.is_file() or told == file_hash(best):
+    best, exported = folder / BEST, exported_facts(folder / PUBLISHED).get(SHA256)
+    if exported is None or not best.is_file() or exported == file_hash(best):
         return True
-    _say_once(f"{folder / PUBLISHED} is of another network than {best}, which is taken; distill.export writes it anew")
+    _say_once(f"{folder / PUBLISHED} is of another network than {best}, which is used; distill.export rebuilds it")
     return False
 
 
 def required(word: str | Path) -> Path:
-    """What `find` finds. Raises UserError where there is neither such a network nor such a path."""
+    """The result of `find`. Raises UserError if there is neither such a network nor such a path."""
     if found := find(word):
         return found
     if not isinstance(word, str):
@@ -138,7 +123,7 @@ def network_in(path: Path) -> Path:
 
 
 def model_name(file: Path) -> str:
-    """The name of the model in a `.keras` file, read without Keras. Raises UserError."""
+    """The arch of the network in a `.keras` file, read without Keras. Raises UserError."""
     try:
         with zipfile.ZipFile(file) as archive:
             name = str(json.loads(archive.read("config.json"))["config"]["name"])
@@ -146,11 +131,11 @@ def model_name(file: Path) -> str:
             raise ValueError(f"its name is {shortened(name)}")
     except Exception as error:  # a damaged zip raises many types
         raise UserError(f"{file}: not a readable Keras model ({first_line(error)})") from None
-    return name
+    return arch_named(name)
 
 
 def network_files(word: str | Path) -> list[Path]:
-    """The same for a word that may also mean a folder of runs' folders: the networks of all of them, `pillar` first."""
+    """As `network_file`; for a folder of runs' folders, all their networks, `pillar` first."""
     path = find(word)
     runs = sorted(path.glob(f"*/{BEST}")) if path and path.is_dir() and not (path / BEST).is_file() else []
     return sorted(runs, key=lambda file: file.parent.name != "pillar") or [network_file(word)]

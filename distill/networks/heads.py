@@ -1,4 +1,4 @@
-"""What stands around every network's trunk: the encoding before it, value head and legal mask after it.
+"""The parts that all networks share: the encoding before the trunk, value head and legal mask after it.
 
 Dimensions: B batch, A = 7 columns. Boards are int8 (B, 6, 7), +1 side to move, -1 opponent, 0 empty;
 values are in [-1, 1] for the side to move.
@@ -6,42 +6,29 @@ values are in [-1, 1] for the side to move.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import keras
 import numpy as np
 from keras import layers, ops
 
+from distill.common import UserError
 from distill.game import encoding
 from distill.game.rules import CELLS, COLUMNS, COLUMNS_FROM_CENTRE, ROWS
 
 FULL_COLUMN_LOGIT = -1e9
-"""Stands in place of a full column's logit: its softmax is exactly 0, and nothing becomes infinite."""
+"""Replaces a full column's logit: its softmax is exactly 0, and nothing becomes infinite."""
 
 RANK_FROM_CENTRE = np.array([COLUMNS - COLUMNS_FROM_CENTRE.index(column) for column in range(COLUMNS)], np.int32)
-"""int32 (A,): 7 for the centre, then less the later it comes in the order that breaks ties."""
+"""int32 (A,): 7 for the centre column, 6 to 1 for the others in the order that breaks ties."""
 
 NORM_MOMENTUM = 0.9
-"""Of batch norms' moving statistics. At Keras' 0.99 they still hold 3 % of their initial variance of 1 after 350 steps,
-many times the real one of a separable convolution, and a network trained on a few hundred games plays at random."""
+"""Momentum of batch norms' moving statistics. At Keras' 0.99 they still hold 3 % of their initial variance of 1 after
+350 steps, many times the variance after a separable convolution, and a network trained on few games plays at random."""
 
-
-class Form(NamedTuple):
-    """How a trunk calculates: the layers of its blocks, what leads to the first of them and away from the last.
-
-    `norm` is for shapes that have norms in them, `lines` for such as are told the lines.
-    """
-
-    convolution: Callable[..., layers.Layer]
-    norm: Callable[..., layers.Layer] = layers.GroupNormalization
-    lines: Callable[..., layers.Layer] = layers.Identity
-    enter: Callable[[Any], Any] = lambda x: x
-    leave: Callable[[Any], Any] = lambda x: x
-
-
-PLAIN = Form(functools.partial(layers.Conv2D, kernel_size=3, padding="same"))
+INPUTS = ([(ROWS, COLUMNS, 2)], [(ROWS, COLUMNS, 3)], [(CELLS,)])
+OUTPUTS = ({"logits": (COLUMNS,)}, {"logits": (COLUMNS,), "value": ()})
+"""Shapes of a network's inputs and outputs, without the batch."""
 
 
 def planes_input(channels: int = 2) -> Any:
@@ -67,13 +54,25 @@ def network(arch: str, inputs: Any, logits: Any, value: Any | None) -> keras.Mod
     return keras.Model(inputs, outputs, name=arch)
 
 
+def require_network(core: Any, where: str) -> None:
+    """Raise UserError that starts with `where` unless a functional model has a network's inputs and outputs."""
+    inputs, output = getattr(core, "inputs", None), getattr(core, "output", None)  # absent from some kinds of model
+    shapes = [tuple(tensor.shape)[1:] for tensor in inputs or []]
+    outputs = {name: tuple(tensor.shape)[1:] for name, tensor in output.items()} if isinstance(output, dict) else {}
+    if shapes not in INPUTS or outputs not in OUTPUTS:
+        raise UserError(
+            f"{where}: not a network of distill (inputs {shapes}, outputs {outputs}; expected planes (6, 7, 2) or "
+            '(6, 7, 3), or tokens (42,), and {"logits": (7,)[, "value": ()]})'
+        )
+
+
 def has_value(model: keras.Model) -> bool:
-    """Whether a network, bare or played, gives a value beside its logits."""
+    """Whether a network, bare or played, has the output "value"."""
     return "value" in model.output  # not output_names, which are the names of layers
 
 
 def encode(core: keras.Model, boards: Any) -> Any:
-    """Boards (B, 6, 7) as the planes or tokens that this network's input asks for."""
+    """Boards (B, 6, 7) as the planes or tokens that this network takes."""
     shape = core.inputs[0].shape
     if len(shape) == 2:
         return encoding.tokens(ops.cast(boards, "int32"), ops)
@@ -87,8 +86,6 @@ def legal_mask(boards: Any) -> Any:
 
 def played(core: keras.Model) -> keras.Model:
     """The network as it is trained and played: boards → {"logits": masked[, "value"]}; shares the core's weights."""
-    if ":" in core.name:  # of a custom network, "module:build"; TensorFlow's scope names have no colon
-        core = keras.Model(core.inputs[0], core.output, name=core.name.replace(":", "."))
     boards = keras.Input((ROWS, COLUMNS), dtype="int8", name="board")
     outputs = {name: ops.cast(output, "float32") for name, output in core(encode(core, boards)).items()}
     outputs["logits"] = ops.where(legal_mask(boards), outputs["logits"], FULL_COLUMN_LOGIT)
@@ -102,18 +99,17 @@ def served(core: keras.Model) -> keras.Model:
     then the lower column. A full board gives policy 0 and move -1.
     """
     boards = keras.Input((ROWS, COLUMNS), dtype="int8", name="board")
-    model = played(core)
-    outputs = dict(model(boards))
+    outputs = dict(played(core)(boards))
     legal = legal_mask(boards)
     outputs["policy"] = ops.softmax(outputs["logits"]) * ops.cast(legal, "float32")
     outputs["move"] = ops.where(ops.any(legal, axis=-1), preferred(outputs["logits"]), -1)
     if "value" in outputs:
         outputs["value"] = ops.clip(outputs["value"], -1, 1)  # ONNX Runtime's tanh goes up to 1.0000001
-    return keras.Model(boards, outputs, name=model.name.replace("_played", "_served"))
+    return keras.Model(boards, outputs, name=f"{core.name}_served")
 
 
 def preferred(logits: Any) -> Any:
     """int32 (B,): the column of the largest of (B, A) logits, ties to the centre and then the lower column."""
     is_best = ops.equal(logits, ops.max(logits, axis=-1, keepdims=True))
-    # Of integers: Keras' argmax of floats looks at their bits, and neither that nor a gather reaches ONNX whole.
+    # Integers, because Keras' argmax of floats inspects their bits, which is not converted to ONNX, nor is a gather.
     return ops.argmax(ops.cast(is_best, "int32") * RANK_FROM_CENTRE, axis=-1)

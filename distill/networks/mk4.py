@@ -1,4 +1,4 @@
-"""The residual network "Mk4" with group normalisation, as the series “Connect-Zero” prints it; 323,527 parameters."""
+"""The residual network "Mk4" with group normalization, as printed in the series “Connect-Zero”; 323,527 parameters."""
 
 from __future__ import annotations
 
@@ -17,16 +17,14 @@ HIDDEN = 128
 EPSILON = 1e-5
 
 
-def build(value_head: bool = False, form: heads.Form = heads.PLAIN) -> keras.Model:
-    """planes (B, 6, 7, 3) → logits (B, 7) and, where asked for, value (B,)."""
+def build(value_head: bool = False) -> keras.Model:
+    """planes (B, 6, 7, 3) → logits (B, 7) and, where wanted, value (B,)."""
     planes = heads.planes_input(3)
-    x = layers.ReLU(name="stem_relu")(_conv_norm(planes, "stem", heads.PLAIN))
-    x = form.enter(x)
+    x = layers.ReLU(name="stem_relu")(_conv_norm(planes, "stem"))
     for number in range(1, BLOCKS + 1):
-        y = layers.ReLU(name=f"block{number}_relu1")(_conv_norm(x, f"block{number}_conv1", form))
-        y = _conv_norm(y, f"block{number}_conv2", form)
+        y = layers.ReLU(name=f"block{number}_relu1")(_conv_norm(x, f"block{number}_conv1"))
+        y = _conv_norm(y, f"block{number}_conv2")
         x = layers.ReLU(name=f"block{number}_relu2")(layers.Add(name=f"block{number}_add")([x, y]))
-    x = form.leave(x)
     x = layers.Conv2D(FILTERS, (ROWS, 1), use_bias=False, name="columns")(x)  # (B, 1, 7, 64), no activation
 
     features = layers.Flatten(name="flatten")(x)
@@ -40,6 +38,6 @@ def build(value_head: bool = False, form: heads.Form = heads.PLAIN) -> keras.Mod
     return heads.network("mk4", planes, logits, value)
 
 
-def _conv_norm(x: Any, name: str, form: heads.Form) -> Any:
-    x = form.convolution(FILTERS, use_bias=False, name=name)(x)
-    return form.norm(GROUPS, epsilon=EPSILON, name=f"{name}_norm")(x)
+def _conv_norm(x: Any, name: str) -> Any:
+    x = layers.Conv2D(FILTERS, 3, padding="same", use_bias=False, name=name)(x)
+    return layers.GroupNormalization(GROUPS, epsilon=EPSILON, name=f"{name}_norm")(x)

@@ -1,4 +1,4 @@
-"""Our own shape: columns stay apart until the read-out, and a mirrored board gives mirrored logits; 182,087 parameters.
+"""Our own network: columns stay apart until the read-out, a mirrored board gives mirrored logits; 182,087 parameters.
 
 Features come in pairs, a detector and its mirror image, so the last axis holds 2·F channels: F detectors,
 then the same F looking the other way. Three rules keep the symmetry for any weights, up to the rounding of sums:
@@ -6,16 +6,14 @@ then the same F looking the other way. Three rules keep the symmetry for any wei
 - a convolution stores the kernels of its first F outputs; the other F are those kernels flipped left to
   right, with the halves of their inputs swapped (a group convolution over the reflection);
 - a bias is shared by a detector and its mirror image;
-- the read-out sees the board and its mirror image (a flip of columns and a swap of halves, no second pass through the
-  trunk) with the same weights, and the two answers are added, the second one flipped back.
+- the read-out sees the board and its mirror image (columns flipped, halves swapped; the trunk runs once) with the same
+  weights, and the two results are added, the second one flipped back.
 
-So half the weights do the work of a plain network as wide, nothing is left to learn about the mirror,
-and left and right are told apart inside, which kernels forced to be symmetric could not.
+So half the weights do the work of a plain network of this width, nothing is left to learn about the mirror, and
+features still distinguish left from right, which symmetric kernels could not.
 
-There is no normalisation: a residual block begins as the identity (its second kernel is zero), which trains as well
+There is no normalization: a residual block starts as the identity (its second kernel is zero), which trains as well
 for three blocks and, on a CPU, in two thirds of the time.
-
-`pillar-lines` is the same trunk, told what follows from the rules and takes a small network long to learn (`Lines`).
 
 Dimensions: B batch, H = 6, W = 7, F features of one orientation.
 """
@@ -26,11 +24,8 @@ from collections.abc import Callable
 from typing import Any
 
 import keras
-import numpy as np
 from keras import layers, ops
-from numpy.typing import NDArray
 
-from distill import networks
 from distill.game.rules import COLUMNS, ROWS
 from distill.networks import heads
 
@@ -43,13 +38,13 @@ HIDDEN = 128
 class MirrorConv(layers.Layer):
     """Convolution (B, H, W, C) → (B, H', W, 2F), with bias, that commutes with the mirror.
 
-    The kernel is kept as a matrix (height · width · C, F), the form in which the optimizer Muon takes weights.
+    The kernel is stored as a matrix (height · width · C, F), because the optimizer Muon updates matrices.
 
     Args:
       features: F.
       kernel_size: height and width.
       padding: "same" or "valid".
-      paired: whether the input has two halves that swap when the board is mirrored; planes have none.
+      paired: whether the input has two halves that swap when the board is mirrored; planes do not.
       initializer: of the kernel.
     """
 
@@ -77,7 +72,7 @@ class MirrorConv(layers.Layer):
         return ops.conv(x, self.kernels(x.shape[-1]), padding=self.padding) + self.biases()
 
     def kernels(self, channels: int) -> Any:
-        """All of them, (height, width, C, 2F)."""
+        """The kernels of both orientations, (height, width, C, 2F)."""
         own = ops.reshape(self.kernel, (*self.kernel_size, channels, self.features))
         mirrored = ops.flip(own, axis=1)
         if self.paired:
@@ -85,7 +80,7 @@ class MirrorConv(layers.Layer):
         return ops.concatenate([own, mirrored], axis=-1)
 
     def biases(self) -> Any:
-        """All of them, (2F,)."""
+        """The biases of both orientations, (2F,)."""
         return ops.concatenate([self.bias, self.bias], axis=-1)
 
     def get_config(self) -> dict[str, Any]:
@@ -99,95 +94,34 @@ def swap_halves(x: Any, axis: int = -1) -> Any:
     return ops.concatenate([second, first], axis=axis)
 
 
-@keras.saving.register_keras_serializable(package="distill")
-class Lines(layers.Layer):
-    """planes (B, H, W, 2) → (B, H, W, 9): the planes, and what the rules say of every cell; no weights.
-
-    - the cell that the next stone of its column falls on;
-    - the rows that the side to move fills where both follow each other up, and whether that side moves second: the
-      parity of the stones, which decides endgames and which sums of neighbours do not see;
-    - for each side, empty cells where its stone would complete four;
-    - for each side, on empty cells, a quarter of the lines of four that hold two or three of its stones and no other.
-
-    Small whole numbers and quarters, so every precision gives the same planes.
-    """
-
-    def call(self, planes: Any) -> Any:
-        stones = ops.sum(planes, axis=-1, keepdims=True)
-        empty = 1 - stones
-        playable = empty * ops.concatenate([stones[:, 1:], ops.ones_like(stones[:, :1])], axis=1)
-        count = ops.sum(stones, axis=(1, 2), keepdims=True)
-        second = count - 2 * ops.floor(count / 2)
-        odd = ops.cast(np.arange(ROWS, 0, -1)[:, None, None] % 2, planes.dtype)  # the lowest row is the first
-        followed = odd + second - 2 * odd * second
-        own = self.stones_on_lines(planes)
-        own = ops.reshape(own + ops.cast(_off_board(), planes.dtype), (-1, ROWS, COLUMNS, 2, LINES))
-        three = ops.max(ops.relu(own - 2), axis=-1) * empty
-        two = ops.sum(ops.clip(own - 1, 0, 1), axis=-1) * empty / 4
-        on_all = ops.ones_like(stones)
-        return ops.concatenate([planes, playable, followed * on_all, second * on_all, three, two], axis=-1)
-
-    def stones_on_lines(self, planes: Any) -> Any:
-        """What `line_kernels` gives, (B, H, W, 2 · LINES)."""
-        return ops.conv(planes, ops.cast(line_kernels(), planes.dtype), padding="same")
-
-
-LINES = 13
-"""Lines of four through a cell; of the vertical ones only that which ends there, for no stone lies above an empty
-cell."""
-
-
-def line_kernels() -> NDArray[np.float32]:
-    """float32 (7, 7, 2, 2 · LINES): for each side and line, 1 on its stones in the other three cells, else −3."""
-    lines = [[(down, 0) for down in (1, 2, 3)]]
-    for down, right in ((0, 1), (1, 1), (-1, 1)):
-        for start in range(-3, 1):
-            lines.append([(down * step, right * step) for step in range(start, start + 4) if step])
-    kernels = np.zeros((7, 7, 2, 2, LINES), np.float32)
-    for number, line in enumerate(lines):
-        for down, right in line:
-            kernels[3 + down, 3 + right, :, :, number] = [[1, -3], [-3, 1]]
-    return kernels.reshape(7, 7, 2, -1)
-
-
-def _off_board() -> NDArray[np.float32]:
-    """float32 (H, W, 2 · LINES): −3 for each cell of a line that is not on the board, else 0."""
-    inside = np.pad(np.ones((ROWS, COLUMNS), np.float32), 3)
-    windows = np.lib.stride_tricks.sliding_window_view(inside, (7, 7))
-    return -3 * np.tensordot(1 - windows, (line_kernels() != 0)[:, :, 0].astype(np.float32), axes=2)
-
-
-PLAIN = heads.Form(MirrorConv, lines=Lines)
-"""Keras' own convolutions of boards as they are."""
-
-
-def build(value_head: bool = False, variant: str = "", form: heads.Form = PLAIN) -> keras.Model:
-    """planes (B, 6, 7, 2) → logits (B, 7) and, where asked for, value (B,); variant "lines": `pillar-lines`."""
+def build(value_head: bool = False) -> keras.Model:
+    """planes (B, 6, 7, 2) → logits (B, 7) and, where wanted, value (B,)."""
     planes = heads.planes_input()
-    x = trunk(form.lines(name="lines")(planes) if variant == "lines" else planes, form=form)
+    return network("pillar", planes, planes, value_head)
+
+
+def network(name: str, planes: Any, features: Any, value_head: bool) -> keras.Model:
+    """The network of that name that reads `features` (B, H, W, C), which were made from its input `planes`."""
+    x = trunk(features)
     flatten = layers.Flatten(name="flatten")
     hidden = layers.Dense(HIDDEN, activation="relu", name="hidden")
     logits, seen = read_out(hidden, flatten(x), flatten(mirrored(x)))
-    name = "pillar-lines" if variant == "lines" else networks.in_identity("pillar")
     return heads.network(name, planes, logits, heads.value_head(seen) if value_head else None)
 
 
-def trunk(
-    planes: Any, features: int = FEATURES, blocks: int = BLOCKS, passes: int = 1, form: heads.Form = PLAIN
-) -> Any:
-    """planes (B, H, W, C) → one vector a column (B, 1, W, 2F); the blocks are gone through, in turn, so many times."""
+def trunk(planes: Any, features: int = FEATURES, blocks: int = BLOCKS, repeats: int = 1) -> Any:
+    """planes (B, H, W, C) → one vector per column (B, 1, W, 2F); `repeats` applies all blocks so many times in turn."""
     x = layers.ReLU(name="stem_relu")(MirrorConv(features, (3, 3), paired=False, name="stem")(planes))
-    x = form.enter(x)
-    for block in [_block(features, f"block{number}", form) for number in range(1, blocks + 1)] * passes:
+    for block in [_block(features, f"block{number}") for number in range(1, blocks + 1)] * repeats:
         x = block(x)
-    x = form.leave(x)
     x = MirrorConv(features, (ROWS, 1), padding="valid", name="columns")(x)
     return layers.ReLU(name="columns_relu")(x)
 
 
-def _block(features: int, name: str, form: heads.Form) -> Callable[[Any], Any]:
-    first = form.convolution(features, (3, 3), name=f"{name}_conv1")
-    second = form.convolution(features, (3, 3), initializer="zeros", name=f"{name}_conv2")
+def _block(features: int, name: str) -> Callable[[Any], Any]:
+    """x → relu(x + conv2(relu(conv1(x))))."""
+    first = MirrorConv(features, (3, 3), name=f"{name}_conv1")
+    second = MirrorConv(features, (3, 3), initializer="zeros", name=f"{name}_conv2")
     relu1, relu2 = (layers.ReLU(name=f"{name}_relu{number}") for number in (1, 2))
     add = layers.Add(name=f"{name}_add")
     return lambda x: relu2(add([x, second(relu1(first(x)))]))
@@ -199,9 +133,9 @@ def mirrored(x: Any) -> Any:
 
 
 def read_out(hidden: Any, features: Any, mirrored: Any) -> tuple[Any, Any]:
-    """Logits (B, W) and what a value head reads, from the features of a board and of its mirror image.
+    """Logits (B, W) and the features for a value head, from the features of a board and of its mirror image.
 
-    What is read is a sum, the same for a board and its mirror image, as its value must be.
+    The features are a sum, equal for a board and its mirror image, as the value must be.
     """
     last = layers.Dense(COLUMNS, name="read_out")
     seen, seen_mirrored = hidden(features), hidden(mirrored)

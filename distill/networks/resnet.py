@@ -14,21 +14,23 @@ BLOCKS = 5
 HEAD_FILTERS = 32
 
 
-def build(value_head: bool = True, form: heads.Form = heads.PLAIN) -> keras.Model:
+def build(_value_head: bool = True) -> keras.Model:
     """planes (B, 6, 7, 2) → logits (B, 7) and value (B,), which this network always has."""
     planes = heads.planes_input()
-    x = layers.ReLU(name="stem_relu")(heads.PLAIN.convolution(FILTERS, name="stem")(planes))
-    x = form.enter(x)
+    x = layers.ReLU(name="stem_relu")(_conv("stem")(planes))
     for number in range(1, BLOCKS + 1):
-        y = layers.ReLU(name=f"block{number}_relu1")(form.convolution(FILTERS, name=f"block{number}_conv1")(x))
-        y = form.convolution(FILTERS, name=f"block{number}_conv2")(y)
+        y = layers.ReLU(name=f"block{number}_relu1")(_conv(f"block{number}_conv1")(x))
+        y = _conv(f"block{number}_conv2")(y)
         x = layers.ReLU(name=f"block{number}_relu2")(layers.Add(name=f"block{number}_add")([x, y]))
-    x = form.leave(x)
 
     logits = layers.Dense(7, name="logits")(_head(x, "policy"))
 
     value = heads.value_head(_head(x, "value"))
     return heads.network("resnet", planes, logits, value)
+
+
+def _conv(name: str) -> layers.Layer:
+    return layers.Conv2D(FILTERS, 3, padding="same", name=name)
 
 
 def _head(x: Any, name: str) -> Any:

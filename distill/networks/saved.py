@@ -1,29 +1,36 @@
-"""A saved model as a plain function, and the writing of SavedModels.
+"""Read and write networks: `.keras` files, and SavedModels as `predict(boards)` (see `predict.py`).
 
-In: a `.keras` file, a SavedModel folder, or the folder of a training run. Out: `predict(boards)` as `predict.py` says.
+A `.keras` file whose network has layers of a user's own needs their module. It is imported only if the user names it,
+by `train --arch` or in an environment variable, never because the file names it:
+
+    DISTILL_IMPORT=my_nets:build python -m distill.evaluate models/mine
 """
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 import keras
 import numpy as np
 
-from distill.common import UserError, first_line
-from distill.game.rules import CELLS, COLUMNS, ROWS
-from distill.networks import finding, heads, pillar, transformer  # noqa: F401  their layers register themselves for loading
+from distill.common import UserError, behind_links, first_line, plugins
+from distill.game.rules import COLUMNS, ROWS
+from distill.networks import finding, heads, pillar_lines, transformer  # noqa: F401  they register their layers
 from distill.networks.predict import Predict, check_names, on_arrays
 
 SIGNATURE = "serving_default"
+IMPORT = "DISTILL_IMPORT"
+"""Environment variable that names networks, as "module:function", whose modules have the layers of `.keras` files;
+separated by commas."""
 
 
 def load(path: Path) -> Predict:
     """The model behind a path as `predict(boards) → outputs`.
 
-    A path is a `.keras` file, a SavedModel folder, the folder around it, or the folder of a run, which stands for its
-    SavedModel or else its best network. Raises UserError for a path that is no such model.
+    A path is a `.keras` file, a SavedModel folder, the folder around it, or the folder of a run, whose SavedModel or
+    else whose best network is loaded. Raises UserError for a path that is no such model.
     """
     path = Path(path)
     for folder in (path, path / "1", path / "saved_model" / "1"):
@@ -34,27 +41,36 @@ def load(path: Path) -> Predict:
 
 
 def load_core(path: Path) -> keras.Model:
-    """The network (raw logits) in a `.keras` file, read in Keras' safe mode: no code out of the file is run.
+    """The network (raw logits) in a `.keras` file, read in Keras' safe mode: no code in the file is run.
 
-    Raises UserError for a damaged file, one that holds code, another kind of model, or weights that are no numbers.
+    Raises UserError for a damaged file, one that holds code, layers that are not known here, another kind of model, and
+    weights that are NaN or infinite.
     """
+    for spec in filter(None, os.environ.get(IMPORT, "").split(",")):
+        plugins.load(spec, IMPORT)
     try:
         core = keras.models.load_model(path, compile=False, safe_mode=True)
-    except Exception as error:  # whatever is wrong with the file, Keras raises many types
+    except Exception as error:  # Keras raises many types
+        arch = finding.model_name(path)
+        if plugins.is_spec(arch) and "Could not locate class" in str(error):
+            raise UserError(f"{path}: has layers of its own; {IMPORT}={arch} in the environment loads them") from None
         raise UserError(f"{path}: not a readable Keras model ({first_line(error)})") from None
-    inputs, output = getattr(core, "inputs", None), getattr(core, "output", None)  # absent from some kinds of model
-    shapes = [tuple(tensor.shape)[1:] for tensor in inputs or []]
-    outputs = {name: tuple(tensor.shape)[1:] for name, tensor in output.items()} if isinstance(output, dict) else {}
-    is_network = outputs in ({"logits": (COLUMNS,)}, {"logits": (COLUMNS,), "value": ()})
-    if shapes not in ([(ROWS, COLUMNS, 2)], [(ROWS, COLUMNS, 3)], [(CELLS,)]) or not is_network:
-        raise UserError(f"{path}: not a network of distill (inputs {shapes}, outputs {outputs})")
+    heads.require_network(core, str(path))
     if not all(np.isfinite(weight).all() for weight in core.get_weights()):
         raise UserError(f"{path}: some of its weights are NaN or infinite, as after a training that diverged")
     return core
 
 
+def save_network(core: keras.Model, path: Path) -> None:
+    """Write a `.keras` file as a whole, replacing the one before; a link stays a link."""
+    path = behind_links(path)
+    temporary = path.with_name(f".{path.name}.tmp.keras")
+    core.save(temporary)
+    os.replace(temporary, path)
+
+
 def predict_with(core: keras.Model, file: str = "") -> Predict:
-    """`predict` for a network in memory; later changes of its weights are seen. Errors name the file it is from."""
+    """`predict` for a network in memory; it follows later changes of the weights. Errors name its `file`."""
     model = heads.served(core)
 
     def outputs(board: Any) -> Any:
@@ -63,7 +79,7 @@ def predict_with(core: keras.Model, file: str = "") -> Predict:
     if keras.backend.backend() == "tensorflow":
         import tensorflow as tf
 
-        # Not model.predict: it builds a tf.data pipeline whose autotuning stalls for seconds.
+        # Not model.predict, whose tf.data pipeline stalls for seconds while it tunes itself.
         outputs = tf.function(outputs, input_signature=[board_signature()])
     return on_arrays(outputs, file)
 
@@ -71,11 +87,11 @@ def predict_with(core: keras.Model, file: str = "") -> Predict:
 def write(core: keras.Model, folder: Path) -> None:
     """Write the SavedModel of a network into a folder that does not exist yet (TensorFlow backend)."""
     model = heads.served(core)
-    archive = keras.export.ExportArchive()  # that tracks no model: of one that it tracks it writes each weight twice
+    archive = keras.export.ExportArchive()  # it tracks no model: a tracked one's weights would be written twice
     archive.add_endpoint("serve", lambda board: model(board, training=False), input_signature=[board_signature()])
     try:
         archive.write_out(str(folder), verbose=False)
-    except Exception as error:  # a full disk is TensorFlow's OutOfRangeError, and others in other versions
+    except Exception as error:  # a full disk is TensorFlow's OutOfRangeError, in other versions another
         raise UserError(f"{folder}: the SavedModel cannot be written ({first_line(error)})") from None
 
 
@@ -91,14 +107,14 @@ def _load_saved_model(folder: Path) -> Predict:
     check_names(folder, names, outputs)
 
     def call(board: Any) -> Any:
-        # `loaded` is named so that it lives as long as this function: its variables die with it.
+        # Named here, so that `loaded` and its variables live as long as this function.
         return loaded.signatures[SIGNATURE](board=tf.constant(board))
 
     return on_arrays(call, str(folder))
 
 
 def board_signature() -> Any:
-    """What every exported model takes: int8 (B, 6, 7), any B, by the name `board`."""
+    """The argument of every exported model: `board`, int8 (B, 6, 7), any B."""
     import tensorflow as tf
 
     return tf.TensorSpec((None, ROWS, COLUMNS), tf.int8, name="board")

@@ -48,7 +48,7 @@ class BoardEmbedding(layers.Layer):
 
 
 def build(value_head: bool = False) -> keras.Model:
-    """tokens (B, 42) → logits (B, 7) and, where asked for, value (B,)."""
+    """tokens (B, 42) → logits (B, 7) and, where wanted, value (B,)."""
     tokens = heads.tokens_input()
     x = BoardEmbedding(FEATURES, name="embedding")(tokens)
     for number in range(1, LAYERS + 1):

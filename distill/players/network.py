@@ -13,14 +13,13 @@ from distill import networks
 from distill.common import UserError
 from distill.game.encoding import boards
 from distill.game.rules import COLUMNS, COLUMNS_FROM_CENTRE, FULL_BOARD, ROWS, has_four, landing
-from distill.networks import finding, predict
+from distill.networks import finding, pretrained
 from distill.players.player import Boards, Choices, Player, draw_by
 
 if TYPE_CHECKING:
     import keras
 
-    from distill.mcts.evaluator import BitboardEvaluator
-    from distill.mcts.puct import PuctSettings
+    from distill.mcts.puct import Evaluate, PuctSettings
     from distill.networks.predict import Predict
 
 LANES = 512
@@ -32,8 +31,8 @@ def load(name: str, folder: Path, mode: str, simulations: int, *, fast: bool, si
 
     Raises DataError for a folder without a model, and UserError where a search lacks the value head that it needs.
     """
-    if fast and predict.onnx_to_run(folder):
-        return with_predict(name, predict.load(folder, for_search=bool(simulations)), mode, simulations)
+    if fast and pretrained.onnx_to_run(folder):
+        return with_predict(name, pretrained.load(folder, for_search=bool(simulations)), mode, simulations)
     networks.start_backend(aloud=not silent)
     from distill.networks import saved
 
@@ -115,15 +114,14 @@ class GuidedPlayer:
     """A PUCT search guided by a network, without randomness; its policy is the share of root visits."""
 
     name: str
-    predict: BitboardEvaluator = field(repr=False)
+    predict: Evaluate = field(repr=False)
     settings: PuctSettings
 
     def play(self, current: Boards, mask: Boards, seeds: Boards) -> Choices:
-        from distill.mcts.puct import play, quiet
+        from distill.mcts.puct import quiet, search
 
         lanes = max(1, min(len(current), LANES))
-        settings, numbers = quiet(self.settings), seeds.tolist()
-        record = play(current, mask, settings, self.predict, seeds=numbers, lanes=lanes, steps=1)
+        record = search(current, mask, quiet(self.settings), self.predict, seeds.tolist(), lanes)
         visits = record.visits[:, 0].astype(np.float64)
         return Choices(
             moves=record.label[:, 0].astype(np.int64),

@@ -1,7 +1,7 @@
-"""Everything the next epoch depends on, in one file that is either whole or not there.
+"""Everything the next step depends on, in one file that is replaced as a whole.
 
-`checkpoint.npz` holds each variable of the model (weights, moving statistics and the state of every dropout's random
-numbers) and of the optimizer, and the state of the loop: a JSON text, and the arrays in it one by one.
+`checkpoint.npz` holds the variables of the model (weights, moving statistics and the state of every dropout's random
+numbers) and of the optimizer, and the state of the loop: a JSON text, and its arrays one by one.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ def snapshot(model: keras.Model) -> Arrays:
 
 
 def restore(model: keras.Model, arrays: Arrays) -> None:
-    """Give all variables back the values of a snapshot of the same model."""
+    """Set all variables to the values in a snapshot of the same model."""
     variables = _variables(model)
     if [tuple(v.shape) for v in variables] != [a.shape for a in arrays]:
-        raise ValueError("the snapshot is of another model")
+        raise ValueError("the checkpoint is of another model")
     for variable, array in zip(variables, arrays, strict=True):
         variable.assign(array)
 
@@ -48,7 +48,7 @@ def save(folder: Path, model: keras.Model, state: dict[str, Any]) -> None:
 
 
 def load(folder: Path) -> tuple[Arrays, dict[str, Any]] | None:
-    """Arrays and state in a folder's checkpoint, None where there is none. Raises UserError for a damaged one."""
+    """Arrays and state in a folder's checkpoint, None if there is none. Raises UserError for a damaged one."""
     path = folder / FILE
     if not path.is_file():
         return None
@@ -60,7 +60,7 @@ def load(folder: Path) -> tuple[Arrays, dict[str, Any]] | None:
             state |= {name.removeprefix(f"{STATE}_"): stored[name] for name in of_state}
             return [stored[name] for name in names if name not in of_state], state
     except Exception as error:  # a damaged zip raises many types
-        raise UserError(f"{path}: damaged ({error}); --restart begins anew") from None
+        raise UserError(f"{path}: damaged ({error}); --restart starts from scratch") from None
 
 
 def _variables(model: keras.Model) -> list[Any]:

@@ -1,6 +1,6 @@
-"""How a run went: `history.csv`, `curves.png`, and TensorBoard events where that is installed.
+"""The history of a run: `history.csv`, `curves.png`, and TensorBoard events if that is installed.
 
-A row of the history is what was measured at one moment; `over` names the number that grows from row to row.
+A row holds what one evaluation measured; `over` names the column on the x-axis, which increases from row to row.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 CSV, CURVES, EVENTS = FILES = "history.csv", "curves.png", "events"
 
 Panels = Mapping[str, Sequence[str]]
-"""The curves: a title and the columns drawn under it."""
+"""The curves: a title, and the columns drawn below it."""
 
 TRAINING: Panels = {
     "loss": ["training_loss", "validation_loss"],
-    "agreement on validation boards": ["validation_top1"],
+    "top-1 accuracy on validation boards": ["validation_top1"],
     "learning rate": ["learning_rate"],
 }
 
 
-def write(folder: Path, rows: Sequence[Mapping[str, float]], panels: Panels = TRAINING, over: str = "epoch") -> None:
-    """Write the files anew from all rows so far; the last row is added to the events."""
+def write(folder: Path, rows: Sequence[Mapping[str, float]], panels: Panels = TRAINING, over: str = "step") -> None:
+    """Rewrite the files from all rows so far; the last row is added to the events."""
     table = pd.DataFrame(list(rows))
     write_atomically(folder / CSV, table.to_csv(index=False).encode())
     _draw(folder / CURVES, table, panels, over)
@@ -42,7 +42,7 @@ def write(folder: Path, rows: Sequence[Mapping[str, float]], panels: Panels = TR
 
 
 def drawn(table: pd.DataFrame, panels: Panels, over: str) -> Figure:
-    """One picture a panel, side by side."""
+    """One plot per panel, side by side."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure  # not pyplot: no window, no state
     from matplotlib.ticker import MaxNLocator
@@ -54,7 +54,7 @@ def drawn(table: pd.DataFrame, panels: Panels, over: str) -> Figure:
         for name in names:
             axes.plot(table[over], table[name], marker=".", label=name.replace("_", " "))
         axes.set(title=title, xlabel=over)
-        axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))  # few, for numbers of games are long
+        axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))  # few, because numbers of games are long
         if len(names) > 1:
             axes.legend()
     return figure
@@ -69,7 +69,7 @@ def _draw(path: Path, table: pd.DataFrame, panels: Panels, over: str) -> None:
 
 
 def _add_events(folder: Path, row: Mapping[str, Any], over: str) -> None:
-    """Where Keras runs on TensorFlow, which is started quietly where this is the first use of it."""
+    """Add events if Keras runs on TensorFlow."""
     networks.start_backend()
     import keras
 

@@ -1,16 +1,16 @@
-"""REINFORCE: a network plays against frozen copies of itself and is pushed along the gradient of what came of it.
+"""REINFORCE: one gradient step from games of a network against frozen copies of itself.
 
 In: positions in which the network moved, the columns it played there and the results of those games. Out: one
-gradient step. Who plays the games is not this module's business.
+gradient step. The games are played elsewhere.
 
 The loss of one move, and of a batch its mean over the moves (Williams 1992, with an entropy bonus):
 
     −(return − baseline) · log π(move) − entropy_weight · H(π) + value_weight · (value − return)²
 
-The last term stands where the network has a value head. No gradient flows through the baseline.
+The last term is for networks with a value head. No gradient flows through the baseline.
 
-The network runs as it does when it plays: no dropout, and batch norms use their moving statistics and leave them as
-they are. So the policy whose gradient is taken is the policy that drew the moves, in a batch of any size.
+The network computes as when it plays: no dropout, and batch norms use their moving statistics and leave them unchanged.
+So the gradient is that of the policy that drew the moves, in a batch of any size.
 
 Dimensions: N moves, A = 7 columns. Boards are int8 (N, 6, 7) from the side to move, as are returns and values.
 """
@@ -29,32 +29,32 @@ from distill import networks
 from distill.common import UserError
 from distill.game.rules import COLUMNS, ROWS
 from distill.networks import heads
+from distill.networks.copies import copy
 from distill.training import checkpoint
 
 Baseline = Literal["none", "mean", "value"]
 
 
 class WithOpponents(keras.Model):
-    """A copy of a network that learns, its opponents, and its average; calls give (N, A) masked logits.
+    """A network that learns, its opponents, and its EMA; calls give masked logits (N, A), and the value as column 7.
 
-    The opponents are earlier copies of the network, and `average` is the mean of its weights over the steps, the latest
-    counting most, in float32; no gradient reaches either. Where the network has a value head its values are an eighth
-    column. One model holds all of them, so that its variables, with the optimizer's, are all that the next step depends
-    on.
+    The opponents are earlier copies of the network, and `average` is the EMA of its weights, in float32; no gradient
+    reaches either. One model holds all of them, so that its variables and the optimizer's are all that the next step
+    depends on.
 
     Args:
-      core: what all begin as; it is left alone.
-      opponents: how many.
-      precision: of the arithmetic in which the network and its opponents play and learn.
-      decay: what a step leaves of the average before it; 0: the average is the network as it is.
+      core: the initial network of all copies; it stays as it is.
+      opponents: number of opponents.
+      precision: arithmetic of the network and its opponents.
+      ema: EMA decay of the weights; 0: `average` equals the network.
     """
 
-    def __init__(self, core: keras.Model, opponents: int, precision: networks.Precision, decay: float) -> None:
+    def __init__(self, core: keras.Model, opponents: int, precision: networks.Precision, ema: float) -> None:
         super().__init__(name="learner")
-        self.core = _copy(core, precision)
+        self.core = copy(core, precision)
         self.played = heads.played(self.core)
-        self.opponents = [_copy(core, precision) for _ in range(opponents)]
-        self.average, self.decay = _copy(core, "float32"), decay
+        self.opponents = [copy(core, precision) for _ in range(opponents)]
+        self.average, self.ema = copy(core, "float32"), ema
         for network in (*self.opponents, self.average):
             network.trainable = False
 
@@ -65,27 +65,18 @@ class WithOpponents(keras.Model):
         return ops.concatenate([outputs["logits"], outputs["value"][:, None]], axis=1)
 
     def replace_opponent(self, number: int) -> None:
-        """Make one of the opponents a copy of what the network is now."""
+        """Set one opponent to the network's current weights."""
         self.opponents[number].set_weights(self.core.get_weights())
 
     def move_average(self) -> None:
-        """Let the average follow the network."""
+        """Update the EMA after a step."""
         pairs = zip(self.average.get_weights(), self.core.get_weights(), strict=True)
-        decay = np.float32(self.decay)
-        self.average.set_weights([decay * average + (1 - decay) * weights for average, weights in pairs])
-
-
-def _copy(core: keras.Model, precision: networks.Precision) -> keras.Model:
-    if precision == "float32":
-        copy = keras.models.clone_model(core)
-    else:
-        copy = networks.build(networks.arch_of(core), heads.has_value(core), precision)
-    copy.set_weights(core.get_weights())
-    return copy
+        ema = np.float32(self.ema)
+        self.average.set_weights([ema * average + (1 - ema) * weights for average, weights in pairs])
 
 
 class PolicyGradient(keras.losses.Loss):
-    """The loss of the module's docstring; `target` as `targets` makes it, `outputs` as `WithOpponents` gives them."""
+    """The loss in this module's docstring, for targets of `targets` and outputs of `WithOpponents`."""
 
     def __init__(self, baseline: Baseline, value_weight: float) -> None:
         super().__init__(name="policy_gradient")
@@ -104,7 +95,7 @@ class PolicyGradient(keras.losses.Loss):
 
 
 def entropy(_target: Any, outputs: Any) -> Any:
-    """(N,), H(π) in nats: log 7 where all columns are equally likely, 0 where one is certain."""
+    """H(π) in nats, (N,): log 7 if all columns are equally likely, 0 if one is certain."""
     return _entropy(ops.log_softmax(outputs[:, :COLUMNS]))
 
 
@@ -118,17 +109,17 @@ def learner(
     value_weight: float,
     opponents: int = 1,
     precision: networks.Precision = "float32",
-    decay: float = 0.0,
+    ema: float = 0.0,
 ) -> WithOpponents:
-    """The network with its opponents, ready for `step`. Raises ValueError for a baseline it cannot give."""
+    """The network with its opponents, ready for `step`. Raises ValueError for a value baseline without a value head."""
     if baseline == "value" and not heads.has_value(core):
         raise ValueError("this network has no value head")
-    model = WithOpponents(core, opponents, precision, decay)
+    model = WithOpponents(core, opponents, precision, ema)
     model.compile(
         keras.optimizers.Adam(),  # its rate is set at every step
         PolicyGradient(baseline, value_weight),
         metrics=[entropy],
-        jit_compile=keras.backend.backend() != "tensorflow",  # as in `training`
+        jit_compile=keras.backend.backend() != "tensorflow",  # as in `training.step`
     )
     if keras.backend.backend() == "tensorflow":
         _trace_for_any_size(model)
@@ -136,10 +127,10 @@ def learner(
 
 
 def _trace_for_any_size(model: WithOpponents) -> None:
-    """Have TensorFlow make the graph of a step on any number of moves now, before the first step.
+    """Let TensorFlow trace the graph of a step for any number of moves now, before the first step.
 
-    Left to itself it makes a graph for the first batch's size, and one for any size when another comes. The two differ
-    in the last bits, and a resumed run would take its first step with another one than the run without interruption.
+    By itself it traces a graph for the first batch's size, and a graph for any size at the second size. The two differ
+    in the last bits, so a resumed run would take its first step with another graph than an uninterrupted run.
     """
     before = checkpoint.snapshot(model)
     for number in (1, 2):
@@ -150,7 +141,7 @@ def _trace_for_any_size(model: WithOpponents) -> None:
 def targets(
     columns: NDArray[Any], returns: NDArray[Any], baseline: Baseline, entropy_weight: float
 ) -> NDArray[np.float32]:
-    """float32 (N, 4): column, return, baseline, weight of the entropy; a value baseline is put in by the loss."""
+    """float32 (N, 4): column, return, baseline, entropy weight; the loss itself takes a value baseline."""
     constant = float(np.mean(returns)) if baseline == "mean" else 0.0
     parts = np.broadcast_arrays(columns, returns, constant, entropy_weight)
     return np.stack(parts, axis=1).astype(np.float32)
@@ -159,9 +150,9 @@ def targets(
 def step(
     model: WithOpponents, boards: NDArray[np.int8], target: NDArray[np.float32], learning_rate: float
 ) -> dict[str, float]:
-    """One step of Adam, and of the average after it; returns the batch's mean `loss` and mean `entropy` before it.
+    """One step of Adam, and of the EMA after it; returns the batch's mean `loss` and mean `entropy` before it.
 
-    Raises UserError where the loss is not a number.
+    Raises UserError if the loss is NaN or infinite.
     """
     model.optimizer.learning_rate = learning_rate
     logs = model.train_on_batch(boards, target, return_dict=True)
@@ -172,10 +163,10 @@ def step(
 
 
 def stepwise(values: tuple[float, ...], done: float) -> float:
-    """The value in force when a share `done`, in [0, 1), of a run is over: each holds for an equal share of it."""
+    """The value that applies when a share `done`, in [0, 1), of a run is over; each applies for an equal share."""
     return values[int(done * len(values))]
 
 
 def linear(first: float, last: float, done: float) -> float:
-    """The value on the way from `first` to `last` when a share `done` of a run is over."""
+    """The value between `first` and `last` when a share `done` of a run is over."""
     return first + (last - first) * done

@@ -1,4 +1,4 @@
-"""The settings of a training run. Apart from `training`, so that a command lists its flags without starting Keras."""
+"""The settings of a training run. Apart from the loop, so that a command lists its flags without starting Keras."""
 
 from __future__ import annotations
 
@@ -11,64 +11,53 @@ from distill.common import cli
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe(cli.Settings):
-    """What the weights of a run depend on, beside the network and the data."""
+    """Everything that the weights depend on besides the network and the data."""
 
     target: Literal["visits", "vote", "blend"] = cli.setting(
-        "visits",
-        "what the policy learns: the searches' visit shares, or one column, the majority vote, or half of each",
+        "visits", "policy target: the searches' visit shares, the majority vote's column, or half of each"
     )
     value_target: Literal["auto", "none", "value", "outcome", "blend"] = cli.setting(
         "auto",
-        "what a value head learns: the search's root value, the game's outcome, a blend of both, or none for no head; "
-        "auto: blend where the network always has that head, else none",
+        "value target: the search's root value, the game's outcome, a blend; none: no value head; auto: blend if the "
+        "network always has that head, else none",
     )
-    value_blend: float = cli.setting(0.5, "share of the root value in the blend, from 0 to 1; the outcome has the rest")
+    value_blend: float = cli.setting(0.5, "share of the root value in a blend (0-1); the outcome has the rest")
     value_weight: float = cli.setting(1.0, "weight of the value's squared error beside the policy's cross-entropy")
     count_weights: Literal["equal", "root", "count"] = cli.setting(
-        "equal", "weight of a board met n times in training games: 1, the root of n, or n; scaled to a mean of 1"
+        "equal", "loss weight of a board that occurs n times: 1, the square root of n, or n; scaled to a mean of 1"
     )
     epochs: int = cli.setting(14, "passes over the training boards")
-    steps: int | None = cli.setting(None, "steps of the run, in place of --epochs; none: as many as the epochs have")
+    steps: int | None = cli.setting(None, "number of steps, instead of --epochs")
     minutes: float | None = cli.setting(
-        None, "minutes the run may take: where the speed measured at its start is too low, fewer steps are planned"
+        None, "time limit in minutes: plans fewer steps if the speed measured at the start is too low for all epochs"
     )
-    eval_every: int | None = cli.setting(
-        None, "boards between two looks at the validation boards, each with a checkpoint; none: a pass"
-    )
-    batch_size: int = cli.setting(256, "boards a step")
-    lr: float = cli.setting(2e-3, "learning rate at its highest")
+    eval_every: int | None = cli.setting(None, "steps between evaluations, each with a checkpoint; none: an epoch")
+    batch_size: int = cli.setting(256, "boards per step")
+    lr: float = cli.setting(2e-3, "peak learning rate")
     optimizer: Literal["adamw", "muon", "adam", "sgd"] = cli.setting(
         "adamw",
-        "muon takes matrices, all but those that give outputs, and leaves the rest to adamw; adam has no weight decay; "
-        "sgd has no momentum, and gradients clipped to length 1",
+        "muon updates hidden matrices and leaves the rest to adamw; adam has no weight decay; sgd has no momentum and "
+        "clips gradients to norm 1",
     )
-    weight_decay: float = cli.setting(0.01, "share of a weight taken off a step, times the learning rate")
+    weight_decay: float = cli.setting(0.01, "decoupled weight decay per step, multiplied by the learning rate")
     schedule: Literal["cosine", "plateau"] = cli.setting(
-        "cosine", "learning rate: down to zero over all steps, or halved when validation stalls, with early stopping"
+        "cosine", "learning rate: cosine to zero, or halved when the validation loss stalls, with early stopping"
     )
     precision: Literal["float32", "bfloat16"] = cli.setting(
-        "float32",
-        "arithmetic of the training steps; bfloat16 is faster where the processor has it; weights, validation and "
-        "what is saved are float32",
+        "float32", "arithmetic of training steps; bfloat16 is faster if the processor supports it; weights are float32"
     )
-    ema: float = cli.setting(
-        0.0, "share of the weights' average that a step leaves; above 0 the average is what is measured and kept"
-    )
+    ema: float = cli.setting(0.0, "EMA decay of the weights (0-1), evaluated and saved instead of the weights; 0: off")
     interpolate: float = cli.setting(
-        0.0,
-        "share of the network of --init in the weights that are measured and kept; the rest of them is what was "
-        "learned, so that a table of few kinds of boards costs less on others; tried on networks without batch norm",
+        0.0, "weight interpolation with --init (WiSE-FT): share of the initial weights (0-1) in what is saved"
     )
-    dropout: float | None = cli.setting(
-        None, "share of features dropped in a training step, of cnn and transformer; none: their own, 0.1"
-    )
-    mirror: bool = cli.setting(True, "mirror each board at random, anew each epoch")
+    dropout: float | None = cli.setting(None, "dropout rate (0-1) of networks with dropout; none: their own")
+    mirror: bool = cli.setting(True, "mirror each board with probability 1/2, drawn again in each epoch")
     loss_sampling: float = cli.setting(
         0.0,
-        "above 0, boards that are known are seldom gone over: one whose policy was off by a share of this, in nats, "
-        "when it was last learned is in a pass with that share as its chance, or one in eight if that is more",
+        "policy-surprise sampling: use a board whose last KL divergence was below this value (nats) with probability "
+        "KL/value, at least 1/8; 0: use every board",
     )
-    seed: int = cli.setting(0, "of initial weights, order, mirroring and dropout")
+    seed: int = cli.setting(0, "seed of initial weights, order, mirroring and dropout")
 
     def __post_init__(self) -> None:
         super().__post_init__()

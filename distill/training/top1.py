@@ -1,11 +1,11 @@
-"""Top-1 accuracy against the teacher, over raw rows in the orientation they were played in.
+"""Top-1 accuracy against the teacher, over raw rows in the orientation in which they were played.
 
-The rows are those of `validation.validation_rows`. A packed board is a game of one row; its label is the column
+The rows are those of `validation.validation_rows`. A packed board counts as a game of one row; its label is the column
 with most visits.
 
-    agreement_all       = share of all rows whose label is the argmax of the masked logits
-    agreement_unseen    = the same over rows whose board is, in no orientation, in the training table
-    agreement_first_19  = the same over the first 19 rows of each game
+    top1_all       = share of all rows whose label is the argmax of the masked logits
+    top1_unseen    = the same over rows whose board is in the training table in no orientation
+    top1_first_19  = the same over the first 19 rows of each game
 
 On a board that is its own mirror a column and its mirror image count as the same answer.
 """
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 
 FIRST_ROWS = 19
-"""Rows of a game that also stand by themselves: about as many as a game of the published system has."""
+"""Rows of a game that are also counted separately: about the length of the published system's games."""
 
 AT_ONCE = 1 << 16
-"""Boards that a network is asked about at once: their arrays take 50 MB."""
+"""Boards evaluated per call: their arrays take 50 MB."""
 
 
 def measure(predict: Predict, rows: reader.RawRows, training: batching.Examples) -> dict[str, Any]:
@@ -46,7 +46,7 @@ def measure(predict: Predict, rows: reader.RawRows, training: batching.Examples)
 
 
 def chosen_columns(predict: Predict, rows: reader.RawRows) -> NDArray[np.int32]:
-    """int32 (N,): the network's column on each row; a board met often is asked once."""
+    """int32 (N,): the network's column on each row; equal boards are evaluated once."""
     boards, inverse = np.unique(np.stack([rows.current, rows.mask], axis=1), axis=0, return_inverse=True)
     parts = (boards[first : first + AT_ONCE] for first in range(0, len(boards), AT_ONCE))
     moves = [predict(encoding.boards(part[:, 0], part[:, 1]))["move"] for part in parts]
@@ -61,9 +61,9 @@ def agrees(rows: reader.RawRows, columns: NDArray[np.integer[Any]]) -> NDArray[n
 
 
 def is_early(rows: reader.RawRows) -> NDArray[np.bool_]:
-    """bool (N,): whether a row is among the FIRST_ROWS of its game; `rows` are of whole games, in the order played.
+    """bool (N,): whether a row is among the FIRST_ROWS of its game; `rows` hold whole games, in the order played.
 
-    Runs of which several were read number their games alike, so a game also ends where stones do not increase.
+    Several runs may number their games alike, so a game also ends where the number of stones does not increase.
     """
     begins = np.ones(len(rows), np.bool_)
     begins[1:] = (rows.game[1:] != rows.game[:-1]) | (rows.ply[1:] <= rows.ply[:-1])

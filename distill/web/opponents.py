@@ -26,7 +26,7 @@ from distill.game import encoding
 from distill.game.mixing import mix
 from distill.game.rules import EMPTY, Position
 from distill.mcts import cache
-from distill.networks import finding, predict
+from distill.networks import finding, pretrained
 from distill.players import levels, names, network
 from distill.players.player import Player, checked_choices, draw_by, draw_column
 from distill.players.solver import is_installed, score_boards
@@ -150,7 +150,7 @@ class Opponents:
         """Query every player once, so that no user waits for libraries, networks and compiled code."""
         models = list(self.models())[:LOADED]
         async with asyncio.TaskGroup() as group:
-            if missing := [search for search in cache.ENTRY_POINTS if not cache.is_compiled(search)]:
+            if missing := [module for module in cache.COMPILED_LAST if not cache.holds(module)]:
                 group.create_task(self._compile(missing))  # first: searches that are requested meanwhile wait for it
             group.create_task(self._try(models))
         await self._try(["uct:1", *(f"{name}@puct:1" for name in models), *(["solver"] if self.has_solver else [])])
@@ -160,7 +160,7 @@ class Opponents:
         self._waiting = COMPILING
         self._compiled.clear()
         say(COMPILING)
-        command = [sys.executable, "-m", "distill.mcts.compiling"]
+        command = [sys.executable, "-m", "distill.mcts.cache"]
         compilers = [await asyncio.create_subprocess_exec(*command, module) for module in modules]
         try:
             for compiler in compilers:
@@ -248,7 +248,7 @@ class Opponents:
     def _new_batcher(self, model: Path, _changed: int, parts: names.Name) -> work.Batcher:
         """A network in a mode; it loads with the first board, and again when its file has changed."""
         if parts.mode == "policy":
-            return work.Batcher(partial(predict.load, model.parent), self._network_thread)
+            return work.Batcher(partial(pretrained.load, model.parent), self._network_thread)
         return work.Batcher(partial(_load_player, model.parent, parts), self._guided_thread, padded=False)
 
 
@@ -267,7 +267,7 @@ def _bits(position: Position) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
 
 def _load_player(folder: Path, parts: names.Name) -> Predict:
     """A network with search, or its value head alone, as `predict(boards)` of what it chooses."""
-    evaluate = predict.load(folder, for_search=bool(parts.simulations))
+    evaluate = pretrained.load(folder, for_search=bool(parts.simulations))
     player = network.with_predict(parts.network, evaluate, parts.mode, parts.simulations)
 
     def choose(boards: ArrayLike) -> dict[str, NDArray[Any]]:

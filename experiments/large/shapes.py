@@ -19,7 +19,8 @@ from keras import layers, ops
 
 from distill.game.rules import CELLS, COLUMNS, ROWS
 from distill.networks import heads
-from distill.networks.pillar import Lines, mirrored, read_out, trunk
+from distill.networks.pillar import mirrored, read_out, trunk
+from distill.networks.pillar_lines import Lines
 
 CONVOLUTIONS = {"lines-0.7m": 3, "lines-1.5m": 8}
 """Residual blocks by name."""

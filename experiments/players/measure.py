@@ -21,7 +21,7 @@ import numpy as np
 from distill.common import canonical_json, read_object, write_json
 from distill.datasets.benchmark import GradedBoards
 from distill.evaluation import grading
-from distill.networks.predict import onnx_in
+from distill.networks.pretrained import onnx_in
 from distill.players.identity import identity, network_of
 from distill.players.intervals import Estimate, elo_with_intervals
 from distill.players.match import Opening, pair_points, paired, play_games

@@ -294,7 +294,7 @@ def _result(
     folder = _run_folder(config, name, min(own))
     trained, record = read_object(folder / METRICS), read_object(folder / RECORD)
     facts = {key: record.get(key) for key in ("games", "rows")}
-    facts |= {key: trained.get(key) for key in ("parameters", "training_boards", "epochs", "best_epoch", "steps")}
+    facts |= {key: trained.get(key) for key in ("parameters", "training_boards", "epochs", "best_step", "steps")}
     facts |= {"top1_all": trained.get("top1_all")}
     if plan.over_time:  # of runs with one table and one target
         facts["validation_loss"] = trained.get("validation_loss")

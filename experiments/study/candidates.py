@@ -27,10 +27,10 @@ import keras
 import numpy as np
 from keras import layers, ops
 
-from distill import networks
 from distill.game.rules import CELLS, COLUMNS, ROWS
 from distill.networks import heads
-from distill.networks.pillar import BLOCKS, FEATURES, PLAIN, MirrorConv, mirrored, read_out, swap_halves, trunk
+from distill.networks.pillar import BLOCKS, FEATURES, MirrorConv, mirrored, read_out, swap_halves, trunk
+from distill.networks.pillar_lines import Lines
 
 NARROW = 24
 WIDE = 2 * FEATURES
@@ -43,25 +43,22 @@ WIDTHS = {
 """D: what is left for the hidden layer."""
 
 
-def build(
-    name: str, value_head: bool = False, precision: networks.Precision = "float32", form: heads.Form = PLAIN
-) -> keras.Model:
-    """The candidate of that name; `form` is that of its convolutions of boards."""
-    with networks.arithmetic(precision):
-        planes = heads.planes_input()
-        through: Callable[..., Any] = TRUNKS.get(name, trunk)
-        x = through(form.lines(name="lines")(planes), form=form)
-        hidden = layers.Dense(WIDTHS[name], activation="relu", name="hidden")
-        if name == "early-dense":
-            hidden = _twice(hidden)
-        elif name == "column-attention":
-            hidden = _attended(hidden)
-        elif name == "experts":
-            hidden = _experts(planes)
-        flatten = layers.Flatten(name="flatten")
-        own, other = (x, mirrored(x)) if name == "column-attention" else (flatten(x), flatten(mirrored(x)))
-        logits, seen = read_out(hidden, own, other)
-        return heads.network(name, planes, logits, heads.value_head(seen) if value_head else None)
+def build(name: str, value_head: bool = False) -> keras.Model:
+    """The candidate of that name."""
+    planes = heads.planes_input()
+    through: Callable[..., Any] = TRUNKS.get(name, trunk)
+    x = through(Lines(name="lines")(planes))
+    hidden = layers.Dense(WIDTHS[name], activation="relu", name="hidden")
+    if name == "early-dense":
+        hidden = _twice(hidden)
+    elif name == "column-attention":
+        hidden = _attended(hidden)
+    elif name == "experts":
+        hidden = _experts(planes)
+    flatten = layers.Flatten(name="flatten")
+    own, other = (x, mirrored(x)) if name == "column-attention" else (flatten(x), flatten(mirrored(x)))
+    logits, seen = read_out(hidden, own, other)
+    return heads.network(name, planes, logits, heads.value_head(seen) if value_head else None)
 
 
 def _twice(hidden: Any) -> Callable[[Any], Any]:
@@ -69,9 +66,9 @@ def _twice(hidden: Any) -> Callable[[Any], Any]:
     return lambda x: second(hidden(x))
 
 
-def _mixed(planes: Any, form: heads.Form) -> Any:
+def _mixed(planes: Any) -> Any:
     """The trunk's columns, each of which sees all others relative to itself, twice with the same weights."""
-    x = trunk(planes, form=form)
+    x = trunk(planes)
     first = MirrorConv(FEATURES, (1, 2 * COLUMNS - 1), name="mixer_conv1")
     second = MirrorConv(FEATURES, (1, 1), initializer="zeros", name="mixer_conv2")
     for _ in range(2):
@@ -113,7 +110,7 @@ def _experts(planes: Any) -> Callable[[Any], Any]:
     return lambda x: wide(x) * weights
 
 
-def _line_objects(planes: Any, **_: Any) -> Any:
+def _line_objects(planes: Any) -> Any:
     """planes (B, H, W, C) → columns (B, 1, W, 2F): cells tell their lines, lines tell their cells."""
     x = ops.relu(MirrorConv(FEATURES, (3, 3), paired=False, name="stem")(planes))
     for number in range(1, LINE_BLOCKS + 1):
@@ -159,8 +156,8 @@ class SlantingConv(MirrorConv):
 
 
 TRUNKS: dict[str, Callable[..., Any]] = {
-    "looped-2": partial(trunk, passes=2),
-    "looped-4": partial(trunk, passes=4),
+    "looped-2": partial(trunk, repeats=2),
+    "looped-4": partial(trunk, repeats=4),
     "line-objects": _line_objects,
     "early-dense": partial(trunk, blocks=1),
     "narrow-deep": partial(trunk, features=NARROW, blocks=2 * BLOCKS),

@@ -27,10 +27,9 @@ from keras import layers, ops
 
 from distill import networks
 from distill.game.rules import CELLS, COLUMNS, ROWS
-from distill.networks import heads, matrix_form, transformer
-from distill.networks.pillar import BLOCKS, FEATURES, HIDDEN, line_kernels, mirrored, read_out, swap_halves, trunk
-from distill.training import training
-from distill.training.recipe import Recipe
+from distill.networks import heads, transformer
+from distill.networks.pillar import BLOCKS, FEATURES, HIDDEN, mirrored, read_out, swap_halves, trunk
+from distill.networks.pillar_lines import line_kernels
 from experiments.study import CANDIDATES, SHAPES, candidates
 
 POOLED_HIDDEN = 811
@@ -38,27 +37,17 @@ SHARED_HIDDEN = 884
 """Widths of hidden layers that make up for a read-out that sees fewer features, so that sizes are equal."""
 
 
-def build(name: str, value_head: bool = False, precision: networks.Precision = "float32") -> keras.Model:
+def build(name: str, value_head: bool = False) -> keras.Model:
     """`networks.build` that knows the study's shapes and candidates as well."""
     if name in CANDIDATES:
-        return candidates.build(name, value_head, precision)
+        return candidates.build(name, value_head)
     if name not in SHAPES:
-        return networks.build(name, value_head, precision)
-    with networks.arithmetic(precision):
-        if name == "flat":
-            return _flat(value_head)
-        if name == "transformer-columns":
-            return _transformer_columns(value_head)
-        return _pillar(name, value_head)
-
-
-def quick_form(name: str, value_head: bool, recipe: Recipe) -> keras.Model:
-    """`training.quick_form` that knows the study's shapes and candidates as well."""
-    if name in CANDIDATES and matrix_form.pays("pillar-lines", recipe.precision):
-        return candidates.build(name, value_head, form=matrix_form.MIRROR_FORM)
-    if name in CANDIDATES or name in SHAPES:
-        return build(name, value_head, recipe.precision)
-    return training.quick_form(name, value_head, recipe)
+        return networks.build(name, value_head)
+    if name == "flat":
+        return _flat(value_head)
+    if name == "transformer-columns":
+        return _transformer_columns(value_head)
+    return _pillar(name, value_head)
 
 
 def _pillar(shape: str, value_head: bool) -> keras.Model:
@@ -67,7 +56,7 @@ def _pillar(shape: str, value_head: bool) -> keras.Model:
     seen = planes
     if shape == "column-threats":
         seen = layers.Concatenate(name="planes_and_threats")([planes, Threats(name="threats")(planes)])
-    x = trunk(seen, features, BLOCKS + (shape == "column-deep"), passes=1 + (shape == "column-looped"))
+    x = trunk(seen, features, BLOCKS + (shape == "column-deep"), repeats=1 + (shape == "column-looped"))
     hidden = HIDDEN // 2 if shape == "column-deep" else HIDDEN * features // FEATURES
     answer = {"column-pooled": _pooled, "column-shared": _shared}.get(shape, partial(_kept_apart, hidden))
     logits, seen = answer(x)

@@ -8,12 +8,11 @@ python -m experiments.study.train --arch column-threats --data data/games --out 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from distill import networks, train
 from distill.common import cli
-from distill.networks import Arch
-from experiments.study import Candidate, Shape
+from experiments.study import CANDIDATES, SHAPES
 
 if TYPE_CHECKING:
     import keras
@@ -26,23 +25,27 @@ WATCHED = 5000
 class StudyTrainConfig(train.TrainConfig):
     """Train a network or a shape of the study on finished games."""
 
-    arch: Literal[Arch, Shape, Candidate] = cli.setting("cnn", "the network")  # type: ignore[assignment]
+    arch: str = cli.setting("cnn", f"{networks.ARCH_HELP}; or a shape or candidate of the study")
+
+    def knows(self, arch: str) -> bool:
+        """Whether an arch can be trained."""
+        return networks.is_arch(arch) or arch in (*SHAPES, *CANDIDATES)
 
 
 def run(config: StudyTrainConfig) -> str:
     """Train one network; returns the line that says where it is and its top-1 accuracy against the teacher."""
     networks.start_backend()
-    from distill.alphazero import grades
+    from distill.alphazero import iteration
     from distill.networks import saved
     from distill.players.network import NetworkPlayer
     from experiments.study import shapes
 
-    boards = grades.boards(WATCHED)
+    boards = iteration.judged_boards(WATCHED)
 
     def watch(core: keras.Model) -> dict[str, float]:
-        return grades.grade(NetworkPlayer(name="network", predict=saved.predict_with(core)), boards)
+        return iteration.judged(NetworkPlayer(name="network", predict=saved.predict_with(core)), boards)
 
-    return train.run(config, shapes.build, watch, shapes.quick_form)
+    return train.run(config, shapes.build, watch)
 
 
 main = cli.Command("study.train", StudyTrainConfig, run, train.PRESETS, package="experiments")

@@ -36,7 +36,7 @@ from distill.players.match import Pairing, play_games
 from distill.players.names import make
 from distill.players.network import NetworkPlayer
 from distill.players.player import draw_by, seeds_for
-from distill.training import checkpoint, history, policy_gradient, training
+from distill.training import checkpoint, history, policy_gradient, step
 
 TINY = ReinforceConfig(
     steps=4, games=6, gate_games=6, eval_every=2, eval_games=4, final_games=4, baseline="none", seed=5
@@ -148,7 +148,7 @@ def test_a_small_network_finds_wins_in_one():
 def trained(folder, config=TINY):
     """The variables of learner, opponent and optimizer after a run of the tiny network, and where it got to."""
     folder.mkdir(exist_ok=True)
-    training.make_repeatable(config.seed)
+    step.make_repeatable(config.seed)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(history, "write", lambda *_, **__: None)  # to draw the curves takes longer than the steps
         state = reinforce.train(tiny_network(config.baseline == "value"), config, folder)
@@ -184,7 +184,7 @@ def test_a_run_interrupted_again_and_again_ends_with_the_weights_of_an_uninterru
     for module, name, last_call in (
         (checkpoint, "save", 1),  # before the first checkpoint
         (policy_gradient, "step", 5),  # the third step: two calls make the graph
-        (training, "save_network", 1),  # before the second checkpoint
+        (saved, "save_network", 1),  # before the second checkpoint
     ):
         with killed_at(module, name, last_call):
             trained(tmp_path / "cut", config)

@@ -19,7 +19,7 @@ from network_helpers import kill_once, same, small_command
 from distill import networks, reinforce
 from distill.exporters import publish
 from distill.networks import finding, saved
-from distill.training import checkpoint, history, policy_gradient, training
+from distill.training import checkpoint, history, policy_gradient
 
 pytestmark = pytest.mark.usefixtures("small_shapes")
 
@@ -99,7 +99,7 @@ def test_a_run_begins_from_the_network_it_is_given(run, tmp_path, monkeypatch, e
     for before, after in zip(begun, ended, strict=True):
         np.testing.assert_allclose(before, after, atol=1e-7)
     # A restart from other weights: the curve begins anew.
-    training.save_network(networks.build("pillar"), tmp_path / "other.keras")
+    saved.save_network(networks.build("pillar"), tmp_path / "other.keras")
     again = [*given, "--init", str(tmp_path / "other.keras"), "--out", str(out), "--baseline", "mean"]
     assert reinforce.main(again) == 1
     assert reinforce.main([*again, "--restart"]) == 0
@@ -156,7 +156,7 @@ def test_a_wrong_network_to_begin_from_is_named(tmp_path, capsys):
     out = ["--out", str(tmp_path / "out")]
     assert reinforce.main(["--init", str(tmp_path), *out]) == 1
     assert f"{tmp_path}: no model in this folder" in capsys.readouterr().err
-    training.save_network(networks.build("cnn"), tmp_path / "cnn.keras")
+    saved.save_network(networks.build("cnn"), tmp_path / "cnn.keras")
     assert reinforce.main(["--init", str(tmp_path / "cnn.keras"), "--baseline", "value", *out]) == 1
     error = capsys.readouterr().err
     assert "no value head, which --baseline value needs" in error

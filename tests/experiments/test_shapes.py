@@ -1,7 +1,7 @@
 """The architectures of the study. Properties:
 
 - each has the parameters that its module states; comparable ones are equal within 1 %, candidates at most the CNN's;
-- they are built by name, with and without a value head, in float32 and with bfloat16 arithmetic;
+- they are built by name, with and without a value head; copies compute in bfloat16;
 - mirrored ones answer a mirrored board with mirrored logits and the same value; the flat one does not;
 - the trunk of a variant is that of `pillar`, weight by weight;
 - a saved one is read back and answers the same; training steps use a copy with the same weights;
@@ -22,9 +22,9 @@ from distill import networks, train
 from distill.common import cli
 from distill.game import encoding, rules
 from distill.networks import finding, heads, saved
-from distill.networks.pillar import Lines
-from distill.training import training
-from distill.training.recipe import Recipe
+from distill.networks.copies import copy
+from distill.networks.cpu_kernels.fast_copy import fast_copy
+from distill.networks.pillar_lines import Lines
 from experiments.study import CANDIDATES, SHAPES, candidates, shapes
 from experiments.study import train as study_train
 
@@ -99,8 +99,7 @@ def test_a_saved_shape_is_read_back_and_runs_in_bfloat16_with_the_same_weights(s
     core.save(tmp_path / finding.BEST)
     again = arrays(heads.served(saved.load_core(tmp_path / finding.BEST))(BOARDS))["logits"]
     np.testing.assert_array_equal(again, expected)
-    coarse = shapes.build(shape, value_head=True, precision="bfloat16")
-    coarse.set_weights(core.get_weights())
+    coarse = copy(core, "bfloat16")
     legal = expected > -1e8
     found = arrays(heads.served(coarse)(BOARDS))["logits"]
     np.testing.assert_allclose(found[legal], expected[legal], atol=0.2)  # 8 bits of mantissa, some ten layers
@@ -123,14 +122,14 @@ def test_the_planes_of_threats_are_what_one_stone_would_complete():
 
 def test_the_steps_of_a_run_in_bfloat16_go_to_a_shape_of_the_same_weights():
     core = with_random_weights(shapes.build("column-threats"))
-    trained = training.trained_form(core, Recipe(precision="bfloat16"), shapes.quick_form)
+    trained = fast_copy(core, "bfloat16")
     assert trained.get_layer("stem").compute_dtype == "bfloat16"
     assert same(trained.get_weights(), core.get_weights())
 
 
 @pytest.mark.parametrize("candidate", CANDIDATES)
 def test_the_steps_of_a_candidate_in_float32_go_to_a_form_that_answers_as_it_does(candidate):
-    trained = training.trained_form(made(candidate), Recipe(), shapes.quick_form)
+    trained = fast_copy(made(candidate))
     assert trained.get_layer("lines").__class__ is not Lines, "layers of the fast kernels"
     expected, found = answered(candidate), arrays(heads.served(trained)(BOARDS))
     for name in ("logits", "value"):

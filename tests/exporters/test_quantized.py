@@ -26,7 +26,7 @@ from distill.common import UserError
 from distill.datasets.benchmark import GradedBoards
 from distill.evaluation import grading
 from distill.exporters import comparison, conversion, formats, quantized
-from distill.networks import heads, predict, saved
+from distill.networks import heads, pretrained, saved
 from distill.players.player import Choices
 
 onnx = pytest.importorskip("onnx", reason="the extra onnx is not installed")
@@ -65,7 +65,7 @@ def graded(network: str) -> tuple[GradedBoards, np.ndarray, np.ndarray]:
     _, boards = quantized.graded_boards()
     boards = boards[np.arange(0, len(boards), 4)]
     both = quantized.with_mirrors(boards)
-    return boards, both, predict.load(REFERENCE / network)(both)["move"]
+    return boards, both, pretrained.load(REFERENCE / network)(both)["move"]
 
 
 @pytest.mark.parametrize("name", IN_8_BITS)

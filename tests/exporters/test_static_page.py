@@ -30,7 +30,7 @@ from distill import export
 from distill.common import UserError, file_hash, provenance
 from distill.exporters import comparison, conversion, static_page
 from distill.game import rules
-from distill.networks import predict, saved
+from distill.networks import pretrained, saved
 from distill.players import names, review
 from tests import pages
 
@@ -90,7 +90,7 @@ def test_every_network_is_offered_and_with_searches_where_it_has_a_value(page):
     offered = page.eval_on_selector_all("#player-1 optgroup option", "options => options.map((option) => option.value)")
     assert offered[: len(SHIPPED)] == [FIRST, *(name for name in SHIPPED if name != FIRST)]
     guided = [name for name in offered if "@" in name]
-    valued = [name for name in SHIPPED if "value" in predict.load(REFERENCE / name)(np.zeros((1, 6, 7), np.int8))]
+    valued = [name for name in SHIPPED if "value" in pretrained.load(REFERENCE / name)(np.zeros((1, 6, 7), np.int8))]
     assert guided == [f"{name}@puct:{number}" for name in valued for number in (16, 50, 200, 800)]
     assert FIRST in valued
 

@@ -1,10 +1,10 @@
-"""A network as a search asks it (`networks/evaluator.py`). Properties:
+"""A network as a search evaluates it (`networks/evaluator.py`). Properties:
 
-- it answers as the network does, whatever the batch, in bfloat16 nearly so;
-- the last bit of an answer does not depend on its batch: a game is the same beside others;
+- its results are the network's, in any batch, in bfloat16 nearly so;
+- the last bit of a result does not depend on its batch: a game is the same beside other games;
 - batches are padded by little;
-- what it keeps of its answers changes none of them, and is gone with the weights;
-- it keeps its weights until it takes others, and equal networks have one name;
+- kept results equal computed ones, and are dropped with the weights;
+- it keeps its weights until it takes others, and equal networks have one hash;
 - a network without value head is refused.
 """
 
@@ -38,82 +38,82 @@ def positions(count: int) -> tuple[Any, Any]:
     )
 
 
-def test_the_evaluator_answers_as_the_network_does_in_any_batch():
+def test_results_are_the_networks_in_any_batch():
     core = tiny()
     current, mask = positions(150)
     expected = saved.predict_with(core)(encoding.boards(current, mask))
-    asked = Evaluator(core, batch=64)
+    given = Evaluator(core, batch=64)
     for count in (1, 8, 9, 33, 64, 65, 150):
-        logits, value = asked(current[:count], mask[:count])
+        logits, value = given(current[:count], mask[:count])
         legal = rules.legal_mask(mask[:count])
         np.testing.assert_allclose(logits[legal], expected["logits"][:count][legal], atol=1e-5)
         np.testing.assert_allclose(value, expected["value"][:count], atol=1e-6)
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-def test_an_answer_does_not_depend_on_its_batch(precision: Any):
+def test_a_result_does_not_depend_on_its_batch(precision: Any):
     does_not_depend_on_its_batch(Evaluator(saved.load_core(REFERENCE / "pillar" / "best.keras"), 256, precision))
 
 
 @pytest.mark.parametrize("arch", [arch for arch in networks.ARCHS if arch != "pillar"])
-def test_nor_does_another_networks(arch: networks.Arch):
+def test_nor_does_the_result_of_another_network(arch: networks.Arch):
     core, rng = networks.build(arch, True), np.random.default_rng(0)
     core.set_weights([rng.normal(0, 0.05, weight.shape) for weight in core.get_weights()])  # none of them zeros
     does_not_depend_on_its_batch(Evaluator(core))
 
 
-def does_not_depend_on_its_batch(asked: Evaluator) -> None:
+def does_not_depend_on_its_batch(given: Evaluator) -> None:
     current, mask = positions(256)
-    logits, value = asked.answers(current, mask)
+    logits, value = given.evaluate(current, mask)
     for number in (1, 5, 12, 30, 60, 110, 190, 256):
         chosen = np.random.default_rng(number).choice(256, number, replace=False)
-        again = asked.answers(current[chosen], mask[chosen])
+        again = given.evaluate(current[chosen], mask[chosen])
         np.testing.assert_array_equal(again[0], logits[chosen])
         np.testing.assert_array_equal(again[1], value[chosen])
 
 
-def test_kept_answers_are_those_of_the_same_positions(monkeypatch: pytest.MonkeyPatch):
+def test_kept_results_are_those_of_the_same_positions(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(evaluator, "KEPT_BITS", 3)  # so that most positions share a slot with others
-    asked = Evaluator(tiny())
+    given = Evaluator(tiny())
     current, mask = positions(150)
-    logits, value = asked.answers(current, mask)
-    calculated: list[int] = []
-    answers = asked.answers
-    monkeypatch.setattr(asked, "answers", lambda *of: (calculated.append(len(of[0])), answers(*of))[1])
+    logits, value = given.evaluate(current, mask)
+    computed: list[int] = []
+    evaluate = given.evaluate
+    monkeypatch.setattr(given, "evaluate", lambda *of: (computed.append(len(of[0])), evaluate(*of))[1])
     rng = np.random.default_rng(0)
     for chosen in [np.arange(3), np.arange(3), *(rng.choice(150, 40) for _ in range(30))]:
-        again = asked(current[chosen], mask[chosen])
+        again = given(current[chosen], mask[chosen])
         np.testing.assert_array_equal(again[0], logits[chosen])
         np.testing.assert_array_equal(again[1], value[chosen])
-    assert calculated[0] == 3
-    assert sum(calculated) < 3 + 3 + 30 * 40 - 3
+    assert computed[0] == 3
+    assert sum(computed) < 3 + 3 + 30 * 40 - 3
 
 
 def test_batches_are_padded_by_little():
     assert [padded_size(number) for number in (1, 8, 9, 32, 33, 64, 65, 400)] == [8, 8, 16, 32, 64, 64, 128, 448]
 
 
-def test_bfloat16_answers_nearly_the_same_and_read_out_stays_float32():
+def test_bfloat16_gives_nearly_the_same_and_the_read_out_stays_float32():
     core = tiny()
     current, mask = positions(40)
-    optimal, near = Evaluator(core)(current, mask), Evaluator(core, precision="bfloat16")(current, mask)
+    full, near = Evaluator(core)(current, mask), Evaluator(core, precision="bfloat16")(current, mask)
     assert near[0].dtype == np.float32
-    assert 0 < np.abs(optimal[0] - near[0]).max() < 0.05
-    assert np.abs(optimal[1] - near[1]).max() < 0.02
+    assert 0 < np.abs(full[0] - near[0]).max() < 0.05
+    assert np.abs(full[1] - near[1]).max() < 0.02
 
 
 def test_the_evaluator_keeps_its_weights_until_it_takes_others():
     one, other = tiny(), tiny()
     current, mask = positions(5)
-    asked = Evaluator(one)
-    before = asked(current, mask)[1]
+    given = Evaluator(one)
+    before = given(current, mask)[1]
     expected = Evaluator(other)(current, mask)[1]
     name = weights_hash(one)
     one.set_weights(other.get_weights())
     assert weights_hash(one) == weights_hash(other) != name
-    assert np.array_equal(asked(current, mask)[1], before)
-    asked.take_weights(one)
-    assert np.array_equal(asked(current, mask)[1], expected)
+    assert np.array_equal(given(current, mask)[1], before)
+    given.take_weights(one)
+    assert np.array_equal(given(current, mask)[1], expected)
 
 
 def test_a_network_without_value_head_cannot_guide_a_search():

@@ -20,7 +20,7 @@ from helpers import REFERENCE
 
 import distill
 from distill import evaluate, export, selfplay, train
-from distill.alphazero import run_files
+from distill.alphazero import files
 from distill.alphazero.settings import ReinforceConfig
 from distill.common import UserError, cli
 from distill.networks import finding
@@ -49,17 +49,6 @@ def test_a_name_is_looked_for_here_and_then_among_what_ships(here: Path) -> None
     (here / "models" / "pillar" / "best.keras").touch()
     assert finding.find("pillar") == Path("models/pillar")
     assert finding.find("reference/pillar") == REFERENCE / "pillar"
-
-
-def test_a_network_is_found_by_its_former_name(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for name in ("column", "reference/column"):
-        assert finding.find(name) == finding.find(name) == REFERENCE / "pillar"
-    said = capsys.readouterr().err
-    assert said.count("column is called pillar now") == 2, "once for each word"
-    (here / "models" / "column").mkdir()
-    (here / "models" / "column" / "best.keras").touch()
-    assert finding.find("column") == Path("models/column")
-    assert finding.find(REFERENCE / "column") == REFERENCE / "pillar"
 
 
 @pytest.mark.parametrize("kind", ["empty folder", "SavedModel", "run", "file", "games"])
@@ -160,13 +149,13 @@ def test_metrics_that_cannot_be_read_are_named(tmp_path: Path, content: str) -> 
     (tmp_path / finding.BEST).touch()
     (tmp_path / "metrics.json").write_text('{"loss": 1.5}')
     assert run_folder.finished(tmp_path, lambda metrics: f"loss {metrics['loss']}") == (
-        "loss 1.5 (finished before, nothing to do; --restart begins anew)"
+        "loss 1.5 (finished before, nothing to do; --restart starts from scratch)"
     )
     (tmp_path / "metrics.json").write_text(content)
-    with pytest.raises(UserError, match=r"metrics\.json: cannot be read; --restart begins anew"):
+    with pytest.raises(UserError, match=r"metrics\.json: cannot be read; --restart starts from scratch"):
         run_folder.finished(tmp_path, lambda metrics: f"loss {metrics['loss']}")
-    folder = run_files.iteration_folder(tmp_path, 1)
+    folder = files.iteration_folder(tmp_path, 1)
     folder.mkdir(parents=True)
     (folder / "metrics.json").write_text('{"iteration": ')
     with pytest.raises(UserError, match=r"0001.metrics\.json: cannot be read; delete it"):
-        run_files.finished_iterations(tmp_path)
+        files.finished_iterations(tmp_path)

@@ -21,7 +21,7 @@ from network_helpers import played_boards, tiny_network, with_random_weights
 from distill import networks
 from distill.common import UserError
 from distill.exporters import publish
-from distill.networks import heads, predict, saved
+from distill.networks import heads, predict, pretrained, saved
 from distill.networks.finding import BEST
 
 
@@ -42,7 +42,7 @@ def run_folder(core, tmp_path_factory):
 
 
 @pytest.mark.parametrize("place", ["best.keras", "saved_model/1", "saved_model", ".", "new"])
-def test_every_door_gives_the_outputs_of_the_network(core, run_folder, place):
+def test_every_path_to_a_network_gives_its_outputs(core, run_folder, place):
     boards = played_boards(20)
     expected, found = saved.predict_with(core)(boards), saved.load(run_folder / place)(boards)
     assert {name: (a.shape, a.dtype) for name, a in found.items()} == {
@@ -62,8 +62,8 @@ def test_an_export_of_another_network_does_not_answer_for_a_run(core, run_folder
     boards, old, new = (played_boards(20), *(saved.predict_with(each) for each in (core, newer)))
     shutil.copy(run_folder / BEST, tmp_path)
     for expected in (old, new):
-        for door in (saved.load, predict.load):
-            np.testing.assert_allclose(door(tmp_path)(boards)["policy"], expected(boards)["policy"], atol=1e-5)
+        for load in (saved.load, pretrained.load):
+            np.testing.assert_allclose(load(tmp_path)(boards)["policy"], expected(boards)["policy"], atol=1e-5)
         newer.save(tmp_path / BEST)
     assert "is of another network than" in capsys.readouterr().err
     np.testing.assert_allclose(saved.load(tmp_path / "saved_model")(boards)["policy"], old(boards)["policy"], atol=1e-5)

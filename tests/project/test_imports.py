@@ -40,7 +40,7 @@ PACKAGES = (
     "web",
 )
 WITH_TENSORS = ("networks", "training", "exporters")
-COMPUTED = {"", "__main__", "common.plugins", "networks"}
+COMPUTED = {"", "__main__", "common.plugins", "networks.registry"}
 """The library's names, the command that is given, a user's "module:object", and in `networks.build` a network."""
 TENSOR_LIBRARIES = {"tensorflow", "keras"}
 

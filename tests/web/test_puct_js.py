@@ -16,7 +16,7 @@ from distill.datasets import benchmark
 from distill.exporters import static_page
 from distill.game import encoding
 from distill.mcts import puct
-from distill.networks import predict
+from distill.networks import pretrained
 from tests import pages
 
 SEARCH = """async ([boards, simulations, answers]) => {
@@ -48,7 +48,7 @@ class Recorded:
     """The shipped network, asked once a position: what it said stays, by the board as the page's searches name it."""
 
     def __init__(self):
-        self.predict = predict.load(REFERENCE / "pillar")
+        self.predict = pretrained.load(REFERENCE / "pillar")
         self.answers = {}
 
     def __call__(self, current, mask):
@@ -70,7 +70,7 @@ def test_it_makes_the_visits_that_python_makes(page, number, simulations):
     current, mask = graded.current[chosen], graded.mask[chosen]
     network = Recorded()
     settings = puct.quiet(puct.PuctSettings(simulations=simulations))
-    expected = puct.play(current, mask, settings, network, seeds=[0] * number, steps=1)
+    expected = puct.search(current, mask, settings, network, [0] * number)
     boards = encoding.boards(current, mask).reshape(number, -1).tolist()
     found = page.evaluate(SEARCH, [boards, simulations, network.answers])
     assert [each["visits"] for each in found] == expected.visits[:, 0].tolist()

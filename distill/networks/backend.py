@@ -1,0 +1,109 @@
+"""Start Keras and its backend: quietly, with this project's settings, and with memory and threads set first."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+from distill.common import UserError, cores, first_line, machine, say
+from distill.networks import cpu_kernels
+from distill.networks.cpu_kernels import memory
+
+# TensorFlow reads this when it starts. Its C++ log holds nothing a user can act on: failures arrive as exceptions.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+ADDRESS_SPACE = 4 << 30
+"""Bytes of address space that a process with TensorFlow needs: with 3.5 GB, training the `cnn` crashes."""
+
+_STARTING = threading.Lock()
+"""Two threads that redirect file descriptor 2 at once could leave it redirected."""
+_started_in: int | None = None
+"""Process id in which the backend started; a forked child has another one."""
+
+
+def start_backend(*, aloud: bool = False) -> None:
+    """Import Keras and its backend, which takes seconds, and drop what they print meanwhile.
+
+    With `aloud` a progress line says so first: commands do this, workers and the library do not.
+
+    The settings in `~/.keras/keras.json` may be of other work, so those that networks depend on are set here. The
+    backend is TensorFlow unless KERAS_BACKEND names another. TensorFlow gets as many threads as this process may use
+    processors, also under a container's quota.
+
+    Raises UserError if Keras does not start, and in a process that was forked after the start: the backend's threads
+    are missing there, and it would hang.
+    """
+    global _started_in
+    if _started_in not in (None, os.getpid()):
+        raise UserError(
+            "this process was forked after Keras had started, whose backend hangs here; start processes with "
+            'multiprocessing.get_context("spawn")'
+        )
+    _started_in = os.getpid()
+    machine.require_address_space(ADDRESS_SPACE, "TensorFlow")
+    if aloud and "keras" not in sys.modules:
+        say("loading Keras and its backend")
+    if cpu_kernels.enabled("memory"):
+        memory.keep_freed_memory()
+    os.environ["KERAS_BACKEND"] = os.environ.get("KERAS_BACKEND") or "tensorflow"
+    os.environ.setdefault("TF_NUM_INTRAOP_THREADS", str(cores()))
+    if sys.warnoptions:  # PYTHONWARNINGS=error, or python -W, would end a run at the first warning of a library
+        warnings.filterwarnings("ignore", module=r"(keras|tensorflow)\b")
+    with _STARTING, _without_log():
+        try:
+            with machine.without("TF_XLA_FLAGS"):  # they change results, and an unknown one ends the process
+                with _hidden("sklearn", "matplotlib") if cpu_kernels.enabled("imports") else contextlib.nullcontext():
+                    import keras
+
+                keras.ops.convert_to_tensor(0)  # looks for devices, once
+        except Exception as error:  # a missing package, a keras.json that Keras refuses, TensorFlow's variables
+            if machine.lacks_memory(error):
+                raise
+            found = f"{machine.variables('KERAS_')}, and keras.json in KERAS_HOME or ~/.keras"
+            raise UserError(f"Keras does not start: {first_line(error)} (its settings: {found})") from None
+        keras.config.set_image_data_format("channels_last")
+        keras.config.set_floatx("float32")
+        keras.config.set_dtype_policy("float32")
+        keras.config.set_epsilon(1e-7)
+
+
+@contextlib.contextmanager
+def _without_log() -> Iterator[None]:
+    """Drop what is written to file descriptor 2: TensorFlow's C++ logs there before it reads its level."""
+    if sys.stderr is not None:
+        sys.stderr.flush()
+    try:
+        kept = os.dup(2)
+    except OSError:  # closed: there is nothing to hide
+        yield
+        return
+    try:
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, 2)
+        os.close(null)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+@contextlib.contextmanager
+def _hidden(*packages: str) -> Iterator[None]:
+    """Make these packages look uninstalled, unless they are loaded already.
+
+    Keras imports scikit-learn and Matplotlib for wrappers and pictures that nothing here uses. Without them it starts
+    in 3.2 seconds of processor time instead of 4.4.
+    """
+    modules: dict[str, Any] = sys.modules
+    hidden = [package for package in packages if package not in modules]
+    modules.update(dict.fromkeys(hidden))  # None is Python's own sign for "not to be found"
+    try:
+        yield
+    finally:
+        for package in hidden:
+            modules.pop(package, None)

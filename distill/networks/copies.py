@@ -1,0 +1,39 @@
+"""Copies of a network: in another precision, and weights from one copy to another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import numpy as np
+
+from distill.networks.precision import Precision, dtype_policy
+
+
+def copy(core: keras.Model, precision: Precision | Callable[[Any], Precision]) -> keras.Model:
+    """The same network with the same weights; its layers compute in this precision, which may be a function of them."""
+    precision_of = precision if callable(precision) else lambda _: precision
+    twin = keras.models.clone_model(core, clone_function=lambda layer: layer_copy(layer, precision_of(layer)))
+    twin.set_weights(core.get_weights())
+    return twin
+
+
+def layer_copy(layer: Any, precision: Precision, **changed: Any) -> Any:
+    """A layer or operation with the same config, except its precision and what is `changed`."""
+    config = layer.get_config() | changed
+    if isinstance(layer, keras.Layer) and not isinstance(layer, keras.layers.InputLayer):
+        config["dtype"] = dtype_policy(precision)  # bare operations compute in the type of their inputs
+    return layer.__class__.from_config(config)
+
+
+def copy_weights(source: keras.Model, target: keras.Model) -> None:
+    """Give a network the weights of another copy of it, some of which may have another shape of the same size.
+
+    They are matched by the names of layers; in order, where kernels of one copy stand for several layers of the other.
+    """
+    layers, others = ({layer.name: layer for layer in model.layers if layer.weights} for model in (source, target))
+    pairs = [(layers[name], others[name]) for name in layers] if layers.keys() == others.keys() else [(source, target)]
+    for given, changed in pairs:
+        weights = zip(given.get_weights(), changed.weights, strict=True)
+        changed.set_weights([np.reshape(array, own.shape) for array, own in weights])

@@ -1,0 +1,34 @@
+"""The same networks, computed faster on a CPU: same weights, same function up to the rounding of sums.
+
+Saved and served are always the networks of Keras' own layers. Training steps, and a search's evaluations in float32,
+go to a copy of the network (`fast_copy.fast_copy`) with these kernels in place of layers:
+
+    whole_board  3 × 3 convolutions of whole boards by Toom and Cook's method; training steps 1.6–2.0 times as fast
+    separable    depthwise convolutions as matrix products
+    batch_norm   batch normalization as one operation of TensorFlow
+    encoder      the transformer's encoder layers, features first
+    memory       glibc keeps what a step freed for the next step; training steps 1.01–1.15 times as fast
+    imports      Keras starts without scikit-learn and Matplotlib; 1.3 times as fast
+
+Each module says what it replaces and what it gains. To compute without some of them, or without any:
+
+    DISTILL_KERNELS_OFF=separable,memory python -m distill.train
+    DISTILL_KERNELS_OFF=all python -m distill.train
+"""
+
+from __future__ import annotations
+
+import os
+
+from distill.common import UserError
+
+KERNELS = ("whole_board", "separable", "batch_norm", "encoder", "memory", "imports")
+VARIABLE = "DISTILL_KERNELS_OFF"
+
+
+def enabled(kernel: str) -> bool:
+    """Whether a kernel may be used. Raises UserError for an unknown name in the variable."""
+    off = {name for name in os.environ.get(VARIABLE, "").split(",") if name}
+    if unknown := off - {"all", *KERNELS}:
+        raise UserError(f"{VARIABLE}: no kernel {', '.join(sorted(unknown))}; there are {', '.join(KERNELS)}, and all")
+    return not off & {"all", kernel}

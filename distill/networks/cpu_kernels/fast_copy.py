@@ -1,0 +1,95 @@
+"""A network's copy with fast kernels in place of its layers, wherever they fit; works for a user's networks too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+from keras import layers, tree
+
+from distill.networks import pillar_lines
+from distill.networks.copies import copy_weights, layer_copy
+from distill.networks.cpu_kernels import batch_norm, enabled, encoder, lines, separable, whole_board
+from distill.networks.precision import Precision, default_precision, on_cpu
+
+ELEMENTWISE = (layers.ReLU, layers.Add)
+"""Layers that compute the same in any order of the axes."""
+
+
+def fast_copy(core: keras.Model, precision: Precision = "float32", dropout: float | None = None) -> keras.Model:
+    """A network with the same weights that trains faster on this machine.
+
+    Args:
+      core: any network; it is left as it is.
+      precision: arithmetic of the layers; weights are float32.
+      dropout: rate of all its dropouts, None: their own.
+    """
+    fast = None
+    if on_cpu() and enabled("encoder"):
+        with default_precision(precision):
+            fast = encoder.fast_transformer(core, dropout)
+    fast = fast or _layer_by_layer(core, precision, dropout)
+    copy_weights(core, fast)
+    return fast
+
+
+def _layer_by_layer(core: keras.Model, precision: Precision, dropout: float | None) -> keras.Model:
+    # The layers behind the logits first, as networks create them: dropouts draw their seeds in this order.
+    ordered = [*keras.Model(core.inputs, core.output["logits"]).layers, *core.layers]
+    copies: dict[str, Any] = {}
+    convolved: set[int] = set()
+    for layer in dict.fromkeys(ordered):
+        changed = {"rate": dropout} if isinstance(layer, layers.Dropout) and dropout is not None else {}
+        kernel = _kernel(layer, precision, id(layer.input) in convolved) if on_cpu() else None
+        copies[layer.name] = kernel or layer_copy(layer, precision, **changed)
+        if isinstance(kernel, whole_board.CONVOLUTIONS):
+            convolved.add(id(layer.output))
+
+    def copied(operation: Any) -> Any:
+        return copies.get(operation.name) or layer_copy(operation, precision)
+
+    return keras.models.clone_model(core, clone_function=copied, call_function=_Wiring())
+
+
+def _kernel(layer: layers.Layer, precision: Precision, convolved: bool) -> layers.Layer | None:
+    """The kernel that computes a layer; `convolved`: whether it reads what a whole-board convolution gives."""
+    if precision == "float32" and enabled("whole_board"):
+        if convolved and type(layer) is layers.GroupNormalization:
+            return whole_board.GroupNorm.from_config(layer.get_config())
+        if type(layer) is pillar_lines.Lines:
+            return lines.FastLines.from_config(layer.get_config())
+        if found := whole_board.replacement(layer):
+            return found
+    if enabled("separable") and (found := separable.replacement(layer, precision)):
+        return found
+    return batch_norm.replacement(layer, precision) if enabled("batch_norm") else None
+
+
+class _Wiring:
+    """Calls the copied layers. Features stay cells first from one whole-board kernel to the next."""
+
+    def __init__(self) -> None:
+        self._cells_first: dict[int, Any] = {}
+        self._converted: dict[int, Any] = {}
+
+    def __call__(self, layer: Any, *arguments: Any, **more: Any) -> Any:
+        cells = any(id(each) in self._cells_first for each in tree.flatten(arguments))
+        if isinstance(layer, whole_board.CELLS_FIRST) or (cells and isinstance(layer, ELEMENTWISE)):
+            result = layer(*tree.map_structure(self._to_cells, arguments), **more)
+            self._cells_first[id(result)] = result
+            return result
+        return layer(*tree.map_structure(self._to_boards, arguments), **more)
+
+    def _to_cells(self, x: Any) -> Any:
+        if id(x) in self._cells_first or not isinstance(x, keras.KerasTensor):
+            return x
+        if id(x) not in self._converted:
+            self._converted[id(x)] = whole_board.cells_first(x)
+        return self._converted[id(x)]
+
+    def _to_boards(self, x: Any) -> Any:
+        if id(x) not in self._cells_first:
+            return x
+        if id(x) not in self._converted:
+            self._converted[id(x)] = whole_board.boards_first(x)
+        return self._converted[id(x)]

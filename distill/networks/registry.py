@@ -1,0 +1,64 @@
+"""Networks by name: the built-in ones, and a user's own as "module:function".
+
+A model is named after its arch. TensorFlow takes neither a colon in a model's name nor an underscore at its start, so
+`my_nets:build` is stored as `my_nets>build`, and `_nets:build` as `._nets>build`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Literal, get_args
+
+from distill.common import UserError, first_line, plugins
+
+if TYPE_CHECKING:
+    import keras
+
+Arch = Literal["cnn", "transformer", "pillar", "pillar-lines", "mk4", "resnet"]
+ARCHS: tuple[Arch, ...] = get_args(Arch)
+ARCH_HELP = f"network: {', '.join(ARCHS)}, or module:function, your own build(value_head) -> keras.Model"
+
+
+def is_arch(text: str) -> bool:
+    """Whether a text names a built-in network or looks like "module:function"."""
+    return text in ARCHS or plugins.is_spec(text)
+
+
+def build(arch: str, value_head: bool = False) -> keras.Model:
+    """A new network with random weights from Keras' global seed; `resnet` always has a value head.
+
+    Raises ValueError for an unknown arch, UserError for "module:function" that gives no network.
+    """
+    if plugins.is_spec(arch):
+        return _custom(arch, value_head)
+    if arch not in ARCHS:
+        raise ValueError(f"arch {arch!r} is none of {', '.join(ARCHS)}")
+    built: keras.Model = importlib.import_module(f"distill.networks.{arch.replace('-', '_')}").build(value_head)
+    return built
+
+
+def _custom(spec: str, value_head: bool) -> keras.Model:
+    from distill.networks import heads
+
+    function = plugins.load(spec, "--arch")
+    try:
+        core = function(value_head)
+    except Exception as error:
+        said = f"{type(error).__name__}: {first_line(error)}"
+        raise UserError(f"--arch {spec}: called with value_head={value_head}, it failed: {said}") from error
+    heads.require_network(core, f"--arch {spec}")
+    if heads.has_value(core) != value_head:
+        expected = "logits and value" if value_head else "logits alone"
+        raise UserError(f"--arch {spec}: with value_head={value_head} the outputs must be {expected}")
+    stored = spec.replace(":", ">")
+    return type(core)(core.inputs[0], core.output, name=f".{stored}" if stored.startswith("_") else stored)
+
+
+def arch_of(core: keras.Model) -> str:
+    """The arch of a network."""
+    return arch_named(core.name)
+
+
+def arch_named(name: str) -> str:
+    """The arch of a network whose model has this name."""
+    return name.removeprefix(".").replace(">", ":")

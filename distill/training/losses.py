@@ -1,0 +1,101 @@
+"""What a network learns from a batch: targets, the loss, and the same loss over a table for evaluation.
+
+Dimensions: B batch, A = 7 columns. Values are in [-1, 1] for the side to move.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, TypeAlias
+
+import keras
+import numpy as np
+from keras import ops
+from numpy.typing import NDArray
+
+from distill.datasets import batching
+from distill.networks import heads
+from distill.training.recipe import Recipe
+
+EVALUATION_BATCH = 1024
+
+Loss: TypeAlias = Callable[[Mapping[str, Any], Mapping[str, Any]], Any]
+"""targets, outputs → the loss of each board, (B,), by `keras.ops`.
+
+Both hold "logits" (B, A), in the targets probabilities, in the outputs logits with -1e9 on full columns; and "value"
+(B,) where the network has that head. A step minimizes the mean of weight(count) · loss.
+"""
+
+
+def policy_and_value_loss(targets: Mapping[str, Any], outputs: Mapping[str, Any], value_weight: float = 1.0) -> Any:
+    """The default loss of each board, (B,): cross-entropy(target, policy) + value_weight · (value target − value)²."""
+    loss = _cross_entropy(targets["logits"], outputs["logits"])
+    if "value" in targets:
+        loss = loss + value_weight * ops.square(targets["value"] - outputs["value"])
+    return loss
+
+
+def default_loss(recipe: Recipe) -> Loss:
+    """`policy_and_value_loss` with the recipe's `value_weight`."""
+    return partial(policy_and_value_loss, value_weight=recipe.value_weight)
+
+
+def _cross_entropy(target: Any, logits: Any) -> Any:
+    return ops.categorical_crossentropy(target, logits, from_logits=True)
+
+
+class Divergence(keras.metrics.Metric):
+    """KL divergence of the last batch's policies from their targets, in nats: `boards`, float32 (B,)."""
+
+    def __init__(self, batch_size: int) -> None:
+        super().__init__(name="divergence")
+        self.boards = self.add_variable((batch_size,), "zeros", name="boards")
+
+    def update_state(self, target: Any, logits: Any, sample_weight: Any = None) -> None:
+        """Measure probabilities against logits, both (B, A)."""
+        target, logits = ops.cast(target, self.dtype), ops.cast(logits, self.dtype)
+        entropy = -ops.sum(target * ops.log(ops.maximum(target, 1e-9)), axis=-1)
+        self.boards.assign(_cross_entropy(target, logits) - entropy)
+
+    def result(self) -> Any:
+        """The mean over the batch."""
+        return ops.mean(self.boards)
+
+
+def targets(batch: batching.Batch, recipe: Recipe, with_value: bool) -> dict[str, NDArray[np.float32]]:
+    """Targets of a network's outputs: "logits" as probabilities (B, A), and "value" (B,) if it has that head."""
+    vote = np.eye(7, dtype=np.float32)[batch.label]
+    if recipe.target == "vote":
+        policy = vote
+    else:
+        visits = batch.visits / batch.visits.sum(axis=1, keepdims=True)
+        policy = visits if recipe.target == "visits" else (visits + vote) / 2
+    if not with_value:
+        return {"logits": policy}
+    share = {"value": 1.0, "outcome": 0.0}.get(recipe.value_target, recipe.value_blend)
+    return {"logits": policy, "value": np.float32(share) * batch.value + np.float32(1 - share) * batch.outcome}
+
+
+def weights(count: NDArray[Any], recipe: Recipe) -> NDArray[np.float32]:
+    """float32 (B,), not scaled: weights of boards that occurred `count` (B,) times."""
+    return np.power(count, {"equal": 0.0, "root": 0.5, "count": 1.0}[recipe.count_weights], dtype=np.float32)
+
+
+def evaluate(
+    model: keras.Model, examples: batching.Examples, recipe: Recipe, loss: Loss | None = None
+) -> dict[str, float]:
+    """Means over a table, every board once and with weight 1.
+
+    `loss` is the training loss without weights; `top1` the share of boards whose label has the largest logit;
+    `value_error` the squared error of the value, if there is that head. `model` takes boards, as `heads.played` does.
+    """
+    loss, with_value = loss or default_loss(recipe), heads.has_value(model)
+    sums = {"loss": 0.0, "top1": 0.0} | ({"value_error": 0.0} if with_value else {})
+    for batch in batching.in_order(examples, EVALUATION_BATCH):
+        wanted, found = targets(batch, recipe, with_value), model.predict_on_batch(batch.boards)
+        sums["loss"] += float(ops.convert_to_numpy(loss(wanted, found)).sum(dtype=np.float64))
+        sums["top1"] += int((found["logits"].argmax(axis=1) == batch.label).sum())
+        if with_value:
+            sums["value_error"] += float(np.square(found["value"] - wanted["value"]).sum(dtype=np.float64))
+    return {name: total / len(examples) for name, total in sums.items()}

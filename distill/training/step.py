@@ -1,0 +1,106 @@
+"""One training step: the compiled model with its loss and optimizer, and what the network has learned after it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+from numpy.typing import NDArray
+
+from distill.datasets import batching
+from distill.networks import heads
+from distill.networks.copies import copy_weights
+from distill.training.losses import Divergence, Loss, default_loss, targets, weights
+from distill.training.recipe import Recipe
+
+OUTPUT_LAYERS = ["logits", "read_out", "value_unit"]
+"""Layers that give logits or the value. Muon, which equalizes all directions of a matrix, does not suit them."""
+
+
+def make_repeatable(seed: int) -> None:
+    """Same seed, same processor, same number of threads: same weights. Call before the network is built."""
+    keras.utils.set_random_seed(seed % 2**32)  # NumPy takes no larger one
+    if keras.backend.backend() == "tensorflow":
+        import tensorflow as tf
+
+        tf.config.experimental.enable_op_determinism()  # costs nothing measurable on a CPU
+
+
+class TrainingModel(keras.Model):
+    """A network with the legal mask that minimizes a loss of each board: boards int8 (B, 6, 7) → outputs by name."""
+
+    loss_of_boards: Loss
+
+    def compute_loss(
+        self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, training: bool = True
+    ) -> Any:
+        """The batch's mean of weight · loss."""
+        return ops.mean(sample_weight * self.loss_of_boards(y, y_pred))
+
+
+def compiled(
+    core: keras.Model, recipe: Recipe, loss: Loss | None = None, divergence: Divergence | None = None
+) -> TrainingModel:
+    """The network with mask, loss and optimizer, ready for `train_step`, which also updates `divergence`."""
+    played = heads.played(core)
+    model = TrainingModel(played.input, played.output, name=played.name)
+    model.loss_of_boards = loss or default_loss(recipe)
+    optimizer = _optimizer(recipe)
+    model.compile(
+        optimizer,
+        metrics={"logits": [divergence]} if divergence else None,
+        # XLA is seven times slower than TensorFlow's own kernels for these networks on a CPU.
+        jit_compile=keras.backend.backend() != "tensorflow",
+    )
+    optimizer.build(model.trainable_variables)  # now, because the first step would be traced twice otherwise
+    return model
+
+
+def _optimizer(recipe: Recipe) -> keras.optimizers.Optimizer:
+    average = {"use_ema": recipe.ema > 0, "ema_momentum": recipe.ema}
+    decay = average | {"weight_decay": recipe.weight_decay}
+    if recipe.optimizer == "adam":
+        return keras.optimizers.Adam(recipe.lr, **average)
+    if recipe.optimizer == "muon":
+        own = {"adam_weight_decay": recipe.weight_decay, "exclude_layers": OUTPUT_LAYERS}
+        optimizer = keras.optimizers.Muon(recipe.lr, **own, **decay)
+    elif recipe.optimizer == "sgd":
+        optimizer = keras.optimizers.SGD(recipe.lr, global_clipnorm=1.0, **decay)
+    else:
+        optimizer = keras.optimizers.AdamW(recipe.lr, **decay)
+    optimizer.exclude_from_weight_decay(var_names=["bias", "gamma", "beta"])
+    return optimizer
+
+
+def train_step(model: keras.Model, batch: batching.Batch, recipe: Recipe, scale: float) -> float:
+    """One step; returns the batch's loss before it. `scale` is 1 / mean weight of the table."""
+    wanted = targets(batch, recipe, heads.has_value(model))
+    weight = weights(batch.count, recipe) * np.float32(scale)
+    return float(model.train_on_batch(batch.boards, wanted, weight, return_dict=True)["loss"])
+
+
+def copy_learned(
+    model: keras.Model,
+    trained: keras.Model,
+    core: keras.Model,
+    initial: Sequence[NDArray[np.float32]] = (),
+    interpolate: float = 0,
+) -> None:
+    """Set `core` to what was learned: the weights' EMA where one is kept, interpolated with the `initial` weights.
+
+    Args:
+      model: the compiled model, left as it was.
+      trained: the network inside it, a copy of `core`.
+      interpolate: share of `initial` (WiSE-FT: Wortsman et al., Robust fine-tuning of zero-shot models, CVPR 2022).
+    """
+    before = [ops.convert_to_numpy(variable) for variable in model.trainable_variables]
+    model.optimizer.finalize_variable_values(model.trainable_variables)  # replaces them by their EMA
+    copy_weights(trained, core)
+    for variable, array in zip(model.trainable_variables, before, strict=True):
+        variable.assign(array)
+    if interpolate:
+        learned = zip(initial, core.get_weights(), strict=True)
+        core.set_weights([np.float32(interpolate) * old + np.float32(1 - interpolate) * new for old, new in learned])

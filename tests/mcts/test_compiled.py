@@ -1,0 +1,138 @@
+"""The compiled operations themselves, and where compiled code is kept.
+
+Properties: the vector choice equals the formula in NumPy's float32, ties to the lowest slot, unvisited
+children first; bits are counted; the first writable folder keeps the cache, and without one all still works;
+variables of Numba's do not keep it from compiling;
+a search that is kept there is known without loading it; making a player compiles its search first.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import numba
+import numpy as np
+import pytest
+from numba.core.dispatcher import Dispatcher
+
+from distill.mcts import cache, compiled
+from distill.mcts.compiled import SLOTS, best_ucb1, popcount
+from distill.players.names import make
+
+
+@numba.njit
+def choose(rows: np.ndarray, weights: np.ndarray, order: np.ndarray, bonus: np.float32) -> int:
+    return best_ucb1(rows, 0, weights, 0, order, 0, bonus)
+
+
+def scores(rows: np.ndarray, weights: np.ndarray, order: np.ndarray, bonus: np.float32) -> np.ndarray:
+    """float32 (8,), the formula of the docstring."""
+    n, total = rows[:SLOTS].astype(np.float32), rows[SLOTS : 2 * SLOTS].astype(np.float32)
+    r = np.float32(1) / np.sqrt(np.maximum(n, np.float32(1)))
+    return np.where(n == 0, order, (total * r + bonus * weights) * r)
+
+
+def test_the_vector_choice_is_the_formulas() -> None:
+    random = np.random.default_rng(0)
+    for _ in range(2000):
+        visits = random.integers(0, 3000, SLOTS) * (random.random(SLOTS) < 0.9)
+        rows = np.zeros(4 * SLOTS, np.int32)
+        rows[:SLOTS] = visits
+        rows[SLOTS : 2 * SLOTS] = random.integers(-visits, visits + 1)
+        weights = random.uniform(0.5, 2.5, SLOTS).astype(np.float32)
+        order = (4096 + random.permutation(SLOTS)).astype(np.float32)
+        bonus = np.float32(random.uniform(0, 4))
+        assert choose(rows, weights, order, bonus) == scores(rows, weights, order, bonus).argmax()
+
+
+def test_of_equal_children_the_lowest_is_chosen() -> None:
+    rows = np.zeros(4 * SLOTS, np.int32)
+    rows[:SLOTS] = 5
+    rows[[SLOTS + 2, SLOTS + 6]] = 3
+    ones = np.ones(SLOTS, np.float32)
+    assert choose(rows, ones, ones, np.float32(1)) == 2
+
+
+def test_searches_are_compiled_also_where_numba_is_told_not_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(numba.config, "DISABLE_JIT", 1)
+
+    def thrice(word: int) -> int:
+        return word * 3
+
+    for compile in (compiled.jit, compiled.inline):
+        assert isinstance(compile(thrice), Dispatcher)
+    assert numba.config.DISABLE_JIT == 1, "whose own functions stay as asked for"
+
+
+def test_variables_with_which_numba_does_not_start_are_one_line() -> None:
+    command = [sys.executable, "-m", "distill.generate", "--help"]
+    run = subprocess.run(command, env={**os.environ, "NUMBA_NUM_THREADS": "0"}, capture_output=True, text=True)
+    assert run.returncode == 1
+    assert run.stderr.startswith("distill: Numba does not start: ")
+    assert "NUMBA_NUM_THREADS=0" in run.stderr
+    assert run.stderr.count("\n") == 1
+
+
+def test_bits_are_counted() -> None:
+    count = numba.njit(lambda word: popcount(word))
+    for word in (0, 1, 0x10600000, 2**64 - 1):
+        assert count(np.uint64(word)) == word.bit_count()
+
+
+def test_the_first_writable_folder_keeps_the_compiled_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(cache, "_parents", lambda: iter([tmp_path / "file", tmp_path / "folder"]))
+    folder = cache._folder()
+    assert folder is not None
+    assert Path(folder).parent == tmp_path / "folder"
+
+
+@pytest.mark.parametrize("module", cache.COMPILED_LAST)
+def test_whether_a_search_is_compiled_is_told_without_compiling(
+    module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    {"teacher": cache.compile_teacher, "puct": cache.compile_puct}[module]()
+    assert cache.holds(module)
+    monkeypatch.setattr(cache, "FOLDER", str(tmp_path))
+    assert not cache.holds(module)
+    monkeypatch.setattr(cache, "FOLDER", None)
+    assert not cache.holds(module)
+
+
+def test_who_must_compile_says_so_first_and_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    compiled = list[str]()
+    monkeypatch.setattr(cache, "COMPILE", {name: partial(compiled.append, name) for name in cache.COMPILE})
+    for there, expected in ((True, []), (False, ["teacher"])):
+        cache.prepare.cache_clear()
+        monkeypatch.setattr(cache, "holds", lambda _, there=there: there)
+        cache.prepare("teacher")
+        cache.prepare("teacher")
+        assert compiled == expected
+    cache.prepare.cache_clear()
+    assert capsys.readouterr().err == "compiling the search, which may take two minutes, but only once\n"
+
+
+@pytest.mark.parametrize("word", ["uct:2", "pillar@puct:2", "club", "pillar"])
+def test_who_makes_a_player_has_its_search_compiled(word: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever runtime evaluates the network."""
+    prepared = list[str]()
+    monkeypatch.setattr(cache, "prepare", prepared.append)
+    make(word, fast=True, silent=True)
+    assert prepared == []
+    make(word, fast=True)
+    assert prepared == {"uct:2": ["teacher"], "pillar@puct:2": ["puct"]}.get(word, [])
+
+
+def test_without_a_writable_folder_a_line_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(cache, "_parents", lambda: iter([tmp_path / "file"]))
+    assert cache._folder() is None
+    assert "compiling takes seconds each time" in capsys.readouterr().err

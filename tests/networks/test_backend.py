@@ -1,0 +1,61 @@
+"""Starting Keras (`networks/backend.py`). Properties:
+
+- none of TensorFlow's own lines is printed, no unneeded library is loaded, and settings of other work are not used;
+- settings with which Keras does not start are named in one line.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+LEFT_OVER = {"floatx": "float16", "epsilon": 0.1, "image_data_format": "channels_first", "backend": "numpy"}
+"""A keras.json of other work."""
+
+
+def test_starting_keras_prints_nothing_loads_little_and_ignores_settings_of_other_work(tmp_path):
+    """In a user's process: no log level is set, and TensorFlow's C++ has an error to log about the graph."""
+    (tmp_path / "keras.json").write_text(json.dumps(LEFT_OVER), encoding="utf-8")
+    code = """
+import sys
+from distill import networks
+networks.start_backend()
+import keras, tensorflow as tf
+assert not {"sklearn", "matplotlib"} & set(sys.modules), "loading them takes two seconds"
+import matplotlib, sklearn
+tf.function(lambda full: tf.where(tf.reduce_any(full, axis=-1), 1.0, 0.0))(tf.ones((4, 7), bool))
+print("ours", file=sys.stderr)
+config = keras.config
+print(config.backend(), config.image_data_format(), config.floatx(), config.dtype_policy().name, config.epsilon())
+"""
+    ours = ("TF_CPP_MIN_LOG_LEVEL", "KERAS_BACKEND")  # which the package sets
+    environment = {name: value for name, value in os.environ.items() if name not in ours}
+    environment |= {"KERAS_HOME": str(tmp_path), "TF_XLA_FLAGS": "--of_another_version"}
+    run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    settings = "tensorflow channels_last float32 float32 1e-07\n"
+    assert (run.returncode, run.stdout, run.stderr) == (0, settings, "ours\n")
+
+
+@pytest.mark.parametrize(
+    ("backend", "stored", "named"),
+    [
+        ("nope", {}, "nope"),
+        ("tensorflow", {"floatx": "int"}, "keras.json"),
+        ("tensorflow", {"epsilon": "x"}, "epsilon"),
+    ],
+)
+def test_settings_with_which_keras_does_not_start_are_one_line(backend, stored, named, tmp_path):
+    (tmp_path / "keras.json").write_text(json.dumps(stored), encoding="utf-8")
+    code = "from distill import common, networks\ntry: networks.start_backend()\n"
+    code += "except common.UserError as error: print(error)"
+    environment = {**os.environ, "KERAS_BACKEND": backend, "KERAS_HOME": str(tmp_path)}
+    run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert (run.returncode, run.stderr) == (0, "")
+    assert run.stdout.startswith("Keras does not start: ")
+    assert f"KERAS_BACKEND={backend}" in run.stdout
+    assert named in run.stdout
+    assert run.stdout.count("\n") == 1

@@ -1,0 +1,160 @@
+"""The fast CPU kernels (`networks/cpu_kernels/`). Properties:
+
+- a fast copy has the network's weights and results and, without dropout, its gradients and moving statistics;
+- it works for a user's network too, and weights return as they were;
+- dropout has the network's own rate, or the one that is set;
+- kernels that lose precision are not used in bfloat16;
+- one environment variable turns each of them off;
+- on Linux with glibc, freed memory serves the next step.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+from keras import layers
+from network_helpers import arrays, played_boards, same, with_random_weights
+
+from distill import networks
+from distill.common import UserError
+from distill.networks import cpu_kernels, heads
+from distill.networks.copies import copy_weights
+from distill.networks.cpu_kernels.fast_copy import fast_copy
+from distill.training import step
+from distill.training.recipe import Recipe
+
+pytestmark = pytest.mark.usefixtures("small_shapes")
+
+WHOLE_BOARD = ("pillar", "pillar-lines", "mk4", "resnet", "custom")
+"""Networks whose kernels lose two digits, and which have no dropout."""
+
+
+def network(arch: str, value_head: bool = True) -> keras.Model:
+    """A built-in network with random weights, or a custom one whose branches compute in both orders of the axes."""
+    keras.utils.set_random_seed(1)
+    if arch != "custom":
+        return with_random_weights(networks.build(arch, value_head))
+    planes = heads.planes_input()
+    x = layers.Conv2D(16, 5, padding="same", activation="relu", name="stem")(planes)
+    y = layers.Conv2D(16, 3, padding="same", activation="relu", name="conv")(x)
+    shared = layers.Conv2D(16, 3, padding="same", use_bias=False, name="shared")
+    y = layers.Add(name="add")([x, shared(shared(y))])
+    features = layers.GlobalAveragePooling2D(name="pool")(layers.ReLU(name="relu")(y))
+    logits = layers.Dense(7, name="logits")(layers.Flatten(name="flatten")(y))
+    return with_random_weights(
+        heads.network("mine", planes, logits, heads.value_head(features) if value_head else None)
+    )
+
+
+def kernels_in(core: keras.Model) -> set[str]:
+    return {type(layer).__name__ for layer in core.layers if type(layer).__module__.startswith(cpu_kernels.__name__)}
+
+
+def without_dropout(core: keras.Model) -> keras.Model:
+    def copied(layer: keras.Layer) -> keras.Layer:
+        config = layer.get_config() | ({"rate": 0.0} if isinstance(layer, keras.layers.Dropout) else {})
+        return layer.__class__.from_config(config)
+
+    copy = keras.models.clone_model(core, clone_function=copied)
+    copy.set_weights(core.get_weights())
+    return copy
+
+
+@pytest.mark.parametrize("value_head", [False, True])
+@pytest.mark.parametrize("arch", [*networks.ARCHS, "custom"])
+def test_a_fast_copy_gives_the_networks_results(arch, value_head):
+    core = network(arch, value_head)
+    fast = fast_copy(core)
+    assert kernels_in(fast)
+    assert fast.count_params() == core.count_params()
+    boards = played_boards(50)
+    expected, found = arrays(heads.played(core)(boards)), arrays(heads.played(fast)(boards))
+    assert expected.keys() == found.keys()
+    for name, wanted in expected.items():
+        # Sums in another order; logits of random weights are of the size of 1.
+        np.testing.assert_allclose(found[name], wanted, atol=2e-4 if arch in WHOLE_BOARD else 2e-5)
+
+
+@pytest.mark.parametrize("arch", [*networks.ARCHS, "custom"])
+def test_a_step_changes_its_weights_as_it_changes_the_networks(arch):
+    core = network(arch)
+    fast = fast_copy(core, dropout=0.0)
+    recipe = Recipe(optimizer="sgd", lr=0.1, value_target="outcome")
+    boards = played_boards(64)
+    policy = np.random.default_rng(0).dirichlet(np.ones(7), 64).astype(np.float32) * (boards[:, 0] == 0)
+    wanted = {"logits": policy / policy.sum(axis=1, keepdims=True), "value": np.linspace(-1, 1, 64, dtype=np.float32)}
+    before, trained, returned = core.get_weights(), without_dropout(core), network(arch)
+    for each in (trained, fast):
+        model = step.compiled(each, recipe)
+        model.run_eagerly = True  # tracing a graph takes longer than one step
+        model.train_on_batch(boards, wanted, np.ones(64, np.float32))
+    copy_weights(fast, returned)
+    for name, old, expected, found in zip(
+        [w.path for w in core.weights], before, trained.get_weights(), returned.get_weights(), strict=True
+    ):
+        moved = np.abs(expected - old).max()
+        # Softmax does not depend on a key's bias, so its gradient is rounding alone.
+        np.testing.assert_allclose(found, expected, atol=max(1e-3 * moved, 2e-6), err_msg=name)
+    changes = [(a - b).ravel() for a, b in zip(before, trained.get_weights(), strict=True)]
+    assert np.abs(np.concatenate(changes)).max() > 1e-3
+
+
+@pytest.mark.parametrize("arch", ["cnn", "transformer"])
+def test_dropout_has_the_networks_own_rate_unless_it_is_set(arch):
+    def rates(core: keras.Model) -> set[float]:
+        return {layer.rate for layer in core._flatten_layers() if isinstance(layer, keras.layers.Dropout)}
+
+    core = networks.build(arch)
+    assert rates(fast_copy(core)) == {0.1}
+    assert rates(fast_copy(core, dropout=0.3)) == {0.3}
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+@pytest.mark.parametrize("arch", networks.ARCHS)
+def test_weights_are_float32_and_return_as_they_were(arch, precision):
+    core = network(arch)
+    fast = fast_copy(core, precision)
+    assert {weight.dtype for weight in fast.weights} == {"float32"}
+    assert bool(kernels_in(fast)) == (precision == "float32" or arch in ("cnn", "transformer"))
+    computes = {layer.compute_dtype for layer in fast.layers if layer.weights}
+    assert computes == {precision}
+    copy_weights(fast, returned := networks.build(arch, True))
+    assert same(core.get_weights(), returned.get_weights())
+
+
+def test_a_variable_turns_kernels_off(monkeypatch):
+    monkeypatch.setenv(cpu_kernels.VARIABLE, "separable")
+    assert kernels_in(fast_copy(networks.build("cnn"))) == {"FusedBatchNorm"}
+    monkeypatch.setenv(cpu_kernels.VARIABLE, "all")
+    assert not any(kernels_in(fast_copy(networks.build(arch))) for arch in networks.ARCHS)
+    monkeypatch.setenv(cpu_kernels.VARIABLE, "memory,encode")
+    with pytest.raises(UserError, match="DISTILL_KERNELS_OFF: no kernel encode; there are whole_board, "):
+        fast_copy(networks.build("pillar"))
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc has these settings")
+def test_freed_memory_serves_the_next_step():
+    """Counts pages that the system hands out for 16 MiB of arrays, allocated and freed several times."""
+    code = """
+import resource, sys
+from distill.networks.cpu_kernels import memory
+if "kept" in sys.argv:
+    memory.keep_freed_memory()
+for _ in range(4):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    arrays = [bytearray(1 << 20) for _ in range(16)]
+    del arrays
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("MALLOC_", "GLIBC_"))}
+    pages = [
+        int(subprocess.run([sys.executable, "-c", code, how], env=environment, capture_output=True, check=True).stdout)
+        for how in ("default", "kept")
+    ]
+    assert pages[1] < 100 < pages[0]

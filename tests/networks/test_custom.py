@@ -1,0 +1,138 @@
+"""A user's own network, `train --arch module:function`. Properties:
+
+- it is trained, exported, loaded again and evaluated like a built-in one, under its own name;
+- layers of its own need its module, which is imported only if the user names it, else one line says how;
+- a function that is missing, fails or gives no network is one line.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers import make_games, write_games
+
+import distill
+from distill import networks
+from distill.common import UserError, read_object
+from distill.networks import saved
+from distill.networks.copies import copy
+from distill.networks.evaluator import Evaluator
+
+MODULE = """
+import keras
+from keras import layers
+
+@keras.saving.register_keras_serializable(package="mine")
+class Scale(layers.Layer):
+    def call(self, x):
+        return 2 * x
+
+def build(value_head, own_layer=False):
+    planes = keras.Input((6, 7, 2))
+    x = layers.Conv2D(16, 3, padding="same", activation="relu")(planes)
+    x = layers.Conv2D(16, 3, padding="same", activation="relu")(x)
+    x = Scale()(x) if own_layer else layers.Dropout(0.1)(x)
+    x = layers.Flatten()(x)
+    outputs = {"logits": layers.Dense(7)(x)}
+    if value_head:
+        outputs["value"] = layers.Reshape(())(layers.Dense(1, activation="tanh")(x))
+    return keras.Model(planes, outputs)
+
+def with_layer(value_head):
+    return build(value_head, own_layer=True)
+
+def fails(value_head):
+    raise RuntimeError("no such trick")
+
+def no_model(value_head):
+    return layers.Dense(7)
+
+def wrong_shape(value_head):
+    planes = keras.Input((6, 7, 2))
+    return keras.Model(planes, {"logits": layers.Dense(6)(layers.Flatten()(planes))})
+"""
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory, with a user's module in it."""
+    (tmp_path / "my_nets.py").write_text(MODULE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, "my_nets", raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    return tmp_path
+
+
+def test_it_is_trained_exported_and_loaded_like_a_built_in_one(here: Path, checked_here: None):
+    write_games(here / "games", make_games(20, seed=1))
+    settings = {"value_target": "blend", "exclude": (), "validation_fraction": 0.4, "steps": 3, "batch_size": 32}
+    folder = distill.train_network("my_nets:build", data=["games"], out="models/mine", ema=0.5, **settings)
+    assert read_object(folder / "metrics.json")["arch"] == "my_nets:build"
+    assert len(read_object(folder / "run.json")["identity"]["arch source"]) == 64
+    board = np.zeros((6, 7), np.int8)
+    found = distill.load_pretrained(folder)(board)
+    core = saved.load_core(folder / "best.keras")
+    assert networks.arch_of(core) == "my_nets:build"
+    np.testing.assert_allclose(saved.predict_with(core)(board)["policy"], found["policy"], atol=1e-5)
+    positions = np.zeros(3, np.uint64), np.zeros(3, np.uint64)
+    assert Evaluator(core)(*positions)[1] == pytest.approx(float(found["value"]), abs=1e-4)
+    (here / "my_nets.py").write_text(MODULE + "\n")
+    with pytest.raises(UserError, match=r"holds a run with other settings \(arch source: "):
+        distill.train_network("my_nets:build", data=["games"], out="models/mine", ema=0.5, **settings)
+
+
+def test_copies_have_its_weights_and_precision(here: Path):
+    core = networks.build("my_nets:build", True)
+    half = copy(core, "bfloat16")
+    assert {layer.compute_dtype for layer in half.layers if layer.weights} == {"bfloat16"}
+    assert all(np.array_equal(a, b) for a, b in zip(core.get_weights(), half.get_weights(), strict=True))
+
+
+LOADED = """
+from distill import networks
+networks.start_backend()
+from distill.networks import saved
+try:
+    print(networks.arch_of(saved.load_core("own.keras")))
+except Exception as error:
+    print(error)
+"""
+
+
+def test_layers_of_its_own_need_its_module(here: Path, monkeypatch: pytest.MonkeyPatch):
+    """In other processes: this one has imported the module."""
+    networks.build("my_nets:with_layer").save(here / "own.keras")
+
+    def loaded() -> str:
+        return subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True).stdout
+
+    monkeypatch.setenv("PYTHONPATH", str(Path(distill.__file__).parents[1]))
+    expected = "own.keras: has layers of its own; DISTILL_IMPORT=my_nets:with_layer in the environment loads them\n"
+    assert loaded() == expected
+    monkeypatch.setenv("DISTILL_IMPORT", "my_nets:with_layer")
+    assert loaded() == "my_nets:with_layer\n"
+
+
+@pytest.mark.parametrize(
+    ("spec", "line"),
+    [
+        ("my_nets:missing", "my_nets has no missing"),
+        ("nowhere:build", "no module nowhere in "),
+        ("my_nets:fails", "called with value_head=False, it failed: RuntimeError: no such trick"),
+        ("my_nets:no_model", r"not a network of distill \(inputs \[\], outputs {}; expected planes \(6, 7, 2\) or"),
+        ("my_nets:wrong_shape", r"not a network of distill .*'logits': \(6,\)"),
+    ],
+)
+def test_a_function_that_gives_no_network_is_one_line(spec: str, line: str):
+    with pytest.raises(UserError, match=f"^--arch {spec}: .*{line}") as caught:
+        networks.build(spec)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_function_is_taken_as_it_is_unless_it_is_defined_in_no_file(here: Path):
+    with pytest.raises(UserError, match="defined in no file"):
+        distill.train_network(eval("lambda value_head: None"))

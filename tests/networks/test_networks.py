@@ -1,0 +1,218 @@
+"""The networks. Properties:
+
+- each has the parameter count of its source, with and without a value head, and is the same rebuilt from its config;
+- raw logits (B, 7), value (B,) inside [-1, 1]; one layer name, one layer;
+- `pillar` and `pillar-lines` answer a mirrored board with the mirrored logits and the same value, trained or not, and
+  are no larger than the CNN;
+- same seed, same weights;
+- the served network never plays a full column, breaks ties towards the centre and then the lower column, and has
+  no move on a full board; its value is inside [-1, 1] whatever rounds it;
+- planes and tokens made inside the graph equal those that `encoding` makes in NumPy; the planes of `pillar-lines` are
+  what the rules say.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import keras
+import numpy as np
+import pytest
+from network_helpers import (
+    LEFT_COLUMN_FULL,
+    answering,
+    arrays,
+    boards_of,
+    played_boards,
+    same,
+    shrink,
+    with_random_weights,
+)
+
+from distill import networks
+from distill.game import encoding, rules
+from distill.networks import heads, pillar_lines
+
+PARAMETERS = {
+    "pillar": 182_087, "pillar-lines": 184_103, "cnn": 192_505, "transformer": 137_351, "mk4": 323_527,
+    "resnet": 470_216,
+}  # fmt: skip
+"""As published (both of `pillar` are our own), counted by Keras, moving statistics of batch norm included."""
+
+
+@pytest.mark.parametrize(("arch", "count"), PARAMETERS.items())
+def test_a_network_has_exactly_its_number_of_parameters(arch, count):
+    assert networks.build(arch).count_params() == count
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Networks small of their kind."""
+    shrink(monkeypatch.setattr)
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("arch", networks.ARCHS)
+def test_every_network_can_have_a_value_head(arch):
+    core = networks.build(arch, value_head=True)
+    names = [layer.name for layer in core.layers]
+    assert len(names) == len(set(names)), "every layer has a name of its own"
+    outputs = arrays(heads.played(core)(played_boards(5)))
+    assert outputs["logits"].shape == (5, 7)
+    assert outputs["value"].shape == (5,)
+    assert np.all(np.abs(outputs["value"]) < 1)
+    assert len(set(outputs["value"])) > 1
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("arch", networks.ARCHS)
+def test_only_the_resnet_has_a_value_head_unasked(arch):
+    assert heads.has_value(networks.build(arch)) == (arch == "resnet")
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("arch", networks.ARCHS)
+def test_a_network_rebuilt_from_its_config_and_weights_answers_the_same(arch):
+    core = with_random_weights(networks.build(arch, value_head=True))
+    twin = keras.Model.from_config(core.get_config())
+    twin.set_weights(core.get_weights())
+    boards = played_boards(4)
+    expected, found = arrays(heads.played(core)(boards)), arrays(heads.played(twin)(boards))
+    assert expected.keys() == found.keys()
+    for name in expected:
+        np.testing.assert_array_equal(expected[name], found[name])
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("arch", networks.ARCHS)
+def test_one_seed_gives_one_set_of_initial_weights(arch):
+    def weights(seed: int) -> list[np.ndarray]:
+        keras.utils.set_random_seed(seed)
+        return networks.build(arch).get_weights()
+
+    first = weights(1)
+    assert same(first, weights(1))
+    assert not same(first, weights(2))
+
+
+def test_an_unknown_arch_is_named():
+    with pytest.raises(ValueError, match="'gpt' is none of cnn, transformer"):
+        networks.build("gpt")
+
+
+@pytest.mark.parametrize("arch", ["pillar", "pillar-lines"])
+def test_our_own_networks_answer_a_mirrored_board_with_mirrored_logits(arch):
+    core = with_random_weights(networks.build(arch, value_head=True))
+    boards = played_boards(64)
+    outputs, mirrored = (arrays(heads.served(core)(b)) for b in (boards, boards[:, :, ::-1]))
+    # Sums in another order differ in the last bits, no more.
+    np.testing.assert_allclose(mirrored["policy"][:, ::-1], outputs["policy"], atol=1e-5)
+    np.testing.assert_allclose(mirrored["value"], outputs["value"], atol=1e-5)
+    # And left is not right: on a lopsided board the logits themselves are no mirror image.
+    lopsided = outputs["logits"][3:]
+    assert np.abs(lopsided - lopsided[:, ::-1]).max() > 0.01
+
+
+@pytest.mark.parametrize("arch", networks.ARCHS)
+def test_a_network_tells_apart_who_owns_the_stones(arch):
+    core = with_random_weights(networks.build(arch))
+    # Before its batch norms have seen data, the CNN lets little of the board through: larger kernels do.
+    core.set_weights([w * 4 if w.ndim > 1 else w for w in core.get_weights()])
+    boards = boards_of(LEFT_COLUMN_FULL)
+    own, other = (arrays(heads.played(core)(b))["logits"][0, 1:] for b in (boards, -boards))
+    assert np.abs(own - other).max() > 1e-3
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("arch", networks.ARCHS)
+def test_a_full_column_gets_no_policy_and_minus_a_billion(arch):
+    outputs = arrays(heads.served(with_random_weights(networks.build(arch)))(boards_of(LEFT_COLUMN_FULL)))
+    assert outputs["policy"][0, 0] == 0
+    assert outputs["logits"][0, 0] == np.float32(-1e9)
+    assert outputs["policy"][0].sum() == pytest.approx(1, abs=1e-6)
+    assert outputs["move"].dtype == np.int32
+    assert outputs["move"][0] == outputs["policy"][0].argmax()
+
+
+def test_the_best_column_is_not_played_where_it_is_full():
+    served = answering([9, 0, 0, 0, 1, 0, 0])
+    assert arrays(served(boards_of(LEFT_COLUMN_FULL)))["move"].tolist() == [4]
+
+
+@pytest.mark.parametrize(
+    ("logits", "move"),
+    [
+        ([0, 0, 0, 0, 0, 0, 0], 3),
+        ([1, 1, 1, 0, 1, 1, 1], 2),
+        ([1, 1, 0, 0, 1, 1, 1], 4),
+        ([1, 0, 0, 0, 0, 1, 1], 5),
+        ([1, 0, 0, 0, 0, 0, 1], 0),
+        ([0, 0, 0, 0, 0, 0, 1], 6),
+    ],
+)
+def test_ties_go_to_the_centre_and_then_to_the_lower_column(logits, move):
+    empty = np.zeros((1, 6, 7), np.int8)
+    assert arrays(answering(logits)(empty))["move"].tolist() == [move]
+
+
+@pytest.mark.parametrize(("value", "served"), [(1.0000001, 1.0), (-1.0000001, -1.0), (0.5, 0.5)])
+def test_a_value_that_a_runtime_rounds_beyond_its_range_is_served_inside_it(value, served):
+    assert arrays(answering([0] * 7, value)(boards_of(LEFT_COLUMN_FULL)))["value"].tolist() == [served]
+
+
+def test_a_full_board_has_policy_zero_and_move_minus_one():
+    full = np.where(np.add.outer(np.arange(6) // 2, np.arange(7)) % 2, 1, -1).astype(np.int8)[None]
+    outputs = arrays(answering([1, 2, 3, 4, 5, 6, 7])(full))
+    assert outputs["policy"].tolist() == [[0] * 7]
+    assert outputs["move"].tolist() == [-1]
+
+
+@pytest.mark.parametrize(("arch", "channels"), [("cnn", 2), ("mk4", 3)])
+def test_planes_in_the_graph_are_the_planes_of_the_encoding(arch, channels):
+    boards = played_boards(30)
+    found = keras.ops.convert_to_numpy(heads.encode(networks.build(arch), boards))
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(found, encoding.planes(boards, channels))
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_lines_are_what_the_rules_say_of_every_cell(precision):
+    """Against the 69 lines of the board and a look for four in a row, cell by cell."""
+    boards = played_boards(60)
+    lines = [
+        [(row + down * step, column + right * step) for step in range(4)]
+        for row, column, (down, right) in itertools.product(range(6), range(7), ((0, 1), (1, 0), (1, 1), (1, -1)))
+        if row + 3 * down < 6 and 0 <= column + 3 * right < 7
+    ]
+    assert len(lines) == 69
+    planes = np.stack([boards == 1, boards == -1], axis=-1).astype(np.float32)
+    found = keras.ops.convert_to_numpy(keras.ops.cast(pillar_lines.Lines(dtype=precision)(planes), "float32"))
+    assert found.shape == (60, 6, 7, 9)
+    np.testing.assert_array_equal(found[..., :2], planes)
+    current, mask = encoding.bitboards(boards)
+    for board, seen, *sides in zip(boards, found, current, current ^ mask, strict=True):
+        second = np.count_nonzero(board) % 2
+        assert (seen[..., 4] == second).all()
+        for row, column in itertools.product(range(6), range(7)):
+            empty = board[row, column] == 0
+            playable = empty and (row == 5 or board[row + 1, column] != 0)
+            number = 6 - row  # of rows, from 1 at the bottom: the side that begins fills the odd ones
+            assert seen[row, column, 2] == playable
+            assert seen[row, column, 3] == (number % 2 != second)
+            vertical = [(row + step, column) for step in range(4)]  # the one that ends here
+            through = [
+                line for line in lines if (row, column) in line and (line == vertical or line[1][1] != line[0][1])
+            ]
+            for side, (sign, own) in enumerate(zip((1, -1), sides, strict=True)):
+                cell = 1 << (7 * column + 5 - row)
+                assert seen[row, column, 5 + side] == (empty and bool(rules.has_four(int(own) | cell)))
+                held = [[board[other] * sign for other in line if other != (row, column)] for line in through]
+                open_lines = sum(sum(stones) >= 2 and min(stones) >= 0 for stones in held)
+                assert seen[row, column, 7 + side] == (open_lines / 4 if empty else 0)
+    assert found.any(axis=(0, 1, 2)).all(), "every plane was 1 somewhere"
+
+
+def test_tokens_in_the_graph_are_the_tokens_of_the_encoding():
+    boards = played_boards(30)
+    found = keras.ops.convert_to_numpy(heads.encode(networks.build("transformer"), boards))
+    np.testing.assert_array_equal(found, encoding.tokens(boards))

@@ -1,0 +1,237 @@
+"""Networks loaded by the fastest runtime (`networks/pretrained.py`, `load_pretrained`). Properties:
+
+- the ONNX file that ships with each network gives its SavedModel's outputs up to rounding, for one board and for many;
+- with it a network is loaded without TensorFlow and Keras; without such a file, or without ONNX Runtime, the SavedModel
+  is used;
+- `load_pretrained` refuses what is no board, whichever runtime there is, and takes what an export's examples hold; the
+  conversions that docs/files.md shows lead to the board;
+- what it returns can be pickled, and answers in a forked process, where TensorFlow is an error instead of a hang;
+- the folder of links that a model hub makes of `saved_model/` is a network, too, and an ONNX file by itself;
+- a damaged file, another model and an unknown name are one line;
+- the command `models` lists every network with what its card says.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+import types
+
+import numpy as np
+import onnx
+import pytest
+from helpers import REFERENCE, SHIPPED, bits, state
+from network_helpers import played_boards
+
+import distill
+from distill import models, networks
+from distill.common import UserError, file_hash
+from distill.exporters import publish
+from distill.game import encoding, rules
+from distill.networks import finding, pretrained, saved
+from distill.players import names
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_the_file_that_ships_gives_the_outputs_of_the_saved_model(name):
+    assert pretrained.onnx_to_run(REFERENCE / name)
+    quick, slow = pretrained.load(REFERENCE / name), saved.load(REFERENCE / name)
+    boards = played_boards(300)
+    found, expected = quick(boards), slow(boards)
+    assert sorted(found) == sorted(expected)
+    for output in ("policy", *({"value"} & set(expected))):
+        np.testing.assert_allclose(found[output], expected[output], atol=2e-5)
+    assert {array.dtype for array in (found["move"], expected["move"])} == {np.dtype(np.int32)}
+    clear = np.sort(expected["policy"])[:, -1] - np.sort(expected["policy"])[:, -2] > 1e-4
+    assert clear.sum() > 250
+    np.testing.assert_array_equal(found["move"][clear], expected["move"][clear])
+    np.testing.assert_allclose(quick(boards[7])["policy"], found["policy"][7], atol=2e-5)
+
+
+def test_a_network_is_loaded_and_searched_with_without_tensorflow():
+    lines = """
+import sys, distill, numpy as np
+answer = distill.load_pretrained("pillar")(np.zeros((6, 7), np.int8))
+assert answer["move"] == 3 and abs(answer["policy"].sum() - 1) < 1e-5 and -1 <= answer["value"] <= 1
+from distill.players import names
+player = names.make("pillar@puct:20", fast=True)
+choices = player.play(*(np.zeros(2, np.uint64) for _ in range(3)))
+assert choices.moves.tolist() == [3, 3] and choices.policy.shape == (2, 7)
+assert not {"tensorflow", "keras"} & set(sys.modules)
+"""
+    environment = {**os.environ, "PYTHONPATH": str(REFERENCE.parents[1])}
+    done = subprocess.run([sys.executable, "-c", lines], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_saved_model_is_used_without_onnx_runtime(tmp_path, monkeypatch):
+    boards = played_boards(20)
+    expected = saved.load(REFERENCE / "cnn")(boards)["logits"]
+    monkeypatch.setattr(pretrained.importlib.util, "find_spec", lambda _: None)
+    assert not pretrained.onnx_to_run(REFERENCE / "cnn")
+    np.testing.assert_array_equal(distill.load_pretrained(str(REFERENCE / "cnn"))(boards)["logits"], expected)
+
+
+RUNTIMES = pytest.mark.parametrize("quick", [True, False], ids=["onnx", "tensorflow"])
+
+
+@pytest.fixture
+def network(quick, monkeypatch):
+    if not quick:
+        monkeypatch.setattr(pretrained.importlib.util, "find_spec", lambda _: None)
+    return distill.load_pretrained(str(REFERENCE / "cnn"))
+
+
+@RUNTIMES
+def test_what_is_no_board_is_refused_and_what_the_examples_hold_is_not(network):
+    with pytest.raises(ValueError, match=r"from Kaggle's: np\.where"):
+        network(np.full((6, 7), 2))
+    with pytest.raises(ValueError, match=r"shape \(7, 6\)"):
+        network(np.zeros((7, 6)))
+    for example in json.loads((REFERENCE / "cnn" / "saved_model" / "examples.json").read_text()):
+        found = network(example["board"])
+        np.testing.assert_allclose(found["policy"], example["policy"], atol=2e-5)
+    assert found["move"] == -1, "the last is full"
+    won = encoding.boards(*bits(rules.from_moves("1212121")))
+    assert network(won)["policy"].sum() == pytest.approx(1)
+    assert network(won[:0])["policy"].shape == (0, 7)
+
+
+FORKED_AND_SPAWNED = """
+import multiprocessing
+import numpy as np
+import distill
+
+if __name__ == "__main__":
+    predict, board = distill.load_pretrained("pillar"), np.zeros((2, 6, 7))
+    expected = predict(board)
+    for method in ("fork", "spawn"):
+        with multiprocessing.get_context(method).Pool(1) as pool:
+            found = pool.apply_async(predict, (board,)).get(timeout=120)
+        assert all((found[name] == expected[name]).all() for name in expected), method
+"""
+
+
+def test_it_answers_in_forked_and_in_spawned_processes(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(FORKED_AND_SPAWNED)
+    environment = {**os.environ, "PYTHONPATH": str(REFERENCE.parents[1])}
+    done = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("quick", [False], ids=["tensorflow"])
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_tensorflow_in_a_forked_process_is_an_error_instead_of_a_hang(network):
+    network(np.zeros((6, 7)))
+    reading, writing = os.pipe()
+    if not (child := os.fork()):
+        signal.alarm(60)
+        try:
+            network(np.zeros((6, 7)))
+        except UserError as error:
+            os.write(writing, str(error).encode())
+        os._exit(0)
+    os.close(writing)
+    with open(reading, encoding="utf-8") as said:
+        assert 'start processes with multiprocessing.get_context("spawn")' in said.read()
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_the_conversions_in_the_documents_lead_to_the_board():
+    page = (REFERENCE.parents[1] / "docs" / "files.md").read_text()
+    code = textwrap.dedent(re.search("## Boards from elsewhere\n.*?\n\n(    .*?)\n\n(?!    )", page, re.DOTALL)[1])
+    board = encoding.boards(*bits(rules.from_moves("4453")))[0]
+    marks = np.where(board == 0, 0, np.where(board == 1, 1, 2)).ravel().tolist()
+    given = {"np": np, "observation": types.SimpleNamespace(board=marks, mark=1), "upside_down": board[::-1]}
+    found = []
+    for line in code.splitlines():
+        exec(line, given)
+        if line.startswith("board = "):
+            found.append(given["board"])
+    assert len(found) == 3
+    for converted in found:
+        np.testing.assert_array_equal(converted, board)
+        assert distill.load_pretrained("cnn")(converted)["move"] in range(7)
+
+
+def test_a_model_hubs_folder_of_links_is_loaded_and_left_as_it_is(tmp_path):
+    """As huggingface_hub lays it out: files are links to read-only blobs, and `saved_model/` is the top folder."""
+    blobs, snapshot = tmp_path / "blobs", tmp_path / "snapshots" / "0a1b2c"
+    blobs.mkdir()
+    for file in (REFERENCE / "cnn" / "saved_model").rglob("*"):
+        if file.is_file():
+            blob = blobs / file_hash(file)
+            shutil.copyfile(file, blob)
+            blob.chmod(0o444)
+            place = snapshot / file.relative_to(REFERENCE / "cnn" / "saved_model")
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.symlink_to(os.path.relpath(blob, place.parent))
+    before, boards = state(tmp_path), played_boards(20)
+    expected = pretrained.load(REFERENCE / "cnn")(boards)["logits"]
+    for path in (snapshot, snapshot / "model.onnx"):
+        assert pretrained.onnx_to_run(path)
+        np.testing.assert_array_equal(distill.load_pretrained(path)(boards)["logits"], expected)
+    np.testing.assert_allclose(saved.load(snapshot)(boards)["logits"], expected, atol=1e-3)
+    shutil.move(snapshot, tmp_path / "snapshots" / "saved_model")
+    with pytest.raises(UserError, match=r"a link, which a new saved_model would replace"):
+        publish.check_place(tmp_path / "snapshots")
+    shutil.move(tmp_path / "snapshots" / "saved_model", snapshot)
+    assert state(tmp_path) == before
+
+
+def test_a_search_with_the_onnx_file_is_that_with_the_network():
+    boards = played_boards(12)
+    current, mask = (np.ascontiguousarray(array) for array in encoding.bitboards(boards))
+    seeds = np.zeros(len(current), np.uint64)
+    found, expected = (names.make("pillar@puct:30", fast=quick).play(current, mask, seeds) for quick in (True, False))
+    np.testing.assert_array_equal(found.moves, expected.moves)
+    np.testing.assert_allclose(found.policy, expected.policy, atol=0.07)  # two visits of thirty
+    np.testing.assert_allclose(found.value, expected.value, atol=0.02)
+
+
+def test_a_file_that_cannot_be_loaded_is_one_line(tmp_path):
+    file = tmp_path / pretrained.ONNX
+    file.parent.mkdir()
+    file.write_bytes((REFERENCE / "cnn" / pretrained.ONNX).read_bytes()[:-1000])
+    with pytest.raises(UserError, match=r"model\.onnx: not a readable ONNX model") as caught:
+        pretrained.load(tmp_path)
+    assert "\n" not in str(caught.value)
+    value = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1])
+    node = onnx.helper.make_node("Identity", ["x"], ["y"])
+    other = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [1])
+    graph = onnx.helper.make_graph([node], "other", [value], [other])
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8), file)
+    with pytest.raises(UserError, match=r"not a model of distill \(arguments \['x'\], outputs \['y'\]\)"):
+        pretrained.load(tmp_path)
+    with pytest.raises(UserError, match=r"nobody: no such path, and no network of that name; .*reference/pillar"):
+        distill.load_pretrained("nobody")
+
+
+def test_every_network_is_listed_with_what_its_card_says(tmp_path, capsys):
+    (tmp_path / "bare" / "saved_model" / "1").mkdir(parents=True)
+    (tmp_path / "bare" / finding.EXPORTED).touch()
+    assert models.main(["--models", str(tmp_path)]) == 0
+    lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line}
+    assert lines["bare"].split()[1:] == ["–", "–", "–", "–", "–", "0", "KB", "–", "–", "–", "–"]
+    assert lines["name"].split("  ")[-1] == "ONNX int8"
+    assert models.main(["--models", str(tmp_path / "typo")]) == 1
+    assert "typo: no such folder" in capsys.readouterr().err
+    (tmp_path / "trained").mkdir()
+    shutil.copy(REFERENCE / "cnn" / "best.keras", tmp_path / "trained")  # --no-export: known by its name all the same
+    assert models.main(["--models", str(tmp_path)]) == 0
+    listed = {line.split()[0] for line in capsys.readouterr().out.split("\n\n")[0].splitlines()[1:]}
+    assert listed == {*finding.networks(finding.places(tmp_path))} >= {"bare", "trained", "reference/cnn"}
+    for name in SHIPPED:
+        core = saved.load_core(REFERENCE / name / "best.keras")
+        assert lines[f"reference/{name}"].split()[1:3] == [networks.arch_of(core), f"{core.count_params():,}"]
+        files = [REFERENCE / name / file for file in models.FILES]
+        assert lines[f"reference/{name}"].count(" KB") == len(files) == 6
+        assert all(f" {finding.size(file)}" in lines[f"reference/{name}"] for file in files)
+        assert lines[f"reference/{name}"].count("%") == 2, "its grades"

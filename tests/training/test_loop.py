@@ -1,0 +1,304 @@
+"""The training of one network (`training/loop.py`). Properties:
+
+- a rule that can be seen on the board is learned; a step is traced once;
+- same seed, same weights to the last bit; another seed, other weights;
+- a run killed at any point resumes from its last evaluation to the weights of an uninterrupted one; a damaged
+  checkpoint is named, half a file is never used; evaluations change no weight;
+- the EMA of the weights is saved, or an interpolation with the initial weights, also by a resumed run;
+- `loss_sampling` uses well-learned boards less often, in resumed runs the same ones;
+- `minutes` plans fewer steps and keeps the weights; the cosine ends at zero; a plateau halves the rate and stops;
+- a loss that is NaN or infinite ends the run with one line.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import keras
+import numpy as np
+import pandas as pd
+import pytest
+
+from distill import networks
+from distill.common import UserError
+from distill.datasets import batching, preparation
+from distill.game import rules
+from distill.games import schema
+from distill.networks import heads, saved
+from distill.networks.finding import BEST
+from distill.training import checkpoint, history, loop, losses, schedule, step
+from distill.training.recipe import Recipe
+from tests.helpers import make_games, write_games
+from tests.network_helpers import killed_at, same
+from tests.selfplay_helpers import tiny
+from tests.training_helpers import a_batch
+
+pytestmark = pytest.mark.usefixtures("small_shapes")
+
+TINY = Recipe(epochs=2, batch_size=32, seed=7)
+
+
+def stacked_lowest(examples: batching.Examples) -> batching.Examples:
+    """The same boards, every search sure of the column with the fewest stones, the lower of several."""
+    stones = np.stack(
+        [np.bitwise_count(examples.mask & np.uint64(rules.column_bits(column))) for column in range(7)], axis=1
+    )
+    label = stones.argmin(axis=1).astype(np.int8)
+    return dataclasses.replace(examples, visits=np.eye(7, dtype=np.int64)[label] * 100, label=label)
+
+
+@pytest.fixture(scope="module")
+def games(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("games")
+    write_games(folder, make_games(40, seed=1))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def splits(games, tmp_path_factory):
+    """Training and validation tables of random games."""
+    folder = preparation.prepare([games], tmp_path_factory.mktemp("prepared"), validation_fraction=0.3).folder
+    return batching.load(folder, schema.TRAINING), batching.load(folder, schema.VALIDATION)
+
+
+def fitted(folder, splits, recipe=TINY, arch="cnn", watch=None):
+    """The variables after training this arch (the CNN has dropout and batch norm), and the state of the run."""
+    folder.mkdir(exist_ok=True)
+    step.make_repeatable(recipe.seed)
+    core = tiny(value_head=False) if arch == "tiny" else networks.build(arch)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(history, "write", lambda *_: None)  # drawing curves takes longer than a small epoch
+        state = loop.fit(core, *splits, recipe, folder, watch)
+    return [keras.ops.convert_to_numpy(v) for v in core.variables], state
+
+
+@pytest.fixture(scope="module")
+def whole(small_shapes, splits, tmp_path_factory):
+    """Folder, variables and state of an uninterrupted run of TINY."""
+    folder = tmp_path_factory.mktemp("whole")
+    return folder, *fitted(folder, splits)
+
+
+@pytest.mark.parametrize("value_head", [False, True])
+def test_the_first_step_is_traced_once(value_head):
+    """It would be traced twice if a variable were created in it."""
+    model = step.compiled(tiny(value_head), TINY)
+    train_step, traced = model.train_step, []
+    model.train_step = lambda data: traced.append(1) or train_step(data)
+    step.train_step(model, a_batch(), TINY, 1.0)
+    assert len(traced) == 1
+
+
+def test_a_rule_that_can_be_seen_on_the_board_is_learned(splits, tmp_path):
+    tables_of_rule = tuple(stacked_lowest(examples) for examples in splits)
+    _, state = fitted(tmp_path, tables_of_rule, dataclasses.replace(TINY, epochs=6, lr=0.02), arch="tiny")
+    first, last = state.history[0], state.history[-1]
+    assert last["validation_top1"] > 0.5  # a constant column gets 0.2
+    assert last["validation_loss"] < first["validation_loss"]
+    assert last["training_loss"] < 1.2
+
+
+def test_the_cosine_rises_falls_and_ends_at_zero():
+    recipe, state = Recipe(lr=0.1), loop.State(planned_steps=1000)
+    rates = []
+    for state.step in range(1000):
+        rates.append(schedule.learning_rate(recipe, state))
+    assert rates[0] < 0.003
+    assert 40 <= int(np.argmax(rates)) <= 60
+    assert max(rates) == pytest.approx(0.1, rel=0.02)
+    assert rates[500] == pytest.approx(0.05, rel=0.01)
+    assert rates[-1] < 1e-5
+
+
+def test_a_plateau_halves_the_rate_and_stops_at_last(splits, tmp_path, monkeypatch):
+    found = iter([5.0, 4.0, *[4.5] * 20])
+    monkeypatch.setattr(losses, "evaluate", lambda *_: {"loss": next(found), "top1": 0.0})
+    recipe = dataclasses.replace(TINY, schedule="plateau", epochs=30, batch_size=256)
+    _, state = fitted(tmp_path, splits, recipe, arch="tiny")
+    assert state.stopped_early
+    assert (state.evaluations, state.best_evaluation) == (10, 2)
+    rates = [epoch["learning_rate"] / recipe.lr for epoch in state.history]
+    assert rates == [1, 1, 1, 1, 1, 0.5, 0.5, 0.5, 0.25, 0.25]
+
+
+def test_one_seed_gives_the_same_weights_to_the_last_bit(splits, tmp_path, eagerly):
+    recipe = dataclasses.replace(TINY, steps=2)
+    first, _ = fitted(tmp_path / "a", splits, recipe)
+    again, _ = fitted(tmp_path / "b", splits, recipe)
+    other, _ = fitted(tmp_path / "c", splits, dataclasses.replace(recipe, seed=8))
+    assert same(first, again)
+    assert not same(first, other)
+
+
+def test_a_run_interrupted_twice_ends_with_the_weights_of_an_uninterrupted_one(splits, whole, tmp_path):
+    """In the second epoch, and then at its end, before its checkpoint."""
+    folder, expected, state = whole
+    for module, name, on_call in ((step, "train_step", state.planned_steps // 2 + 2), (checkpoint, "save", 1)):
+        with killed_at(module, name, on_call):
+            fitted(tmp_path / "cut", splits)
+        stored = checkpoint.load(tmp_path / "cut")
+        assert stored is not None
+        assert stored[1]["evaluations"] == 1
+
+    resumed, resumed_state = fitted(tmp_path / "cut", splits)
+    assert same(expected, resumed)
+    found = [[row["validation_loss"] for row in run.history] for run in (state, resumed_state)]
+    assert found[0] == found[1]
+    best = [saved.load_core(run / BEST).get_weights() for run in (folder, tmp_path / "cut")]
+    assert same(*best)
+
+
+def test_evaluations_within_an_epoch_change_no_weight_and_are_resumed_from(splits, whole, tmp_path):
+    _, expected, undisturbed = whole
+    steps, parts = len(splits[0]) // TINY.batch_size, dataclasses.replace(TINY, eval_every=5)
+    with killed_at(step, "train_step", steps + 7):
+        fitted(tmp_path / "cut", splits, parts)
+    evaluated, state = fitted(tmp_path / "cut", splits, parts)
+    assert same(expected, evaluated)
+    assert [row["step"] for row in state.history] == [*range(5, 2 * steps, 5), 2 * steps]
+    assert [row["epoch"] for row in undisturbed.history] == [1, 2]
+    assert 0 < state.history[0]["epoch"] < 1 < state.history[-2]["epoch"] < state.history[-1]["epoch"] == 2
+    assert state.history[-1]["validation_loss"] == undisturbed.history[-1]["validation_loss"]
+
+
+def test_well_learned_boards_are_used_less_often_also_in_a_resumed_run(splits, tmp_path):
+    rule = tuple(stacked_lowest(examples) for examples in splits)
+    recipe = dataclasses.replace(TINY, loss_sampling=2.0, epochs=4, lr=0.02, eval_every=5)
+    variables, state = fitted(tmp_path / "whole", rule, recipe, "tiny")
+    assert state.divergence is not None
+    assert np.isfinite(state.divergence).all()
+    assert state.epoch > recipe.epochs, "epochs of fewer boards are shorter"
+    kept = loop._sampled(recipe, state)
+    learned = state.divergence < recipe.loss_sampling * loop.LEAST_CHANCE
+    assert 0 < kept[learned].mean() < 3 * loop.LEAST_CHANCE < kept[~learned].mean()
+
+    with killed_at(step, "train_step", state.step - 7):
+        fitted(tmp_path / "cut", rule, recipe, "tiny")
+    resumed, resumed_state = fitted(tmp_path / "cut", rule, recipe, "tiny")
+    assert same(variables, resumed)
+    np.testing.assert_array_equal(state.divergence, resumed_state.divergence)
+
+
+def test_bfloat16_steps_leave_a_network_in_float32(splits, tmp_path, eagerly):
+    recipe = dataclasses.replace(TINY, precision="bfloat16", steps=3)
+    variables, state = fitted(tmp_path / "bfloat16", splits, recipe, "pillar")
+    plain_recipe = dataclasses.replace(recipe, precision="float32")
+    plain, plain_state = fitted(tmp_path / "float32", splits, plain_recipe, "pillar")
+    assert {v.dtype for v in variables} == {np.dtype("float32")}
+    assert not same(variables, plain), "the steps were computed otherwise"
+    assert state.best_loss == pytest.approx(plain_state.best_loss, abs=0.05), "8 bits of mantissa, few steps"
+    best = saved.load_core(tmp_path / "bfloat16" / BEST)
+    assert {layer.compute_dtype for layer in best.layers if layer.weights} == {"float32"}
+    assert same([keras.ops.convert_to_numpy(v) for v in best.variables], variables)
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_the_ema_of_the_weights_is_saved_also_by_a_resumed_run(precision, splits, tmp_path, eagerly):
+    plain = dataclasses.replace(TINY, precision=precision, schedule="plateau", eval_every=1)
+    steps: list[list[np.ndarray]] = []
+
+    def watch(core):
+        steps.append([keras.ops.convert_to_numpy(v) for v in core.variables])
+        return {}
+
+    fitted(tmp_path / "plain", splits, dataclasses.replace(plain, steps=3), "pillar", watch)
+    assert len(steps) == 3
+    recipe = dataclasses.replace(plain, steps=3, ema=0.5)
+    with killed_at(step, "train_step", 3):
+        fitted(tmp_path / "average", splits, recipe, "pillar")
+    kept, _ = fitted(tmp_path / "average", splits, recipe, "pillar")
+    for average, first, second, third in zip(kept, *steps, strict=True):
+        np.testing.assert_allclose(average, first / 4 + second / 4 + third / 2, atol=1e-6)
+
+
+@pytest.mark.parametrize("average", [0.0, 0.5])
+def test_the_interpolation_with_the_initial_weights_is_saved_also_by_a_resumed_run(average, splits, tmp_path, eagerly):
+    plain = dataclasses.replace(TINY, eval_every=1, steps=3, ema=average)
+    learned, _ = fitted(tmp_path / "learned", splits, plain, "pillar")
+    recipe = dataclasses.replace(plain, interpolate=0.75)
+    with killed_at(step, "train_step", 3):
+        fitted(tmp_path / "mixed", splits, recipe, "pillar")
+    mixed, state = fitted(tmp_path / "mixed", splits, recipe, "pillar")
+    step.make_repeatable(TINY.seed)
+    for old, new, kept in zip(networks.build("pillar").get_weights(), learned, mixed, strict=True):
+        np.testing.assert_allclose(kept, 0.75 * old + 0.25 * new, atol=1e-6)
+    core = saved.load_core(tmp_path / "mixed" / "last.keras")
+    measured = losses.evaluate(heads.played(core), splits[1], recipe)["loss"]
+    assert state.history[-1]["validation_loss"] == pytest.approx(measured), "the interpolation is evaluated"
+    assert same([keras.ops.convert_to_numpy(v) for v in core.variables], mixed)
+
+
+def test_a_checkpoint_holds_the_random_state_of_dropout(eagerly):
+    step.make_repeatable(1)
+    model = step.compiled(networks.build("transformer"), TINY)
+    batch = a_batch()
+    before = checkpoint.snapshot(model)
+    wanted = losses.targets(batch, TINY, False)
+    model.train_on_batch(batch.boards, wanted, np.ones(2, np.float32))
+    once = checkpoint.snapshot(model)
+    checkpoint.restore(model, before)
+    assert same(before, checkpoint.snapshot(model))
+    model.train_on_batch(batch.boards, wanted, np.ones(2, np.float32))
+    assert same(once, checkpoint.snapshot(model))
+
+
+def test_curves_that_cannot_be_drawn_leave_the_history(tmp_path, monkeypatch, capsys):
+    def refuse(*_, **__):
+        raise RuntimeError("latex could not be found")
+
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", refuse)
+    history.write(tmp_path, [{"step": 1, "loss": 2.0}], {"loss": ["loss"], "again": ["loss"]})
+    assert (tmp_path / history.CSV).read_text(encoding="utf-8") == "step,loss\n1,2.0\n"
+    assert not (tmp_path / history.CURVES).exists()
+    said = capsys.readouterr().err
+    assert said.startswith(f"{tmp_path / history.CURVES}: not drawn (RuntimeError: latex could not be found)")
+
+
+def test_half_a_checkpoint_is_never_used_and_a_damaged_one_is_named(splits, tmp_path):
+    (tmp_path / f".{checkpoint.FILE}.killed").write_bytes(b"half")
+    assert checkpoint.load(tmp_path) is None
+    (tmp_path / checkpoint.FILE).write_bytes(b"PK half")
+    with pytest.raises(UserError, match=r"checkpoint\.npz: damaged"):
+        fitted(tmp_path, splits)
+
+
+def test_few_minutes_plan_few_steps_and_many_change_nothing(splits, tmp_path, monkeypatch, eagerly):
+    monkeypatch.setattr(loop, "TIMED_STEPS", 2)
+    recipe = dataclasses.replace(TINY, epochs=1, batch_size=256)
+    expected, _ = fitted(tmp_path / "all", splits, recipe)
+    timed, state = fitted(tmp_path / "many", splits, dataclasses.replace(recipe, minutes=1e6))
+    assert same(expected, timed), "the timed steps left no trace"
+    assert state.step == len(splits[0]) // 256
+    _, state = fitted(tmp_path / "few", splits, dataclasses.replace(recipe, minutes=1e-6))
+    assert (state.planned_steps, state.step, state.evaluations) == (1, 1, 1)
+
+
+def test_steps_replace_epochs_down_to_the_last_one(splits, tmp_path):
+    _, state = fitted(tmp_path, splits, dataclasses.replace(TINY, epochs=1, steps=30), arch="tiny")
+    an_epoch = len(splits[0]) // TINY.batch_size
+    assert state.step == state.planned_steps == 30
+    assert state.evaluations == -(-30 // an_epoch) > 1, "more than --epochs, the last one cut short"
+    last_steps = [loop.State(planned_steps=30, step=row["step"] - 1) for row in state.history]
+    assert [row["learning_rate"] for row in state.history] == [schedule.learning_rate(TINY, at) for at in last_steps]
+
+
+def test_a_finished_training_is_not_set_up_again(splits, tmp_path, monkeypatch):
+    recipe = dataclasses.replace(TINY, steps=3)
+    _, state = fitted(tmp_path, splits, recipe, arch="tiny")
+    monkeypatch.setattr(step, "compiled", None)
+    _, again = fitted(tmp_path, splits, recipe, arch="tiny")
+    assert again == state
+
+
+def test_steps_are_whole_numbers_on_the_curves():
+    rows = [{"step": step, "training_loss": 2.0, "validation_loss": 2.0} for step in (1, 2)]
+    figure = history.drawn(pd.DataFrame(rows), {"loss": ["training_loss", "validation_loss"]}, "step")
+    ticks = figure.axes[0].get_xticks()
+    assert [tick for tick in ticks if tick != round(tick)] == []
+
+
+def test_a_loss_that_is_no_number_ends_the_run_with_one_line(splits, tmp_path, eagerly):
+    with pytest.raises(UserError, match="not a number after step 1;") as caught:
+        fitted(tmp_path, splits, dataclasses.replace(TINY, lr=1e30), arch="tiny")
+    assert "\n" not in str(caught.value)
+    assert "--lr than 1e+30" in str(caught.value)

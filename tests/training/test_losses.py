@@ -1,0 +1,116 @@
+"""Targets and losses (`training/losses.py`). Properties:
+
+- targets are visit shares or the vote, value targets the stated blend;
+- the loss has the documented formula, and evaluation gives the loss of a training step;
+- weights by count scale each board's loss;
+- the divergence is the cross-entropy without the target's own entropy;
+- any function of targets and outputs can be the loss.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+from training_helpers import a_batch, random_examples
+
+from distill import networks
+from distill.datasets import batching
+from distill.training import losses, step
+from distill.training.recipe import Recipe
+
+pytestmark = pytest.mark.usefixtures("small_shapes")
+
+
+@pytest.mark.parametrize(
+    ("target", "expected"),
+    [
+        ("visits", [[0, 0, 0.25, 0.75, 0, 0, 0], [0.5, 0, 0, 0, 0, 0, 0.5]]),
+        ("vote", [[0, 0, 1, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0, 1]]),
+        ("blend", [[0, 0, 0.625, 0.375, 0, 0, 0], [0.25, 0, 0, 0, 0, 0, 0.75]]),
+    ],
+)
+def test_the_policy_target_is_the_share_of_visits_or_the_vote(target, expected):
+    assert losses.targets(a_batch(), Recipe(target=target), with_value=False)["logits"].tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("value_target", "expected"),
+    [("value", [0.5, -1]), ("outcome", [1, 0]), ("blend", [0.875, -0.25]), ("auto", [0.875, -0.25])],
+)
+def test_the_value_target_is_the_root_value_the_outcome_or_their_blend(value_target, expected):
+    recipe = Recipe(value_target=value_target, value_blend=0.25)
+    assert losses.targets(a_batch(), recipe, with_value=True)["value"].tolist() == expected
+
+
+@pytest.mark.parametrize(("kind", "expected"), [("equal", [1, 1, 1]), ("root", [1, 2, 3]), ("count", [1, 4, 9])])
+def test_a_board_that_occurs_often_weighs_as_much_as_set(kind, expected):
+    assert losses.weights(np.array([1, 4, 9]), Recipe(count_weights=kind)).tolist() == expected
+
+
+def test_the_loss_is_cross_entropy_and_squared_error_of_the_value():
+    rng = np.random.default_rng(0)
+    logits, value = rng.normal(size=(4, 7)).astype("float32"), np.array([0.5, -0.5, 0, 1], "float32")
+    target = rng.dirichlet(np.ones(7), 4).astype("float32")
+    expected = -(target * (logits - np.log(np.exp(logits).sum(1, keepdims=True)))).sum(1)
+    outputs = {"logits": logits, "value": value}
+    policy_alone = losses.policy_and_value_loss({"logits": target}, outputs)
+    np.testing.assert_allclose(ops.convert_to_numpy(policy_alone), expected, rtol=1e-5)
+    both = losses.policy_and_value_loss({"logits": target, "value": np.zeros(4, "float32")}, outputs, 0.7)
+    np.testing.assert_allclose(ops.convert_to_numpy(both), expected + 0.7 * value**2, rtol=1e-5)
+
+
+@pytest.mark.parametrize("arch", ["cnn", "resnet"])
+def test_evaluation_gives_the_loss_of_a_training_step(arch, eagerly):
+    recipe = Recipe(value_weight=0.7)
+    model = step.compiled(networks.build(arch), recipe)
+    few = random_examples(50)
+    batch = next(batching.in_order(few, 50))
+    wanted = losses.targets(batch, recipe, arch == "resnet")
+    expected = model.test_on_batch(batch.boards, wanted, np.ones(50, np.float32), return_dict=True)
+    measured = losses.evaluate(model, few, recipe)
+    assert measured["loss"] == pytest.approx(float(expected["loss"]), rel=1e-5)
+    assert ("value_error" in measured) == (arch == "resnet")
+
+
+def test_counts_weigh_in_the_training_loss(eagerly):
+    model = step.compiled(networks.build("resnet"), Recipe())
+    found = []
+    for count in [(1, 1), (3, 1), (1, 3)]:
+        batch = dataclasses.replace(a_batch(count), boards=np.stack([np.zeros((6, 7)), np.eye(6, 7)]).astype(np.int8))
+        weight = losses.weights(batch.count, Recipe(count_weights="count"))
+        wanted = losses.targets(batch, Recipe(), True)
+        found.append(float(model.test_on_batch(batch.boards, wanted, weight, return_dict=True)["loss"]))
+    both, first_thrice, second_thrice = found
+    assert first_thrice + second_thrice == pytest.approx(4 * both, rel=1e-5)
+    assert first_thrice != pytest.approx(second_thrice, rel=1e-3)
+
+
+def test_the_divergence_is_the_loss_without_the_targets_own_entropy(eagerly):
+    few = random_examples(40)
+    divergence = losses.Divergence(len(few))
+    model = step.compiled(networks.build("pillar"), Recipe(), divergence=divergence)
+    batch = next(batching.in_order(few, len(few)))
+    wanted = losses.targets(batch, Recipe(), False)
+    loss = model.test_on_batch(batch.boards, wanted, np.ones(40, np.float32), return_dict=True)["loss"]
+    found = keras.ops.convert_to_numpy(divergence.boards)
+    target = wanted["logits"]
+    entropy = -np.where(target > 0, target * np.log(np.maximum(target, 1e-9)), 0).sum(1)
+    assert (found > 0).all()
+    assert found.mean() == pytest.approx(float(loss) - entropy.mean(), rel=1e-4)
+
+
+def test_any_function_of_targets_and_outputs_can_be_the_loss(eagerly):
+    def squared(targets, outputs):
+        return ops.sum(ops.square(targets["logits"] - ops.softmax(outputs["logits"])), axis=1)
+
+    recipe, few = Recipe(lr=1e-4), random_examples(32)
+    model, batch = step.compiled(networks.build("pillar"), recipe, squared), next(batching.in_order(few, 32))
+    policy = np.asarray(ops.softmax(model.predict_on_batch(batch.boards)["logits"]))
+    expected = np.square(few.visits / few.visits.sum(1, keepdims=True) - policy).sum(1).mean()
+    assert losses.evaluate(model, few, recipe, squared)["loss"] == pytest.approx(expected, rel=1e-4)
+    assert step.train_step(model, batch, recipe, 1.0) == pytest.approx(expected, rel=1e-4)
+    assert losses.evaluate(model, few, recipe, squared)["loss"] < expected
