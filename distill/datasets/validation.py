@@ -15,7 +15,7 @@ from distill.datasets.canonical import board_keys
 from distill.games import schema
 from distill.games.reader import RawRows, raw_rows
 
-NOT_THE_TEACHER = ("seed", "shard_games", "opening_moves", "savings")
+NOT_THE_TEACHER = ("seed", "shard_games", "opening_moves")
 """Entries of a run's identity that do not change how a given position is labelled."""
 
 
