@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,7 +19,7 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.common import UserError, folders, say, write_json
+from distill.common import UserError, file_hash, folders, say, write_json
 from distill.exporters import card, comparison, conversion, formats, origin, weaknesses
 from distill.exporters.conversion import Converted
 from distill.exporters.run_facts import GRADES
@@ -125,6 +124,4 @@ def _examples(boards: NDArray[np.int8], outputs: Mapping[str, NDArray[Any]]) -> 
 
 def _sums(folder: Path) -> str:
     files = sorted(path for path in folder.rglob("*") if path.is_file())
-    return "".join(
-        f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.relative_to(folder).as_posix()}\n" for path in files
-    )
+    return "".join(f"{file_hash(path)}  {path.relative_to(folder).as_posix()}\n" for path in files)

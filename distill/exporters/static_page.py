@@ -44,7 +44,6 @@ WORKER = "sw.js"
 CHANGES = {
     "./server.js": "./network.js",
     '<link rel="icon"': '<link rel="manifest" href="site.webmanifest">\n  <link rel="icon"',
-    "</title>": f'</title>\n  <meta name="generator" content="distill {distill.__version__}">',
 }
 """Replacements in index.html."""
 _LIST = "const SITE = "
@@ -73,7 +72,8 @@ def write_static_page(models: Sequence[str | Path], out: Path) -> None:
         index = (new / "index.html").read_text(encoding="utf-8")
         for before, after in CHANGES.items():
             index = index.replace(before, after)
-        (new / "index.html").write_text(index, encoding="utf-8")
+        generator = f'<meta name="generator" content="distill {distill.__version__}">'
+        (new / "index.html").write_text(index.replace("</title>", f"</title>\n  {generator}"), encoding="utf-8")
         catalogue = {
             "networks": [_add_network(name, files[name], core, new) for name, core in cores.items()],
             "versions": provenance.versions("keras", "tensorflow") | {RUNTIME: VERSION},

@@ -32,6 +32,7 @@ from distill.exporters import comparison, conversion, static_page
 from distill.game import rules
 from distill.networks import pretrained, saved
 from distill.players import names, review
+from distill.players.player import seeds_for
 from tests import pages
 
 MODEL = REFERENCE / SHIPPED[0]
@@ -108,7 +109,7 @@ def test_a_mode_plays_pythons_moves(page, mode, number, least):
     games = pages.unfinished_games(number, seed=3)
     positions = bits(*map(rules.from_moves, games))
     player = names.make(f"{REFERENCE / FIRST}@{mode}", fast=True)
-    expected = player.play(*positions, player.seeds_for(0, range(number)))
+    expected = player.play(*positions, seeds_for(0, range(number)))
     found = page.evaluate(OPINIONS, [f"{FIRST}@{mode}", games])
     assert sum(each["move"] == move for each, move in zip(found, expected.moves, strict=True)) >= least
     differences = np.array([each["value"] for each in found]) - expected.value
@@ -117,27 +118,20 @@ def test_a_mode_plays_pythons_moves(page, mode, number, least):
         assert np.median(abs(np.array([each["policy"] for each in found]) - expected.policy)) < 1e-4
 
 
-def test_a_search_that_is_called_off_keeps_nobody_waiting(page):
-    called_off, column = page.evaluate("""async () => {
-      const { opinion } = await import("./network.js");
-      const asked = new AbortController();
-      const long = opinion("uct:100000000", "", asked.signal).catch((error) => error.message);
-      setTimeout(() => asked.abort(), 50);
-      return [await long, (await opinion("uct:50", "")).move];
-    }""")
-    assert called_off == "The search was called off."
-    assert column in range(7)
-
-
-def test_a_search_that_is_called_off_makes_room_at_once(page):
-    script = """async (player) => {
-      const { choose } = await import("./network.js");
-      const asked = new AbortController();
-      const search = choose(`${player}@puct:2000`, "1", asked.signal).catch((error) => error.message);
-      asked.abort();
-      return search;
-    }"""
-    assert "called off" in page.evaluate(script, FIRST)
+@pytest.mark.parametrize(("player", "moves"), [("uct:100000000", ""), (f"{FIRST}@puct:2000", "1")])
+def test_an_aborted_search_ends_and_the_next_one_starts_at_once(page, player, moves):
+    message, move = page.evaluate(
+        """async ([player, moves]) => {
+          const { opinion } = await import("./network.js");
+          const request = new AbortController();
+          const search = opinion(player, moves, request.signal).catch((error) => error.message);
+          setTimeout(() => request.abort(), 50);
+          return [await search, (await opinion("uct:50", "")).move];
+        }""",
+        [player, moves],
+    )
+    assert message == "The search was called off."
+    assert move in range(7)
 
 
 @pytest.mark.parametrize("word", ["nobody", f"{FIRST}@puct:0", f"{FIRST}@puct:9999", f"{FIRST}@sample", "cnn@value"])

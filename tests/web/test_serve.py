@@ -97,21 +97,24 @@ def test_a_notebook_with_an_event_loop_of_its_own_may_serve(models, monkeypatch)
 
 
 @pytest.mark.parametrize(
-    "flags",
+    ("flags", "line"),
     [
-        ["--port", "65536"],
-        ["--workers", "0"],
-        ["--max-simulations", "2000000"],
-        ["--host", "everywhere"],
+        (["--port", "65536"], "--port 65536 must be from 0 to 65535"),
+        (["--workers", "0"], "--workers 0 must be at least 1"),
+        (["--max-simulations", "0"], "--max-simulations 0 must be from 1 to 1,000,000"),
+        (["--max-simulations", "2000000"], "must be from 1 to 1,000,000"),
+        (["--host", "everywhere"], "must be an IPv4 address"),
+        (["--players", "nobody"], "--players nobody must be module:object"),
     ],
 )
-def test_a_wrong_flag_exits_with_2(flags):
+def test_a_wrong_flag_exits_with_2(flags, line, capsys):
     assert serve.main(flags) == 2
+    assert line in capsys.readouterr().err
 
 
-def test_the_message_about_a_number_names_both_ends_of_its_range(capsys):
-    assert serve.main(["--max-simulations", "0"]) == 2
-    assert "--max-simulations 0 must be from 1 to 1,000,000" in capsys.readouterr().err
+def test_a_player_of_your_own_that_cannot_be_imported_is_one_line(capsys):
+    assert serve.main(["--players", "no_such_module:player", "--port", "0"]) == 1
+    assert "no module no_such_module" in capsys.readouterr().err
 
 
 def test_missing_packages_are_told_with_the_line_that_installs_them(monkeypatch, capsys):
