@@ -69,7 +69,9 @@ def _describe(config: DescribeConfig, folder: Path) -> str:
     quality, ceiling = _grade(config, folder), _label_again(config, folder)
     command = _command(config, folder)
     data_card.write(page, found, manifest, counted, quality, ceiling, use=config.use, command=command)
-    return f"{page}: {counted.games:,} games, {counted.rows:,} rows, {counted.boards:,} unlike boards; {_told(quality)}"
+    return (
+        f"{page}: {counted.games:,} games, {counted.rows:,} rows, {counted.boards:,} distinct boards; {_told(quality)}"
+    )
 
 
 def _describe_packed(config: DescribeConfig, page: Path, found: reader.Run, manifest: dict[str, Any]) -> str:
@@ -81,7 +83,7 @@ def _describe_packed(config: DescribeConfig, page: Path, found: reader.Run, mani
     stones = {ply: int(count) for ply, count in enumerate(counts) if count}
     quality, command = _grade(config, found.folder), _command(config, found.folder)
     data_card.write_packed(page, found, manifest, stones, quality, use=config.use, command=command)
-    return f"{page}: {found.rows:,} unlike boards; {_told(quality)}"
+    return f"{page}: {found.rows:,} distinct boards; {_told(quality)}"
 
 
 def _told(quality: LabelQuality | str) -> str:

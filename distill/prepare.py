@@ -64,11 +64,11 @@ def run(config: PrepareConfig) -> str:
     counts = prepared.manifest["counts"]
     print(report(counts))
     boards = counts["boards"]
-    told = prepared.told(config.data)
-    told += f"; {boards['training']:,} training and {boards['validation']:,} validation boards"
+    line = prepared.summary(config.data)
+    line += f"; {boards['training']:,} training and {boards['validation']:,} validation boards"
     if config.packed:
-        told += f"; {packed.pack(prepared, config.packed, config.restart):,} boards in {config.packed}"
-    return told
+        line += f"; {packed.pack(prepared, config.packed, config.restart):,} boards in {config.packed}"
+    return line
 
 
 def report(counts: dict[str, Any]) -> str:

@@ -133,7 +133,7 @@ def run(
     fraction, exclude = config.validation_fraction, config.exclude
     data, place = config.data, config.prepared
     prepared = preparation.prepare(data, place, validation_fraction=fraction, exclude=exclude)
-    print(prepared.told(data))
+    print(prepared.summary(data))
     with folders.locked(out):
         claim = _claim(out, config, prepared, loss)
         claim.check()

@@ -1,6 +1,6 @@
 """The graded boards shipped in `data/benchmark/`: every legal move's exact score, read without a solver.
 
-Two Parquet files, one row a board. Boards are unlike each other, up to mirror, over all sets; one
+Two Parquet files, one row a board. Boards are distinct up to mirror, over all sets; one
 orientation is stored. `data/benchmark/README.md` says what the sets are and how they were made,
 `evaluation/benchmark.py` and `evaluation/heldout.py` make them, `players/solver.py` defines the score.
 """
@@ -26,7 +26,7 @@ FULL_COLUMN = -128
 Half = Literal["dev", "test"]
 
 FILES = ("boards.parquet", "heldout.parquet")
-"""Boards of mixed play, a network's among it, and boards of games in which no player of this project took part."""
+"""Boards of mixed play, including a network's, and boards of games in which no player of this project took part."""
 
 GRADED_BOARD = pa.schema(
     [

@@ -1,4 +1,4 @@
-"""Canonical boards: of a board and its mirror the smaller one, its key, and sets of boards that tables leave out."""
+"""Canonical boards (the smaller of a board and its mirror), their keys, and sets of boards that tables leave out."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def board_keys(current: NDArray[np.uint64], mask: NDArray[np.uint64]) -> NDArray
 
 
 def excluded_keys(name: str) -> NDArray[np.uint64]:
-    """The sorted keys of a set of boards; none, which is said, for a shipped set that is not there."""
+    """The sorted keys of a set of boards; none, with a line that says so, for a shipped set that is missing."""
     place = provenance.shipped(SHIPPED_BOARDS[name]) if name in SHIPPED_BOARDS else Path(name)
     files = [] if place is None else [place] if place.is_file() else sorted(place.rglob("*.parquet"))
     if not files:
         if name in SHIPPED_BOARDS:
-            say(f"the shipped boards {SHIPPED_BOARDS[name]} are not here: none of them is kept out of the tables")
+            say(f"the shipped boards {SHIPPED_BOARDS[name]} are missing: none of them is left out of the tables")
             return np.zeros(0, np.uint64)
         raise DataError(f"--exclude {name}: no Parquet file there")
     keys = []

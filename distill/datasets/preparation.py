@@ -68,7 +68,7 @@ class Prepared:
     manifest: dict[str, Any]
     reused: bool
 
-    def told(self, data: Sequence[Path]) -> str:
+    def summary(self, data: Sequence[Path]) -> str:
         """The line that says which tables are used, and whether they were made now."""
         return f"{self.folder}: {'reused' if self.reused else 'prepared'} tables of {', '.join(map(str, data))}"
 

@@ -195,8 +195,8 @@ def _of_rows(rows: Columns, expected: Expected) -> Iterator[Finding]:
         each, number = expected.simulations, expected.votes
         wrong_number = np.full(len(label), votes.shape[1] != number)
         yield wrong_number, lambda _: f"{votes.shape[1]} votes, where the run has {number}"
-        unlike = simulations != number * each
-        yield unlike, lambda i: f"{simulations[i]} simulations, where the run has {number} x {each}"
+        differs = simulations != number * each
+        yield differs, lambda i: f"{simulations[i]} simulations, where the run has {number} x {each}"
     if expected.source != "labeller":
         yield (votes < 0).any(axis=1), lambda i: f"votes {_text(votes[i])} with one that was skipped"
         best = majority((votes[:, :, None] == np.arange(COLUMNS)).sum(axis=1), visits)
@@ -242,8 +242,8 @@ def _of_games(rows: Columns, expected: Expected, sound: NDArray[np.bool_]) -> It
     yield unreachable, lambda _: "no order of moves leads to this position"
     if expected.opening_moves:
         fewest, most = np.array(expected.opening_moves)[game % len(expected.opening_moves)].T
-        unlike = first & ((ply < fewest) | (ply > most))
-        yield unlike, lambda i: f"the game starts at ply {ply[i]}, its opening has {fewest[i]} to {most[i]} moves"
+        differs = first & ((ply < fewest) | (ply > most))
+        yield differs, lambda i: f"the game starts at ply {ply[i]}, its opening has {fewest[i]} to {most[i]} moves"
 
     # The last move and the result of a game.
     last = np.append(first[1:], True)
@@ -251,8 +251,8 @@ def _of_games(rows: Columns, expected: Expected, sound: NDArray[np.bool_]) -> It
     yield last & sound & ~over, lambda _: "the game's last row, but the move does not end the game"
     end = np.flatnonzero(last)[np.cumsum(first) - 1]  # the last row of each row's game
     result = won[end].astype(np.int64) * (1 - 2 * ((end - np.arange(len(game))) % 2))
-    unlike = sound & sound[end] & (outcome != result)
-    yield unlike, lambda i: f"outcome {outcome[i]}, but the moves lead to {result[i]}"
+    differs = sound & sound[end] & (outcome != result)
+    yield differs, lambda i: f"outcome {outcome[i]}, but the moves lead to {result[i]}"
 
 
 def _is_over(current: NDArray[np.uint64], mask: NDArray[np.uint64]) -> NDArray[np.bool_]:

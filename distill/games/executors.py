@@ -206,9 +206,11 @@ def _threads(client: Any, address: str) -> int:
         raise UserError(f"--cluster {address}: a worker cannot run distill ({first_line(error)})") from None
     ours = versions_here()
     for worker, theirs in sorted(found.items()):
-        unlike = [f"{key} {theirs.get(key)} there, {ours[key]} here" for key in ours if theirs.get(key) != ours[key]]
-        if unlike:
-            raise UserError(f"--cluster {address}: worker {worker} would write other bytes ({'; '.join(unlike)})")
+        differences = [
+            f"{key} {theirs.get(key)} there, {ours[key]} here" for key in ours if theirs.get(key) != ours[key]
+        ]
+        if differences:
+            raise UserError(f"--cluster {address}: worker {worker} would write other bytes ({'; '.join(differences)})")
     return sum(client.nthreads().values())
 
 

@@ -111,7 +111,7 @@ def play_labelled(labeller: Labeller, name: str, settings: RunSettings, games: S
         record.simulations[live, step] = found.visits.sum(axis=1)
         record.move[live, step] = move
         record.length[live] = step + 1
-        # A game goes on unless this move won it or filled the board.
+        # A game continues unless this move won it or filled the board.
         won, after = rules.has_four(own | stone), stones | stone
         record.result[live] = won
         current[live], mask[live] = own ^ stones, after

@@ -201,7 +201,7 @@ def test_the_card_tells_counts_hashes_and_boards(folder: Path, capsys: pytest.Ca
         "but for tables and commands"
     )
     line = capsys.readouterr().out.splitlines()[-1]
-    assert line.endswith(f"card.md: 40 games, {found.rows:,} rows, {found.boards:,} unlike boards; labels not graded")
+    assert line.endswith(f"card.md: 40 games, {found.rows:,} rows, {found.boards:,} distinct boards; labels not graded")
 
 
 def test_the_commands_on_the_card_make_the_games_and_the_same_card(tmp_path: Path, undrawn: None) -> None:

@@ -141,7 +141,7 @@ def test_their_card_tells_where_they_are_from_and_how_right_they_are(
     if solver.is_installed():
         assert "optimal" in card
     assert describe.main(words) == 0, "a card is replaced, a folder with one is read as before"
-    assert "unlike boards; labels" in capsys.readouterr().out
+    assert "distinct boards; labels" in capsys.readouterr().out
 
 
 def test_what_needs_moves_says_so_in_one_line(workplace: Path) -> None:

@@ -393,7 +393,7 @@ def test_boards_that_should_be_excluded_and_are_not_here_are_said(
 ) -> None:
     write_games(tmp_path / "games", make_games(50, seed=6))
     prepare(tmp_path / "games", tmp_path / "out", exclude=["benchmark"])
-    assert "data/benchmark are not here" in capsys.readouterr().err
+    assert "data/benchmark are missing" in capsys.readouterr().err
 
 
 def test_the_shipped_benchmark_is_excluded_by_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
