@@ -21,7 +21,7 @@ from distill.games import executors, shards
 from distill.games.runs import RunSettings
 from distill.games.schema import Shard
 from distill.games.shards import Task
-from distill.mcts import teacher
+from distill.mcts import compiling
 
 
 def timed(
@@ -49,7 +49,7 @@ def main() -> None:
     settings = RunSettings(simulations=arguments.simulations, shard_games=arguments.shard_games)
     count = shards.shard_count(arguments.games, arguments.shard_games)
     tasks = [Task(index=index, games=arguments.shard_games) for index in range(count)]
-    teacher.warm_up()
+    compiling.compile_search("uct")
     seconds: dict[str, list[float]] = {"pool": [], "cluster": []}
     with distributed.LocalCluster(
         n_workers=arguments.workers, threads_per_worker=1, dashboard_address=None, silence_logs=50

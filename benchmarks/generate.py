@@ -1,6 +1,6 @@
 """The generator as users run it: games an hour, simulations a second, memory, with 1 and 2 workers.
 
-    python benchmarks/generate.py                          # 10,000 x 3, savings off and exact
+    python benchmarks/generate.py                          # 10,000 x 3
     python benchmarks/generate.py --simulations 1000 --votes 1 --games 2000
 
 Runs the real command in fresh processes and folders, the settings in turn, `--rounds` times.
@@ -21,21 +21,19 @@ from pathlib import Path
 from distill.games import schema
 
 
-def generate(workers: int, arguments: argparse.Namespace, savings: str) -> dict[str, float]:
+def generate(workers: int, arguments: argparse.Namespace) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "distill.generate", "--out", folder, "--workers", str(workers)]
         command += ["--games", str(arguments.games), "--shard-games", str(arguments.shard_games)]
         command += ["--simulations", str(arguments.simulations), "--votes", str(arguments.votes)]
         began = time.perf_counter()
-        subprocess.run([*command, "--savings", savings], check=True, capture_output=True)
+        subprocess.run(command, check=True, capture_output=True)
         seconds = time.perf_counter() - began
         manifest = schema.read_manifest(Path(folder))
-    nominal = manifest["rows"] * arguments.simulations * arguments.votes
     return {
         "games_per_hour": manifest["games"] / seconds * 3600,
         "rows_per_hour": manifest["rows"] / seconds * 3600,
-        "executed_sims_per_s": manifest["simulations"] / seconds,
-        "nominal_sims_per_s": nominal / seconds,
+        "sims_per_s": manifest["simulations"] / seconds,
         "wall_s": seconds,
     }
 
@@ -47,32 +45,24 @@ def main() -> None:
     parser.add_argument("--simulations", type=int, default=10_000)
     parser.add_argument("--votes", type=int, default=3)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--savings", nargs="+", choices=("off", "exact"), default=("off", "exact"))
     arguments = parser.parse_args()
 
-    cases = [(workers, savings) for savings in arguments.savings for workers in (1, 2)]
-    runs: dict[tuple[int, str], list[dict[str, float]]] = {case: [] for case in cases}
+    runs: dict[int, list[dict[str, float]]] = {1: [], 2: []}
     for _ in range(arguments.rounds):
-        for case in cases:
-            runs[case].append(generate(case[0], arguments, case[1]))
+        for workers, found in runs.items():
+            found.append(generate(workers, arguments))
 
     figures: dict[str, float] = {}
     print(f"{arguments.games} games, {arguments.simulations:,} x {arguments.votes}, median of {arguments.rounds}")
-    print(
-        f"{'savings':9}{'workers':8}{'games/h':>10}{'rows/h':>13}{'executed M/s':>14}{'nominal M/s':>13}{'wall s':>8}"
-    )
-    for workers, savings in cases:
-        found = runs[workers, savings]
+    print(f"{'workers':8}{'games/h':>10}{'rows/h':>13}{'M sims/s':>10}{'wall s':>8}")
+    for workers, found in runs.items():
         middle = {name: statistics.median(run[name] for run in found) for name in found[0]}
-        executed, nominal = middle["executed_sims_per_s"] / 1e6, middle["nominal_sims_per_s"] / 1e6
         print(
-            f"{savings:9}{workers:<8}{middle['games_per_hour']:>10,.0f}{middle['rows_per_hour']:>13,.0f}"
-            f"{executed:>14.2f}{nominal:>13.2f}{middle['wall_s']:>8.1f}"
+            f"{workers:<8}{middle['games_per_hour']:>10,.0f}{middle['rows_per_hour']:>13,.0f}"
+            f"{middle['sims_per_s'] / 1e6:>10.2f}{middle['wall_s']:>8.1f}"
         )
-        suffix = str(workers) if savings == "off" else f"{workers}_exact"
-        figures |= {f"{name}_{suffix}": value for name, value in middle.items()}
-    alone, together = runs[1, arguments.savings[0]], runs[2, arguments.savings[0]]
-    pairs = [b["nominal_sims_per_s"] / a["nominal_sims_per_s"] for a, b in zip(alone, together, strict=True)]
+        figures |= {f"{name}_{workers}": value for name, value in middle.items()}
+    pairs = [b["sims_per_s"] / a["sims_per_s"] for a, b in zip(runs[1], runs[2], strict=True)]
     figures["second_worker"] = statistics.median(pairs)
     figures["peak_worker_mb"] = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
     print(

@@ -2,12 +2,12 @@
 
     python benchmarks/kernel.py
 
-Variants replace one part of `distill.mcts` and compile it anew; every round runs them all, and each
+Variants replace one part of `distill.mcts` and recompile it; every round runs them all, and each
 is compared with the kernel as it is, paired by round:
 
-    playouts alone     the leaves of a search played out, without a tree
+    rollouts alone     the leaves of a search rolled out, without a tree
     scalar choice      the best child found by a loop over the columns, as Numba compiles it
-    drop every N       finished playouts dropped after every N plies instead of four
+    drop every N       finished rollouts dropped after every N plies instead of four
     lanes N            other numbers of trees in flight
 """
 
@@ -25,8 +25,9 @@ import numba
 import numpy as np
 
 from distill.game.rules import from_moves
-from distill.mcts import playout_trees, rollout, teacher
-from distill.mcts.compiled import SLOTS
+from distill.mcts import compiling, uct
+from distill.mcts.engine import rollout, uct_simulation
+from distill.mcts.engine.best_ucb1 import SLOTS
 
 POSITIONS = {"empty": "", "stones16": "4444532322676656"}
 SIMULATIONS = 10_000
@@ -36,7 +37,7 @@ Timed = Callable[[str], float]
 
 
 def fresh(function: Any) -> Any:
-    """The function compiled anew, with whatever its module holds now."""
+    """The function recompiled, with whatever its module contains now."""
     return numba.njit(nogil=True, error_model="numpy")(function.py_func)
 
 
@@ -55,46 +56,46 @@ def scalar_choice(rows: Any, base: Any, weights: Any, weight_base: Any, order: A
     return best
 
 
-def searching(advance: Any, lanes: int = teacher.LANES) -> Timed:
-    trees = playout_trees.new_trees(lanes, SIMULATIONS, 1.0)
+def searching(simulate: Any, lanes: int = uct.LANES) -> Timed:
+    trees = uct_simulation.new_trees(lanes, SIMULATIONS, 1.0)
     live = np.arange(lanes)
 
     def run(moves: str) -> float:
         position, random = from_moves(moves), np.random.default_rng(1)
         for lane in range(lanes):
             key = random.integers(2**63, dtype=np.uint64)
-            playout_trees.begin_at(trees, lane, np.uint64(position.current), np.uint64(position.mask), key)
-            trees.order[lane * SLOTS : lane * SLOTS + 7] = playout_trees.UNVISITED + random.permutation(7)
+            uct_simulation.set_root(trees, lane, np.uint64(position.current), np.uint64(position.mask), key)
+            trees.order[lane * SLOTS : lane * SLOTS + 7] = uct_simulation.UNVISITED + random.permutation(7)
             trees.weights[(lane + 1) * SLOTS : (lane + 1) * SLOTS + 7] = 0.75 + 1.75 * random.dirichlet(np.ones(7))
         began = time.perf_counter()
-        advance(trees, live, lanes, SIMULATIONS, True, False)
+        simulate(trees, live, lanes, SIMULATIONS, True, False)
         return (time.perf_counter() - began) / (lanes * SIMULATIONS) * 1e9
 
     return run
 
 
-def playing_out(advance: Any, playouts: Any) -> Timed:
+def rolling_out(simulate: Any, roll_out: Any) -> Timed:
     """The leaves of the last steps of a search, over and over."""
-    lanes, repeats = teacher.LANES, 2000
-    trees = playout_trees.new_trees(lanes, SIMULATIONS, 1.0)
+    lanes, repeats = uct.LANES, 2000
+    trees = uct_simulation.new_trees(lanes, SIMULATIONS, 1.0)
     live = np.arange(lanes)
-    scratch = rollout.new_lanes(lanes)
+    scratch = rollout.new_rollouts(lanes)
 
     @numba.njit(nogil=True)
     def again(own: Any, other: Any, scratch: Any, repeats: int) -> None:
         for repeat in range(repeats):
             for lane in range(len(own)):
                 scratch.own[lane], scratch.other[lane] = own[lane], other[lane]
-                scratch.random[lane] = rollout.playout_seed(np.uint64(lane), repeat)
-            playouts(scratch, len(own), True)
+                scratch.random[lane] = rollout.rollout_seed(np.uint64(lane), repeat)
+            roll_out(scratch, len(own), True)
 
     def run(moves: str) -> float:
         position = from_moves(moves)
         for lane in range(lanes):
             current, mask = np.uint64(position.current), np.uint64(position.mask)
-            playout_trees.begin_at(trees, lane, current, mask, np.uint64(lane))
-            trees.order[lane * SLOTS : lane * SLOTS + 7] = playout_trees.UNVISITED + np.arange(7)
-        advance(trees, live, lanes, 1000, True, False)
+            uct_simulation.set_root(trees, lane, current, mask, np.uint64(lane))
+            trees.order[lane * SLOTS : lane * SLOTS + 7] = uct_simulation.UNVISITED + np.arange(7)
+        simulate(trees, live, lanes, 1000, True, False)
         own, other = trees.leaf_current.copy(), trees.leaf_current ^ trees.leaf_mask
         again(own, other, scratch, 1)
         began = time.perf_counter()
@@ -106,22 +107,22 @@ def playing_out(advance: Any, playouts: Any) -> Timed:
 
 def variants() -> dict[str, Timed]:
     found = {
-        "the kernel": searching(playout_trees.advance),
-        "playouts alone": playing_out(playout_trees.advance, rollout.playouts),
+        "the kernel": searching(uct_simulation.simulate),
+        "rollouts alone": rolling_out(uct_simulation.simulate, rollout.roll_out),
     }
-    vector_choice = playout_trees.best_ucb1
-    playout_trees.best_ucb1 = scalar_choice
-    found["scalar choice"] = searching(fresh(playout_trees.advance))
+    vector_choice = uct_simulation.best_ucb1
+    uct_simulation.best_ucb1 = scalar_choice
+    found["scalar choice"] = searching(fresh(uct_simulation.simulate))
     found["scalar choice"](POSITIONS["empty"])  # compiles
-    playout_trees.best_ucb1 = vector_choice
-    usual_plies, usual_playouts = rollout.PLIES_BETWEEN_DROPS, rollout.playouts
+    uct_simulation.best_ucb1 = vector_choice
+    usual_plies, usual_roll_out = rollout.PLIES_BETWEEN_DROPS, rollout.roll_out
     for plies in (1, 2, 8):
         rollout.PLIES_BETWEEN_DROPS = plies
-        playout_trees.playouts = fresh(usual_playouts)
-        found[f"drop every {plies}"] = searching(fresh(playout_trees.advance))
+        uct_simulation.roll_out = fresh(usual_roll_out)
+        found[f"drop every {plies}"] = searching(fresh(uct_simulation.simulate))
         found[f"drop every {plies}"](POSITIONS["empty"])
-    rollout.PLIES_BETWEEN_DROPS, playout_trees.playouts = usual_plies, usual_playouts
-    return found | {f"lanes {lanes}": searching(playout_trees.advance, lanes) for lanes in (1, 4, 8, 16, 64, 128)}
+    rollout.PLIES_BETWEEN_DROPS, uct_simulation.roll_out = usual_plies, usual_roll_out
+    return found | {f"lanes {lanes}": searching(uct_simulation.simulate, lanes) for lanes in (1, 4, 8, 16, 64, 128)}
 
 
 def main() -> None:
@@ -130,7 +131,7 @@ def main() -> None:
     arguments = parser.parse_args()
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    teacher.warm_up()
+    compiling.compile_search("uct")
     contestants = variants()
     times: dict[tuple[str, str], list[float]] = {}
     for _ in range(arguments.rounds):

@@ -19,8 +19,8 @@ import time
 from collections.abc import Callable
 
 from distill.game.rules import from_moves
-from distill.mcts import reference, teacher
-from distill.mcts.teacher import SearchSettings, search
+from distill.mcts import compiling, reference
+from distill.mcts.uct import LANES, UctSettings, search
 
 POSITIONS = {  # one game of the teacher against itself
     "empty": "",
@@ -29,14 +29,14 @@ POSITIONS = {  # one game of the teacher against itself
     "stones24": "444453232267665655454516",
 }
 SIMULATIONS = 10_000
-TEXTBOOK = SearchSettings(simulations=100, votes=1)
+TEXTBOOK = UctSettings(simulations=100, votes=1)
 
 Contestant = Callable[[str], tuple[int, float]]
 """Moves of a position in; simulations executed and seconds out."""
 
 
 def ours(rollout: str, searches: int) -> Contestant:
-    settings = SearchSettings(simulations=SIMULATIONS, votes=1, rollout=rollout)  # type: ignore[arg-type]
+    settings = UctSettings(simulations=SIMULATIONS, votes=1, rollout=rollout)  # type: ignore[arg-type]
 
     def run(moves: str) -> tuple[int, float]:
         positions = [from_moves(moves)] * searches
@@ -72,16 +72,15 @@ def openspiel(searches: int) -> Contestant:
 
 def plain_python(moves: str) -> tuple[int, float]:
     position = from_moves(moves)
-    board = reference.Board.from_bits(position.current, position.mask)
     began = time.perf_counter()
-    reference.uct(board, TEXTBOOK, 1, list(range(7)))
+    reference.uct(position, TEXTBOOK, 1, list(range(7)))
     return TEXTBOOK.simulations, time.perf_counter() - began
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--searches", type=int, default=4 * teacher.LANES, help="of ours in one round, a position")
+    parser.add_argument("--searches", type=int, default=4 * LANES, help="of ours in one round, a position")
     arguments = parser.parse_args()
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
@@ -93,7 +92,7 @@ def main() -> None:
         "textbook": plain_python,
     }
     began = time.perf_counter()
-    teacher.warm_up()
+    compiling.compile_search("uct")
     print(f"compiled or loaded in {time.perf_counter() - began:.1f} s; {arguments.rounds} rounds on one core\n")
     speed: dict[tuple[str, str], list[float]] = {}
     for _ in range(arguments.rounds):

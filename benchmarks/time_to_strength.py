@@ -18,7 +18,7 @@ from typing import Any
 
 import pandas as pd
 
-from distill.alphazero import files, iteration
+from distill.alphazero import grades
 from distill.datasets import benchmark
 from distill.players import names
 
@@ -28,7 +28,7 @@ MEASURES = ("optimal", "outcome")
 
 def shares(name: str, boards: benchmark.GradedBoards) -> dict[str, float]:
     """A player's shares in percent, by the names that the metrics of an iteration have."""
-    return {each: 100 * share for each, share in iteration.judged(names.make(name), boards).items()}
+    return {each: 100 * share for each, share in grades.grade(names.make(name), boards).items()}
 
 
 def reached(history: list[dict[str, Any]], column: str, line: float) -> float | None:
@@ -47,7 +47,7 @@ def draw(history: list[dict[str, Any]], lines: dict[str, dict[str, float]], path
     figure, axes = new_figure(1, 2, 10, 3.4)
     minutes = [each["minutes"] for each in history]
     for panel, measure in zip(axes, MEASURES, strict=True):
-        for title, prefix in iteration.JUDGED_SETS.items():
+        for title, prefix in grades.SETS.items():
             panel.plot(minutes, [100 * each[prefix + measure] for each in history], marker=".", label=title)
         levels = sorted((found[measure], name) for name, found in lines.items())
         lowest, highest = levels[0][0] - 4, max(100 * each[measure] for each in history) + 1
@@ -70,11 +70,11 @@ def main() -> None:
     history = pd.read_csv(table).to_dict("records") if table.is_file() else []
     if not history or "minutes" not in history[-1]:
         parser.error(f"{arguments.run}: no iteration of a planned run is finished there")
-    config = json.loads((arguments.run / files.CONFIG).read_text(encoding="utf-8"))
-    boards = iteration.judged_boards(config["eval_boards"])
+    config = json.loads((arguments.run / "config.json").read_text(encoding="utf-8"))
+    boards = grades.boards(config["eval_boards"])
     lines = {name: shares(name, boards) for name in SEARCHES}
     print(f"{arguments.run}: {history[-1]['minutes']:.0f} minutes; grades in percent, and the minutes to reach them")
-    columns = [prefix + measure for prefix in iteration.JUDGED_SETS.values() for measure in MEASURES]
+    columns = [prefix + measure for prefix in grades.SETS.values() for measure in MEASURES]
     print(f"{'':14}" + "".join(f"{column.replace('_', ' '):>22}" for column in columns))
     result: dict[str, Any] = {"minutes": history[-1]["minutes"]}
     for name, found in lines.items():

@@ -24,11 +24,11 @@ from distill.games.runs import RunSettings
 from distill.games.schema import Shard
 from distill.games.shards import Task
 from distill.games.storage import Folder, Storage, storage_of
-from distill.mcts import cache, teacher
+from distill.mcts import compiling
 
 PUBLISHED = {
     "simulations": 10_000, "votes": 3, "rollout": "heuristic", "exploration": 1.0, "noise_fraction": 0.25,
-    "noise_at": "label", "dirichlet_alpha": 1.0, "mcts_solver": False, "savings": "off", "opening_moves": (1, 8),
+    "noise_at": "label", "dirichlet_alpha": 1.0, "mcts_solver": False, "opening_moves": (1, 8),
 }  # fmt: skip
 """“UT Project: Connect 4”, and our reading where it gives no number."""
 PRESETS: cli.Presets = {
@@ -154,8 +154,7 @@ def _make(config: GenerateConfig, plan: shards.Plan, storage: Storage) -> tuple[
     there = sum(shard.games for shard in plan.done)
     before = checkpoints.counts(shards.checkpoints_of(settings, plan.todo, storage))
     if not config.cluster and not config.labeller:
-        cache.prepare("teacher")
-        teacher.warm_up()
+        compiling.prepare("uct", config.engine)
     began = time.monotonic()
 
     # The first games end together, so they say nothing about the rate. Clusters and URLs count whole shards.

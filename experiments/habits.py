@@ -82,7 +82,9 @@ def compare(arguments: argparse.Namespace) -> None:
             )
             visits = []
             for network in evaluators.values():
-                found = puct.search(rows.current, rows.mask, settings, network, seeds=range(len(rows))).visits[:, 0]
+                seeds = range(len(rows))
+                record = puct.play(rows.current, rows.mask, settings, network, seeds=seeds, steps=1)
+                found = record.visits[:, 0]
                 visits.append(found / found.sum(1, keepdims=True))
             search = f"{simulations} simulations, {equal:.0%} equal"
             for name, one in zip(evaluators, visits, strict=True):

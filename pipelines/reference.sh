@@ -58,8 +58,8 @@ pillar() {
   lines "$night" "$student" --data "${first_table[@]}" "${long[@]}"
   say '4/6  the new network plays games from random openings and a self-play loop from the empty board'
   guided "$student" "$games"/wide3-200 --games 32000 --seed 2113 "${wide[@]}"
-  "$python" -m distill.selfplay --init "$student" "${search[@]}" --dirichlet-alpha 1 --opening-moves 0 1 \
-    --sampling-plies 14 --games 500 --iterations 24 --gate none --optimizer muon --lr 1e-3 --lr-drops 22:3e-4 \
+  "$python" -m distill.selfplay --init "$student" "${search[@]}" --config pipelines/reference/loop.json \
+    --games 500 --iterations 24 --gate none --optimizer muon --lr 1e-3 \
     --value-weight 0.5 --replay-rows 150000 --eval-boards 500 --out "$loop"
   say '5/6  it trains on all of these games'
   lines "$student" "$second" --data "${first_table[@]}" "$games"/wide3-200 "$loop"/iterations/*/games "${long[@]}"

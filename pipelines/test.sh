@@ -12,7 +12,7 @@ set_up dev,solver
 set_up_browser
 
 say 'compiling the searches in the background, once for all test processes'
-"$python" -m distill.mcts.cache teacher & "$python" -m distill.mcts.cache puct &
+"$python" -m distill.mcts.compiling uct & "$python" -m distill.mcts.compiling puct &
 
 failed=0
 say 'ruff check'

@@ -8,7 +8,7 @@ import numpy as np
 from helpers import bits
 
 from distill.game.rules import COLUMNS, Position, from_moves
-from distill.mcts.puct import PuctSettings, search
+from distill.mcts.puct import PuctSettings, play
 
 
 def hashed(word: int) -> float:
@@ -38,7 +38,7 @@ def uniform(current: Any, mask: Any) -> tuple[Any, Any]:
 
 def look(settings: PuctSettings, *positions: Position, network: Any = uniform, seed: int = 5) -> Any:
     """The results of one search per position."""
-    return search(*bits(*positions), settings, network, seeds=range(seed, seed + len(positions)))
+    return play(*bits(*positions), settings, network, seeds=range(seed, seed + len(positions)), steps=1)
 
 
 STARTS = [from_moves(moves) for moves in ("", "4", "44442", "123", "443526", "33334444")]

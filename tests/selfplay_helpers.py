@@ -10,8 +10,8 @@ import keras
 from puct_helpers import predict as any_network
 
 from distill import networks
-from distill.games import checks, schema
-from distill.games.selfplay import SelfPlaySettings, make
+from distill.games import checks, schema, shards
+from distill.games.selfplay import SelfPlaySettings, identity, make_shards
 from distill.networks import heads
 
 SETTINGS = SelfPlaySettings(simulations=6, shard_games=4, opening_moves=(0, 3), sampling_plies=6, seed=2)
@@ -41,5 +41,16 @@ def read(folder: Path) -> Any:
     return found
 
 
-def play_into(folder: Path, number: int = 10, settings: SelfPlaySettings = SETTINGS, **more: Any) -> dict[str, Any]:
-    return make(settings, "some network", any_network, number, folder, lanes=more.pop("lanes", 3), **more)
+def play_into(
+    folder: Path,
+    number: int = 10,
+    settings: SelfPlaySettings = SETTINGS,
+    evaluate: Any = any_network,
+    network: str = "some network",
+    **more: Any,
+) -> dict[str, Any]:
+    """Play games as far as the folder lacks them; returns the manifest."""
+    run = identity(settings, network)
+    todo = shards.plan(settings, number, folder, run=run).todo
+    make_shards(settings, run, evaluate, todo, folder, **{"lanes": 3, **more})
+    return shards.declare(run, shards.plan(settings, number, folder, run=run).done, folder)

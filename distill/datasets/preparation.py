@@ -27,6 +27,7 @@ The rows are in memory, about 60 bytes each, as the tables are in training.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -170,34 +171,33 @@ def _read(
     runs: Sequence[reader.Run], validation_fraction: float, excluded: dict[str, NDArray[np.uint64]]
 ) -> tuple[Columns, dict[str, Any]]:
     """All rows that are not excluded, on their canonical boards and with their split; and what was counted."""
-    hits = {name: np.zeros((2, len(keys)), np.int64) for name, keys in excluded.items()}
-    parts = [
-        {name: values[kept] for name, values in rows.items()}
-        for rows in _canonical_rows(runs, validation_fraction)
-        for kept in [_not_excluded(rows, excluded, hits)]
-    ]
-    rows = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts else {}
-    split_rows = np.bincount(rows["split"], minlength=2) if parts else np.zeros(2, np.int64)
+    parts = list(_canonical_rows(runs, validation_fraction))
+    if not parts:
+        raise DataError("no training rows: the games have no rows; generate more games")
+    rows = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     of_runs = [reader.count_games(run, validation_fraction) for run in runs]
-    split_games = [sum(counts[split] for counts in of_runs) for split in (TRAINING, VALIDATION)]
+    games = [sum(counts[split] for counts in of_runs) for split in FILES]
+    kept, of_sets = np.ones(len(rows["split"]), np.bool_), {}
+    for name, boards in excluded.items():
+        keys = rows["current"] + rows["mask"]
+        found = np.isin(keys, boards)
+        of_sets[name] = {
+            "boards": len(boards),
+            "boards_found": len(np.unique(keys[found])),
+            "rows": _by_split(np.bincount(rows["split"][found], minlength=2)),
+        }
+        kept &= ~found
+    split_rows = np.bincount(rows["split"][kept], minlength=2)
     if not split_rows[TRAINING]:
-        left_out = sum(int(found.sum()) for found in hits.values())
         raise DataError(
-            f"no training rows: {split_games[TRAINING]} games fell to training, {split_games[VALIDATION]} to "
-            f"validation, {left_out} rows are excluded; generate more games"
+            f"no training rows: {games[TRAINING]} games fell to training, {games[VALIDATION]} to validation, "
+            f"{np.sum(~kept)} rows are excluded; generate more games"
         )
-    return rows, {
+    return {name: values[kept] for name, values in rows.items()}, {
         "rows_read": sum(run.rows for run in runs),
-        "games": _by_split(split_games),
+        "games": _by_split(games),
         "rows": _by_split(split_rows),
-        "excluded": {
-            name: {
-                "boards": len(keys),
-                "boards_found": int(hits[name].any(axis=0).sum()),
-                "rows": _by_split(hits[name].sum(axis=1)),
-            }
-            for name, keys in excluded.items()
-        },
+        "excluded": of_sets,
     }
 
 
@@ -206,26 +206,11 @@ def _canonical_rows(runs: Sequence[reader.Run], validation_fraction: float) -> I
     columns = ("game_id", "current", "mask", "label", "visits", "value", "outcome")
     with Progress(sum(run.rows for run in runs), "rows") as progress:
         for run in runs:
-            for shard in run.shards:
-                for rows in reader.read(shard, columns):
-                    game = rows.pop("game_id")
-                    rows["split"] = reader.in_validation(run.name, game, validation_fraction).astype(np.int8)
-                    yield canonical(rows)
-                    progress.advance(len(game), "made canonical")
-
-
-def _not_excluded(
-    rows: Columns, excluded: dict[str, NDArray[np.uint64]], hits: dict[str, NDArray[np.int64]]
-) -> NDArray[np.bool_]:
-    """bool (B,): rows that stay; `hits`, (2, boards) a set, counts by split and board the rows that do not."""
-    kept = np.ones(len(rows["label"]), np.bool_)
-    keys = rows["current"] + rows["mask"]
-    for name, boards in excluded.items():
-        places = np.minimum(np.searchsorted(boards, keys), len(boards) - 1)
-        found = boards[places] == keys
-        np.add.at(hits[name], (rows["split"][found], places[found]), 1)
-        kept &= ~found
-    return kept
+            for rows in itertools.chain.from_iterable(reader.read(shard, columns) for shard in run.shards):
+                game = rows.pop("game_id")
+                rows["split"] = reader.in_validation(run.name, game, validation_fraction).astype(np.int8)
+                yield canonical(rows)
+                progress.advance(len(game), "made canonical")
 
 
 def _merge(rows: Columns) -> tuple[dict[int, pa.Table], dict[str, Any]]:

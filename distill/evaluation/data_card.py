@@ -97,8 +97,6 @@ def write(
     ]
     if "network" in made:
         limits.append("The network that played also evaluated the leaves of its search, so labels share its mistakes.")
-    if made.get("savings") == "exact":
-        limits.append("Searches ended when their label was decided: labels are those of whole searches, visits not.")
     sections = [
         f"{TITLE}{run.folder.resolve().name}`",
         _filled(f"{games:,} games, {rows:,} labelled positions; {_labeller(made)}. {use}".strip()),

@@ -35,7 +35,7 @@ from distill.game.rules import CENTRE, COLUMNS, is_own_mirror
 from distill.games.labeller import majority
 from distill.games.reader import RawRows
 from distill.games.schema import PACKED, read_manifest
-from distill.mcts import cache
+from distill.mcts import compiling
 from distill.players.intervals import Estimate, share
 from distill.players.network import NetworkPlayer
 from distill.players.player import Boards, seeds_for
@@ -43,7 +43,7 @@ from distill.players.search import SearchPlayer
 from distill.training.top1 import FIRST_ROWS, agrees, chosen_columns, is_early
 
 if TYPE_CHECKING:
-    from distill.mcts.teacher import SearchSettings
+    from distill.mcts.uct import UctSettings
 
 LABELS = 9
 """Fresh labels of a row: eight show the most frequent one, and the ninth is compared with it."""
@@ -72,13 +72,13 @@ class NoiseCeiling:
     stored: dict[str, Estimate]
 
 
-def teacher_of(folder: Path) -> SearchSettings | None:
+def teacher_of(folder: Path) -> UctSettings | None:
     """The settings of the search that labelled a run; None where it cannot label again.
 
     That is the case for labels of a network's search, which needs the network, for those of a user's own engine, and
     for packed boards, which come from many runs. Raises DataError for a manifest without settings.
     """
-    from distill.mcts.teacher import SearchSettings
+    from distill.mcts.uct import UctSettings
 
     manifest = read_manifest(folder)
     identity = manifest.get("identity", {})
@@ -86,14 +86,14 @@ def teacher_of(folder: Path) -> SearchSettings | None:
         return None
     if "simulations" not in identity:
         raise DataError(f"{folder}: its manifest names no simulations, so its teacher cannot label again")
-    known = [field.name for field in dataclasses.fields(SearchSettings)]
-    return SearchSettings(**{name: identity[name] for name in known if name in identity})
+    known = [field.name for field in dataclasses.fields(UctSettings)]
+    return UctSettings(**{name: identity[name] for name in known if name in identity})
 
 
-def measure(rows: RawRows, settings: SearchSettings, seed: int, workers: int = 1) -> NoiseCeiling:
+def measure(rows: RawRows, settings: UctSettings, seed: int, workers: int = 1) -> NoiseCeiling:
     """Let a teacher with these settings label every row LABELS times, with a progress bar."""
     say(f"labelling {len(rows):,} rows again, {LABELS} times each")
-    cache.prepare("teacher")
+    compiling.prepare("uct")
     with Progress(len(rows) * LABELS, "labels") as progress:
         labels, visits = fresh_labels(rows.current, rows.mask, settings, seed, workers, progress.advance)
     own_mirror = is_own_mirror(rows.current, rows.mask)
@@ -108,7 +108,7 @@ def measure(rows: RawRows, settings: SearchSettings, seed: int, workers: int = 1
 
 
 def fresh_labels(
-    current: Boards, mask: Boards, settings: SearchSettings, seed: int, workers: int = 1, advance: Advance = silent
+    current: Boards, mask: Boards, settings: UctSettings, seed: int, workers: int = 1, advance: Advance = silent
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Labels int64 (R, N) and the visits behind each (R, N, A); label k of row r depends on (seed, k, r) alone."""
     rows = np.repeat(np.arange(len(mask)), LABELS)

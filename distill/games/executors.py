@@ -19,7 +19,7 @@ from distill.games.runs import RunSettings, plugin_of
 from distill.games.schema import Shard
 from distill.games.shards import LIBRARIES, Task, make_shard, shard_name
 from distill.games.storage import Folder, Storage, storage_of
-from distill.mcts import teacher
+from distill.mcts import uct
 
 KILLS_ALLOWED = 2
 """Deaths of local workers after which a shard is given up and reported."""
@@ -42,17 +42,13 @@ Watch: TypeAlias = Callable[[Iterable[Task]], object]
 """Called now and then with the tasks of the shards that are being made."""
 
 
-def unwatched(_tasks: Iterable[Task]) -> None:
-    """The `Watch` that does nothing."""
-
-
 def make_locally(
     settings: RunSettings,
     tasks: list[Task],
     out: Path | Storage,
     workers: int,
     work: Work = make_shard,
-    watch: Watch = unwatched,
+    watch: Watch = list,
 ) -> Iterator[Shard]:
     """Make shards in `workers` processes.
 
@@ -104,7 +100,7 @@ def make_on_cluster(
     out: Path | Storage,
     address: str,
     work: Work = make_shard,
-    watch: Watch = unwatched,
+    watch: Watch = list,
 ) -> Iterator[Shard]:
     """Make shards on the workers of the Dask scheduler at `address`.
 
@@ -216,7 +212,7 @@ def _threads(client: Any, address: str) -> int:
 
 def versions_here() -> dict[str, Any]:
     """The versions that decide the bytes of a shard."""
-    return provenance.versions(*LIBRARIES) | {"search_version": teacher.SEARCH_VERSION}
+    return provenance.versions(*LIBRARIES) | {"search_version": uct.SEARCH_VERSION}
 
 
 def _require_stored(storage: Storage, shard: Shard) -> None:

@@ -25,8 +25,10 @@ from distill.games import schema
 from distill.games.checkpoints import Checkpoint, joined
 from distill.games.labeller import Labeller, Labels, check_labels
 from distill.games.runs import RunSettings, opening, opening_pairs
-from distill.mcts import guided_trees, teacher
-from distill.mcts.teacher import SearchSettings, TeacherRecord
+from distill.mcts import uct
+from distill.mcts.engine.record import GameRecord, new_record
+from distill.mcts.engine.uct_games import UctDraws
+from distill.mcts.uct import UctSettings
 
 
 def play_games(
@@ -41,21 +43,21 @@ def play_games(
     games = np.arange(first, first + count)
     if labeller:
         record = play_labelled(labeller, settings.labeller or "the labeller", settings, games.tolist())
-        return rows(record, np.arange(count), games, votes=record.votes, move=record.move)
-    before = _new_record(*_starts(settings, []), longest(settings), settings.votes)
+        return rows(record, np.arange(count), games)
+    before = new_record(*_starts(settings, []), longest(settings), settings.votes)
     there = np.empty(0, np.int64)
     if kept:
         there, before = kept.load(before)
     left = np.setdiff1d(games, there)
 
-    def ended(record: TeacherRecord, over: NDArray[np.int64]) -> None:
+    def ended(record: GameRecord, over: NDArray[np.int64]) -> None:
         if kept and len(over) < len(left) and kept.is_due():
             kept.save(np.concatenate([there, left[over]]), joined(before, record, over))
 
-    draws = teacher.draw(settings.seed, left.tolist(), longest(settings), settings)
-    played = teacher.play(*_starts(settings, left.tolist()), draws, settings, ended=ended)
+    draws = uct.draw(settings.seed, left.tolist(), longest(settings), settings)
+    played = uct.play(*_starts(settings, left.tolist()), draws, settings, ended=ended)
     record, places = joined(before, played, np.arange(len(left))), np.argsort(np.concatenate([there, left]))
-    return rows(record, places, games, votes=record.votes, move=record.move)
+    return rows(record, places, games)
 
 
 def longest(settings: RunSettings) -> int:
@@ -70,13 +72,7 @@ def _starts(settings: RunSettings, games: Sequence[int]) -> tuple[NDArray[np.uin
     return current, mask
 
 
-def _new_record(current: NDArray[np.uint64], mask: NDArray[np.uint64], steps: int, votes: int) -> TeacherRecord:
-    """The record of games before their first move from (current, mask)."""
-    blank = teacher.blank_record(current, mask, steps)
-    return TeacherRecord(votes=np.full((len(current), steps, votes), -1, np.int8), **blank)
-
-
-def play_labelled(labeller: Labeller, name: str, settings: RunSettings, games: Sequence[int]) -> TeacherRecord:
+def play_labelled(labeller: Labeller, name: str, settings: RunSettings, games: Sequence[int]) -> GameRecord:
     """Play games side by side with any labeller.
 
     Args:
@@ -88,7 +84,7 @@ def play_labelled(labeller: Labeller, name: str, settings: RunSettings, games: S
     current, mask = _starts(settings, games)
     number, steps = np.array(games, np.uint64), longest(settings)
     record, live = None, np.arange(len(games))
-    noise = teacher.draw(settings.seed, games, steps, dataclasses.replace(settings, votes=1)).move
+    noise = uct.draw(settings.seed, games, steps, dataclasses.replace(settings, votes=1)).move
     for step in range(steps):
         # Label the positions of all games that have not ended.
         own, stones = current[live], mask[live]
@@ -99,7 +95,7 @@ def play_labelled(labeller: Labeller, name: str, settings: RunSettings, games: S
         assert found.label is not None
         assert found.votes is not None
         if record is None:
-            record = _new_record(current, mask, steps, found.votes.shape[1])
+            record = new_record(current, mask, steps, found.votes.shape[1])
         elif found.votes.shape[1] != record.votes.shape[2]:
             raise OutputError(f"returned {found.votes.shape[1]} votes, but {record.votes.shape[2]} before", name)
         # Play the label, or a move near it.
@@ -135,7 +131,7 @@ def _labelled(labeller: Labeller, name: str, boards: NDArray[np.int8], seeds: ND
 
 
 def noisy_moves(
-    settings: SearchSettings, label: NDArray[Any], legal: NDArray[np.bool_], noise: NDArray[np.float64]
+    settings: UctSettings, label: NDArray[Any], legal: NDArray[np.bool_], noise: NDArray[np.float64]
 ) -> NDArray[np.intp]:
     """intp (B,): the labels, or with noise at the move, moves drawn from (1 - f) * [label] + f * Dirichlet(alpha).
 
@@ -162,34 +158,25 @@ class UctLabeller:
       steps: positions of a game for which there are random numbers (`longest`).
     """
 
-    settings: SearchSettings
+    settings: UctSettings
     steps: int
 
     def __call__(self, boards: NDArray[np.int8], seeds: NDArray[np.uint64]) -> Labels:
         draws = []
         for seed, game, step in seeds.tolist():
-            drawn = teacher.draw(seed, [game], self.steps, self.settings)
+            drawn = uct.draw(seed, [game], self.steps, self.settings)
             draws.append([part[:, step : step + 1] for part in drawn])
-        here = teacher.Draws(*(np.concatenate(parts) for parts in zip(*draws, strict=True)))
-        record = teacher.play(*encoding.bitboards(boards), here, self.settings)
+        here = UctDraws(*(np.concatenate(parts) for parts in zip(*draws, strict=True)))
+        record = uct.play(*encoding.bitboards(boards), here, self.settings)
         return Labels(**{name: getattr(record, name)[:, 0] for name in ("visits", "value", "label", "votes")})
 
 
-def rows(
-    record: TeacherRecord | guided_trees.GuidedRecord,
-    places: NDArray[np.int64],
-    game_ids: NDArray[np.int64],
-    *,
-    votes: NDArray[np.int8],
-    move: NDArray[np.int8],
-) -> pa.Table:
+def rows(record: GameRecord, places: NDArray[np.int64], game_ids: NDArray[np.int64]) -> pa.Table:
     """The rows of finished games in `schema.ROW`, by game and ply.
 
     Args:
       places: int64 (G,), the games' indices in the record.
       game_ids: int64 (G,), their numbers.
-      votes: (games, S, K), of the whole record.
-      move: (games, S), the columns played.
     """
     game, step = np.nonzero(np.arange(record.label.shape[1]) < record.length[places][:, None])
     place = places[game]
@@ -200,12 +187,12 @@ def rows(
         "ply": np.bitwise_count(mask),
         "current": record.current[place, step],
         "mask": mask,
-        "votes": votes[place, step],
+        "votes": record.votes[place, step],
         "label": record.label[place, step],
         "visits": record.visits[place, step],
         "simulations": record.simulations[place, step],
         "value": record.value[place, step],
-        "move": move[place, step],
+        "move": record.move[place, step],
         "outcome": record.result[place] * (1 - 2 * (plies_to_end % 2)),
     }
     return schema.table_of(columns)

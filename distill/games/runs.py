@@ -17,8 +17,9 @@ from distill.common import canonical_json
 from distill.common.cli import as_json, check, check_seed, setting
 from distill.common.plugins import Plugin
 from distill.game.rules import EMPTY, Position, from_moves, is_over, legal_columns, play
-from distill.mcts import teacher
-from distill.mcts.teacher import SearchSettings
+from distill.mcts import uct
+from distill.mcts.results import generator
+from distill.mcts.uct import UctSettings
 
 LONGEST_OPENING = 30
 """Most random moves before the search plays."""
@@ -28,7 +29,7 @@ OpeningMoves: TypeAlias = tuple[int, int] | tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunSettings(SearchSettings, group="games", shown=("labeller", "opening_moves", "seed")):
+class RunSettings(UctSettings, group="games", shown=("labeller", "opening_moves", "seed")):
     """All that the games of a run depend on."""
 
     labeller: str | None = setting(
@@ -71,9 +72,18 @@ def identity(settings: RunSettings) -> dict[str, Any]:
     plugin = plugin_of(settings)
     if plugin is None:
         del stored["labeller"]
-        return {"search_version": teacher.SEARCH_VERSION, **stored}
-    searched = {"simulations", "votes", "rollout", "exploration", "mcts_solver", "savings", "engine"}
+        return {"search_version": uct.SEARCH_VERSION, **with_engine(stored)}
+    searched = {"simulations", "votes", "rollout", "exploration", "mcts_solver", "engine"}
     return {"labeller_source": plugin.source, **{name: stored[name] for name in stored if name not in searched}}
+
+
+def with_engine(stored: dict[str, Any]) -> dict[str, Any]:
+    """Settings without `engine` where it is the compiled one; else with a hash of the textbook, which may be edited."""
+    if stored["engine"] == "compiled":
+        return {name: value for name, value in stored.items() if name != "engine"}
+    from distill.mcts import textbook
+
+    return stored | {"reference": textbook.source_hash()}
 
 
 def run_hash(run_identity: Mapping[str, Any]) -> str:
@@ -93,7 +103,7 @@ def opening_moves(settings: Any, game: int) -> list[int]:
     """The columns of a game's random opening; an opening that ends the game is redrawn."""
     pairs = opening_pairs(settings.opening_moves)
     fewest, most = pairs[game % len(pairs)]
-    random = teacher.generator(settings.seed, game, 0)
+    random = generator(settings.seed, game, 0)
     while True:
         position, moves = EMPTY, []
         for _ in range(random.integers(fewest, most + 1)):

@@ -31,7 +31,7 @@ ROW = pa.schema(
         ("ply", pa.int8()),  # stones on the board
         ("current", pa.uint64()),  # stones of the side to move
         ("mask", pa.uint64()),  # all stones
-        ("votes", pa.list_(pa.int8())),  # column each search chose; -1 for a vote that was skipped
+        ("votes", pa.list_(pa.int8())),  # column that each search chose
         ("label", pa.int8()),  # the majority of the votes
         ("visits", pa.list_(pa.int32(), 7)),  # root visits summed over the searches; 0 on full columns
         ("simulations", pa.int32()),  # simulations executed, all votes together

@@ -1,1 +1,7 @@
-"""A search: playouts, the tree that grows by them, the teacher, and the tree that a network guides."""
+"""Monte Carlo tree search: UCT with rollouts, and PUCT or Gumbel search with an evaluator such as a network.
+
+uct.py, puct.py                     the public functions and their settings
+evaluator.py                        the protocol of what PUCT evaluates positions with
+reference.py, reference_puct.py     the textbook: both searches in plain Python, written to be read
+engine/                             the compiled searches, which build the same trees
+"""

@@ -1,20 +1,19 @@
-"""Search guided by a network, many games in lock step: PUCT, and Gumbel search.
+"""PUCT and Gumbel search: tree search that an evaluator, such as a network, guides; many games side by side.
 
-The network comes in as a function `predict(current, mask) → (logits, value)` on batches of positions; this room does
-not know what is behind it. `play` plays whole games from given openings, `search` looks at single positions. Every game
-holds one leaf at a time, all leaves are valued together, and everything in between runs compiled (`walk.py`).
+    result, = search([EMPTY], evaluator, PuctSettings(simulations=100))         # one position
+    record = play(current, mask, PuctSettings(), on_bitboards(evaluator), seed=1)      # whole games
 
-    predict = lambda current, mask: (np.zeros((len(current), 7), np.float32), np.zeros(len(current), np.float32))
-    record = play(current, mask, PuctSettings(simulations=100), predict, seed=1)
+Every lane plays one game and waits at one leaf at a time. The leaves of all lanes are evaluated in one batch; all that
+is between two batches runs compiled (`engine/puct_simulation.py`).
 
 Dimensions: B batch, G games, S positions a game, A = 7 columns. Values are in [−1, 1] for the side to move.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,60 +21,56 @@ from numpy.typing import NDArray
 from distill.common.cli import Settings, check, setting
 from distill.game import outputs
 from distill.game.rules import CELLS, COLUMNS
-from distill.mcts import walk
-from distill.mcts.guided_trees import MOST_VISITS, UNIT, GuidedRecord, GuidedTrees, Rules, new_trees
-from distill.mcts.gumbel import halving_schedule
-from distill.mcts.teacher import blank_record, generator
+from distill.mcts.engine import puct_simulation
+from distill.mcts.engine.gumbel import halving_schedule
+from distill.mcts.engine.puct_tree import MOST_SIMULATIONS, ROOTS, RULES, UNIT, PuctParameters, PuctTrees, new_trees
+from distill.mcts.engine.record import Ended, GameRecord, new_record
+from distill.mcts.evaluator import BitboardEvaluator, Evaluator, on_bitboards
+from distill.mcts.results import Bitboards, Positions, SearchResult, bitboards_of, generator, results_of
 
 PUCT_VERSION = 3
-"""Raised whenever the same settings, seed and answers give other searches."""
+"""Raised whenever the same settings, seed and evaluations give other searches."""
 
 LANES = 256
-"""Games in flight, and so the largest batch the network sees."""
+"""Games side by side, and so the largest batch that is evaluated."""
 
-CACHE = 18
-"""2^18 answers are kept for positions met again: 10 MB."""
-
-ROOM_FOR_REUSE = 4
-"""A tree holds this many searches' visits before a reused one is given up."""
-
-Bitboards: TypeAlias = NDArray[np.uint64]
-Evaluate: TypeAlias = Callable[[Bitboards, Bitboards], tuple[NDArray[np.float32], NDArray[np.float32]]]
+CACHE_BITS = 18
+"""2^18 evaluations are kept for positions that are reached again: 10 MB."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PuctSettings(Settings, group="search", shown=("simulations", "root", "exploration")):
-    """What a search guided by a network does; all that its result depends on, beside position, seed and answers."""
+    """What a guided search does: all that its result depends on besides position, seed and evaluations."""
 
-    simulations: int = setting(100, "simulations of each search")
+    simulations: int = setting(100, "simulations of each search; more play better and take proportionally longer")
     root: Literal["puct", "gumbel"] = setting(
-        "puct", "how the root spends them: by score and noise, or Gumbel draws with sequential halving"
+        "puct", "how the root spends simulations: by score and noise, or by Gumbel draws and sequential halving"
     )
     rule: Literal["constant", "growing", "printed"] = setting(
         "constant",
-        "exploration: c · P · sqrt(N) / (1 + n), the same with c(N) = c + ln((N + 19653) / 19652), or the printed term "
-        "c(N) · sqrt(ln N / n), which has no prior",
+        "exploration: c · P · sqrt(N) / (1 + n), the same with c(N) = c + ln((N + 19653) / 19652), or c(N) · "
+        "sqrt(ln N / n) without a prior",
     )
-    exploration: float = setting(1.5, "constant c of the rule")
+    exploration: float = setting(1.5, "constant c of the rule; more follows the prior and explores")
     fpu_reduction: float | None = setting(
-        0.25, "unvisited columns count as the node's own value less this · sqrt(visited prior); none: as 0"
+        0.25,
+        "first-play urgency: unvisited moves count as the node's value less this · sqrt(visited prior); none: as 0",
     )
     noise_fraction: float = setting(
-        0.25, "share of the root's priors that is Dirichlet noise; 0 also silences a Gumbel root's draws"
+        0.25, "share (0–1) of the root's priors that is Dirichlet noise; 0 also silences a Gumbel root's draws"
     )
-    dirichlet_alpha: float = setting(0.3, "concentration of that noise")
-    sampling_plies: int = setting(10, "positions with fewer stones play by chance, later ones the best column")
-    temperature: float = setting(1.0, "of that chance: visits^(1 / temperature); Gumbel roots draw by themselves")
-    reuse: bool = setting(False, "keep the subtree of the move played (root puct)")
-    mcts_solver: bool = setting(True, "back up proven wins and losses, and see them one move ahead")
-    discount: float = setting(1.0, "worth of a value one ply ahead: below 1, quick wins and slow losses are preferred")
-    considered: int = setting(7, "columns that a Gumbel root considers at first")
-    c_visit: float = setting(50.0, "Gumbel: values weigh (c_visit + most visits) · c_scale against logits")
-    c_scale: float = setting(0.3, "Gumbel: see c_visit; values are taken on [0, 1]")
+    dirichlet_alpha: float = setting(0.3, "concentration of the noise; less puts it on fewer columns")
+    sampling_plies: int = setting(10, "positions with fewer stones play a move drawn at random, later ones the best")
+    temperature: float = setting(1.0, "of these draws: by visits^(1 / temperature); a Gumbel root draws by itself")
+    mcts_solver: bool = setting(True, "back up proven wins and losses (MCTS-Solver), looking one move ahead")
+    discount: float = setting(1.0, "value multiplier per ply (0.5–1); below 1 prefers quick wins and slow losses")
+    engine: Literal["compiled", "reference"] = setting(
+        "compiled", "compiled search, or the textbook mcts/reference_puct.py: the same trees, hundreds of times slower"
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        most, first = MOST_VISITS // 2, self.fpu_reduction
+        most, first = MOST_SIMULATIONS, self.fpu_reduction
         check(1 <= self.simulations <= most, "simulations", self.simulations, f"from 1 to {most:,}")
         check(first is None or 0 <= first <= 10, "fpu_reduction", first, "from 0 to 10, or none")
         check(0 <= self.exploration <= 100, "exploration", self.exploration, "from 0 to 100")
@@ -84,126 +79,115 @@ class PuctSettings(Settings, group="search", shown=("simulations", "root", "expl
         check(0 <= self.sampling_plies <= CELLS, "sampling_plies", self.sampling_plies, f"from 0 to {CELLS}")
         check(0.01 <= self.temperature <= 100, "temperature", self.temperature, "from 0.01 to 100")
         check(0.5 <= self.discount <= 1, "discount", self.discount, "from 0.5 to 1")
-        check(2 <= self.considered <= COLUMNS, "considered", self.considered, f"from 2 to {COLUMNS}")
-        check(0 <= self.c_visit <= 1e6, "c_visit", self.c_visit, "from 0 to 1e6")
-        check(0 < self.c_scale <= 1e6, "c_scale", self.c_scale, "above 0, at most 1e6")
-        possible = not (self.reuse and self.root == "gumbel")
-        check(possible, "reuse", self.reuse, "off with --root gumbel, which halves anew")
 
 
 def quiet(settings: PuctSettings) -> PuctSettings:
-    """The same search without chance: no noise, no sampled moves. For play in earnest."""
+    """The same search without chance: no noise, no sampled moves. For matches."""
     return replace(settings, noise_fraction=0.0, sampling_plies=0)
 
 
-def exploration_factors(settings: PuctSettings, most: int) -> NDArray[np.float64]:
-    """(most,): what multiplies P / (1 + n), or 1 / sqrt(n) for the printed term, in a node entered N times."""
-    entered = np.maximum(np.arange(most, dtype=np.float64), 1.0)
-    c = np.full(most, settings.exploration)
-    if settings.rule != "constant":
-        c += np.log((entered + 19652 + 1) / 19652)
-    return c * np.sqrt(np.log(entered) if settings.rule == "printed" else entered)
+def search(
+    positions: Positions, evaluator: Evaluator, settings: PuctSettings, seeds: int | Sequence[int] = 0
+) -> list[SearchResult]:
+    """Search positions, or boards int8 (B, 6, 7), side by side, evaluated by any `Evaluator`.
 
-
-def _rules(settings: PuctSettings) -> Rules:
-    schedule = np.zeros((COLUMNS + 1, settings.simulations), np.int32)
-    for number in range(1, COLUMNS + 1):
-        schedule[number] = halving_schedule(settings.simulations, number)
-    as_is = {name: getattr(settings, name) for name in ("simulations", "sampling_plies", "reuse", "considered")}
-    numbers: dict[str, Any] = {
-        n: float(getattr(settings, n)) for n in ("temperature", "discount", "c_visit", "c_scale")
-    }
-    return Rules(
-        printed=settings.rule == "printed",
-        from_parent=settings.fpu_reduction is not None,
-        reduction=float(settings.fpu_reduction or 0.0),
-        noise=float(settings.noise_fraction),
-        solver=settings.mcts_solver,
-        gumbel=settings.root == "gumbel",
-        worth=np.rint(UNIT * settings.discount ** np.arange(CELLS + 2)).astype(np.int64),
-        schedule=schedule,
-        **as_is,
-        **numbers,
-    )
-
-
-def begin_at(settings: PuctSettings, lanes: int, steps: int, cache: int = CACHE) -> GuidedTrees:
-    """Room for `lanes` games of at most `steps` searched positions each."""
-    room = min(MOST_VISITS, settings.simulations * (ROOM_FOR_REUSE if settings.reuse else 1) + 3)
-    return new_trees(lanes, steps, _rules(settings), exploration_factors(settings, room), cache)
+    `seeds` is one seed, of which each position takes its own stream by its place in the list, or a seed for each
+    position, which makes its result independent of the others. Raises ValueError where the game is over, and
+    OutputError, which names the evaluator, for logits or values that no search can use.
+    """
+    current, mask = bitboards_of(positions)
+    chosen = {"seed": seeds} if isinstance(seeds, int) else {"seeds": seeds}
+    return results_of(play(current, mask, settings, on_bitboards(evaluator), steps=1, **chosen))
 
 
 def play(
     current: Bitboards,
     mask: Bitboards,
     settings: PuctSettings,
-    predict: Evaluate,
+    evaluate: BitboardEvaluator,
     *,
     seed: int = 0,
     games: Sequence[int] | None = None,
     seeds: Sequence[int] | None = None,
     lanes: int = LANES,
     steps: int = CELLS,
-    ended: Callable[[GuidedRecord, NDArray[np.int64]], None] | None = None,
-) -> GuidedRecord:
+    ended: Ended | None = None,
+) -> GameRecord:
     """Play G games on from the positions (current, mask), uint64 (G,), none of them over.
 
-    All chance in game i is drawn from (seed, games[i]), by default games 0, 1, ..., or from (seeds[i], 0) where seeds
-    are given; `lanes` has no influence as long as the answers for a position do not depend on the others in its batch.
-    A game ends by the rules or after `steps` positions. `ended(record, indices)` is told which games
-    have just ended. Games begin in their order. Raises OutputError for logits or values that no search can use.
+    The random numbers of game i come from (seed, games[i]), by default games 0, 1, ..., or from (seeds[i], 0) where
+    seeds are given. A game ends by the rules or after `steps` positions. Games start in their order, `lanes` of them
+    run side by side, without influence on the result as long as a position's evaluation does not depend on the others
+    in its batch. Raises OutputError for logits or values that no search can use.
     """
     number = len(current)
-    record = GuidedRecord(**blank_record(current, mask, steps))
-    trees = begin_at(settings, max(1, min(lanes, number)), steps)
     streams = [(each, 0) for each in seeds] if seeds is not None else [(seed, each) for each in games or range(number)]
+    record = new_record(current, mask, steps)
+    if settings.engine == "reference":
+        from distill.mcts import textbook
+
+        chances = (draw(stream, steps, settings) for stream in streams)
+        textbook.play_puct(record, settings, evaluate, chances, ended)
+        return record
+    trees = trees_for(settings, max(1, min(lanes, number)), steps)
     live = np.arange(len(trees.game))
     leaves = np.zeros(len(live), np.int64)
-    begun = 0
+    started = 0
     while len(live):
-        for lane in live[trees.game[live] < 0][: number - begun]:
-            _seat(trees, record, int(lane), begun, streams[begun], settings)
-            begun += 1
+        for lane in live[trees.game[live] < 0][: number - started]:
+            _start_game(trees, record, int(lane), started, streams[started], settings)
+            started += 1
         live = live[trees.game[live] >= 0]
         playing = trees.game[live]
-        waiting = walk.gather(trees, record, live, leaves)
+        waiting = puct_simulation.advance_to_leaves(trees, record, live, leaves)
         over = playing[trees.game[live] < 0]
         if ended is not None and len(over):
             ended(record, over)
         if waiting:
             lanes_waiting = leaves[:waiting]
-            mask_waiting = trees.leaf_mask[lanes_waiting]
-            found = predict(trees.leaf_current[lanes_waiting], mask_waiting)
-            walk.absorb(trees, lanes_waiting, *outputs.evaluation(found, mask_waiting))
+            leaf_mask = trees.leaf_mask[lanes_waiting]
+            found = evaluate(trees.leaf_current[lanes_waiting], leaf_mask)
+            puct_simulation.take_evaluations(trees, lanes_waiting, *outputs.evaluation(found, leaf_mask))
     return record
 
 
-def _seat(
-    trees: GuidedTrees, record: GuidedRecord, lane: int, game: int, stream: tuple[int, int], settings: PuctSettings
-) -> None:
-    """Begin a game on an idle lane, with its draws."""
-    steps = record.label.shape[1]
-    trees.game[lane], trees.step[lane], trees.planted[lane] = game, 0, False
-    trees.current[lane], trees.mask[lane] = record.current[game, 0], record.mask[game, 0]
-    trees.simulations[lane], trees.carried[lane] = 0, 0
+def trees_for(settings: PuctSettings, lanes: int, steps: int, cache_bits: int = CACHE_BITS) -> PuctTrees:
+    """Space for `lanes` games of at most `steps` searched positions each."""
+    schedule = [halving_schedule(settings.simulations, columns) for columns in range(COLUMNS + 1)]
+    values: dict[str, Any] = {name: getattr(settings, name, None) for name in PuctParameters._fields}
+    values["root"], values["rule"] = ROOTS.index(settings.root), RULES.index(settings.rule)
+    values["fpu_reduction"] = -1.0 if settings.fpu_reduction is None else settings.fpu_reduction
+    values["win_value"] = np.rint(UNIT * settings.discount ** np.arange(CELLS + 2)).astype(np.int64)
+    parameters = PuctParameters(**values | {"schedule": np.array(schedule, np.int32)})
+    return new_trees(lanes, steps, parameters, exploration_factors(settings), cache_bits)
+
+
+def exploration_factors(settings: PuctSettings) -> NDArray[np.float64]:
+    """What multiplies P / (1 + n), or 1 / sqrt(n) for the printed rule, in a node entered N times; by N."""
+    entered = np.maximum(np.arange(settings.simulations + 3, dtype=np.float64), 1.0)
+    c = np.full(len(entered), settings.exploration)
+    if settings.rule != "constant":
+        c += np.log((entered + 19652 + 1) / 19652)
+    return c * np.sqrt(np.log(entered) if settings.rule == "printed" else entered)
+
+
+def draw(stream: tuple[int, int], steps: int, settings: PuctSettings) -> dict[str, NDArray[np.float64]]:
+    """The random numbers of a game: gamma and Gumbel variates (S, 7), uniform numbers (S, 2)."""
     random = generator(*stream, 1)
+    gamma = gumbel = np.zeros((steps, COLUMNS))
     if settings.root == "gumbel":
-        trees.gumbel[lane] = random.gumbel(size=(steps, COLUMNS)) if settings.noise_fraction else 0.0
+        gumbel = random.gumbel(size=(steps, COLUMNS)) if settings.noise_fraction else gumbel
     elif settings.noise_fraction:
-        trees.gamma[lane] = random.standard_gamma(settings.dirichlet_alpha, (steps, COLUMNS))
-    trees.uniform[lane] = random.random((steps, 2))
+        gamma = random.standard_gamma(settings.dirichlet_alpha, (steps, COLUMNS))
+    return {"gamma": gamma, "gumbel": gumbel, "uniform": random.random((steps, 2))}
 
 
-def search(
-    current: Bitboards,
-    mask: Bitboards,
-    settings: PuctSettings,
-    predict: Evaluate,
-    seeds: Sequence[int],
-    lanes: int = LANES,
-) -> GuidedRecord:
-    """Search B positions that are not over, side by side: a record of one position a game, all at `[:, 0]`.
-
-    Each position's chance comes from its own seed, so it does not depend on the others asked for.
-    """
-    return play(current, mask, settings, predict, seeds=seeds, lanes=lanes, steps=1)
+def _start_game(
+    trees: PuctTrees, record: GameRecord, lane: int, game: int, stream: tuple[int, int], settings: PuctSettings
+) -> None:
+    """Start a game on an idle lane, with its random numbers."""
+    trees.game[lane], trees.step[lane], trees.simulations[lane] = game, 0, 0
+    trees.root_expanded[lane] = False
+    trees.current[lane], trees.mask[lane] = record.current[game, 0], record.mask[game, 0]
+    for name, numbers in draw(stream, record.label.shape[1], settings).items():
+        getattr(trees, name)[lane] = numbers

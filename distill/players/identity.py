@@ -11,7 +11,7 @@ from pathlib import Path
 
 from distill.common import file_hash, plugins
 from distill.mcts.puct import PUCT_VERSION
-from distill.mcts.teacher import SEARCH_VERSION
+from distill.mcts.uct import SEARCH_VERSION
 from distill.networks import finding
 from distill.networks.pretrained import onnx_in
 from distill.players import levels, names

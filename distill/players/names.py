@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from distill.common import plugins, shortened
-from distill.mcts import cache
+from distill.mcts import compiling
 from distill.networks import finding
 from distill.players import levels, network
 from distill.players.player import Player, as_player
@@ -104,7 +104,7 @@ def check(name: str) -> Name:
     """The parts of a player's name. Raises ValueError where there is no such player; none is made or imported."""
     parts, shown, most = parse(name), repr(shortened(name)), MOST_GUIDED
     if parts.player in SEARCHES:
-        from distill.mcts.teacher import MOST_SIMULATIONS as most  # noqa: N811  here, because it loads Numba
+        from distill.mcts.uct import MOST_SIMULATIONS as most  # noqa: N811  here, because it loads Numba
     elif not (parts.player or parts.custom) and finding.find(parts.network) is None:
         raise ValueError(f"player {shown} is unknown and no such path; {finding.names()}; players are {NAMES}")
     search = parts.player if parts.player in SEARCHES else parts.mode
@@ -142,13 +142,13 @@ def make(name: str, workers: int = 1, *, fast: bool = False, silent: bool = Fals
         return levels.LevelPlayer(name=name, base=base, level=levels.named(name))
     if parts.player:
         if not silent:
-            cache.prepare("teacher")
-        from distill.mcts.teacher import SearchSettings
+            compiling.prepare("uct")
+        from distill.mcts.uct import UctSettings
 
-        settings = SearchSettings(simulations=parts.simulations, **SEARCHES[parts.player])
+        settings = UctSettings(simulations=parts.simulations, **SEARCHES[parts.player])
         return SearchPlayer(name=name, settings=settings, workers=workers)
     shown, folder = name.replace("/@", "@").rstrip("/"), finding.required(parts.network)
     player = network.load(shown, folder, parts.mode, parts.simulations, fast=fast, silent=silent)
     if parts.simulations and not silent:
-        cache.prepare("puct")
+        compiling.prepare("puct")
     return player

@@ -19,7 +19,8 @@ from distill.players.player import Boards, Choices, Player, draw_by
 if TYPE_CHECKING:
     import keras
 
-    from distill.mcts.puct import Evaluate, PuctSettings
+    from distill.mcts.evaluator import BitboardEvaluator
+    from distill.mcts.puct import PuctSettings
     from distill.networks.predict import Predict
 
 LANES = 512
@@ -114,14 +115,15 @@ class GuidedPlayer:
     """A PUCT search guided by a network, without randomness; its policy is the share of root visits."""
 
     name: str
-    predict: Evaluate = field(repr=False)
+    predict: BitboardEvaluator = field(repr=False)
     settings: PuctSettings
 
     def play(self, current: Boards, mask: Boards, seeds: Boards) -> Choices:
-        from distill.mcts.puct import quiet, search
+        from distill.mcts.puct import play, quiet
 
         lanes = max(1, min(len(current), LANES))
-        record = search(current, mask, quiet(self.settings), self.predict, seeds.tolist(), lanes)
+        settings, numbers = quiet(self.settings), seeds.tolist()
+        record = play(current, mask, settings, self.predict, seeds=numbers, lanes=lanes, steps=1)
         visits = record.visits[:, 0].astype(np.float64)
         return Choices(
             moves=record.label[:, 0].astype(np.int64),

@@ -12,7 +12,8 @@ from distill.game.rules import COLUMNS, Position
 from distill.players.player import Boards, Choices
 
 if TYPE_CHECKING:
-    from distill.mcts.teacher import SearchResult, SearchSettings
+    from distill.mcts.results import SearchResult
+    from distill.mcts.uct import UctSettings
 
 SHARED_SIMULATIONS = 20_000_000
 """Simulations from which a batch is shared between processes: some seconds of one core, against their start."""
@@ -23,7 +24,7 @@ class SearchPlayer:
     """A UCT search; its policy is the share of root visits."""
 
     name: str
-    settings: SearchSettings
+    settings: UctSettings
     workers: int = 1
 
     def play(self, current: Boards, mask: Boards, seeds: Boards) -> Choices:
@@ -37,7 +38,7 @@ class SearchPlayer:
 
     def search(self, current: Boards, mask: Boards, seeds: Boards) -> list[SearchResult]:
         """The result of searching each position; bitboards and seeds are uint64 (B,)."""
-        from distill.mcts.teacher import search
+        from distill.mcts.uct import search
 
         positions = [Position(*bits) for bits in zip(current.tolist(), mask.tolist(), strict=True)]
         numbers = [int(seed) for seed in seeds]

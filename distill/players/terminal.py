@@ -131,11 +131,11 @@ class Machine:
 def _compiler(name: str) -> subprocess.Popen[bytes] | None:
     """A process that compiles a player's search into the cache; None without one, or where it is compiled already."""
     parts = names.parse(levels.named(name).player if name in names.LEVELS else name)
-    module = "teacher" if parts.player in names.SEARCHES else "puct" if parts.mode in names.SEARCHING_MODES else ""
-    if not module or cache.holds(module):
+    module = "uct" if parts.player in names.SEARCHES else "puct" if parts.mode in names.SEARCHING_MODES else ""
+    if not module or cache.is_compiled(module):
         return None
     silent = subprocess.DEVNULL
-    command = [sys.executable, "-m", "distill.mcts.cache", module]
+    command = [sys.executable, "-m", "distill.mcts.compiling", module]
     return subprocess.Popen(command, stdin=silent, stdout=silent, stderr=silent)
 
 

@@ -150,7 +150,7 @@ class Opponents:
         """Query every player once, so that no user waits for libraries, networks and compiled code."""
         models = list(self.models())[:LOADED]
         async with asyncio.TaskGroup() as group:
-            if missing := [module for module in cache.COMPILED_LAST if not cache.holds(module)]:
+            if missing := [search for search in cache.ENTRY_POINTS if not cache.is_compiled(search)]:
                 group.create_task(self._compile(missing))  # first: searches that are requested meanwhile wait for it
             group.create_task(self._try(models))
         await self._try(["uct:1", *(f"{name}@puct:1" for name in models), *(["solver"] if self.has_solver else [])])
@@ -160,7 +160,7 @@ class Opponents:
         self._waiting = COMPILING
         self._compiled.clear()
         say(COMPILING)
-        command = [sys.executable, "-m", "distill.mcts.cache"]
+        command = [sys.executable, "-m", "distill.mcts.compiling"]
         compilers = [await asyncio.create_subprocess_exec(*command, module) for module in modules]
         try:
             for compiler in compilers:

@@ -35,15 +35,15 @@ class StudyTrainConfig(train.TrainConfig):
 def run(config: StudyTrainConfig) -> str:
     """Train one network; returns the line that says where it is and its top-1 accuracy against the teacher."""
     networks.start_backend()
-    from distill.alphazero import iteration
+    from distill.alphazero import grades
     from distill.networks import saved
     from distill.players.network import NetworkPlayer
     from experiments.study import shapes
 
-    boards = iteration.judged_boards(WATCHED)
+    boards = grades.boards(WATCHED)
 
     def watch(core: keras.Model) -> dict[str, float]:
-        return iteration.judged(NetworkPlayer(name="network", predict=saved.predict_with(core)), boards)
+        return grades.grade(NetworkPlayer(name="network", predict=saved.predict_with(core)), boards)
 
     return train.run(config, shapes.build, watch)
 

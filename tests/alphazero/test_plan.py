@@ -1,36 +1,36 @@
-"""Plans of runs that need no hand (`alphazero/plan.py`). Properties:
+"""Plans of unattended runs (`alphazero/plan.py`). Properties:
 
 - a plan fills the minutes it is for, at the speeds measured: learning takes what is planned, playing no longer;
-- it takes games after long openings to be short;
-- its searches grow by the stages, its first games are the teacher's, its last iteration learns alone;
-- what is stored is read back the same, and what is no plan is named;
+- games after long openings are taken to be short;
+- its searches grow by the stages, its first games are the teacher's, its last iteration only learns;
+- a stored plan is read back the same, and a file that is none is named;
 - presets calculate in bfloat16 on processors that have it, and on no others.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from selfplay_helpers import tiny
 
-from distill import networks
-from distill.alphazero import ahead, plan
+from distill.alphazero import plan, schedule, workers
 from distill.alphazero.presets import PRESETS, REINFORCE_PRESETS
 from distill.alphazero.settings import ReinforceConfig, SelfPlayConfig
 from distill.common import UserError, cli
 from distill.mcts import puct
+from distill.networks import precision as precision_module
 
 HOUR: dict[str, Any] = {**PRESETS["hour"].values, "precision": "float32"}
 
 
-def made(minutes: float, workers: int = 1, **changes: Any) -> plan.Plan:
+def made(minutes: float, **changes: Any) -> plan.Plan:
     """A plan at speeds such as two cores of 2026 have."""
-    return plan.planned(SelfPlayConfig(**HOUR | changes), minutes, workers, 200.0, 12_000.0, 10.0)
+    return plan.planned(SelfPlayConfig(**HOUR | changes | {"minutes": minutes}), 1, 200.0, 12_000.0, 10.0)
 
 
 @pytest.mark.parametrize("minutes", [6, 20, 60, 480])
@@ -38,32 +38,32 @@ def test_a_plan_fills_its_minutes(minutes: float):
     found = made(minutes)
     learning = found.steps / 10
     assert 0.8 * 60 * minutes < learning < 60 * minutes
-    rows = plan.rows_a_game(SelfPlayConfig(**HOUR))
+    rows = plan.rows_per_game(SelfPlayConfig(**HOUR))
     for step in found.iterations[1:-1]:
-        playing = step.games * rows * step.simulations / (12_000 * plan.faster(step.root, step.simulations))
+        playing = step.games * rows * step.simulations / (12_000 * plan.speed_of(step.root, step.simulations))
         assert playing == pytest.approx(step.steps / 10, rel=0.35)  # games come in whole shards
         assert step.games % HOUR["shard_games"] == 0
     assert found.teacher_games / (2 * 200) < 0.06 * 60 * minutes
 
 
-def test_its_searches_grow_and_its_last_iteration_learns_alone():
-    stages = ("0:gumbel:16", "0.5:puct:100")
+def test_its_searches_grow_and_its_last_iteration_only_learns():
+    gumbel, puct = ({"root": "gumbel", "simulations": 16}, {"root": "puct", "simulations": 100})
+    stages = [{"start": 0, "noise_fraction": 0.25, **gumbel}, {"start": 0.5, "noise_fraction": 0.0, **puct}]
     found = made(60, stages=stages)
     searches = [(step.root, step.simulations, step.noise_fraction) for step in found.iterations]
     assert searches == [("gumbel", 16, 0.25)] * 10 + [("puct", 100, 0.0)] * 10
-    settings = found.iterations[-1].settings(SelfPlayConfig(**HOUR), seed=7)
-    assert (settings.root, settings.simulations, settings.noise_fraction, settings.seed) == ("puct", 100, 0.0, 7)
+    last = schedule.Schedule(config=SelfPlayConfig(**HOUR), plan=found).iteration(20).settings
+    assert (last.root, last.simulations, last.noise_fraction) == ("puct", 100, 0.0)
     assert [step.games > 0 for step in found.iterations] == [True] * 19 + [False]
     assert made(480).steps > 7 * found.steps
-    assert made(60, workers=1, stages=stages) == found
 
 
 def test_long_openings_make_short_games():
-    rows = [plan.rows_a_game(SelfPlayConfig(opening_moves=moves)) for moves in ((0, 0), (0, 20), (0, 30))]
+    rows = [plan.rows_per_game(SelfPlayConfig(opening_moves=moves)) for moves in ((0, 0), (0, 20), (0, 30))]
     assert rows == sorted(rows, reverse=True)
     assert 16 < rows[2] < rows[1] < 24 < 34 < rows[0] < 42
     assert np.mean(rows[:2]) == pytest.approx(
-        plan.rows_a_game(SelfPlayConfig(opening_moves=((0, 0), (0, 20)))), rel=0.05
+        plan.rows_per_game(SelfPlayConfig(opening_moves=((0, 0), (0, 20)))), rel=0.05
     )
 
 
@@ -79,18 +79,6 @@ def test_a_plan_is_read_as_it_was_stored(tmp_path: Path):
         plan.read(tmp_path / "config.json")
 
 
-def test_what_cannot_be_planned_is_named():
-    with pytest.raises(ValueError, match="--teacher-share needs --minutes"):
-        SelfPlayConfig(**HOUR | {"minutes": None})
-    with pytest.raises(ValueError, match="--gate none"):
-        SelfPlayConfig(**HOUR | {"gate": 0.5})
-    with pytest.raises(ValueError, match=r"--stages 0.5:50 must be SHARE:ROOT:SIMULATIONS"):
-        SelfPlayConfig(**HOUR | {"stages": ("0.5:50",)})
-    with pytest.raises(ValueError, match="ema"):
-        SelfPlayConfig(**HOUR | {"ema": 1.0})
-    assert dataclasses.replace(SelfPlayConfig(), simulations=7).at(0.9).simulations == 7
-
-
 @pytest.mark.parametrize(
     ("flags", "precision"), [("fpu avx2 avx512f", "float32"), ("fpu avx512_bf16", "bfloat16"), (None, "float32")]
 )
@@ -98,17 +86,16 @@ def test_a_preset_calculates_as_the_processor_does_it_quickly(tmp_path, monkeypa
     """On processors without bfloat16 a step in it takes fourteen times as long."""
     if flags:
         (tmp_path / "cpuinfo").write_text(f"processor\t: 0\nflags\t\t: {flags}\n")
-    monkeypatch.setattr(networks, "PROCESSOR", tmp_path / "cpuinfo")
+    monkeypatch.setattr(precision_module, "PROCESSOR", tmp_path / "cpuinfo")
     for preset in ("hour", "night"):
         assert cli.parse(SelfPlayConfig, ["--preset", preset], PRESETS).precision == precision
     assert cli.parse(ReinforceConfig, ["--preset", "steady"], REINFORCE_PRESETS).precision == precision
     assert cli.parse(SelfPlayConfig, ["--preset", "hour", "--precision", "bfloat16"], PRESETS).precision == "bfloat16"
 
 
-def test_the_speed_of_playing_is_measured_by_boards_that_the_network_has_not_answered(tmp_path, monkeypatch):
-    """It keeps its answers, so the same searches again would cost next to nothing."""
+def test_the_speed_of_playing_is_measured_by_boards_that_are_not_cached(tmp_path: Path, monkeypatch):
     tiny().save(tmp_path / "net.keras")
-    monkeypatch.setattr(ahead, "_KEPT", {})
+    monkeypatch.setattr(workers, "_EVALUATORS", {})
     begun: list[set[tuple[int, int]]] = []
     search = puct.play
 
@@ -117,7 +104,8 @@ def test_the_speed_of_playing_is_measured_by_boards_that_the_network_has_not_ans
         return search(current, mask, *rest, **options)
 
     monkeypatch.setattr(puct, "play", watched)
-    config = SelfPlayConfig(simulations=4, lanes=32, opening_moves=(8, 20))
-    assert ahead.measure_search(config, tmp_path / "net.keras", 0.2, None) > 0
-    assert len(begun) > 2
-    assert not any(one & other for one, other in itertools.combinations(begun[:5], 2))
+    config = SelfPlayConfig(lanes=16, opening_moves=(8, 20))
+    monkeypatch.setattr(plan, "time", SimpleNamespace(monotonic=itertools.count().__next__))  # a second a call
+    assert plan.measure_search(config, tmp_path / "net.keras", 3) > 0
+    assert len(begun) == 3
+    assert not any(one & other for one, other in itertools.combinations(begun, 2))

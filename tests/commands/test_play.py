@@ -326,14 +326,16 @@ def test_compiling_ahead_leaves_nothing_to_be_compiled_in_the_game():
 import numpy as np
 from distill.game.rules import EMPTY
 from distill.players import names, network
-from distill.mcts import cache, puct, teacher, playout_trees, walk
+from distill.mcts import compiling, puct
+from distill.mcts.engine import noise, puct_simulation, rollout, uct_games, uct_simulation
 def compiled():
-    parts = {**vars(puct), **vars(teacher), **vars(playout_trees), **vars(walk)}
+    modules = (noise, puct_simulation, rollout, uct_games, uct_simulation)
+    parts = {name: part for module in modules for name, part in vars(module).items()}
     return {name: len(part.signatures) for name, part in parts.items() if hasattr(part, "signatures")}
-cache.compile_teacher()
-cache.compile_puct()
+compiling.compile_search("uct")
+compiling.compile_search("puct")
 before = compiled()
-assert before["gather"] == before["absorb"] == before["_play"] == 1
+assert before["advance_to_leaves"] == before["take_evaluations"] == before["play_games"] == 1
 def predict(current, mask):
     return np.zeros((len(current), 7), np.float32), np.zeros(len(current), np.float32)
 guided = [network.GuidedPlayer(name=root, predict=predict, settings=puct.PuctSettings(simulations=9, root=root))

@@ -1,11 +1,11 @@
-"""The loop of self-play, training and arena (`selfplay.py`, `alphazero/`). Properties:
+"""The command `selfplay`: self-play, training and arena in turn. Properties:
 
 - a run leaves what it promises; a finished one says so and can be extended to what it would have been;
-- a rejected candidate changes nothing but itself and trains on; an accepted one takes over; the judge decides nothing;
-- a run with missing parts, or with games of another kind, is refused before it plays or learns; nothing is changed;
-- a run is brought up to date, and a finished one says so, without starting TensorFlow;
-- (`tests/project/test_kills.py`) the loop resumes after kill -9 in self-play, in training and in the arena;
-- flags and presets: learning-rate drops, the published numbers, what is wrong is named.
+- a rejected candidate does not play, but trains on; an accepted one becomes champion; grades decide nothing;
+- a run with missing or changed parts is refused before it plays or learns, and nothing is changed;
+- files are brought up to date without TensorFlow;
+- (`tests/project/test_kills.py`) a run resumes after kill -9 in self-play, in training and in the arena;
+- presets have the published numbers, and wrong settings are named.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from helpers import state
 from network_helpers import same
 from selfplay_helpers import read, tiny
 
-from distill import generate, selfplay
-from distill.alphazero import files, iteration
+from distill import generate, networks, selfplay
+from distill.alphazero import grades, run_files
 from distill.alphazero.presets import PRESETS
 from distill.alphazero.settings import SelfPlayConfig
 from distill.common import cli
@@ -37,9 +37,10 @@ SMOKE = ["--preset", "smoke", "--eval-boards", "5"]
 
 
 def metrics_of(out: Path) -> list[dict[str, Any]]:
-    """The metrics of all finished iterations, without what time they took."""
+    """The metrics of all finished iterations, without their times."""
     found = [json.loads(path.read_text()) for path in sorted(out.glob("iterations/*/metrics.json"))]
-    return [{name: value for name, value in each.items() if name != "seconds"} for each in found]
+    times = {"minutes", "training_seconds"}
+    return [{name: value for name, value in each.items() if name not in times} for each in found]
 
 
 def games_of(out: Path) -> list[str]:
@@ -55,7 +56,7 @@ def weights(path: Path) -> list[Any]:
 @pytest.fixture
 def quick(small_networks: None, eagerly: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tiny networks, and no curves: to draw them takes longer than an iteration."""
-    monkeypatch.setattr(files, "_report", lambda *_: None)
+    monkeypatch.setattr(run_files, "report", lambda *_: None)
 
 
 def test_a_run_leaves_what_it_promises_and_can_be_extended(
@@ -76,15 +77,10 @@ def test_a_run_leaves_what_it_promises_and_can_be_extended(
     both = metrics_of(out)
     assert both[:1] == first
     assert [each["iteration"] for each in both] == [1, 2]
-    kept = shutil.copytree(out, tmp_path / "kept", ignore=shutil.ignore_patterns("iterations"))
-    before = {path.name: path.read_bytes() for path in kept.iterdir()}
-    extend = [*SMOKE, "--out", str(kept), "--iterations"]
-    assert selfplay.main([*extend, "2"]) == 0
-    assert "finished before, nothing to do" in capsys.readouterr().out
-    assert selfplay.main([*extend, "3"]) == 1
-    assert "only the result of iteration 2 of 3 was kept, so it cannot go on" in capsys.readouterr().err
-    assert {path.name: path.read_bytes() for path in kept.iterdir()} == before
-    assert len(list(out.glob("iterations/*/checkpoint.npz"))) == 1  # what nothing will ask for is deleted
+    shutil.copytree(out, tmp_path / "kept", ignore=shutil.ignore_patterns("iterations"))
+    assert selfplay.main([*SMOKE, "--out", str(tmp_path / "kept")]) == 1
+    assert "missing, though the run has finished iteration 2; the run cannot be resumed" in capsys.readouterr().err
+    assert len(list(out.glob("iterations/*/checkpoint.npz"))) == 1  # what no resumed run needs is deleted
     for name in ("best.keras", "history.csv", "metrics.json"):  # killed before they were brought up to date
         (out / name).unlink()
     assert selfplay.main([*command, "2"]) == 0
@@ -110,7 +106,7 @@ def test_the_gate_alone_decides_who_plays_next_and_a_rejected_learner_trains_on(
 ):
     score = {"score": 0.55 if accepted else 0.54, "distinct_games": 4}
     monkeypatch.setattr(gate, "meet", lambda *_, **__: score)
-    monkeypatch.setattr(iteration, "judged", lambda *_: {"outcome": 0.0})  # the judge's word changes nothing
+    monkeypatch.setattr(grades, "grade", lambda *_: {"outcome": 0.0})  # grades change nothing
     learned: list[str] = []
     learn = continual.learn
 
@@ -175,18 +171,18 @@ def test_a_run_with_missing_or_other_parts_is_refused_before_it_plays(
 ):
     whole = tmp_path / "whole"
     assert selfplay.main([*SMOKE, "--gate", "none", "--out", str(whole), "--iterations", "2"]) == 0
-    monkeypatch.setattr(iteration, "start", lambda *_: pytest.fail("it has started the networks"))
-    first = "iterations/0001"
+    monkeypatch.setattr(networks, "start_backend", lambda **_: pytest.fail("it has started Keras"))
+    first, changed = "iterations/0001", "not the games that this iteration played; the run cannot be resumed"
     cases: list[tuple[str, Any, str]] = [
         (f"{first}/games", shutil.rmtree, "the games of this iteration are missing"),
         (f"{first}/games/{schema.MANIFEST}", Path.unlink, "the games of this iteration are missing"),
-        (f"{first}/games", teachers_games, "not the games that this iteration played (games of the teacher are there"),
-        (f"{first}/games", other_games, "not the games that this iteration played (seed 7 there, "),
-        (f"{first}/games", other_count, "6 games were played, 3 are there"),
-        (f"{first}/games", damaged, "not the file the manifest describes (not a readable"),
+        (f"{first}/games", teachers_games, changed),
+        (f"{first}/games", other_games, changed),
+        (f"{first}/games", other_count, changed),
+        (f"{first}/games", damaged, "not the file the manifest describes (damaged or changed)"),
         (f"{first}/games/shard-00000.parquet", Path.unlink, "missing, though the manifest names it"),
-        (f"{first}/metrics.json", Path.unlink, "metrics.json: missing, though the run has come to iteration 2"),
-        (first, shutil.rmtree, "metrics.json: missing, though the run has come to iteration 2"),
+        (f"{first}/metrics.json", Path.unlink, "metrics.json: missing, though the run has finished iteration 1"),
+        (first, shutil.rmtree, "metrics.json: missing, though the run has finished iteration 1"),
         ("iterations/0002/candidate.keras", Path.unlink, "candidate.keras: missing; the run cannot be resumed: "),
         ("run.json", Path.unlink, "run.json: missing, so the settings of this run are not known"),
     ]
@@ -215,9 +211,9 @@ def test_games_older_than_any_that_is_needed_may_be_gone(tmp_path: Path, quick: 
 def test_a_run_is_brought_up_to_date_without_tensorflow(tmp_path: Path):
     (tmp_path / "initial.keras").write_bytes(b"a network")
     code = (
-        "import sys; from pathlib import Path; from distill.alphazero import files; import distill.selfplay\n"
-        "row = {'iteration': 1, 'accepted': False, 'training_loss': 1.0, 'score': 0.5}\n"
-        f"files.settle(Path({str(tmp_path)!r}), [row])\n"
+        "import sys; from pathlib import Path; from distill.alphazero import run_files; import distill.selfplay\n"
+        "row = {'iteration': 1, 'accepted': False, 'training_loss': 1.0, 'score': 0.5, 'manifest': 'a hash'}\n"
+        f"run_files.publish(Path({str(tmp_path)!r}), [row])\n"
         "assert not {'keras', 'tensorflow'} & {*sys.modules}"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -266,7 +262,7 @@ def test_a_run_is_the_same_whatever_processes_play_it(tmp_path: Path, quick: Non
 @pytest.mark.parametrize("preset", sorted(PRESETS))
 def test_every_preset_is_a_config(preset: str):
     config = cli.parse(SelfPlayConfig, ["--preset", preset], PRESETS)
-    assert config.rate(1) > 0
+    assert config.learning_rate(1) > 0
     assert config.recipe().lr == config.lr
 
 
@@ -287,7 +283,7 @@ def test_the_presets_are_the_published_ones(preset: str):
     config = cli.parse(SelfPlayConfig, ["--preset", preset], PRESETS)
     assert {name: getattr(config, name) for name in PUBLISHED[preset]} == PUBLISHED[preset]
     if preset == "connect-4-ai-2":
-        rates = [config.rate(iteration) for iteration in (1, 49, 50, 150, 250, 2000)]
+        rates = [config.learning_rate(iteration) for iteration in (1, 49, 50, 150, 250, 2000)]
         assert rates == [0.2, 0.2, 2e-2, 2e-3, 2e-4, 2e-4]
 
 
@@ -299,17 +295,16 @@ def test_the_presets_are_the_published_ones(preset: str):
         (["--gate", "1"], "--gate 1.0 must be between 0 and 1, or none"),
         (["--arena-games", "3"], "--arena-games 3 must be an even number"),
         (["--arena-plies", "1"], "there are only about 4 openings"),
-        (["--lr-drops", "soon"], "--lr-drops soon must be ITERATION:RATE"),
-        (["--lr-drops", "5:-1"], "--lr-drops 5:-1 must be positive rates"),
         (["--replay-rows", "0"], "--replay-rows 0 must be at least 1"),
         (["--epochs", "0"], "--epochs 0 must be at least 1"),
         (["--opening-moves", "3", "1"], "--opening-moves 3 1"),
         (["--simulations", "0"], "--simulations 0"),
         (["--minutes", "-1"], "--minutes -1.0 must be positive"),
         (["--minutes", "nan"], "argument --minutes: invalid number value: 'nan'"),
-        (["--plan", "plan.json"], "--plan plan.json must be left out without --teacher-share"),
-        (["--preset", "hour", "--stages", "0:puct:0"], "--simulations 0"),
-        (["--preset", "hour", "--stages", "3:puct:10"], "--stages 3:puct:10 must be of shares from 0 to 1"),
+        (["--plan", "plan.json"], "--plan and stages need --teacher-share, which makes a plan"),
+        (["--teacher-share", "0.1", "--gate", "none"], "--teacher-share needs --minutes, or the --plan of another run"),
+        (["--teacher-share", "0.1", "--minutes", "9"], "--teacher-share goes with --gate none"),
+        (["--ema", "1"], "--ema 1.0 must be at least 0 and below 1"),
     ],
 )
 def test_wrong_flags_are_named(
@@ -321,6 +316,24 @@ def test_wrong_flags_are_named(
 ):
     monkeypatch.chdir(tmp_path)
     assert selfplay.main(flags) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ({"lr_schedule": [{"start": 50}]}, "a list of rows with start, lr"),
+        ({"lr_schedule": [{"start": 5, "lr": -1}]}, "lr -1.0 must be positive"),
+        (
+            {"stages": [{"start": 3, "root": "puct", "simulations": 9, "noise_fraction": 0}]},
+            "start 3.0 must be a share",
+        ),
+        ({"stages": [{"start": 0, "root": "puct", "simulations": 0, "noise_fraction": 0}]}, "--simulations 0"),
+    ],
+)
+def test_wrong_tables_are_named(table: Any, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    (tmp_path / "config.json").write_text(json.dumps(table))
+    assert selfplay.main(["--preset", "hour", "--config", str(tmp_path / "config.json")]) == 2
     assert message in capsys.readouterr().err
 
 

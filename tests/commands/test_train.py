@@ -102,7 +102,7 @@ def test_the_last_line_and_the_metrics_name_the_rows(run_folder, games, capsys):
 
 
 TEACHER = {"search_version": 1, "simulations": 10_000, "votes": 3, "exploration": 1.0, "noise_fraction": 0.25}
-PLAYED = {"seed": 5, "shard_games": 10, "opening_moves": [0, 2], "savings": "exact"}
+PLAYED = {"seed": 5, "shard_games": 10, "opening_moves": [0, 2]}
 
 
 @pytest.mark.parametrize(

@@ -346,17 +346,17 @@ def test_a_run_without_manifest_is_not_finished_and_a_folder_of_other_things_is_
 
 
 def test_other_folders_are_refused_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    training, pictures, heldout = (tmp_path / name for name in ("training", "pictures", "heldout"))
-    for folder in (training, pictures, heldout):
+    training, pictures, others = (tmp_path / name for name in ("training", "pictures", "others"))
+    for folder in (training, pictures, others):
         folder.mkdir()
     (training / "config.json").write_text(json.dumps({"kind": "training"}))
     (pictures / "one.png").write_bytes(b"PNG")
     for index in range(120):
-        pq.write_table(pa.table({"label": [index]}), heldout / f"shard-{index:05d}.parquet")
+        pq.write_table(pa.table({"label": [index]}), others / f"shard-{index:05d}.parquet")
     for folder, holds in (
         (training, "a training run"),
         (pictures, "something else"),
-        (heldout, "no shard that distill wrote"),
+        (others, "no shard that distill wrote"),
     ):
         assert validate.main([str(folder)]) == 1
         out, err = capsys.readouterr()

@@ -241,6 +241,9 @@ def test_a_game_that_is_over_and_keys_across_files_are_named(
     monkeypatch.setattr(packed, "SHARD_ROWS", 500)
     assert prepare.main(["--packed", "several", "--validation-fraction", "0.3"]) == 0
     assert validate.main(["several"]) == 0
+    whole, several = reader.raw_rows([Path("boards")]), reader.raw_rows([Path("several")])
+    for name, values in vars(whole).items():
+        assert np.array_equal(values, getattr(several, name)), name
     one, two = (Path("several", f"shard-0000{index}.parquet") for index in (0, 1))
     (table, about), (last, _) = (schema.read_table(path, schema.PACKED_ROW) for path in (two, one))
     schema.write_table(two, pa.concat_tables([last.slice(499), table.slice(1)]), about)
@@ -260,15 +263,6 @@ def test_changed_boards_are_not_taken_for_a_finished_commands(
     assert f"{shard}: not the file the manifest describes (damaged or changed)" in capsys.readouterr().err
     assert prepare.main([*again, "--restart"]) == 0
     assert validate.main(["boards"]) == 0
-
-
-def test_more_boards_than_a_file_takes_go_into_several(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packed, "SHARD_ROWS", 500)
-    assert prepare.main(["--packed", "several", "--validation-fraction", "0.3"]) == 0
-    one, several = reader.raw_rows([Path("boards")], None, 0.0), reader.raw_rows([Path("several")], None, 0.0)
-    assert len(list(Path("several").glob("shard-*.parquet"))) == -(-len(one) // 500)
-    for name, values in vars(one).items():
-        assert np.array_equal(values, getattr(several, name)), name
 
 
 def test_every_key_gives_its_board_back() -> None:

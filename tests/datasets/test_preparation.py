@@ -4,8 +4,8 @@
 - drawn boards: a board and its mirror merge; on a board that is its own mirror both columns are one answer;
   ties fall to visits, then the centre, then the lower column
 - no validation board is a training board; the counts add up to the rows read
-- mirroring every game, cutting the work into other pieces, another number of threads or other memory,
-  another order of the folders: the same tables, the same bytes where the runs are the same
+- mirroring every game, reading other pieces, another order of the folders: the same tables, the same bytes where the
+  runs are the same
 - the folder's name follows inputs, settings and exclusions; a finished folder is reused, also by a
   second process that came while the first was at work
 - it is not reused where labels in a shard were changed, whatever was done to the manifest, nor where a table was
@@ -193,24 +193,23 @@ def test_a_board_and_its_mirror_merge(tmp_path: Path) -> None:
     assert (row["count"], row["value"], row["outcome"]) == (2, 0.5, 1)
 
 
-def test_the_label_is_what_most_rows_say_whatever_the_visits(tmp_path: Path) -> None:
-    (row,) = merged(tmp_path, [(LEFT, 6, [0] * 6 + [9]), (LEFT, 0, [1] + [0] * 6), (RIGHT, 6, [0] * 6 + [1])])
-    assert row["label"] == 0
+def visits(**columns: int) -> list[int]:
+    return [columns.get(f"c{column}", 0) for column in range(7)]
 
 
-def test_equal_rows_fall_to_the_column_with_more_visits(tmp_path: Path) -> None:
-    (row,) = merged(tmp_path, [(LEFT, 6, [0] * 6 + [9]), (LEFT, 3, [0, 0, 0, 8, 0, 0, 0])])
-    assert row["label"] == 6
-
-
-def test_equal_visits_fall_to_the_column_nearest_the_centre(tmp_path: Path) -> None:
-    (row,) = merged(tmp_path, [(LEFT, 0, [5, 0, 0, 0, 0, 0, 0]), (LEFT, 5, [0, 0, 0, 0, 0, 5, 0])])
-    assert row["label"] == 5
-
-
-def test_the_majority_falls_to_the_lower_of_two_equally_near_columns() -> None:
-    votes = np.array([[0, 0, 1, 0, 1, 0, 0], [1, 0, 0, 0, 0, 0, 1], [0, 1, 0, 0, 0, 2, 0]])
-    assert preparation.majority(votes, votes * 10).tolist() == [2, 0, 5]
+@pytest.mark.parametrize(
+    ("rows", "label"),
+    [
+        ([(LEFT, 6, visits(c6=9)), (LEFT, 0, visits(c0=1)), (RIGHT, 6, visits(c6=1))], 0),
+        ([(LEFT, 6, visits(c6=9)), (LEFT, 3, visits(c3=8))], 6),
+        ([(LEFT, 0, visits(c0=5)), (LEFT, 5, visits(c5=5))], 5),
+        ([(LEFT, 4, visits(c4=5)), (LEFT, 2, visits(c2=5))], 2),
+    ],
+    ids=["most rows", "then most visits", "then nearest the centre", "then the lower column"],
+)
+def test_the_label_of_merged_rows(tmp_path: Path, rows: list[tuple[str, int, list[int]]], label: int) -> None:
+    (row,) = merged(tmp_path, rows)
+    assert row["label"] == label
 
 
 def test_on_a_board_that_is_its_own_mirror_a_column_and_its_mirror_are_one_answer(tmp_path: Path) -> None:
@@ -300,7 +299,7 @@ def test_the_folder_follows_inputs_settings_and_exclusions(tmp_path: Path) -> No
     assert {path for path in out.iterdir() if not path.name.startswith(".")} == set(names)
 
 
-def test_a_finished_folder_is_reused_and_restart_makes_it_anew(tmp_path: Path) -> None:
+def test_a_finished_folder_is_reused_and_restart_rebuilds_it(tmp_path: Path) -> None:
     write_games(tmp_path / "games", make_games(30, seed=1))
     first = prepare(tmp_path / "games", tmp_path / "out")
     assert not first.reused
@@ -309,9 +308,9 @@ def test_a_finished_folder_is_reused_and_restart_makes_it_anew(tmp_path: Path) -
     assert (again.folder, again.manifest) == (first.folder, first.manifest)
     write_games(tmp_path / "games", make_games(30, seed=1))
     (first.folder / "training.parquet").write_bytes(b"spoilt")
-    anew = prepare(tmp_path / "games", tmp_path / "out", restart=True)
-    assert not anew.reused
-    assert tables_of(anew)[TRAINING]
+    rebuilt = prepare(tmp_path / "games", tmp_path / "out", restart=True)
+    assert not rebuilt.reused
+    assert tables_of(rebuilt)[TRAINING]
 
 
 def relabel(folder: Path, column: int = 0) -> dict[str, str]:
@@ -423,16 +422,12 @@ def test_an_exclusion_that_cannot_be_read_is_named(tmp_path: Path, content: Any)
     assert not (tmp_path / "out").exists()
 
 
-def test_games_that_are_all_excluded_are_too_few(tmp_path: Path) -> None:
+def test_too_few_games_are_one_line(tmp_path: Path) -> None:
     table = make_games(2, seed=1)
     write_games(tmp_path / "games", table)
     file = write_boards(tmp_path / "all.parquet", zip_boards(table))
     with pytest.raises(DataError, match=r"no training rows: 2 games fell to training, 0 to validation, .* excluded"):
         prepare(tmp_path / "games", tmp_path / "out", validation_fraction=1e-9, exclude=(str(file),))
-
-
-def test_games_that_all_land_in_validation_are_too_few(tmp_path: Path) -> None:
-    write_games(tmp_path / "games", make_games(2, seed=1))
     with pytest.raises(DataError, match="no training rows: 0 games fell to training, 2 to validation"):
         prepare(tmp_path / "games", tmp_path / "out", validation_fraction=1 - 1e-9)
 

@@ -25,7 +25,7 @@ from distill.evaluation import noise_ceiling
 from distill.game.rules import COLUMNS_FROM_CENTRE, is_own_mirror, mirror, parse_board
 from distill.games import reader, runs
 from distill.games.reader import RawRows
-from distill.mcts.teacher import SearchSettings
+from distill.mcts.uct import UctSettings
 from distill.players.search import SearchPlayer
 
 SYMMETRIC = """
@@ -44,7 +44,7 @@ WON_AT_ONCE = """
     X O . . . . .
     X O . . O . .
 """
-SETTINGS = SearchSettings(simulations=30, votes=3)
+SETTINGS = UctSettings(simulations=30, votes=3)
 
 
 def no_visits(labels: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -144,7 +144,7 @@ def test_a_teacher_agrees_with_itself_on_a_win_always_and_elsewhere_less_than_it
     board = parse_board(WON_AT_ONCE)
     one = {"current": np.array([board.current], np.uint64), "mask": np.array([board.mask], np.uint64)}
     row = RawRows(game=np.zeros(1, np.int64), label=np.array([1], np.int8), ply=np.array([6], np.int8), **one)
-    found = noise_ceiling.measure(row, SearchSettings(simulations=200), seed=0)  # the win is seen whatever the noise
+    found = noise_ceiling.measure(row, UctSettings(simulations=200), seed=0)  # the win is seen whatever the noise
     assert [shares["all"].mean for shares in (found.pairs, found.ceiling, found.stored)] == [1, 1, 0]
     noisy = noise_ceiling.measure(rows, SETTINGS, seed=0)
     assert 1 / 7 < noisy.pairs["all"].mean < noisy.ceiling["all"].mean < 1

@@ -152,7 +152,7 @@ def test_a_cluster_without_workers_is_named(tmp_path: Path, monkeypatch: pytest.
 
 def test_a_worker_of_other_versions_is_refused(tmp_path: Path, cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     here = executors.versions_here()
-    monkeypatch.setattr(executors.teacher, "SEARCH_VERSION", here["search_version"] + 1)
+    monkeypatch.setattr(executors.uct, "SEARCH_VERSION", here["search_version"] + 1)
     with pytest.raises(UserError, match=r"would write other bytes \(search_version"):
         list(executors.make_on_cluster(RUN, shards.plan(RUN, 2, tmp_path).todo, tmp_path, cluster.scheduler_address))
 

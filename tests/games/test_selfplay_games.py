@@ -20,16 +20,16 @@ from selfplay_helpers import SETTINGS, play_into, read
 
 from distill.common import DataError
 from distill.games import checkpoints, reader, schema, shards
-from distill.games.selfplay import checkpoints_of, identity, make
+from distill.games.selfplay import LIBRARIES, identity
 from distill.mcts import puct
 
 
 def test_games_are_ordinary_shards(tmp_path: Path):
-    told: list[tuple[int, int]] = []
-    manifest = play_into(tmp_path, advance=lambda number, rows: told.append((number, rows)))
+    told: list[int] = []
+    manifest = play_into(tmp_path, advance=told.append)
     rows = read(tmp_path)
-    assert manifest["games"] == sum(number for number, _ in told) == 10
-    assert manifest["rows"] == sum(more for _, more in told) == len(rows)
+    assert manifest["games"] == sum(told) == 10
+    assert manifest["rows"] == len(rows)
     assert [(row["game_id"], row["ply"]) for row in rows] == sorted((row["game_id"], row["ply"]) for row in rows)
     assert {row["game_id"] for row in rows} == set(range(10))
     for row in rows:
@@ -71,13 +71,13 @@ def test_an_interrupted_run_ends_with_the_games_of_an_uninterrupted_one(
         return any_network(current, mask)
 
     with pytest.raises(KeyboardInterrupt):
-        make(SETTINGS, "some network", dies, 10, tmp_path / "cut", lanes=3)
+        play_into(tmp_path / "cut", evaluate=dies)
     finished = len(list((tmp_path / "cut").glob("shard-*.parquet")))
     assert 0 < finished < 3
     assert not (tmp_path / "cut" / schema.MANIFEST).exists()
     run = identity(SETTINGS, "some network")
     todo = shards.plan(SETTINGS, 10, tmp_path / "cut", run=run).todo
-    kept = checkpoints.counts(checkpoints_of(SETTINGS, run, todo, tmp_path / "cut")).games
+    kept = checkpoints.counts(shards.checkpoints_of(SETTINGS, todo, tmp_path / "cut", run, LIBRARIES)).games
     left = sum(task.games for task in todo) - kept
     assert kept > 0
     assert left > 0
@@ -88,8 +88,8 @@ def test_an_interrupted_run_ends_with_the_games_of_an_uninterrupted_one(
         return play(current, *arguments, **options)
 
     monkeypatch.setattr(puct, "play", spied)
-    cut = play_into(tmp_path / "cut", advance=lambda number, _: told.append(number))
-    assert (played, sum(told)) == ([left], 10)
+    cut = play_into(tmp_path / "cut", advance=told.append)
+    assert (played, sum(told)) == ([left], kept + left)
     assert cut["shards"] == play_into(tmp_path / "whole")["shards"]
     assert not list((tmp_path / "cut").glob(".*"))
 
@@ -101,7 +101,7 @@ def test_more_games_extend_a_run_and_other_runs_are_refused(tmp_path: Path):
     with pytest.raises(DataError, match="simulations 6 there, 7 here"):
         play_into(tmp_path, settings=dataclasses.replace(SETTINGS, simulations=7))
     with pytest.raises(DataError, match="network some network there, another here"):
-        make(SETTINGS, "another", any_network, 8, tmp_path)
+        play_into(tmp_path, 8, network="another")
 
 
 def test_gumbel_games_record_their_policy_in_thousandths(tmp_path: Path):

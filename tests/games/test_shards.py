@@ -26,7 +26,7 @@ from distill import generate, validate
 from distill.common import DataError
 from distill.games import checkpoints, executors, runs, schema, shards
 from distill.games.runs import RunSettings
-from distill.mcts import teacher
+from distill.mcts import uct
 
 SMALL = ["--games", "10", "--simulations", "60", "--shard-games", "4"]
 
@@ -275,13 +275,13 @@ def test_a_shard_that_is_interrupted_plays_no_game_twice(tmp_path: Path, monkeyp
     assert (in_the_first[0], in_the_first[12]) == (0, there.games)
     assert kept(0).simulations == 0
 
-    played, play = list[int](), teacher.play
+    played, play = list[int](), uct.play
 
-    def spied(current: Any, *arguments: Any, **options: Any) -> teacher.TeacherRecord:
+    def spied(current: Any, *arguments: Any, **options: Any) -> Any:
         played.append(len(current))
         return play(current, *arguments, **options)
 
-    monkeypatch.setattr(teacher, "play", spied)
+    monkeypatch.setattr(uct, "play", spied)
     (file,) = folder.iterdir()
     damaged = bytearray(file.read_bytes())
     damaged[len(damaged) // 2] ^= 1

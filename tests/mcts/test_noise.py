@@ -10,7 +10,8 @@ import pytest
 from distill.game import rules
 from distill.games import checks, playing, runs
 from distill.games.runs import RunSettings
-from distill.mcts import teacher
+from distill.mcts import uct
+from distill.mcts.engine.record import GameRecord
 
 CLEAN = RunSettings(simulations=120, noise_fraction=0.0, seed=3)
 AT_LABEL = dataclasses.replace(CLEAN, noise_fraction=0.25)
@@ -18,18 +19,18 @@ AT_MOVE = dataclasses.replace(AT_LABEL, noise_at="move")
 GAMES = 12
 
 
-def record_of(settings: RunSettings) -> teacher.TeacherRecord:
+def record_of(settings: RunSettings) -> GameRecord:
     starts = [runs.opening(settings, game) for game in range(GAMES)]
     current, mask = (np.array([getattr(start, name) for start in starts], np.uint64) for name in ("current", "mask"))
-    return teacher.play(current, mask, teacher.draw(settings.seed, range(GAMES), 41, settings), settings)
+    return uct.play(current, mask, uct.draw(settings.seed, range(GAMES), 41, settings), settings)
 
 
 @pytest.fixture(scope="module")
-def at_move() -> teacher.TeacherRecord:
+def at_move() -> GameRecord:
     return record_of(AT_MOVE)
 
 
-def test_noise_changes_the_games_wherever_it_acts(at_move: teacher.TeacherRecord) -> None:
+def test_noise_changes_the_games_wherever_it_acts(at_move: GameRecord) -> None:
     clean, at_label = record_of(CLEAN), record_of(AT_LABEL)
     assert (clean.move == clean.label).all()
     assert (at_label.move == at_label.label).all()
@@ -39,15 +40,15 @@ def test_noise_changes_the_games_wherever_it_acts(at_move: teacher.TeacherRecord
     assert 0.1 < astray.mean() < 0.3  # a quarter of the moves, less those that noise puts where the label is
 
 
-def test_noise_at_the_move_leaves_labels_and_visits_clean(at_move: teacher.TeacherRecord) -> None:
+def test_noise_at_the_move_leaves_labels_and_visits_clean(at_move: GameRecord) -> None:
     clean, at_label = record_of(CLEAN), record_of(AT_LABEL)
     assert (at_move.visits[:, 0] == clean.visits[:, 0]).all()  # of the positions that all games begin with
     assert (at_move.label[:, 0] == clean.label[:, 0]).all()
     assert (at_label.visits[:, 0] != clean.visits[:, 0]).any()
 
 
-def test_a_move_is_drawn_around_the_label_by_its_own_draws(at_move: teacher.TeacherRecord) -> None:
-    draws = teacher.draw(AT_MOVE.seed, range(GAMES), 41, AT_MOVE).move
+def test_a_move_is_drawn_around_the_label_by_its_own_draws(at_move: GameRecord) -> None:
+    draws = uct.draw(AT_MOVE.seed, range(GAMES), 41, AT_MOVE).move
     for game in range(GAMES):
         for step in range(at_move.length[game]):
             mask = int(at_move.mask[game, step])
@@ -59,13 +60,6 @@ def test_a_move_is_drawn_around_the_label_by_its_own_draws(at_move: teacher.Teac
             stone = rules.landing(at_move.mask[game, step : step + 1])[0, at_move.move[game, step]]
             if step + 1 < at_move.length[game]:
                 assert at_move.mask[game, step + 1] == at_move.mask[game, step] | stone
-
-
-def test_savings_give_the_same_labels_and_games(at_move: teacher.TeacherRecord) -> None:
-    saving = record_of(dataclasses.replace(AT_MOVE, savings="exact"))
-    assert saving.simulations.sum() < at_move.simulations.sum()
-    for name in ("current", "mask", "label", "move", "length", "result"):
-        assert (getattr(saving, name) == getattr(at_move, name)).all(), name
 
 
 def test_rows_obey_the_law_of_where_the_noise_acts() -> None:

@@ -1,14 +1,15 @@
-"""Search guided by a network. Properties:
+"""PUCT and Gumbel search (`mcts/puct.py`). Properties:
 
-- the compiled search does what the textbook (`mcts/reference.py`) does, for every rule, root and first-play value,
-  with and without noise, proofs and reuse, over whole games: the same visits, labels, moves, values;
-- visits sum to the simulations; a reused tree's visits are not counted again; full columns get none;
-- a win in one is played and proven, a threat is blocked, a double threat is seen as lost, without asking the network;
-- with a network that answers a mirrored board by the mirrored answer, a mirrored board gets the mirrored visits;
-- the number of lanes and the cache change nothing; every game depends on its own seed alone;
-- positions where the game ends are exact: a full tree of a late position has the game's value;
+- the compiled search plays the games of the textbook (`mcts/reference_puct.py`), for every rule, root and first-play
+  value, with and without noise and proofs: the same visits, labels, moves, values;
+- visits sum to the simulations; full columns get none;
+- a win in one is played and proven, a threat is blocked, a double threat is seen as lost, without an evaluation;
+- with an evaluator that is symmetric, a mirrored board gets the mirrored visits;
+- the number of lanes changes nothing; every game depends on its own seed alone;
+- a full tree of a late position has the game-theoretic value;
 - noise and temperature do what they say: none in the quiet search, more of it spreads the visits;
-- wrong settings are refused by name, and logits and values that are no numbers before compiled code meets them.
+- halving gives the columns left equally many visits; a Gumbel root of few simulations improves on the policy;
+- wrong settings are refused by name, and logits and values that are no numbers before compiled code sees them.
 """
 
 from __future__ import annotations
@@ -19,16 +20,14 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers import bits, random_positions
-from puct_helpers import BLOCK, LOST, STARTS, WIN, WINS, look, one_answer, predict, uniform
+from puct_helpers import BLOCK, LOST, STARTS, WIN, WINS, look, predict, uniform
 
 from distill.common import OutputError
 from distill.game import rules
 from distill.game.rules import COLUMNS, Position, from_moves, mirror, parse_board
-from distill.mcts import puct, reference
-from distill.mcts.policy_playout import by_playouts
-from distill.mcts.puct import PuctSettings, play, quiet, search
-from distill.mcts.reference import Board
-from distill.mcts.teacher import generator
+from distill.mcts.engine.gumbel import halving_schedule
+from distill.mcts.evaluator import by_rollouts
+from distill.mcts.puct import PuctSettings, play, quiet
 
 TEXTBOOK_STARTS = [from_moves(moves) for moves in ("444444333", "1234567712345", "22334")]
 
@@ -40,46 +39,25 @@ KINDS = {
     "no proofs": {"mcts_solver": False},
     "quiet": {"noise_fraction": 0.0, "sampling_plies": 0},
     "cool": {"temperature": 0.5, "sampling_plies": 42},
-    "reuse": {"reuse": True},
-    "reuse without proofs": {"reuse": True, "mcts_solver": False, "sampling_plies": 0},
     "discounted": {"discount": 0.95},
-    "discounted, no proofs, reuse": {"discount": 0.9, "mcts_solver": False, "reuse": True},
+    "discounted, no proofs": {"discount": 0.9, "mcts_solver": False},
     "gumbel": {"root": "gumbel"},
     "gumbel, discounted": {"root": "gumbel", "discount": 0.95},
-    "gumbel of four": {"root": "gumbel", "considered": 4, "c_scale": 0.1, "sampling_plies": 42},
+    "gumbel, all moves drawn": {"root": "gumbel", "sampling_plies": 42},
 }
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_compiled_search_plays_the_games_of_the_textbook(kind: str):
+def test_both_engines_play_the_same_games(kind: str):
     settings = PuctSettings(simulations=18, **KINDS[kind])
     record = play(*bits(*TEXTBOOK_STARTS), settings, predict, seed=3, lanes=2)
-    room = len(puct.begin_at(settings, 1, 1, cache=1).bonus)
-    for game, start in enumerate(TEXTBOOK_STARTS):
-        draws = _draws(settings, 3, game)
-        textbook = reference.play(Board.from_bits(start.current, start.mask), settings, one_answer, draws, room)
-        assert record.length[game] == len(textbook)
-        for step, found in enumerate(textbook):
-            assert record.visits[game, step].tolist() == found.visits, (game, step)
-            assert record.label[game, step] == found.label
-            assert record.move[game, step] == found.move
-            assert record.value[game, step] == pytest.approx(found.value, abs=1e-9)
+    textbook = play(*bits(*TEXTBOOK_STARTS), dataclasses.replace(settings, engine="reference"), predict, seed=3)
+    for name, ours, theirs in zip(record._fields, record, textbook, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-9 if name == "value" else 0, err_msg=name)
 
 
-def _draws(settings: PuctSettings, seed: int, game: int) -> reference.PuctDraws:
-    """The chance of one game in the order in which the search draws it."""
-    random = generator(seed, game, 1)
-    gamma = gumbel = np.zeros((42, COLUMNS))
-    if settings.root == "gumbel":
-        gumbel = random.gumbel(size=(42, COLUMNS))
-    elif settings.noise_fraction:
-        gamma = random.standard_gamma(settings.dirichlet_alpha, (42, COLUMNS))
-    return reference.PuctDraws(gamma, gumbel, random.random((42, 2)))
-
-
-@pytest.mark.parametrize("reuse", [False, True])
-def test_visits_are_those_of_this_position_alone_and_none_on_full_columns(reuse: bool):
-    record = play(*bits(*STARTS), PuctSettings(simulations=30, reuse=reuse), predict, seed=1)
+def test_visits_sum_to_the_simulations_and_full_columns_get_none():
+    record = play(*bits(*STARTS), PuctSettings(simulations=30), predict, seed=1)
     for game in range(len(STARTS)):
         made = slice(0, record.length[game])
         assert (record.visits[game, made].sum(1) == 30).all()
@@ -123,21 +101,21 @@ def test_a_double_threat_is_lost_without_a_simulation_below_it():
     assert record.visits[0, 0].sum() == 14
 
 
-def test_the_network_is_not_asked_where_the_game_is_decided():
-    asked: list[int] = []
+def test_nothing_is_evaluated_where_the_game_is_decided():
+    evaluated: list[int] = []
 
     def counting(current: Any, mask: Any) -> Any:
-        asked.append(len(current))
+        evaluated.append(len(current))
         return uniform(current, mask)
 
     look(PuctSettings(simulations=50), parse_board(LOST), parse_board(WIN), network=counting)
-    assert sum(asked) == 2  # the two roots
+    assert sum(evaluated) == 2  # the two roots
 
 
 @pytest.mark.parametrize("root", ["puct", "gumbel"])
 def test_a_mirrored_board_gets_the_mirrored_visits(root: Any):
     def mirrored_too(current: Any, mask: Any) -> Any:
-        """The mean of some network's answers to both orientations, so that it commutes with the mirror."""
+        """The mean of an evaluator's outputs for both orientations, so that it commutes with the mirror."""
         logits, value = predict(current, mask)
         other_logits, other_value = predict(rules.mirror_bits(current), rules.mirror_bits(mask))
         return (logits + other_logits[:, ::-1]) / 2, (value + other_value) / 2
@@ -164,8 +142,8 @@ def test_lanes_and_neighbours_change_nothing():
 
 def test_one_search_depends_on_its_own_seed_alone():
     settings = PuctSettings(simulations=20)
-    both = search(*bits(STARTS[1], STARTS[4]), settings, predict, seeds=[7, 8])
-    one = search(*bits(STARTS[4]), settings, predict, seeds=[8])
+    both = play(*bits(STARTS[1], STARTS[4]), settings, predict, seeds=[7, 8], steps=1)
+    one = play(*bits(STARTS[4]), settings, predict, seeds=[8], steps=1)
     assert np.array_equal(both.visits[1], one.visits[0])
 
 
@@ -182,24 +160,24 @@ def test_finished_games_are_reported_once_each():
     assert (record.length > 0).all()
 
 
-def _worth(position: Position) -> int:
+def _game_value(position: Position) -> int:
     """1, 0, -1 for the side to move under perfect play, by trying everything."""
     if rules.is_won(position):
         return -1
     columns = rules.legal_columns(position)
-    return max((-_worth(rules.play(position, column)) for column in columns), default=0)
+    return max((-_game_value(rules.play(position, column)) for column in columns), default=0)
 
 
 def test_late_positions_are_decided_exactly_whatever_the_network_says():
     positions = random_positions(30, 33, 33, seed=2)
     record = look(quiet(PuctSettings(simulations=4000)), *positions, network=predict)
-    worth = [_worth(position) for position in positions]
-    assert {-1, 1} <= set(worth)
+    values = [_game_value(position) for position in positions]
+    assert {-1, 1} <= set(values)
     for place, position in enumerate(positions):
-        if worth[place]:
-            assert record.value[place, 0] == worth[place], rules.draw(position)
+        if values[place]:
+            assert record.value[place, 0] == values[place], rules.draw(position)
         after = rules.play(position, int(record.label[place, 0]))
-        assert -_worth(after) == worth[place], rules.draw(position)
+        assert -_game_value(after) == values[place], rules.draw(position)
 
 
 def test_noise_spreads_the_visits_and_quiet_searches_have_none():
@@ -230,10 +208,6 @@ def test_moves_are_drawn_by_visits_in_the_first_plies_alone():
         ({"dirichlet_alpha": 0.0}, "--dirichlet-alpha 0.0"),
         ({"sampling_plies": 43}, "--sampling-plies 43 must be from 0 to 42"),
         ({"temperature": 0.0}, "--temperature 0.0"),
-        ({"considered": 8}, "--considered 8 must be from 2 to 7"),
-        ({"c_visit": -1.0}, "--c-visit -1.0"),
-        ({"c_scale": 0.0}, "--c-scale 0.0"),
-        ({"reuse": True, "root": "gumbel"}, "--reuse True must be off with --root gumbel"),
     ],
 )
 def test_wrong_settings_are_refused_by_name(wrong: dict[str, Any], message: str):
@@ -242,7 +216,7 @@ def test_wrong_settings_are_refused_by_name(wrong: dict[str, Any], message: str)
 
 
 @pytest.mark.parametrize("root", ["puct", "gumbel"])
-@pytest.mark.parametrize("wrap", [lambda network: network, by_playouts], ids=["value", "playout"])
+@pytest.mark.parametrize("wrap", [lambda network: network, by_rollouts], ids=["value", "rollout"])
 @pytest.mark.parametrize(
     ("logits", "value", "line"),
     [
@@ -272,3 +246,33 @@ def test_logits_of_another_type_and_layout_give_the_same_search():
         look(settings, *STARTS, network=network), look(settings, *STARTS, network=predict), strict=True
     ):
         np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(("simulations", "considered"), [(16, 4), (32, 7), (7, 7), (5, 7), (100, 7), (3, 1)])
+def test_halving_gives_those_left_equally_many_visits(simulations: int, considered: int):
+    turns = halving_schedule(simulations, considered)
+    assert len(turns) == simulations
+    visits = [0] * considered
+    for turn in turns:  # each turn is that of a column which has so many visits
+        visits[visits.index(turn)] += 1
+    assert sum(visits) == simulations
+    if simulations >= 2 * considered and considered > 1:
+        assert sorted(visits)[-2] >= sorted(visits)[-1] - 1  # two finalists
+    assert min(visits) >= (1 if simulations >= considered else 0)
+
+
+def test_a_gumbel_root_of_few_simulations_improves_on_the_policy():
+    """The value of a lost reply is seen in one visit a column, and the policy recorded turns away from it."""
+    position = parse_board(BLOCK)
+
+    def wants_column_6(current: Any, mask: Any) -> Any:
+        logits, value = uniform(current, mask)
+        logits[:, 6] = 1.0
+        return logits, value
+
+    settings = PuctSettings(simulations=7, root="gumbel", noise_fraction=0.0)
+    record = look(settings, position, network=wants_column_6)
+    assert record.label[0, 0] == 4
+    assert record.visits[0, 0, 4] > 990
+    assert record.visits[0, 0].sum() == 1000
+    assert abs(record.value[0, 0]) < 0.05  # that of the reply, though six of seven visits saw a loss

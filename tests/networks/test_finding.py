@@ -20,7 +20,7 @@ from helpers import REFERENCE
 
 import distill
 from distill import evaluate, export, selfplay, train
-from distill.alphazero import files
+from distill.alphazero import run_files
 from distill.alphazero.settings import ReinforceConfig
 from distill.common import UserError, cli
 from distill.networks import finding
@@ -154,8 +154,8 @@ def test_metrics_that_cannot_be_read_are_named(tmp_path: Path, content: str) -> 
     (tmp_path / "metrics.json").write_text(content)
     with pytest.raises(UserError, match=r"metrics\.json: cannot be read; --restart starts from scratch"):
         run_folder.finished(tmp_path, lambda metrics: f"loss {metrics['loss']}")
-    folder = files.iteration_folder(tmp_path, 1)
+    folder = run_files.iteration_folder(tmp_path, 1)
     folder.mkdir(parents=True)
     (folder / "metrics.json").write_text('{"iteration": ')
     with pytest.raises(UserError, match=r"0001.metrics\.json: cannot be read; delete it"):
-        files.finished_iterations(tmp_path)
+        run_files.finished_iterations(tmp_path)

@@ -29,7 +29,7 @@ from distill.common import OutputError, UserError
 from distill.game import rules, tactics
 from distill.game.rules import EMPTY, Position, parse_board
 from distill.mcts.puct import PuctSettings
-from distill.mcts.teacher import SearchSettings
+from distill.mcts.uct import UctSettings
 from distill.players import levels, network, search
 from distill.players.identity import identity
 from distill.players.names import make
@@ -116,7 +116,7 @@ def test_uct_is_one_search_without_noise_and_teacher_three_with_it() -> None:
 
 def test_the_quiet_teacher_labels_as_games_with_noise_at_the_move_do() -> None:
     asked, quiet = repeated(EMPTY, 8), make("quiet-teacher:60")
-    at_move = SearchPlayer(name="", settings=SearchSettings(simulations=60, noise_at="move"))
+    at_move = SearchPlayer(name="", settings=UctSettings(simulations=60, noise_at="move"))
     assert quiet.play(*asked).policy.tolist() == at_move.play(*asked).policy.tolist()
     assert quiet.play(*asked).policy.tolist() != make("teacher:60").play(*asked).policy.tolist()
 

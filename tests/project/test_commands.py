@@ -7,7 +7,7 @@
 * A command that is none, of each kind, is found.
 
 The log and the changelog show commands of their day. What a shell fills in, `$…`, and what is left out, `…`, is not
-read; `distill.mcts.cache` has no flags.
+read; `distill.mcts.compiling` has no flags.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ from distill import evaluate, export, generate, prepare, train, validate
 from distill.common import DataError, file_hash
 from distill.datasets import preparation
 from distill.games import reader, schema
-from distill.mcts import compiled
+from distill.mcts.engine import jit
 
 PACKAGE = Path(distill.__file__).parent
 TINY = ["--games", "2", "--simulations", "30", "--shard-games", "1", "--workers", "1"]
@@ -193,15 +193,15 @@ def thrice(word: int) -> int:
 @pytest.mark.parametrize("suffix", ["nbi", "nbc"])
 @pytest.mark.parametrize("content", [b"", b"garbage", None], ids=["empty", "garbage", "cut in half"])
 def test_a_damaged_cache_of_compiled_code_is_rebuilt(tmp_path, suffix, content, monkeypatch, capsys):
-    monkeypatch.setattr(compiled, "FOLDER", str(tmp_path))
-    assert compiled.jit(thrice)(14) == 42
+    monkeypatch.setattr(jit, "FOLDER", str(tmp_path))
+    assert jit.jit(thrice)(14) == 42
     files = list(tmp_path.rglob(f"*.{suffix}"))
     assert files
     for file in files:
         whole = file.read_bytes()
         file.write_bytes(whole[: len(whole) // 2] if content is None else content)
     for error in ("is damaged", ""):  # compiled again, then read from the cache
-        again = compiled.jit(thrice)
+        again = jit.jit(thrice)
         assert again(14) == 42
         said = capsys.readouterr().err
         assert error in said if error else not said

@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 
 import numba
@@ -19,8 +18,10 @@ import numpy as np
 import pytest
 from numba.core.dispatcher import Dispatcher
 
-from distill.mcts import cache, compiled
-from distill.mcts.compiled import SLOTS, best_ucb1, popcount
+from distill.mcts import cache, compiling
+from distill.mcts.engine import jit
+from distill.mcts.engine.best_ucb1 import SLOTS, best_ucb1
+from distill.mcts.engine.bits import popcount
 from distill.players.names import make
 
 
@@ -63,7 +64,7 @@ def test_searches_are_compiled_also_where_numba_is_told_not_to(monkeypatch: pyte
     def thrice(word: int) -> int:
         return word * 3
 
-    for compile in (compiled.jit, compiled.inline):
+    for compile in (jit.jit, jit.inline):
         assert isinstance(compile(thrice), Dispatcher)
     assert numba.config.DISABLE_JIT == 1, "whose own functions stay as asked for"
 
@@ -91,42 +92,41 @@ def test_the_first_writable_folder_keeps_the_compiled_code(tmp_path: Path, monke
     assert Path(folder).parent == tmp_path / "folder"
 
 
-@pytest.mark.parametrize("module", cache.COMPILED_LAST)
-def test_whether_a_search_is_compiled_is_told_without_compiling(
-    module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("search", cache.ENTRY_POINTS)
+def test_whether_a_search_is_compiled_is_known_without_compiling(
+    search: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    {"teacher": cache.compile_teacher, "puct": cache.compile_puct}[module]()
-    assert cache.holds(module)
-    monkeypatch.setattr(cache, "FOLDER", str(tmp_path))
-    assert not cache.holds(module)
-    monkeypatch.setattr(cache, "FOLDER", None)
-    assert not cache.holds(module)
+    compiling.compile_search(search)
+    assert cache.is_compiled(search)
+    for folder in (str(tmp_path), None):
+        monkeypatch.setattr(cache, "FOLDER", folder)
+        assert not cache.is_compiled(search)
 
 
-def test_who_must_compile_says_so_first_and_once(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_takes_long_is_announced_once(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     compiled = list[str]()
-    monkeypatch.setattr(cache, "COMPILE", {name: partial(compiled.append, name) for name in cache.COMPILE})
-    for there, expected in ((True, []), (False, ["teacher"])):
-        cache.prepare.cache_clear()
-        monkeypatch.setattr(cache, "holds", lambda _, there=there: there)
-        cache.prepare("teacher")
-        cache.prepare("teacher")
+    monkeypatch.setattr(compiling, "compile_search", compiled.append)
+    for there, expected in ((True, []), (False, ["uct"])):
+        compiling.prepare.cache_clear()
+        monkeypatch.setattr(compiling, "is_compiled", lambda _, there=there: there)
+        for engine in ("compiled", "compiled", "reference", "reference"):
+            compiling.prepare("uct", engine)
         assert compiled == expected
-    cache.prepare.cache_clear()
-    assert capsys.readouterr().err == "compiling the search, which may take two minutes, but only once\n"
+    compiling.prepare.cache_clear()
+    textbook = "the textbook search runs, hundreds of times slower than the compiled one"
+    once = "compiling the search, which may take two minutes, but only once"
+    assert capsys.readouterr().err.splitlines() == [textbook, once, textbook]
 
 
 @pytest.mark.parametrize("word", ["uct:2", "pillar@puct:2", "club", "pillar"])
-def test_who_makes_a_player_has_its_search_compiled(word: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_making_a_player_compiles_its_search(word: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whichever runtime evaluates the network."""
     prepared = list[str]()
-    monkeypatch.setattr(cache, "prepare", prepared.append)
+    monkeypatch.setattr(compiling, "prepare", prepared.append)
     make(word, fast=True, silent=True)
     assert prepared == []
     make(word, fast=True)
-    assert prepared == {"uct:2": ["teacher"], "pillar@puct:2": ["puct"]}.get(word, [])
+    assert prepared == {"uct:2": ["uct"], "pillar@puct:2": ["puct"]}.get(word, [])
 
 
 def test_without_a_writable_folder_a_line_says_so(

@@ -1,12 +1,12 @@
-"""A run that needs no hand (`selfplay --preset hour`). Properties:
+"""An unattended run (`selfplay --preset hour`): the loop with a plan. Properties:
 
-- it leaves what it promises: its plan, the teacher's games, the network's, metrics of every iteration with the time of
-  its parts; a finished one says so;
-- the same plan gives the same games and the same weights, also where a run was stopped between or amid iterations, and
-  whether one process plays or three; the clock of a stopped run goes on with what was learned before;
-- the first games are the teacher's, later ones are played by the average that the iteration before left;
-- games that nothing learns from any more go where they are not kept, and that changes no weights;
-- without a stored plan, this machine is measured and minutes become one.
+- it leaves what it promises: its plan, the teacher's games, the network's, metrics of every iteration;
+- a finished run says so; another plan, and missing games, are refused;
+- the same plan gives the same games and the same weights, whether one worker plays or three, and where the run was
+  interrupted in or between iterations; its clock counts what an interrupted process has learned;
+- the first games are the teacher's, later ones are played by the averaged network of the iteration before;
+- games that nothing learns from any more are deleted where they are not kept, which changes no weights;
+- without a stored plan, this machine is measured and the minutes become a plan.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import dataclasses
 import json
 import shutil
 import time
-from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from network_helpers import same
 from selfplay_helpers import read
 
 from distill import selfplay
-from distill.alphazero import ahead, files, plan, unattended
+from distill.alphazero import loop, plan, run_files, workers
 from distill.games import schema
 from distill.networks import saved
 from distill.networks.evaluator import weights_hash
@@ -46,27 +45,19 @@ FLAGS = ["--preset", "hour", "--eval-boards", "5", "--lanes", "6", "--shard-game
 FLAGS += ["--precision", "float32", "--teacher-simulations", "20"]
 
 
-class InThisProcess(ahead.Players):
-    """Players that are called at once, where the tiny networks of the tests are known."""
+class InThisProcess(workers.Workers):
+    """Workers that run their tasks at once in this process, where the tiny networks of the tests are known."""
 
-    def __init__(self, workers: int) -> None:
-        self.pools = [None] * workers
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def begin(self, work: Any, *arguments: Any, others: int = 0) -> list[Future[Any]]:
-        futures: list[Future[Any]] = [Future() for _ in self.pools]
-        for number, future in enumerate(futures):
-            future.set_result(work(*arguments, (number, len(futures) + others)))
-        return futures
+    def __init__(self, number: int) -> None:
+        super().__init__(0)
+        self.number = number
 
 
 @pytest.fixture(autouse=True)
 def quick(small_networks: None, eagerly: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ahead, "Players", InThisProcess)
-    monkeypatch.setattr(ahead, "_KEPT", {})
-    monkeypatch.setattr(files, "_report", lambda *_: None)
+    monkeypatch.setattr(workers, "Workers", InThisProcess)
+    monkeypatch.setattr(workers, "_EVALUATORS", {})
+    monkeypatch.setattr(run_files, "report", lambda *_: None)
 
 
 @pytest.fixture
@@ -79,65 +70,54 @@ def outcome(out: Path) -> tuple[Any, ...]:
     """Content hashes of all shards, and the weights that are kept."""
     manifests = [schema.read_manifest(path.parent) for path in sorted(out.glob("iterations/*/games/manifest.json"))]
     hashes = [shard["content_hash"] for manifest in manifests for shard in manifest["shards"]]
-    return hashes, weights_hash(saved.load_core(out / files.BEST))
+    return hashes, weights_hash(saved.load_core(out / run_files.BEST))
 
 
-def test_a_run_leaves_what_it_promises(
-    flags: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def metrics_of(out: Path) -> list[dict[str, Any]]:
+    """The metrics of all iterations, of iteration 0 too."""
+    return [json.loads(path.read_text()) for path in sorted(out.glob("iterations/*/metrics.json"))]
+
+
+def test_a_run_leaves_what_it_promises_and_follows_one_plan(
+    flags: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
-    out, graphs, predict_with = tmp_path / "run", list[Any](), saved.predict_with
-    monkeypatch.setattr(saved, "predict_with", lambda core: graphs.append(core) or predict_with(core))
+    out, other = tmp_path / "run", tmp_path / "other.json"
     assert selfplay.main([*flags, str(out)]) == 0
-    assert len(graphs) == 1, "the judge asks one graph in all iterations"
     said = capsys.readouterr().err
-    assert "12 games of the teacher, then 6 of the network's search (gumbel:4, puct:6), 9 steps" in said
-    assert "the teacher plays 6 games\n6/6 games · " in said
-    assert plan.read(out / files.PLAN) == PLAN
-    found = [json.loads(path.read_text()) for path in sorted(out.glob("iterations/*/metrics.json"))][1:]
+    assert "12 games of the teacher, then 6 of the network's search (gumbel 4, puct 6), 9 steps" in said
+    assert "the teacher plays 6 games\n" in said
+    assert plan.read(out / run_files.PLAN) == PLAN
+    first, *found = metrics_of(out)
     assert [each["games"] for each in found] == [6, 6, 0]
     assert [each["steps"] for each in found] == [3, 4, 2]
-    assert all({*each["seconds"]} == {"learning", "judge", "waiting", "playing"} for each in found)
-    assert all({"optimal", "outcome", "heldout_optimal", "heldout_outcome", "minutes"} <= {*each} for each in found)
-    identities = [
-        schema.read_manifest(path.parent)["identity"] for path in sorted(out.glob("iterations/*/games/manifest.json"))
-    ]
+    assert all({"optimal", "outcome", "heldout_optimal", "heldout_outcome", "blocked"} <= {*each} for each in found)
+    minutes = [each["minutes"] for each in (first, *found)]
+    assert minutes == sorted(minutes)
+    folders = sorted(out.glob("iterations/000[012]/games"))
+    identities = [schema.read_manifest(folder)["identity"] for folder in folders]
     assert ["network" in each for each in identities] == [False, False, True]
     assert identities[0]["seed"] != identities[1]["seed"]
     assert identities[2]["simulations"] == 6
-    for folder in sorted(out.glob("iterations/000[012]/games")):
+    for folder in folders:
         read(folder)
-    minutes = [json.loads(path.read_text())["minutes"] for path in sorted(out.glob("iterations/*/metrics.json"))]
-    assert minutes == sorted(minutes)  # the teacher's first games are the first of them
-    assert len(minutes) == 4
     assert selfplay.main([*flags, str(out)]) == 0
     assert "finished before, nothing to do" in capsys.readouterr().out
-    other = plan.Plan(**{**vars(PLAN), "teacher_games": 8})
-    plan.write(tmp_path / "other.json", other)
-    assert selfplay.main([*flags[:-2], str(tmp_path / "other.json"), "--out", str(out)]) == 1
-    assert f"{out}: follows another plan than {tmp_path}/other.json" in capsys.readouterr().err
-    missing = Path(shutil.copytree(out, tmp_path / "missing"))
-    shutil.move(missing / "iterations/0003" / files.CANDIDATE, missing / "iterations/0002")
-    shutil.rmtree(missing / "iterations/0003")  # about as before it
-    for place in ("0001/games", "0000/games"):
-        shutil.rmtree(missing / "iterations" / place)
-        assert selfplay.main([*flags, str(missing)]) == 1
-        error = capsys.readouterr().err
-        assert f"{missing}/iterations/{place}: the games of this iteration are missing" in error
-        shutil.copytree(out / "iterations" / place, missing / "iterations" / place)
-    shutil.move(out / "iterations/0003/metrics.json", out)  # as where the result alone is kept
-    shutil.rmtree(out / "iterations")
-    kept = {path.name: path.read_bytes() for path in out.iterdir()}
+    plan.write(other, dataclasses.replace(PLAN, teacher_games=8))
+    assert selfplay.main([*flags[:-2], str(other), "--out", str(out)]) == 1
+    assert f"{out}: follows another plan than {other}" in capsys.readouterr().err
+
+
+def test_missing_games_are_named_before_the_run_resumes(
+    flags: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    out = tmp_path / "run"
     assert selfplay.main([*flags, str(out)]) == 0
-    assert "finished before, nothing to do" in capsys.readouterr().out
-    assert {path.name: path.read_bytes() for path in out.iterdir()} == kept
-
-
-def test_the_time_left_comes_from_the_plan_and_then_from_the_iterations() -> None:
-    """The first of them waits for the teacher's games and for what is compiled once."""
-    three = dataclasses.replace(PLAN, minutes=3)
-    first, second = {"minutes": 2.0}, {"minutes": 2.5}
-    assert unattended.seconds_left([first], three, teacher_share=0.25) == pytest.approx(60 * 3 * 0.75 * 2 / 3)
-    assert unattended.seconds_left([first, second], three, teacher_share=0.25) == pytest.approx(30)
+    shutil.move(out / "iterations/0003" / run_files.CANDIDATE, out / "iterations/0002")
+    shutil.rmtree(out / "iterations/0003")  # about as it was before the last iteration
+    for place in ("0000/games", "0001/games"):
+        shutil.rmtree(out / "iterations" / place)
+        assert selfplay.main([*flags, str(out)]) == 1
+        assert f"{out}/iterations/{place}: the games of this iteration are missing" in capsys.readouterr().err
 
 
 def test_the_same_plan_gives_the_same_weights_however_it_is_run(
@@ -156,15 +136,16 @@ def test_the_same_plan_gives_the_same_weights_however_it_is_run(
 
     monkeypatch.setattr(continual, "learn", slowly)
     monkeypatch.setattr(time, "monotonic", lambda: now() + late[0])
-    for where, call in {"_learn": 2, "_declare": 1, "_iterate": 2}.items():  # before learning, after playing, between
+    # in iteration 2 before it learns, in iteration 1 after its games were played, and between iterations
+    for module, where, call in ((loop, "learn", 2), (workers, "finish", 1), (loop, "iterate", 2)):
         with monkeypatch.context() as patch:
-            patch.setattr(unattended, where, _interrupted(getattr(unattended, where), call))
+            patch.setattr(module, where, _interrupted(getattr(module, where), call))
             with pytest.raises(Stopped):
                 selfplay.main([*flags, str(stopped)])
     (tmp_path / "given.json").unlink()  # the run has its own
     assert selfplay.main([*flags, str(stopped)]) == 0
     assert outcome(stopped) == expected
-    minutes = [json.loads(path.read_text())["minutes"] for path in sorted(stopped.glob("iterations/*/metrics.json"))]
+    minutes = [each["minutes"] for each in metrics_of(stopped)]
     assert all(9.9 < minutes[number + 1] - minutes[number] < 11 for number in range(3)), "each learned ten minutes"
 
 
@@ -178,7 +159,7 @@ def test_games_that_nothing_learns_from_any_more_can_go(flags: list[str], tmp_pa
     assert kept == ["0000", "0001", "0002", "0003"]
     assert "0000" not in gone
     assert "0002" in gone
-    assert weights_hash(saved.load_core(tmp_path / "gone" / files.BEST)) == outcome(tmp_path / "kept")[1]
+    assert weights_hash(saved.load_core(tmp_path / "gone" / run_files.BEST)) == outcome(tmp_path / "kept")[1]
 
 
 class Stopped(BaseException):
@@ -210,11 +191,11 @@ def test_the_average_plays_and_is_kept(flags: list[str], tmp_path: Path, monkeyp
     assert [is_the_learner for is_the_learner, _ in given] == [False, False, False]
     network = schema.read_manifest(tmp_path / "run/iterations/0002/games")["identity"]["network"]
     assert network == f"{given[0][1]}-float32"
-    assert weights_hash(saved.load_core(tmp_path / "run" / files.BEST)) == given[-1][1]
+    assert weights_hash(saved.load_core(tmp_path / "run" / run_files.BEST)) == given[-1][1]
 
 
 def test_minutes_become_a_plan_by_measuring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(plan, "MEASURING", 0.2)
+    monkeypatch.setattr(plan, "MEASURED_SECONDS", 0.2)
     planned: list[plan.Plan] = []
     make = plan.make
     monkeypatch.setattr(plan, "make", lambda *given: planned.append(make(*given)) or PLAN)

@@ -1,0 +1,54 @@
+"""How a self-play run grades its network: on boards that ship, without search. Logged, never used to choose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from distill.datasets import benchmark
+from distill.evaluation import grading
+from distill.players.network import NetworkPlayer
+from distill.players.player import Player
+
+if TYPE_CHECKING:
+    import keras
+
+SETS = {"midgame": "", "heldout": "heldout_"}
+"""The graded sets, and what their metrics' names begin with."""
+
+BLOCKED_SETS = ("block-vertical", "block-horizontal", "block-rising", "block-falling")
+"""Sets of boards where only one column keeps the game-theoretic result: the block of a threat."""
+
+
+def boards(number: int) -> benchmark.GradedBoards:
+    """So many boards of each set, of the dev half. Raises DataError where they cannot be read."""
+    return grading.sample(benchmark.read(half="dev", sets=(*SETS, *BLOCKED_SETS)), number, 0)
+
+
+def grader(network: keras.Model, graded: benchmark.GradedBoards) -> Callable[[], dict[str, float]]:
+    """Grades a network with the weights that it has when called; its graph is traced once."""
+    from distill.networks import saved
+
+    player = NetworkPlayer(name="candidate", predict=saved.predict_with(network))
+    return lambda: grade(player, graded)
+
+
+def grade(player: Player, graded: benchmark.GradedBoards) -> dict[str, float]:
+    """A player's mean metrics on each of SETS, and `blocked`, the share of forced blocks that it plays."""
+    by_set = grading.by_set(graded, grading.grade(player, graded, 0))
+    found: dict[str, float] = {}
+    for name, prefix in SETS.items():
+        found |= {prefix + metric: each.mean for metric, each in by_set.get(name, {}).items()}
+    blocked = [by_set[name]["outcome"].mean for name in BLOCKED_SETS if name in by_set]
+    return found | ({"blocked": float(np.mean(blocked))} if blocked else {})
+
+
+def line(metrics: Mapping[str, Any]) -> str:
+    """The grades in words."""
+    found = [(name, prefix) for name, prefix in SETS.items() if prefix + "optimal" in metrics]
+    return "".join(
+        f" · {name} {metrics[prefix + 'optimal']:.1%} optimal, {metrics[prefix + 'outcome']:.1%} outcome"
+        for name, prefix in found
+    )

@@ -1,0 +1,245 @@
+"""The self-play loop: play, learn, meet the champion in an arena, grade, publish; again and again.
+
+The schedule says what an iteration plays and learns, and whether playing overlaps with learning. Every step first looks
+for what an interrupted process has left of it: shards, the learner's checkpoint, blocks of arena games.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from distill import networks
+from distill.alphazero import grades, plan, run_files, schedule, workers
+from distill.alphazero.run_files import Metrics
+from distill.alphazero.schedule import Schedule
+from distill.alphazero.settings import SelfPlayConfig
+from distill.common import UserError, cores, file_hash, read_object, say, write_json
+from distill.datasets import benchmark, canonical, replay
+from distill.games import reader, schema, shards
+from distill.games.runs import RunSettings
+from distill.mcts import compiling
+from distill.networks import finding
+
+if TYPE_CHECKING:
+    import keras
+
+    from distill.training.continual import Learner
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loop:
+    """A run in this process.
+
+    Attributes:
+      network: takes the weights that were learned, to be graded and saved.
+      grade: the metrics of `network`.
+      finished: the metrics of the finished iterations.
+    """
+
+    out: Path
+    schedule: Schedule
+    workers: workers.Workers
+    learner: Learner
+    network: keras.Model
+    grade: Callable[[], dict[str, float]]
+    finished: list[Metrics] = field(default_factory=list)
+
+    def folder(self, number: int) -> Path:
+        """The folder of an iteration."""
+        return run_files.iteration_folder(self.out, number)
+
+    @property
+    def champion(self) -> Path:
+        """The file of the network that plays."""
+        return run_files.champion_file(self.out, self.finished)
+
+
+def initial_network(config: SelfPlayConfig) -> keras.Model:
+    """The network of a new run. Raises UserError for one that cannot be trained, or has no value head."""
+    networks.start_backend(aloud=True)
+    from distill.networks import heads, saved
+    from distill.training import step
+
+    step.make_repeatable(config.seed)
+    if config.init is None:
+        return networks.build(config.arch, True)
+    core = saved.load_core(finding.network_file(config.init))
+    if not heads.has_value(core):
+        raise UserError(f"{config.init}: this network has no value head; train one with --value-target blend")
+    return core
+
+
+def run(timetable: Schedule, out: Path, initial: keras.Model | None, boards: benchmark.GradedBoards) -> str:
+    """Run the iterations that are missing; returns the last line. The caller holds the folder.
+
+    Args:
+      timetable: a run that is to follow a plan, but has none yet, makes one.
+      initial: the network of a new run; None: the run is resumed.
+    """
+    began, config, finished = time.monotonic(), timetable.config, run_files.finished_iterations(out)
+    run_files.publish(out, finished)
+    if 0 < len(timetable) <= len(finished):
+        return f"{result(out, finished)} (finished before, nothing to do)"
+    if run_files.still_learns(out, finished):
+        training_games(timetable, out, finished, has_played=False)  # what is missing shows before anything is played
+    networks.start_backend(aloud=True)
+    from distill.networks import saved
+    from distill.training import continual
+
+    if initial is not None:
+        saved.save_network(initial, out / run_files.INITIAL)
+    network = saved.load_core(run_files.champion_file(out, finished))
+    learner = continual.begin(network, config.recipe())
+    if finished:
+        continual.resume(learner, run_files.iteration_folder(out, len(finished)))
+    for search in ("uct", "puct")[not config.is_planned :]:
+        compiling.prepare(search)
+    with workers.Workers(config.workers or (max(1, cores() - 1) if config.is_planned else 0)) as pool:
+        if config.is_planned:
+            followed = timetable.plan or plan.make(config, pool, learner, out / run_files.INITIAL)
+            plan.write(out / run_files.PLAN, followed)
+            say(plan.line(followed))
+            timetable = Schedule(config=config, plan=followed)
+        grade = grades.grader(network, boards)
+        loop = Loop(
+            out=out, schedule=timetable, workers=pool, learner=learner, network=network, grade=grade, finished=finished
+        )
+        if timetable.overlaps and not finished:
+            play_first(loop, began)
+        while len(finished) < len(timetable):
+            if not config.is_planned and config.minutes and finished and finished[-1]["minutes"] >= config.minutes:
+                break
+            finished.append(iterate(loop))
+            say(line(finished[-1]))
+            run_files.publish(out, finished)
+    return result(out, finished)
+
+
+def play_first(loop: Loop, began: float) -> None:
+    """Play the games of iteration 0. This process has nothing to learn yet, so one more worker plays."""
+    games, metrics = games_of(loop, 0), loop.folder(0) / run_files.METRICS
+    say(f"the teacher plays {games.number:,} games")
+    with shards.locked(games.folder), workers.Workers(len(loop.workers.pools) + 1) as pool:
+        workers.finish(pool.play(games), games)
+    if not metrics.is_file():
+        minutes = round((time.monotonic() - began) / 60, 2)
+        write_json(metrics, {"minutes": minutes, "manifest": file_hash(games.folder / schema.MANIFEST)})
+
+
+def games_of(loop: Loop, number: int) -> workers.Games:
+    """The games of an iteration: who plays them, and where."""
+    step, folder = loop.schedule.iteration(number), loop.folder(number) / run_files.GAMES
+    if isinstance(step.settings, RunSettings):
+        return workers.of_teacher(step.settings, step.games, folder)
+    return workers.of_network(step.settings, step.games, folder, loop.champion)
+
+
+def iterate(loop: Loop) -> Metrics:
+    """One iteration, or what an interrupted process has left of it; returns its metrics, written last."""
+    config, number, began = loop.schedule.config, len(loop.finished) + 1, time.monotonic()
+    folder, games = loop.folder(number), games_of(loop, number)
+    with shards.locked(games.folder):
+        futures = loop.workers.play(games) if games.number else []
+        if not loop.schedule.overlaps:
+            workers.finish(futures, games)
+        before_learning = time.monotonic()
+        learned = learn(loop)
+        after_learning = time.monotonic()
+        arena: dict[str, Any] = {"score": None, "distinct_games": None}
+        if config.gate is not None:
+            seed = loop.schedule.seed(number, schedule.ARENA)
+            pair = folder / run_files.CANDIDATE, loop.champion
+            arena = workers.arena(loop.workers, config, *pair, seed, folder / run_files.ARENA)
+        graded = loop.grade()
+        played = workers.finish(futures, games)
+    earlier = loop.finished[-1] if loop.finished else read_object(loop.folder(0) / run_files.METRICS)
+    seconds = before_learning - began + learned["training_seconds"] + time.monotonic() - after_learning
+    metrics = {
+        "iteration": number,
+        **played,
+        "simulations": games.settings.simulations,
+        **learned,
+        **arena,
+        "accepted": config.gate is None or arena["score"] >= config.gate,
+        **graded,
+        "minutes": round(earlier.get("minutes", 0.0) + seconds / 60, 2),
+    }
+    write_json(folder / run_files.METRICS, metrics)
+    return metrics
+
+
+def learn(loop: Loop) -> dict[str, Any]:
+    """Learn from the latest games, unless a checkpoint shows that this is done; saves the candidate."""
+    from distill.networks import saved
+    from distill.training import checkpoint, continual
+
+    began, timetable, number = time.monotonic(), loop.schedule, len(loop.finished) + 1
+    folder, step = loop.folder(number), timetable.iteration(number)
+    found = checkpoint.load(folder)
+    if found:
+        state = found[1]
+        continual.resume(loop.learner, folder)
+    else:
+        latest = training_games(timetable, loop.out, loop.finished)
+        table = replay.table(latest, canonical.excluded_keys("benchmark"))
+        drawn = replay.sample(table, timetable.config.train_boards, timetable.seed(number, schedule.SAMPLE))
+        say("training the network")
+        seed = timetable.seed(number, schedule.TRAINING)
+        state = {"replay_boards": len(table)}
+        state |= continual.learn(loop.learner, drawn, step.learning_rate, seed, step.steps)
+        state["learning_rate"] = step.learning_rate(state["steps"] - 1)
+        state["training_seconds"] = round(time.monotonic() - began, 1)
+        checkpoint.save(folder, loop.learner.model, state)
+    loop.learner.give(loop.network)
+    saved.save_network(loop.network, folder / run_files.CANDIDATE)
+    return state
+
+
+def training_games(
+    timetable: Schedule, out: Path, finished: list[Metrics], *, has_played: bool = True
+) -> list[reader.ShardFile]:
+    """The shards of the latest games, from which the next iteration learns. Raises UserError where games are missing.
+
+    Deletes older games where the config does not keep them, because the window only moves forward.
+
+    Args:
+      has_played: whether the games of the next iteration are there, where it learns from them.
+    """
+    config, number, rows = timetable.config, len(finished) + 1, timetable.config.replay_rows
+    if rows is not None and config.replay_share is not None:
+        rows = max(rows, int(config.replay_share * sum(each["rows"] for each in finished[timetable.overlaps :])))
+    used: list[int] = []
+
+    def opened(each: int) -> reader.Run:
+        used.append(each)
+        return run_files.verified_games(out, each)
+
+    there = [each for each in timetable.learns_from(number) if has_played or each < number]
+    ahead = 0 if has_played or timetable.overlaps else config.games
+    latest = replay.latest(there, rows, config.replay_games, open_run=opened, ahead=ahead)
+    if not config.keep_games:
+        for each in range(min(used, default=0)):
+            shutil.rmtree(run_files.iteration_folder(out, each) / run_files.GAMES, ignore_errors=True)
+    return latest
+
+
+def line(last: Metrics) -> str:
+    """One iteration in words."""
+    verdict = "accepted" if last["accepted"] else "rejected"
+    arena = "" if last["score"] is None else f" · arena {last['score']:.1%} {verdict}"
+    return (
+        f"iteration {last['iteration']} after {last['minutes']:.0f} minutes: {last['rows']:,} rows of "
+        f"{last['simulations']} simulations · loss {last['training_loss']:.3f}{arena}{grades.line(last)}"
+    )
+
+
+def result(out: Path, finished: list[Metrics]) -> str:
+    """Where the run is, and how its last iteration went."""
+    arenas = [each["accepted"] for each in finished if each["score"] is not None]
+    accepted = f" ({sum(arenas)} of {len(arenas)} accepted)" if arenas else ""
+    return f"{out}: {line(finished[-1])}{accepted}"

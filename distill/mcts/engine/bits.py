@@ -1,0 +1,109 @@
+"""Bitboards in compiled code: a uint64 is a set of cells, in the layout drawn in `game/rules.py`.
+
+Constants are uint64 too: a uint64 mixed with a Python integer becomes a float in compiled code.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba.core import types
+from numba.extending import intrinsic
+
+from distill.game import rules
+from distill.mcts.engine.jit import inline, jit
+
+U = np.uint64
+ZERO, ONE = U(0), U(1)
+BOTTOM, FULL = U(rules.BOTTOM_ROW), U(rules.FULL_BOARD)
+CELLS_OF_COLUMN = U(2**rules.ROWS - 1)
+GOLDEN = U(0x9E3779B97F4A7C15)
+CENTRE_FIRST = np.array(rules.COLUMNS_FROM_CENTRE)
+
+
+def _popcount(_context: Any, _bits: Any) -> Any:
+    def generate(_target: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.ctpop(arguments[0])
+
+    return types.uint64(types.uint64), generate
+
+
+popcount: Any = intrinsic(_popcount)
+"""Number of set bits of a uint64: one instruction, for which Numba has no function."""
+
+
+@inline
+def winning_cells(stones: np.uint64) -> np.uint64:
+    """Cells that complete a line of four for these stones; may include filled and spare cells.
+
+    For each direction, a cell completes four if three neighbours on one side are stones, or two on one side and one on
+    the other.
+    """
+    found = (stones << U(1)) & (stones << U(2)) & (stones << U(3))  # vertical: only from below
+    for shift in (U(6), U(7), U(8)):
+        below, above = stones << shift, stones >> shift
+        two_below = below & (stones << (shift + shift))
+        two_above = above & (stones >> (shift + shift))
+        found |= two_below & ((stones << (shift + shift + shift)) | above)
+        found |= two_above & ((stones >> (shift + shift + shift)) | below)
+    return found
+
+
+@inline
+def has_four(stones: np.uint64) -> bool:
+    """Whether the stones contain four in a line."""
+    pairs = stones & (stones >> U(1))
+    found = pairs & (pairs >> U(2))
+    for shift in (U(6), U(7), U(8)):
+        pairs = stones & (stones >> shift)
+        found |= pairs & (pairs >> (shift + shift))
+    return found != ZERO
+
+
+@inline
+def playable_cells(mask: np.uint64) -> np.uint64:
+    """The cells on which a stone can land, one in each column that is not full."""
+    return (mask + BOTTOM) & FULL & ~mask
+
+
+@inline
+def column_cells(column: int) -> np.uint64:
+    """The six cells of a column."""
+    return CELLS_OF_COLUMN << U(rules.BITS_PER_COLUMN * column)
+
+
+@inline
+def landing(mask: np.uint64, column: int) -> np.uint64:
+    """The cell on which a stone in this column lands; none where the column is full."""
+    return (mask + (ONE << U(rules.BITS_PER_COLUMN * column))) & column_cells(column)
+
+
+@jit
+def open_columns(mask: np.uint64) -> int:
+    """Bit c is set where column c is not full."""
+    found = 0
+    for column in range(rules.COLUMNS):
+        if (mask + BOTTOM) & FULL & column_cells(column) != ZERO:
+            found |= 1 << column
+    return found
+
+
+@jit
+def losing_columns(current: np.uint64, mask: np.uint64) -> int:
+    """Bit c is set where a stone in column c lets the opponent win at once."""
+    threats = winning_cells(current ^ mask)
+    found = 0
+    for column in range(rules.COLUMNS):
+        stone = landing(mask, column)
+        if stone != ZERO and threats & playable_cells(mask | stone) != ZERO:
+            found |= 1 << column
+    return found
+
+
+@inline
+def mix(word: np.uint64) -> np.uint64:
+    """The output function of SplitMix64: neighbouring words become unrelated ones."""
+    word = (word ^ (word >> U(30))) * U(0xBF58476D1CE4E5B9)
+    word = (word ^ (word >> U(27))) * U(0x94D049BB133111EB)
+    return word ^ (word >> U(31))

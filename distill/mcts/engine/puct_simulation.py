@@ -1,0 +1,267 @@
+"""One simulation of PUCT: select, evaluate, expand, back up. Each lane walks alone until it needs the network.
+
+`advance_to_leaves` runs every lane up to a leaf that the network must evaluate, `take_evaluations` goes on from there.
+Simulations that end where the rules or a proof decide, or at a position whose evaluation is kept, need no network;
+searches that are complete play their move and the next search starts. A lane's game depends only on its own random
+numbers and on the evaluations, not on the other lanes.
+
+With `mcts_solver`, a position where a stone wins at once is won without an evaluation, a move after which the opponent
+wins at once is lost from the start, and both proofs are propagated to the root.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from distill.game.rules import BITS_PER_COLUMN, COLUMNS
+from distill.mcts.engine.best_ucb1 import SLOTS
+from distill.mcts.engine.bits import (
+    CENTRE_FIRST,
+    FULL,
+    ONE,
+    ZERO,
+    U,
+    column_cells,
+    has_four,
+    losing_columns,
+    mix,
+    open_columns,
+    playable_cells,
+    winning_cells,
+)
+from distill.mcts.engine.gumbel import column_by_halving
+from distill.mcts.engine.jit import Float32s, Int64s, inline, int64, jit
+from distill.mcts.engine.puct_moves import finish_search, play_move, start_search
+from distill.mcts.engine.puct_tree import GUMBEL, OWN_VALUE, PRINTED, UNIT, PuctTrees, root_row
+from distill.mcts.engine.record import GameRecord
+from distill.mcts.engine.tree import (
+    CHILD,
+    HOPELESS,
+    PLY,
+    PRIOR,
+    PROVEN,
+    PROVEN_LOSS,
+    PROVEN_WIN,
+    TERMINAL,
+    TOTAL,
+    WIDTH,
+    clear_row,
+    is_loss,
+    plies_to_end,
+    propagate_proof,
+)
+
+WON, LOST = 1e9, -1e9
+"""Scores of proven moves, before the plies to the end are counted: the quickest win and the slowest loss first."""
+UNDECIDED = 2 * UNIT
+"""Stands for the value of a leaf that only the network can evaluate."""
+
+
+@inline
+def select(trees: PuctTrees, lane: int) -> None:
+    """Follow the best moves from the root to a position without a row, counting visits on the way."""
+    rows, root = trees.rows, root_row(trees, lane)
+    current, mask = trees.current[lane], trees.mask[lane]
+    base, entered, level = root, trees.simulations[lane] + 1, 0
+    child = int64(1)
+    while child > 0:
+        if level == 0 and trees.parameters.root == GUMBEL:
+            column = column_by_halving(trees, lane)
+        else:
+            column = best_column(trees, lane, base, entered, level == 0)
+        slot = base + column
+        entered, child = int64(rows[slot]), int64(rows[slot + CHILD])
+        rows[slot] += 1
+        trees.path[level, lane] = slot
+        current ^= mask
+        mask |= mask + (ONE << U(BITS_PER_COLUMN * column))
+        base = root + child * WIDTH
+        level += 1
+    trees.depth[lane], trees.leaf_current[lane], trees.leaf_mask[lane] = level, current, mask
+
+
+@inline
+def best_column(trees: PuctTrees, lane: int, base: int, entered: int, is_root: bool) -> int:
+    """The column with the highest score, the nearest to the centre of equals; proven wins first, losses last.
+
+    With Q the mean value, P the prior, n the move's visits and N those of the node, its own evaluation included:
+
+        Q + bonus[N] · P / (1 + n)        an unvisited move has the first-play value for Q
+        Q + bonus[N] · w / sqrt(n)        rule "printed"; unvisited moves first, by prior
+    """
+    parameters, rows, floats = trees.parameters, trees.rows, trees.floats
+    bonus = trees.bonus[entered]
+    first_play = 0.0
+    if parameters.fpu_reduction >= 0.0:
+        visited_prior = 0.0
+        for column in range(COLUMNS):
+            if rows[base + column] > 0 and rows[base + TOTAL + column] != HOPELESS:
+                visited_prior += floats[base + PRIOR + column]
+        first_play = floats[base + OWN_VALUE] - parameters.fpu_reduction * np.sqrt(visited_prior)
+    best, highest = int64(-1), -np.inf
+    for column in CENTRE_FIRST:
+        n, total = int64(rows[base + column]), int64(rows[base + TOTAL + column])
+        if total == HOPELESS:
+            continue
+        prior = np.float64(floats[base + PRIOR + column])
+        mean = total / (UNIT * n) if n > 0 else first_play
+        if parameters.rule == PRINTED:
+            weight = trees.weights[lane, column] if is_root else 1.0
+            score = mean + bonus * weight / np.sqrt(np.float64(n)) if n > 0 else WON / 2 + prior
+        else:
+            score = mean + bonus * prior / (1 + n)
+        if total > PROVEN // 2:
+            score = WON - plies_to_end(int64(rows[base + CHILD + column]))
+        elif total < -PROVEN // 2:
+            score = LOST + plies_to_end(int64(rows[base + CHILD + column]))
+        if score > highest:
+            best, highest = column, score
+    return best
+
+
+@inline
+def evaluate_by_rules(trees: PuctTrees, lane: int) -> tuple[int, int, bool]:
+    """The leaf's value in UNITs where the rules or a proof decide it, else UNDECIDED.
+
+    Returns also what is proven about the move that led there: plies to the end, 0 for no new proof, and whether it
+    wins.
+    """
+    parameters, rows = trees.parameters, trees.rows
+    win_value = parameters.win_value
+    slot = trees.path[trees.depth[lane] - 1, lane]
+    current, mask = trees.leaf_current[lane], trees.leaf_mask[lane]
+    code = int64(rows[slot + CHILD])
+    value, plies, wins = int64(UNDECIDED), 0, True
+    if has_four(current ^ mask):
+        rows[slot + CHILD] = TERMINAL
+        value, plies = -win_value[0], 1
+    elif mask == FULL:
+        rows[slot + CHILD] = TERMINAL
+        value = int64(0)
+    elif code < TERMINAL:  # proven before
+        value = win_value[plies_to_end(code) - 1]
+        if not is_loss(code):
+            value = -value
+    elif parameters.mcts_solver:
+        if winning_cells(current) & playable_cells(mask) != ZERO:
+            value, plies, wins = win_value[1], 2, False
+        elif losing_columns(current, mask) == open_columns(mask):
+            value, plies = -win_value[2], 3
+    return value, plies, wins
+
+
+@inline
+def entry_of(trees: PuctTrees, lane: int) -> int:
+    """Where the evaluation of the lane's leaf is kept, or would be."""
+    return int64(mix(trees.leaf_current[lane] + trees.leaf_mask[lane] + ONE) & U(len(trees.known) - 1))
+
+
+@inline
+def is_known(trees: PuctTrees, lane: int) -> bool:
+    """Whether the evaluation of the lane's leaf is kept."""
+    return trees.known[entry_of(trees, lane)] == trees.leaf_current[lane] + trees.leaf_mask[lane] + ONE
+
+
+@inline
+def keep_evaluation(trees: PuctTrees, lane: int, logits: Float32s, value: np.float32) -> None:
+    """Keep the evaluation of the lane's leaf: the softmax of the logits, (7,), over open columns, and the value."""
+    entry = entry_of(trees, lane)
+    allowed = open_columns(trees.leaf_mask[lane])
+    highest, total = -np.inf, 0.0
+    for column in range(COLUMNS):
+        if allowed >> column & 1:
+            highest = max(highest, np.float64(logits[column]))
+    for column in range(COLUMNS):
+        weight = np.exp(np.float64(logits[column]) - highest) if allowed >> column & 1 else 0.0
+        trees.evaluations[entry * SLOTS + column] = weight
+        total += weight
+    for column in range(COLUMNS):
+        trees.evaluations[entry * SLOTS + column] /= total
+    trees.evaluations[entry * SLOTS + COLUMNS] = min(max(float(value), -1.0), 1.0)
+    trees.known[entry] = trees.leaf_current[lane] + trees.leaf_mask[lane] + ONE
+
+
+@inline
+def expand(trees: PuctTrees, lane: int) -> None:
+    """Give the leaf its row, with the priors of its evaluation and what one ply of look-ahead proves."""
+    rows, floats, mask, depth = trees.rows, trees.floats, trees.leaf_mask[lane], trees.depth[lane]
+    node = int64(0)
+    if depth > 0:
+        node = trees.used[lane]
+        rows[trees.path[depth - 1, lane] + CHILD] = node
+    trees.used[lane] = node + 1
+    base = root_row(trees, lane) + node * WIDTH
+    clear_row(rows, base, mask)
+    entry = entry_of(trees, lane)
+    for place in range(SLOTS):
+        floats[base + PRIOR + place] = trees.evaluations[entry * SLOTS + place]
+    if trees.parameters.mcts_solver:
+        current = trees.leaf_current[lane]
+        losing = losing_columns(current, mask)
+        wins = winning_cells(current) & playable_cells(mask)  # at a root only: elsewhere the rules decide the leaf
+        for column in range(COLUMNS):
+            if wins & column_cells(column) != ZERO:
+                rows[base + TOTAL + column], rows[base + CHILD + column] = PROVEN, PROVEN_WIN + PLY
+            elif losing >> column & 1:
+                rows[base + TOTAL + column], rows[base + CHILD + column] = -PROVEN, PROVEN_LOSS + 2 * PLY
+
+
+@inline
+def backup(trees: PuctTrees, lane: int, value: int) -> None:
+    """Add a value in UNITs, for the side to move at the leaf, along the path; each ply discounts it."""
+    discount = trees.parameters.discount
+    for level in range(trees.depth[lane] - 1, -1, -1):
+        value = -value if discount == 1.0 else -int64(np.rint(value * discount))
+        trees.rows[trees.path[level, lane] + TOTAL] += value
+    trees.simulations[lane] += 1
+
+
+@inline
+def expand_and_backup(trees: PuctTrees, lane: int) -> None:
+    """Finish the simulation, or the start of the search, whose leaf's evaluation is kept now."""
+    expand(trees, lane)
+    if trees.depth[lane] == 0:
+        start_search(trees, lane)
+    else:
+        value = trees.evaluations[entry_of(trees, lane) * SLOTS + COLUMNS]
+        backup(trees, lane, int64(np.rint(value * UNIT)))
+
+
+@jit
+def advance_to_leaves(trees: PuctTrees, record: GameRecord, live: Int64s, leaves: Int64s) -> int:
+    """Run each live lane until it needs the network or its game has ended; the number of leaves to evaluate.
+
+    `leaves` receives their lanes; their positions are in `leaf_current` and `leaf_mask`.
+    """
+    waiting = 0
+    for lane in live:
+        while trees.game[lane] >= 0:
+            if not trees.root_expanded[lane]:
+                trees.depth[lane] = 0
+                trees.leaf_current[lane], trees.leaf_mask[lane] = trees.current[lane], trees.mask[lane]
+            elif trees.simulations[lane] == trees.parameters.simulations:
+                play_move(trees, record, lane, finish_search(trees, record, lane))
+                continue
+            else:
+                select(trees, lane)
+                value, plies, wins = evaluate_by_rules(trees, lane)
+                if value != UNDECIDED:
+                    backup(trees, lane, value)
+                    if plies > 0 and trees.parameters.mcts_solver:
+                        propagate_proof(trees.rows, trees.path, lane, trees.depth[lane] - 1, wins, plies)
+                    continue
+            if is_known(trees, lane):
+                expand_and_backup(trees, lane)
+                continue
+            leaves[waiting] = lane
+            waiting += 1
+            break
+    return waiting
+
+
+@jit
+def take_evaluations(trees: PuctTrees, leaves: Int64s, logits: Float32s, value: Float32s) -> None:
+    """Continue from the network's evaluations of the leaves: logits (B, 7), masked here, and values (B,) in [-1, 1]."""
+    for j in range(len(leaves)):
+        keep_evaluation(trees, leaves[j], logits[j], value[j])
+        expand_and_backup(trees, leaves[j])

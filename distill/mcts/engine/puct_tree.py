@@ -1,0 +1,122 @@
+"""The trees of PUCT and Gumbel search: their arrays and what a move's mean value is.
+
+A node gets its row when it is first reached, since the row holds the priors of its moves. Totals are whole multiples of
+1/UNIT, so a mean does not depend on the order in which values were added.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from distill.game.rules import CELLS, COLUMNS
+from distill.mcts.engine.best_ucb1 import SLOTS
+from distill.mcts.engine.jit import Bools, Float32s, Float64s, Int32s, Int64s, UInt64s, inline, int64
+from distill.mcts.engine.tree import CHILD, PRIOR, PROVEN, TOTAL, WIDTH, is_loss, new_rows, plies_to_end
+
+OWN_VALUE = PRIOR + COLUMNS
+"""Where in a row the network's value of the node stands."""
+UNIT = 2**14
+"""Values are rounded to 1/16,384."""
+MOST_SIMULATIONS = 2**14
+"""Largest number of simulations of one search: twice as many values, UNIT each, stay below half of PROVEN."""
+RULES = ("constant", "growing", "printed")
+ROOTS = ("puct", "gumbel")
+PRINTED, GUMBEL = RULES.index("printed"), ROOTS.index("gumbel")
+
+
+class PuctParameters(NamedTuple):
+    """The fields of `puct.PuctSettings` that compiled code reads, and tables made of them."""
+
+    simulations: int
+    root: int  # index in ROOTS
+    rule: int  # index in RULES
+    fpu_reduction: float  # below 0: unvisited moves have the value 0
+    noise_fraction: float
+    sampling_plies: int
+    temperature: float
+    discount: float
+    mcts_solver: bool
+    win_value: Int64s  # (44,) by plies to the end: discounted value of a won game, in UNITs
+    schedule: Int32s  # (8, simulations): by open columns, `gumbel.halving_schedule`
+
+
+class PuctTrees(NamedTuple):
+    """Trees of L lanes, C rows each; a lane plays one game of up to S searches. D = 43 levels, A = 7 columns."""
+
+    parameters: PuctParameters
+    rows: Int32s  # (L * C * WIDTH,)
+    floats: Float32s  # `rows`, seen as floats
+    used: Int64s  # (L,) rows in use
+    bonus: Float64s  # (C,) exploration factor of a node entered N times
+    # The game of a lane and its current search.
+    game: Int64s  # (L,) index into the record; -1 for an idle lane
+    step: Int64s  # (L,) position of the game
+    current: UInt64s  # (L,) this position, the root
+    mask: UInt64s
+    root_expanded: Bools  # (L,) whether the root has its row
+    simulations: Int64s  # (L,) of this search so far
+    weights: Float64s  # (L, 8) factors of the printed rule's exploration term at the root
+    # Random numbers of the game.
+    gamma: Float64s  # (L, S, A) standard gamma variates: over their sum, Dirichlet noise
+    gumbel: Float64s  # (L, S, A) standard Gumbel variates
+    uniform: Float64s  # (L, S, 2) for the move, and for rounding a policy to visits
+    # Scratch of one simulation.
+    leaf_current: UInt64s  # (L,)
+    leaf_mask: UInt64s
+    depth: Int64s  # (L,) moves on the path; 0 where the leaf is the root
+    path: Int64s  # (D, L) where in `rows` the count of each chosen move stands
+    scores: Float64s  # (8,) of the columns of a Gumbel root
+    # Evaluations kept for positions that are reached again, in this game or another.
+    known: UInt64s  # (E,) keys of their positions; E a power of two
+    evaluations: Float32s  # (E * 8,) seven priors and the value of each
+
+
+def new_trees(lanes: int, steps: int, parameters: PuctParameters, bonus: Float64s, cache_bits: int) -> PuctTrees:
+    """Space for `lanes` games of up to `steps` searches and 2^cache_bits evaluations. Untouched rows cost no memory."""
+    rows = new_rows(lanes * len(bonus))
+    return PuctTrees(
+        parameters=parameters,
+        rows=rows,
+        floats=rows.view(np.float32),
+        used=np.zeros(lanes, np.int64),
+        bonus=bonus,
+        game=np.full(lanes, -1),
+        step=np.zeros(lanes, np.int64),
+        current=np.zeros(lanes, np.uint64),
+        mask=np.zeros(lanes, np.uint64),
+        root_expanded=np.zeros(lanes, np.bool_),
+        simulations=np.zeros(lanes, np.int64),
+        weights=np.ones((lanes, SLOTS)),
+        gamma=np.zeros((lanes, steps, COLUMNS)),
+        gumbel=np.zeros((lanes, steps, COLUMNS)),
+        uniform=np.zeros((lanes, steps, 2)),
+        leaf_current=np.zeros(lanes, np.uint64),
+        leaf_mask=np.zeros(lanes, np.uint64),
+        depth=np.zeros(lanes, np.int64),
+        path=np.zeros((CELLS + 1, lanes), np.int64),
+        scores=np.zeros(SLOTS),
+        known=np.zeros(1 << cache_bits, np.uint64),
+        evaluations=np.zeros(SLOTS << cache_bits, np.float32),
+    )
+
+
+@inline
+def root_row(trees: PuctTrees, lane: int) -> int:
+    """Where the row of a lane's root begins."""
+    return lane * len(trees.bonus) * WIDTH
+
+
+@inline
+def mean_value(trees: PuctTrees, slot: int) -> float:
+    """The mean value, in [-1, 1], of the move whose count stands at `slot`: what a proof says, or 0 without visits."""
+    rows = trees.rows
+    n, total = int64(rows[slot]), int64(rows[slot + TOTAL])
+    mean = total / (UNIT * n) if n > 0 else 0.0
+    if abs(total) > PROVEN // 2:
+        code = int64(rows[slot + CHILD])
+        mean = trees.parameters.win_value[plies_to_end(code)] / UNIT
+        if is_loss(code):
+            mean = -mean
+    return mean

@@ -1,0 +1,169 @@
+"""Games labelled by UCT: K searches of each position, their majority, the move, the next position.
+
+Each lane plays one game; a lane whose game has ended takes the next one that waits. A position's searches depend only
+on its own draws, so neither the number of lanes nor their order changes a game.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from distill.game.rules import COLUMNS
+from distill.mcts.engine.best_ucb1 import SLOTS
+from distill.mcts.engine.bits import CENTRE_FIRST, FULL, has_four, landing, open_columns
+from distill.mcts.engine.jit import Bools, Float32s, Float64s, Int8s, Int32s, Int64s, UInt64s, inline, int64, jit
+from distill.mcts.engine.noise import exploration_weights, noisy_move
+from distill.mcts.engine.record import GameRecord
+from distill.mcts.engine.tree import TOTAL
+from distill.mcts.engine.uct_simulation import UctTrees, root_row, set_root, simulate
+
+SIMULATIONS_A_CALL = 1_000_000
+"""Simulations, some tenths of a second, after which compiled code lets Python look at the games."""
+
+
+class UctDraws(NamedTuple):
+    """All random numbers of G games, S positions each, K votes a position, except those of the rollouts."""
+
+    key: UInt64s  # (G, S, K) seeds of the rollouts
+    order: Float32s  # (G, S, K, 8) scores of unvisited moves
+    gamma: Float64s  # (G, S, K, 7) standard gamma variates: over their sum, Dirichlet noise of the root
+    move: Float64s  # (G, S, 8) the same for the move that is played, and a uniform number
+
+
+class UctParameters(NamedTuple):
+    """The fields of `uct.UctSettings` that compiled code reads."""
+
+    simulations: int
+    noise_fraction: float
+    noise_at_move: bool
+    heuristic: bool
+    mcts_solver: bool
+
+
+class UctGames(NamedTuple):
+    """Which game each of L lanes plays; the lanes that have one come first in `live`."""
+
+    game: Int64s  # (L,)
+    step: Int64s  # (L,) position of the game
+    live: Int64s  # (L,)
+    counts: Int64s  # (2,) lanes that have a game, and games started
+    ended: Bools  # (G,)
+
+
+def new_games(lanes: int, games: int) -> UctGames:
+    """The first games, one a lane, at their first position."""
+    first = np.arange(lanes)
+    return UctGames(first.copy(), np.zeros(lanes, np.int64), first, np.full(2, lanes), np.zeros(games, np.bool_))
+
+
+@jit
+def play_games(
+    trees: UctTrees, draws: UctDraws, record: GameRecord, games: UctGames, parameters: UctParameters
+) -> None:
+    """Play on for SIMULATIONS_A_CALL simulations, or until all games have ended."""
+    number, votes, executed = len(record.length), record.votes.shape[2], 0
+    live, count, started = games.live, games.counts[0], games.counts[1]
+    while count > 0 and executed < SIMULATIONS_A_CALL:
+        for vote in range(votes):
+            for j in range(count):
+                start_search(trees, draws, record, games, live[j], vote, parameters)
+            simulate(trees, live, count, parameters.simulations, parameters.heuristic, parameters.mcts_solver)
+            for j in range(count):
+                finish_search(trees, record, games, live[j], vote, parameters.simulations)
+        executed += votes * count * parameters.simulations
+        still = 0
+        for j in range(count):
+            lane = live[j]
+            if play_move(draws, record, games, lane, parameters):
+                games.step[lane] += 1
+            else:
+                games.ended[games.game[lane]] = True
+                if started == number:
+                    continue
+                games.game[lane], games.step[lane] = started, 0
+                started += 1
+            live[still] = lane
+            still += 1
+        count = still
+    games.counts[0], games.counts[1] = count, started
+
+
+@inline
+def start_search(
+    trees: UctTrees,
+    draws: UctDraws,
+    record: GameRecord,
+    games: UctGames,
+    lane: int,
+    vote: int,
+    parameters: UctParameters,
+) -> None:
+    """An empty tree for one vote, with its own noise, order of unvisited moves, and rollouts."""
+    game, step = games.game[lane], games.step[lane]
+    mask = record.mask[game, step]
+    set_root(trees, lane, record.current[game, step], mask, draws.key[game, step, vote])
+    fraction = 0.0 if parameters.noise_at_move else parameters.noise_fraction
+    weights = exploration_weights(draws.gamma[game, step, vote], mask, fraction)
+    for column in range(COLUMNS):
+        trees.weights[(lane + 1) * SLOTS + column] = weights[column]
+        trees.order[lane * SLOTS + column] = draws.order[game, step, vote, column]
+
+
+@inline
+def finish_search(trees: UctTrees, record: GameRecord, games: UctGames, lane: int, vote: int, simulations: int) -> None:
+    """Record one vote: proven wins first and proven losses last, then most visits, then the higher mean."""
+    game, step = games.game[lane], games.step[lane]
+    root, allowed = root_row(trees, lane), open_columns(trees.mask[lane])
+    best, most, best_mean, returns = -1, -(2**31), 0.0, 0
+    for column in CENTRE_FIRST:
+        if not allowed >> column & 1:
+            continue
+        visits = int64(trees.rows[root + column])
+        total = int64(trees.rows[root + TOTAL + column])
+        record.visits[game, step, column] += visits
+        weight = visits
+        if abs(total) > visits:  # proven: the total is a mark, and every visit counts as a win or a loss
+            weight += total
+            total = visits if total > 0 else -visits
+        returns += total
+        mean = total / visits if visits > 0 else -2.0
+        if weight > most or (weight == most and mean > best_mean):
+            best, most, best_mean = column, weight, mean
+    record.votes[game, step, vote] = best
+    record.simulations[game, step] += simulations
+    record.value[game, step] += returns / simulations
+
+
+@inline
+def play_move(draws: UctDraws, record: GameRecord, games: UctGames, lane: int, parameters: UctParameters) -> bool:
+    """Label the position, play a move and record the next position; False where the game ends."""
+    game, step = games.game[lane], games.step[lane]
+    own, mask = record.current[game, step], record.mask[game, step]
+    label = majority(record.votes[game, step], record.visits[game, step])
+    move = label
+    if parameters.noise_at_move and parameters.noise_fraction > 0.0:
+        move = noisy_move(label, draws.move[game, step], mask, parameters.noise_fraction)
+    record.label[game, step], record.move[game, step] = label, move
+    record.value[game, step] /= record.votes.shape[2]
+    record.length[game] = step + 1
+    stone = landing(mask, move)
+    record.result[game] = has_four(own | stone)
+    if record.result[game] or mask | stone == FULL or step + 1 == record.label.shape[1]:
+        return False
+    record.current[game, step + 1], record.mask[game, step + 1] = own ^ mask, mask | stone
+    return True
+
+
+@jit
+def majority(votes: Int8s, visits: Int32s) -> int:
+    """The column with most votes, then most summed visits, then the nearest to the centre, then the lower one."""
+    best, most_votes, most_visits = -1, 0, int64(-1)
+    for column in CENTRE_FIRST:
+        found = 0
+        for vote in votes:
+            found += int64(vote == column)
+        if found > most_votes or (found == most_votes and found > 0 and visits[column] > most_visits):
+            best, most_votes, most_visits = column, found, int64(visits[column])
+    return best

@@ -1,0 +1,174 @@
+"""One simulation of UCT in many trees at once: select, expand, evaluate by a rollout, back up.
+
+The package's docstring explains the memory layout and the lock step; `reference.uct` is the same search in Python.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from distill.game.rules import BITS_PER_COLUMN, CELLS
+from distill.mcts.engine.best_ucb1 import SLOTS, best_ucb1
+from distill.mcts.engine.bits import FULL, ONE, U, has_four
+from distill.mcts.engine.jit import Float32s, Int32s, Int64s, UInt64s, inline, int64, jit
+from distill.mcts.engine.rollout import Rollouts, new_rollouts, roll_out, rollout_seed
+from distill.mcts.engine.tree import CHILD, TERMINAL, TOTAL, WIDTH, clear_row, is_loss, new_rows, propagate_proof
+
+UNVISITED = 2.0**12
+"""Score of an unvisited move, plus its rank in the order: above every mean, below a proven win."""
+
+
+class UctTrees(NamedTuple):
+    """Trees of L lanes, C rows each; D = 43 levels at most."""
+
+    rows: Int32s  # (L * C * WIDTH,)
+    used: Int64s  # (L,) rows in use
+    current: UInt64s  # (L,) root position
+    mask: UInt64s  # (L,)
+    key: UInt64s  # (L,) from which the rollouts' seeds are made
+    weights: Float32s  # ((1 + L) * 8,) factors of the exploration term: ones, then those of each root
+    order: Float32s  # (L * 8,) scores of unvisited moves, for every node of the tree
+    bonus: Float32s  # (C,) exploration * sqrt(ln N) for N visits of a node
+    # Scratch of one simulation.
+    node: Int64s  # (L,) row that the lane has reached
+    entered: Int64s  # (L,) earlier visits to this node
+    leaf_current: UInt64s  # (L,) its position
+    leaf_mask: UInt64s
+    depth: Int64s  # (L,) moves on the path
+    path: Int64s  # (D, L) where in `rows` the count of each chosen move stands
+    descending: Int64s  # lanes that have not reached a leaf
+    rollouts: Rollouts
+
+
+def new_trees(lanes: int, simulations: int, exploration: float) -> UctTrees:
+    """Space for `lanes` searches of up to `simulations` each. Untouched rows cost no memory."""
+    capacity = simulations + 2
+    visits = np.maximum(np.arange(capacity, dtype=np.float64), 1.0)
+    return UctTrees(
+        rows=new_rows(lanes * capacity),
+        used=np.zeros(lanes, np.int64),
+        current=np.zeros(lanes, np.uint64),
+        mask=np.zeros(lanes, np.uint64),
+        key=np.zeros(lanes, np.uint64),
+        weights=np.ones((1 + lanes) * SLOTS, np.float32),
+        order=np.zeros(lanes * SLOTS, np.float32),
+        bonus=(exploration * np.sqrt(np.log(visits))).astype(np.float32),
+        node=np.zeros(lanes, np.int64),
+        entered=np.zeros(lanes, np.int64),
+        leaf_current=np.zeros(lanes, np.uint64),
+        leaf_mask=np.zeros(lanes, np.uint64),
+        depth=np.zeros(lanes, np.int64),
+        path=np.zeros((CELLS + 1, lanes), np.int64),
+        descending=np.zeros(lanes, np.int64),
+        rollouts=new_rollouts(lanes),
+    )
+
+
+@inline
+def root_row(trees: UctTrees, lane: int) -> int:
+    """Where the row of a lane's root begins."""
+    return lane * len(trees.bonus) * WIDTH
+
+
+@jit
+def set_root(trees: UctTrees, lane: int, current: np.uint64, mask: np.uint64, key: np.uint64) -> None:
+    """Empty a lane's tree, for a search of this position; its `weights` and `order` are the caller's."""
+    trees.current[lane], trees.mask[lane], trees.key[lane] = current, mask, key
+    trees.used[lane] = 1
+    clear_row(trees.rows, root_row(trees, lane), mask)
+
+
+@inline
+def select(trees: UctTrees, live: Int64s, count: int, simulation: int) -> None:
+    """Select a leaf in each live tree by UCB1, expanding on the way; visits are counted on the way down."""
+    rows, capacity = trees.rows, len(trees.bonus)
+    for j in range(count):
+        lane = live[j]
+        trees.descending[j] = lane
+        trees.node[lane] = 0
+        trees.entered[lane] = simulation
+        trees.leaf_current[lane], trees.leaf_mask[lane] = trees.current[lane], trees.mask[lane]
+    level = 0
+    while count > 0:
+        still = 0
+        for j in range(count):
+            lane = trees.descending[j]
+            base = (lane * capacity + trees.node[lane]) * WIDTH
+            weights = (lane + 1) * SLOTS if level == 0 else 0
+            bonus = trees.bonus[trees.entered[lane]]
+            column = best_ucb1(rows, base, trees.weights, weights, trees.order, lane * SLOTS, bonus)
+            slot = base + column
+            visits, child = rows[slot], int64(rows[slot + CHILD])
+            rows[slot] = visits + 1
+            trees.path[level, lane] = slot
+            trees.depth[lane] = level + 1
+            mask = trees.leaf_mask[lane]
+            trees.leaf_current[lane] ^= mask
+            mask |= mask + (ONE << U(BITS_PER_COLUMN * column))
+            trees.leaf_mask[lane] = mask
+            # The walk goes on through a position that has been visited, unless the game is over or decided there.
+            inner = (visits > 0) & (child >= 0)
+            if inner & (child == 0):
+                child = expand(trees, lane, slot)
+            trees.node[lane] = child
+            trees.entered[lane] = visits
+            trees.descending[still] = lane
+            still += int64(inner)
+        count = still
+        level += 1
+
+
+@inline
+def expand(trees: UctTrees, lane: int, slot: int) -> int:
+    """Give the lane's position a row, at its second visit, and return its number."""
+    child = trees.used[lane]
+    trees.used[lane] = child + 1
+    trees.rows[slot + CHILD] = child
+    clear_row(trees.rows, (lane * len(trees.bonus) + child) * WIDTH, trees.leaf_mask[lane])
+    return child
+
+
+@inline
+def evaluate(trees: UctTrees, live: Int64s, count: int, simulation: int, heuristic: bool) -> None:
+    """Roll out every leaf; where the game is over, `backup` takes the value from the rules."""
+    rollouts = trees.rollouts
+    for j in range(count):
+        lane = live[j]
+        rollouts.own[j] = trees.leaf_current[lane]
+        rollouts.other[j] = trees.leaf_current[lane] ^ trees.leaf_mask[lane]
+        rollouts.random[j] = rollout_seed(trees.key[lane], simulation)
+    roll_out(rollouts, count, heuristic)
+
+
+@inline
+def backup(trees: UctTrees, live: Int64s, count: int, mcts_solver: bool) -> None:
+    """Add each leaf's value along its path, with the sign alternating; then propagate proofs."""
+    rows = trees.rows
+    for j in range(count):
+        lane = live[j]
+        last = trees.depth[lane] - 1
+        leaf = trees.path[last, lane]
+        mask = trees.leaf_mask[lane]
+        value = trees.rollouts.results[j]
+        won = has_four(trees.leaf_current[lane] ^ mask)
+        if won | (mask == FULL):
+            value = -1 if won else 0
+            rows[leaf + CHILD] = TERMINAL
+        elif rows[leaf + CHILD] < 0:
+            value = 1 if is_loss(rows[leaf + CHILD]) else -1
+        for level in range(last, -1, -1):
+            value = -value
+            rows[trees.path[level, lane] + TOTAL] += value
+        if mcts_solver and won:
+            propagate_proof(rows, trees.path, lane, last, True, 1)
+
+
+@jit
+def simulate(trees: UctTrees, live: Int64s, count: int, simulations: int, heuristic: bool, mcts_solver: bool) -> None:
+    """Run all simulations of a search in each of the empty trees live[:count]."""
+    for simulation in range(simulations):
+        select(trees, live, count, simulation)
+        evaluate(trees, live, count, simulation, heuristic)
+        backup(trees, live, count, mcts_solver)

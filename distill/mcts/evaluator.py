@@ -1,0 +1,88 @@
+"""What a PUCT search evaluates positions with: the `Evaluator` protocol, and evaluators made of others.
+
+    def evaluator(boards):                             # knows nothing: every move alike, every position even
+        return np.zeros((len(boards), 7), np.float32), np.zeros(len(boards), np.float32)
+
+    results = puct.search(boards, evaluator, PuctSettings(simulations=100))
+
+Inside, searches keep positions as bitboards. The package's own networks take those (`BitboardEvaluator`), and
+`on_bitboards` adapts an `Evaluator`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from distill.game import outputs
+from distill.game.encoding import boards
+from distill.game.mixing import GOLDEN, mix
+from distill.game.rules import FULL_BOARD, has_four, landing, legal_mask
+from distill.mcts.results import Bitboards
+
+Evaluations: TypeAlias = tuple[NDArray[np.float32], NDArray[np.float32]]
+BitboardEvaluator: TypeAlias = Callable[[Bitboards, Bitboards], Evaluations]
+"""current and mask, uint64 (B,), to policy logits (B, 7) and values (B,)."""
+
+
+class Evaluator(Protocol):
+    """Evaluates positions for a search; any function of this form will do.
+
+    Args:
+      boards: int8 (B, 6, 7): row 0 on top, +1 the side to move, −1 the opponent, 0 empty.
+
+    Returns:
+      Policy logits, floats (B, 7), of which the search ignores those of full columns, and values, floats (B,), in
+      [−1, 1] for the side to move. The evaluation of a board must not depend on the others in its batch.
+    """
+
+    def __call__(self, boards: NDArray[np.int8], /) -> tuple[NDArray[Any], NDArray[Any]]: ...
+
+
+def on_bitboards(evaluator: Evaluator) -> BitboardEvaluator:
+    """The evaluator on bitboards. Raises OutputError, which names the evaluator, for output that no search can use."""
+    name = getattr(evaluator, "__name__", type(evaluator).__name__)
+
+    def evaluate(current: Bitboards, mask: Bitboards) -> Evaluations:
+        with outputs.named(name):
+            return outputs.evaluation(evaluator(boards(current, mask)), mask)
+
+    return evaluate
+
+
+def by_rollouts(evaluate: BitboardEvaluator, seed: int = 0) -> BitboardEvaluator:
+    """The same policy, but values from one rollout of each position, whose moves are drawn from this policy.
+
+    As in “Connect 4 AI”. A rollout depends on (seed, position) alone. The whole batch is rolled out together, so it
+    costs one evaluation a ply.
+    """
+
+    def evaluate_and_roll_out(current: Bitboards, mask: Bitboards) -> Evaluations:
+        logits, _ = outputs.evaluation(evaluate(current, mask), mask)
+        value = np.zeros(len(current), np.float32)
+        live, own, stones, policy, sign = np.arange(len(current)), current, mask, logits, np.float32(1)
+        random = mix(current + mask + np.uint64(seed * GOLDEN % 2**64))
+        while len(live):
+            column = _draw(policy, stones, random)
+            cell = landing(stones)[np.arange(len(stones)), column]
+            won = has_four(own | cell)
+            value[live[won]] = sign
+            unfinished = ~won & (stones | cell != np.uint64(FULL_BOARD))
+            live, own, stones = live[unfinished], (own ^ stones)[unfinished], (stones | cell)[unfinished]
+            sign, random = -sign, mix(random[unfinished] + np.uint64(GOLDEN))
+            if len(live):
+                policy, _ = outputs.evaluation(evaluate(own, stones), stones)
+        return logits, value
+
+    return evaluate_and_roll_out
+
+
+def _draw(logits: NDArray[np.float32], mask: Bitboards, random: Bitboards) -> NDArray[np.int64]:
+    """A column for each board, drawn from the softmax of its logits over legal columns."""
+    masked = np.where(legal_mask(mask), logits.astype(np.float64), -np.inf)
+    below = np.exp(masked - masked.max(1, keepdims=True)).cumsum(1)
+    share = (random >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    return (below > share[:, None] * below[:, -1:]).argmax(1)

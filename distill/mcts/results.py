@@ -1,0 +1,68 @@
+"""What goes into a search of single positions, and what comes out: the same for UCT and PUCT."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from distill.game.encoding import bitboards
+from distill.game.rules import FULL_BOARD, Position, has_four
+from distill.mcts.engine.record import GameRecord
+
+Bitboards: TypeAlias = NDArray[np.uint64]
+Positions: TypeAlias = Sequence[Position] | NDArray[np.int8]
+"""Positions, or boards int8 (B, 6, 7): row 0 on top, +1 the side to move, −1 the opponent, 0 empty."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchResult:
+    """What the search of one position found.
+
+    Args:
+      votes: the column that each independent search chose; PUCT has one search.
+      label: the best column: the majority of the votes.
+      visits: int32 (7,), root visits summed over the searches; of a Gumbel root its policy, in thousandths.
+      value: mean root value in [-1, 1] for the side to move.
+      simulations: of all searches together.
+    """
+
+    votes: tuple[int, ...]
+    label: int
+    visits: NDArray[np.int32]
+    value: float
+    simulations: int
+
+
+def bitboards_of(positions: Positions) -> tuple[Bitboards, Bitboards]:
+    """`current` and `mask`, uint64 (B,), of positions in which the game is not over; else ValueError."""
+    if isinstance(positions, np.ndarray):
+        current, mask = bitboards(positions)
+    else:
+        current, mask = (np.array([getattr(p, name) for p in positions], np.uint64) for name in ("current", "mask"))
+    over = np.flatnonzero((mask == np.uint64(FULL_BOARD)) | has_four(current ^ mask))
+    if len(over):
+        raise ValueError(f"position {over[0]}: the game is over, so there is nothing to search")
+    return current, mask
+
+
+def results_of(record: GameRecord) -> list[SearchResult]:
+    """The results of a record of one position a game."""
+    return [
+        SearchResult(
+            votes=tuple(record.votes[i, 0].tolist()),
+            label=int(record.label[i, 0]),
+            visits=record.visits[i, 0],
+            value=float(record.value[i, 0]),
+            simulations=int(record.simulations[i, 0]),
+        )
+        for i in range(len(record.label))
+    ]
+
+
+def generator(seed: int, game: int, stream: int) -> np.random.Generator:
+    """Independent random numbers for each (run seed, game, stream): Philox, counter-based, no state shared."""
+    return np.random.Generator(np.random.Philox(key=np.array([seed, game], np.uint64), counter=[0, 0, 0, stream]))

@@ -1,0 +1,155 @@
+"""UCT with rollouts: K independent searches of a position vote, with noise at the root or in the moves played.
+
+    result, = search([EMPTY], UctSettings(simulations=1000))        # one position
+    record = play(current, mask, draw(seed, games, 41, settings), settings)     # whole games
+
+The score of a move is mean return + c · w · sqrt(ln N / n), with w = 1 below the root and, at the root,
+w = L · ((1 − f) / L + f · Dirichlet(alpha)) for L legal moves and a noise fraction f. A search chooses the move with
+most visits, then the higher mean, then the nearest to the centre, then the lower column (with `mcts_solver` a proven
+win first, and proven losses last). The label is the column with most votes, then most summed visits, then the nearest
+to the centre, then the lower one.
+
+That holds for `noise_at` "label". With "move" every w is 1, so labels and visits come from searches without noise, and
+the noise acts on the move played: it is drawn from (1 − f) · [the label] + f · Dirichlet(alpha).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from distill.common.cli import Settings, check, setting
+from distill.game.rules import COLUMNS
+from distill.mcts.engine import uct_games, uct_simulation
+from distill.mcts.engine.best_ucb1 import SLOTS
+from distill.mcts.engine.record import Ended, GameRecord, new_record
+from distill.mcts.engine.uct_games import UctDraws, UctParameters
+from distill.mcts.engine.uct_simulation import UNVISITED
+from distill.mcts.results import Bitboards, Positions, SearchResult, bitboards_of, generator, results_of
+
+SEARCH_VERSION = 1
+"""Raised whenever the same settings and seed give other searches."""
+
+LANES = 32
+"""Searches side by side: enough to fill the vectors and hide memory latency, few enough for the processor's caches."""
+
+MOVE_STREAM = 2**32
+"""Random stream of a game's noisy moves; the opening has stream 0, and vote k has 1 + k."""
+
+MOST_SIMULATIONS = 10_000_000
+"""Largest number of simulations of one search."""
+
+MOST_NODES = 2**25
+"""Rows that all searches side by side may have: 4 GiB of addresses, of which they fill about a quarter."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class UctSettings(Settings, group="search", shown=("simulations", "votes", "rollout", "mcts_solver")):
+    """What a search does: all that its result depends on besides the position and the seed."""
+
+    simulations: int = setting(10_000, "simulations of each search; more play better and take proportionally longer")
+    votes: int = setting(3, "independent searches of each position, whose majority is the label")
+    rollout: Literal["heuristic", "random"] = setting(
+        "heuristic", "rollout policy: wins and blocks first, then often the centre; or random moves"
+    )
+    exploration: float = setting(1.0, "constant c of UCB1; more explores weaker moves")
+    noise_fraction: float = setting(0.25, "share of Dirichlet noise (0–1) in the root's exploration or in the moves")
+    noise_at: Literal["label", "move"] = setting(
+        "label", "where noise acts: in the searches that label, or in the moves played, which keeps labels clean"
+    )
+    dirichlet_alpha: float = setting(1.0, "concentration of the noise; less puts it on fewer columns")
+    mcts_solver: bool = setting(False, "back up proven wins and losses (MCTS-Solver)")
+    engine: Literal["compiled", "reference"] = setting(
+        "compiled", "compiled search, or the textbook mcts/reference.py: the same trees, thousands of times slower"
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        most = f"from 1 to {MOST_SIMULATIONS:,}"
+        check(1 <= self.simulations <= MOST_SIMULATIONS, "simulations", self.simulations, most)
+        check(1 <= self.votes <= 100, "votes", self.votes, "from 1 to 100")
+        most_votes = (2**31 - 1) // self.simulations
+        range_here = f"from 1 to {most_votes}, with --simulations {self.simulations}"
+        check(self.votes <= most_votes, "votes", self.votes, range_here)
+        check(0 <= self.exploration <= 100, "exploration", self.exploration, "from 0 to 100")
+        check(0 <= self.noise_fraction <= 1, "noise_fraction", self.noise_fraction, "from 0 to 1")
+        check(0 < self.dirichlet_alpha <= 1e6, "dirichlet_alpha", self.dirichlet_alpha, "above 0, at most 1e6")
+
+
+def search(
+    positions: Positions, settings: UctSettings, seeds: int | Sequence[int] = 0, lanes: int = LANES
+) -> list[SearchResult]:
+    """Search positions, or boards int8 (B, 6, 7), side by side. Raises ValueError where the game is over.
+
+    `seeds` is one seed, of which each position takes its own stream by its place in the list, or a seed for each
+    position, which makes its result independent of the others.
+    """
+    current, mask = bitboards_of(positions)
+    if isinstance(seeds, int):
+        draws = draw(seeds, range(len(current)), 1, settings)
+    else:
+        drawn = [draw(seed, [0], 1, settings) for seed in seeds]
+        draws = UctDraws(*(np.concatenate(parts) for parts in zip(*drawn, strict=True)))
+    return results_of(play(current, mask, draws, settings, lanes))
+
+
+def draw(seed: int, games: Sequence[int], steps: int, settings: UctSettings) -> UctDraws:
+    """The random numbers of these games; vote k of game g depends on (seed, g, k) alone, its moves on (seed, g)."""
+    shape = (len(games), settings.votes, steps)
+    key = np.empty(shape, np.uint64)
+    order = np.zeros((*shape, SLOTS), np.float32)
+    gamma = np.empty((*shape, COLUMNS), np.float64)
+    move = np.zeros((len(games), steps, COLUMNS + 1))
+    for i, game in enumerate(games):
+        for vote in range(settings.votes):
+            random = generator(seed, game, 1 + vote)
+            key[i, vote] = random.integers(0, 2**64, steps, np.uint64)
+            order[i, vote, :, :COLUMNS] = UNVISITED + random.random((steps, COLUMNS)).argsort(-1)
+            gamma[i, vote] = random.standard_gamma(settings.dirichlet_alpha, (steps, COLUMNS))
+        if settings.noise_at == "move":
+            random = generator(seed, game, MOVE_STREAM)
+            move[i, :, :COLUMNS] = random.standard_gamma(settings.dirichlet_alpha, (steps, COLUMNS))
+            move[i, :, COLUMNS] = random.random(steps)
+    return UctDraws(key.swapaxes(1, 2).copy(), order.swapaxes(1, 2).copy(), gamma.swapaxes(1, 2).copy(), move)
+
+
+def play(
+    current: Bitboards,
+    mask: Bitboards,
+    draws: UctDraws,
+    settings: UctSettings,
+    lanes: int = LANES,
+    ended: Ended | None = None,
+) -> GameRecord:
+    """Play G games on from the positions (current, mask), uint64 (G,), none of them over.
+
+    A game ends by the rules or after the S positions for which there are draws. `lanes` games run side by side, without
+    influence on the result. `ended` is told all games that have ended so far.
+    """
+    number, steps, votes = draws.key.shape
+    record = new_record(current, mask, steps, votes)
+    if settings.engine == "reference":
+        from distill.mcts import textbook
+
+        textbook.play_uct(record, draws, settings, ended)
+        return record
+    lanes = max(1, min(lanes, number, MOST_NODES // settings.simulations))
+    trees = uct_simulation.new_trees(lanes, settings.simulations, settings.exploration)
+    games, known = uct_games.new_games(min(lanes, number), number), 0
+    parameters = UctParameters(
+        simulations=settings.simulations,
+        noise_fraction=settings.noise_fraction,
+        noise_at_move=settings.noise_at == "move",
+        heuristic=settings.rollout == "heuristic",
+        mcts_solver=settings.mcts_solver,
+    )
+    while known < number:
+        uct_games.play_games(trees, draws, record, games, parameters)
+        over = np.flatnonzero(games.ended)
+        if ended is not None and len(over) > known:
+            ended(record, over)
+        known = len(over)
+    return record

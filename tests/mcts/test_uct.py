@@ -1,0 +1,234 @@
+"""UCT (`mcts/uct.py`) against the textbook (`mcts/reference.py`), and the tactics a teacher must not miss.
+
+Properties: rollouts and trees equal the textbook's, draw for draw; so do whole games; visits sum to the simulations;
+full columns get none; lanes change nothing; wins are taken, threats blocked, no win is handed over, two-move traps are
+seen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from helpers import bits, random_positions
+from puct_helpers import BLOCK, WINNING_COLUMN, WINS
+
+from distill.game import encoding, rules
+from distill.game.rules import from_moves, parse_board
+from distill.mcts import reference, uct
+from distill.mcts.engine import rollout, tree, uct_simulation
+from distill.mcts.engine.best_ucb1 import SLOTS
+from distill.mcts.reference import UNKNOWN, UctNode
+from distill.mcts.uct import UctSettings, search
+
+
+@pytest.mark.parametrize("heuristic", [True, False])
+def test_a_rollout_ends_as_in_the_textbook(heuristic: bool) -> None:
+    positions = random_positions(75) + random_positions(75, 30)
+    number = len(positions)
+    seeds = [reference.rollout_seed(12345, i) for i in range(number)]
+    rollouts = rollout.new_rollouts(number)
+    current, mask = bits(*positions)
+    rollouts.own[:number], rollouts.other[:number] = current, current ^ mask
+    rollouts.random[:number] = np.array(seeds, np.uint64)
+    rollout.roll_out(rollouts, number, heuristic)
+    expected = [reference.rollout(*each, heuristic) for each in zip(positions, seeds, strict=True)]
+    assert rollouts.results[:number].tolist() == expected
+    assert set(expected) == {-1, 0, 1}
+
+
+def nodes_of(trees: uct_simulation.UctTrees, lane: int, row: int, node: UctNode) -> int:
+    """Compare one compiled node with the textbook's, then all below; returns the number compared."""
+    start = (lane * len(trees.bonus) + row) * tree.WIDTH
+    compared = 1
+    for column in rules.legal_columns(node.position):
+        assert trees.rows[start + column] == node.visits[column]
+        assert trees.rows[start + tree.TOTAL + column] == node.total[column]
+        child, expected = int(trees.rows[start + tree.CHILD + column]), node.children[column]
+        if node.proven[column] == UNKNOWN:
+            assert (child > 0) == (expected is not None)
+        if child > 0:
+            assert expected is not None
+            compared += nodes_of(trees, lane, child, expected)
+    return compared
+
+
+@pytest.mark.parametrize(
+    ("exploration", "rollout", "mcts_solver"),
+    [(1.0, "heuristic", False), (0.5, "random", False), (0.0, "heuristic", False), (1.0, "heuristic", True)],
+)
+def test_the_compiled_tree_is_the_textbooks_node_for_node(exploration: float, rollout: Any, mcts_solver: bool) -> None:
+    settings = UctSettings(simulations=120, exploration=exploration, rollout=rollout, mcts_solver=mcts_solver, votes=1)
+    positions = [*random_positions(5, seed=2), rules.EMPTY]
+    trees = uct_simulation.new_trees(len(positions), settings.simulations, exploration)
+    random = np.random.default_rng(3)
+    expected: list[UctNode] = []
+    for lane, position in enumerate(positions):
+        key, order = int(random.integers(2**63)), [float(rank) for rank in random.permutation(7)]
+        weights = random.uniform(0.5, 2.5, 7).astype(np.float32)
+        uct_simulation.set_root(trees, lane, np.uint64(position.current), np.uint64(position.mask), np.uint64(key))
+        trees.order[lane * SLOTS : lane * SLOTS + 7] = uct_simulation.UNVISITED + np.array(order)
+        trees.weights[(lane + 1) * SLOTS : (lane + 1) * SLOTS + 7] = weights
+        expected.append(reference.uct(position, settings, key, order, weights.tolist()))
+    lanes = np.arange(len(positions))
+    uct_simulation.simulate(trees, lanes, len(lanes), settings.simulations, rollout == "heuristic", mcts_solver)
+    assert sum(nodes_of(trees, lane, 0, expected[lane]) for lane in lanes) > 60
+
+
+@pytest.mark.parametrize("changed", [{}, {"mcts_solver": True}, {"noise_at": "move", "noise_fraction": 0.5}])
+def test_both_engines_play_the_same_games(changed: dict[str, Any]) -> None:
+    settings = UctSettings(simulations=30, **changed)
+    current, mask = bits(*random_positions(4, 20, 30, seed=4))
+    draws = uct.draw(9, range(4), 12, settings)
+    told: list[int] = []
+    compiled = uct.play(current, mask, draws, settings)
+    textbook = uct.play(
+        current, mask, draws, replace(settings, engine="reference"), ended=lambda _, games: told.append(len(games))
+    )
+    for name, ours, theirs in zip(compiled._fields, compiled, textbook, strict=True):
+        np.testing.assert_array_equal(ours, theirs, name)
+    assert told == [1, 2, 3, 4]
+
+
+def test_visits_sum_to_the_simulations_and_full_columns_get_none() -> None:
+    positions = random_positions(60, seed=5)
+    for position, result in zip(positions, search(positions, UctSettings(simulations=700)), strict=True):
+        legal = rules.legal_columns(position)
+        assert result.visits.sum() == result.simulations == 2100
+        assert all(result.visits[column] == 0 for column in range(7) if column not in legal)
+        assert result.label in legal
+        assert -1 <= result.value <= 1
+
+
+def test_searches_too_large_to_stand_side_by_side_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    side_by_side, trees = [], uct_simulation.new_trees
+    monkeypatch.setattr(
+        uct_simulation, "new_trees", lambda lanes, *rest: side_by_side.append(lanes) or trees(lanes, *rest)
+    )
+    results = []
+    for nodes in (uct.MOST_NODES, 120, 1):
+        monkeypatch.setattr(uct, "MOST_NODES", nodes)
+        found = search([rules.EMPTY] * 9, UctSettings(simulations=40), 1)
+        results.append([result.visits.tolist() for result in found])
+    assert side_by_side == [9, 3, 1]
+    assert results[0] == results[1] == results[2]
+
+
+def test_lanes_in_flight_change_nothing() -> None:
+    settings = UctSettings(simulations=100)
+    draws = uct.draw(3, range(20), 41, settings)
+    start = np.zeros(20, np.uint64)
+    records = [uct.play(start, start, draws, settings, lanes) for lanes in (1, 3, 20, 64)]
+    for record in records[1:]:
+        for one, other in zip(records[0], record, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_a_vote_does_not_depend_on_how_many_there_are() -> None:
+    position = from_moves("4433")
+    one = search([position], UctSettings(simulations=200, votes=1), seeds=5)[0]
+    five = search([position], UctSettings(simulations=200, votes=5), seeds=5)[0]
+    assert five.votes[:1] == one.votes
+
+
+def test_boards_are_searched_as_positions_are_and_finished_games_refused() -> None:
+    positions, settings = random_positions(3), UctSettings(simulations=50)
+    boards = encoding.boards(*bits(*positions))
+    for one, other in zip(search(positions, settings), search(boards, settings), strict=True):
+        assert one.visits.tolist() == other.visits.tolist()
+    with pytest.raises(ValueError, match="position 1: the game is over"):
+        search([rules.EMPTY, from_moves("1212121")], UctSettings(simulations=10))
+
+
+SETTINGS = UctSettings(simulations=1000)
+
+
+def label(drawing: str) -> int:
+    return search([parse_board(drawing)], SETTINGS)[0].label
+
+
+@pytest.mark.parametrize("direction", WINS)
+def test_wins_in_one(direction: str) -> None:
+    position = parse_board(WINS[direction])
+    assert reference.winning_moves(position) == [WINNING_COLUMN[direction]] == [label(WINS[direction])]
+
+
+THREE_UP = """
+    . . . . . . .
+    . . . . . . .
+    . . . . . . .
+    . . . X . . .
+    . . . X . . .
+    . O . X O . .
+"""
+
+
+@pytest.mark.parametrize(("drawing", "column"), [(THREE_UP, 3), (BLOCK, 4)], ids=["vertical", "horizontal"])
+def test_blocks_an_immediate_threat(drawing: str, column: int) -> None:
+    assert label(drawing) == column
+
+
+def test_stops_an_open_three_before_it_is_one() -> None:
+    # X threatens to make X X X with both ends open; O must answer beside the two.
+    assert label("""
+        . . . . . . .
+        . . . . . . .
+        . . . . . . .
+        . . . . . . .
+        . . . O . . .
+        . . . X X . .""") in {2, 5}
+
+
+def test_makes_a_two_move_trap() -> None:
+    # Either neighbour gives X three in the bottom row with both ends open: two wins at once.
+    assert label("""
+        . . . . . . .
+        . . . . . . .
+        . . . . . . .
+        . . . O . . .
+        . . . O . . .
+        . . . X X . .""") in {2, 5}
+
+
+def test_does_not_hand_over_a_win() -> None:
+    # A stone of O in column 5 would let X complete the second row on top of it.
+    drawing = """
+        . . . . . . .
+        . . . . . . .
+        . . . . . . .
+        . . O . . . .
+        . O X X X . .
+        . X O X O . ."""
+    position = parse_board(drawing)
+    after = rules.play(position, 5)
+    assert rules.is_won(rules.play(after, 5))
+    assert label(drawing) != 5
+
+
+def test_a_proven_win_is_chosen_and_valued_as_one() -> None:
+    # X holds three in the bottom row with both ends open: O, to move, is lost.
+    drawing = """
+        . . . . . . .
+        . . . . . . .
+        . . . . . . .
+        . . . . . . .
+        . . O . O . .
+        . . X X X . ."""
+    settings = UctSettings(simulations=2000, mcts_solver=True)
+    position = parse_board(drawing)
+    lost = search([position], settings)[0]
+    assert lost.value < -0.9
+    won = search([rules.play(position, 0)], settings)[0]
+    assert won.label in {1, 5}
+    assert won.value > 0.9
+
+
+def test_proofs_find_a_forced_win_that_means_hide() -> None:
+    # Plain UCT needs many visits to see that all replies lose; the solver option proves it.
+    position = from_moves("4455")
+    plain = search([position], UctSettings(simulations=400, votes=1, noise_fraction=0.0))[0]
+    proven = search([position], UctSettings(simulations=400, votes=1, noise_fraction=0.0, mcts_solver=True))[0]
+    assert proven.label in {2, 5}
+    assert proven.value > plain.value
