@@ -58,17 +58,27 @@ class SelfPlayConfig(SelfPlaySettings):
     init: str | None = cli.setting(None, "network to start from: a run's folder, a .keras file or a name; none: --arch")
     out: Path | None = cli.setting(None, "folder of the run; none: models/selfplay, or data/selfplay with --games-only")
     restart: bool = cli.setting(False, "delete the run in the folder and start from scratch")
+    minutes: float | None = cli.setting(None, "minutes to plan for; without a plan: start no iteration after them")
+    plan: Path | None = cli.setting(
+        None, "plan.json of another run to follow in place of --minutes", group="schedule", advanced=True
+    )
     iterations: int = cli.setting(10_000, "iterations of self-play, training and arena, without a plan")
     games: int = cli.setting(400, "games an iteration, or with --games-only in all")
     games_only: bool = cli.setting(False, "play with --init as it is, and train nothing")
-    minutes: float | None = cli.setting(None, "minutes to plan for; without a plan: start no iteration after them")
-    plan: Path | None = cli.setting(None, "plan.json of another run to follow in place of --minutes")
-    workers: int | None = cli.setting(None, "processes that play; none: one a core (a plan: one less), or this one")
-    simulations: int = cli.setting(32, "simulations of each search")
-    root: Literal["puct", "gumbel"] = cli.setting("gumbel", "selection at the root: PUCT, or Gumbel with halving")
-    lr: float = cli.setting(1e-3, "learning rate; the highest one of a plan")
-    gate: float | None = cli.setting(0.55, "arena score at which the candidate becomes champion (0–1); none: always")
-    precision: networks.Precision = cli.setting("float32", "arithmetic of the network, in self-play and training")
+    workers: int | None = cli.setting(
+        None, "processes that play; none: one a core (a plan: one less), or this one", group="machine"
+    )
+    simulations: int = cli.setting(32, "simulations of each search", group="search")
+    root: Literal["puct", "gumbel"] = cli.setting(
+        "gumbel", "selection at the root: PUCT, or Gumbel with halving", group="search"
+    )
+    lr: float = cli.setting(1e-3, "learning rate; the highest one of a plan", group="learning")
+    gate: float | None = cli.setting(
+        0.55, "arena score at which the candidate becomes champion (0–1); none: always", group="evaluation"
+    )
+    precision: networks.Precision = cli.setting(
+        "float32", "arithmetic of the network, in self-play and training", group="machine"
+    )
 
     replay_rows: int | None = learning(200_000, "latest rows to learn from; none: no limit")
     replay_share: float | None = learning(None, "or this share of the run's own rows so far (0–1), if that is more")
@@ -156,12 +166,21 @@ class ReinforceConfig(cli.Settings):
     games: int = cli.setting(256, "games a batch, an even number, half of them from either side")
     seed: int = cli.setting(0, "seed of the initial weights and of every move")
 
-    lr: tuple[float, ...] = cli.setting((1e-3, 1e-4, 1e-5), "learning rates, each for an equal share of the steps")
-    entropy: tuple[float, float] = cli.setting((0.05, 0.03), "weight of the policy's entropy (nats): first, last")
-    baseline: Literal["none", "mean", "value"] = cli.setting("none", "what a return is compared with in the gradient")
-    eval_every: int = cli.setting(25, "steps between evaluations; an interrupted run resumes from the last one")
-
-    precision: networks.Precision = cli.setting("float32", "arithmetic of the network, in games and training")
+    lr: tuple[float, ...] = cli.setting(
+        (1e-3, 1e-4, 1e-5), "learning rates, each for an equal share of the steps", group="learning"
+    )
+    entropy: tuple[float, float] = cli.setting(
+        (0.05, 0.03), "weight of the policy's entropy (nats): first, last", group="learning"
+    )
+    baseline: Literal["none", "mean", "value"] = cli.setting(
+        "none", "what a return is compared with in the gradient", group="learning"
+    )
+    eval_every: int = cli.setting(
+        25, "steps between evaluations; an interrupted run resumes from the last one", group="evaluation"
+    )
+    precision: networks.Precision = cli.setting(
+        "float32", "arithmetic of the network, in games and training", group="machine"
+    )
     value_weight: float = learning(0.5, "weight of the value's squared error, where the network has a value head")
     discount: float = learning(1.0, "return multiplier per ply between a move and the end of its game (0–1)")
     ema: float = learning(0.0, "EMA decay of the weights (0–1); above 0 the averaged network is evaluated and kept")

@@ -50,7 +50,7 @@ class SelfPlaySettings(PuctSettings):
         group="games",
         advanced=True,
     )
-    seed: int = setting(0, "seed of the run; a game depends on it and on its own number")
+    seed: int = setting(0, "seed of the run; a game depends on it and on its own number", group="games")
     shard_games: int = setting(50, "games in one shard file", group="games", advanced=True)
 
     def __post_init__(self) -> None:

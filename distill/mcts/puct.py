@@ -39,7 +39,7 @@ CACHE_BITS = 18
 
 
 @dataclass(frozen=True, kw_only=True)
-class PuctSettings(Settings, group="search", shown=("simulations", "root", "exploration")):
+class PuctSettings(Settings, group="search", shown=("simulations", "root")):
     """What a guided search does: all that its result depends on besides position, seed and evaluations."""
 
     simulations: int = setting(100, "simulations of each search; more play better and take proportionally longer")

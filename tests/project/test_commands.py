@@ -3,6 +3,7 @@
 * Every command of the package, of the experiments and of the benchmarks that a page, a docstring or a recipe shows has
   flags that there are, with words that they take. Nothing is run: each stops where its words are read.
 * Every script of `benchmarks/` shows at least one.
+* `--help` of a command lists at most 20 flags, in 80 columns.
 * No command takes nan or infinity for a number, as a flag or from Python.
 * A command that is none, of each kind, is found.
 
@@ -27,6 +28,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from distill.__main__ import STAGES
 
 ROOT = Path(__file__).parents[2]
 HISTORY = ("CHANGELOG.md", "LOG.md")
@@ -97,8 +100,9 @@ def give(words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_a_command_that_is_shown_can_be_given(words: tuple[str, ...], only_read: None, monkeypatch: pytest.MonkeyPatch):
-    with pytest.raises(Read):
+    with pytest.raises((Read, SystemExit)) as stop:
         give(words, monkeypatch)
+    assert getattr(stop.value, "code", 0) == 0  # --help ends a command
 
 
 def test_every_benchmark_shows_how_it_is_run():
@@ -113,6 +117,17 @@ NEEDED = {
     "evaluation.heldout": {"out": Path("boards")},
 }
 """Settings without which there is no config, of commands that take numbers."""
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_help_lists_at_most_20_flags_in_80_columns(
+    stage: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert importlib.import_module(f"distill.{stage}").main(["--help"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert sum(line.startswith("  --") for line in lines) <= 20
 
 
 def numbers() -> Iterator[tuple[str, str, int]]:
