@@ -56,12 +56,12 @@ PRESETS: cli.Presets = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainConfig(Recipe):
+class TrainConfig(Recipe, shown=("arch", "data", "out", "init", "restart")):
     """Train a network on finished games."""
 
     arch: str = cli.setting("cnn", networks.ARCH_HELP)
     init: str | None = cli.setting(
-        None, "initial network with the same arch and heads: name, run folder or .keras file; none: random weights"
+        None, "initial network of the same arch: name, run folder or .keras file; none: random weights"
     )
     data: tuple[Path, ...] = cli.setting((Path("data/games"),), "folders of finished games, each of another run")
     prepared: Path = cli.setting(Path("data/prepared"), "folder of prepared tables, created or updated when needed")

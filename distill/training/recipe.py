@@ -8,18 +8,20 @@ from typing import Literal
 
 from distill.common import cli
 
+SHOWN = ("target", "value_target", "epochs", "steps", "minutes", "batch_size", "lr", "optimizer", "precision", "seed")
+"""Settings that `--help` lists; `--help-all` lists all."""
+
 
 @dataclass(frozen=True, kw_only=True)
-class Recipe(cli.Settings):
+class Recipe(cli.Settings, group="learning", shown=SHOWN):
     """Everything that the weights depend on besides the network and the data."""
 
     target: Literal["visits", "vote", "blend"] = cli.setting(
-        "visits", "policy target: the searches' visit shares, the majority vote's column, or half of each"
+        "visits", "policy target: visit shares, the majority vote, or half of each"
     )
     value_target: Literal["auto", "none", "value", "outcome", "blend"] = cli.setting(
         "auto",
-        "value target: the search's root value, the game's outcome, a blend; none: no value head; auto: blend if the "
-        "network always has that head, else none",
+        "value target: root value, game outcome or a blend; none: no value head; auto: blend if the network needs one",
     )
     value_blend: float = cli.setting(0.5, "share of the root value in a blend (0-1); the outcome has the rest")
     value_weight: float = cli.setting(1.0, "weight of the value's squared error beside the policy's cross-entropy")
@@ -29,22 +31,21 @@ class Recipe(cli.Settings):
     epochs: int = cli.setting(14, "passes over the training boards")
     steps: int | None = cli.setting(None, "number of steps, instead of --epochs")
     minutes: float | None = cli.setting(
-        None, "time limit in minutes: plans fewer steps if the speed measured at the start is too low for all epochs"
+        None, "time limit in minutes; plans fewer steps if the measured speed is too low"
     )
     eval_every: int | None = cli.setting(None, "steps between evaluations, each with a checkpoint; none: an epoch")
     batch_size: int = cli.setting(256, "boards per step")
     lr: float = cli.setting(2e-3, "peak learning rate")
     optimizer: Literal["adamw", "muon", "adam", "sgd"] = cli.setting(
         "adamw",
-        "muon updates hidden matrices and leaves the rest to adamw; adam has no weight decay; sgd has no momentum and "
-        "clips gradients to norm 1",
+        "muon: hidden matrices by Muon, the rest by adamw; adam: no weight decay; sgd: gradient norm at most 1",
     )
     weight_decay: float = cli.setting(0.01, "decoupled weight decay per step, multiplied by the learning rate")
     schedule: Literal["cosine", "plateau"] = cli.setting(
         "cosine", "learning rate: cosine to zero, or halved when the validation loss stalls, with early stopping"
     )
     precision: Literal["float32", "bfloat16"] = cli.setting(
-        "float32", "arithmetic of training steps; bfloat16 is faster if the processor supports it; weights are float32"
+        "float32", "arithmetic of training steps; weights are float32"
     )
     ema: float = cli.setting(0.0, "EMA decay of the weights (0-1), evaluated and saved instead of the weights; 0: off")
     interpolate: float = cli.setting(
