@@ -162,7 +162,7 @@ def test_your_own_players_are_listed_and_answer_and_no_request_imports_a_module(
 
 
 def test_searches_that_must_be_compiled_are_announced_and_networks_answer_meanwhile(models, monkeypatch, capsys):
-    monkeypatch.setattr(opponents.cache, "holds", lambda _: False)  # so it is compiled again, out of the cache
+    monkeypatch.setattr(opponents.cache, "is_compiled", lambda _: False)  # so it is compiled again, out of the cache
     found = Opponents([models], 1000, 1)
     first_move = rules.from_moves("4")
 
