@@ -168,7 +168,7 @@ def kind_in(names: Iterable[str], read: Callable[[str], bytes]) -> Kind | None:
     for name in (record for record in RECORDS if record in names):
         with contextlib.suppress(FileNotFoundError, ValueError, RecursionError):  # gone by now, or damaged
             content = json.loads(read(name))
-            if isinstance(content, dict) and content.get("kind") in KINDS:
+            if isinstance(content, dict) and str(content.get("kind")) in KINDS:
                 return KINDS[content["kind"]]
     return None
 

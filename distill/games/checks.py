@@ -124,7 +124,7 @@ def _columns(table: pa.Table) -> Columns | str:
             if len(widths) > 1 or 0 in widths:
                 return f"{name} of different lengths, or empty"
         if values is not column:
-            columns[name] = columns[name].reshape(len(column), -1) if len(column) else np.empty((0, 1), np.int8)
+            columns[name] = columns[name].reshape(len(column), -1 if len(column) else COLUMNS)
     return columns
 
 

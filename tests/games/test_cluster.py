@@ -87,6 +87,7 @@ def test_a_shard_that_kills_every_worker_is_named_and_the_rest_is_made(
     expected = shard_hashes(alone)
     del expected["shard-00001.parquet"]
     assert shard_hashes(tmp_path) == expected
+    (tmp_path / "config.json").write_text('{"kind": "games"}')  # `generate` writes it before the shards
     assert generate.main([*SMALL, "--workers", "1", "--out", str(tmp_path)]) == 0
     assert shard_hashes(tmp_path) == shard_hashes(alone)
 
@@ -277,6 +278,7 @@ def test_a_run_on_an_object_store_goes_on_where_it_was_stopped(
     alone: Path, bucket: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = Remote(url=f"{bucket}/stopped")
+    place.write("config.json", b'{"kind": "games"}')  # `generate` writes it before the shards
     for name in ("shard-00000.parquet", "shard-00003.parquet"):
         place.write(name, (alone / name).read_bytes())
     place.write("shard-00001.parquet", (alone / "shard-00001.parquet").read_bytes()[:-50])
