@@ -1,11 +1,10 @@
-"""REINFORCE, the run. Properties:
+"""A REINFORCE run (`alphazero/reinforce.py`). Properties:
 
 - moves are drawn as often as the policy says, by the seed alone, never in a full column;
-- the learner's moves are those of its seat, with the result of the game for the side that made them;
-- schedules pass through their numbers; the checkpoint is replaced where a window of games against it alone shows the
-  learner above the gate (`test_gate.py`);
-- a small network finds wins in one, and learns from games alone to beat random play; a loss that is no number is named;
-- a run killed at any point ends with the weights, the opponent and the curve of an uninterrupted one.
+- the learner's moves are those of its side, with the game's result for the side that made them;
+- the published schedules; an opponent is replaced where a window of games shows the learner above the gate;
+- a small network learns wins in one; a loss that is not finite is named;
+- a run killed at any point ends with the weights, the opponents and the curve of an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -41,6 +40,9 @@ from distill.training import checkpoint, history, policy_gradient, step
 TINY = ReinforceConfig(
     steps=4, games=6, gate_games=6, eval_every=2, eval_games=4, final_games=4, baseline="none", seed=5
 )
+
+
+NO_GAMES = {"games": 0, "punisher_won": 0.0, "random_won": 0.0, "score": 0.0, "entropy": 0.0}
 
 
 # Games
@@ -79,15 +81,11 @@ def test_the_learners_moves_are_those_of_its_seat_with_the_result_for_the_side_t
     assert pairings[:2] == [Pairing(first=LEARNER, second=opponent), Pairing(first=opponent, second=LEARNER)]
     assert sum(pairing.first == LEARNER for pairing in pairings) == 20
     games = play_games([make("punisher"), make("random")], pairings, seed=1)
-    own = reinforce.moves_of(LEARNER, games, pairings)
-    other = reinforce.moves_of(opponent, games, pairings)
-    assert (own ^ other).all()
+    own, left = reinforce.learner_moves(games, pairings)
     results = reinforce.results(games, pairings)
     assert results.mean() > 0.5, "the punisher beats random play"
     np.testing.assert_array_equal(games.returns[own], results[games.game[own]])
-    np.testing.assert_array_equal(games.returns[other], -results[games.game[other]])
-    np.testing.assert_array_equal(reinforce.points(games, pairings), (results + 1) / 2)
-    left = reinforce.plies_left(games)
+    np.testing.assert_array_equal(games.returns[~own], -results[games.game[~own]])
     for number, pairing in enumerate(pairings):
         rows = np.flatnonzero((games.game == number) & own)
         stones = np.count_nonzero(games.states[rows].reshape(-1, 42), axis=1)
@@ -114,7 +112,8 @@ def test_the_checkpoint_is_replaced_at_the_end_of_a_window_that_shows_the_learne
 ):
     batches = iter([[0.0] * 6, [1.0] * 6, [1.0] * 6, [1.0] * 6, [0.5] * 6])
     copies = []
-    monkeypatch.setattr(reinforce, "points", lambda *_: np.array(next(batches)))
+    monkeypatch.setattr(reinforce, "results", lambda *_: 2 * np.array(next(batches)) - 1)
+    monkeypatch.setattr(reinforce, "evaluate", lambda _predict, _config, state, _means: state.curve.append(NO_GAMES))
     monkeypatch.setattr(policy_gradient.WithOpponents, "replace_opponent", lambda _, number: copies.append(number))
     config = dataclasses.replace(TINY, gate_games=12, steps=5)  # windows of two batches
     state = trained(tmp_path, config)[1]
@@ -195,8 +194,8 @@ def test_a_run_interrupted_again_and_again_ends_with_the_weights_of_an_uninterru
     assert len(state.window) == 6, "the last game of an open window counts, before and after"
 
 
-def test_a_loss_that_is_no_number_ends_the_run_with_one_line(tmp_path, eagerly):
+def test_a_loss_that_is_not_finite_ends_the_run_with_one_line(tmp_path, eagerly):
     with pytest.raises(UserError, match="steps: learner: returned a policy that does not sum to 1 on") as caught:
         trained(tmp_path, dataclasses.replace(TINY, lr=(1e30,)))
     assert "\n" not in str(caught.value)
-    assert "begin anew with --restart and a smaller --lr" in str(caught.value)
+    assert "start from scratch with --restart and a smaller --lr" in str(caught.value)
