@@ -84,12 +84,18 @@ def test_bits_are_counted() -> None:
         assert count(np.uint64(word)) == word.bit_count()
 
 
-def test_the_first_writable_folder_keeps_the_compiled_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_writable_folder_keeps_the_compiled_code_and_a_line_says_if_there_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setattr(cache, "_parents", lambda: iter([tmp_path / "file", tmp_path / "folder"]))
     folder = cache._folder()
     assert folder is not None
     assert Path(folder).parent == tmp_path / "folder"
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(cache, "_parents", lambda: iter([tmp_path / "file"]))
+    assert cache._folder() is None
+    assert "compiling takes seconds each time" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("search", cache.ENTRY_POINTS)
@@ -127,12 +133,3 @@ def test_making_a_player_compiles_its_search(word: str, monkeypatch: pytest.Monk
     assert prepared == []
     make(word, fast=True)
     assert prepared == {"uct:2": ["uct"], "pillar@puct:2": ["puct"]}.get(word, [])
-
-
-def test_without_a_writable_folder_a_line_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "file").touch()
-    monkeypatch.setattr(cache, "_parents", lambda: iter([tmp_path / "file"]))
-    assert cache._folder() is None
-    assert "compiling takes seconds each time" in capsys.readouterr().err

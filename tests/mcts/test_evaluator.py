@@ -24,7 +24,9 @@ from distill.mcts.puct import PuctSettings, quiet
 
 
 def predict_boards(boards: Any) -> Any:
-    return predict(*encoding.bitboards(boards))
+    """The same in another type and layout."""
+    logits, value = predict(*encoding.bitboards(boards))
+    return np.asfortranarray(logits.astype(np.float64)), value.astype(np.float64)
 
 
 def test_a_function_of_boards_guides_a_search():

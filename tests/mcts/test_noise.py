@@ -7,11 +7,11 @@ import dataclasses
 import numpy as np
 import pytest
 
-from distill.game import rules
 from distill.games import checks, playing, runs
 from distill.games.runs import RunSettings
 from distill.mcts import uct
 from distill.mcts.engine.record import GameRecord
+from distill.mcts.textbook import source_hash
 
 CLEAN = RunSettings(simulations=120, noise_fraction=0.0, seed=3)
 AT_LABEL = dataclasses.replace(CLEAN, noise_fraction=0.25)
@@ -47,21 +47,6 @@ def test_noise_at_the_move_leaves_labels_and_visits_clean(at_move: GameRecord) -
     assert (at_label.visits[:, 0] != clean.visits[:, 0]).any()
 
 
-def test_a_move_is_drawn_around_the_label_by_its_own_draws(at_move: GameRecord) -> None:
-    draws = uct.draw(AT_MOVE.seed, range(GAMES), 41, AT_MOVE).move
-    for game in range(GAMES):
-        for step in range(at_move.length[game]):
-            mask = int(at_move.mask[game, step])
-            open_columns = [column for column in range(7) if not mask >> (7 * column + 5) & 1]
-            weights = np.zeros(7)
-            weights[open_columns] = 0.25 * draws[game, step, open_columns] / draws[game, step, open_columns].sum()
-            weights[at_move.label[game, step]] += 0.75
-            assert at_move.move[game, step] == np.searchsorted(weights.cumsum(), draws[game, step, 7], side="right")
-            stone = rules.landing(at_move.mask[game, step : step + 1])[0, at_move.move[game, step]]
-            if step + 1 < at_move.length[game]:
-                assert at_move.mask[game, step + 1] == at_move.mask[game, step] | stone
-
-
 def test_rows_obey_the_law_of_where_the_noise_acts() -> None:
     table = playing.play_games(AT_MOVE, 0, GAMES)
     metadata = {"identity": runs.identity(AT_MOVE), "first_game": 0, "games": GAMES}
@@ -71,3 +56,8 @@ def test_rows_obey_the_law_of_where_the_noise_acts() -> None:
     found = [fault.what for fault in checks.faults(table, checks.expected_of(at_label))]
     assert found
     assert all("is not the label" in what for what in found)
+
+
+def test_a_run_of_the_textbook_names_its_source() -> None:
+    compiled, textbook = (runs.identity(RunSettings(engine=engine)) for engine in ("compiled", "reference"))
+    assert textbook == compiled | {"engine": "reference", "reference": source_hash()}

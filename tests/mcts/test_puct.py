@@ -70,19 +70,11 @@ def test_visits_sum_to_the_simulations_and_full_columns_get_none():
 
 
 @pytest.mark.parametrize("root", ["puct", "gumbel"])
-def test_a_win_in_one_is_proven_and_played(root: Any):
-    record = look(PuctSettings(simulations=8, root=root), parse_board(WIN))
-    assert record.label[0, 0] == record.move[0, 0] == 3
+@pytest.mark.parametrize(("drawing", "column"), [(WIN, 3), (WINS["horizontal"], 1)], ids=["win", "and win by force"])
+def test_a_win_in_one_is_proven_and_played(root: Any, drawing: str, column: int):
+    record = look(PuctSettings(simulations=40, root=root), parse_board(drawing))
+    assert record.label[0, 0] == record.move[0, 0] == record.visits[0, 0].argmax() == column
     assert record.value[0, 0] == 1.0
-    assert record.visits[0, 0].argmax() == 3
-
-
-@pytest.mark.parametrize("root", ["puct", "gumbel"])
-def test_a_win_at_once_comes_before_a_win_by_force(root: Any):
-    position = parse_board(WINS["horizontal"])  # column 5 makes two threats at once, column 2 wins
-    record = look(PuctSettings(simulations=40, root=root), position)
-    assert record.label[0, 0] == 1
-    assert record.visits[0, 0].argmax() == 1
 
 
 @pytest.mark.parametrize("root", ["puct", "gumbel"])
@@ -234,18 +226,6 @@ def test_a_network_that_returns_no_numbers_is_refused_before_compiled_code(root:
 
     with pytest.raises(OutputError, match=line):
         look(PuctSettings(simulations=20, root=root), rules.EMPTY, network=wrap(network))
-
-
-def test_logits_of_another_type_and_layout_give_the_same_search():
-    def network(current: Any, mask: Any) -> Any:
-        logits, value = predict(current, mask)
-        return np.asfortranarray(logits.astype(np.float64)), value.astype(np.float64)
-
-    settings = PuctSettings(simulations=30)
-    for found, expected in zip(
-        look(settings, *STARTS, network=network), look(settings, *STARTS, network=predict), strict=True
-    ):
-        np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize(("simulations", "considered"), [(16, 4), (32, 7), (7, 7), (5, 7), (100, 7), (3, 1)])

@@ -170,26 +170,28 @@ def test_blocks_an_immediate_threat(drawing: str, column: int) -> None:
     assert label(drawing) == column
 
 
-def test_stops_an_open_three_before_it_is_one() -> None:
-    # X threatens to make X X X with both ends open; O must answer beside the two.
-    assert label("""
-        . . . . . . .
-        . . . . . . .
-        . . . . . . .
-        . . . . . . .
-        . . . O . . .
-        . . . X X . .""") in {2, 5}
+OPEN_TWO = """
+    . . . . . . .
+    . . . . . . .
+    . . . . . . .
+    . . . . . . .
+    . . . O . . .
+    . . . X X . .
+"""
+BEFORE_A_TRAP = """
+    . . . . . . .
+    . . . . . . .
+    . . . . . . .
+    . . . O . . .
+    . . . O . . .
+    . . . X X . .
+"""
 
 
-def test_makes_a_two_move_trap() -> None:
-    # Either neighbour gives X three in the bottom row with both ends open: two wins at once.
-    assert label("""
-        . . . . . . .
-        . . . . . . .
-        . . . . . . .
-        . . . O . . .
-        . . . O . . .
-        . . . X X . .""") in {2, 5}
+@pytest.mark.parametrize("drawing", [OPEN_TWO, BEFORE_A_TRAP], ids=["stops it", "makes it"])
+def test_sees_an_open_three_before_it_is_one(drawing: str) -> None:
+    # Beside the two, X gets three with both ends open, two wins at once: O must play there, and so must X.
+    assert label(drawing) in {2, 5}
 
 
 def test_does_not_hand_over_a_win() -> None:
