@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from distill.training.loop import Watch
     from distill.training.losses import Loss
 
-OWN_FILES = (METRICS, "checkpoint.npz", BEST, LAST, "history.csv", "curves.png", "events")
+OWN_FILES = (METRICS, "checkpoint.npz", BEST, LAST, "history.csv", "curves.png")
 """Files that a restart deletes, in this order; the exported model stays until the next one replaces it."""
 
 PLACES = ("init", "out", "data", "prepared", "export", "restart")

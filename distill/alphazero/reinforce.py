@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 ARCH: networks.Arch = "mk4"
 """The network of a run that starts from scratch without --arch."""
 
-OWN_FILES = (run_folder.METRICS, "checkpoint.npz", finding.BEST, "history.csv", "curves.png", "events")
+OWN_FILES = (run_folder.METRICS, "checkpoint.npz", finding.BEST, "history.csv", "curves.png")
 """What --restart deletes, in this order."""
 
 Mode = Literal["sample", "policy"]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 METRICS, BEST, CANDIDATE, INITIAL = "metrics.json", "best.keras", "candidate.keras", "initial.keras"
 ARENA, GAMES, PLAN, CHECKPOINT = "arena.json", "games", "plan.json", "checkpoint.npz"
-OWN_FILES = (METRICS, "iterations", BEST, INITIAL, PLAN, "history.csv", "curves.png", "events")
+OWN_FILES = (METRICS, "iterations", BEST, INITIAL, PLAN, "history.csv", "curves.png")
 """What --restart deletes, in this order."""
 FREE = ("init", "out", "restart", "iterations", "minutes", "lanes", "games_only", "plan", "workers", "keep_games")
 """Settings that may change when a run is resumed."""

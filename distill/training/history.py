@@ -1,26 +1,24 @@
-"""The history of a run: `history.csv`, `curves.png`, and TensorBoard events if that is installed.
+"""The history of a run: `history.csv` and `curves.png`.
 
 A row holds what one evaluation measured; `over` names the column on the x-axis, which increases from row to row.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from distill import networks
 from distill.common import write_atomically
 from distill.common.pictures import picture
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-CSV, CURVES, EVENTS = FILES = "history.csv", "curves.png", "events"
+CSV, CURVES = FILES = "history.csv", "curves.png"
 
 Panels = Mapping[str, Sequence[str]]
 """The curves: a title, and the columns drawn below it."""
@@ -33,12 +31,10 @@ TRAINING: Panels = {
 
 
 def write(folder: Path, rows: Sequence[Mapping[str, float]], panels: Panels = TRAINING, over: str = "step") -> None:
-    """Rewrite the files from all rows so far; the last row is added to the events."""
+    """Rewrite the files from all rows so far."""
     table = pd.DataFrame(list(rows))
     write_atomically(folder / CSV, table.to_csv(index=False).encode())
     _draw(folder / CURVES, table, panels, over)
-    if importlib.util.find_spec("tensorboard"):
-        _add_events(folder / EVENTS, rows[-1], over)
 
 
 def drawn(table: pd.DataFrame, panels: Panels, over: str) -> Figure:
@@ -66,19 +62,3 @@ def _draw(path: Path, table: pd.DataFrame, panels: Panels, over: str) -> None:
     content = io.BytesIO()
     drawn(table, panels, over).savefig(content, format="png", dpi=110)
     write_atomically(path, content.getvalue())
-
-
-def _add_events(folder: Path, row: Mapping[str, Any], over: str) -> None:
-    """Add events if Keras runs on TensorFlow."""
-    networks.start_backend()
-    import keras
-
-    if keras.backend.backend() != "tensorflow":
-        return
-    import tensorflow as tf
-
-    writer = tf.summary.create_file_writer(str(folder))
-    with writer.as_default(step=int(row[over])):
-        for name, value in row.items():
-            tf.summary.scalar(name, value)
-    writer.close()

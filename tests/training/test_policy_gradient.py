@@ -128,7 +128,7 @@ def test_a_step_leaves_the_opponent_and_the_statistics_of_batch_norms_alone():
 def test_the_average_follows_the_weights_and_opponents_are_replaced_one_by_one(precision):
     core = networks.build("mk4", value_head=True)
     began = core.get_weights()
-    model = policy_gradient.learner(core, "value", 0.5, opponents=2, precision=precision, decay=0.75)
+    model = policy_gradient.learner(core, "value", 0.5, opponents=2, precision=precision, ema=0.75)
     boards = boards_of(WIN_ON_THE_RIGHT, WIN_IN_THE_MIDDLE)
     target = policy_gradient.targets(np.array([6, 3]), np.array([1.0, -1]), "value", 0.05)
     expected = began

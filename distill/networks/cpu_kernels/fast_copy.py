@@ -7,9 +7,8 @@ from typing import Any
 import keras
 from keras import layers, tree
 
-from distill.networks import pillar_lines
 from distill.networks.copies import copy_weights, layer_copy
-from distill.networks.cpu_kernels import batch_norm, enabled, encoder, lines, separable, whole_board
+from distill.networks.cpu_kernels import batch_norm, enabled, encoder, separable, whole_board
 from distill.networks.precision import Precision, default_precision, on_cpu
 
 ELEMENTWISE = (layers.ReLU, layers.Add)
@@ -37,13 +36,10 @@ def _layer_by_layer(core: keras.Model, precision: Precision, dropout: float | No
     # The layers behind the logits first, as networks create them: dropouts draw their seeds in this order.
     ordered = [*keras.Model(core.inputs, core.output["logits"]).layers, *core.layers]
     copies: dict[str, Any] = {}
-    convolved: set[int] = set()
     for layer in dict.fromkeys(ordered):
         changed = {"rate": dropout} if isinstance(layer, layers.Dropout) and dropout is not None else {}
-        kernel = _kernel(layer, precision, id(layer.input) in convolved) if on_cpu() else None
+        kernel = _kernel(layer, precision) if on_cpu() else None
         copies[layer.name] = kernel or layer_copy(layer, precision, **changed)
-        if isinstance(kernel, whole_board.CONVOLUTIONS):
-            convolved.add(id(layer.output))
 
     def copied(operation: Any) -> Any:
         return copies.get(operation.name) or layer_copy(operation, precision)
@@ -51,18 +47,12 @@ def _layer_by_layer(core: keras.Model, precision: Precision, dropout: float | No
     return keras.models.clone_model(core, clone_function=copied, call_function=_Wiring())
 
 
-def _kernel(layer: layers.Layer, precision: Precision, convolved: bool) -> layers.Layer | None:
-    """The kernel that computes a layer; `convolved`: whether it reads what a whole-board convolution gives."""
-    if precision == "float32" and enabled("whole_board"):
-        if convolved and type(layer) is layers.GroupNormalization:
-            return whole_board.GroupNorm.from_config(layer.get_config())
-        if type(layer) is pillar_lines.Lines:
-            return lines.FastLines.from_config(layer.get_config())
-        if found := whole_board.replacement(layer):
-            return found
-    if enabled("separable") and (found := separable.replacement(layer, precision)):
-        return found
-    return batch_norm.replacement(layer, precision) if enabled("batch_norm") else None
+def _kernel(layer: layers.Layer, precision: Precision) -> layers.Layer | None:
+    """The first kernel that can compute a layer and is enabled."""
+    for module in (whole_board, separable, batch_norm):
+        if enabled(module.__name__.rpartition(".")[2]) and (kernel := module.replacement(layer, precision)):
+            return kernel
+    return None
 
 
 class _Wiring:
@@ -74,7 +64,7 @@ class _Wiring:
 
     def __call__(self, layer: Any, *arguments: Any, **more: Any) -> Any:
         cells = any(id(each) in self._cells_first for each in tree.flatten(arguments))
-        if isinstance(layer, whole_board.CELLS_FIRST) or (cells and isinstance(layer, ELEMENTWISE)):
+        if isinstance(layer, whole_board.CONVOLUTIONS) or (cells and isinstance(layer, ELEMENTWISE)):
             result = layer(*tree.map_structure(self._to_cells, arguments), **more)
             self._cells_first[id(result)] = result
             return result

@@ -3,7 +3,7 @@
 Replaces: `SeparableConv2D` with padding "same" and no bias, such as the four of the `cnn`. Its depthwise part becomes C
 products (B, T) · (T, T), where cells at the same distance share a weight: 1.7 times the arithmetic, at the speed of a
 matrix product. TensorFlow's own kernel for it is slow on a CPU, and slower still in bfloat16.
-Gains: GAIN_SEPARABLE
+Gains: training steps of the `cnn` 1.3 times as fast in float32, 3.5 times in bfloat16 (`benchmarks/train.py`).
 Switch: "separable".
 
 Dimensions: B batch, C channels in, F channels out, T = 42 cells.
