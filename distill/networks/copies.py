@@ -28,9 +28,9 @@ def layer_copy(layer: Any, precision: Precision, **changed: Any) -> Any:
 
 
 def copy_weights(source: keras.Model, target: keras.Model) -> None:
-    """Give a network the weights of another copy of it, some of which may have another shape of the same size.
+    """Give a network the weights of another copy of it, whose arrays may have another shape of the same size.
 
-    They are matched by the names of layers; in order, where kernels of one copy stand for several layers of the other.
+    Layers are matched by name; in order, if one kernel replaces several layers.
     """
     layers, others = ({layer.name: layer for layer in model.layers if layer.weights} for model in (source, target))
     pairs = [(layers[name], others[name]) for name in layers] if layers.keys() == others.keys() else [(source, target)]

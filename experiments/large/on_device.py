@@ -193,13 +193,13 @@ def train(options: argparse.Namespace) -> None:
     if stored:
         state = tuple([jnp.asarray(stored[f"{p}.{n}"]) for n in range(len(part))] for p, part in enumerate(state))
     while first < options.steps:
-        asked = time.monotonic()
+        called = time.monotonic()
         state, loss = steps(state, first)
         first += STEPS_A_CALL
         loss = float(loss)
         if not math.isfinite(loss):
             raise SystemExit(f"the loss is not a number after {first} steps; start again with a smaller --lr")
-        boards_a_second = STEPS_A_CALL * options.batch_size / (time.monotonic() - asked)
+        boards_a_second = STEPS_A_CALL * options.batch_size / (time.monotonic() - called)
         over = options.minutes is not None and time.monotonic() - began > 60 * options.minutes
         if first % (CALLS_A_LINE * STEPS_A_CALL) == 0 or first >= options.steps or over:
             validation, accuracy = evaluate(state)

@@ -10,8 +10,8 @@ from __future__ import annotations
 import ctypes
 
 MALLOC = {-3: 1 << 25, -1: (1 << 31) - 1, -2: 1 << 26}
-"""By their numbers in `malloc.h`, in bytes: M_MMAP_THRESHOLD, from which size the system is asked for an array alone;
-M_TRIM_THRESHOLD, free memory that is kept; M_TOP_PAD, memory fetched at once."""
+"""By their numbers in `malloc.h`, in bytes. M_MMAP_THRESHOLD: larger arrays come from the system one by one;
+M_TRIM_THRESHOLD: free memory that is kept; M_TOP_PAD: memory fetched at once."""
 
 
 def keep_freed_memory() -> None:
