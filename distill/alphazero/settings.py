@@ -6,7 +6,6 @@ import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,10 +17,6 @@ from distill.training.recipe import Recipe
 
 SEARCH = ("root", "simulations", "noise_fraction")
 """What the searches of an iteration have of their own in a planned run."""
-
-learning, evaluation, schedule, machine = (
-    partial(cli.setting, group=group, advanced=True) for group in ("learning", "evaluation", "schedule", "machine")
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +46,59 @@ class LearningRate(cli.Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SelfPlayConfig(SelfPlaySettings):
+class LearningSettings(cli.Settings, group="learning", shown=("lr",)):
+    """How the network learns from the games."""
+
+    lr: float = cli.setting(1e-3, "learning rate; the highest one of a plan")
+    lr_schedule: tuple[LearningRate, ...] = cli.table((), "learning rates from an iteration on, without a plan")
+    replay_rows: int | None = cli.setting(200_000, "latest rows to learn from; none: no limit")
+    replay_share: float | None = cli.setting(None, "or this share of the run's own rows so far (0–1), if that is more")
+    replay_games: int | None = cli.setting(None, "latest games to learn from; none: no limit")
+    keep_games: bool = cli.setting(True, "keep games that nothing learns from any more")
+    train_boards: int | None = cli.setting(40_960, "boards drawn from these an iteration; none: all")
+    epochs: int = cli.setting(1, "epochs over the boards drawn; a plan has its own steps")
+    batch_size: int = cli.setting(256, "boards a training step")
+    optimizer: Literal["adamw", "muon", "adam", "sgd"] = cli.setting("adamw", "optimizer, as for train")
+    weight_decay: float = cli.setting(0.01, "decoupled weight decay, times the learning rate a step")
+    ema: float = cli.setting(0.0, "EMA decay of the weights (0–1); above 0 the averaged network plays and is kept")
+    value_target: Literal["value", "outcome", "blend"] = cli.setting("blend", "target of the value head, as for train")
+    value_weight: float = cli.setting(1.0, "weight of the value's squared error beside the policy's cross-entropy")
+    count_weights: Literal["equal", "root", "count"] = cli.setting("root", "weight of a board met n times: 1, √n or n")
+    mirror: bool = cli.setting(True, "mirror each board at random")
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluationSettings(cli.Settings, group="evaluation", shown=("gate",)):
+    """When a candidate becomes champion, and how the networks are graded."""
+
+    gate: float | None = cli.setting(0.55, "arena score at which the candidate becomes champion (0–1); none: always")
+    arena_games: int = cli.setting(100, "arena games, an even number; each opening is played from both sides")
+    arena_plies: int = cli.setting(4, "random moves of an arena opening (0–20)")
+    eval_boards: int = cli.setting(1000, "benchmark boards of each set graded an iteration, dev half")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanSettings(cli.Settings, group="schedule", shown=()):
+    """How an unattended run starts with the teacher, and how its searches grow."""
+
+    plan: Path | None = cli.setting(None, "plan.json of another run to follow in place of --minutes")
+    teacher_share: float = cli.setting(0.0, "share of a plan in which the teacher plays first; above 0: make a plan")
+    teacher_simulations: int = cli.setting(1000, "simulations of the teacher's searches, one a position")
+    stages: tuple[Stage, ...] = cli.table((), "searches of a plan from a share of it on; none: --root")
+    double_noise_iterations: int = cli.setting(0, "first iterations with twice the root noise, without a plan")
+
+
+@dataclass(frozen=True, kw_only=True)
+class MachineSettings(cli.Settings, group="machine", shown=("workers", "precision")):
+    """How the machine is used."""
+
+    workers: int | None = cli.setting(None, "worker processes; none: one a core with --games-only, one less with a plan, else 0")
+    precision: networks.Precision = cli.setting("float32", "arithmetic of the network, in self-play and training")
+    lanes: int = cli.setting(512, "games played side by side; no influence on the games")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelfPlayConfig(SelfPlaySettings, LearningSettings, EvaluationSettings, PlanSettings, MachineSettings):
     """Let a network play against itself and learn from it."""
 
     arch: networks.Arch = cli.setting("pillar", "network of a run that starts from scratch")
@@ -59,52 +106,11 @@ class SelfPlayConfig(SelfPlaySettings):
     out: Path | None = cli.setting(None, "folder of the run; none: models/selfplay, or data/selfplay with --games-only")
     restart: bool = cli.setting(False, "delete the run in the folder and start from scratch")
     minutes: float | None = cli.setting(None, "minutes to plan for; without a plan: start no iteration after them")
-    plan: Path | None = cli.setting(
-        None, "plan.json of another run to follow in place of --minutes", group="schedule", advanced=True
-    )
     iterations: int = cli.setting(10_000, "iterations of self-play, training and arena, without a plan")
     games: int = cli.setting(400, "games an iteration, or with --games-only in all")
     games_only: bool = cli.setting(False, "play with --init as it is, and train nothing")
-    workers: int | None = cli.setting(
-        None, "processes that play; none: one a core (a plan: one less), or this one", group="machine"
-    )
-    simulations: int = cli.setting(32, "simulations of each search", group="search")
-    root: Literal["puct", "gumbel"] = cli.setting(
-        "gumbel", "selection at the root: PUCT, or Gumbel with halving", group="search"
-    )
-    lr: float = cli.setting(1e-3, "learning rate; the highest one of a plan", group="learning")
-    gate: float | None = cli.setting(
-        0.55, "arena score at which the candidate becomes champion (0–1); none: always", group="evaluation"
-    )
-    precision: networks.Precision = cli.setting(
-        "float32", "arithmetic of the network, in self-play and training", group="machine"
-    )
-
-    replay_rows: int | None = learning(200_000, "latest rows to learn from; none: no limit")
-    replay_share: float | None = learning(None, "or this share of the run's own rows so far (0–1), if that is more")
-    replay_games: int | None = learning(None, "latest games to learn from; none: no limit")
-    keep_games: bool = learning(True, "keep games that nothing learns from any more")
-    train_boards: int | None = learning(40_960, "boards drawn from these an iteration; none: all")
-    epochs: int = learning(1, "epochs over the boards drawn; a plan has its own steps")
-    batch_size: int = learning(256, "boards a training step")
-    optimizer: Literal["adamw", "muon", "adam", "sgd"] = learning("adamw", "optimizer, as for train")
-    lr_schedule: tuple[LearningRate, ...] = cli.table((), "learning rates from an iteration on, without a plan")
-    weight_decay: float = learning(0.01, "decoupled weight decay, times the learning rate a step")
-    ema: float = learning(0.0, "EMA decay of the weights (0–1); above 0 the averaged network plays and is kept")
-    value_target: Literal["value", "outcome", "blend"] = learning("blend", "target of the value head, as for train")
-    value_weight: float = learning(1.0, "weight of the value's squared error beside the policy's cross-entropy")
-    count_weights: Literal["equal", "root", "count"] = learning("root", "weight of a board met n times: 1, √n or n")
-    mirror: bool = learning(True, "mirror each board at random")
-
-    arena_games: int = evaluation(100, "arena games, an even number; each opening is played from both sides")
-    arena_plies: int = evaluation(4, "random moves of an arena opening (0–20)")
-    eval_boards: int = evaluation(1000, "benchmark boards of each set graded an iteration, dev half")
-
-    teacher_share: float = schedule(0.0, "share of a plan in which the teacher plays first; above 0: make a plan")
-    teacher_simulations: int = schedule(1000, "simulations of the teacher's searches, one a position")
-    stages: tuple[Stage, ...] = cli.table((), "searches of a plan from a share of it on; none: --root")
-    double_noise_iterations: int = schedule(0, "first iterations with twice the root noise, without a plan")
-    lanes: int = machine(512, "games played side by side; no influence on the games")
+    simulations: int = cli.setting(32, "simulations of each search")
+    root: Literal["puct", "gumbel"] = cli.setting("gumbel", "selection at the root: PUCT, or Gumbel with halving")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -154,8 +160,23 @@ class SelfPlayConfig(SelfPlaySettings):
         return {name: getattr(chosen, name) for name in SEARCH}
 
 
+REINFORCE_SHOWN = (
+    "arch",
+    "init",
+    "out",
+    "restart",
+    "steps",
+    "games",
+    "seed",
+    "lr",
+    "entropy",
+    "baseline",
+    "eval_every",
+)
+
+
 @dataclass(frozen=True, kw_only=True)
-class ReinforceConfig(cli.Settings):
+class ReinforceConfig(cli.Settings, shown=REINFORCE_SHOWN):
     """Train a network by REINFORCE: policy gradient on games against copies of itself."""
 
     arch: networks.Arch | None = cli.setting(None, "network of a run that starts from scratch; none: mk4, or --init's")
@@ -166,32 +187,22 @@ class ReinforceConfig(cli.Settings):
     games: int = cli.setting(256, "games a batch, an even number, half of them from either side")
     seed: int = cli.setting(0, "seed of the initial weights and of every move")
 
-    lr: tuple[float, ...] = cli.setting(
-        (1e-3, 1e-4, 1e-5), "learning rates, each for an equal share of the steps", group="learning"
+    lr: tuple[float, ...] = cli.setting((1e-3, 1e-4, 1e-5), "learning rates, each for an equal share of the steps")
+    entropy: tuple[float, float] = cli.setting((0.05, 0.03), "weight of the policy's entropy (nats): first, last")
+    baseline: Literal["none", "mean", "value"] = cli.setting("none", "what a return is compared with in the gradient")
+    eval_every: int = cli.setting(25, "steps between evaluations; an interrupted run resumes from the last one")
+    precision: networks.Precision = cli.setting("float32", "arithmetic of the network, in games and training")
+    value_weight: float = cli.setting(0.5, "weight of the value's squared error, where the network has a value head")
+    discount: float = cli.setting(1.0, "return multiplier per ply between a move and the end of its game (0–1)")
+    ema: float = cli.setting(0.0, "EMA decay of the weights (0–1); above 0 the averaged network is evaluated and kept")
+    opponents: int = cli.setting(1, "earlier copies that the learner plays in turn; a new one replaces the oldest")
+    gate: float = cli.setting(0.52, "score against its opponents above which the learner becomes one (0–1)")
+    gate_games: int = cli.setting(2048, "training games, in whole batches, from which that score is taken")
+    gate_rule: Literal["lower", "mean"] = cli.setting(
+        "lower", "pass the gate by the score's lower 95 % bound, or its mean"
     )
-    entropy: tuple[float, float] = cli.setting(
-        (0.05, 0.03), "weight of the policy's entropy (nats): first, last", group="learning"
-    )
-    baseline: Literal["none", "mean", "value"] = cli.setting(
-        "none", "what a return is compared with in the gradient", group="learning"
-    )
-    eval_every: int = cli.setting(
-        25, "steps between evaluations; an interrupted run resumes from the last one", group="evaluation"
-    )
-    precision: networks.Precision = cli.setting(
-        "float32", "arithmetic of the network, in games and training", group="machine"
-    )
-    value_weight: float = learning(0.5, "weight of the value's squared error, where the network has a value head")
-    discount: float = learning(1.0, "return multiplier per ply between a move and the end of its game (0–1)")
-    ema: float = learning(0.0, "EMA decay of the weights (0–1); above 0 the averaged network is evaluated and kept")
-    opponents: int = learning(1, "earlier copies that the learner plays in turn; a new one replaces the oldest")
-    gate: float = evaluation(0.52, "score against its opponents above which the learner becomes one (0–1)")
-    gate_games: int = evaluation(2048, "training games, in whole batches, from which that score is taken")
-    gate_rule: Literal["lower", "mean"] = evaluation(
-        "lower", "what must pass the gate: the score's lower 95 % bound, or its mean"
-    )
-    eval_games: int = evaluation(400, "games against each rival in an evaluation, an even number")
-    final_games: int = evaluation(4000, "games against each rival at the end, an even number")
+    eval_games: int = cli.setting(400, "games against each rival in an evaluation, an even number")
+    final_games: int = cli.setting(4000, "games against each rival at the end, an even number")
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -24,6 +24,7 @@ from distill.mcts.uct import UctSettings
 LONGEST_OPENING = 30
 """Most random moves before the search plays."""
 
+OPENING_HELP = "fewest and most random moves before the search; in JSON also several such pairs, in turn"
 OpeningMoves: TypeAlias = tuple[int, int] | tuple[tuple[int, int], ...]
 """Fewest and most random moves, or a table of such pairs, which the games of a run take in turn."""
 
@@ -35,9 +36,7 @@ class RunSettings(UctSettings, group="games", shown=("labeller", "opening_moves"
     labeller: str | None = setting(
         None, "module:object of your own engine, which labels instead of the search; noise then acts on moves only"
     )
-    opening_moves: OpeningMoves = setting(
-        (1, 8), "fewest and most random moves before the search plays; in JSON also a list of pairs, for games in turn"
-    )
+    opening_moves: OpeningMoves = setting((1, 8), OPENING_HELP)
     seed: int = setting(0, "run seed; game g depends on it and on g alone")
     shard_games: int = setting(200, "games in one shard file")
 

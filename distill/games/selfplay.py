@@ -35,23 +35,13 @@ LIBRARIES = ("keras", *shards.LIBRARIES)
 
 
 @dataclass(frozen=True, kw_only=True)
-class SelfPlaySettings(PuctSettings):
-    """All that self-play games depend on beside the network."""
+class SelfPlaySettings(PuctSettings, group="games", shown=("seed",)):
+    """Everything that self-play games depend on, besides the network."""
 
-    leaves: Literal["value", "playout"] = setting(
-        "value",
-        "value of a leaf: of the value head, or of a rollout with moves drawn from the policy",
-        group="search",
-        advanced=True,
-    )
-    opening_moves: runs.OpeningMoves = setting(
-        (0, 2),
-        "fewest and most random moves before the search plays; in JSON also a list of pairs, for games in turn",
-        group="games",
-        advanced=True,
-    )
-    seed: int = setting(0, "seed of the run; a game depends on it and on its own number", group="games")
-    shard_games: int = setting(50, "games in one shard file", group="games", advanced=True)
+    seed: int = setting(0, "seed of the run; a game depends on it and on its own number")
+    shard_games: int = setting(50, "games in one shard file")
+    opening_moves: runs.OpeningMoves = setting((0, 2), runs.OPENING_HELP)
+    leaves: Literal["value", "playout"] = setting("value", "value of a leaf: the value head's, or a rollout's")
 
     def __post_init__(self) -> None:
         super().__post_init__()

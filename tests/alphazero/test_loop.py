@@ -54,7 +54,7 @@ class InThisProcess(workers.Workers):
 
 
 @pytest.fixture(autouse=True)
-def quick(small_networks: None, eagerly: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def quick(small_networks, eagerly, monkeypatch):
     monkeypatch.setattr(workers, "Workers", InThisProcess)
     monkeypatch.setattr(workers, "_EVALUATORS", {})
     monkeypatch.setattr(run_files, "report", lambda *_: None)
@@ -78,9 +78,7 @@ def metrics_of(out: Path) -> list[dict[str, Any]]:
     return [json.loads(path.read_text()) for path in sorted(out.glob("iterations/*/metrics.json"))]
 
 
-def test_a_run_leaves_what_it_promises_and_follows_one_plan(
-    flags: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
+def test_a_run_leaves_what_it_promises_and_follows_one_plan(flags, tmp_path, capsys):
     out, other = tmp_path / "run", tmp_path / "other.json"
     assert selfplay.main([*flags, str(out)]) == 0
     said = capsys.readouterr().err
@@ -107,9 +105,7 @@ def test_a_run_leaves_what_it_promises_and_follows_one_plan(
     assert f"{out}: follows another plan than {other}" in capsys.readouterr().err
 
 
-def test_missing_games_are_named_before_the_run_resumes(
-    flags: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
+def test_missing_games_are_named_before_the_run_resumes(flags, tmp_path, capsys):
     out = tmp_path / "run"
     assert selfplay.main([*flags, str(out)]) == 0
     shutil.move(out / "iterations/0003" / run_files.CANDIDATE, out / "iterations/0002")
@@ -120,9 +116,7 @@ def test_missing_games_are_named_before_the_run_resumes(
         assert f"{out}/iterations/{place}: the games of this iteration are missing" in capsys.readouterr().err
 
 
-def test_the_same_plan_gives_the_same_weights_however_it_is_run(
-    flags: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_the_same_plan_gives_the_same_weights_however_it_is_run(flags, tmp_path, monkeypatch):
     assert selfplay.main([*flags, str(tmp_path / "whole")]) == 0
     expected = outcome(tmp_path / "whole")
     assert selfplay.main([*flags, str(tmp_path / "three"), "--workers", "3"]) == 0
@@ -149,7 +143,7 @@ def test_the_same_plan_gives_the_same_weights_however_it_is_run(
     assert all(9.9 < minutes[number + 1] - minutes[number] < 11 for number in range(3)), "each learned ten minutes"
 
 
-def test_games_that_nothing_learns_from_any_more_can_go(flags: list[str], tmp_path: Path):
+def test_games_that_nothing_learns_from_any_more_can_go(flags, tmp_path):
     window = ["--replay-rows", "10", "--replay-share", "none"]
     assert selfplay.main([*flags, str(tmp_path / "kept"), *window]) == 0
     assert selfplay.main([*flags, str(tmp_path / "gone"), *window, "--no-keep-games"]) == 0
@@ -178,7 +172,7 @@ def _interrupted(function: Any, call: int) -> Any:
     return called
 
 
-def test_the_average_plays_and_is_kept(flags: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_the_average_plays_and_is_kept(flags, tmp_path, monkeypatch):
     given: list[tuple[bool, str]] = []
     give = continual.Learner.give
 
@@ -194,7 +188,7 @@ def test_the_average_plays_and_is_kept(flags: list[str], tmp_path: Path, monkeyp
     assert weights_hash(saved.load_core(tmp_path / "run" / run_files.BEST)) == given[-1][1]
 
 
-def test_minutes_become_a_plan_by_measuring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_minutes_become_a_plan_by_measuring(tmp_path, monkeypatch):
     monkeypatch.setattr(plan, "MEASURED_SECONDS", 0.2)
     planned: list[plan.Plan] = []
     make = plan.make

@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 import itertools
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -34,7 +33,7 @@ def made(minutes: float, **changes: Any) -> plan.Plan:
 
 
 @pytest.mark.parametrize("minutes", [6, 20, 60, 480])
-def test_a_plan_fills_its_minutes(minutes: float):
+def test_a_plan_fills_its_minutes(minutes):
     found = made(minutes)
     learning = found.steps / 10
     assert 0.8 * 60 * minutes < learning < 60 * minutes
@@ -67,7 +66,7 @@ def test_long_openings_make_short_games():
     )
 
 
-def test_a_plan_is_read_as_it_was_stored(tmp_path: Path):
+def test_a_plan_is_read_as_it_was_stored(tmp_path):
     found = made(6)
     plan.write(tmp_path / "plan.json", found)
     assert plan.read(tmp_path / "plan.json") == found
@@ -93,7 +92,7 @@ def test_a_preset_calculates_as_the_processor_does_it_quickly(tmp_path, monkeypa
     assert cli.parse(SelfPlayConfig, ["--preset", "hour", "--precision", "bfloat16"], PRESETS).precision == "bfloat16"
 
 
-def test_the_speed_of_playing_is_measured_by_boards_that_are_not_cached(tmp_path: Path, monkeypatch):
+def test_the_speed_of_playing_is_measured_by_boards_that_are_not_cached(tmp_path, monkeypatch):
     tiny().save(tmp_path / "net.keras")
     monkeypatch.setattr(workers, "_EVALUATORS", {})
     begun: list[set[tuple[int, int]]] = []
