@@ -92,7 +92,9 @@ class PlanSettings(cli.Settings, group="schedule", shown=()):
 class MachineSettings(cli.Settings, group="machine", shown=("workers", "precision")):
     """How the machine is used."""
 
-    workers: int | None = cli.setting(None, "worker processes; none: one a core with --games-only, one less with a plan, else 0")
+    workers: int | None = cli.setting(
+        None, "worker processes; none: with --games-only one a core, with a plan one less, else 0"
+    )
     precision: networks.Precision = cli.setting("float32", "arithmetic of the network, in self-play and training")
     lanes: int = cli.setting(512, "games played side by side; no influence on the games")
 
