@@ -1,4 +1,4 @@
-"""What every command needs: settings as flags, one-line errors, progress, whole files, folders, versions."""
+"""What every command needs: settings as flags, one-line errors, progress, atomic files, locks, versions."""
 
 from distill.common.errors import DataError, Interrupted, OutputError, UserError, first_line, shortened
 from distill.common.files import (

@@ -1,4 +1,4 @@
-"""What goes wrong in a user's world: one line, no traceback."""
+"""Errors that a user can fix: one line, no traceback."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import typing
 
 
 class UserError(Exception):
-    """A problem the user can mend: printed as one line, exit 1."""
+    """A problem that the user can fix: printed as one line, exit code 1."""
 
 
 class DataError(UserError):
@@ -15,7 +15,7 @@ class DataError(UserError):
 
 
 class OutputError(UserError):
-    """A network or a player returned what cannot be used; `source` names it, where it is known."""
+    """A network or player returned something unusable; `source` names it, where it is known."""
 
     def __init__(self, problem: str, source: str = "") -> None:
         super().__init__(problem, source)  # both, so that it can be pickled
@@ -26,9 +26,9 @@ class OutputError(UserError):
 
 
 class Interrupted(BaseException):
-    """SIGINT or SIGTERM arrived; work unwinds and the process exits with `code`.
+    """SIGINT or SIGTERM arrived: the command cleans up and exits with `code`.
 
-    `latest` is for who calls a library that lets the exception vanish and raises its own: it can be raised again.
+    Some libraries swallow the exception and raise their own; their callers raise `latest` again.
     """
 
     latest: typing.ClassVar[Interrupted | None] = None
@@ -40,11 +40,11 @@ class Interrupted(BaseException):
 
 
 def shortened(word: object) -> str:
-    """What a user wrote: whole where it may be a path, as much of it as a message has room for otherwise."""
+    """A user's text for a message, cut if it is too long for a path."""
     text = str(word)
     return text if len(text) <= 300 else f"{text[:80]}…"
 
 
 def first_line(error: BaseException) -> str:
-    """What is wrong, short enough for a message: the first line of a library's text, or else the error's type."""
+    """The first line of an error's text, or its type if it has none."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]

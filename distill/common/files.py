@@ -1,4 +1,4 @@
-"""Files that appear whole, texts and hashes that are the same for the same content."""
+"""Atomic files, canonical JSON and hashes."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from typing import Any
 
 from distill.common.errors import DataError
 
-UMASK = os.umask(0o077)  # it cannot be asked for without being set
+UMASK = os.umask(0o077)  # it can only be read by setting it
 os.umask(UMASK)
 PARTIAL = ".partial"
-"""The end of the name of what is not whole yet; its beginning is a dot. A killed process leaves it behind."""
+"""Suffix of hidden files and folders that are not complete; a killed process leaves them behind."""
 HALF_WRITTEN = re.compile(rf"\..+\.[a-z0-9_]{{8}}{re.escape(PARTIAL)}")
-"""The name of a file that `write_atomically` has not finished."""
+"""Name of a file that `write_atomically` has not finished."""
 
 
 def behind_links(path: Path) -> Path:
-    """The path without symbolic links, whether or not it exists: to replace what it names and keep the links."""
+    """The path with its symbolic links resolved, even if it does not exist, so that replacing it keeps the links."""
     return Path(os.path.realpath(path))
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Replace `path` by `content`; a reader sees the old file or the new one, never a part. A link stays a link."""
+    """Replace a file by `content`; readers see the old file or the new one. A link stays a link."""
     path = behind_links(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=PARTIAL, dir=path.parent)
@@ -44,17 +44,17 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 
 def json_bytes(content: Mapping[str, Any]) -> bytes:
-    """A JSON file for people to read too."""
+    """The content of a JSON file, indented."""
     return (json.dumps(content, indent=1) + "\n").encode()
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Replace a JSON file as a whole."""
+    """Replace a JSON file atomically."""
     write_atomically(path, json_bytes(content))
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """The JSON object in a file; empty where there is no file, or it holds none."""
+    """The JSON object in a file; empty if the file is missing or holds something else."""
     try:
         stored = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -63,7 +63,7 @@ def read_object(path: Path) -> dict[str, Any]:
 
 
 def canonical_json(value: Any) -> str:
-    """One fixed text for equal values: sorted keys, no blanks."""
+    """The same text for equal values: sorted keys, no blanks."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 

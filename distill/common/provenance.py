@@ -1,4 +1,4 @@
-"""Who made this file: the versions, the commit and the places that artefacts name."""
+"""The versions and the commit that files record, and the places of what ships."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DISTRIBUTION = "connect4-distill"
 
 
 def versions(*packages: str) -> dict[str, str]:
-    """Versions of distill, Python and those of the named packages that are installed, for a manifest."""
+    """Versions of distill, Python and the named packages, as far as they are installed, for a manifest."""
     found = {"distill": distill.VERSION, "python": platform.python_version()}
     for package in packages:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
@@ -27,7 +27,7 @@ def versions(*packages: str) -> dict[str, str]:
 
 
 def version() -> str:
-    """The version with the commit, if that is known: 0.1.0+g1234567, and .dirty where files were changed since."""
+    """The version with the commit, if it is known: 0.1.0+g1234567, and .dirty if files have changed since."""
     head = commit()
     if head is None:
         return distill.VERSION
@@ -35,9 +35,9 @@ def version() -> str:
 
 
 def commit() -> str | None:
-    """The commit of this checkout, with "+" where files were changed since; of an installed package that of its build.
+    """The commit of this checkout, with "+" if files have changed since, or the one that a package was built from.
 
-    None where neither is known.
+    None if neither is known.
     """
     if not (ROOT / ".git").exists():  # an installed package may lie inside somebody else's checkout
         recorded = ROOT / "distill" / "COMMIT"  # written by the build hook
@@ -56,12 +56,12 @@ def _git(*arguments: str) -> str:
 
 
 def checkout() -> Path | None:
-    """The top of the checkout that this package runs from; None for an installed one."""
+    """The top folder of the checkout that this package runs from; None for an installed package."""
     return ROOT if (ROOT / "pyproject.toml").is_file() else None
 
 
 def shipped(name: str) -> Path | None:
-    """A shipped folder such as "data/benchmark", "data/reference" or "models/reference"; None where it is absent.
+    """A shipped folder, such as "data/benchmark"; None if it is missing.
 
     A checkout has them at its top, an installed package in its folder `shipped`.
     """
@@ -70,7 +70,7 @@ def shipped(name: str) -> Path | None:
 
 
 def licence() -> Path:
-    """The file with this project's licence: at a checkout's top, among an installed package's metadata."""
+    """The licence file: at the top of a checkout, in the metadata of an installed package."""
     if top := checkout():
         return top / "LICENSE"
     files = importlib.metadata.files(DISTRIBUTION) or ()
@@ -78,12 +78,11 @@ def licence() -> Path:
 
 
 def install_line(extra: str) -> str:
-    """The command that installs what an extra of pyproject.toml needs.
+    """The command that installs the packages of an extra of pyproject.toml.
 
-    It names those packages and not this one, so that it is right for a checkout and for an installed package, wherever
-    that came from: no package index has it.
+    It does not name distill, so that it works in a checkout and for an installed package: no package index has distill.
     """
-    if top := checkout():  # which may run without being installed
+    if top := checkout():  # may run without being installed
         project = tomllib.loads((top / "pyproject.toml").read_text(encoding="utf-8"))["project"]
         packages = project["optional-dependencies"][extra]
     else:

@@ -1,4 +1,4 @@
-"""The standard streams of a command: closed streams, broken pipes, and locales that lack some characters."""
+"""Standard streams that are closed, broken pipes, and locales that lack characters."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from collections.abc import Callable
 from typing import TextIO
 
 NOBODY_READS = 141
-"""The exit code of a command whose output is no longer read, as a shell shows it for SIGPIPE."""
+"""Exit code of a command whose output nobody reads any more, as shells show it for SIGPIPE."""
 
 
 def guarded(command: Callable[[], int]) -> int:
-    """Call a command with streams that it can use; returns its exit code, or NOBODY_READS after `| head -1`."""
+    """Call a command with usable streams; returns its exit code, or NOBODY_READS, for example after `| head -1`."""
     _open_closed_ones()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # an ASCII-only locale shows `?` instead of ending the command
+            stream.reconfigure(errors="replace")  # an ASCII-only locale shows `?`
     try:
         code = command()
-        sys.stdout.flush()  # here, because the interpreter would print a message about a broken pipe at its end
+        sys.stdout.flush()  # otherwise Python prints a message about the broken pipe at exit
     except BrokenPipeError:
         if not (streams := unread()):
             raise
-        for stream in streams:  # what they still hold must go somewhere when the interpreter ends
+        for stream in streams:  # Python flushes them once more at exit
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, stream.fileno())
             os.close(nowhere)
@@ -35,7 +35,7 @@ def guarded(command: Callable[[], int]) -> int:
 
 
 def _open_closed_ones() -> None:
-    """Connect closed streams to the null device: otherwise the next file that is opened would take their number."""
+    """Connect closed streams to the null device: otherwise the next opened file would get their number."""
     for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(descriptor)
@@ -46,7 +46,7 @@ def _open_closed_ones() -> None:
 
 
 def unread() -> list[TextIO]:
-    """The streams that are pipes whose reader has gone."""
+    """Output streams that are pipes without a reader."""
     found = []
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(AttributeError, OSError, ValueError):  # no file, or Windows, which cannot tell

@@ -1,6 +1,6 @@
-"""Worker processes: started without running the caller's script again, deaf to Ctrl-C, and gone with their parent.
+"""Worker processes that ignore Ctrl-C and end with their parent.
 
-All are loky's: unlike the `spawn` of `multiprocessing` it does not import the parent's main module, so commands may be
+They are loky's: unlike `multiprocessing`'s spawn, it does not import the parent's main module, so commands can be
 called from a script without a main guard, or from a notebook.
 """
 
@@ -23,12 +23,12 @@ class WorkerError(UserError):
 
 
 def pool(environment: Mapping[str, str] | None = None) -> Any:
-    """An executor of one process, so that a death is known to belong to its task; started with the first task.
+    """An executor of one process, started with its first task. With one process, a death belongs to a known task.
 
-    Raises WorkerError where the system has no room for the semaphores that processes share.
+    Raises WorkerError if the system has no space for shared semaphores.
     """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # joblib's, that it would do without processes, which is not so here
+        warnings.simplefilter("ignore")  # joblib's, which says that it will not use processes
         from joblib.externals.loky import ProcessPoolExecutor
 
     try:
@@ -36,15 +36,15 @@ def pool(environment: Mapping[str, str] | None = None) -> Any:
             max_workers=1, initializer=_start, initargs=(os.getpid(),), env=dict(environment or {}) or None
         )
     except OSError as error:
-        raise _no_room(error) from None
+        raise _no_semaphores(error) from None
 
 
 def check() -> None:
-    """Raise WorkerError where `pool` would: for commands that delete something before they need it."""
+    """Raise WorkerError if `pool` would, for commands that delete something before they need workers."""
     pool().shutdown()
 
 
-def _no_room(error: OSError) -> WorkerError:
+def _no_semaphores(error: OSError) -> WorkerError:
     return WorkerError(
         f"/dev/shm: worker processes cannot be started ({error.strerror}); it must be writable and have free space "
         "(docker run --shm-size 64m)"
@@ -52,9 +52,9 @@ def _no_room(error: OSError) -> WorkerError:
 
 
 def spread(function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], workers: int) -> Iterator[Any]:
-    """`function(*task)` of each task, in their order, computed by so many processes; by this one if it is a single one.
+    """Yield `function(*task)` for each task, in order, computed by worker processes, or by this one if `workers` is 1.
 
-    The processes stay for the next call. Raises WorkerError where one of them dies.
+    The processes stay for the next call. Raises WorkerError if one of them dies.
     """
     if workers == 1:
         yield from (function(*task) for task in tasks)
@@ -67,16 +67,16 @@ def spread(function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], worke
         yield from parallel(delayed(function)(*task) for task in tasks)
     except TerminatedWorkerError:
         raise WorkerError("a worker process has died (out of memory?); start the command again") from None
-    except BrokenProcessPool as error:  # the task could not be sent, or its result
+    except BrokenProcessPool as error:  # a task or its result cannot be pickled
         raise WorkerError(f"a worker process has failed ({first_line(error.__cause__ or error)})") from None
     except OSError as error:
-        if error.filename or error.__cause__:  # raised by the function, in its process
+        if error.filename or error.__cause__:  # raised by the function
             raise
-        raise _no_room(error) from None
+        raise _no_semaphores(error) from None
 
 
 def _start(parent: int) -> None:
-    """Ctrl-C and news are the parent's to handle, and a worker does not outlive it."""
+    """Leave Ctrl-C and messages to the parent, and end with it."""
     silence()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 

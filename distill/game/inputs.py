@@ -1,7 +1,7 @@
-"""Boards that come from outside this package, checked before a network sees them.
+"""Check boards from outside this package before a network evaluates them.
 
-A network computes an answer for any numbers whatever. Given Kaggle's marks, a board upside down or one seen by the
-wrong side it plays badly, and nothing shows it.
+A network returns a move for any numbers. Given Kaggle's marks, a board upside down or one from the wrong point of view,
+it would play badly without any error.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ def boards(given: ArrayLike) -> NDArray[np.int8]:
     """Boards (B, 6, 7), or one (6, 7), as int8, with row 0 on top: 1 the side to move, -1 the opponent, 0 empty.
 
     Raises ValueError, which says what was found and how to convert it, for another shape, other values, a stone above
-    an empty cell, and stone counts at which the opponent is to move, or neither. Where both sides have equally many
-    stones, a wrong side to move cannot be noticed.
+    an empty cell, and stone counts that no game has with this side to move. A wrong side to move goes unnoticed where
+    both sides have equally many stones.
     """
     try:
         array = np.asarray(given)
-    except ValueError:  # NumPy's is about sequences
+    except ValueError:  # NumPy's own message is about sequences
         raise ValueError("boards have rows of different lengths") from None
     if array.ndim not in (2, 3) or array.shape[-2:] != (ROWS, COLUMNS):
         expected = f"(B, {ROWS}, {COLUMNS}) or ({ROWS}, {COLUMNS})"

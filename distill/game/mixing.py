@@ -1,6 +1,6 @@
-"""Numbers that look random, as a function of numbers: the output function of SplitMix64 (Steele, Lea & Flood 2014).
+"""A hash of integers: the output function of SplitMix64 (Steele, Lea & Flood 2014).
 
-Draws that are to depend on a position, a game or a ply alone, and not on what was drawn before, are made of these.
+Random draws that depend on a position, game or ply alone, not on earlier draws, are computed from it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ GOLDEN = 0x9E3779B97F4A7C15
 
 
 def mix(numbers: ArrayLike) -> NDArray[np.uint64]:
-    """Unlike numbers give unrelated ones: uint64 of the same shape, or (1,) for a single number.
+    """Pseudorandom uint64 of the same shape as `numbers`, or (1,) for a single number; equal inputs give equal outputs.
 
     The number z is a state of the generator, and its output, all modulo 2^64:
 

@@ -1,10 +1,10 @@
-"""Checks of what a network or a player returns, made before anything computes with it.
+"""Check what a network, an evaluator or a player returns, before anything computes with it.
 
-Compiled search code trusts its arrays: a NaN among the logits leaves it without a best column, and it then writes
-outside its arrays. Each function returns the array that it was given, or raises OutputError with one line that says
-what is wrong and on how many boards. `named` adds whose output it is.
+Compiled searches do not check their arrays: with a NaN among the logits there is no best column, and they would write
+outside their arrays. Each function returns the array it was given, or raises OutputError with one line that says what
+is wrong and on how many boards. `named` adds the network or player.
 
-Dimensions: B boards, A = 7 columns. `legal` is bool (B, A), True where a column may be played.
+Dimensions: B boards, A = 7 columns. The mask `legal` is bool (B, A), True = may be played.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SUM_ROUNDING = 1e-3
 
 @contextmanager
 def named(source: str) -> Iterator[None]:
-    """Let an OutputError from inside name its source, a network's file or a player, unless it names one already."""
+    """Add the source, a network's file or a player, to an OutputError from the block that has none."""
     try:
         yield
     except OutputError as error:
@@ -62,7 +62,7 @@ def network(found: Mapping[str, Any], boards: NDArray[np.int8]) -> dict[str, NDA
 
 
 def logits(found: ArrayLike, legal: NDArray[np.bool_]) -> NDArray[Any]:
-    """Logits (B, A). On full columns any will do; -inf is a probability of 0, which not all legal columns may have."""
+    """Logits (B, A). Full columns may hold anything; -inf means probability 0, which not all legal columns may have."""
     array = _array(found, "logits", legal.shape)
     if not np.isfinite(array).all():
         _refuse("NaN logits", (np.isnan(array) & legal).any(1))

@@ -1,6 +1,6 @@
 """The rules of Connect 4 on two bitboards.
 
-A position is two 49-bit integers. Every column has seven bits: six cells, bottom first, and one
+A position is two 49-bit integers. Every column has seven bits: six cells, from the bottom up, and one
 spare bit on top that is always 0, so that no line of four runs from one column into the next.
 
     .  spare   6 13 20 27 34 41 48
@@ -21,8 +21,8 @@ Worked example, the moves "445" (X begins, so O is to move):
     . . . O . . .
     . . . X X . .
 
-Functions on bits take Python integers or NumPy uint64 arrays alike; a winner is always the side
-that has just moved, so "is it over" asks about the stones that are *not* `current`.
+Functions on bits take Python integers or NumPy uint64 arrays. The winner of a finished game is always
+the side that has just moved: its stones are `current ^ mask`, not `current`.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ COLUMN_0 = (1 << ROWS) - 1
 FULL_BOARD = BOTTOM_ROW * COLUMN_0
 
 COLUMNS_FROM_CENTRE = (3, 2, 4, 1, 5, 0, 6)
-"""Columns nearest the centre first, the lower of two equally near ones first: the tie-break order."""
+"""The order of tie-breaks: nearest to the centre first; of two equally near columns, the lower one first."""
 
 LINE_SHIFTS = (1, BITS_PER_COLUMN - 1, BITS_PER_COLUMN, BITS_PER_COLUMN + 1)
-"""Bit distances between neighbours on a line: vertical, falling diagonal, horizontal, rising diagonal."""
+"""Bit distances between neighbouring cells: vertical, falling diagonal, horizontal, rising diagonal."""
 
 Bits = TypeVar("Bits", int, NDArray[np.uint64])
 
@@ -130,7 +130,7 @@ def mirror_bits(bits: Bits) -> Bits:
 
 
 def is_own_mirror(current: NDArray[np.uint64], mask: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """bool (B,), whether boards equal their mirror images: there a column and its mirror are one answer."""
+    """bool (B,), True where a board equals its mirror image, so that a column and its mirror are the same move."""
     own: NDArray[np.bool_] = (mirror_bits(current) == current) & (mirror_bits(mask) == mask)
     return own
 
@@ -143,7 +143,7 @@ def mirror(position: Position) -> Position:
 def canonicalise(
     current: NDArray[np.uint64], mask: NDArray[np.uint64]
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.bool_]]:
-    """Of each board and its mirror the one with the smaller (current, mask).
+    """The smaller of each board and its mirror image, compared by (current, mask).
 
     Returns:
       current, mask: uint64 (B,), the canonical boards.
@@ -155,7 +155,7 @@ def canonicalise(
 
 
 def from_keys(keys: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """`current` and `mask`, uint64 (B,) each, of the positions whose keys, current + mask, are given.
+    """Current and mask, uint64 (B,) each, of positions given by their keys, current + mask.
 
     A column of k stones adds its pattern, below 2^k, to 2^k - 1, so columns of different heights have disjoint sums,
     and no sum leaves its seven bits; with 1 added to it, its highest bit is 2^k. (Known from Pascal Pons' solver.)
@@ -174,14 +174,14 @@ def from_keys(keys: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.
 
 
 def legal_mask(mask: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """bool (B, 7), True where the column may be played; `mask` is uint64 (B,)."""
+    """bool (B, 7), True = the column may be played; `mask` is uint64 (B,)."""
     tops = np.array([TOP_ROW & column_bits(column) for column in range(COLUMNS)], np.uint64)
     playable: NDArray[np.bool_] = (np.asarray(mask, np.uint64)[:, None] & tops) == 0
     return playable
 
 
 def landing(mask: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """uint64 (B, 7), the cell a stone in each column falls on, as a bit; 0 for a full column; `mask` is (B,)."""
+    """uint64 (B, 7), the bit of the cell on which a stone in each column lands; 0 for a full column; `mask` is (B,)."""
     columns = np.array([column_bits(column) for column in range(COLUMNS)], np.uint64)
     bottoms = np.array([1 << (BITS_PER_COLUMN * column) for column in range(COLUMNS)], np.uint64)
     cells: NDArray[np.uint64] = (np.asarray(mask, np.uint64)[:, None] + bottoms) & columns
@@ -189,10 +189,10 @@ def landing(mask: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def problem_with(position: Position) -> str | None:
-    """Why two integers are no position that a game can pass through, or None.
+    """Why two integers are not a position of a game, or None if they may be one.
 
-    Checks what can be seen on the board: stray bits, floating stones, stone counts, a line of the
-    side to move, and lines of the last mover that no single last stone explains.
+    Checks for stray bits, floating stones, wrong stone counts, a line of the side to move, and lines of the last mover
+    that no single last stone explains.
     """
     current, mask = position.current, position.mask
     if mask & ~FULL_BOARD:
@@ -258,7 +258,7 @@ def parse_board(drawing: str) -> Position:
 
 
 def draw(position: Position) -> str:
-    """Six lines, top row first, in the form `parse_board` reads."""
+    """Six lines, top row first, which `parse_board` reads."""
     first = position.opponent if position.ply % 2 else position.current
     lines = []
     for row in range(ROWS):

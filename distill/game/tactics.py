@@ -1,4 +1,4 @@
-"""What can be seen on a board without search: wins in one, threats, lines by direction.
+"""Tactics without search: wins in one move, threats, lines by direction.
 
 Everything is vectorised over B boards: bitboards are uint64 (B,), masks of columns bool (B, 7).
 """
@@ -35,7 +35,7 @@ def wins_in(stones: Boards, mask: Boards, direction: str) -> Columns:
 
 
 def wins(stones: Boards, mask: Boards) -> Columns:
-    """bool (B, 7), True where a stone added to `stones` completes four; of boards that are not over."""
+    """bool (B, 7), True where a stone added to `stones` completes four. The boards must not be over."""
     anywhere: Columns = np.logical_or.reduce([wins_in(stones, mask, direction) for direction in DIRECTIONS])
     return anywhere
 
@@ -72,10 +72,10 @@ def wins_only_in(stones: Boards, mask: Boards, direction: str) -> NDArray[np.boo
 
 
 def traps(stones: Boards, mask: Boards) -> Columns:
-    """bool (B, 7), True where a stone added to `stones` threatens to win whatever the single answer.
+    """bool (B, 7), True where a stone added to `stones` makes a threat that one reply cannot stop.
 
-    It then has two winning columns, or one and a second win on top of the block. The answer may itself be a win, or
-    make one: that is not looked at.
+    It then has two winning columns, or one and a second win on top of the block. Whether the reply wins, or makes a
+    threat itself, is not checked.
     """
     found = np.zeros((len(mask), COLUMNS), np.bool_)
     for column, cell in enumerate(landing(mask).T):

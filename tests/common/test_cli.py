@@ -29,7 +29,7 @@ import numpy as np
 import pytest
 
 from distill import generate
-from distill.__main__ import STAGES
+from distill.__main__ import COMMANDS as STAGES
 from distill.common import Progress, UserError, cli, duration
 from distill.common.cli import check, setting
 from distill.common.errors import Interrupted

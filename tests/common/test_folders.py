@@ -143,7 +143,7 @@ CASES = {
         "selfplay",
         ["--init", "ROOT/net.keras"],
         "loop",
-        [["--init", "ROOT/net.keras"], ["--preset", "hour", "--init", "none", "--plan", "ROOT/nope"], *NETWORKS],
+        [["--preset", "hour", "--init", "none", "--plan", "ROOT/nope"], *NETWORKS],
     ),
     "selfplay --games-only": Restart("selfplay", [*TINY_PLAY, "--init", "ROOT/net.keras"], "network", NETWORKS),
     "reinforce": Restart("reinforce", ["--init", "ROOT/net.keras"], "reinforce", NETWORKS),
@@ -200,7 +200,7 @@ def test_a_restart_does_not_delete_the_network_it_begins_from(stage, there, tmp_
     before = state(out)
     arch = ["--arch", "pillar-lines", "--value-target", "blend"] if stage == "train" else []
     assert main(stage, *flags(CASES[stage], there, out, ["--init", str(out), *arch, "--restart"])) == 1
-    one_line(capsys, "--restart would delete the network to begin from")
+    one_line(capsys, "--restart would delete the initial network")
     assert state(out) == before
 
 
@@ -219,7 +219,7 @@ def test_nor_by_a_link_or_deeper_in_the_folder(linked, tmp_path):
         run_folder.claim(out, folders.SELFPLAY, ("iterations", "best.keras", "last.keras"), config, (), {})
 
     for init in (out / linked, elsewhere / "link.keras", tmp_path / "alias" / linked, out / "last.keras"):
-        with pytest.raises(UserError, match="--restart would delete the network to begin from"):
+        with pytest.raises(UserError, match="--restart would delete the initial network"):
             claim(init)
     claim(elsewhere / "best.keras")
 

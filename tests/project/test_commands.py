@@ -29,7 +29,7 @@ from typing import Any
 
 import pytest
 
-from distill.__main__ import STAGES
+from distill.__main__ import COMMANDS as STAGES
 
 ROOT = Path(__file__).parents[2]
 HISTORY = ("CHANGELOG.md", "LOG.md")

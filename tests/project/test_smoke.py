@@ -23,7 +23,7 @@ from typing import Any
 import pytest
 
 import distill
-from distill.__main__ import STAGES
+from distill.__main__ import COMMANDS as STAGES
 from distill.common import cli
 from distill.datasets import benchmark
 
