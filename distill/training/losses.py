@@ -29,10 +29,13 @@ Both hold "logits" (B, A), in the targets probabilities, in the outputs logits w
 
 
 def policy_and_value_loss(targets: Mapping[str, Any], outputs: Mapping[str, Any], value_weight: float = 1.0) -> Any:
-    """The default loss of each board, (B,): cross-entropy(target, policy) + value_weight · (value target − value)²."""
+    """The default loss, (B,): cross-entropy(target, policy) + value_weight · mean (value target − value)².
+
+    The value's squared error is the batch's mean for every board: weights by count act on the policy alone.
+    """
     loss = _cross_entropy(targets["logits"], outputs["logits"])
     if "value" in targets:
-        loss = loss + value_weight * ops.square(targets["value"] - outputs["value"])
+        loss = loss + value_weight * ops.mean(ops.square(targets["value"] - outputs["value"]))
     return loss
 
 
