@@ -71,14 +71,14 @@ def _only_play(config: SelfPlayConfig) -> str:
     networks.start_backend(aloud=True)
     out, processes = config.out or Path("data/selfplay"), config.workers or cores()
     assert config.init is not None  # by the config's own check
-    asked = workers.of_network(config, config.games, out, finding.network_file(config.init))
+    wanted = workers.of_network(config, config.games, out, finding.network_file(config.init))
     with shards.locked(out):
         shards.require(out, folders.NETWORK_GAMES)
         if config.restart:
             check_workers()
             shards.delete(out)
         # Never shrink a run, even where an interrupted extension left no manifest, or that of fewer games.
-        games = dataclasses.replace(asked, number=max(config.games, shards.games_there(asked.run, out)))
+        games = dataclasses.replace(wanted, number=max(config.games, shards.games_there(wanted.run, out)))
         todo = games.plan().todo
         if todo or _games_in_manifest(out) != games.number:
             (out / schema.MANIFEST).unlink(missing_ok=True)
