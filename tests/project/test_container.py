@@ -101,7 +101,7 @@ def check_server(python: Path, *command: str, **environment: str) -> None:
 def test_with_its_packages_alone_the_server_plays(tmp_path):
     environments.linked(tmp_path / "env", *PACKAGES)
     python = tmp_path / "env" / "bin" / "python"
-    absent = "tensorflow", "keras", "pandas", "duckdb"
+    absent = "tensorflow", "keras", "pandas"
     code = f"import importlib.util as u, sys; sys.exit(any(map(u.find_spec, {absent})))"
     subprocess.run([python, "-c", code], check=True)
     check_server(python, "-m", "distill", *COMMAND[1:], PYTHONPATH=str(ROOT))
