@@ -2,6 +2,7 @@
 
     pip install -e ".[bench]"
     python benchmarks/search.py                       # this processor
+    python benchmarks/search.py --puct . ../before    # PUCT without a network's time, of two checkouts in turns
     NUMBA_CPU_NAME=haswell NUMBA_CPU_FEATURES=+avx2,+bmi,+bmi2,+popcnt,+lzcnt python benchmarks/search.py   # AVX2
 
 Every round runs all contestants on all positions, so a slow spell of a shared machine hits all
@@ -15,8 +16,14 @@ import argparse
 import json
 import os
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from distill.game.rules import from_moves
 from distill.mcts import compiling, reference
@@ -77,11 +84,78 @@ def plain_python(moves: str) -> tuple[int, float]:
     return TEXTBOOK.simulations, time.perf_counter() - began
 
 
+GAMES = 256
+PUCT_MOVES = 4
+"""Searched in each game."""
+
+
+def predict(current: Any, mask: Any) -> tuple[Any, Any]:
+    """Logits and value that look random, functions of the position."""
+    word = (current * np.uint64(3) + mask * np.uint64(5)) * np.uint64(0x9E3779B97F4A7C15)
+    columns = np.arange(1, 9, dtype=np.uint64) * np.uint64(0xBF58476D1CE4E5B9)
+    drawn = ((word[:, None] ^ (word[:, None] >> np.uint64(29))) * columns >> np.uint64(40)) / np.float32(1 << 24)
+    drawn = drawn.astype(np.float32)
+    return 3 * drawn[:, :7], 1.6 * drawn[:, 7] - 0.8
+
+
+def puct_speed(simulations: int, seconds: float) -> float:
+    """Simulations a second of processor time."""
+    from distill.games import runs
+    from distill.games.selfplay import SelfPlaySettings
+    from distill.mcts import puct
+
+    settings = SelfPlaySettings(simulations=simulations, root="puct", opening_moves=(0, 20))
+
+    def search(first: int, steps: int) -> int:
+        found = [runs.opening(settings, game) for game in range(first, first + GAMES)]
+        current, mask = (np.array([getattr(each, name) for each in found], np.uint64) for name in ("current", "mask"))
+        return int(puct.play(current, mask, settings, predict, lanes=GAMES, steps=steps).simulations.sum())
+
+    search(0, 1)  # compiles
+    made, spent, first = 0, 0.0, GAMES
+    while spent < seconds:
+        began = time.process_time()
+        made += search(first, PUCT_MOVES)
+        spent += time.process_time() - began
+        first += GAMES
+    return made / spent
+
+
+def puct_speed_of(place: Path, arguments: argparse.Namespace) -> float:
+    """What a process of its own measures with the package of a checkout."""
+    command = [sys.executable, __file__, "--puct", "--alone", "--seconds", str(arguments.seconds)]
+    command += ["--simulations", str(arguments.simulations)]
+    environment = os.environ | {"PYTHONPATH": str(place.resolve())}
+    run = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, check=True)
+    return float(json.loads(run.stdout))
+
+
+def compare_puct(arguments: argparse.Namespace) -> None:
+    """PUCT trees where an evaluation costs next to nothing; a process of each checkout measures once in every round."""
+    if arguments.alone:
+        print(json.dumps(puct_speed(arguments.simulations, arguments.seconds)))
+        return
+    rounds = [[puct_speed_of(place, arguments) for place in arguments.checkouts] for _ in range(arguments.rounds)]
+    for place, speeds in zip(arguments.checkouts, zip(*rounds, strict=True), strict=True):
+        print(f"{place}: {statistics.median(speeds):,.0f} simulations a second of processor time")
+    for other, place in enumerate(arguments.checkouts[1:], start=1):
+        ratios = sorted(speeds[0] / speeds[other] for speeds in rounds)
+        print(f"the first / {place}: {statistics.median(ratios):.3f} ({ratios[0]:.3f} to {ratios[-1]:.3f})")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--puct", action="store_true", help="PUCT, of these checkouts")
+    parser.add_argument("checkouts", type=Path, nargs="*", default=[Path(__file__).parents[1]])
+    parser.add_argument("--simulations", type=int, default=200, help="of a PUCT search [%(default)s]")
+    parser.add_argument("--seconds", type=float, default=5, help="of processor time, of a measurement [%(default)s]")
+    parser.add_argument("--alone", action="store_true", help="measure PUCT once, in this process")
     parser.add_argument("--searches", type=int, default=4 * LANES, help="of ours in one round, a position")
     arguments = parser.parse_args()
+    if arguments.puct:
+        compare_puct(arguments)
+        return
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 

@@ -28,6 +28,8 @@ WRITTEN = ("Makefile", "run")
 """Text files without a suffix."""
 TEXT = (".py", ".sh", ".md", ".toml", ".yml", ".html", ".ipynb")
 """Suffixes of text files. Other files must exist only if named with their folder."""
+USERS = "my_"
+"""How the names of files that a reader writes begin."""
 INSTALLED = "distill/shipped/"
 """Exists only in an installed package."""
 
@@ -71,7 +73,7 @@ def missing_files(text: str, folder: Path) -> list[str]:
             absent = not any(_is_there(place, path) for place in (ROOT, ROOT / "distill", ROOT / folder))
         else:
             absent = False
-        if absent and not path.startswith(INSTALLED) and not IGNORED.match_file(path):
+        if absent and not path.startswith((INSTALLED, USERS)) and not IGNORED.match_file(path):
             found.append(path)
     return found
 

@@ -1,6 +1,6 @@
 """The examples of docs/extending.md, run in their order in one empty folder, as a reader would.
 
-* A block of Python that begins with `# name.py` is that file; it has at most 20 lines of code.
+* A block of Python that begins with `# my_name.py` is that file; it has at most 20 lines of code.
 * Every other block of Python runs, and every line of a shell block.
 * The example with PyTorch needs it: `pytest -m slow tests/project/test_extending.py` installs it first.
 """
