@@ -103,7 +103,7 @@ def run(config: GenerateConfig) -> str:
         indices = range(shards.shard_count(games, config.shard_games))[config.shard_index :: config.num_shards]
         plan = shards.plan(config, games, storage, indices if is_part else None)
         for line in plan.damaged:
-            say(f"made again: {line}")
+            say(f"rebuilding: {line}")
         if not plan.todo and before and before["games"] == games:
             return f"finished before: {before['games']:,} games, {before['rows']:,} rows in {storage}"
         storage.delete(schema.MANIFEST)
@@ -131,7 +131,7 @@ def _manifest(identity: dict[str, Any], storage: Storage) -> dict[str, Any] | No
     except FileNotFoundError:
         return None
     except DataError as error:
-        say(f"made again: {error}")
+        say(f"rebuilding: {error}")
         return None
     return manifest if manifest.get("identity") == identity else None
 

@@ -317,7 +317,7 @@ class Command(Generic[Config]):
 
 
 def _one_line(error: Exception) -> str | None:
-    """The message for an error of the user's data or environment; None for a bug, and for an output nobody reads."""
+    """The message for an error of the user's data or environment; None for a bug or a closed output pipe."""
     if isinstance(error, UserError):
         return str(error)
     if isinstance(error, OSError) and not (isinstance(error, BrokenPipeError) and streams.unread()):

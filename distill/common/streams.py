@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TextIO
 
 NOBODY_READS = 141
-"""Exit code of a command whose output nobody reads any more, as shells show it for SIGPIPE."""
+"""Exit code after SIGPIPE, when the reader of the output has closed the pipe."""
 
 
 def guarded(command: Callable[[], int]) -> int:

@@ -58,7 +58,7 @@ def measure(predict: Predict, games: int = GAMES) -> Weaknesses:
         return np.asarray(predict(encoding.boards(current, mask))["move"])
 
     def tally(rows: NDArray[np.intp], right: NDArray[np.bool_]) -> Tally:
-        """Of the positions in these rows, whose right columns are bool (rows, 7)."""
+        """How often the network plays a right column in these rows; `right`: bool (rows, 7), True = a right column."""
         return Tally(int(right[np.arange(len(rows)), moves(current[rows], mask[rows])].sum()), len(rows))
 
     kinds = (winning.any(1), stoppable & ~winning.any(1), ~rules.is_own_mirror(current, mask))

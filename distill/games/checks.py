@@ -261,7 +261,7 @@ def _is_over(current: NDArray[np.uint64], mask: NDArray[np.uint64]) -> NDArray[n
 
 
 def is_reachable(current: int, mask: int) -> bool:
-    """Whether alternating moves can lead to a position in which nobody has four in a line.
+    """Whether alternating moves can lead to a position without four in a line.
 
     Takes stones off the tops of columns, those of the player who moved last first, until the board is empty. No line
     can have stood before where none stands now.

@@ -41,7 +41,7 @@ class Task:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """The shards of a run that are done and those that are to be made; why existing files are made again."""
+    """The shards of a run that are done and those that are to be made; why existing files are rebuilt."""
 
     done: list[Shard]
     todo: list[Task]
@@ -221,7 +221,7 @@ def _listed(storage: Storage) -> dict[str, Shard]:
 
 
 def _refuse_other_run(ours: Mapping[str, Any], storage: Storage, metadata: Mapping[str, Any] | None) -> None:
-    """Raise DataError for a shard of another run; a damaged shard has no metadata and is made again."""
+    """Raise DataError for a shard of another run; a damaged shard has no metadata and is rebuilt."""
     theirs = (metadata or {}).get("identity")
     if not isinstance(theirs, dict) or theirs == ours:
         return
@@ -243,7 +243,7 @@ def _refuse_changed(storage: Storage, found: Shard | None, listed: Shard | None)
     if found.content_hash != listed.content_hash:
         raise DataError(
             f"{storage}/{found.name}: its rows were changed after the manifest was written; delete the file to have it "
-            "made again, or --restart to delete the run"
+            "rebuilt, or --restart to delete the run"
         )
 
 

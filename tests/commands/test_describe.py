@@ -160,7 +160,7 @@ def test_a_networks_run_is_made_again_by_the_command_on_its_card(tmp_path: Path)
     assert selfplay_identity(config, "0123abcd-bfloat16") == selfplay_identity(NETWORK, "0123abcd-bfloat16")
     assert (config.games_only, config.games, config.precision) == (True, 12, "bfloat16")
     assert config.init == "models/some network"
-    assert noise_ceiling.teacher_of(folder) is None, "it is not to be asked again"
+    assert noise_ceiling.teacher_of(folder) is None, "its labels cannot be measured again"
 
 
 @pytest.mark.parametrize("config", [None, "{", "[]", "{}", '{"init": null}'])

@@ -5,7 +5,7 @@
 - hints show the machine's policy and exact scores, or how to install the solver;
 - take back undoes the person's last move, also after the end; switch sides lets the machine move; new begins anew;
 - the end of the input ends the game politely; Ctrl-C exits with 130 and tells the moves;
-- a game given as moves goes on from there; a wrong one exits with 2;
+- a game given as moves resumes there; a wrong one exits with 2;
 - colours only on a terminal, and not with NO_COLOR or on a dumb one; the last stone and the winning line are marked;
 - without a player it takes the shipped network, else the newest, else says in one line how to get one;
 - the board is there before the machine is ready; whoever waits for it is told why, and nothing of TensorFlow's own;

@@ -6,7 +6,7 @@
 - manifests: missing, unreadable, wrong sums, games twice, names and links that lead out of the folder
 - any other folder is refused in one line; many violations of one kind are a few lines
 - values that are missing (null) and lists of different lengths are named
-- what is found is made again by `generate` with the stored config, and the bytes are the old ones
+- what is found is rebuilt by `generate` with the stored config, and the bytes are the old ones
 - a position is reachable exactly when some order of moves leads to it
 """
 
@@ -396,7 +396,7 @@ def test_the_command_lists_what_is_wrong_and_generate_repairs_it(
     assert state(folder) == changed
     (folder / VICTIM).unlink()
     assert generate.main(words) == 0
-    assert "made again" in capsys.readouterr().err
+    assert "rebuilding" in capsys.readouterr().err
     assert validate.main([str(folder)]) == 0
     assert same_manifest(folder, sound)
     for name in ("shard-00000.parquet", VICTIM, "shard-00002.parquet"):

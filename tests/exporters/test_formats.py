@@ -251,7 +251,7 @@ LARGE = 47.6
 
 
 def outputs() -> dict[str, np.ndarray]:
-    """Of a network with large logits, one with small ones and a full column, and on a full board."""
+    """Outputs of a network with large logits, one with small ones and a full column, and on a full board."""
     logits = np.array([[LARGE, 1, 2, 3, 4, 5, 6], [-1e9, 0.1, 0.3, 0.2, 0.1, 0, 0], [-1e9] * 7], np.float32)
     policy = np.array([[1, 0, 0, 0, 0, 0, 0], [0, 0.1, 0.3, 0.2, 0.2, 0.1, 0.1], [0] * 7], np.float32)
     return {

@@ -1,11 +1,11 @@
 """One run on many machines: a Dask cluster of real processes, parts of an array job, a real S3 server.
 
 - whoever makes the shards, they are byte for byte those of one process: cluster, parts, object store
-- a worker killed while it works costs its shard, which is made again; a shard that kills every worker is named and all
+- a worker killed while it works costs its shard, which is rebuilt; a shard that kills every worker is named and all
   others are made
 - no scheduler, no worker, a worker of other versions, an --out that workers do not share: each one line, exit 1
 - parts share a folder, the last one writes the manifest; a whole run and parts do not write at once
-- an upload is read back and compared; a half-uploaded shard is made again and valid ones are kept
+- an upload is read back and compared; a half-uploaded shard is rebuilt and valid ones are kept
 - without the extras the missing one is named
 """
 
@@ -292,7 +292,7 @@ def test_a_run_on_an_object_store_goes_on_where_it_was_stopped(
     monkeypatch.setattr(executors, "make_locally", spied)
     assert validate.main([place.url]) == 1
     assert generate.main([*SMALL, "--workers", "1", "--out", place.url]) == 0
-    assert f"made again: {place.url}/shard-00001.parquet" in capsys.readouterr().err
+    assert f"rebuilding: {place.url}/shard-00001.parquet" in capsys.readouterr().err
     assert asked == [1, 2, 4]
     assert {name: place.read(name) for name in shard_hashes(alone)} == {
         name: (alone / name).read_bytes() for name in shard_hashes(alone)

@@ -2,7 +2,7 @@
 
 - they are ordinary shards: valid rows, one vote, visits on open columns, moves drawn by chance in the first plies
   alone, the game's result for the side to move;
-- a shard that is missing, damaged or was never finished is made again to the same bytes, a finished one is kept; more
+- a shard that is missing, damaged or was never finished is rebuilt to the same bytes, a finished one is kept; more
   games extend a run, other settings or another network are refused;
 - a Gumbel root's rows hold its policy; leaves may be valued by playouts.
 """

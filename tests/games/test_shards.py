@@ -1,7 +1,7 @@
 """Shards and the `generate` command, with real processes and real faults.
 
 Properties: rows are legal, ordered and consistent with the games they record; the same bytes for 1, 2
-and 3 workers, after kill -9, after Ctrl-C, when extended and when a damaged shard is made again; other
+and 3 workers, after kill -9, after Ctrl-C, when extended and when a damaged shard is rebuilt; other
 settings and foreign folders are refused; a dying worker costs its shard alone; games of an interrupted shard that had
 ended are counted and not played again.
 """
@@ -124,7 +124,7 @@ def test_a_damaged_shard_is_made_again(
         content[60] ^= 0x10
     victim.write_bytes({"truncated": content[:-200], "empty": b"", "flipped": content}[damage])
     assert generate.main([*SMALL, "--workers", "1", "--out", str(tmp_path)]) == 0
-    assert "made again" in capsys.readouterr().err
+    assert "rebuilding" in capsys.readouterr().err
     assert shard_hashes(tmp_path) == shard_hashes(reference)
 
 

@@ -1,6 +1,6 @@
 """One simulation of PUCT: select, evaluate, expand, back up. Each lane walks alone until it needs the network.
 
-`advance_to_leaves` runs every lane up to a leaf that the network must evaluate, `take_evaluations` goes on from there.
+`advance_to_leaves` runs every lane up to a leaf that the network must evaluate, `take_evaluations` resumes there.
 Simulations that end where the rules or a proof decide, or at a position whose evaluation is kept, need no network;
 searches that are complete play their move and the next search starts. A lane's game depends only on its own random
 numbers and on the evaluations, not on the other lanes.

@@ -108,7 +108,7 @@ def select(trees: UctTrees, live: Int64s, count: int, simulation: int) -> None:
             trees.leaf_current[lane] ^= mask
             mask |= mask + (ONE << U(BITS_PER_COLUMN * column))
             trees.leaf_mask[lane] = mask
-            # The walk goes on through a position that has been visited, unless the game is over or decided there.
+            # Selection continues through a position that has been visited, unless the game is over or decided there.
             inner = (visits > 0) & (child >= 0)
             if inner & (child == 0):
                 child = expand(trees, lane, slot)

@@ -88,7 +88,7 @@ class EncoderLayer(layers.Layer):
         return x + self.dropouts[1](_dense(y, *self.contract))
 
     def _attention(self, y: Any) -> Any:
-        """Of all tokens, or of the first alone, to all: (D, B, S) → (D, B, S')."""
+        """Attention from all tokens, or only the first, to all tokens: (D, B, S) → (D, B, S')."""
         asking, width = y[:, :, :1] if self.only_first else y, y.shape[0]
         query, key, value = (
             ops.reshape(_dense(x, *_after(self.attention_norm, *dense)), (HEADS, width // HEADS, -1, x.shape[-1]))
