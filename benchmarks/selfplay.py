@@ -161,7 +161,7 @@ def main() -> None:
     from distill.networks.evaluator import Evaluator
 
     core = saved.load_core(finding.network_file(arguments.model)) if arguments.model else networks.build("pillar", True)
-    predict = Evaluator(core, precision=arguments.precision).evaluate  # each one calculated: a search keeps its own
+    predict = Evaluator(core, precision=arguments.precision)
     puct.play(*starts(16, (1, 8)), SelfPlaySettings(simulations=2, root=arguments.root), predict, lanes=8)  # compiles
     print(
         f"{networks.arch_of(core)}, {core.count_params():,} parameters, {arguments.precision}, {arguments.lanes} lanes"

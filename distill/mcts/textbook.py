@@ -15,8 +15,7 @@ from distill.mcts import reference, reference_puct
 from distill.mcts.engine.record import Ended, GameRecord
 from distill.mcts.engine.uct_games import UctDraws
 from distill.mcts.evaluator import BitboardEvaluator
-from distill.mcts.puct import PuctSettings
-from distill.mcts.uct import UctSettings
+from distill.mcts.settings import PuctSettings, UctSettings
 
 
 def source_hash() -> str:

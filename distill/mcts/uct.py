@@ -16,19 +16,20 @@ the noise acts on the move played: it is drawn from (1 − f) · [the label] + f
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
-from distill.common.cli import Settings, check, setting
 from distill.game.rules import COLUMNS
+from distill.mcts import textbook
 from distill.mcts.engine import uct_games, uct_simulation
 from distill.mcts.engine.best_ucb1 import SLOTS
 from distill.mcts.engine.record import Ended, GameRecord, new_record
 from distill.mcts.engine.uct_games import UctDraws, UctParameters
 from distill.mcts.engine.uct_simulation import UNVISITED
 from distill.mcts.results import Bitboards, Positions, SearchResult, bitboards_of, generator, results_of
+from distill.mcts.settings import UctSettings
+
+__all__ = ["UctSettings", "draw", "play", "search"]
 
 SEARCH_VERSION = 1
 """Raised whenever the same settings and seed give other searches."""
@@ -39,44 +40,8 @@ LANES = 32
 MOVE_STREAM = 2**32
 """Random stream of a game's noisy moves; the opening has stream 0, and vote k has 1 + k."""
 
-MOST_SIMULATIONS = 10_000_000
-"""Largest number of simulations of one search."""
-
 MOST_NODES = 2**25
 """Rows that all searches side by side may have: 4 GiB of addresses, of which they fill about a quarter."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class UctSettings(Settings, group="search", shown=("simulations", "votes", "rollout", "mcts_solver")):
-    """What a search does: all that its result depends on besides the position and the seed."""
-
-    simulations: int = setting(10_000, "simulations of each search; more play better and take proportionally longer")
-    votes: int = setting(3, "independent searches of each position, whose majority is the label")
-    rollout: Literal["heuristic", "random"] = setting(
-        "heuristic", "rollout policy: wins and blocks first, then often the centre; or random moves"
-    )
-    exploration: float = setting(1.0, "constant c of UCB1; more explores weaker moves")
-    noise_fraction: float = setting(0.25, "share of Dirichlet noise (0–1) in the root's exploration or in the moves")
-    noise_at: Literal["label", "move"] = setting(
-        "label", "where noise acts: in the searches that label, or in the moves played, which keeps labels clean"
-    )
-    dirichlet_alpha: float = setting(1.0, "concentration of the noise; less puts it on fewer columns")
-    mcts_solver: bool = setting(False, "back up proven wins and losses (MCTS-Solver)")
-    engine: Literal["compiled", "reference"] = setting(
-        "compiled", "compiled search, or the textbook mcts/reference.py: the same trees, thousands of times slower"
-    )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        most = f"from 1 to {MOST_SIMULATIONS:,}"
-        check(1 <= self.simulations <= MOST_SIMULATIONS, "simulations", self.simulations, most)
-        check(1 <= self.votes <= 100, "votes", self.votes, "from 1 to 100")
-        most_votes = (2**31 - 1) // self.simulations
-        range_here = f"from 1 to {most_votes}, with --simulations {self.simulations}"
-        check(self.votes <= most_votes, "votes", self.votes, range_here)
-        check(0 <= self.exploration <= 100, "exploration", self.exploration, "from 0 to 100")
-        check(0 <= self.noise_fraction <= 1, "noise_fraction", self.noise_fraction, "from 0 to 1")
-        check(0 < self.dirichlet_alpha <= 1e6, "dirichlet_alpha", self.dirichlet_alpha, "above 0, at most 1e6")
 
 
 def search(
@@ -132,8 +97,6 @@ def play(
     number, steps, votes = draws.key.shape
     record = new_record(current, mask, steps, votes)
     if settings.engine == "reference":
-        from distill.mcts import textbook
-
         textbook.play_uct(record, draws, settings, ended)
         return record
     lanes = max(1, min(lanes, number, MOST_NODES // settings.simulations))

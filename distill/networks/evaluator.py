@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import hashlib
 import sys
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -27,7 +26,6 @@ from numpy.typing import NDArray
 from distill import networks
 from distill.common import UserError
 from distill.game.encoding import boards
-from distill.game.mixing import mix
 from distill.game.rules import COLUMNS, ROWS
 from distill.networks import heads
 from distill.networks.copies import copy, copy_weights
@@ -42,14 +40,6 @@ STEP = 64
 
 STEADY = 16
 """Boards of the only size in float32: four fifths as fast as 64, and a third of the time where few are evaluated."""
-
-KEPT_BITS = 19
-KEPT = 1 << KEPT_BITS
-"""Results kept for positions that are met again, as in the searches of a game's next moves: 25 MB. Without them,
-searches of 200 simulations in a match take 1.8 times as long."""
-
-NO_POSITION = np.uint64(2**64 - 1)
-"""Marks a slot that holds no result."""
 
 Bitboards = NDArray[np.uint64]
 Results = tuple[NDArray[np.float32], NDArray[np.float32]]
@@ -71,9 +61,6 @@ class Evaluator:
         self.network = whole_board.for_inference(self._fast) if self._fast else copy(core, _trunk_in_bfloat16)
         self.batch = (STEADY if _compiles() else STEP) if self._fast else batch
         self._graphs: dict[int, Callable[[Any], Any]] = {}
-        self._lock = threading.Lock()
-        self._positions = np.zeros((2, KEPT), np.uint64)  # by slot: current and mask of the position evaluated last
-        self._logits, self._value = np.zeros((KEPT, COLUMNS), np.float32), np.zeros(KEPT, np.float32)
         self.take_weights(core)
 
     def take_weights(self, core: keras.Model) -> None:
@@ -83,25 +70,9 @@ class Evaluator:
             whole_board.prepare(self._fast, self.network)
         else:
             self.network.set_weights(core.get_weights())
-        with self._lock:
-            self._positions[:] = NO_POSITION
 
     def __call__(self, current: Bitboards, mask: Bitboards) -> Results:
         """Logits float32 (B, 7) and values float32 (B,) in [−1, 1] of positions, uint64 (B,) each; any B."""
-        given = np.array([current, mask])
-        slots = (mix(current + mask) >> np.uint64(64 - KEPT_BITS)).astype(np.int64)
-        with self._lock:
-            new = (self._positions[:, slots] != given).any(axis=0)
-            logits, value = self._logits[slots], self._value[slots]
-        if new.any():
-            logits[new], value[new] = self.evaluate(current[new], mask[new])
-            with self._lock:
-                self._positions[:, slots[new]] = given[:, new]
-                self._logits[slots[new]], self._value[slots[new]] = logits[new], value[new]
-        return logits, value
-
-    def evaluate(self, current: Bitboards, mask: Bitboards) -> Results:
-        """The same, without the kept results."""
         given = boards(current, mask)
         logits, value = np.empty((len(given), COLUMNS), np.float32), np.empty(len(given), np.float32)
         for start in range(0, len(given), self.batch):

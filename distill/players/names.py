@@ -104,7 +104,7 @@ def check(name: str) -> Name:
     """The parts of a player's name. Raises ValueError where there is no such player; none is made or imported."""
     parts, shown, most = parse(name), repr(shortened(name)), MOST_GUIDED
     if parts.player in SEARCHES:
-        from distill.mcts.uct import MOST_SIMULATIONS as most  # noqa: N811  here, because it loads Numba
+        from distill.mcts.settings import MOST_SIMULATIONS as most  # noqa: N811
     elif not (parts.player or parts.custom) and finding.find(parts.network) is None:
         raise ValueError(f"player {shown} is unknown and no such path; {finding.names()}; players are {NAMES}")
     search = parts.player if parts.player in SEARCHES else parts.mode

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,8 +20,9 @@ from distill.players.player import Boards, Choices, Player, draw_by
 if TYPE_CHECKING:
     import keras
 
+    from distill.mcts.engine.puct_tree import Evaluations
     from distill.mcts.evaluator import BitboardEvaluator
-    from distill.mcts.puct import PuctSettings
+    from distill.mcts.settings import PuctSettings
     from distill.networks.predict import Predict
 
 LANES = 512
@@ -64,7 +66,7 @@ def guided(name: str, core: keras.Model, root: str, simulations: int) -> GuidedP
 
 
 def _settings(root: str, simulations: int) -> PuctSettings:
-    from distill.mcts.puct import PuctSettings
+    from distill.mcts.settings import PuctSettings
 
     return PuctSettings(simulations=simulations, root="gumbel" if root == "gumbel" else "puct")
 
@@ -118,12 +120,19 @@ class GuidedPlayer:
     predict: BitboardEvaluator = field(repr=False)
     settings: PuctSettings
 
+    @cached_property
+    def kept(self) -> Evaluations:
+        """The evaluations of earlier moves, which the search of the next move meets again."""
+        from distill.mcts.puct import new_kept
+
+        return new_kept()
+
     def play(self, current: Boards, mask: Boards, seeds: Boards) -> Choices:
         from distill.mcts.puct import play, quiet
 
         lanes = max(1, min(len(current), LANES))
         settings, numbers = quiet(self.settings), seeds.tolist()
-        record = play(current, mask, settings, self.predict, seeds=numbers, lanes=lanes, steps=1)
+        record = play(current, mask, settings, self.predict, seeds=numbers, lanes=lanes, steps=1, kept=self.kept)
         visits = record.visits[:, 0].astype(np.float64)
         return Choices(
             moves=record.label[:, 0].astype(np.int64),

@@ -9,19 +9,15 @@
 
 from __future__ import annotations
 
-import itertools
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from selfplay_helpers import tiny
 
-from distill.alphazero import plan, schedule, workers
+from distill.alphazero import plan, schedule
 from distill.alphazero.presets import PRESETS, REINFORCE_PRESETS
 from distill.alphazero.settings import ReinforceConfig, SelfPlayConfig
 from distill.common import UserError, cli
-from distill.mcts import puct
 from distill.networks import precision as precision_module
 
 HOUR: dict[str, Any] = {**PRESETS["hour"].values, "precision": "float32"}
@@ -90,21 +86,3 @@ def test_a_preset_calculates_as_the_processor_does_it_quickly(tmp_path, monkeypa
         assert cli.parse(SelfPlayConfig, ["--preset", preset], PRESETS).precision == precision
     assert cli.parse(ReinforceConfig, ["--preset", "steady"], REINFORCE_PRESETS).precision == precision
     assert cli.parse(SelfPlayConfig, ["--preset", "hour", "--precision", "bfloat16"], PRESETS).precision == "bfloat16"
-
-
-def test_the_speed_of_playing_is_measured_by_boards_that_are_not_cached(tmp_path, monkeypatch):
-    tiny().save(tmp_path / "net.keras")
-    monkeypatch.setattr(workers, "_EVALUATORS", {})
-    begun: list[set[tuple[int, int]]] = []
-    search = puct.play
-
-    def watched(current: Any, mask: Any, *rest: Any, **options: Any) -> Any:
-        begun.append(set(zip(current.tolist(), mask.tolist(), strict=True)))
-        return search(current, mask, *rest, **options)
-
-    monkeypatch.setattr(puct, "play", watched)
-    config = SelfPlayConfig(lanes=16, opening_moves=(8, 20))
-    monkeypatch.setattr(plan, "time", SimpleNamespace(monotonic=itertools.count().__next__))  # a second a call
-    assert plan.measure_search(config, tmp_path / "net.keras", 3) > 0
-    assert len(begun) == 3
-    assert not any(one & other for one, other in itertools.combinations(begun, 2))

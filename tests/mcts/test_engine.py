@@ -16,10 +16,8 @@ from pathlib import Path
 import numba
 import numpy as np
 import pytest
-from numba.core.dispatcher import Dispatcher
 
 from distill.mcts import cache, compiling
-from distill.mcts.engine import jit
 from distill.mcts.engine.best_ucb1 import SLOTS, best_ucb1
 from distill.mcts.engine.bits import popcount
 from distill.players.names import make
@@ -58,20 +56,13 @@ def test_of_equal_children_the_lowest_is_chosen() -> None:
     assert choose(rows, ones, ones, np.float32(1)) == 2
 
 
-def test_searches_are_compiled_also_where_numba_is_told_not_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(numba.config, "DISABLE_JIT", 1)
+def test_variables_of_numba_do_not_keep_a_search_from_compiling_or_are_one_line() -> None:
+    def run_with(**variables: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-c", "from distill.mcts.engine.bits import open_columns as f; print(f.signatures)"]
+        return subprocess.run(command, env={**os.environ, **variables}, capture_output=True, text=True)
 
-    def thrice(word: int) -> int:
-        return word * 3
-
-    for compile in (jit.jit, jit.inline):
-        assert isinstance(compile(thrice), Dispatcher)
-    assert numba.config.DISABLE_JIT == 1, "whose own functions stay as asked for"
-
-
-def test_variables_with_which_numba_does_not_start_are_one_line() -> None:
-    command = [sys.executable, "-m", "distill.generate", "--help"]
-    run = subprocess.run(command, env={**os.environ, "NUMBA_NUM_THREADS": "0"}, capture_output=True, text=True)
+    assert run_with(NUMBA_DISABLE_JIT="1").stdout == "[]\n", "a compiled function, not a Python one"
+    run = run_with(NUMBA_NUM_THREADS="0")
     assert run.returncode == 1
     assert run.stderr.startswith("distill: Numba does not start: ")
     assert "NUMBA_NUM_THREADS=0" in run.stderr

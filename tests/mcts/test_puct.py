@@ -25,9 +25,9 @@ from puct_helpers import BLOCK, LOST, STARTS, WIN, WINS, look, predict, uniform
 from distill.common import OutputError
 from distill.game import rules
 from distill.game.rules import COLUMNS, Position, from_moves, mirror, parse_board
-from distill.mcts.engine.gumbel import halving_schedule
 from distill.mcts.evaluator import by_rollouts
 from distill.mcts.puct import PuctSettings, play, quiet
+from distill.mcts.reference_puct import halving_schedule
 
 TEXTBOOK_STARTS = [from_moves(moves) for moves in ("444444333", "1234567712345", "22334")]
 

@@ -3,7 +3,6 @@
 - its results are the network's, in any batch, in bfloat16 nearly so;
 - the last bit of a result does not depend on its batch: a game is the same beside other games;
 - batches are padded by little;
-- kept results equal computed ones, and are dropped with the weights;
 - it keeps its weights until it takes others, and equal networks have one hash;
 - a network without value head is refused.
 """
@@ -14,28 +13,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers import REFERENCE
+from helpers import REFERENCE, bits, random_positions
 from selfplay_helpers import tiny
 
 from distill import networks
 from distill.common import UserError
 from distill.game import encoding, rules
-from distill.networks import evaluator, saved
+from distill.networks import saved
 from distill.networks.evaluator import Evaluator, padded_size, weights_hash
 
 
 def positions(count: int) -> tuple[Any, Any]:
-    rng, found = np.random.default_rng(4), []
-    while len(found) < count:
-        position = rules.EMPTY
-        for column in rng.integers(0, 7, rng.integers(0, 12)):
-            if rules.is_legal(position, column := int(column)) and not rules.is_over(position):
-                position = rules.play(position, column)
-        found.append(position)
-    return (
-        np.array([position.current for position in found], np.uint64),
-        np.array([position.mask for position in found], np.uint64),
-    )
+    return bits(*random_positions(count, 0, 12, seed=4))
 
 
 def test_results_are_the_networks_in_any_batch():
@@ -64,29 +53,12 @@ def test_nor_does_the_result_of_another_network(arch: networks.Arch):
 
 def does_not_depend_on_its_batch(given: Evaluator) -> None:
     current, mask = positions(256)
-    logits, value = given.evaluate(current, mask)
+    logits, value = given(current, mask)
     for number in (1, 5, 12, 30, 60, 110, 190, 256):
         chosen = np.random.default_rng(number).choice(256, number, replace=False)
-        again = given.evaluate(current[chosen], mask[chosen])
-        np.testing.assert_array_equal(again[0], logits[chosen])
-        np.testing.assert_array_equal(again[1], value[chosen])
-
-
-def test_kept_results_are_those_of_the_same_positions(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(evaluator, "KEPT_BITS", 3)  # so that most positions share a slot with others
-    given = Evaluator(tiny())
-    current, mask = positions(150)
-    logits, value = given.evaluate(current, mask)
-    computed: list[int] = []
-    evaluate = given.evaluate
-    monkeypatch.setattr(given, "evaluate", lambda *of: (computed.append(len(of[0])), evaluate(*of))[1])
-    rng = np.random.default_rng(0)
-    for chosen in [np.arange(3), np.arange(3), *(rng.choice(150, 40) for _ in range(30))]:
         again = given(current[chosen], mask[chosen])
         np.testing.assert_array_equal(again[0], logits[chosen])
         np.testing.assert_array_equal(again[1], value[chosen])
-    assert computed[0] == 3
-    assert sum(computed) < 3 + 3 + 30 * 40 - 3
 
 
 def test_batches_are_padded_by_little():

@@ -7,8 +7,6 @@ which is finer than so few simulations could be.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from distill.game.rules import COLUMNS
@@ -23,26 +21,8 @@ C_VISIT, C_SCALE = 50.0, 0.3
 """How values weigh against logits; values are taken on [0, 1]."""
 
 
-def halving_schedule(simulations: int, considered: int) -> list[int]:
-    """For each simulation, the visits of the columns whose turn it is (sequential halving, Karnin et al. 2013).
-
-    All considered columns get equally many visits, then the better half of them, and so on down to two.
-    """
-    if considered <= 1:
-        return list(range(simulations))
-    rounds = math.ceil(math.log2(considered))
-    turns: list[int] = []
-    visits, number = [0] * considered, considered
-    while len(turns) < simulations:
-        for _ in range(max(1, simulations // (rounds * number))):
-            turns += visits[:number]
-            visits[:number] = [count + 1 for count in visits[:number]]
-        number = max(2, number // 2)
-    return turns[:simulations]
-
-
 @inline
-def is_seen(trees: PuctTrees, slot: int) -> bool:
+def is_evaluated(trees: PuctTrees, slot: int) -> bool:
     """Whether the move whose count stands at `slot` has been visited or is proven."""
     return trees.rows[slot] > 0 or abs(int64(trees.rows[slot + TOTAL])) > PROVEN // 2
 
@@ -72,7 +52,7 @@ def score_root(trees: PuctTrees, lane: int, noise: float) -> int:
         trees.scores[column] = -np.inf
         if rows[base + TOTAL + column] == HOPELESS:
             continue
-        q = mean_value(trees, base + column) if is_seen(trees, base + column) else mixed
+        q = mean_value(trees, base + column) if is_evaluated(trees, base + column) else mixed
         prior = max(np.float64(floats[base + PRIOR + column]), 1e-12)
         sigma = (C_VISIT + most) * C_SCALE * (1.0 + q) / 2
         trees.scores[column] = noise * trees.gumbel[lane, step, column] + np.log(prior) + sigma
@@ -104,14 +84,14 @@ def improved_policy(trees: PuctTrees, lane: int, label: int, visits: Int32s) -> 
 
     The policy is the softmax of `scores`. It is rounded by systematic sampling: one uniform number shifts all steps, so
     that every column gets its share on average. The value weighs mean values by the policy, not by visits, which
-    halving hands out to bad columns as to good ones; an unseen column counts as the network's value of the root.
+    halving hands out to bad columns as to good ones; an unvisited column counts as the network's value of the root.
     """
     base, uniform = root_row(trees, lane), trees.uniform[lane, trees.step[lane], 1]
     own, total, returns = np.float64(trees.floats[base + OWN_VALUE]), 0.0, 0.0
     for column in range(COLUMNS):
         weight = np.exp(trees.scores[column] - trees.scores[label])
-        seen = trees.rows[base + TOTAL + column] != HOPELESS and is_seen(trees, base + column)
-        total, returns = total + weight, returns + weight * (mean_value(trees, base + column) if seen else own)
+        known = trees.rows[base + TOTAL + column] != HOPELESS and is_evaluated(trees, base + column)
+        total, returns = total + weight, returns + weight * (mean_value(trees, base + column) if known else own)
     below, before = 0.0, int64(0)
     for column in range(COLUMNS):
         below += np.exp(trees.scores[column] - trees.scores[label])

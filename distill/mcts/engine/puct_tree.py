@@ -18,16 +18,14 @@ from distill.mcts.engine.tree import CHILD, PRIOR, PROVEN, TOTAL, WIDTH, is_loss
 OWN_VALUE = PRIOR + COLUMNS
 """Where in a row the network's value of the node stands."""
 UNIT = 2**14
-"""Values are rounded to 1/16,384."""
-MOST_SIMULATIONS = 2**14
-"""Largest number of simulations of one search: twice as many values, UNIT each, stay below half of PROVEN."""
+"""Values are rounded to 1/16,384. Twice as many of them as a search has simulations stay below half of PROVEN."""
 RULES = ("constant", "growing", "printed")
 ROOTS = ("puct", "gumbel")
 PRINTED, GUMBEL = RULES.index("printed"), ROOTS.index("gumbel")
 
 
 class PuctParameters(NamedTuple):
-    """The fields of `puct.PuctSettings` that compiled code reads, and tables made of them."""
+    """The fields of `settings.PuctSettings` that compiled code reads, and tables made of them."""
 
     simulations: int
     root: int  # index in ROOTS
@@ -39,7 +37,7 @@ class PuctParameters(NamedTuple):
     discount: float
     mcts_solver: bool
     win_value: Int64s  # (44,) by plies to the end: discounted value of a won game, in UNITs
-    schedule: Int32s  # (8, simulations): by open columns, `gumbel.halving_schedule`
+    schedule: Int32s  # (8, simulations): by open columns, `reference_puct.halving_schedule`
 
 
 class PuctTrees(NamedTuple):
@@ -68,13 +66,25 @@ class PuctTrees(NamedTuple):
     depth: Int64s  # (L,) moves on the path; 0 where the leaf is the root
     path: Int64s  # (D, L) where in `rows` the count of each chosen move stands
     scores: Float64s  # (8,) of the columns of a Gumbel root
-    # Evaluations kept for positions that are reached again, in this game or another.
+    # The fields of `Evaluations`.
+    known: UInt64s
+    evaluations: Float32s
+
+
+class Evaluations(NamedTuple):
+    """Evaluations of one network, kept for positions that are reached again, in this search or a later one."""
+
     known: UInt64s  # (E,) keys of their positions; E a power of two
-    evaluations: Float32s  # (E * 8,) seven priors and the value of each
+    values: Float32s  # (E * 8,) seven priors and the value of each
 
 
-def new_trees(lanes: int, steps: int, parameters: PuctParameters, bonus: Float64s, cache_bits: int) -> PuctTrees:
-    """Space for `lanes` games of up to `steps` searches and 2^cache_bits evaluations. Untouched rows cost no memory."""
+def new_evaluations(bits: int) -> Evaluations:
+    """Space for 2^bits evaluations."""
+    return Evaluations(np.zeros(1 << bits, np.uint64), np.zeros(SLOTS << bits, np.float32))
+
+
+def new_trees(lanes: int, steps: int, parameters: PuctParameters, bonus: Float64s, kept: Evaluations) -> PuctTrees:
+    """Space for `lanes` games of up to `steps` searches. Untouched rows cost no memory."""
     rows = new_rows(lanes * len(bonus))
     return PuctTrees(
         parameters=parameters,
@@ -97,8 +107,8 @@ def new_trees(lanes: int, steps: int, parameters: PuctParameters, bonus: Float64
         depth=np.zeros(lanes, np.int64),
         path=np.zeros((CELLS + 1, lanes), np.int64),
         scores=np.zeros(SLOTS),
-        known=np.zeros(1 << cache_bits, np.uint64),
-        evaluations=np.zeros(SLOTS << cache_bits, np.float32),
+        known=kept.known,
+        evaluations=kept.values,
     )
 
 

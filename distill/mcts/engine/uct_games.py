@@ -33,7 +33,7 @@ class UctDraws(NamedTuple):
 
 
 class UctParameters(NamedTuple):
-    """The fields of `uct.UctSettings` that compiled code reads."""
+    """The fields of `settings.UctSettings` that compiled code reads."""
 
     simulations: int
     noise_fraction: float
