@@ -2,7 +2,7 @@
 
 Two Parquet files, one row a board. Boards are distinct up to mirror, over all sets; one
 orientation is stored. `data/benchmark/README.md` says what the sets are and how they were made,
-`evaluation/benchmark.py` and `evaluation/heldout.py` make them, `players/solver.py` defines the score.
+`experiments/boards/` makes them, `players/solver.py` defines the score.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FILES = ("boards.parquet", "heldout.parquet")
 
 GRADED_BOARD = pa.schema(
     [
-        ("set", pa.string()),  # the stratum, one of `evaluation/benchmark.py`'s
+        ("set", pa.string()),  # the stratum, one of `data/benchmark/README.md`'s
         ("half", pa.string()),  # "dev" for choices, "test" for headlines
         ("current", pa.uint64()),  # stones of the side to move
         ("mask", pa.uint64()),  # all stones
@@ -80,9 +80,7 @@ def read(
     place = folder or shipped("data/benchmark") or Path("data/benchmark")
     found = [place / name for name in files if (place / name).is_file()]
     if not found:
-        raise DataError(
-            f"{place / files[0]}: no such file; to make it: python -m distill.evaluation.benchmark --out {place}"
-        )
+        raise DataError(f"{place / files[0]}: no such file; data/benchmark of a checkout has the graded boards")
     table = pa.concat_tables([read_table(path, GRADED_BOARD)[0] for path in found])
     columns: dict[str, NDArray[Any]] = {
         name: table[name].to_numpy() for name in ("current", "mask", "ply", "moves_to_end")

@@ -8,7 +8,7 @@ Terms, for a board with scores s[0..6] (from the side to move), its legal column
     blunder     not outcome
 
 Every board is graded as stored and mirrored. The board is the unit of the statistics: its grade is the mean of the
-two. In sets whose name holds a diagonal the mirrored half counts for the mirrored set (`strata.MIRROR_SET`).
+two. In sets whose name holds a diagonal the mirrored half counts for the mirrored set (MIRROR_SET).
 
 Dimensions: B boards, A = 7 columns. Everything is computed from the stored scores; no solver is needed.
 """
@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 
 from distill.common.progress import Advance, silent
 from distill.datasets.benchmark import FULL_COLUMN, GradedBoards
-from distill.evaluation.strata import MIRROR_SET, best_scores, is_critical, keeps_outcome
 from distill.game.rules import COLUMNS, is_own_mirror, mirror_bits
 from distill.players.intervals import Estimate, difference, share
 from distill.players.player import Player, checked_choices, seeds_for
@@ -38,6 +37,10 @@ GENERAL = (
 )  # fmt: skip
 """Sets chosen by stage and length alone; the others are chosen by a tactic on the board."""
 
+MIRROR_SET = {"win-rising": "win-falling", "block-rising": "block-falling"}
+MIRROR_SET |= {mirrored: name for name, mirrored in MIRROR_SET.items()}
+"""The set of a board's mirror image, where it is another one: a rising line becomes a falling one."""
+
 BINS = 10
 """Bins of equal width for calibration."""
 
@@ -45,6 +48,27 @@ CHUNK = 2048
 """Boards between two reports of progress."""
 
 Array: TypeAlias = NDArray[Any]
+Scores: TypeAlias = NDArray[np.int8]
+
+
+# One move ------------------------------------------------------------------------------------------------------------
+
+
+def best_scores(scores: Scores) -> NDArray[np.int64]:
+    """int64 (B,), the score of perfect play, from scores (B, A)."""
+    best: NDArray[np.int64] = scores.max(1).astype(np.int64)
+    return best
+
+
+def keeps_outcome(scores: Scores) -> NDArray[np.bool_]:
+    """bool (B, A), True for moves that keep the outcome of perfect play."""
+    return (scores != FULL_COLUMN) & (np.sign(scores) == np.sign(best_scores(scores))[:, None])
+
+
+def is_critical(scores: Scores) -> NDArray[np.bool_]:
+    """bool (B,), True where legal moves differ in outcome."""
+    critical: NDArray[np.bool_] = ((scores != FULL_COLUMN) & ~keeps_outcome(scores)).any(1)
+    return critical
 
 
 @dataclass(frozen=True, kw_only=True)

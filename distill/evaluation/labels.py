@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distill.common import DataError, Progress, say
-from distill.evaluation.grading import grade_moves
-from distill.evaluation.strata import is_critical
+from distill.evaluation.grading import grade_moves, is_critical
 from distill.game.rules import canonicalise
 from distill.games import reader
 from distill.games.reader import RawRows

@@ -8,15 +8,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.game.rules import BITS_PER_COLUMN, BOTTOM_ROW, COLUMNS, FULL_BOARD, LINE_SHIFTS, column_bits, landing
+from distill.game.rules import COLUMNS, LINE_SHIFTS, landing
 
 Boards = NDArray[np.uint64]
 Columns = NDArray[np.bool_]
 
 DIRECTIONS: dict[str, int] = dict(zip(("vertical", "falling", "horizontal", "rising"), LINE_SHIFTS, strict=True))
 """Bit distance between neighbours on a line of each direction, as seen by the reader: rising goes up to the right."""
-
-_COLUMN_BITS = np.array([column_bits(column) for column in range(COLUMNS)], np.uint64)
 
 
 def lines(stones: Boards, direction: str) -> NDArray[np.bool_]:
@@ -38,37 +36,6 @@ def wins(stones: Boards, mask: Boards) -> Columns:
     """bool (B, 7), True where a stone added to `stones` completes four. The boards must not be over."""
     anywhere: Columns = np.logical_or.reduce([wins_in(stones, mask, direction) for direction in DIRECTIONS])
     return anywhere
-
-
-def playable(mask: Boards) -> Boards:
-    """uint64 (B,), the cells a stone may fall on."""
-    return (mask + np.uint64(BOTTOM_ROW)) & np.uint64(FULL_BOARD)
-
-
-def horizontal(stones: Boards, mask: Boards, pattern: str) -> Boards:
-    """uint64 (B,), the leftmost cells from which a row reads as the pattern.
-
-    In a pattern X is one of `stones`, `_` an empty cell that may be played now.
-    """
-    cells = {"X": stones, "_": playable(mask)}
-    found = np.full_like(mask, np.iinfo(np.uint64).max)
-    for step, letter in enumerate(pattern):
-        found = found & (cells[letter] >> np.uint64(BITS_PER_COLUMN * step))
-    return found
-
-
-def columns_of(bits: Boards) -> Columns:
-    """bool (B, 7), True where a column holds any of the bits."""
-    columns: Columns = (bits[:, None] & _COLUMN_BITS) != 0
-    return columns
-
-
-def wins_only_in(stones: Boards, mask: Boards, direction: str) -> NDArray[np.bool_]:
-    """bool (B,), True where exactly one column wins, and by lines of this direction alone."""
-    here = wins_in(stones, mask, direction)
-    elsewhere = [wins_in(stones, mask, other).any(1) for other in DIRECTIONS if other != direction]
-    only: NDArray[np.bool_] = (here.sum(1) == 1) & ~np.logical_or.reduce(elsewhere)
-    return only
 
 
 def traps(stones: Boards, mask: Boards) -> Columns:

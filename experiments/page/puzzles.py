@@ -26,8 +26,7 @@ from distill.common.files import write_atomically
 from distill.datasets import benchmark
 from distill.datasets.benchmark import FULL_COLUMN, GradedBoards
 from distill.datasets.canonical import board_keys
-from distill.evaluation.grading import GENERAL
-from distill.evaluation.strata import best_scores, keeps_outcome
+from distill.evaluation.grading import GENERAL, best_scores, keeps_outcome
 from distill.game.mixing import mix
 from distill.game.rules import COLUMNS, COLUMNS_FROM_CENTRE, ROWS, Position, column_bits, is_over, mirror_bits, play
 from distill.game.tactics import wins

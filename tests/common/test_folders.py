@@ -30,6 +30,7 @@ from distill import describe, evaluate, export, generate, prepare, selfplay
 from distill.common import Interrupted, UserError, cli, folders, provenance, write_json
 from distill.games import executors, shards
 from distill.training import run_folder
+from experiments.boards import mixed
 
 TINY_GAMES = ["--games", "4", "--simulations", "20", "--votes", "1", "--shard-games", "2", "--workers", "1"]
 TINY_PLAY = ["--games-only", "--games", "2", "--simulations", "2", "--shard-games", "1", "--workers", "1"]
@@ -113,7 +114,7 @@ def main(stage: str, *words: object) -> int:
 
 def one_line(capsys: pytest.CaptureFixture[str], message: str) -> None:
     """The command's own line is one, and says this; before it may come progress and news."""
-    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("distill ")]
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith(("distill ", "experiments "))]
     assert len(lines) == 1
     assert message in lines[0]
 
@@ -157,7 +158,7 @@ def flags(case: Restart, root: Path, out: Path, more: list[str]) -> list[str]:
 
 def test_every_command_with_restart_is_tried_here():
     assert {case.stage for case in CASES.values()} == set(RESTARTING)
-    assert {"generate", "evaluate", "evaluation.benchmark"} <= set(COMMANDS)
+    assert {"generate", "evaluate"} <= set(COMMANDS)
 
 
 FOREIGN = [
@@ -333,7 +334,7 @@ def test_two_networks_of_one_folder_are_not_exported_into_one_place(there, tmp_p
 def test_the_benchmark_is_not_replaced_by_one_of_other_settings(tmp_path, capsys):
     shutil.copy(shipped("data/benchmark") / "boards.parquet", tmp_path)
     before = state(tmp_path)
-    assert main("evaluation.benchmark", "--games", "300", "--out", tmp_path) == 1
+    assert mixed.main(["--games", "300", "--out", str(tmp_path)]) == 1
     one_line(capsys, "boards made with other settings")
     assert state(tmp_path) == before
 
@@ -409,9 +410,8 @@ def test_what_another_process_writes_is_left_to_it(there, tmp_path, capsys):
                 one_line(capsys, f"{out}: another process is writing here")
         assert export.main([network, "--out", str(out)]) == 1
         one_line(capsys, f"{out}: another process is writing here")
-        for stage in ("evaluation.benchmark", "evaluation.heldout"):
-            assert main(stage, "--games", "300", "--out", out) == 1
-            one_line(capsys, f"{out}: another process is writing here")
+        assert mixed.main(["--games", "300", "--out", str(out)]) == 1
+        one_line(capsys, f"{out}: another process is writing here")
         assert state(out) == before
     with held(tmp_path / "site", "beside"):
         assert export.main([network, "--web", str(tmp_path / "site")]) == 1

@@ -20,8 +20,7 @@ import distill
 from distill.datasets import benchmark
 from distill.datasets.benchmark import FULL_COLUMN, GradedBoards
 from distill.evaluation import grading, report
-from distill.evaluation.grading import GENERAL, calibration, grade, grade_moves, uniform_grades
-from distill.evaluation.strata import is_critical
+from distill.evaluation.grading import GENERAL, calibration, grade, grade_moves, is_critical, uniform_grades
 from distill.evaluation.summary import summarise
 from distill.game.rules import canonicalise, is_own_mirror, legal_mask
 from distill.players.intervals import share

@@ -113,8 +113,6 @@ def test_every_benchmark_shows_how_it_is_run():
 
 NEEDED = {
     "describe": {"folders": (Path("data/games"),)},
-    "evaluation.benchmark": {"out": Path("boards")},
-    "evaluation.heldout": {"out": Path("boards")},
 }
 """Settings without which there is no config, of commands that take numbers."""
 

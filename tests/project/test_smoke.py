@@ -25,7 +25,6 @@ import pytest
 import distill
 from distill.__main__ import COMMANDS as STAGES
 from distill.common import cli
-from distill.datasets import benchmark
 
 CHECKOUT = Path(distill.__file__).parents[1]
 CHAIN = (
@@ -89,7 +88,7 @@ def smoke_settings(stage: str, *flags: str) -> dict[str, Any]:
     return cli.as_json(cli.parse(config_class, ["--preset", "smoke", *flags], module.PRESETS))
 
 
-@pytest.mark.parametrize("stage", [*STAGES, "evaluation.benchmark", "evaluation.heldout"])
+@pytest.mark.parametrize("stage", STAGES)
 def test_every_command_has_the_preset_and_stays_in_its_folders(stage):
     values = smoke_settings(stage).values()
     words = [word for value in values for word in (value if isinstance(value, list) else [value])]
@@ -134,12 +133,11 @@ def test_the_page_has_the_smoke_networks(place):
 
 
 @pytest.mark.slow
-def test_a_transformer_reinforce_and_the_boards_work_the_same_way(place):
-    for line in ("train --arch transformer", "reinforce", "evaluation.benchmark", "evaluation.heldout"):
+def test_a_transformer_and_reinforce_work_the_same_way(place):
+    for line in ("train --arch transformer", "reinforce"):
         process = started(place, *line.split())
         _, said = process.communicate()
         assert process.returncode == 0, said
     for name in ("transformer", "mk4-reinforce"):
         assert (place / "models/smoke" / name / "saved_model/1/saved_model.pb").is_file()
-    assert all((place / "data/smoke/benchmark" / name).is_file() for name in benchmark.FILES)
     test_the_chain_writes_only_into_its_two_folders(place)

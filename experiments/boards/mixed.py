@@ -1,6 +1,6 @@
 """Makes the shipped benchmark: boards of mixed play, sorted into sets, every move scored exactly.
 
-    python -m distill.evaluation.benchmark --out data/benchmark --network models/pillar
+    python -m experiments.boards.mixed --out data/benchmark --network models/pillar
 
 In: the seed and a trained network. Out: `boards.parquet`, as `datasets/benchmark.py` reads it. Needs the solver package
 and some minutes of one core. `strata.py` defines the sets, and `heldout.py` makes those of other players' games.
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from distill.common import Progress, UserError, canonical_json, cli, cores, file_hash, folders
 from distill.common.progress import Advance, silent
 from distill.datasets.benchmark import FILES, GradedBoards, to_table
-from distill.evaluation.strata import Stratum, all_strata, best_scores
+from distill.evaluation.grading import best_scores
 from distill.game.encoding import bitboards
 from distill.game.mixing import mix
 from distill.game.rules import EMPTY, canonicalise, is_over, legal_columns, play
@@ -34,6 +34,7 @@ from distill.players.names import make
 from distill.players.player import Boards, Choices, Player, checked_choices
 from distill.players.simple import RandomPlayer
 from distill.players.solver import check_installed, moves_to_end, score_boards
+from experiments.boards.strata import Stratum, all_strata
 
 STYLES: tuple[tuple[str, float], ...] = (
     ("random", 0.0),
@@ -87,11 +88,6 @@ class Config(BoardsConfig):
         super().__post_init__()
         known = self.network is None or finding.find(self.network)
         cli.check(bool(known), "network", self.network, "an existing folder, or the name of a network")
-
-
-PRESETS: cli.Presets = {
-    "smoke": cli.smoke(out=cli.SMOKE_DATA / "benchmark", network=str(cli.SMOKE_MODELS / "cnn"), games=300, share=0.004)
-}
 
 
 def run(config: Config) -> str:
@@ -238,7 +234,7 @@ def _wanted(stratum: Stratum, share: float) -> int:
     return max(1, round(stratum.size * share))
 
 
-main = cli.Command("evaluation.benchmark", Config, run, PRESETS)
+main = cli.Command("boards.mixed", Config, run, package="experiments")
 
 if __name__ == "__main__":
     raise SystemExit(main())

@@ -1,6 +1,6 @@
 """Makes the graded boards of games in which no player of this project took part.
 
-    python -m distill.evaluation.heldout --out data/benchmark
+    python -m experiments.boards.heldout --out data/benchmark
 
 In: the seed, `boards.parquet` in `--out`, whose boards are left out, and two packages, OpenSpiel (extra `bench`) and
 the solver (extra `solver`). Out: `heldout.parquet` beside it, as `datasets/benchmark.py` reads it.
@@ -22,12 +22,12 @@ from distill.common import Progress, UserError, cli, folders, provenance
 from distill.common.workers import spread
 from distill.datasets import benchmark
 from distill.datasets.canonical import board_keys
-from distill.evaluation.benchmark import BoardsConfig, random_opening, refuse_other_boards, write
-from distill.evaluation.strata import heldout_strata
 from distill.game.rules import EMPTY, Position, canonicalise, is_over, play
 from distill.players.player import Boards
 from distill.players.simple import RandomPlayer
 from distill.players.solver import check_installed
+from experiments.boards.mixed import BoardsConfig, random_opening, refuse_other_boards, write
+from experiments.boards.strata import heldout_strata
 
 STYLES: tuple[tuple[str, float], ...] = (
     ("random", 0.0),
@@ -53,9 +53,6 @@ class Config(BoardsConfig):
 
     games: int = cli.setting(3_000, "games that the boards are taken from")
     seed: int = cli.setting(20_262, "seed of the games and of the choice among their boards")
-
-
-PRESETS: cli.Presets = {"smoke": cli.smoke(out=cli.SMOKE_DATA / "benchmark", games=60, share=0.01)}
 
 
 def run(config: Config) -> str:
@@ -135,7 +132,7 @@ def _openspiel() -> Any:
     return pyspiel
 
 
-main = cli.Command("evaluation.heldout", Config, run, PRESETS)
+main = cli.Command("boards.heldout", Config, run, package="experiments")
 
 if __name__ == "__main__":
     raise SystemExit(main())

@@ -16,18 +16,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distill.datasets.benchmark import FULL_COLUMN
-from distill.game.rules import BITS_PER_COLUMN, FULL_BOARD, Position, has_four, legal_columns, play
-from distill.game.tactics import DIRECTIONS, Boards, Columns, columns_of, horizontal, traps, wins, wins_only_in
+from distill.evaluation.grading import best_scores, is_critical
+from distill.game.rules import (
+    BITS_PER_COLUMN,
+    BOTTOM_ROW,
+    COLUMNS,
+    FULL_BOARD,
+    Position,
+    column_bits,
+    has_four,
+    legal_columns,
+    play,
+)
+from distill.game.tactics import DIRECTIONS, Boards, Columns, traps, wins, wins_in
 from distill.players.solver import moves_to_end
 
 Scores: TypeAlias = NDArray[np.int8]
 Rows: TypeAlias = NDArray[np.bool_]
 Seen: TypeAlias = Callable[[Boards, Boards], Rows]
 Graded: TypeAlias = Callable[[Boards, Boards, Scores], Rows]
-
-MIRROR_SET = {"win-rising": "win-falling", "block-rising": "block-falling"}
-MIRROR_SET |= {mirrored: name for name, mirrored in MIRROR_SET.items()}
-"""The set of a board's mirror image, where it is another one: a rising line becomes a falling one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,26 +52,6 @@ class Stratum:
     size: int
     seen: Seen
     graded: Graded = lambda current, mask, scores: np.ones(len(mask), np.bool_)
-
-
-# What the scores say --------------------------------------------------------------------------------------------------
-
-
-def best_scores(scores: Scores) -> NDArray[np.int64]:
-    """int64 (B,), the score of perfect play."""
-    best: NDArray[np.int64] = scores.max(1).astype(np.int64)
-    return best
-
-
-def keeps_outcome(scores: Scores) -> Columns:
-    """bool (B, A), True for moves that keep the outcome of perfect play."""
-    return (scores != FULL_COLUMN) & (np.sign(scores) == np.sign(best_scores(scores))[:, None])
-
-
-def is_critical(scores: Scores) -> Rows:
-    """bool (B,), True where legal moves differ in outcome."""
-    critical: Rows = ((scores != FULL_COLUMN) & ~keeps_outcome(scores)).any(1)
-    return critical
 
 
 # The sets -------------------------------------------------------------------------------------------------------------
@@ -220,3 +207,39 @@ def outcome(position: Position, known: dict[tuple[int, int], int]) -> int:
             if result == 1:
                 break
     return known[key]
+
+
+# Patterns on the board ------------------------------------------------------------------------------------------------
+
+_COLUMN_BITS = np.array([column_bits(column) for column in range(COLUMNS)], np.uint64)
+
+
+def playable(mask: Boards) -> Boards:
+    """uint64 (B,), the cells a stone may fall on."""
+    return (mask + np.uint64(BOTTOM_ROW)) & np.uint64(FULL_BOARD)
+
+
+def horizontal(stones: Boards, mask: Boards, pattern: str) -> Boards:
+    """uint64 (B,), the leftmost cells from which a row reads as the pattern.
+
+    In a pattern X is one of `stones`, `_` an empty cell that may be played now.
+    """
+    cells = {"X": stones, "_": playable(mask)}
+    found = np.full_like(mask, np.iinfo(np.uint64).max)
+    for step, letter in enumerate(pattern):
+        found = found & (cells[letter] >> np.uint64(BITS_PER_COLUMN * step))
+    return found
+
+
+def columns_of(bits: Boards) -> Columns:
+    """bool (B, 7), True where a column holds any of the bits."""
+    columns: Columns = (bits[:, None] & _COLUMN_BITS) != 0
+    return columns
+
+
+def wins_only_in(stones: Boards, mask: Boards, direction: str) -> NDArray[np.bool_]:
+    """bool (B,), True where exactly one column wins, and by lines of this direction alone."""
+    here = wins_in(stones, mask, direction)
+    elsewhere = [wins_in(stones, mask, other).any(1) for other in DIRECTIONS if other != direction]
+    only: NDArray[np.bool_] = (here.sum(1) == 1) & ~np.logical_or.reduce(elsewhere)
+    return only
