@@ -34,6 +34,7 @@ from distill.training import run_folder
 
 def run(config: ReinforceConfig) -> str:
     """Train one network; returns the line that says where it is and how often it beats its rivals."""
+    networks.trust(config.arch or "")
     init = config.init and finding.network_file(config.init)
     name = finding.model_name(init) if init else config.arch or reinforce.ARCH
     out = config.out or Path("models") / f"{name.replace(':', '-')}-reinforce"

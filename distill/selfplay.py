@@ -37,6 +37,7 @@ def run(config: SelfPlayConfig) -> str:
     """Play and learn; the last line says where the result is and how it was graded."""
     if config.games_only:
         return _only_play(config)
+    networks.trust(config.arch)
     out = config.out or Path("models/selfplay")
     if config.is_planned:
         # Workers have the other cores. With a thread for each of those left, weights would depend on their number.

@@ -73,7 +73,7 @@ class TrainConfig(Recipe, shown=("arch", "data", "out", "init", "restart")):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        cli.check(self.knows(self.arch), "arch", self.arch, f"one of {', '.join(networks.ARCHS)}, or module:function")
+        cli.check(self.knows(self.arch), "arch", self.arch, networks.ARCH_RULE)
         cli.check(0 < self.validation_fraction < 1, "validation_fraction", self.validation_fraction, "between 0 and 1")
         cli.check(len(self.data) > 0, "data", "", "at least one folder")
         cli.check(not self.interpolate or self.init is not None, "interpolate", self.interpolate, "0 without --init")
@@ -128,6 +128,7 @@ def run(
     `build` makes the network of an arch, `watch` adds columns to the history, and `loss` replaces the default loss.
     """
     out = _folder(config)
+    networks.trust(config.arch)
     given = _initial_network(config)  # first, because preparing takes minutes
     folders.require(out, folders.TRAINING, own=(CONFIG, RUN, *OWN_FILES), restart=config.restart)
     fraction, exclude = config.validation_fraction, config.exclude
@@ -199,10 +200,8 @@ def _train(
 
 
 def _claim(out: Path, config: TrainConfig, prepared: preparation.Prepared, loss: Loss | None) -> Claim:
-    """The run's claim to its folder. A user's own code is part of the identity by the hash of its source."""
+    """The run's claim to its folder. A loss of the user's is part of the identity by the hash of its source."""
     also = {"prepared data": prepared.manifest["prepared"]}
-    if plugins.is_spec(config.arch):
-        also["arch source"] = plugins.Plugin.named(config.arch, "--arch").source
     if loss is not None:
         also["loss source"] = plugins.source_hash(loss)
     return run_folder.claim(out, folders.TRAINING, OWN_FILES, config, PLACES, also)
@@ -216,8 +215,6 @@ def _initial_network(config: TrainConfig) -> keras.Model | None:
     networks.start_backend(aloud=True)
     from distill.networks import heads, saved
 
-    if plugins.is_spec(config.arch):
-        plugins.load(config.arch, "--arch")  # its layers, which the file may need
     given = saved.load_core(file)
     if (networks.arch_of(given), heads.has_value(given)) != (config.arch, config.value_head):
         kind = f"a {networks.arch_of(given)} {'with' if heads.has_value(given) else 'without'} a value head"

@@ -37,7 +37,7 @@ def _presets(command: str, smoke_out: Callable[[Mapping[str, Any]], Path]) -> di
 
 def _reinforce_smoke(settings: Mapping[str, Any]) -> Path:
     name = settings["arch"] or (Path(settings["init"]).stem if settings["init"] else "mk4")
-    return cli.SMOKE_MODELS / f"{name}-reinforce"
+    return cli.SMOKE_MODELS / f"{name.replace(':', '-')}-reinforce"
 
 
 PRESETS: cli.Presets = _presets(

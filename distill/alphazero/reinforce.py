@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from distill.networks.predict import Predict
     from distill.training.policy_gradient import WithOpponents
 
-ARCH: networks.Arch = "mk4"
+ARCH = "mk4"
 """The network of a run that starts from scratch without --arch."""
 
 OWN_FILES = (run_folder.METRICS, "checkpoint.npz", finding.BEST, "history.csv", "curves.png")

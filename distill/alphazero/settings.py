@@ -103,7 +103,7 @@ class MachineSettings(cli.Settings, group="machine", shown=("workers", "precisio
 class SelfPlayConfig(SelfPlaySettings, LearningSettings, EvaluationSettings, PlanSettings, MachineSettings):
     """Let a network play against itself and learn from it."""
 
-    arch: networks.Arch = cli.setting("pillar", "network of a run that starts from scratch")
+    arch: str = cli.setting("pillar", networks.ARCH_HELP)
     init: str | None = cli.setting(None, "network to start from: a run's folder, a .keras file or a name; none: --arch")
     out: Path | None = cli.setting(None, "folder of the run; none: models/selfplay, or data/selfplay with --games-only")
     restart: bool = cli.setting(False, "delete the run in the folder and start from scratch")
@@ -118,6 +118,7 @@ class SelfPlayConfig(SelfPlaySettings, LearningSettings, EvaluationSettings, Pla
         super().__post_init__()
         cli.check_least(self, replay_rows=1, replay_games=1, train_boards=1, teacher_simulations=1, workers=1)
         cli.check_least(self, iterations=1, games=1, lanes=1, eval_boards=1, double_noise_iterations=0)
+        cli.check(networks.is_arch(self.arch), "arch", self.arch, networks.ARCH_RULE)
         self.recipe()
         cli.check(self.gate is None or 0 < self.gate < 1, "gate", self.gate, "between 0 and 1, or none")
         even = self.arena_games >= 2 and self.arena_games % 2 == 0
@@ -181,7 +182,7 @@ REINFORCE_SHOWN = (
 class ReinforceConfig(cli.Settings, shown=REINFORCE_SHOWN):
     """Train a network by REINFORCE: policy gradient on games against copies of itself."""
 
-    arch: networks.Arch | None = cli.setting(None, "network of a run that starts from scratch; none: mk4, or --init's")
+    arch: str | None = cli.setting(None, f"{networks.ARCH_HELP}; none: mk4, or --init's")
     init: str | None = cli.setting(None, "network to start from: a run's folder, a .keras file or a name")
     out: Path | None = cli.setting(None, "folder of the run; none: models/<arch>-reinforce")
     restart: bool = cli.setting(False, "delete the run in the folder and start from scratch")
@@ -209,6 +210,7 @@ class ReinforceConfig(cli.Settings, shown=REINFORCE_SHOWN):
     def __post_init__(self) -> None:
         super().__post_init__()
         cli.check_least(self, steps=1, gate_games=1, eval_every=1, value_weight=0, seed=0)
+        cli.check(self.arch is None or networks.is_arch(self.arch), "arch", self.arch, networks.ARCH_RULE)
         most = max(1, self.games // 2)  # pairs of games, each against one of them
         possible = 1 <= self.opponents <= most
         cli.check(possible, "opponents", self.opponents, f"from 1 to {most}, with --games {self.games}")

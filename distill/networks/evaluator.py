@@ -106,7 +106,7 @@ def _compiles() -> bool:
     On a GPU this needs tools that TensorFlow does not bring along, and on Windows it has refused convolutions
     (TensorFlow's issue 47184).
     """
-    return keras.backend.backend() == "tensorflow" and sys.platform != "win32" and networks.on_cpu()
+    return sys.platform != "win32" and networks.on_cpu()
 
 
 def _graph(network: keras.Model, size: int, compiled: bool) -> Callable[[Any], Any]:

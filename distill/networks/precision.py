@@ -27,12 +27,11 @@ def fast_precision() -> Precision:
 
 
 def on_cpu() -> bool:
-    """Whether Keras computes on the CPU; accelerators round the factors of float32 products (TF32)."""
+    """Whether TensorFlow computes on the CPU, as the fast kernels need; accelerators round float32 products (TF32)."""
     import keras
 
-    if keras.backend.backend() == "torch":  # it lists no devices for Keras, and rounds no factors by default
-        return True
-    return all(device.startswith("cpu") for device in keras.distribution.list_devices())
+    is_cpu = all(device.startswith("cpu") for device in keras.distribution.list_devices())
+    return is_cpu and keras.backend.backend() == "tensorflow"
 
 
 def dtype_policy(precision: Precision) -> str:

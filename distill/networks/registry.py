@@ -7,16 +7,29 @@ A model is named after its arch. TensorFlow takes neither a colon in a model's n
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Literal, get_args
+import os
+from typing import TYPE_CHECKING
 
 from distill.common import UserError, first_line, plugins
 
 if TYPE_CHECKING:
     import keras
 
-Arch = Literal["cnn", "transformer", "pillar", "pillar-lines", "mk4", "resnet"]
-ARCHS: tuple[Arch, ...] = get_args(Arch)
+ARCHS = ("cnn", "transformer", "pillar", "pillar-lines", "mk4", "resnet")
 ARCH_HELP = f"network: {', '.join(ARCHS)}, or module:function, your own build(value_head) -> keras.Model"
+ARCH_RULE = f"one of {', '.join(ARCHS)}, or module:function"
+
+
+IMPORT = "DISTILL_IMPORT"
+"""Environment variable that names networks, as "module:function", whose modules have the layers of `.keras` files;
+separated by commas."""
+
+
+def trust(arch: str) -> None:
+    """Let this process and its workers import the module of a user's own network, for the layers of `.keras` files."""
+    if plugins.is_spec(arch):
+        before = filter(None, os.environ.get(IMPORT, "").split(","))
+        os.environ[IMPORT] = ",".join(dict.fromkeys([*before, arch]))
 
 
 def is_arch(text: str) -> bool:

@@ -19,11 +19,9 @@ from distill.common import UserError, behind_links, first_line, plugins
 from distill.game.rules import COLUMNS, ROWS
 from distill.networks import finding, heads, pillar_lines, transformer  # noqa: F401  they register their layers
 from distill.networks.predict import Predict, check_names, on_arrays
+from distill.networks.registry import IMPORT
 
 SIGNATURE = "serving_default"
-IMPORT = "DISTILL_IMPORT"
-"""Environment variable that names networks, as "module:function", whose modules have the layers of `.keras` files;
-separated by commas."""
 
 
 def load(path: Path) -> Predict:

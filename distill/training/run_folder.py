@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from distill.common import UserError, file_hash, folders, provenance, write_json
+from distill.common import UserError, file_hash, folders, plugins, provenance, write_json
 from distill.game.encoding import ENCODING_VERSION
 from distill.games.schema import SCHEMA_VERSION
 from distill.networks import finding
@@ -86,7 +86,8 @@ def claim(
 ) -> Claim:
     """The claim of a command's config: weights depend on all settings except `free`, and on `also`.
 
-    The content of `init`, the initial network, is part of the identity. Raises UserError if a restart would delete it.
+    The content of `init`, the initial network, and the source of a user's own arch are part of the identity. Raises
+    UserError if a restart would delete `init`.
     """
     init = finding.network_file(config.init) if config.init else None
     deleted = [out.resolve() / name for name in own] if config.restart and init else []
@@ -95,6 +96,8 @@ def claim(
     settings = folders.stored(kind, config)
     identity = {name: value for name, value in settings.items() if name not in (*free, "kind")}
     identity |= {"init": file_hash(init) if init else None, **also}
+    if plugins.is_spec(config.arch or ""):
+        identity["arch source"] = plugins.Plugin.named(config.arch, "--arch").source
     return Claim(out=out, kind=kind, own=own, settings=settings, identity=identity, restart=config.restart)
 
 

@@ -1,12 +1,13 @@
 """A user's own network, `train --arch module:function`. Properties:
 
-- it is trained, exported, loaded again and evaluated like a built-in one, under its own name;
+- it is trained, exported, loaded again, evaluated and taught by self-play like a built-in one, under its own name;
 - layers of its own need its module, which is imported only if the user names it, else one line says how;
 - a function that is missing, fails or gives no network is one line.
 """
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +17,7 @@ import pytest
 from helpers import make_games, write_games
 
 import distill
-from distill import networks
+from distill import networks, selfplay
 from distill.common import UserError, read_object
 from distill.networks import saved
 from distill.networks.copies import copy
@@ -64,6 +65,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delitem(sys.modules, "my_nets", raising=False)
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("DISTILL_IMPORT", "")
     return tmp_path
 
 
@@ -90,6 +92,15 @@ def test_copies_have_its_weights_and_precision(here: Path):
     half = copy(core, "bfloat16")
     assert {layer.compute_dtype for layer in half.layers if layer.weights} == {"bfloat16"}
     assert all(np.array_equal(a, b) for a, b in zip(core.get_weights(), half.get_weights(), strict=True))
+
+
+@pytest.mark.usefixtures("eagerly")
+def test_it_learns_from_games_against_itself(here: Path):
+    flags = ["--preset", "smoke", "--arch", "my_nets:with_layer", "--iterations", "1", "--gate", "none", "--out", "run"]
+    assert selfplay.main(flags) == 0
+    assert networks.arch_of(saved.load_core(here / "run" / "best.keras")) == "my_nets:with_layer"
+    assert os.environ["DISTILL_IMPORT"] == "my_nets:with_layer", "for its workers"
+    assert len(read_object(here / "run" / "run.json")["identity"]["arch source"]) == 64
 
 
 LOADED = """

@@ -1,4 +1,4 @@
-"""The same networks, computed faster on a CPU: same weights, same function up to the rounding of sums.
+"""The same networks, computed faster by TensorFlow on a CPU: same weights, same function up to the rounding of sums.
 
 Saved and served are always the networks of Keras' own layers. Training steps, and a search's evaluations in float32,
 go to a copy of the network (`fast_copy.fast_copy`) with these kernels in place of layers:

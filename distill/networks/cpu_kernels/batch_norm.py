@@ -10,17 +10,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import keras
 from keras import layers, ops
 
 from distill.networks.precision import Precision, dtype_policy
 
 
 class FusedBatchNorm(layers.BatchNormalization):
-    """Keras' layer over (B, H, W, C); with TensorFlow its training steps use one fused operation."""
+    """Keras' layer over (B, H, W, C), whose training steps use one fused operation."""
 
     def call(self, x: Any, training: bool = False, mask: Any = None) -> Any:
-        if not training or mask is not None or keras.backend.backend() != "tensorflow":
+        if not training or mask is not None:
             return super().call(x, training=training, mask=mask)
         import tensorflow as tf
 

@@ -19,7 +19,6 @@ from keras import layers, ops
 
 from distill.game.rules import COLUMNS
 from distill.networks import heads, transformer
-from distill.networks.cpu_kernels.products import transposed_product
 
 HEADS = transformer.ATTENTION_HEADS
 NORM_EPSILON = 1e-3
@@ -89,16 +88,16 @@ class EncoderLayer(layers.Layer):
 
     def _attention(self, y: Any) -> Any:
         """Attention from all tokens, or only the first, to all tokens: (D, B, S) → (D, B, S')."""
-        asking, width = y[:, :, :1] if self.only_first else y, y.shape[0]
+        readers, width = y[:, :, :1] if self.only_first else y, y.shape[0]
         query, key, value = (
             ops.reshape(_dense(x, *_after(self.attention_norm, *dense)), (HEADS, width // HEADS, -1, x.shape[-1]))
-            for x, dense in ((asking, self.query), (y, self.key), (y, self.value))
+            for x, dense in ((readers, self.query), (y, self.key), (y, self.value))
         )
         query = ops.transpose(query, (0, 2, 3, 1)) * (width // HEADS) ** -0.5
         weights = ops.softmax(ops.matmul(query, ops.transpose(key, (0, 2, 1, 3))))  # (heads, B, S', S)
-        seen = ops.matmul(ops.transpose(value, (0, 2, 1, 3)), ops.transpose(weights, (0, 1, 3, 2)))
-        seen = ops.reshape(ops.transpose(seen, (0, 2, 1, 3)), (width, -1, asking.shape[-1]))
-        return _dense(seen, *self.output_dense)
+        read = ops.matmul(ops.transpose(value, (0, 2, 1, 3)), ops.transpose(weights, (0, 1, 3, 2)))
+        read = ops.reshape(ops.transpose(read, (0, 2, 1, 3)), (width, -1, readers.shape[-1]))
+        return _dense(read, *self.output_dense)
 
     def compute_output_shape(self, shape: Any) -> tuple[Any, ...]:
         return (*shape[:-1], 1) if self.only_first else tuple(shape)
@@ -106,10 +105,6 @@ class EncoderLayer(layers.Layer):
 
 def _normalised(x: Any) -> Any:
     """`LayerNormalization` over the first axis of (D, B, S), without its own weights."""
-    if keras.backend.backend() != "tensorflow":
-        wide = ops.cast(x, "float32")
-        mean, variance = ops.moments(wide, axes=0, keepdims=True)
-        return ops.cast((wide - mean) * ops.rsqrt(variance + NORM_EPSILON), x.dtype)
     import tensorflow as tf
 
     flat, nothing = ops.reshape(x, (x.shape[0], 1, 1, -1)), tf.zeros([0])
@@ -128,5 +123,8 @@ def _after(norm: tuple[Any, Any], kernel: Any, bias: Any) -> tuple[Any, Any]:
 
 def _dense(x: Any, kernel: Any, bias: Any) -> Any:
     """(D, B, S) → (F, B, S) by kernel (D, F) and bias (F,)."""
-    product = transposed_product(kernel, ops.reshape(x, (x.shape[0], -1)))
+    import tensorflow as tf
+
+    # TensorFlow's own flag spares its gradient a transposed copy.
+    product = tf.matmul(kernel, tf.cast(ops.reshape(x, (x.shape[0], -1)), kernel.dtype), transpose_a=True)
     return ops.reshape(product + bias[:, None], (kernel.shape[-1], -1, x.shape[-1]))

@@ -74,12 +74,12 @@ class _Wiring:
         if id(x) in self._cells_first or not isinstance(x, keras.KerasTensor):
             return x
         if id(x) not in self._converted:
-            self._converted[id(x)] = whole_board.cells_first(x)
+            self._converted[id(x)] = whole_board.CellsFirst()(x)
         return self._converted[id(x)]
 
     def _to_boards(self, x: Any) -> Any:
         if id(x) not in self._cells_first:
             return x
         if id(x) not in self._converted:
-            self._converted[id(x)] = whole_board.boards_first(x)
+            self._converted[id(x)] = whole_board.BoardsFirst()(x)
         return self._converted[id(x)]

@@ -18,7 +18,6 @@ from keras import activations, layers, ops
 from numpy.typing import NDArray
 
 from distill.game.rules import CELLS, COLUMNS, ROWS
-from distill.networks.cpu_kernels.products import transposed_product
 from distill.networks.precision import Precision, dtype_policy
 
 
@@ -35,12 +34,15 @@ class SeparableConvolution(layers.Layer):
         self.pointwise = self.add_weight(name="pointwise", shape=(shape[-1], self.filters), initializer="zeros")
 
     def call(self, x: Any) -> Any:
+        import tensorflow as tf
+
         height, width, channels = x.shape[1:]
         kernels = ops.reshape(self.depthwise, (-1, channels))
         placed = ops.matmul(ops.transpose(kernels), ops.cast(_placement(self.kernel_size), x.dtype))
         x = ops.reshape(ops.transpose(ops.reshape(x, (-1, channels))), (channels, -1, CELLS))  # (C, B, T)
         x = ops.matmul(x, ops.reshape(placed, (channels, CELLS, CELLS)))
-        x = transposed_product(ops.reshape(x, (channels, -1)), self.pointwise)
+        # TensorFlow's own flag spares its gradient a transposed copy.
+        x = tf.matmul(ops.reshape(x, (channels, -1)), tf.cast(self.pointwise, x.dtype), transpose_a=True)
         return ops.reshape(x, (-1, height, width, self.filters))
 
     def compute_output_shape(self, shape: Any) -> tuple[Any, ...]:

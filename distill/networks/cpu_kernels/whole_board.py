@@ -74,14 +74,19 @@ class WholeBoardMirrorConv(pillar.MirrorConv):
         return (*shape[:-1], 2 * self.features)
 
 
-def cells_first(x: Any) -> Any:
+# Layers, because bare operations take names such as "reshape", which a layer of a user's network may have.
+class CellsFirst(layers.Layer):
     """(B, H, W, C) → (T, B, C)."""
-    return ops.transpose(ops.reshape(x, (-1, CELLS, x.shape[-1])), (1, 0, 2))
+
+    def call(self, x: Any) -> Any:
+        return ops.transpose(ops.reshape(x, (-1, CELLS, x.shape[-1])), (1, 0, 2))
 
 
-def boards_first(x: Any) -> Any:
+class BoardsFirst(layers.Layer):
     """(T, B, C) → (B, H, W, C)."""
-    return ops.reshape(ops.transpose(x, (1, 0, 2)), (-1, ROWS, COLUMNS, x.shape[-1]))
+
+    def call(self, x: Any) -> Any:
+        return ops.reshape(ops.transpose(x, (1, 0, 2)), (-1, ROWS, COLUMNS, x.shape[-1]))
 
 
 def replacement(layer: layers.Layer, precision: Precision) -> layers.Layer | None:
