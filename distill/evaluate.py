@@ -61,7 +61,7 @@ class EvaluateConfig(cli.Settings):
                 names.check(name)
 
 
-FILES = ("metrics.json", "report.md", "by_set.png", "by_ply.png", "calibration.png")
+FILES = ("metrics.json", "report.md", "by_set.png", "by_ply.png")
 """Files that an evaluation may replace in its folder."""
 
 PRESETS: cli.Presets = {

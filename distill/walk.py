@@ -1,14 +1,14 @@
 """Enumerate every game of a player that moves first: against best replies, or against all legal ones.
 
     python -m distill.walk pillar                   # against every best reply of the exact solver: minutes
-    python -m distill.walk pillar --replies all     # against every legal reply, in models/walk: hours, resumable
+    python -m distill.walk pillar --replies all     # against every legal reply: hours, resumable
 
 In: a player whose move depends on the position alone, such as a network. Out: positions by number of stones, and
-`walk.json` in `--out`. `--replies best` also lists the moves that give the win away, with the lines that lead there.
-`--replies all` uses no solver; `--out` then holds each layer's positions and moves and, in `blunders.npz`, the
-positions where another move would have won inside the tree. If that enumeration is complete and has no game that is
-lost or drawn, the player weakly solves the game. Networks run in ONNX Runtime where it is installed, in batches of
-fixed size, so that a move does not depend on the rest of the batch.
+`walk.json` in `--out`, by default `models/walk-best` or `models/walk-all`. `--replies best` also lists the moves that
+give the win away, with the lines that lead there. `--replies all` uses no solver; `--out` then holds each layer's
+positions and moves and, in `blunders.npz`, the positions where another move would have won inside the tree. If that
+enumeration is complete and has no game that is lost or drawn, the player weakly solves the game. Networks run in ONNX
+Runtime where it is installed, in batches of fixed size, so that a move does not depend on the rest of the batch.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class WalkConfig(cli.Settings):
     )
     most_stones: int = cli.setting(CELLS, "stones of the last layer that --replies all enumerates (0–42)")
     workers: int = cli.setting(cores(), "processes for the player's moves, or for the solver")
-    out: Path | None = cli.setting(None, "folder for walk.json and the layers; none: models/walk for --replies all")
+    out: Path | None = cli.setting(None, "folder for walk.json and the layers; none: models/walk-REPLIES")
     restart: bool = cli.setting(False, "delete what the folder holds of a walk and start from scratch")
 
     def __post_init__(self) -> None:
@@ -64,25 +64,28 @@ PRESETS: cli.Presets = {
 
 def run(config: WalkConfig) -> str:
     """Walk; returns the line that says whether every game is won."""
-    out = config.out or (Path("models/walk") if config.replies == "all" else None)
+    out = config.out or Path(f"models/walk-{config.replies}")
     if config.replies == "best":
         check_installed()
     walk.player(config.player[0])  # a network that cannot be loaded shows before anything is deleted
     who = {"player": config.player[0], "replies": config.replies, "identity": identity(config.player[0])}
-    if out is None:
-        return _best(config, who, None)
     with folders.locked(out):
         folders.require(out, folders.WALK, own=OWN, restart=config.restart)
         before = common.read_object(out / "config.json").get("identity", who)
-        if before != who and not config.restart:
+        resumes = "all" in (before["replies"], config.replies)  # a walk against best replies starts from scratch
+        if before != who and resumes and not config.restart:
             raise UserError(f"{out}: holds the walk of another player ({before}); name another --out, or add --restart")
         if config.restart:
             folders.clear(out, OWN)
         write_json(out / "config.json", folders.stored(folders.WALK, config) | {"identity": who})
-        return _best(config, who, out) if config.replies == "best" else _all(config, who, out)
+        found, result = (_best if config.replies == "best" else _all)(config, out)
+        write_json(out / "walk.json", who | found | {"commit": provenance.commit()})
+    return f"{config.player[0]} moving first, {result} · {out}"
 
 
-def _best(config: WalkConfig, who: dict[str, Any], out: Path | None) -> str:
+def _best(config: WalkConfig, out: Path) -> tuple[dict[str, Any], str]:
+    """Walk against best replies; returns what `walk.json` holds, and the result in words."""
+
     def progress(so_far: walk.BestWalk) -> None:
         stones = 2 * len(so_far.positions) - 2
         say(f"{stones} stones: {so_far.positions[-1]:,} positions, {len(so_far.given_away)} wins given away")
@@ -93,21 +96,17 @@ def _best(config: WalkConfig, who: dict[str, Any], out: Path | None) -> str:
     print(report.table(["stones", "positions"], rows))
     for line in found.given_away:
         print(f"the last move of {line} gives the win away")
-    if out:
-        totals = {"positions_in_all": total, "commit": provenance.commit()}
-        write_json(out / "walk.json", who | dataclasses.asdict(found) | totals)
-    return (
-        f"{config.player[0]} moving first, every best reply: {total:,} positions, the win is given away in "
-        f"{len(found.given_away)}; {found.share_won:.2%} of lines won" + (f" · {out / 'walk.json'}" if out else "")
-    )
+    away = f"the win is given away in {len(found.given_away)}; {found.share_won:.2%} of lines won"
+    return dataclasses.asdict(found) | {"positions_in_all": total}, f"every best reply: {total:,} positions, {away}"
 
 
-def _all(config: WalkConfig, who: dict[str, Any], out: Path) -> str:
+def _all(config: WalkConfig, out: Path) -> tuple[dict[str, Any], str]:
+    """Enumerate every legal reply; returns what `walk.json` holds, and the result in words."""
     tree = walk.Enumeration(out, walk.chooser(config.player[0], config.workers))
     layers = []
     for layer in tree.run(config.most_stones):
-        layers.append(dataclasses.asdict(layer))
-        say(f"{layer.stones} stones: {layer.positions:,} positions, {layer.losing_replies:,} losing replies")
+        layers.append(layer)
+        say(f"{layer['stones']} stones: {layer['positions']:,} positions, {layer['losing_replies']:,} losing replies")
     last = layers[-1]["stones"]
     complete = not len(tree.keys(last + 2))
     say("backing up the results through the tree")
@@ -120,15 +119,13 @@ def _all(config: WalkConfig, who: dict[str, Any], out: Path) -> str:
     common.write_atomically(out / "blunders.npz", content.getvalue())
     print(report.table(list(layers[0]), [[f"{count:,}" for count in layer.values()] for layer in layers]))
     sums = {name: sum(layer[name] for layer in layers) for name in layers[0] if name != "stones"}
-    totals = {"complete": complete, "last_stones": last, "sums": sums, "layers": layers}
-    write_json(out / "walk.json", who | totals | {"commit": provenance.commit()})
     if complete and not sums["losing_replies"] + sums["draws"]:
         result = "every game is won: this player weakly solves Connect 4"
     else:
         result = f"{sums['losing_replies']:,} replies win for the opponent, {sums['draws']:,} draw"
     extent = "complete" if complete else f"up to {last} stones, not complete"
-    found = f"{extent}: {sums['positions']:,} positions, {result}"
-    return f"{config.player[0]}, first stone against every legal reply, {found} · {out}"
+    found = {"complete": complete, "last_stones": last, "sums": sums, "layers": layers}
+    return found, f"every legal reply: {extent}: {sums['positions']:,} positions, {result}"
 
 
 main = cli.Command("walk", WalkConfig, run, PRESETS)

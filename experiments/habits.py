@@ -65,7 +65,7 @@ def compare(arguments: argparse.Namespace) -> None:
 
     rows, _ = labels.sample(arguments.data, arguments.boards, seed=0)
     rows = rows[(rows.ply >= arguments.stones[0]) & (rows.ply <= arguments.stones[1])]
-    scores, _ = labels.score_once(rows.current, rows.mask)
+    scores = labels.score_once(rows.current, rows.mask)
     evaluators: dict[str, Any] = {
         name: Evaluator(saved.load_core(finding.network_file(name)), BATCH) for name in arguments.networks
     }

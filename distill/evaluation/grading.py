@@ -41,9 +41,6 @@ MIRROR_SET = {"win-rising": "win-falling", "block-rising": "block-falling"}
 MIRROR_SET |= {mirrored: name for name, mirrored in MIRROR_SET.items()}
 """The set of a board's mirror image, where it is another one: a rising line becomes a falling one."""
 
-BINS = 10
-"""Bins of equal width for calibration."""
-
 CHUNK = 2048
 """Boards between two reports of progress."""
 
@@ -77,42 +74,28 @@ class Graded:
 
     Attributes:
       moves: int64 (2, B), columns played; row 1 is the move on the mirrored board, mirrored.
-      policy: float64 (2, B, A), likewise; None for a player without one.
-      value: float64 (2, B); None for a player without one.
       optimal, outcome: bool (2, B), whether the move keeps the best score, and the outcome.
     """
 
     name: str
     moves: NDArray[np.int64]
-    policy: NDArray[np.float64] | None
-    value: NDArray[np.float64] | None
     optimal: NDArray[np.bool_]
     outcome: NDArray[np.bool_]
 
 
 def grade(player: Player, boards: GradedBoards, seed: int, advance: Advance = silent) -> Graded:
-    """A player's grades on every board and its mirror; `advance` is told the number of moves."""
+    """A player's grades on every board and its mirror; `advance` is called with numbers of moves."""
+    moves = np.empty((2, len(boards)), np.int64)
     sides = [(boards.current, boards.mask), (mirror_bits(boards.current), mirror_bits(boards.mask))]
-    parts = []
     for side, (current, mask) in enumerate(sides):
         seeds = seeds_for(seed, side, np.arange(len(boards)))
         for start in range(0, len(mask), CHUNK):
             rows = slice(start, start + CHUNK)
-            parts.append(checked_choices(player, current[rows], mask[rows], seeds[rows]))
-            advance(len(parts[-1].moves))
-
-    def both(name: str) -> Array | None:
-        arrays = [getattr(part, name) for part in parts]
-        missing = any(array is None for array in arrays)
-        return None if missing else np.concatenate(arrays).reshape(2, len(boards), *arrays[0].shape[1:])
-
-    moves, policy, value = both("moves"), both("policy"), both("value")
-    assert moves is not None
+            moves[side, rows] = checked_choices(player, current[rows], mask[rows], seeds[rows]).moves
+            advance(len(mask[rows]))
     moves[1] = COLUMNS - 1 - moves[1]
-    if policy is not None:
-        policy[1] = policy[1, :, ::-1].copy()
     optimal, outcome = grade_moves(boards.scores, moves)
-    return Graded(name=player.name, moves=moves, policy=policy, value=value, optimal=optimal, outcome=outcome)
+    return Graded(name=player.name, moves=moves, optimal=optimal, outcome=outcome)
 
 
 def grade_moves(scores: NDArray[np.int8], moves: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
@@ -195,21 +178,20 @@ def compare(boards: GradedBoards, one: Graded, other: Graded) -> dict[str, dict[
     return result
 
 
-def by_ply(boards: GradedBoards, graded: Graded) -> dict[int, dict[str, Any]]:
-    """For every ply of the GENERAL sets: boards, optimal, outcome, critical, and the blunder rate 1 − outcome."""
+def blunders_by_ply(boards: GradedBoards, graded: Graded) -> dict[int, Estimate]:
+    """For every ply of the GENERAL sets, the share of moves that do not keep the outcome."""
     general = np.isin(boards.set, GENERAL)
-    optimal, outcome, critical = graded.optimal.mean(0), graded.outcome.mean(0), is_critical(boards.scores)
-    rows: dict[int, dict[str, Any]] = {}
-    for ply in np.unique(boards.ply[general]).tolist():
-        here = general & (boards.ply == ply)
-        rows[ply] = {
-            "boards": int(here.sum()),
-            "optimal": share(optimal[here]),
-            "outcome": share(outcome[here]),
-            "critical": share(outcome[here & critical]),
-            "blunder_rate": share(1 - outcome[here]),
-        }
-    return rows
+    blunders = 1 - graded.outcome.mean(0)
+    return {ply: share(blunders[general & (boards.ply == ply)]) for ply in np.unique(boards.ply[general]).tolist()}
+
+
+def mirrored_moves(boards: GradedBoards, graded: Graded) -> float | None:
+    """Share of boards on which the moves on the board and on its mirror are each other's mirror.
+
+    Boards that are their own mirror do not count; None where there is no other.
+    """
+    both = ~is_own_mirror(boards.current, boards.mask)
+    return float((graded.moves[0] == graded.moves[1])[both].mean()) if both.any() else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -247,71 +229,3 @@ def mistakes(boards: GradedBoards, graded: Graded, count: int = 3) -> list[Mista
         )
         for row in rows[order][:count]
     ]
-
-
-# Symmetry and calibration ---------------------------------------------------------------------------------------------
-
-
-def mirror_consistency(boards: GradedBoards, graded: Graded) -> dict[str, float]:
-    """How alike a player treats a board and its mirror, over `boards` that are not their own mirror.
-
-    `mirrored_moves`: share of boards on which the two moves are each other's mirror. `largest_policy_difference`: the
-    largest |p − p mirrored| of any column of any board; `mean_policy_difference`: the mean over boards of half the
-    sum of |p − p mirrored|, the total variation. Without such a board, none of them.
-    """
-    both = ~is_own_mirror(boards.current, boards.mask)
-    report = {"boards": float(both.sum())}
-    if not both.any():
-        return report
-    report["mirrored_moves"] = float((graded.moves[0] == graded.moves[1])[both].mean())
-    if graded.policy is not None:
-        gaps = np.abs(graded.policy[0] - graded.policy[1])[both]
-        report["largest_policy_difference"] = float(gaps.max())
-        report["mean_policy_difference"] = float(gaps.sum(1).mean() / 2)
-    return report
-
-
-@dataclass(frozen=True, kw_only=True)
-class Calibration:
-    """Predictions against what happened, in BINS bins of equal width; empty bins are left out.
-
-    Attributes:
-      predicted, observed: float64 (K,), means of each bin.
-      count: int64 (K,), predictions in each bin.
-      error: Σ count · |predicted − observed| / Σ count, the expected calibration error.
-    """
-
-    predicted: NDArray[np.float64]
-    observed: NDArray[np.float64]
-    count: NDArray[np.int64]
-    error: float
-
-
-def calibration(predicted: Array, observed: Array, low: float, high: float) -> Calibration | None:
-    """Predictions (N,) in [low, high] against observations (N,) on the same scale; None where there are none."""
-    if not len(predicted):
-        return None
-    place = np.clip(((predicted - low) / (high - low) * BINS).astype(np.int64), 0, BINS - 1)
-    count = np.bincount(place, minlength=BINS)
-    kept = count > 0
-    means = [np.bincount(place, values, BINS)[kept] / count[kept] for values in (predicted, observed)]
-    error = float((count[kept] * np.abs(means[0] - means[1])).sum() / count.sum())
-    return Calibration(predicted=means[0], observed=means[1], count=count[kept], error=error)
-
-
-def policy_calibration(boards: GradedBoards, graded: Graded) -> Calibration | None:
-    """The probability of the move played against how often it is optimal, on the GENERAL sets."""
-    if graded.policy is None:
-        return None
-    rows = np.isin(boards.set, GENERAL)
-    predicted = np.take_along_axis(graded.policy, graded.moves[..., None], 2)[..., 0]
-    return calibration(predicted[:, rows].ravel(), graded.optimal[:, rows].ravel().astype(float), 0, 1)
-
-
-def value_calibration(boards: GradedBoards, graded: Graded) -> Calibration | None:
-    """The value against the outcome of perfect play (1, 0, −1), on the GENERAL sets."""
-    if graded.value is None:
-        return None
-    rows = np.isin(boards.set, GENERAL)
-    outcome = np.broadcast_to(np.sign(best_scores(boards.scores)), graded.value.shape)
-    return calibration(graded.value[:, rows].ravel(), outcome[:, rows].ravel().astype(float), -1, 1)

@@ -5,7 +5,6 @@ In: a folder of finished games. Out: the share of its labels that are optimal, o
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,13 +24,12 @@ from distill.players.solver import score_boards
 
 @dataclass(frozen=True, kw_only=True)
 class LabelQuality:
-    """What the labels of a folder are worth.
+    """How good the labels of a folder are.
 
     Attributes:
       rows, of: labels graded, and labels in the folder.
       optimal, outcome, critical: of the labels, as `grading.py` defines them; the row is the unit.
-      by_ply: the same for every ply.
-      boards, seconds: boards scored, distinct up to mirror, and the wall time it took.
+      by_ply: the same for every ply, with the number of `rows`.
     """
 
     rows: int
@@ -40,8 +38,6 @@ class LabelQuality:
     outcome: Estimate
     critical: Estimate
     by_ply: dict[int, dict[str, Any]]
-    boards: int
-    seconds: float
 
 
 def sample(folder: Path, count: int | None, seed: int) -> tuple[RawRows, int]:
@@ -62,32 +58,26 @@ def grade_labels(folder: Path, rows: int | None, seed: int, workers: int = 1) ->
     """
     chosen, of = sample(folder, rows, seed)
     say(f"grading {len(chosen):,} labels of {folder} with the solver")
-    began = time.perf_counter()
-    scores, boards = score_once(chosen.current, chosen.mask, workers)
-    seconds = time.perf_counter() - began
+    scores = score_once(chosen.current, chosen.mask, workers)
     optimal, outcome = grade_moves(scores, chosen.label.astype(np.int64))
     critical = is_critical(scores)
 
-    def shares(where: NDArray[np.bool_]) -> dict[str, Estimate]:
+    def shares(where: NDArray[np.bool_]) -> dict[str, Any]:
         return {
+            "rows": int(where.sum()),
             "optimal": share(optimal[where], trials=1),
             "outcome": share(outcome[where], trials=1),
             "critical": share(outcome[where & critical], trials=1),
         }
 
-    by_ply = {
-        ply: {"rows": int((chosen.ply == ply).sum())} | shares(chosen.ply == ply)
-        for ply in np.unique(chosen.ply).tolist()
-    }
-    everywhere = shares(np.ones(len(chosen), np.bool_))
-    return LabelQuality(rows=len(chosen), of=of, by_ply=by_ply, boards=boards, seconds=seconds, **everywhere)
+    by_ply = {ply: shares(chosen.ply == ply) for ply in np.unique(chosen.ply).tolist()}
+    return LabelQuality(of=of, by_ply=by_ply, **shares(np.ones(len(chosen), np.bool_)))
 
 
-def score_once(current: Boards, mask: Boards, workers: int = 1) -> tuple[NDArray[np.int8], int]:
-    """int8 (B, 7) scores of boards that may be equal up to mirror, and the number of distinct ones, scored once."""
-    small_current, small_mask, mirrored = canonicalise(current, mask)
-    distinct, place = np.unique(np.stack([small_current, small_mask], 1), axis=0, return_inverse=True)
-    columns = np.ascontiguousarray(distinct.T)
+def score_once(current: Boards, mask: Boards, workers: int = 1) -> NDArray[np.int8]:
+    """int8 (B, 7) scores of boards (B,), of which those that are equal up to mirror are scored once."""
+    *small, mirrored = canonicalise(current, mask)
+    distinct, place = np.unique(np.stack(small, 1), axis=0, return_inverse=True)
     with Progress(len(distinct), "boards") as progress:
-        scores = score_boards(columns[0], columns[1], workers, progress.advance)[place.reshape(-1)]
-    return np.where(mirrored[:, None], scores[:, ::-1], scores), len(distinct)
+        scores = score_boards(distinct[:, 0], distinct[:, 1], workers, progress.advance)[place.reshape(-1)]
+    return np.where(mirrored[:, None], scores[:, ::-1], scores)

@@ -1,4 +1,4 @@
-"""Plots of players' grades: by ply, by set, calibration.
+"""Plots of players' grades: by ply and by set.
 
 Every function takes what `grading.py` computed and writes one PNG file.
 """
@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from distill.common import write_atomically
 from distill.common.pictures import picture
-from distill.evaluation.grading import METRICS, Calibration
 from distill.evaluation.summary import Summary
 from distill.players.intervals import Estimate
 
@@ -63,22 +62,20 @@ def _colours(count: int) -> list[Any]:
 
 
 @picture
-def plot_by_ply(path: Path, players: Mapping[str, Mapping[int, Mapping[str, Any]]]) -> None:
-    """Lines of optimal, outcome and critical over plies, one colour a player, with 95 % bands."""
-    figure, axes = new_figure(3, 1, 9, 10)
-    for axis, metric in zip(axes, METRICS, strict=True):
-        for (name, plies), colour in zip(players.items(), _colours(len(players)), strict=True):
-            shown = [ply for ply in plies if plies[ply][metric].units]
-            means, (below, above) = in_percent([plies[ply][metric] for ply in shown])
-            axis.plot(shown, means, color=colour, label=name, marker="o", markersize=3)
-            axis.fill_between(shown, means - below, means + above, color=colour, alpha=0.12, linewidth=0)
-        axis.set_ylabel(f"{metric}, %")
-        axis.grid(color=GRID)
-        axis.set_ylim(None, 101)
-        axis.locator_params("x", integer=True)
-    figure.legend(*axes[0].get_legend_handles_labels(), fontsize=8, loc="outside lower center", ncols=4)
-    axes[0].set_title("Moves by stones on the board (bands: 95 %)")
-    axes[-1].set_xlabel("stones on the board")
+def plot_blunders(path: Path, players: Mapping[str, Mapping[int, Estimate]]) -> None:
+    """Blunder rate over plies, one colour a player, with 95 % bands."""
+    figure, (axis,) = new_figure(1, 1, 9, 4.5)
+    for (name, plies), colour in zip(players.items(), _colours(len(players)), strict=True):
+        means, (below, above) = in_percent([*plies.values()])
+        axis.plot([*plies], means, color=colour, label=name, marker="o", markersize=3)
+        axis.fill_between([*plies], means - below, means + above, color=colour, alpha=0.12, linewidth=0)
+    axis.set_xlabel("stones on the board")
+    axis.set_ylabel("moves that lose the outcome, %")
+    axis.grid(color=GRID)
+    axis.set_ylim(0, None)
+    axis.locator_params("x", integer=True)
+    figure.legend(fontsize=8, loc="outside lower center", ncols=4)
+    figure.suptitle("Blunders by ply (bands: 95 %)")
     save_figure(figure, path)
 
 
@@ -107,36 +104,10 @@ def plot_by_set(
     save_figure(figure, path)
 
 
-@picture
-def plot_calibration(path: Path, policy: Mapping[str, Calibration], value: Mapping[str, Calibration]) -> None:
-    """Probability of the move against how often it is optimal, and value against the outcome of perfect play."""
-    figure, axes = new_figure(1, 2, 10, 4.6)
-    names = list(dict.fromkeys([*policy, *value]))
-    colours = dict(zip(names, _colours(len(names)), strict=True))
-    for axis, found, low, labels in (
-        (axes[0], policy, 0, ("probability of the move played", "share optimal")),
-        (axes[1], value, -1, ("value", "mean outcome under perfect play")),
-    ):
-        axis.plot([low, 1], [low, 1], color=INK, linewidth=0.8, linestyle=":")
-        for name, bins in found.items():
-            label = f"{name}, error {bins.error:.3f}"
-            axis.plot(bins.predicted, bins.observed, marker="o", markersize=4, color=colours[name], label=label)
-        axis.set_xlabel(labels[0])
-        axis.set_ylabel(labels[1])
-        axis.grid(color=GRID)
-        if found:
-            axis.legend(fontsize=8)
-    figure.suptitle("Calibration")
-    save_figure(figure, path)
-
-
 def of_players(summaries: Sequence[Summary], uniform: Mapping[str, Mapping[str, float]]) -> Pictures:
     """The plots of `report.of_players`."""
-    policies = {one.name: one.policy_calibration for one in summaries if one.policy_calibration}
-    values = {one.name: one.value_calibration for one in summaries if one.value_calibration}
-    sets, plies = {one.name: one.sets for one in summaries}, {one.name: one.plies for one in summaries}
+    sets, plies = {one.name: one.sets for one in summaries}, {one.name: one.blunders for one in summaries}
     return {
         "by_set.png": lambda file: plot_by_set(file, sets, uniform),
-        "by_ply.png": lambda file: plot_by_ply(file, plies),
-        "calibration.png": lambda file: plot_calibration(file, policies, values),
+        "by_ply.png": lambda file: plot_blunders(file, plies),
     }

@@ -69,7 +69,7 @@ def headline(summaries: Sequence[Summary], uniform: Uniform) -> str:
             one.name,
             *(percent(one.sets[name][metric]) for name in main for metric in METRICS),
             mean([one.sets[name]["optimal"].mean for name in tactical]),
-            mean([one.mirror["mirrored_moves"]] if "mirrored_moves" in one.mirror else []),
+            mean([one.mirrored_moves] if one.mirrored_moves is not None else []),
             str(one.empty_move + 1),
             *(f"{one.latency_ms[batch]:.3g}" for batch in batches),
         ]
@@ -96,11 +96,11 @@ def by_set(summaries: Sequence[Summary], uniform: Uniform, metric: str) -> str:
     return table(["set", "boards", *(one.name for one in summaries), UNIFORM], rows)
 
 
-def by_ply(summaries: Sequence[Summary]) -> str:
-    """Blunder rate, the share of moves that lose the outcome, by stones on the board; one column a player."""
+def blunders(summaries: Sequence[Summary]) -> str:
+    """Share of moves that lose the outcome, by stones on the board; one column a player."""
     rows = [
-        [str(ply), str(row["boards"]), *(percent(one.plies[ply]["blunder_rate"]) for one in summaries)]
-        for ply, row in summaries[0].plies.items()
+        [str(ply), str(found.units), *(percent(one.blunders[ply]) for one in summaries)]
+        for ply, found in summaries[0].blunders.items()
     ]
     return table(["stones", "boards", *(one.name for one in summaries)], rows)
 
@@ -115,28 +115,6 @@ def differences(pairs: Pairs, name: str) -> str:
             cells.append(f"{100 * gap.mean:+.1f} ({100 * gap.low:+.1f} to {100 * gap.high:+.1f}){star}")
         rows.append([pair, *cells])
     return table([f"{name}, points", *METRICS], rows)
-
-
-def symmetry(summaries: Sequence[Summary]) -> str:
-    """Symmetry and calibration, one row a player."""
-    header = ["player", "mirrored moves, %", "largest policy difference", "mean", "policy error", "value error"]
-    rows = []
-    for one in summaries:
-        same, *gaps = map(one.mirror.get, ("mirrored_moves", "largest_policy_difference", "mean_policy_difference"))
-        errors = [bins.error if bins else None for bins in (one.policy_calibration, one.value_calibration)]
-        cells = ["–" if value is None else f"{value:.3f}" for value in (*gaps, *errors)]
-        rows.append([one.name, "–" if same is None else f"{100 * same:.1f}", *cells])
-    return table(header, rows)
-
-
-def empty_board(summaries: Sequence[Summary]) -> str:
-    """The policy on the empty board, in percent by column."""
-    rows = [
-        [one.name, *(f"{100 * probability:.1f}" for probability in one.empty_policy)]
-        for one in summaries
-        if one.empty_policy is not None
-    ]
-    return table(["empty board, %", *map(str, range(1, 8))], rows)
 
 
 def mistakes(found: Sequence[Mistake]) -> str:
@@ -157,12 +135,10 @@ def of_players(boards: GradedBoards, summaries: Sequence[Summary], uniform: Unif
     page = [LEGEND, headline(summaries, uniform), "![by set](by_set.png)", "![by ply](by_ply.png)"]
     for metric in METRICS:
         page += [f"## {metric.capitalize()}", by_set(summaries, uniform, metric)]
-    page += ["## Blunders by ply", by_ply(summaries)]
+    page += ["## Blunders by ply", blunders(summaries)]
     if pairs:
         main = headline_sets(boards.sets)
         page += ["## On the same boards, paired", *(differences(pairs, name) for name in main)]
-    page += ["## Symmetry and calibration", symmetry(summaries), empty_board(summaries)]
-    page.append("![calibration](calibration.png)")
     for one in summaries:
         page += [f"## Worst mistakes of {one.name}", mistakes(one.mistakes)]
     return page
@@ -170,14 +146,9 @@ def of_players(boards: GradedBoards, summaries: Sequence[Summary], uniform: Unif
 
 def label_quality(name: str, quality: LabelQuality) -> str:
     """The quality of the graded labels: in all, and by stones on the board."""
-    shares = [percent(getattr(quality, metric)) for metric in METRICS]
-    rows = [[str(ply), str(row["rows"]), *(percent(row[m]) for m in METRICS)] for ply, row in quality.by_ply.items()]
-    return "\n\n".join(
-        [
-            table(["labels", "graded", "of", *METRICS], [[name, f"{quality.rows:,}", f"{quality.of:,}", *shares]]),
-            table(["stones", "rows", *METRICS], rows),
-        ]
-    )
+    found = {str(ply): shares for ply, shares in quality.by_ply.items()} | {"all": vars(quality)}
+    rows = [[ply, f"{one['rows']:,}", *(percent(one[metric]) for metric in METRICS)] for ply, one in found.items()]
+    return f"{name}: {quality.rows:,} of {quality.of:,} labels graded\n\n{table(['stones', 'rows', *METRICS], rows)}"
 
 
 def noise_ceiling(found: NoiseCeiling) -> str:

@@ -1,4 +1,4 @@
-"""Everything measured of one player: grades by set and ply, symmetry, calibration, first move, latency.
+"""Everything measured of one player: grades by set and ply, symmetry, first move, latency.
 
 `evaluate_players` is the same for a notebook or a script, with the grades alone.
 """
@@ -18,10 +18,10 @@ from distill.common import Progress, say
 from distill.datasets import benchmark
 from distill.datasets.benchmark import GradedBoards, Half
 from distill.evaluation import grading
-from distill.evaluation.grading import Calibration, Graded, Mistake
+from distill.evaluation.grading import Graded, Mistake
 from distill.players.intervals import Estimate
 from distill.players.names import make
-from distill.players.player import Choices, Player, as_player, checked_choices, seeds_for
+from distill.players.player import Player, as_player, checked_choices, seeds_for
 
 LATENCY_BATCHES = (1, 256)
 
@@ -86,40 +86,32 @@ class Summary:
 
     Attributes:
       sets: set → metric → estimate, see `grading.by_set`.
-      plies: ply → metric → estimate, see `grading.by_ply`.
-      mirror: see `grading.mirror_consistency`.
-      policy_calibration, value_calibration: None without a policy, a value, or boards that count.
+      blunders: ply → share of moves that lose the outcome, see `grading.blunders_by_ply`.
+      mirrored_moves: see `grading.mirrored_moves`.
       mistakes: the most costly moves, see `grading.mistakes`.
-      empty_move: its move on the empty board; empty_policy: 7 probabilities there, or None.
+      empty_move: its move on the empty board.
       latency_ms: batch size → median milliseconds a board; empty where not measured.
     """
 
     name: str
     sets: dict[str, dict[str, Estimate]]
-    plies: dict[int, dict[str, Any]]
-    mirror: dict[str, float]
-    policy_calibration: Calibration | None
-    value_calibration: Calibration | None
+    blunders: dict[int, Estimate]
+    mirrored_moves: float | None
     mistakes: list[Mistake]
     empty_move: int
-    empty_policy: list[float] | None
     latency_ms: dict[int, float]
 
 
 def summarise(player: Player, boards: GradedBoards, graded: Graded, seed: int, with_latency: bool) -> Summary:
     """Sum up a player's grades; measures its move on the empty board and its latency."""
     empty = np.zeros(1, np.uint64)
-    opening: Choices = checked_choices(player, empty, empty, seeds_for(seed, 2, 0))
     return Summary(
         name=player.name,
         sets=grading.by_set(boards, graded),
-        plies=grading.by_ply(boards, graded),
-        mirror=grading.mirror_consistency(boards, graded),
-        policy_calibration=grading.policy_calibration(boards, graded),
-        value_calibration=grading.value_calibration(boards, graded),
+        blunders=grading.blunders_by_ply(boards, graded),
+        mirrored_moves=grading.mirrored_moves(boards, graded),
         mistakes=grading.mistakes(boards, graded),
-        empty_move=int(opening.moves[0]),
-        empty_policy=None if opening.policy is None else opening.policy[0].tolist(),
+        empty_move=int(checked_choices(player, empty, empty, seeds_for(seed, 2, 0)).moves[0]),
         latency_ms={batch: latency(player, boards, batch) for batch in LATENCY_BATCHES} if with_latency else {},
     )
 

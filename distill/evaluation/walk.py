@@ -40,12 +40,15 @@ from distill.players.player import Player, checked_choices, seeds_for
 from distill.players.solver import score_boards
 
 Keys: TypeAlias = NDArray[np.uint64]
-Moves: TypeAlias = NDArray[np.int8]
+Moves: TypeAlias = "np.memmap[Any, np.dtype[np.int8]]"
+Layer: TypeAlias = dict[str, int]
+"""Counts at one number of stones, the player to move: stones; distinct positions; positions won by the player's move;
+losing_replies, which win for the opponent; draws, replies that fill the board."""
 Choose: TypeAlias = Callable[[Keys, Keys], NDArray[np.integer[Any]]]
 """(current, mask), uint64 (B,) → the player's columns (B,), a function of the position alone."""
 
 CHUNK = 1 << 16
-"""Positions between two writes of a layer's moves: a killed run loses some ten seconds."""
+"""Positions between two writes of a layer's moves: a killed run loses some ten seconds of work."""
 EXPAND = 1 << 18
 """Positions expanded at a time: about 200 MB."""
 
@@ -98,7 +101,7 @@ class Replies:
 
     won: NDArray[np.bool_]
     parent: NDArray[np.int64]
-    reply: Moves
+    reply: NDArray[np.int8]
     key: Keys
     lost: NDArray[np.bool_]
     drawn: NDArray[np.bool_]
@@ -191,25 +194,6 @@ def best_replies(
 # All legal replies ----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True)
-class Layer:
-    """Counts of the enumeration at one number of stones.
-
-    Attributes:
-      stones: on the board, the player to move.
-      positions: distinct ones.
-      won: positions where the player's move wins the game.
-      losing_replies: replies that win for the opponent.
-      draws: replies that fill the board.
-    """
-
-    stones: int
-    positions: int
-    won: int
-    losing_replies: int
-    draws: int
-
-
 class Enumeration:
     """The tree of all legal replies in a folder, with a file of keys and a file of moves for each layer.
 
@@ -228,9 +212,11 @@ class Enumeration:
         return np.load(path) if path.exists() else np.empty(0, np.uint64)
 
     def moves(self, stones: int) -> Moves:
-        """The player's moves in a finished layer."""
-        moves: Moves = np.load(self.folder / f"moves-{stones:02}.npy")
-        return moves
+        """The player's moves in a layer, as a file in memory: −1 where not yet chosen."""
+        path = self.folder / f"moves-{stones:02}.npy"
+        if not path.exists():
+            _save(path, np.full(len(self.keys(stones)), -1, np.int8))
+        return np.lib.format.open_memmap(path, mode="r+")
 
     def run(self, most_stones: int = CELLS) -> Iterator[Layer]:
         """Enumerate layer by layer, up to `most_stones`; yields each layer once its replies are known."""
@@ -240,34 +226,32 @@ class Enumeration:
             keys = self.keys(stones)
             if not len(keys):
                 return
-            yield self._expand(stones, keys, self._choose_moves(stones, keys))
+            self._choose_moves(stones, keys)
+            yield self._expand(stones, keys)
 
-    def _choose_moves(self, stones: int, keys: Keys) -> Moves:
-        """The moves of a layer, chosen where its file lacks them."""
-        path = self.folder / f"moves-{stones:02}.npy"
-        if not path.exists():
-            _save(path, np.full(len(keys), -1, np.int8))
-        moves = np.lib.format.open_memmap(path, mode="r+")
-        todo = [start for start in range(0, len(keys), CHUNK) if (moves[start : start + CHUNK] < 0).any()]
-        done = len(keys) - sum(len(keys[start : start + CHUNK]) for start in todo)
+    def _choose_moves(self, stones: int, keys: Keys) -> None:
+        """Let the player choose where the layer's file lacks moves."""
+        moves = self.moves(stones)
+        chunks = [slice(start, start + CHUNK) for start in range(0, len(keys), CHUNK)]
+        todo = [chunk for chunk in chunks if (moves[chunk] < 0).any()]
+        done = len(keys) - sum(len(keys[chunk]) for chunk in todo)
         with Progress(len(keys), "positions", done) as progress:
-            for start in todo:
-                part = slice(start, start + CHUNK)
-                moves[part] = self.choose(*from_keys(keys[part]))
-                moves.flush()
-                progress.advance(len(keys[part]), f"{stones} stones")
-        return np.array(moves)
+            for chunk in todo:
+                moves[chunk] = self.choose(*from_keys(keys[chunk]))
+                moves.flush()  # a killed run keeps it
+                progress.advance(len(keys[chunk]), f"{stones} stones")
 
-    def _expand(self, stones: int, keys: Keys, moves: Moves) -> Layer:
+    def _expand(self, stones: int, keys: Keys) -> Layer:
         """Write the next layer and count what ended in this one."""
-        following, won, lost, drawn = np.empty(0, np.uint64), 0, 0, 0
+        moves, following, won, lost, drawn = self.moves(stones), np.empty(0, np.uint64), 0, 0, 0
         for start in range(0, len(keys), EXPAND):
             found = replies(keys[start : start + EXPAND], moves[start : start + EXPAND])
             won, lost, drawn = won + found.won.sum(), lost + found.lost.sum(), drawn + found.drawn.sum()
             following = np.union1d(following, found.key[found.open])
         if len(following):
             _save(self.folder / f"keys-{stones + 2:02}.npy", following)
-        return Layer(stones=stones, positions=len(keys), won=int(won), losing_replies=int(lost), draws=int(drawn))
+        ended = {"won": int(won), "losing_replies": int(lost), "draws": int(drawn)}
+        return {"stones": stones, "positions": len(keys)} | ended
 
     # Backing up -------------------------------------------------------------------------------------------------------
 

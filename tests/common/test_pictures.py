@@ -18,7 +18,8 @@ from distill.common.pictures import picture
 DRAWS = """
 from pathlib import Path
 from distill.evaluation import plots
-plots.plot_calibration(Path("picture.png"), {}, {})
+from distill.players.intervals import Estimate
+plots.plot_blunders(Path("picture.png"), {"random": {8: Estimate(mean=0.5, low=0.4, high=0.6, units=9)}})
 import matplotlib
 print(matplotlib.rcParams["text.usetex"])
 """

@@ -3,9 +3,9 @@
 * Optimal, outcome and critical are what their formulas say, on made-up scores; a full column is refused.
 * The expectation of a uniformly random player is exact: a random player comes within its interval.
 * A player that plays the stored best moves scores 100 %, one that plays the worst keeps no outcome that can be lost.
-* Both orientations are played: a player that always prefers the left is caught by mirror consistency.
+* Both orientations are played: a player that always prefers the left is caught by its mirrored moves.
 * A mirrored rising line counts as a falling one.
-* Calibration, worst mistakes and samples are what they say; functions of Python are graded like players by name.
+* Worst mistakes and samples are what they say; functions of Python are graded like players by name.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import distill
 from distill.datasets import benchmark
 from distill.datasets.benchmark import FULL_COLUMN, GradedBoards
 from distill.evaluation import grading, report
-from distill.evaluation.grading import GENERAL, calibration, grade, grade_moves, is_critical, uniform_grades
+from distill.evaluation.grading import GENERAL, grade, grade_moves, is_critical, uniform_grades
 from distill.evaluation.summary import summarise
 from distill.game.rules import canonicalise, is_own_mirror, legal_mask
 from distill.players.intervals import share
@@ -45,13 +45,11 @@ class Oracle:
 
     def play(self, current: Boards, mask: Boards, seeds: Boards) -> Choices:
         small = canonicalise(current, mask)
-        moves, values = [], []
+        moves = []
         for key_current, key_mask, mirrored in zip(*(part.tolist() for part in small), strict=True):
             scores = self.scores.get((key_current, key_mask), np.zeros(7))
             moves.append(abs((6 if mirrored else 0) - int(self.pick(scores))))
-            values.append(float(np.sign(np.nanmax(scores))))
-        policy = np.eye(7)[moves]
-        return Choices(moves=np.array(moves, np.int64), policy=policy, value=np.array(values))
+        return Choices(moves=np.array(moves, np.int64))
 
 
 class Leftmost:
@@ -61,7 +59,7 @@ class Leftmost:
 
     def play(self, current: Boards, mask: Boards, seeds: Boards) -> Choices:
         legal = legal_mask(mask)
-        return Choices(moves=legal.argmax(1), policy=np.eye(7)[legal.argmax(1)])
+        return Choices(moves=legal.argmax(1))
 
 
 SCORES = np.array(
@@ -99,10 +97,7 @@ def test_the_stored_best_moves_score_100_percent(boards: GradedBoards) -> None:
     for name, metrics in grading.by_set(boards, graded).items():
         assert metrics["optimal"].mean == metrics["outcome"].mean == 1, name
     assert grading.mistakes(boards, graded) == []
-    assert grading.mirror_consistency(boards, graded)["mirrored_moves"] == 1
-    value = grading.value_calibration(boards, graded)
-    assert value is not None
-    assert value.error == pytest.approx(0, abs=1e-12)
+    assert grading.mirrored_moves(boards, graded) == 1
 
 
 def test_the_worst_moves_keep_no_outcome_that_can_be_lost(boards: GradedBoards) -> None:
@@ -131,10 +126,12 @@ def test_a_grade_depends_on_the_seed_alone(boards: GradedBoards, monkeypatch: py
 
 def test_a_player_that_prefers_the_left_is_caught(boards: GradedBoards) -> None:
     graded = grade(Leftmost(), boards, seed=0)
-    mirror = grading.mirror_consistency(boards, graded)
-    assert mirror["mirrored_moves"] < 0.02, "but for boards with a single legal column"
-    assert mirror["largest_policy_difference"] == 1
-    assert mirror["mean_policy_difference"] == pytest.approx(1 - mirror["mirrored_moves"])
+    mirrored = grading.mirrored_moves(boards, graded)
+    assert mirrored is not None
+    assert mirrored < 0.02, "but for boards with a single legal column"
+    everything = benchmark.read(half="dev")
+    symmetric = everything[np.flatnonzero(is_own_mirror(everything.current, everything.mask))[:1]]
+    assert grading.mirrored_moves(symmetric, grade(Leftmost(), symmetric, seed=0)) is None
 
 
 def test_a_mirrored_rising_line_counts_as_a_falling_one(boards: GradedBoards) -> None:
@@ -169,26 +166,10 @@ def test_paired_differences_are_those_of_the_means(boards: GradedBoards) -> None
 
 def test_blunders_by_ply_are_the_outcomes_lost_on_general_sets(boards: GradedBoards) -> None:
     graded = grade(make("random"), boards, seed=0)
-    plies = grading.by_ply(boards, graded)
-    assert sum(row["boards"] for row in plies.values()) == np.isin(boards.set, GENERAL).sum()
-    for row in plies.values():
-        assert row["blunder_rate"].mean == pytest.approx(1 - row["outcome"].mean)
-
-
-def test_calibration_compares_means_within_bins() -> None:
-    bins = calibration(np.array([0.05, 0.06, 0.95, 1.0]), np.array([0.0, 0.1, 1.0, 1.0]), 0, 1)
-    assert bins.count.tolist() == [2, 2]
-    assert bins.predicted.tolist() == pytest.approx([0.055, 0.975])
-    assert bins.observed.tolist() == pytest.approx([0.05, 1.0])
-    assert bins.error == pytest.approx((0.005 + 0.025) / 2)
-
-
-def test_without_any_board_to_compare_there_is_no_figure() -> None:
-    assert calibration(np.zeros(0), np.zeros(0), 0, 1) is None
-    everything = benchmark.read(half="dev")
-    symmetric = everything[np.flatnonzero(is_own_mirror(everything.current, everything.mask))[:1]]
-    graded = grading.grade(Leftmost(), symmetric, seed=0)
-    assert grading.mirror_consistency(symmetric, graded) == {"boards": 0.0}
+    plies = grading.blunders_by_ply(boards, graded)
+    general = np.isin(boards.set, GENERAL)
+    assert sum(found.units for found in plies.values()) == general.sum()
+    assert plies[12].mean == pytest.approx(1 - graded.outcome[:, general & (boards.ply == 12)].mean())
 
 
 def test_a_sample_is_the_same_for_every_player_and_holds_every_set() -> None:
@@ -216,7 +197,7 @@ def test_the_tables_show_every_player_and_the_expectation(boards: GradedBoards) 
     players = [make("random"), Oracle(boards)]
     found = [summarise(player, boards, grade(player, boards, seed=0), 0, with_latency=False) for player in players]
     uniform = grading.uniform_by_set(boards)
-    alone = dataclasses.replace(found[0], mirror={})  # where every board is its own mirror image
+    alone = dataclasses.replace(found[0], mirrored_moves=None)  # where every board is its own mirror image
     dashes = [report.headline(each, uniform).splitlines()[2].count("–") for each in ([alone], found)]
     assert dashes[0] == dashes[1] + 1
     lines = report.headline(found, uniform).splitlines()

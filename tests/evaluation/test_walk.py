@@ -57,14 +57,14 @@ def test_layers_are_those_of_plain_python(tree: walk.Enumeration) -> None:
     layer = {EMPTY}
     for found in tree.run(most_stones=10):
         after = [reply for position in layer for reply in replies_to(position, move_of(position))]
-        assert tree.keys(found.stones).tolist() == sorted(map(key_of, layer))
-        assert found.positions == len(layer)
-        assert found.won == sum(rules.is_won(rules.play(position, move_of(position))) for position in layer)
-        assert found.losing_replies == sum(map(rules.is_won, after))
-        assert found.draws == 0
+        assert tree.keys(found["stones"]).tolist() == sorted(map(key_of, layer))
+        assert found["positions"] == len(layer)
+        assert found["won"] == sum(rules.is_won(rules.play(position, move_of(position))) for position in layer)
+        assert found["losing_replies"] == sum(map(rules.is_won, after))
+        assert found["draws"] == 0
         layer = {position for position in after if not rules.is_over(position)}
-    assert found.stones == 10
-    assert found.losing_replies > 0
+    assert found["stones"] == 10
+    assert found["losing_replies"] > 0
 
 
 def test_backed_up_results_are_those_of_plain_recursion(tree: walk.Enumeration) -> None:
