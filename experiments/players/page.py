@@ -41,11 +41,11 @@ def legend(games: int, apart: int, plies: int, name: str, few: int) -> str:
     """How the figures were measured."""
     runtime = "ONNX Runtime" if importlib.util.find_spec("onnxruntime") else "TensorFlow"
     return f"""\
-Players up to {apart} places apart met in {games} games, from openings of {plies} random stones, each played from both
-sides; Elo, `random` at 0, with 95 % intervals, which are from the mean of all players, not from
-`random`. *Optimal* (a best move) and *outcome* (win, draw or loss kept): on the test half of the set `{name}`, in
-percent, slow players on {few} boards. *ms*: processor time of a single move, of networks by {runtime}
-(`evaluate` runs them in TensorFlow, which takes some milliseconds a call). *Network*: the size of its ONNX file."""
+Players up to {apart} places apart play {games} games against each other, from openings of {plies} random stones, each
+played from both sides. *Elo*: `random` at 0; the 95 % intervals are relative to the mean of all players, not to `random`.
+*Optimal* (a best move) and *outcome* (win, draw or loss kept): percent on the test half of the set `{name}`, for slow
+players on {few} boards. *ms*: processor time of a single move, of networks with {runtime} (`evaluate` runs them in
+TensorFlow, which takes some milliseconds a call). *Network*: the size of its ONNX file."""
 
 
 def table(rows: Sequence[Row]) -> str:
