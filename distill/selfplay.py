@@ -26,7 +26,7 @@ from distill.alphazero import grades, loop, plan, run_files, workers
 from distill.alphazero.presets import PRESETS
 from distill.alphazero.schedule import Schedule
 from distill.alphazero.settings import SelfPlayConfig
-from distill.common import DataError, UserError, cli, cores, folders, say, write_json
+from distill.common import UserError, cli, cores, folders, say, write_json
 from distill.common.workers import check as check_workers
 from distill.games import schema, shards
 from distill.mcts import compiling
@@ -78,10 +78,9 @@ def _only_play(config: SelfPlayConfig) -> str:
         if config.restart:
             check_workers()
             shards.delete(out)
-        # Never shrink a run, even where an interrupted extension left no manifest, or that of fewer games.
-        games = dataclasses.replace(wanted, number=max(config.games, shards.games_there(wanted.run, out)))
-        todo = games.plan().todo
-        if todo or _games_in_manifest(out) != games.number:
+        plan = wanted.plan()
+        games = dataclasses.replace(wanted, number=plan.games)
+        if plan.todo or plan.manifest.get("games") != plan.games:
             (out / schema.MANIFEST).unlink(missing_ok=True)
             write_json(
                 out / "config.json",
@@ -93,13 +92,6 @@ def _only_play(config: SelfPlayConfig) -> str:
                 played = workers.finish(pool.play(games), games)
             return f"{out}: {played['games']:,} games, {played['rows']:,} rows"
     return f"finished before: {games.number:,} games in {out}"
-
-
-def _games_in_manifest(out: Path) -> int | None:
-    try:
-        return int(schema.read_manifest(out)["games"])
-    except (DataError, FileNotFoundError, KeyError):
-        return None
 
 
 main = cli.Command("selfplay", SelfPlayConfig, run, PRESETS)

@@ -46,14 +46,14 @@ def run(config: ValidateConfig) -> str:
     files, rows, wrong, repairs = 0, 0, 0, []
     for place in config.places:
         storage, kinds = storage_of(place), Counter[str]()
-        with Progress(sum(map(inspection.is_shard, storage.names())), "shards") as progress:
+        with Progress(sum(map(schema.is_shard, storage.names())), "shards") as progress:
             for inspected in inspection.inspect(storage):
                 for violation in inspected.violations:
                     kind = _kind(violation.what)
                     kinds[kind] += 1
                     if config.lines is None or kinds[kind] <= config.lines:
                         print(f"{place}/{violation}")
-                rows += inspected.rows
+                rows += inspected.shard.rows if inspected.shard else 0
                 if inspected.name != schema.MANIFEST:
                     files += 1
                     progress.advance(1, f"{rows:,} rows, {wrong + kinds.total()} violations")

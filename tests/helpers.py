@@ -210,7 +210,7 @@ HOLD = """
 import sys, time
 from pathlib import Path
 from distill.common import folders
-with folders.locked(Path(sys.argv[1]), shared="shared" in sys.argv, beside="beside" in sys.argv):
+with folders.locked(Path(sys.argv[1]), beside="beside" in sys.argv):
     print("held", flush=True)
     time.sleep(600)
 """

@@ -36,7 +36,7 @@ def read(folder: Path) -> Any:
     found = []
     for path in sorted(folder.glob("shard-*.parquet")):
         table, metadata = schema.read_table(path)
-        assert list(checks.faults(table, checks.expected_of(metadata))) == []
+        assert list(checks.faults(table, metadata)) == []
         found += table.to_pylist()
     return found
 
@@ -51,6 +51,6 @@ def play_into(
 ) -> dict[str, Any]:
     """Play games as far as the folder lacks them; returns the manifest."""
     run = identity(settings, network)
-    todo = shards.plan(settings, number, folder, run=run).todo
+    todo = shards.plan(settings, number, folder, run).todo
     make_shards(settings, run, evaluate, todo, folder, **{"lanes": 3, **more})
-    return shards.declare(run, shards.plan(settings, number, folder, run=run).done, folder)
+    return shards.declare(run, shards.plan(settings, number, folder, run).done, folder)

@@ -18,7 +18,7 @@ from distill.alphazero.settings import SelfPlayConfig
 from distill.common import Progress, UserError, file_hash, say
 from distill.common.workers import pool
 from distill.game import outputs
-from distill.games import checkpoints, runs, schema, selfplay, shards
+from distill.games import runs, schema, selfplay, shards
 from distill.games.runs import RunSettings
 from distill.players import gate
 from distill.players.network import GuidedPlayer
@@ -60,7 +60,8 @@ class Workers:
 
     def play(self, games: Games) -> list[Future[Any]]:
         """Start playing these games, every worker its part of the shards."""
-        return self.submit(play, ((games, part, self.number) for part in range(self.number)))
+        todo = games.plan().todo
+        return self.submit(play, ((games, todo[part :: self.number]) for part in range(self.number)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,17 +79,13 @@ class Games:
     run: Mapping[str, Any]
     network: Path | None = None
 
-    def plan(self, indices: Iterable[int] | None = None) -> shards.Plan:
+    def plan(self) -> shards.Plan:
         """Which shards the folder has and lacks."""
-        return shards.plan(self.settings, self.number, self.folder, indices, self.run)
+        return shards.plan(self.settings, self.number, self.folder, self.run)
 
     def played(self) -> int:
-        """Games that have ended: those of finished shards, and those in the hidden files of the others."""
-        libraries = selfplay.LIBRARIES if self.network else shards.LIBRARIES
-        tasks = shards.tasks(self.settings, self.number)
-        missing = [task for task in tasks if not (self.folder / shards.shard_name(task.index)).exists()]
-        files = shards.checkpoints_of(self.settings, missing, self.folder, self.run, libraries)
-        return self.number - sum(task.games for task in missing) + checkpoints.counts(files).games
+        """Games in finished shards."""
+        return min(self.number, len(list(self.folder.glob("shard-*.parquet"))) * self.settings.shard_games)
 
 
 def of_teacher(settings: RunSettings, number: int, folder: Path) -> Games:
@@ -134,10 +131,8 @@ def results(futures: Sequence[Future[Any]]) -> list[Any]:
         raise UserError("a worker process has died (out of memory?); the same command resumes") from None
 
 
-def play(games: Games, part: int, parts: int) -> None:
-    """Play the part-th of so many parts of the shards."""
-    indices = range(shards.shard_count(games.number, games.settings.shard_games))[part::parts]
-    todo = games.plan(indices).todo
+def play(games: Games, todo: Sequence[shards.Task]) -> None:
+    """Play these shards."""
     if isinstance(games.settings, RunSettings):
         for task in todo:
             shards.make_shard(games.settings, task.index, task.games, games.folder)

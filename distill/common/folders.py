@@ -137,7 +137,7 @@ class Kind:
     """What a command fills a folder with: its name in the folder's JSON files, and in messages."""
 
     name: str
-    noun: str
+    description: str
 
 
 GAMES = Kind("games", "games of the teacher")
@@ -178,11 +178,6 @@ def kind_of(folder: Path) -> Kind | None:
     return kind_in(_names(folder), lambda name: (folder / name).read_bytes())
 
 
-def noun_of(kind: Kind | None) -> str:
-    """What a folder of this kind holds, in words."""
-    return kind.noun if kind else "something else"
-
-
 def require(folder: Path, kind: Kind, *, own: Sequence[str], restart: bool = False) -> None:
     """Raise UserError unless a folder is free for what a command writes, or of its kind. Nothing is changed.
 
@@ -200,7 +195,7 @@ def require(folder: Path, kind: Kind, *, own: Sequence[str], restart: bool = Fal
 def require_kind(place: object, kind: Kind, found: Kind | None, in_the_way: Sequence[str]) -> None:
     """Raise UserError where a place is of another kind, or of none and holds files that are in the way."""
     if found is not None and found != kind:
-        raise UserError(f"{place}: holds {found.noun}, not {kind.noun}; name another --out")
+        raise UserError(f"{place}: holds {found.description}, not {kind.description}; name another --out")
     if found is None and in_the_way:
         first = in_the_way[0] + (", ..." if len(in_the_way) > 1 else "")
         raise UserError(f"{place}: holds files that no run of distill recorded ({first}); name another --out")

@@ -130,7 +130,6 @@ def prepare(
     if not {*all_visible(folder)} <= _OWN:
         raise UserError(f"{folder}: holds files that are no prepared tables; name another folder than {out}")
     check_replaceable(folder)
-    reader.verify_contents(runs)
     with locked(out, wait=True):
         if meanwhile := finished():
             return meanwhile

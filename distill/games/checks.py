@@ -9,10 +9,9 @@ Dimensions: B rows, A = 7 columns, K votes of a row.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import cache
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -36,78 +35,33 @@ class Fault(NamedTuple):
     what: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Expected:
-    """What a shard's metadata say about its rows.
+def faults(table: pa.Table, metadata: Mapping[str, Any]) -> Iterator[Fault]:
+    """Everything wrong with the rows of a shard, at most one fault for each row.
 
-    Attributes:
-      first_game, games: the games of the shard.
-      source: who labelled: the built-in search, a user's labeller, or a network in self-play. Only the first has its
-        votes and simulations checked. The label of the second need not be the majority of its votes.
-      votes, simulations: searches of each position, and simulations of each search.
-      plays_label: whether the move is always the label.
-      opening_moves: fewest and most random moves, which the games take in turn.
+    `metadata` say which games the shard holds and, by the identity of the run, who labelled them. Only the built-in
+    search has its votes and simulations checked. The label of a user's labeller need not be the majority of its votes.
+    Raises KeyError, TypeError or ValueError for metadata that are not those of a shard.
     """
-
-    first_game: int
-    games: int
-    source: Literal["search", "labeller", "network"] = "network"
-    votes: int = 0
-    simulations: int = 0
-    plays_label: bool = False
-    opening_moves: tuple[tuple[int, int], ...] = ()
-
-
-def expected_of(metadata: Mapping[str, Any]) -> Expected:
-    """What metadata say. Raises KeyError, TypeError or ValueError for metadata that are not those of a shard."""
-    first_game, games = int(metadata["first_game"]), int(metadata["games"])
-    if first_game < 0 or not 0 <= games <= schema.SHARD_ROWS:
-        raise ValueError(f"{games:,} games from {first_game:,} on do not fit a shard")
-    identity = metadata.get("identity", {})
-    expected = Expected(first_game=first_game, games=games)
-    if "votes" not in identity and "labeller" not in identity:
-        return expected
-    openings = tuple(map(tuple, np.reshape(identity["opening_moves"], (-1, 2)).astype(int).tolist()))
-    if not openings:
-        raise ValueError("opening_moves has no pair")
-    return Expected(
-        first_game=first_game,
-        games=games,
-        source="labeller" if "labeller" in identity else "search",
-        votes=int(identity.get("votes", 0)),
-        simulations=int(identity.get("simulations", 0)),
-        plays_label=identity.get("noise_at") != "move" or not identity["noise_fraction"],
-        opening_moves=openings,
-    )
-
-
-def faults(table: pa.Table, expected: Expected) -> Iterator[Fault]:
-    """Everything wrong with the rows of a shard, at most one fault for each row."""
+    first, number = int(metadata["first_game"]), int(metadata["games"])
+    if first < 0 or not 0 <= number <= schema.SHARD_ROWS:
+        raise ValueError(f"{number:,} games from {first:,} on do not fit a shard")
     rows = _columns(table)
     if isinstance(rows, str):
         yield Fault(None, rows)
         return
-    games = rows["game_id"]
-    wrong = np.zeros(len(games), np.bool_)
-    yield from _new_faults(_of_rows(rows, expected), wrong, games)
-    yield from _new_faults(_of_games(rows, expected, ~wrong), wrong, games)
-    for game in np.setdiff1d(np.arange(expected.first_game, expected.first_game + expected.games), games):
+    wrong, expected, identity = np.zeros(len(table), np.bool_), np.arange(first, first + number), metadata["identity"]
+    if metadata.get("kind") == schema.PACKED:
+        games, findings = first + np.arange(len(table)), _of_packed_rows(rows)
+    else:
+        games = rows["game_id"]
+        findings = itertools.chain(_of_rows(rows, identity), _of_games(rows, expected, identity, wrong))
+    for found, what in findings:
+        new = np.flatnonzero(found & ~wrong)
+        wrong |= found
+        for row in new.tolist():
+            yield Fault(int(games[row]), what(row))
+    for game in np.setdiff1d(expected, games):
         yield Fault(int(game), "the game has no rows")
-
-
-def packed_faults(table: pa.Table, expected: Expected, after: int | None = None) -> Iterator[Fault]:
-    """Everything wrong with packed boards, at most one fault for each row, which is a game of its own.
-
-    `after` is the last key of the shard before: keys ascend through all shards.
-    """
-    rows = _columns(table)
-    if isinstance(rows, str):
-        yield Fault(None, rows)
-        return
-    numbers = expected.first_game + np.arange(len(table))
-    yield from _new_faults(_of_packed_rows(rows, after), np.zeros(len(table), np.bool_), numbers)
-    if len(table) != expected.games:
-        yield Fault(None, f"{len(table):,} rows for {expected.games:,} games, but each board is one game")
 
 
 def _columns(table: pa.Table) -> Columns | str:
@@ -128,16 +82,7 @@ def _columns(table: pa.Table) -> Columns | str:
     return columns
 
 
-def _new_faults(findings: Iterator[Finding], wrong: NDArray[np.bool_], games: NDArray[np.int64]) -> Iterator[Fault]:
-    """The faults of rows that have none yet; `wrong`, bool (B,), is updated."""
-    for rows, what in findings:
-        new = np.flatnonzero(rows & ~wrong)
-        wrong |= rows
-        for row in new.tolist():
-            yield Fault(int(games[row]), what(row))
-
-
-def _of_packed_rows(rows: Columns, after: int | None) -> Iterator[Finding]:
+def _of_packed_rows(rows: Columns) -> Iterator[Finding]:
     key, visits, value, outcome = (rows[name] for name in ("key", "visits", "value", "outcome"))
     current, mask = rules.from_keys(key)
     stones = np.bitwise_count(mask)
@@ -148,10 +93,8 @@ def _of_packed_rows(rows: Columns, after: int | None) -> Iterator[Finding]:
     smaller_current, smaller_mask, _ = rules.canonicalise(current, mask)
     mirrored = smaller_current + smaller_mask != key
     yield mirrored, lambda i: f"key {key[i]} is not canonical: its mirror image is the smaller board"
-    before = np.concatenate([[np.uint64(after or 0)], key[:-1]])
-    disorder = key <= before
-    disorder[:1] &= after is not None
-    yield disorder, lambda i: f"key {key[i]} after {before[i]}: keys must ascend, each board once"
+    disorder = np.append(False, key[1:] <= key[:-1])[: len(key)]
+    yield disorder, lambda i: f"key {key[i]} after {key[i - 1]}: keys must ascend, each board once"
     on_full = ((visits != 0) & ~rules.legal_mask(mask)).any(axis=1)
     yield on_full, lambda i: f"visits {_text(visits[i])} on a full column"
     yield ~visits.any(axis=1), lambda _: "no visits"
@@ -160,7 +103,7 @@ def _of_packed_rows(rows: Columns, after: int | None) -> Iterator[Finding]:
     yield np.abs(outcome.astype(np.int16)) > 1, lambda i: f"outcome {outcome[i]} is not 1, 0 or -1"
 
 
-def _of_rows(rows: Columns, expected: Expected) -> Iterator[Finding]:
+def _of_rows(rows: Columns, identity: Mapping[str, Any]) -> Iterator[Finding]:
     """What a row alone shows."""
     current, mask, ply, votes, visits = (rows[name] for name in ("current", "mask", "ply", "votes", "visits"))
     label, move, simulations, value, outcome = (
@@ -188,34 +131,35 @@ def _of_rows(rows: Columns, expected: Expected) -> Iterator[Finding]:
     yield ((visits != 0) & ~legal).any(axis=1), lambda i: f"visits {_text(visits[i])} on a full column"
     yield ~is_legal(label[:, None])[:, 0], lambda i: f"label {label[i]} is no legal column"
     yield ~is_legal(move[:, None])[:, 0], lambda i: f"move {move[i]} is no legal column"
-    if expected.source != "network":  # a network's visits may be an improved policy, in parts of the simulations
+    searched, by_user = "votes" in identity, "labeller" in identity
+    if searched or by_user:  # a network's visits may be an improved policy, in parts of the simulations
         total = visits.sum(axis=1, dtype=np.int64)
         yield total != simulations, lambda i: f"visits sum to {total[i]}, simulations to {simulations[i]}"
-    if expected.source == "search":
-        each, number = expected.simulations, expected.votes
+    if searched:
+        each, number = int(identity["simulations"]), int(identity["votes"])
         wrong_number = np.full(len(label), votes.shape[1] != number)
         yield wrong_number, lambda _: f"{votes.shape[1]} votes, where the run has {number}"
         differs = simulations != number * each
         yield differs, lambda i: f"{simulations[i]} simulations, where the run has {number} x {each}"
-    if expected.source != "labeller":
+    if not by_user:
         yield (votes < 0).any(axis=1), lambda i: f"votes {_text(votes[i])} with one that was skipped"
         best = majority((votes[:, :, None] == np.arange(COLUMNS)).sum(axis=1), visits)
         what = "label {} is not the majority of votes {}, which is {}"
         yield label != best, lambda i: what.format(label[i], _text(votes[i]), best[i])
-    if expected.plays_label:
+    if (searched or by_user) and (identity.get("noise_at") != "move" or not identity["noise_fraction"]):
         yield move != label, lambda i: f"move {move[i]} is not the label {label[i]}, which the run plays"
     yield ~(np.abs(value) <= 1), lambda i: f"value {value[i]} outside [-1, 1]"
     yield np.abs(outcome) > 1, lambda i: f"outcome {outcome[i]} is not 1, 0 or -1"
 
 
-def _of_games(rows: Columns, expected: Expected, sound: NDArray[np.bool_]) -> Iterator[Finding]:
-    """What rows show together; `sound` rows, bool (B,), have no fault of their own."""
-    game, ply, outcome = rows["game_id"], rows["ply"].astype(np.int64), rows["outcome"]
-    last_game = expected.first_game + expected.games - 1
-    outside = (game < expected.first_game) | (game > last_game)
-    yield outside, lambda _: f"a game outside {expected.first_game} to {last_game}, the games of the shard"
+def _of_games(
+    rows: Columns, expected: NDArray[np.int64], identity: Mapping[str, Any], wrong: NDArray[np.bool_]
+) -> Iterator[Finding]:
+    """What the rows of the `expected` games show together; rows that are `wrong`, bool (B,), have a fault already."""
+    sound, game, ply, outcome = ~wrong, rows["game_id"], rows["ply"].astype(np.int64), rows["outcome"]
     if not len(game):
         return
+    yield ~np.isin(game, expected), lambda _: f"a game outside {expected[0]} to {expected[-1]}, the games of the shard"
 
     def compared(with_row_before: NDArray[np.bool_]) -> NDArray[np.bool_]:
         return np.concatenate([[False], with_row_before])
@@ -236,12 +180,10 @@ def _of_games(rows: Columns, expected: Expected, sound: NDArray[np.bool_]) -> It
     yield same & both & ~follows, lambda _: "not the position that the move before leads to"
 
     # The first position of a game.
-    first, unreachable = ~same, np.zeros(len(game), np.bool_)
-    for row in np.flatnonzero(first & sound).tolist():
-        unreachable[row] = not is_reachable(int(rows["current"][row]), int(rows["mask"][row]))
-    yield unreachable, lambda _: "no order of moves leads to this position"
-    if expected.opening_moves:
-        fewest, most = np.array(expected.opening_moves)[game % len(expected.opening_moves)].T
+    first = ~same
+    if "opening_moves" in identity and "network" not in identity:
+        pairs = np.reshape(identity["opening_moves"], (-1, 2)).astype(int)
+        fewest, most = pairs[game % len(pairs)].T
         differs = first & ((ply < fewest) | (ply > most))
         yield differs, lambda i: f"the game starts at ply {ply[i]}, its opening has {fewest[i]} to {most[i]} moves"
 
@@ -258,27 +200,6 @@ def _of_games(rows: Columns, expected: Expected, sound: NDArray[np.bool_]) -> It
 def _is_over(current: NDArray[np.uint64], mask: NDArray[np.uint64]) -> NDArray[np.bool_]:
     won = rules.has_four(current) | rules.has_four(current ^ mask)
     return won | (mask == np.uint64(rules.FULL_BOARD))
-
-
-def is_reachable(current: int, mask: int) -> bool:
-    """Whether alternating moves can lead to a position without four in a line.
-
-    Takes stones off the tops of columns, those of the player who moved last first, until the board is empty. No line
-    can have stood before where none stands now.
-    """
-
-    @cache
-    def takes_back(last: int, stones: int) -> bool:
-        """Whether all stones can be taken off; `last` are those of the player who moved last."""
-        tops = last & ~(stones >> 1)
-        while tops:
-            stone = tops & -tops
-            if takes_back(stones ^ last, stones ^ stone):
-                return True
-            tops ^= stone
-        return not stones
-
-    return takes_back(current ^ mask, mask)
 
 
 def _text(values: NDArray[Any]) -> str:

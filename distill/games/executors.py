@@ -7,8 +7,8 @@ which is tried again; a shard whose workers keep dying is named once all others 
 from __future__ import annotations
 
 import hashlib
-import time
-from collections.abc import Callable, Iterable, Iterator
+import importlib
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -16,30 +16,22 @@ from typing import Any, TypeAlias
 from distill.common import DataError, UserError, first_line, provenance
 from distill.common.workers import pool as new_pool
 from distill.games.runs import RunSettings, plugin_of
-from distill.games.schema import Shard
-from distill.games.shards import LIBRARIES, Task, make_shard, shard_name
+from distill.games.schema import Shard, shard_name
+from distill.games.shards import LIBRARIES, Task, make_shard
 from distill.games.storage import Folder, Storage, storage_of
 from distill.mcts import uct
 
 KILLS_ALLOWED = 2
 """Deaths of local workers after which a shard is given up and reported."""
 
-TASKS_A_THREAD = 3
-"""Shards that each thread of a cluster has been given: enough that none waits for the next one."""
-
-POLL_SECONDS = 1.0
-"""Seconds between two readings of the progress of unfinished shards."""
-
 CONNECT_SECONDS = 15.0
 """Seconds that a scheduler may take to answer."""
 
 WORKERS_AWAITED = 120.0
-"""Seconds that a cluster may be without any worker."""
+"""Seconds that the first worker of a cluster may take to appear."""
 
 Work: TypeAlias = Callable[..., Shard]
 """A function with the parameters of `make_shard`."""
-Watch: TypeAlias = Callable[[Iterable[Task]], object]
-"""Called now and then with the tasks of the shards that are being made."""
 
 
 def make_locally(
@@ -48,7 +40,6 @@ def make_locally(
     out: Path | Storage,
     workers: int,
     work: Work = make_shard,
-    watch: Watch = list,
 ) -> Iterator[Shard]:
     """Make shards in `workers` processes.
 
@@ -66,9 +57,7 @@ def make_locally(
             while waiting and idle:
                 task, pool = waiting.pop(), idle.pop()
                 busy[pool.submit(work, settings, task.index, task.games, out, plugin)] = (task, pool)
-            finished, _ = wait(busy, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
-            watch(task for task, _ in busy.values())
-            for future in finished:
+            for future in wait(busy, return_when=FIRST_COMPLETED).done:
                 task, pool = busy.pop(future)
                 try:
                     shard = future.result()
@@ -100,7 +89,6 @@ def make_on_cluster(
     out: Path | Storage,
     address: str,
     work: Work = make_shard,
-    watch: Watch = list,
 ) -> Iterator[Shard]:
     """Make shards on the workers of the Dask scheduler at `address`.
 
@@ -109,33 +97,36 @@ def make_on_cluster(
     process, on which the bytes depend, and must reach the same storage: shards are read back from here.
     """
     client = _connected(address)
+    distributed: Any = importlib.import_module("distributed")
     from distributed.scheduler import KilledWorker
 
     storage, plugin = storage_of(out), plugin_of(settings)
     if isinstance(storage, Folder):
         storage = Folder(path=storage.path.resolve())  # workers have working directories of their own
-    suspects, busy = list(tasks), dict[Any, Task]()
+    suspects = tasks
     try:
-        threads = _threads(client, address)
+        _check_workers(client, address)
         # Dask blames every shard that waited on a worker that died: the shards it gives up are tried again, one by one.
-        for at_once in (TASKS_A_THREAD * threads, 1):
-            waiting, suspects = list(reversed(suspects)), []
-            while waiting or busy:
-                while waiting and len(busy) < at_once:
-                    task = waiting.pop()
-                    busy[client.submit(work, settings, task.index, task.games, storage, plugin, pure=False)] = task
-                for future in _finished(client, address, list(busy), lambda: watch(busy.values())):
-                    task = busy.pop(future)
+        for at_once in (len(tasks), 1):
+            waiting, suspects = suspects, []
+            for first in range(0, len(waiting), at_once):
+                made = {
+                    client.submit(work, settings, task.index, task.games, storage, plugin, pure=False): task
+                    for task in waiting[first : first + at_once]
+                }
+                with client.as_current():
+                    finished: Any = distributed.as_completed([*made])
+                for future in finished:
                     try:
                         shard = future.result()
                     except KilledWorker:
-                        suspects.append(task)
+                        suspects.append(made[future])
                         continue
                     _require_stored(storage, shard)
                     yield shard
+    except distributed.CancelledError:
+        raise UserError(f"--cluster {address}: the scheduler is gone; start the command again") from None
     finally:
-        if client.status == "running":
-            client.cancel(list(busy), force=True)
         client.close(timeout=5)
     if suspects:
         raise _killers(out, suspects, "died again and again (out of memory?)")
@@ -145,7 +136,7 @@ def check_cluster(address: str) -> None:
     """Raise UserError where `make_on_cluster` would find no scheduler, no worker, or workers of other versions."""
     client = _connected(address)
     try:
-        _threads(client, address)
+        _check_workers(client, address)
     finally:
         client.close(timeout=5)
 
@@ -163,36 +154,8 @@ def _connected(address: str) -> Any:
         raise UserError(f"--cluster {address}: no scheduler answers there ({first_line(error)})") from None
 
 
-def _finished(client: Any, address: str, futures: list[Any], watch: Callable[[], object]) -> list[Any]:
-    """Those of the futures that are done, once one is; `watch` is called meanwhile.
-
-    Raises UserError where the scheduler or all workers are gone.
-    """
-    import distributed
-
-    wait_for: Any = distributed.wait
-    gone = UserError(f"--cluster {address}: the scheduler is gone; start the command again")
-    last_worker = time.monotonic()
-    while True:
-        try:
-            with client.as_current():
-                wait_for(futures, timeout=5, return_when="FIRST_COMPLETED")
-        except TimeoutError:
-            watch()
-        except distributed.CancelledError:
-            raise gone from None
-        if client.status != "running" or any(future.cancelled() for future in futures):
-            raise gone
-        if done := [future for future in futures if future.done()]:
-            return done
-        if client.nthreads():
-            last_worker = time.monotonic()
-        elif time.monotonic() - last_worker > WORKERS_AWAITED:
-            raise UserError(f"--cluster {address}: no worker left; start some, then the command again")
-
-
-def _threads(client: Any, address: str) -> int:
-    """Threads of the cluster, once it has a worker and all of them have the versions of this process."""
+def _check_workers(client: Any, address: str) -> None:
+    """Raise UserError unless the cluster has a worker and all have the versions of this process."""
     try:
         client.wait_for_workers(1, timeout=WORKERS_AWAITED)
         found = client.run(versions_here)
@@ -207,7 +170,6 @@ def _threads(client: Any, address: str) -> int:
         ]
         if differences:
             raise UserError(f"--cluster {address}: worker {worker} would write other bytes ({'; '.join(differences)})")
-    return sum(client.nthreads().values())
 
 
 def versions_here() -> dict[str, Any]:

@@ -22,7 +22,6 @@ from distill.common import OutputError, UserError
 from distill.common.plugins import last_line
 from distill.game import encoding, outputs, rules
 from distill.games import schema
-from distill.games.checkpoints import Checkpoint, joined
 from distill.games.labeller import Labeller, Labels, check_labels
 from distill.games.runs import RunSettings, opening, opening_pairs
 from distill.mcts import uct
@@ -31,33 +30,18 @@ from distill.mcts.engine.uct_games import UctDraws
 from distill.mcts.settings import UctSettings
 
 
-def play_games(
-    settings: RunSettings, first: int, count: int, kept: Checkpoint | None = None, labeller: Labeller | None = None
-) -> pa.Table:
+def play_games(settings: RunSettings, first: int, count: int, labeller: Labeller | None = None) -> pa.Table:
     """The rows of games [first, first + count), in `schema.ROW`, sorted by (game_id, ply).
 
-    Args:
-      kept: a checkpoint of the shard. Games in it are not played again, and games that end are added to it.
-      labeller: labels instead of the built-in search; its games are not added to checkpoints.
+    `labeller` labels instead of the built-in search.
     """
-    games = np.arange(first, first + count)
+    games = list(range(first, first + count))
     if labeller:
-        record = play_labelled(labeller, settings.labeller or "the labeller", settings, games.tolist())
-        return rows(record, np.arange(count), games)
-    before = new_record(*_starts(settings, []), longest(settings), settings.votes)
-    there = np.empty(0, np.int64)
-    if kept:
-        there, before = kept.load(before)
-    left = np.setdiff1d(games, there)
-
-    def ended(record: GameRecord, over: NDArray[np.int64]) -> None:
-        if kept and len(over) < len(left) and kept.is_due():
-            kept.save(np.concatenate([there, left[over]]), joined(before, record, over))
-
-    draws = uct.draw(settings.seed, left.tolist(), longest(settings), settings)
-    played = uct.play(*_starts(settings, left.tolist()), draws, settings, ended=ended)
-    record, places = joined(before, played, np.arange(len(left))), np.argsort(np.concatenate([there, left]))
-    return rows(record, places, games)
+        record = play_labelled(labeller, settings.labeller or "the labeller", settings, games)
+    else:
+        draws = uct.draw(settings.seed, games, longest(settings), settings)
+        record = uct.play(*_starts(settings, games), draws, settings)
+    return rows(record, np.arange(count), np.array(games))
 
 
 def longest(settings: RunSettings) -> int:

@@ -19,15 +19,17 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from distill.common import DataError, cli, file_hash, file_inside, first_line, folders, provenance
+from distill.common import DataError, cli, file_hash, folders
 from distill.game import rules
 from distill.game.mixing import GOLDEN, mix
 from distill.games import schema
 from distill.games.labeller import majority
 from distill.games.schema import PACKED_ROW, ROW, TRAINING, VALIDATION, VALUE_STEPS
+
+KINDS = (folders.GAMES, folders.NETWORK_GAMES, folders.PACKED_BOARDS)
+"""The kinds of folders that can be read as games."""
 
 BATCH_ROWS = 1 << 17
 """Rows decoded at a time: about 10 MB of arrays."""
@@ -47,8 +49,8 @@ class ShardFile(schema.Shard):
 
     @property
     def path(self) -> Path:
-        """The file. Raises DataError for a link that leads out of the folder."""
-        return file_inside(self.folder, self.name)
+        """The file."""
+        return self.folder / self.name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,20 +92,21 @@ def remake_command(folder: Path) -> str | None:
     return f"python -m distill.{command} --config {shlex.quote(str(config))} --out {shlex.quote(str(folder))}"
 
 
-def open_run(folder: Path, otherwise: str = "") -> Run:
+def open_run(folder: Path) -> Run:
     """The run in a folder, from its manifest alone; the shards are not opened.
 
-    Raises DataError for a folder that is missing, empty, not of games, or not finished. `otherwise` says what a user
-    can do instead of making games.
+    Raises DataError for a folder that is missing, empty, not of games, or not finished.
     """
-    if not (folder / schema.MANIFEST).exists() and not any(folder.glob("shard-*.parquet")):
-        raise DataError(f"{folder}: {_lacks(folder)}{otherwise}")
+    kind = folders.kind_of(folder)
+    if kind is None and not any(folder.glob("shard-*")) and not (folder / schema.MANIFEST).exists():
+        where = "--preset smoke" if folder == cli.SMOKE_DATA / "games" else f"--out {shlex.quote(str(folder))}"
+        raise DataError(f"{folder}: no games here; make them with: python -m distill.generate {where}")
+    if kind and kind not in KINDS:
+        raise DataError(f"{folder}: holds {kind.description}, no games")
     manifest = schema.read_manifest(folder)
     try:
         run, games, rows = str(manifest["run"]), int(manifest["games"]), int(manifest["rows"])
         bytes.fromhex(run[:16])
-        if min(games, rows) < 0:
-            raise ValueError(f"{games} games and {rows} rows")
         entries = (schema.shard_of(entry) for entry in manifest["shards"])
         shards = tuple(ShardFile(folder=folder, **dataclasses.asdict(entry)) for entry in entries)
         return Run(folder=folder, name=run, games=games, rows=rows, shards=shards)
@@ -111,28 +114,9 @@ def open_run(folder: Path, otherwise: str = "") -> Run:
         raise DataError(f"{folder / schema.MANIFEST}: not the manifest of a run of games ({error})") from None
 
 
-def _lacks(folder: Path) -> str:
-    """Why a folder is not a run of games, and the command that makes games there."""
-    kind, command = folders.kind_of(folder), remake_command(folder)
-    if kind is None:
-        smoke = folder == cli.SMOKE_DATA / "games"
-        command = f"python -m distill.generate {'--preset smoke' if smoke else f'--out {shlex.quote(str(folder))}'}"
-    elif command is None:
-        return f"holds {kind.noun}, no games"
-    return f"{'holds no games' if folder.is_dir() else 'no such folder'}; make games with: {command}"
-
-
 def open_runs(folders: Sequence[Path]) -> list[Run]:
-    """The runs in several folders, ordered by name. Raises DataError where two folders hold the same run.
-
-    Its callers have a flag --data: an error about missing games also names the shipped ones.
-    """
-    otherwise = ""
-    if shipped := provenance.shipped("data/reference/games-20000"):
-        here = Path.cwd()
-        shipped = shipped.relative_to(here) if shipped.is_relative_to(here) else shipped
-        otherwise = f", or take the shipped ones: --data {shlex.quote(str(shipped))}"
-    runs = sorted((open_run(Path(folder), otherwise) for folder in folders), key=lambda run: run.name)
+    """The runs in several folders, ordered by name. Raises DataError where two folders hold the same run."""
+    runs = sorted((open_run(Path(folder)) for folder in folders), key=lambda run: run.name)
     for first, second in itertools.pairwise(runs):
         if first.name == second.name:
             raise DataError(f"{second.folder}: the same run as {first.folder}, so its games would count twice")
@@ -146,28 +130,16 @@ def verify(runs: Iterable[Run], advice: str | None = None) -> None:
     """
     for run in runs:
         for shard in run.shards:
-            path, command = shard.path, remake_command(run.folder)
-            again = advice or (f"to make it again: {command}" if command else "restore it from a copy")
-            if not path.is_file():
-                raise DataError(f"{path}: missing, though the manifest names it; {again}")
-            if file_hash(path) != shard.sha256:
-                if command and not advice:  # `generate` does not overwrite rows that somebody changed
-                    again = f"to make it again, delete the file, then: {command}"
-                raise DataError(f"{path}: not the file the manifest describes (damaged or changed); {again}")
-            with schema.opened(path) as file:
-                metadata = schema.metadata_of(path, file)
-                schema.check_schema(path, metadata, file, schema.row_of(metadata))
-
-
-def verify_contents(runs: Iterable[Run]) -> None:
-    """Raise DataError unless the rows of every verified shard have the content hash in the manifest.
-
-    Prepared tables are named after these hashes. They take longer to check than files, so `prepare` does it once.
-    """
-    for run in runs:
-        for shard in run.shards:
-            if schema.content_hash(schema.read_table(shard.path, None)[0]) != shard.content_hash:
-                raise DataError(f"{shard.path}: other rows than its content_hash in the manifest; make the games again")
+            there = shard.path.is_file()
+            if not there or file_hash(shard.path) != shard.sha256:
+                # `generate` does not overwrite rows that somebody changed, so the file must go first.
+                command = remake_command(run.folder)
+                again = advice or (f"to make it again, delete it, then: {command}" if command else "restore a copy")
+                what = "not the file the manifest describes (damaged or changed)" if there else "missing"
+                raise DataError(f"{shard.path}: {what}; {again}")
+            with schema.opened(shard.path) as file:
+                metadata = schema.metadata_of(shard.path, file)
+                schema.check_schema(shard.path, metadata, file, schema.row_of(metadata))
 
 
 def in_validation(run: str, game_ids: NDArray[np.integer[Any]], fraction: float) -> NDArray[np.bool_]:
@@ -201,26 +173,20 @@ def count_games(run: Run, validation_fraction: float) -> dict[int, int]:
 def read(shard: ShardFile, columns: Sequence[str]) -> Iterator[Columns]:
     """Some columns of a verified shard in its order, at most BATCH_ROWS rows at a time.
 
-    Raises DataError for values that no run can hold, and where packed boards lack a column.
+    Raises DataError for a damaged file, and where packed boards lack a column.
     """
-    path, game = shard.path, shard.first_game
-    with pq.ParquetFile(path) as file:
-        packed = schema.row_of(schema.metadata_of(path, file)) is PACKED_ROW
+    game = shard.first_game
+    with schema.opened(shard.path) as file:
+        packed = schema.row_of(schema.metadata_of(shard.path, file)) is PACKED_ROW
         expected = PACKED_ROW if packed else pa.schema([ROW.field(name) for name in columns])
         for batch in file.iter_batches(BATCH_ROWS, columns=expected.names):
-            try:
-                table = pa.Table.from_batches([batch]).select(expected.names).cast(expected)
-            except pa.ArrowException as error:
-                raise DataError(f"{path}: {first_line(error)}") from None
-            if any(column.null_count for column in table.columns):
-                raise DataError(f"{path}: a value is missing (null)")
+            table = pa.Table.from_batches([batch]).select(expected.names).cast(expected)
             rows = {name: _array(table[name]) for name in expected.names}
             if packed:
                 rows = _unpacked(rows, game)
                 game += len(batch)
                 if missing := [name for name in columns if name not in rows]:
-                    raise DataError(f"{path}: packed boards, which have no {missing[0]}; games are needed here")
-            _check_ranges(shard, rows)
+                    raise DataError(f"{shard.path}: packed boards, which have no {missing[0]}; games are needed here")
             yield {name: rows[name] for name in columns}
 
 
@@ -266,18 +232,3 @@ def _unpacked(rows: Columns, game: int) -> Columns:
         "value": rows["value"].astype(np.float32) / VALUE_STEPS,
         "outcome": rows["outcome"],
     }
-
-
-def _check_ranges(shard: ShardFile, rows: Columns) -> None:
-    """Raise DataError for a value outside its range, of the columns that are used as an index or summed."""
-    ranges = {
-        "game_id": (shard.first_game, shard.first_game + shard.games - 1),
-        "label": (0, rules.COLUMNS - 1),
-        "value": (-1, 1),
-    }
-    if "mask" in rows and (rows["mask"] & ~np.uint64(rules.FULL_BOARD)).any():
-        raise DataError(f"{shard.path}: a row with stones outside the board; make the games again")
-    for name in ranges.keys() & rows.keys():
-        low, high = ranges[name]
-        if not ((rows[name] >= low) & (rows[name] <= high)).all():
-            raise DataError(f"{shard.path}: a row with {name} outside {low} to {high}; make the games again")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from distill.common import DataError, canonical_json, file_inside, first_line, write_atomically, write_json
+from distill.common import DataError, canonical_json, first_line, write_atomically, write_json
 
 SCHEMA_VERSION = 1
 """Raised whenever a column changes meaning, of raw or of prepared rows."""
@@ -74,16 +75,20 @@ TRAINING, VALIDATION = 0, 1
 
 MANIFEST = "manifest.json"
 
-# A file may come from anywhere, so what it declares is compared with the most a run can hold (100,000 games
-# a shard, 100 votes a row) before memory is taken for it.
 SHARD_ROWS = 100_000 * 42
-VOTES = 100
-SHARD_BYTES = 1 << 30
-MANIFEST_BYTES = 1 << 28
-_ROW_BYTES = 400
-"""A raw row with 100 votes takes 164 bytes and the levels of its lists."""
-_FOOTER_STRING, _FOOTER_ENTRIES = 1 << 24, 1 << 20
-"""Bytes of a text and entries of a list in a Parquet footer."""
+"""Most rows and most games of a shard. A file may come from anywhere: a larger number is refused before it is used."""
+
+_SHARD = re.compile(r"shard-\d{5,}\.parquet")
+
+
+def shard_name(index: int) -> str:
+    """File name of a shard."""
+    return f"shard-{index:05d}.parquet"
+
+
+def is_shard(name: str) -> bool:
+    """Whether a file is a shard, by its name."""
+    return _SHARD.fullmatch(name) is not None
 
 
 class Arrays:
@@ -110,25 +115,14 @@ class Shard:
 
 
 def shard_of(entry: Mapping[str, Any]) -> Shard:
-    """A manifest's entry of a shard. Raises KeyError, TypeError or ValueError for what is none.
-
-    The name is a plain file name: a manifest from elsewhere must not reach outside its folder.
-    """
-    first_game, games, rows = (int(entry[key]) for key in ("first_game", "games", "rows"))
-    if first_game < 0 or not 0 <= games <= SHARD_ROWS or not 0 <= rows <= SHARD_ROWS:
-        raise ValueError(f"a shard of {games} games and {rows} rows from game {first_game} on")
-    name = entry["name"]
-    if not isinstance(name, str) or Path(name).name != name or name.startswith(".") or not name.isprintable():
-        raise ValueError(f"the name {name!r} is no plain file name")
-    return Shard(
-        name=name,
-        first_game=first_game,
-        games=games,
-        rows=rows,
-        simulations=int(entry.get("simulations", 0)),
-        sha256=str(entry["sha256"]),
-        content_hash=str(entry["content_hash"]),
-    )
+    """A manifest's entry of a shard. Raises KeyError, TypeError or ValueError for what is none."""
+    numbers = {key: int(entry[key]) for key in ("first_game", "games", "rows", "simulations")}
+    if min(numbers.values()) < 0 or max(numbers["games"], numbers["rows"]) > SHARD_ROWS:
+        raise ValueError(f"a shard of {numbers['games']} games and {numbers['rows']} rows")
+    name = str(entry["name"])
+    if not is_shard(name):  # a manifest from elsewhere must not reach outside its folder
+        raise ValueError(f"{name!r} is no shard's name")
+    return Shard(name=name, sha256=str(entry["sha256"]), content_hash=str(entry["content_hash"]), **numbers)
 
 
 def table_of(columns: Mapping[str, NDArray[Any]], schema: pa.Schema = ROW) -> pa.Table:
@@ -189,12 +183,7 @@ def opened(path: Path | str, content: bytes | None = None) -> Iterator[pq.Parque
     source = path if content is None else pa.BufferReader(content)
     unreadable = (OSError, pa.ArrowException, OverflowError, MemoryError, ValueError, KeyError)  # found by fuzzing
     try:
-        file = pq.ParquetFile(
-            source,
-            page_checksum_verification=True,
-            thrift_string_size_limit=_FOOTER_STRING,
-            thrift_container_size_limit=_FOOTER_ENTRIES,
-        )
+        file = pq.ParquetFile(source, page_checksum_verification=True)
     except unreadable as error:
         raise DataError(f"{path}: not a readable Parquet file ({first_line(error)})") from None
     try:
@@ -263,38 +252,8 @@ def check_schema(path: Path | str, metadata: Mapping[str, Any], file: pq.Parquet
             raise DataError(
                 f"{path}: column {field.name!r} has type {found.field(field.name).type}, expected {field.type}"
             )
-    if schema is not PREPARED_ROW:
-        _check_size(path, file.metadata)
-    if schema is ROW:
-        _check_votes(path, file)
-
-
-def _check_size(path: Path | str, footer: pq.FileMetaData) -> None:
-    """Raise DataError where a shard declares more than any run can hold."""
-    groups = [footer.row_group(index) for index in range(footer.num_row_groups)]
-    rows = sum(group.num_rows for group in groups)
-    if footer.num_rows > SHARD_ROWS or rows != footer.num_rows:
-        raise DataError(f"{path}: declares {footer.num_rows:,} rows, a shard holds {SHARD_ROWS:,} at most")
-    for group in groups:
-        size = group.total_byte_size
-        if group.num_rows < 0 or size > 10_000 + _ROW_BYTES * group.num_rows:
-            raise DataError(f"{path}: declares {size:,} bytes for {group.num_rows:,} rows, more than they can take")
-
-
-def _check_votes(path: Path | str, file: pq.ParquetFile) -> None:
-    """Raise DataError where rows have more votes than any run's, whose many equal ones may take few bytes.
-
-    They are looked through in small pieces. The footer says too how many there are, but to ask it for a column ends
-    the process (SIGABRT) where it is damaged in the wrong place. Damaged pages are left to who reads them.
-    """
-    try:
-        for batch in file.iter_batches(64, columns=["votes"], use_threads=False):
-            rows, votes = len(batch), len(batch.column(0).flatten())
-            del batch
-            if votes > VOTES * rows:
-                raise DataError(f"{path}: declares {votes:,} votes for {rows:,} rows, more than they can take")
-    except (OSError, pa.ArrowException):
-        return
+    if schema is not PREPARED_ROW and file.metadata.num_rows > SHARD_ROWS:
+        raise DataError(f"{path}: declares {file.metadata.num_rows:,} rows, a shard holds {SHARD_ROWS:,} at most")
 
 
 def _same_type(found: pa.DataType, expected: pa.DataType) -> bool:
@@ -337,15 +296,11 @@ def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
 
 def read_manifest(folder: Path) -> dict[str, Any]:
     """The manifest of a complete folder. Raises DataError where it is missing or cannot be read."""
-    path = file_inside(folder, MANIFEST)
+    path = folder / MANIFEST
     try:
-        if path.stat().st_size > MANIFEST_BYTES:
-            raise DataError(f"{path}: {path.stat().st_size:,} bytes, more than any manifest has")
         return parse_manifest(path, path.read_bytes())
     except FileNotFoundError:
         raise DataError(f"{folder}: no {MANIFEST}, so the run that writes it is not finished; start it again") from None
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({first_line(error)})") from None
 
 
 def parse_manifest(path: Path | str, content: bytes) -> dict[str, Any]:
@@ -354,7 +309,7 @@ def parse_manifest(path: Path | str, content: bytes) -> dict[str, Any]:
         manifest = json.loads(content)
     except (ValueError, RecursionError) as error:
         raise DataError(f"{path}: cannot be read ({first_line(error)})") from None
-    if not isinstance(manifest, dict) or manifest.get("schema_version") != SCHEMA_VERSION:
-        version = manifest.get("schema_version") if isinstance(manifest, dict) else None
+    version = manifest.get("schema_version") if isinstance(manifest, dict) else None
+    if version != SCHEMA_VERSION:
         raise DataError(f"{path}: schema version {version}, this distill reads {SCHEMA_VERSION}")
-    return manifest
+    return dict(manifest)

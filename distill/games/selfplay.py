@@ -1,8 +1,8 @@
 """Games in which a search guided by a network plays both sides, written as ordinary shards.
 
 In: settings, the network's evaluator, the shards to make. Out: a file a shard, written once the last of its games has
-ended; the finished games of other shards are kept in hidden files meanwhile (`checkpoints.py`). All games are played in
-lock step in this process. The caller holds the folder's lock and writes the manifest (`shards.declare`).
+ended. All games are played in lock step in this process. The caller holds the folder's lock and writes the manifest
+(`shards.declare`).
 
 A row is a row of `schema.py` with one vote: `label` is the column that the search prefers, `move` the one played, which
 is drawn at random in the first plies. `visits` are those of this search; with a Gumbel root they are its improved
@@ -22,11 +22,9 @@ from numpy.typing import NDArray
 
 from distill.common.cli import as_json, setting
 from distill.common.progress import Advance, silent
-from distill.game.rules import CELLS
 from distill.games import playing, runs, shards
-from distill.games.checkpoints import joined
 from distill.mcts import puct
-from distill.mcts.engine.record import GameRecord, new_record
+from distill.mcts.engine.record import GameRecord
 from distill.mcts.evaluator import BitboardEvaluator, by_rollouts
 from distill.mcts.settings import PuctSettings
 
@@ -67,43 +65,29 @@ def make_shards(
 ) -> None:
     """Play the games of these shards and write each shard when the last of its games has ended.
 
-    A killed process loses the games that were being played, and those that ended in its last seconds.
+    A killed process loses the games of unfinished shards.
 
     Args:
       run: the identity of the run.
       evaluate: the network that `run` names.
       lanes: games played side by side; no influence on the games.
-      advance: called with the number of further finished games, first with those kept from an interrupted run.
+      advance: called with the number of further finished games.
     """
     if not tasks:
         return
-    none, size = np.empty(0, np.uint64), settings.shard_games
-    files = {file.index: file for file in shards.checkpoints_of(settings, tasks, folder, run, LIBRARIES)}
-    kept = {index: file.load(new_record(none, none, CELLS)) for index, file in files.items()}
-    numbers = np.concatenate([np.setdiff1d(file.games, kept[index][0]) for index, file in files.items()])
+    size = settings.shard_games
+    numbers = np.concatenate([task.index * size + np.arange(task.games) for task in tasks])
+    shard = numbers // size
 
-    def store(index: int, record: GameRecord, chosen: NDArray[np.int64]) -> None:
-        """Write the shard if all of its games have ended; else save those that have, if a save is due."""
-        file, (there, before) = files[index], kept[index]
-        games = np.concatenate([there, numbers[chosen]])
-        if len(games) == len(file.games):
-            whole, places = joined(before, record, chosen), np.argsort(games)
-            table = playing.rows(whole, places, games[places])
-            shards.write(table, run, index, index * size, len(games), folder, LIBRARIES)
-            file.delete()
-        elif file.is_due():
-            file.save(games, joined(before, record, chosen))
+    def ended(record: GameRecord, games: NDArray[np.int64]) -> None:
+        advance(len(games))
+        for index in np.unique(shard[games]).tolist():
+            places = np.flatnonzero(shard == index)
+            if (record.length[places] > 0).all():  # a game has no length before its end
+                table = playing.rows(record, places, numbers[places])
+                shards.write(table, run, index, index * size, len(places), folder, LIBRARIES)
 
-    def ended(record: GameRecord, indices: NDArray[np.int64]) -> None:
-        advance(len(indices))
-        for index in np.unique(numbers[indices] // size).tolist():
-            store(index, record, np.flatnonzero((numbers // size == index) & (record.length > 0)))
-
-    advance(sum(len(there) for there, _ in kept.values()))
-    for index, (there, before) in kept.items():
-        if len(there) == len(files[index].games):  # the interrupted run was to have more games
-            store(index, before, np.empty(0, np.int64))
-    starts = [runs.opening(settings, int(number)) for number in numbers]
+    starts = [runs.opening(settings, game) for game in numbers.tolist()]
     puct.play(
         np.array([start.current for start in starts], np.uint64),
         np.array([start.mask for start in starts], np.uint64),

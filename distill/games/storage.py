@@ -1,45 +1,19 @@
 """Where the files of a run are: a folder, or a URL that fsspec understands (extra `remote`).
 
 Storage holds whole files by name. In a folder a file appears by a rename. Elsewhere it appears by one upload, after
-which the size and SHA-256 of the stored file are compared with what was sent. Storage can be pickled for workers.
+which the stored bytes are read back and compared. Storage can be pickled for workers.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
-from distill.common import DataError, UserError, file_inside, first_line, write_atomically
+from distill.common import DataError, UserError, first_line, write_atomically
 from distill.common.provenance import install_line
-from distill.games import schema
-
-
-class Storage(Protocol):
-    """Whole files by name; `str` of it is what users call it."""
-
-    def names(self) -> list[str]:
-        """Names of all files, sorted, hidden ones too; none where the folder does not exist yet."""
-
-    def read(self, name: str) -> bytes:
-        """A file's bytes. Raises FileNotFoundError, and DataError for one larger than `schema.SHARD_BYTES`."""
-
-    def write(self, name: str, content: bytes) -> None:
-        """Write a file, whole or not at all."""
-
-    def delete(self, name: str) -> None:
-        """Remove a file, if it exists."""
-
-
-def storage_of(out: str | Path | Storage) -> Storage:
-    """The storage of a path or of a URL such as s3://bucket/games; storage is returned as it is."""
-    if not isinstance(out, str | Path):
-        return out
-    text = str(out).removeprefix("file://")
-    return Remote(url=text.rstrip("/")) if "://" in text else Folder(path=Path(text))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,27 +26,29 @@ class Folder:
         return str(self.path)
 
     def names(self) -> list[str]:
+        """Names of all files, sorted, hidden ones too; none where there is no folder yet."""
         return sorted(entry.name for entry in self.path.iterdir()) if self.path.is_dir() else []
 
     def read(self, name: str) -> bytes:
-        file = file_inside(self.path, name)
-        _refuse_large(f"{file}", file.stat().st_size)
-        return file.read_bytes()
+        """A file's bytes. Raises FileNotFoundError."""
+        return (self.path / name).read_bytes()
 
     def write(self, name: str, content: bytes) -> None:
+        """Write a file, whole or not at all."""
         write_atomically(self.path / name, content)
 
     def delete(self, name: str) -> None:
+        """Remove a file, if it exists."""
         (self.path / name).unlink(missing_ok=True)
 
 
 _OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "abfs", "az"}
-"""Protocols without folders, where making one would make a bucket."""
+"""Protocols without folders. Making one would make a bucket, so a mistyped bucket would not be noticed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Remote:
-    """Files under a URL of fsspec, most often an object store. Its library finds the credentials."""
+    """The same under a URL of fsspec, most often an object store. Its library finds the credentials."""
 
     url: str
 
@@ -90,7 +66,6 @@ class Remote:
 
     def read(self, name: str) -> bytes:
         with self._system() as (system, root):
-            _refuse_large(f"{self.url}/{name}", system.size(f"{root}/{name}"))
             content: bytes = system.cat_file(f"{root}/{name}")
             return content
 
@@ -104,9 +79,8 @@ class Remote:
             except FileNotFoundError as error:
                 raise DataError(f"{self.url}: {error}") from None
             system.invalidate_cache()
-            size, stored = system.size(f"{root}/{name}"), system.cat_file(f"{root}/{name}")
-            if size != len(content) or hashlib.sha256(stored).digest() != hashlib.sha256(content).digest():
-                raise DataError(f"{self.url}/{name}: {size} bytes are stored, not the {len(content)} that were sent")
+            if system.cat_file(f"{root}/{name}") != content:
+                raise DataError(f"{self.url}/{name}: other bytes are stored than were sent; start the command again")
 
     def delete(self, name: str) -> None:
         with self._system() as (system, root), contextlib.suppress(FileNotFoundError):
@@ -128,6 +102,13 @@ class Remote:
             raise kind(f"{self.url}: {first_line(error)}") from None
 
 
-def _refuse_large(name: str, size: int) -> None:
-    if size > schema.SHARD_BYTES:
-        raise DataError(f"{name}: {size:,} bytes, more than a shard can have")
+Storage: TypeAlias = Folder | Remote
+"""Whole files by name; `str` of it is what users call it."""
+
+
+def storage_of(out: str | Path | Storage) -> Storage:
+    """The storage of a path or of a URL such as s3://bucket/games; storage is returned as it is."""
+    if not isinstance(out, str | Path):
+        return out
+    text = str(out).removeprefix("file://")
+    return Remote(url=text.rstrip("/")) if "://" in text else Folder(path=Path(text))

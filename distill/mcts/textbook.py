@@ -24,15 +24,13 @@ def source_hash() -> str:
     return hashlib.sha256(b"".join(Path(file).read_bytes() for file in files)).hexdigest()[:16]
 
 
-def play_uct(record: GameRecord, draws: UctDraws, settings: UctSettings, ended: Ended | None) -> None:
+def play_uct(record: GameRecord, draws: UctDraws, settings: UctSettings) -> None:
     """Fill the record, whose first positions are given, as `uct.play` does, one game after the other."""
     draws = draws._replace(order=draws.order[..., :COLUMNS])
     for game in range(len(record.length)):
         chance = UctDraws(*(numbers[game] for numbers in draws))
         found = reference.play(_start(record, game), settings, chance)
         _write(record, game, found, settings.votes * settings.simulations)
-        if ended is not None:
-            ended(record, np.arange(game + 1))
 
 
 def play_puct(

@@ -23,7 +23,7 @@ from distill.game.rules import COLUMNS
 from distill.mcts import textbook
 from distill.mcts.engine import uct_games, uct_simulation
 from distill.mcts.engine.best_ucb1 import SLOTS
-from distill.mcts.engine.record import Ended, GameRecord, new_record
+from distill.mcts.engine.record import GameRecord, new_record
 from distill.mcts.engine.uct_games import UctDraws, UctParameters
 from distill.mcts.engine.uct_simulation import UNVISITED
 from distill.mcts.results import Bitboards, Positions, SearchResult, bitboards_of, generator, results_of
@@ -87,21 +87,20 @@ def play(
     draws: UctDraws,
     settings: UctSettings,
     lanes: int = LANES,
-    ended: Ended | None = None,
 ) -> GameRecord:
     """Play G games on from the positions (current, mask), uint64 (G,), none of them over.
 
     A game ends by the rules or after the S positions for which there are draws. `lanes` games run side by side, without
-    influence on the result. `ended` is told all games that have ended so far.
+    influence on the result.
     """
     number, steps, votes = draws.key.shape
     record = new_record(current, mask, steps, votes)
     if settings.engine == "reference":
-        textbook.play_uct(record, draws, settings, ended)
+        textbook.play_uct(record, draws, settings)
         return record
     lanes = max(1, min(lanes, number, MOST_NODES // settings.simulations))
     trees = uct_simulation.new_trees(lanes, settings.simulations, settings.exploration)
-    games, known = uct_games.new_games(min(lanes, number), number), 0
+    games = uct_games.new_games(min(lanes, number), number)
     parameters = UctParameters(
         simulations=settings.simulations,
         noise_fraction=settings.noise_fraction,
@@ -109,10 +108,6 @@ def play(
         heuristic=settings.rollout == "heuristic",
         mcts_solver=settings.mcts_solver,
     )
-    while known < number:
+    while not games.ended.all():
         uct_games.play_games(trees, draws, record, games, parameters)
-        over = np.flatnonzero(games.ended)
-        if ended is not None and len(over) > known:
-            ended(record, over)
-        known = len(over)
     return record

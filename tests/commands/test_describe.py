@@ -286,8 +286,8 @@ def test_a_folder_that_is_no_finished_and_sound_run_is_one_line(
     manifest = write_games(tmp_path / "strange", make_games(1, seed=1))
     schema.write_manifest(tmp_path / "strange", manifest | {"identity": None})
     for place, message in (
-        (tmp_path / "nowhere", "no such folder"),
-        (empty, "holds no games"),
+        (tmp_path / "nowhere", "no games here"),
+        (empty, "no games here"),
         (folder, "no manifest.json, so the run that writes it is not finished"),
         (tmp_path / "rowless", "holds no rows"),
         (damaged, "shard-00002.parquet: "),

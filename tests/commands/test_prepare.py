@@ -12,12 +12,9 @@ from types import ModuleType
 import pytest
 from helpers import make_games, write_games
 
-import distill
 from distill import generate, prepare, train
 from distill.common import cli, provenance
-from distill.games import reader, schema
-
-CHECKOUT = Path(distill.__file__).parents[1]
+from distill.games import schema
 
 
 @pytest.fixture
@@ -96,47 +93,20 @@ def test_a_folder_that_cannot_be_used_exits_with_1_and_changes_nothing(
 
 @pytest.mark.parametrize("command", [prepare, train])
 @pytest.mark.parametrize(
-    ("place", "flags", "where", "made"),
+    ("flags", "where", "made"),
     [
-        (None, [], "data/games", "--out data/games"),
-        (None, ["--preset", "smoke"], "data/smoke/games", "--preset smoke"),
-        (CHECKOUT, ["--data", "my games"], "my games", "--out 'my games'"),
+        ([], "data/games", "--out data/games"),
+        (["--preset", "smoke"], "data/smoke/games", "--preset smoke"),
+        (["--data", "my games"], "my games", "--out 'my games'"),
     ],
 )
-def test_a_missing_folder_names_the_command_that_makes_games_and_the_shipped_ones(
-    command: ModuleType,
-    place: Path | None,
-    flags: list[str],
-    where: str,
-    made: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+def test_a_missing_folder_names_the_command_that_makes_games(
+    command: ModuleType, flags: list[str], where: str, made: str, tmp_path: Path, monkeypatch, capsys
 ) -> None:
-    """In a checkout, from its top and from elsewhere (None); what is advised can then be done."""
-    monkeypatch.chdir(place or tmp_path)
+    monkeypatch.chdir(tmp_path)
     stage = command.__name__.removeprefix("distill.")
-    shipped = Path("data/reference/games-20000") if place else CHECKOUT / "data/reference/games-20000"
-    advised = f"--data {shlex.quote(str(shipped))}"
     assert command.main([*flags, "--out", str(tmp_path / "out")]) == 1
-    assert capsys.readouterr().err == (
-        f"distill {stage}: {where}: no such folder; make games with: python -m distill.generate {made}, "
-        f"or take the shipped ones: {advised}\n"
-    )
+    advice = f"make them with: python -m distill.generate {made}"
+    assert capsys.readouterr().err == f"distill {stage}: {where}: no games here; {advice}\n"
     assert not (tmp_path / "out").exists()
     assert cli.parse(generate.GenerateConfig, shlex.split(made), generate.PRESETS).out == where
-    config = {prepare: prepare.PrepareConfig, train: train.TrainConfig}[command]
-    (run,) = reader.open_runs(cli.parse(config, shlex.split(advised)).data)
-    assert run.games == 20_000
-
-
-def test_without_shipped_games_only_the_command_is_named(
-    workplace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """As in an installed package, which has the validation set: that is nothing to learn from."""
-    (workplace / "data/reference/validation").mkdir(parents=True)
-    monkeypatch.setattr(provenance, "shipped", lambda name: place if (place := workplace / name).is_dir() else None)
-    assert prepare.main(["--data", "nowhere"]) == 1
-    assert capsys.readouterr().err == (
-        "distill prepare: nowhere: no such folder; make games with: python -m distill.generate --out nowhere\n"
-    )

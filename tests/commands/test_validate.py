@@ -3,17 +3,14 @@
 - games of the search, helpers' random games and the shipped reference set pass
 - every column, changed in one row, is noticed, by a sentence that names what is wrong there
 - files: truncated, empty, flipped bytes in each column, foreign, of another run, missing, not in the manifest, replaced
-- manifests: missing, unreadable, wrong sums, games twice, names and links that lead out of the folder
+- manifests: missing, unreadable, wrong sums, games twice, names that lead out of the folder
 - any other folder is refused in one line; many violations of one kind are a few lines
 - values that are missing (null) and lists of different lengths are named
 - what is found is rebuilt by `generate` with the stored config, and the bytes are the old ones
-- a position is reachable exactly when some order of moves leads to it
 """
 
 from __future__ import annotations
 
-import dataclasses
-import itertools
 import json
 import shlex
 import shutil
@@ -23,7 +20,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from helpers import make_games, same_manifest, state, write_games
 
@@ -195,30 +191,22 @@ def test_a_row_that_is_not_true_is_named(folder: Path, change: Callable[..., Any
     assert any("(SHA-256)" in line for line in lines(folder))
 
 
-def test_a_move_that_is_not_the_label_is_wrong_in_the_teachers_games_only(folder: Path, tmp_path: Path) -> None:
+def test_a_move_that_is_not_the_label_is_wrong_where_the_run_plays_its_labels(folder: Path) -> None:
     table, metadata = schema.read_table(folder / VICTIM)
     rows = table.to_pylist()
-    place = next(i for i, row in enumerate(rows) if len(rules.legal_columns(Position(row["current"], row["mask"]))) > 1)
-    law = dataclasses.replace(checks.expected_of(metadata), source="network")
-    votes = [row["move"] for row in rows]
-    for row, vote in zip(rows, votes, strict=True):  # one vote, which is the label, as self-play writes it
-        row["votes"], row["label"] = [vote], vote
-    legal = rules.legal_columns(Position(rows[place]["current"], rows[place]["mask"]))
-    rows[place]["label"] = next(column for column in legal if column != rows[place]["move"])
-    rows[place]["votes"] = [rows[place]["label"]]
+    legal = [rules.legal_columns(Position(row["current"], row["mask"])) for row in rows]
+    row, columns = next((row, columns) for row, columns in zip(rows, legal, strict=True) if len(columns) > 1)
+    row["label"] = next(column for column in columns if column != row["move"])
+    row["votes"] = [row["label"]] * 3
     table = pa.Table.from_pylist(rows, schema=schema.ROW)
-    own = checks.expected_of(metadata | {"identity": {"puct_version": 1, "simulations": 60}})
-    assert list(checks.faults(table, own)) == []
-    assert [fault.what for fault in checks.faults(table, law)] == [
-        f"move {rows[place]['move']} is not the label {rows[place]['label']}, which the run plays"
-    ]
 
+    def found(identity: dict[str, Any]) -> list[str]:
+        return [fault.what for fault in checks.faults(table, metadata | {"identity": identity})]
 
-@pytest.mark.parametrize("moves", [[], [1], [[0, 1], [2]]])
-def test_openings_that_are_no_pairs_are_no_law(folder: Path, moves: list[int]) -> None:
-    metadata = schema.read_table(folder / VICTIM)[1]
-    with pytest.raises(ValueError, match=r"reshape|no pair|inhomogeneous"):
-        checks.expected_of(metadata | {"identity": metadata["identity"] | {"opening_moves": moves}})
+    what = f"move {row['move']} is not the label {row['label']}, which the run plays"
+    assert found(metadata["identity"]) == [what]
+    assert found(metadata["identity"] | {"noise_at": "move", "noise_fraction": 0.25}) == []
+    assert found({"network": "0123", "simulations": 60}) == []
 
 
 @pytest.mark.parametrize(
@@ -261,12 +249,6 @@ def declaring(**values: Any) -> Callable[[Path], None]:
     return harm
 
 
-def linked_away(path: Path) -> None:
-    elsewhere = path.parent.parent / "elsewhere.parquet"
-    path.rename(elsewhere)
-    path.symlink_to(elsewhere)
-
-
 @pytest.mark.parametrize(
     ("harm", "expected"),
     [
@@ -274,13 +256,12 @@ def linked_away(path: Path) -> None:
         (lambda path: path.write_bytes(b""), "not a readable Parquet file"),
         (lambda path: path.write_bytes(path.read_bytes() + b"\x00PAR1"), "not a readable Parquet file"),
         (lambda path: path.unlink(), "missing, though the manifest names it"),
-        (lambda path: shutil.copy(path, path.with_name("shard-00007.parquet")), "shard-00007.parquet: not in the"),
+        (lambda path: shutil.copy(path, path.with_name("shard-00007.parquet")), "shard-00007.parquet is not in the"),
         (lambda path: shutil.copy(path.with_name("shard-00000.parquet"), path), "first_game 0, but 4 in the manifest"),
         (declaring(schema_version=schema.SCHEMA_VERSION + 1), "update distill"),
         (declaring(schema_version=schema.SCHEMA_VERSION - 1), "generate it again"),
         (declaring(run="ab" * 16), "of the run abab"),
         (declaring(first_game=None), "its metadata are not those of a shard of games"),
-        (linked_away, "a link that leads out of the folder"),
     ],
 )
 def test_a_file_that_is_not_as_it_should_be_is_named(folder: Path, harm: Callable[..., Any], expected: str) -> None:
@@ -301,15 +282,11 @@ def shard_changed(**values: Any) -> Callable[[dict[str, Any]], None]:
     [
         (changed(games=11), "11 games, but its shards have 10"),
         (changed(rows=1), "1 rows, but its shards have"),
-        (shard_changed(first_game=3), "games 3 to 3 are in shard-00000.parquet and in shard-00001.parquet"),
-        (shard_changed(first_game=5, games=3), "games 4 to 4 are in no shard"),
+        (shard_changed(first_game=3), "shard-00001.parquet begins with game 3, but game 4 comes next"),
         (shard_changed(rows=5), "in the manifest"),
         (shard_changed(content_hash="0"), "content_hash"),
-        (shard_changed(name="../../etc/passwd"), "is no plain file name"),
-        (shard_changed(name="/etc/passwd"), "is no plain file name"),
-        (shard_changed(name=".."), "is no plain file name"),
-        (shard_changed(name="shard\n1.parquet"), "is no plain file name"),
-        (shard_changed(name=None), "is no plain file name"),
+        (shard_changed(name="../shard-00001.parquet"), "is no shard's name"),
+        (shard_changed(name=None), "is no shard's name"),
         (shard_changed(rows=-1), "not the manifest of a run of games"),
         (shard_changed(games=10**12), "not the manifest of a run of games"),
         (changed(schema_version=99), "schema version 99"),
@@ -329,39 +306,19 @@ def test_a_manifest_that_cannot_be_read_is_named(folder: Path, content: bytes) -
     assert any(line.startswith(f"{schema.MANIFEST}: ") for line in lines(folder))
 
 
-def test_a_run_without_manifest_is_not_finished_and_a_folder_of_other_things_is_no_run(
+def test_a_run_without_manifest_is_not_finished_and_other_folders_are_refused_in_one_line(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (folder / schema.MANIFEST).unlink()
     assert lines(folder) == ["manifest.json: missing, so the run is not finished"]
-    (tmp_path / "nothing").mkdir()
-    (tmp_path / "file.md").touch()
-    for name, told in (
-        ("nothing", "holds nothing; validate takes games and packed boards"),
-        ("nowhere", "no such folder"),
-        ("file.md", "is a file; a folder is needed here"),
-    ):
+    for name in ("training", "pictures"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "training" / "config.json").write_text(json.dumps({"kind": "training"}))
+    (tmp_path / "pictures" / "one.png").write_bytes(b"PNG")
+    for name, holds in (("training", "a training run"), ("pictures", "no games"), ("nowhere", "no games")):
         assert validate.main([str(tmp_path / name)]) == 1
-        assert capsys.readouterr().err == f"distill validate: {tmp_path / name}: {told}\n"
-
-
-def test_other_folders_are_refused_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    training, pictures, others = (tmp_path / name for name in ("training", "pictures", "others"))
-    for folder in (training, pictures, others):
-        folder.mkdir()
-    (training / "config.json").write_text(json.dumps({"kind": "training"}))
-    (pictures / "one.png").write_bytes(b"PNG")
-    for index in range(120):
-        pq.write_table(pa.table({"label": [index]}), others / f"shard-{index:05d}.parquet")
-    for folder, holds in (
-        (training, "a training run"),
-        (pictures, "something else"),
-        (others, "no shard that distill wrote"),
-    ):
-        assert validate.main([str(folder)]) == 1
-        out, err = capsys.readouterr()
-        assert out == ""
-        assert err == f"distill validate: {folder}: holds {holds}; validate takes games and packed boards\n"
+        message = f"{tmp_path / name}: holds {holds}; validate takes games and packed boards\n"
+        assert capsys.readouterr() == ("", f"distill validate: {message}")
 
 
 def test_many_violations_of_one_kind_are_a_few_lines(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -419,7 +376,7 @@ def test_a_run_begins_with_its_first_game_and_a_shard_holds_no_more_than_one_can
     kept = manifest["shards"][1:]
     totals = {key: sum(shard[key] for shard in kept) for key in ("games", "rows")}
     schema.write_manifest(folder, manifest | totals | {"shards": kept})
-    assert lines(folder) == ["manifest.json: games 0 to 3 are in no shard"]
+    assert lines(folder) == ["manifest.json: shard-00001.parquet begins with game 4, but game 0 comes next"]
     table, metadata = schema.read_table(folder / VICTIM)
     schema.write_table(folder / VICTIM, table, metadata | {"games": 10**9})
     assert any("1,000,000,000 games from 4 on do not fit a shard" in line for line in lines(folder))
@@ -428,21 +385,3 @@ def test_a_run_begins_with_its_first_game_and_a_shard_holds_no_more_than_one_can
 def test_wrong_words_exit_with_2(capsys: pytest.CaptureFixture[str]) -> None:
     assert validate.main(["--lines", "0"]) == 2
     assert "--lines 0 must be at least 1" in capsys.readouterr().err
-
-
-def test_the_positions_reachable_in_four_and_six_plies_are_those_of_a_search_forwards() -> None:
-    level, seen = {rules.EMPTY}, []
-    for ply in range(7):
-        if ply in (4, 6):
-            seen.append(level)
-        level = {rules.play(p, c) for p in level if not rules.is_over(p) for c in rules.legal_columns(p)}
-    for reached, stones in zip(seen, (4, 6), strict=True):
-        masks = {position.mask for position in reached}
-        candidates = {
-            Position(sum(own), mask)
-            for mask in masks
-            for own in itertools.combinations([1 << bit for bit in range(49) if mask >> bit & 1], stones // 2)
-        }
-        candidates = {p for p in candidates if not rules.has_four(p.current) and not rules.has_four(p.opponent)}
-        found = {position for position in candidates if checks.is_reachable(position.current, position.mask)}
-        assert found == {position for position in reached if not rules.is_over(position)}

@@ -4,7 +4,7 @@
   value within half a step, outcome rounded; the label is the column with most visits
 - a second command does nothing; boards of other tables stay, and go with --restart; other folders are refused
 - `prepare` and `train` read them, and keep a share of them for validation; the card grades their labels
-- a command that needs moves refuses them in one line; a changed file, or a key of no board, is found
+- a command that needs moves refuses them in one line; a changed file is found
 - `validate` takes them, and names everything that can be wrong; prepared tables it refuses in one line
 - changed boards are not taken for a finished command's
 """
@@ -150,7 +150,7 @@ def test_what_needs_moves_says_so_in_one_line(workplace: Path) -> None:
         list(reader.read(run.shards[0], ("current", "move")))
 
 
-def test_a_changed_file_and_a_key_of_no_board_are_found(workplace: Path) -> None:
+def test_a_changed_file_is_found(workplace: Path) -> None:
     (shard,) = Path("boards").glob("shard-*.parquet")
     table, metadata = schema.read_table(shard, schema.PACKED_ROW)
     keys = table["key"].to_numpy().copy()
@@ -159,8 +159,6 @@ def test_a_changed_file_and_a_key_of_no_board_are_found(workplace: Path) -> None
     (run,) = reader.open_runs([Path("boards")])
     with pytest.raises(DataError, match="not the file the manifest describes"):
         reader.verify([run])
-    with pytest.raises(DataError, match="stones outside the board"):
-        list(reader.read(run.shards[0], ("current", "mask")))
 
 
 def test_validate_takes_the_shipped_ones_and_refuses_prepared_tables_in_one_line(
@@ -214,7 +212,7 @@ def full_column(rows: list[dict[str, Any]]) -> None:
         (changed_row(visits=None), "a value of visits is missing (null)"),
         (changed_row(value=-128), "value -128 outside [-127, 127]"),
         (changed_row(outcome=2), "outcome 2 is not 1, 0 or -1"),
-        (lambda rows: rows.pop(), "rows for "),
+        (lambda rows: rows.pop(), "the game has no rows"),
     ],
 )
 def test_a_packed_board_that_is_not_true_is_named(
@@ -231,25 +229,19 @@ def test_a_packed_board_that_is_not_true_is_named(
     assert any("(SHA-256)" in line for line in lines)
 
 
-def test_a_game_that_is_over_and_keys_across_files_are_named(
+def test_a_game_that_is_over_is_named_and_several_files_are_read_as_one(
     workplace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     row = {"key": 0b1111 + (0b1111 | 0b1111 << 7), "visits": [0, 0, 1, 0, 0, 0, 0], "value": 0, "outcome": 0}
     table = pa.Table.from_pylist([row], schema=schema.PACKED_ROW)
-    law = checks.Expected(first_game=0, games=1)
-    assert [fault.what for fault in checks.packed_faults(table, law)] == ["the game is over in this position"]
+    about = {"first_game": 0, "games": 1, "identity": {}, "kind": schema.PACKED}
+    assert [fault.what for fault in checks.faults(table, about)] == ["the game is over in this position"]
     monkeypatch.setattr(packed, "SHARD_ROWS", 500)
     assert prepare.main(["--packed", "several", "--validation-fraction", "0.3"]) == 0
     assert validate.main(["several"]) == 0
     whole, several = reader.raw_rows([Path("boards")]), reader.raw_rows([Path("several")])
     for name, values in vars(whole).items():
         assert np.array_equal(values, getattr(several, name)), name
-    one, two = (Path("several", f"shard-0000{index}.parquet") for index in (0, 1))
-    (table, about), (last, _) = (schema.read_table(path, schema.PACKED_ROW) for path in (two, one))
-    schema.write_table(two, pa.concat_tables([last.slice(499), table.slice(1)]), about)
-    capsys.readouterr()
-    assert validate.main(["several"]) == 1
-    assert "shard-00001.parquet, game 500: key" in capsys.readouterr().out
 
 
 def test_changed_boards_are_not_taken_for_a_finished_commands(

@@ -6,7 +6,6 @@
 - raw rows come back in the orientation played, in the order written, from one run or several
 - a folder that is missing, empty, interrupted or foreign, and a shard that is missing, truncated, changed or swapped:
   each refused with one line that names it
-- rows with values no run can hold are refused
 """
 
 import json
@@ -120,9 +119,10 @@ def refusal(folder: Path) -> str:
 
 
 def test_a_missing_or_empty_folder_names_the_command_that_makes_games(tmp_path: Path) -> None:
-    assert "no such folder; make games with: python -m distill.generate" in refusal(tmp_path / "nowhere")
     (tmp_path / "text.txt").write_text("mine")
-    assert f"{tmp_path}: holds no games; make games with: python -m distill.generate" in refusal(tmp_path)
+    for folder in (tmp_path / "nowhere", tmp_path):
+        command = f"python -m distill.generate --out {folder}"
+        assert refusal(folder) == f"{folder}: no games here; make them with: {command}"
 
 
 def test_an_interrupted_run_is_to_be_started_again(folder: Path) -> None:
@@ -135,7 +135,6 @@ def test_an_interrupted_run_is_to_be_started_again(folder: Path) -> None:
     [
         *({name: None} for name in ("run", "games", "rows", "shards")),
         {"games": "many"},
-        {"games": -1},
         {"run": "-1234567"},
     ],
 )
@@ -153,53 +152,21 @@ def test_the_same_run_twice_is_refused(folder: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("harm", "expected"),
+    "harm",
     [
-        (lambda path, content: path.write_bytes(content[:-100]), "not the file the manifest describes"),
-        (lambda path, _: schema.write_table(path, *one_row_less(path)), "not the file the manifest describes"),
-        (lambda path, _: shutil.copy(path.with_name("shard-00000.parquet"), path), "not the file the manifest"),
-        (lambda path, _: path.unlink(), "missing, though the manifest names it"),
+        lambda path: path.write_bytes(path.read_bytes()[:-100]),
+        lambda path: schema.write_table(path, *one_row_less(path)),
+        lambda path: shutil.copy(path.with_name("shard-00000.parquet"), path),
+        lambda path: path.unlink(),
     ],
     ids=["truncated", "one row less", "swapped", "deleted"],
 )
-def test_a_harmed_shard_is_named(folder: Path, harm: Callable[[Path, bytes], object], expected: str) -> None:
+def test_a_harmed_shard_is_named(folder: Path, harm: Callable[[Path], object]) -> None:
     path = folder / "shard-00001.parquet"
-    harm(path, path.read_bytes())
-    message = refusal(folder)
-    assert message.startswith(f"{path}: ")
-    assert expected in message
+    harm(path)
+    assert refusal(folder).startswith((f"{path}: not the file the manifest describes", f"{path}: missing"))
 
 
 def one_row_less(path: Path) -> tuple[pa.Table, dict[str, Any]]:
     table, metadata = schema.read_table(path)
     return table.slice(1), metadata
-
-
-@pytest.mark.parametrize(
-    ("column", "value", "expected"),
-    [
-        ("label", 7, "a row with label outside 0 to 6"),
-        ("label", -1, "a row with label outside 0 to 6"),
-        ("value", 1.5, "a row with value outside -1 to 1"),
-        ("value", float("nan"), "a row with value outside -1 to 1"),
-        ("game_id", 10, "a row with game_id outside 0 to 9"),
-        ("label", None, "null"),
-    ],
-)
-def test_values_no_run_can_hold_are_refused(tmp_path: Path, column: str, value: Any, expected: str) -> None:
-    table = make_games(10, seed=1)
-    place = table.schema.get_field_index(column)
-    values = table[column].to_pylist()
-    values[4] = value
-    table = table.set_column(place, schema.ROW.field(column), pa.array(values, schema.ROW.field(column).type))
-    if column == "game_id":  # the manifest knows ten games; the eleventh is in no shard
-        manifest = write_games(tmp_path, table, shard_games=11)
-        manifest["games"] = manifest["shards"][0]["games"] = 10
-        schema.write_manifest(tmp_path, manifest)
-    else:
-        write_games(tmp_path, table)
-    shard = reader.open_run(tmp_path).shards[0]
-    with pytest.raises(DataError) as caught:
-        list(reader.read(shard, ("game_id", "label", "value")))
-    assert str(caught.value).startswith(f"{shard.path}: ")
-    assert expected in str(caught.value)

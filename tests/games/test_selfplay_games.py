@@ -2,15 +2,14 @@
 
 - they are ordinary shards: valid rows, one vote, visits on open columns, moves drawn by chance in the first plies
   alone, the game's result for the side to move;
-- a shard that is missing, damaged or was never finished is rebuilt to the same bytes, a finished one is kept; more
-  games extend a run, other settings or another network are refused;
+- a shard that is missing or damaged, or was never finished, is played again to the same bytes; a finished one is kept;
+- more games extend a run, other settings or another network are refused;
 - a Gumbel root's rows hold its policy; leaves may be valued by playouts.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import math
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +18,8 @@ from puct_helpers import predict as any_network
 from selfplay_helpers import SETTINGS, play_into, read
 
 from distill.common import DataError
-from distill.games import checkpoints, reader, schema, shards
-from distill.games.selfplay import LIBRARIES, identity
+from distill.games import reader, schema, shards
+from distill.games.selfplay import identity
 from distill.mcts import puct
 
 
@@ -44,23 +43,21 @@ def test_games_are_ordinary_shards(tmp_path: Path):
 def test_what_is_missing_or_damaged_is_made_again_to_the_same_bytes(tmp_path: Path):
     first = play_into(tmp_path)
     before = {path.name: path.read_bytes() for path in tmp_path.glob("shard-*")}
-    (tmp_path / shards.shard_name(0)).unlink()
-    damaged = bytearray(before[shards.shard_name(2)])
+    (tmp_path / schema.shard_name(0)).unlink()
+    damaged = bytearray(before[schema.shard_name(2)])
     damaged[len(damaged) // 2] ^= 1
-    (tmp_path / shards.shard_name(2)).write_bytes(bytes(damaged))
-    kept = (tmp_path / shards.shard_name(1)).stat().st_mtime_ns
+    (tmp_path / schema.shard_name(2)).write_bytes(bytes(damaged))
+    kept = (tmp_path / schema.shard_name(1)).stat().st_mtime_ns
     again = play_into(tmp_path, lanes=7)
     assert {path.name: path.read_bytes() for path in tmp_path.glob("shard-*")} == before
-    assert (tmp_path / shards.shard_name(1)).stat().st_mtime_ns == kept
+    assert (tmp_path / schema.shard_name(1)).stat().st_mtime_ns == kept
     assert again["shards"] == first["shards"]
 
 
 def test_an_interrupted_run_ends_with_the_games_of_an_uninterrupted_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """Finished games of its unfinished shards are kept, and not played again."""
-    monkeypatch.setattr(checkpoints, "SAVE_SECONDS", 0.0)
-    monkeypatch.setattr(checkpoints, "LARGEST_SHARE", math.inf)
+    """The games of finished shards are not played again."""
     calls = 0
 
     def dies(current: Any, mask: Any) -> Any:
@@ -75,12 +72,8 @@ def test_an_interrupted_run_ends_with_the_games_of_an_uninterrupted_one(
     finished = len(list((tmp_path / "cut").glob("shard-*.parquet")))
     assert 0 < finished < 3
     assert not (tmp_path / "cut" / schema.MANIFEST).exists()
-    run = identity(SETTINGS, "some network")
-    todo = shards.plan(SETTINGS, 10, tmp_path / "cut", run=run).todo
-    kept = checkpoints.counts(shards.checkpoints_of(SETTINGS, todo, tmp_path / "cut", run, LIBRARIES)).games
-    left = sum(task.games for task in todo) - kept
-    assert kept > 0
-    assert left > 0
+    todo = shards.plan(SETTINGS, 10, tmp_path / "cut", identity(SETTINGS, "some network")).todo
+    left = sum(task.games for task in todo)
     play, played, told = puct.play, list[int](), list[int]()
 
     def spied(current: Any, *arguments: Any, **options: Any) -> Any:
@@ -89,7 +82,7 @@ def test_an_interrupted_run_ends_with_the_games_of_an_uninterrupted_one(
 
     monkeypatch.setattr(puct, "play", spied)
     cut = play_into(tmp_path / "cut", advance=told.append)
-    assert (played, sum(told)) == ([left], kept + left)
+    assert (played, sum(told)) == ([left], left)
     assert cut["shards"] == play_into(tmp_path / "whole")["shards"]
     assert not list((tmp_path / "cut").glob(".*"))
 

@@ -1,21 +1,20 @@
 """Shards and the `generate` command, with real processes and real faults.
 
-Properties: rows are legal, ordered and consistent with the games they record; the same bytes for 1, 2
-and 3 workers, after kill -9, after Ctrl-C, when extended and when a damaged shard is rebuilt; other
-settings and foreign folders are refused; a dying worker costs its shard alone; games of an interrupted shard that had
-ended are counted and not played again.
+- rows are true of the games they record, and the manifest describes every shard
+- one and three workers write the same bytes, also after kill -9, after Ctrl-C and when a run is extended
+- a damaged shard is rebuilt, and a run never shrinks
+- a dying worker costs its shard alone; a shard that kills every worker is named
+- other settings, foreign folders and wrong flags are one line each
 """
 
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,9 +23,8 @@ from helpers import die_always, die_once, same_manifest, shard_hashes
 
 from distill import generate, validate
 from distill.common import DataError
-from distill.games import checkpoints, executors, runs, schema, shards
+from distill.games import executors, runs, schema, shards
 from distill.games.runs import RunSettings
-from distill.mcts import uct
 
 SMALL = ["--games", "10", "--simulations", "60", "--shard-games", "4"]
 
@@ -47,6 +45,9 @@ def test_rows_are_true_of_the_games_they_record(reference: Path) -> None:
     """As `validate` has it, and `test_validate` shows for each untruth that it is found."""
     assert validate.main([str(reference)]) == 0
     rows = rows_of(reference)
+    manifest = schema.read_manifest(reference)
+    assert (manifest["games"], manifest["rows"]) == (10, len(rows))
+    assert {shard["name"]: shard["sha256"] for shard in manifest["shards"]} == shard_hashes(reference)
     assert sorted(set(rows["game_id"].to_pylist())) == list(range(10))
     assert {len(votes) for votes in rows["votes"].to_pylist()} == {3}
     assert set(rows["simulations"].to_pylist()) == {3 * 60}
@@ -62,54 +63,35 @@ def test_openings_are_random_and_not_labelled() -> None:
     assert len({runs.opening(settings, game) for game in range(800)}) > 500
 
 
-def test_the_manifest_describes_every_shard(reference: Path) -> None:
-    manifest = schema.read_manifest(reference)
-    assert manifest["games"] == 10
-    assert manifest["rows"] == len(rows_of(reference))
-    assert {shard["name"]: shard["sha256"] for shard in manifest["shards"]} == shard_hashes(reference)
-    for shard in manifest["shards"]:
-        table, metadata = schema.read_table(reference / shard["name"])
-        assert shard["content_hash"] == schema.content_hash(table)
-        assert metadata["run"] == manifest["run"]
-
-
 def test_three_workers_write_the_bytes_of_one(reference: Path, tmp_path: Path) -> None:
     assert generate.main([*SMALL, "--workers", "3", "--out", str(tmp_path)]) == 0
     assert shard_hashes(tmp_path) == shard_hashes(reference)
 
 
-def test_more_games_extend_a_finished_run(reference: Path, tmp_path: Path) -> None:
-    shorter = [flag if flag != "10" else "6" for flag in SMALL]
-    assert generate.main([*shorter, "--workers", "1", "--out", str(tmp_path)]) == 0
+def test_a_run_is_extended_and_never_shrinks(
+    reference: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def generated(games: int) -> None:
+        assert generate.main(["--games", f"{games}", *SMALL[2:], "--workers", "1", "--out", str(tmp_path)]) == 0
+
+    generated(6)
     assert schema.read_manifest(tmp_path)["games"] == 6
-    assert generate.main([*SMALL, "--workers", "1", "--out", str(tmp_path)]) == 0
-    assert shard_hashes(tmp_path) == shard_hashes(reference)
-
-
-def test_fewer_games_take_nothing_away(reference: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    before = shard_hashes(reference)
-    assert generate.main(["--games", "3", *SMALL[2:], "--out", str(reference)]) == 0
+    for fewer in (10, 3):
+        generated(fewer)
+        assert same_manifest(tmp_path, reference)
     assert "finished before: 10 games" in capsys.readouterr().out
-    assert shard_hashes(reference) == before
-
-
-def test_a_manifest_that_lacks_shards_of_its_run_is_written_again(reference: Path, tmp_path: Path) -> None:
-    games = Path(shutil.copytree(reference, tmp_path / "games"))
-    manifest = schema.read_manifest(games)
+    # An extension that was cut off leaves no manifest.
+    (tmp_path / schema.MANIFEST).unlink()
+    (tmp_path / "shard-00001.parquet").unlink()
+    generated(3)
+    assert same_manifest(tmp_path, reference)
+    # A manifest that lacks shards of its run is written again.
+    manifest = schema.read_manifest(tmp_path)
     kept = manifest["shards"][:1]
     totals = {key: sum(shard[key] for shard in kept) for key in ("games", "rows")}
-    schema.write_manifest(games, manifest | totals | {"shards": kept})
-    assert generate.main(["--games", "3", *SMALL[2:], "--out", str(games)]) == 0
-    assert same_manifest(games, reference)
-
-
-def test_nor_after_an_extension_that_was_cut_off(reference: Path, tmp_path: Path) -> None:
-    games = Path(shutil.copytree(reference, tmp_path / "games"))
-    (games / schema.MANIFEST).unlink()  # as an extension leaves it
-    (games / "shard-00001.parquet").unlink()
-    assert generate.main(["--games", "3", *SMALL[2:], "--workers", "1", "--out", str(games)]) == 0
-    assert shard_hashes(games) == shard_hashes(reference)
-    assert schema.read_manifest(games)["games"] == 10
+    schema.write_manifest(tmp_path, manifest | totals | {"shards": kept})
+    generated(3)
+    assert same_manifest(tmp_path, reference)
 
 
 @pytest.mark.parametrize("damage", ["truncated", "empty", "flipped"])
@@ -149,18 +131,14 @@ def test_a_folder_of_other_things_is_refused(tmp_path: Path, capsys: pytest.Capt
     "flags",
     [
         ["--games", "0"],
-        ["--games", "-5"],
-        ["--games", "many"],
         ["--simulations", "0"],
-        ["--votes", "0"],
         ["--workers", "0"],
         ["--rollout", "clever"],
         ["--noise-fraction", "1.5"],
-        ["--dirichlet-alpha", "0"],
         ["--exploration", "nan"],
         ["--opening-moves", "8", "1"],
-        ["--opening-moves", "3"],
         ["--opening-moves", "0", "31"],
+        ["--out", " "],
         ["--seed", "-1"],
         ["--gaems", "5"],
     ],
@@ -169,7 +147,7 @@ def test_wrong_flags_exit_with_2_and_one_line(
     flags: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "games"
-    assert generate.main([*flags, "--out", str(out)]) == 2
+    assert generate.main(["--out", str(out), *flags]) == 2
     message = capsys.readouterr().err
     assert flags[0] in message
     assert message.count("\n") == 1
@@ -215,8 +193,7 @@ def test_kill_9_in_mid_run_loses_nothing(longer: Path, tmp_path: Path) -> None:
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
     assert not (tmp_path / schema.MANIFEST).exists()
-    names = (".shard-00005.parquet.abcd_123.partial", ".manifest.json.abcd_123.partial", ".checkpoint-00007.npz")
-    for name in names:
+    for name in (".shard-00005.parquet.abcd_123.partial", ".manifest.json.abcd_123.partial"):
         (tmp_path / name).write_bytes(b"half of it")
     assert generate.main([*IN_PEACE, "--out", str(tmp_path)]) == 0
     assert shard_hashes(tmp_path) == shard_hashes(longer)
@@ -236,61 +213,6 @@ def test_an_interrupt_says_how_to_go_on(longer: Path, tmp_path: Path) -> None:
         assert not list(tmp_path.glob(".shard-*"))
     assert generate.main([*IN_PEACE, "--out", str(tmp_path)]) == 0
     assert shard_hashes(tmp_path) == shard_hashes(longer)
-
-
-ONE_SHARD = RunSettings(simulations=3000, shard_games=12)
-"""Its games end one after the other, over some calls of the compiled loop."""
-
-
-class StopError(Exception):
-    """Raised where a shard is interrupted."""
-
-
-def test_a_shard_that_is_interrupted_plays_no_game_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = shards.make_shard(ONE_SHARD, 2, 12, tmp_path / "whole")
-    assert [path.name for path in (tmp_path / "whole").iterdir()] == [whole.name]
-
-    folder, save = tmp_path / "cut", checkpoints.Checkpoint.save
-    folder.mkdir()
-
-    def save_and_stop(*arguments: Any) -> None:
-        save(*arguments)
-        raise StopError
-
-    monkeypatch.setattr(checkpoints, "SAVE_SECONDS", 0.0)
-    monkeypatch.setattr(checkpoints.Checkpoint, "save", save_and_stop)
-    with pytest.raises(StopError):
-        shards.make_shard(ONE_SHARD, 2, 12, folder)
-    monkeypatch.setattr(checkpoints.Checkpoint, "save", save)
-
-    def kept(games: int = 12, settings: RunSettings = ONE_SHARD) -> checkpoints.Counts:
-        return checkpoints.counts(shards.checkpoints_of(settings, [shards.Task(index=2, games=games)], folder))
-
-    there = kept()
-    assert 0 < there.games < 12
-    assert 0 < there.simulations < whole.simulations
-    assert kept(settings=RunSettings(simulations=3000, shard_games=12, seed=1)).games == 0
-    in_the_first = [kept(games).games for games in range(13)]  # games that the shard is not to have are not counted
-    assert in_the_first == sorted(in_the_first)
-    assert (in_the_first[0], in_the_first[12]) == (0, there.games)
-    assert kept(0).simulations == 0
-
-    played, play = list[int](), uct.play
-
-    def spied(current: Any, *arguments: Any, **options: Any) -> Any:
-        played.append(len(current))
-        return play(current, *arguments, **options)
-
-    monkeypatch.setattr(uct, "play", spied)
-    (file,) = folder.iterdir()
-    damaged = bytearray(file.read_bytes())
-    damaged[len(damaged) // 2] ^= 1
-    shutil.copytree(folder, tmp_path / "damaged")
-    (tmp_path / "damaged" / file.name).write_bytes(damaged)
-    for place, left in ((folder, 12 - there.games), (tmp_path / "damaged", 12)):
-        assert shards.make_shard(ONE_SHARD, 2, 12, place) == whole
-        assert played.pop() == left
-        assert [path.name for path in place.iterdir()] == [whole.name]
 
 
 RUN = RunSettings(simulations=60, shard_games=4)
