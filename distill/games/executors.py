@@ -7,11 +7,10 @@ which is tried again; a shard whose workers keep dying is named once all others 
 from __future__ import annotations
 
 import hashlib
-import importlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from distill.common import DataError, UserError, first_line, provenance
 from distill.common.workers import pool as new_pool
@@ -97,13 +96,13 @@ def make_on_cluster(
     process, on which the bytes depend, and must reach the same storage: shards are read back from here.
     """
     client = _connected(address)
-    distributed: Any = importlib.import_module("distributed")
+    import distributed
     from distributed.scheduler import KilledWorker
 
     storage, plugin = storage_of(out), plugin_of(settings)
     if isinstance(storage, Folder):
         storage = Folder(path=storage.path.resolve())  # workers have working directories of their own
-    suspects = tasks
+    suspects, completed = tasks, cast(Any, distributed.as_completed)
     try:
         _check_workers(client, address)
         # Dask blames every shard that waited on a worker that died: the shards it gives up are tried again, one by one.
@@ -115,7 +114,7 @@ def make_on_cluster(
                     for task in waiting[first : first + at_once]
                 }
                 with client.as_current():
-                    finished: Any = distributed.as_completed([*made])
+                    finished = completed([*made])
                 for future in finished:
                     try:
                         shard = future.result()
