@@ -16,7 +16,6 @@ from distill.exporters import comparison, quantized
 from distill.exporters.conversion import Converted
 from distill.exporters.formats import FORMATS
 from distill.exporters.run_facts import GRADES, TEACHER
-from distill.exporters.weaknesses import Tally, Weaknesses
 from distill.game import rules
 from distill.networks import finding
 
@@ -39,13 +38,6 @@ of the dev half as stored and mirrored, paired (negative: gained):
 |---|---|---|---|---|---|
 {rows}
 """
-_WEAKNESSES = """It does not look ahead, so it overlooks what a search of two plies sees. In random games,
-whose positions are stranger than those of sensible ones:
-
-- a win in one move: taken in {wins} (where another move wins later, missing it is no mistake)
-- a win in one move of the opponent that one column stops: stopped in {blocks}
-- a board and its mirror image: mirrored moves in {mirrored}"""
-
 _NO_FIGURES = "None recorded beside the network; `python -m distill.evaluate` measures them."
 _TOP1 = {
     "top1_all": "top-1 accuracy against the teacher's labels, on {rows}",
@@ -59,20 +51,13 @@ _SETS = {
 _SHOWN_ELSEWHERE = {"arch", "parameters", "restart", "out", GRADES, TEACHER, *_TOP1}
 
 
-def write(
-    about: Mapping[str, Any],
-    run: Mapping[str, Any],
-    converted: Mapping[str, Converted],
-    weaknesses: Weaknesses,
-    folder: Path,
-) -> str:
+def write(about: Mapping[str, Any], run: Mapping[str, Any], converted: Mapping[str, Converted], folder: Path) -> str:
     """The card as Markdown.
 
     Args:
       about: `origin.facts` of the network.
       run: `run_facts.facts_of_run`, or other facts by name.
       converted: what was written, by format.
-      weaknesses: measured.
       folder: where the files are.
     """
     tags = ["connect-4", "board-games", "distillation", *(tag for name, tag in TAGS.items() if name in converted)]
@@ -92,7 +77,7 @@ def write(
         value=_VALUE if about["value_head"] else "",
         training="\n".join(_training(run)),
         figures="\n".join(_figures(run)) or _NO_FIGURES,
-        weaknesses="\n\n".join(_weaknesses(weaknesses, run.get(GRADES, {}).get("mistakes", []))),
+        mistakes="".join(_mistakes(run.get(GRADES, {}).get("mistakes", []))),
     )
 
 
@@ -137,21 +122,18 @@ def _training(run: Mapping[str, Any]) -> Iterator[str]:
     if TEACHER in run:
         yield f"{run[TEACHER]}.\n"
     rows = {name: value if isinstance(value, list | tuple) else [value] for name, value in run.items()}
-    rows = {name: row for name, row in rows.items() if row and all(isinstance(each, str | int | float) for each in row)}
-    if not rows.keys() - _SHOWN_ELSEWHERE:
-        yield "Not recorded beside the network."
-        return
-    yield "| setting or count | |\n|---|---|"
-    for name in (name for name in rows if name not in _SHOWN_ELSEWHERE):
+    plain = [name for name, row in rows.items() if row and all(isinstance(each, str | int | float) for each in row)]
+    shown = [name for name in plain if name not in _SHOWN_ELSEWHERE]
+    yield "| setting or count | |\n|---|---|" if shown else "Not recorded beside the network."
+    for name in shown:
         text = ", ".join(map(str, rows[name])).replace("|", "\\|").replace("\n", " ")
         yield f"| {name} | {text} |"
 
 
 def _figures(run: Mapping[str, Any]) -> Iterator[str]:
     rows = run.get("validation_rows_from", "rows it was not trained on")
-    packed = "rows_all" in run and run.get("rows_first_19") == run["rows_all"]  # each board is a game of its own
     for name, text in _TOP1.items():
-        if run.get(name) and not (packed and name == "top1_first_19"):
+        if run.get(name):
             yield f"- {run[name]:.1%} {text.format(rows=rows)} (`distill.train`)"
     if grades := run.get(GRADES):
         yield f"- by `python -m distill.evaluate {grades['player']}`, {grades['half']} half:"
@@ -163,16 +145,16 @@ def _figures(run: Mapping[str, Any]) -> Iterator[str]:
             yield f"  - {_SETS[name]}: {best} of its moves are best, {keep} keep the win, draw or loss"
 
 
-def _weaknesses(found: Weaknesses, mistakes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    yield _WEAKNESSES.format(wins=_share(found.wins), blocks=_share(found.blocks), mirrored=_share(found.mirrored))
+def _mistakes(mistakes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """The mistakes that `distill.evaluate` recorded, each with its board."""
     if mistakes:
-        yield "The costliest mistakes that `distill.evaluate` found; both sides play perfectly after them:"
+        yield "\n\nThe costliest mistakes that `distill.evaluate` found; both sides play perfectly after them:"
     for one in mistakes:
         position = rules.Position(one["current"], one["mask"])
         best = " or ".join(str(column + 1) for column in one["best"])
         yield (
-            f"{'XO'[position.ply % 2]} is to move, chose column {one['played'] + 1} of 7 and "
-            f"{_outcome(one['score'])}; column {best} {_outcome(one['best_score'])}"
+            f"\n\n{'XO'[position.ply % 2]} is to move, chose column {one['played'] + 1} of 7 and "
+            f"{_outcome(one['score'])}; column {best} {_outcome(one['best_score'])}\n\n"
         )
         yield textwrap.indent(rules.draw(position), "    ")
 
@@ -180,7 +162,3 @@ def _weaknesses(found: Weaknesses, mistakes: Sequence[Mapping[str, Any]]) -> Ite
 def _outcome(score: int) -> str:
     """The result under perfect play, from the score of the side to move."""
     return "wins" if score > 0 else "draws" if score == 0 else "loses"
-
-
-def _share(tally: Tally) -> str:
-    return f"{tally.right / tally.total:.1%} of {tally.total:,} positions" if tally.total else "no position met"

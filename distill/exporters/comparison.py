@@ -48,9 +48,10 @@ def check_boards(number: int = CHECKED_BOARDS) -> NDArray[np.int8]:
 def differences(expected: Outputs, found: Outputs) -> dict[str, float]:
     """Output by name → its largest difference; infinity where it is wrong, and possibly NaN.
 
-    Wrong are a missing output, another shape, a full column's logit other than -1e9, and a move that is not the best
-    column of the file's own logits, ties to the centre and then the lower column. The network's own move is not
-    compared: where two columns are equal up to rounding, as on a symmetric board, another runtime may prefer the other.
+    Wrong are a missing output, another shape, a full column without the logit -1e9 and the policy 0, and a
+    move that is not the best column of the file's own logits, ties to the centre and then the lower column. The
+    network's own move is not compared: where two columns are equal up to rounding, as on a symmetric board, another
+    runtime may prefer the other.
 
     Args:
       expected, found: (B, 7) or (B,) arrays by name, as the model card lists them, of the same B boards.
@@ -60,13 +61,14 @@ def differences(expected: Outputs, found: Outputs) -> dict[str, float]:
     full = expected["logits"] == heads.FULL_COLUMN_LOGIT
     logits = np.where(full, 0.0, expected["logits"])
     scale = np.maximum(np.abs(logits).max(1, keepdims=True, initial=0.0), 1.0)
-    result = {"logits": float(np.max(np.abs(logits - np.where(full, 0.0, found["logits"])) / scale))}
-    if not (found["logits"][full] == heads.FULL_COLUMN_LOGIT).all():
-        result["logits"] = np.inf
-    result["move"] = 0.0 if (found["move"] == _best_columns(found["logits"], full)).all() else np.inf
-    for name in expected.keys() - result.keys():
-        result[name] = float(np.max(np.abs(expected[name].astype(np.float64) - found[name])))
-    return result
+    others = expected.keys() - {"logits", "move"}
+    by = {name: np.abs(expected[name].astype(np.float64) - found[name]) for name in others}
+    by["logits"] = np.abs(logits - np.where(full, 0.0, found["logits"])) / scale
+    by["move"] = np.where(found["move"] == _best_columns(found["logits"], full), 0.0, np.inf)
+    result = {name: float(np.max(array)) for name, array in by.items()}
+    exact = {"logits": heads.FULL_COLUMN_LOGIT, "policy": 0.0}  # on full columns
+    wrong = [name for name, value in exact.items() if name in found and not (found[name][full] == value).all()]
+    return result | dict.fromkeys(wrong, np.inf)
 
 
 def largest_difference(expected: Outputs, found: Outputs) -> float:
@@ -74,34 +76,28 @@ def largest_difference(expected: Outputs, found: Outputs) -> float:
     return float(np.max([*differences(expected, found).values()]))  # unlike max, keeps a NaN
 
 
-def check(title: str, expected: Outputs, found: Outputs) -> float:
-    """The largest difference. Raises UserError, which calls the file `title`, if it is more than TOLERANCE."""
+def check(title: str, expected: Outputs, found: Outputs, what: str = "differs from the network") -> float:
+    """The largest difference. Raises UserError, which says that the file `title` does `what`, beyond TOLERANCE."""
     wrong = {name: by for name, by in differences(expected, found).items() if not by <= TOLERANCE}  # also NaN
     if wrong:
         listed = ", ".join(name + (f" by {by:.1e}" if np.isfinite(by) else " wrong") for name, by in wrong.items())
-        raise UserError(
-            f"{title}: the written file differs from the network ({listed}); allowed: {TOLERANCE:.0e}, {MEASURE}"
-        )
+        raise UserError(f"{title}: the written file {what} ({listed}); allowed: {TOLERANCE:.0e}, {MEASURE}")
     return largest_difference(expected, found)
 
 
-def contradictions(found: Outputs) -> list[str]:
-    """Names of the outputs that contradict the `logits` found with them, for any network.
+def implied(found: Outputs) -> Outputs:
+    """What the logits of a file say about its other outputs: the policy is their softmax; a value is in [-1, 1].
 
-    The policy is the softmax of the logits and exactly 0 on full columns; the move is their best column, ties to the
-    centre and then the lower one; full columns have the logit -1e9; the value is in [-1, 1].
+    With `differences` it finds outputs that contradict each other, for a file whose logits are its own.
     """
     logits = found["logits"].astype(np.float64)
     full = found["logits"] == heads.FULL_COLUMN_LOGIT
+    open_logits = np.where(full, 0.0, logits)
+    logits = np.where(np.abs(open_logits) < -heads.FULL_COLUMN_LOGIT / 2, logits, np.nan)  # neither open nor full
     powers = np.where(full, 0.0, np.exp(logits - logits.max(1, keepdims=True)))
     policy = powers / np.maximum(powers.sum(1, keepdims=True), 1e-30)
-    right = {
-        "logits": bool(np.isfinite(logits).all() and (np.abs(logits[~full]) < -heads.FULL_COLUMN_LOGIT / 2).all()),
-        "policy": bool((np.abs(found["policy"] - policy) <= TOLERANCE).all() and (found["policy"][full] == 0).all()),
-        "move": bool((found["move"] == _best_columns(found["logits"], full)).all()),
-        "value": bool((np.abs(found.get("value", 0.0)) <= 1).all()),
-    }
-    return [name for name, is_right in right.items() if not is_right]
+    values = {name: np.clip(array, -1, 1) for name, array in found.items() if name == "value"}
+    return {**found, "logits": logits, "policy": policy, **values}
 
 
 def _best_columns(logits: NDArray[Any], full: NDArray[np.bool_]) -> NDArray[Any]:

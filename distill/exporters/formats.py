@@ -83,6 +83,12 @@ def write_saved_model(core: keras.Model, path: Path) -> None:
     saved.write(core, path)
 
 
+def _export(core: keras.Model, path: Path, **options: Any) -> None:
+    from distill.networks import heads, saved
+
+    heads.served(core).export(path, input_signature=[saved.board_signature()], verbose=False, **options)
+
+
 def write_onnx(core: keras.Model, path: Path) -> None:
     """Write an ONNX file. Raises UserError where the converter leaves an invalid one."""
     import onnx
@@ -101,11 +107,6 @@ def write_onnx(core: keras.Model, path: Path) -> None:
     onnx.save(model, path)
 
 
-def write_litert(core: keras.Model, path: Path) -> None:
-    """Write a LiteRT file."""
-    _export(core, path, format="litert")
-
-
 def write_onnx_int8(core: keras.Model, path: Path) -> None:
     """Write an ONNX file in 8 bits."""
     from distill.exporters import quantized
@@ -120,12 +121,6 @@ def write_litert_int8(core: keras.Model, path: Path) -> None:
     import tensorflow as tf
 
     _export(core, path, format="litert", optimizations=[tf.lite.Optimize.DEFAULT])
-
-
-def _export(core: keras.Model, path: Path, **options: Any) -> None:
-    from distill.networks import heads, saved
-
-    heads.served(core).export(path, input_signature=[saved.board_signature()], verbose=False, **options)
 
 
 # Loading: the source of these functions runs in a clean process -------------------------------------------------------
@@ -183,6 +178,7 @@ print(int(answer["move"][0]))
 SAVED_MODEL = "savedmodel"
 """The format that is always written."""
 
+_write_litert = partial(_export, format="litert")
 _onnx = partial(Format, load=load_onnx, needs=("tf2onnx", "onnx", "onnxruntime"), extra="onnx", embed=origin.into_onnx)
 _litert = partial(Format, load=load_litert, needs=("ai_edge_litert",), extra="litert", embed=origin.into_litert)
 
@@ -196,7 +192,7 @@ FORMATS: dict[str, Format] = {
         embed=origin.into_saved_model,
         example=_SAVED_MODEL_EXAMPLE,
     ),
-    "litert": _litert(file="model.tflite", title="LiteRT", write=write_litert, example=_LITERT_EXAMPLE),
+    "litert": _litert(file="model.tflite", title="LiteRT", write=_write_litert, example=_LITERT_EXAMPLE),
     "onnx": _onnx(file=finding.ONNX, title="ONNX", write=write_onnx, example=_ONNX_EXAMPLE),
     "litert-int8": _litert(file="model.int8.tflite", title="LiteRT int8", write=write_litert_int8, int8=True),
     "onnx-int8": _onnx(file="model.int8.onnx", title="ONNX int8", write=write_onnx_int8, int8=True),

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distill.common import UserError, file_hash, folders, say, write_json
-from distill.exporters import card, comparison, conversion, formats, origin, weaknesses
+from distill.exporters import card, comparison, conversion, formats, origin
 from distill.exporters.conversion import Converted
 from distill.exporters.run_facts import GRADES
 from distill.networks import finding, saved
@@ -61,8 +61,8 @@ def publish(
     # Two folders may have links to the same place.
     alone = folders.locked(place, beside=True) if place.is_symlink() else contextlib.nullcontext()
     with alone, folders.replaced(place, _own) as new:
-        boards, predict = comparison.check_boards(), saved.predict_with(core, str(network or ""))
-        facts, expected = origin.facts(core, network, run.get("seed")), predict(boards)
+        boards, facts = comparison.check_boards(), origin.facts(core, network, run.get("seed"))
+        expected = saved.predict_with(core, str(network or ""))(boards)
         written = {}
         for name in wanted:
             say(f"writing {formats.FORMATS[name].title} and checking it in a process without this project")
@@ -72,9 +72,7 @@ def publish(
         grades = {GRADES: run[GRADES]} if GRADES in run else {}
         write_json(new / finding.FACTS, facts | {"files": files} | grades)
         (new / "examples.json").write_text(_examples(boards, expected), encoding="utf-8")
-        say("measuring weaknesses for the model card")
-        text = card.write(facts, run, written, weaknesses.measure(predict), new)
-        (new / "README.md").write_text(text, encoding="utf-8")
+        (new / "README.md").write_text(card.write(facts, run, written, new), encoding="utf-8")
         (new / SUMS).write_text(_sums(new), encoding="utf-8")
         new.chmod(0o755)
     return written

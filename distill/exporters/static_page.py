@@ -13,9 +13,7 @@ import hashlib
 import json
 import os
 import shutil
-import subprocess
 import tarfile
-import tempfile
 import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,7 +22,8 @@ from typing import Any
 import keras
 
 import distill
-from distill.common import UserError, canonical_json, file_hash, folders, provenance, read_object, say, write_json
+from distill import common
+from distill.common import UserError, canonical_json, file_hash, folders, provenance, say, write_json
 from distill.exporters import conversion, formats, origin
 from distill.networks import finding, saved
 
@@ -98,7 +97,7 @@ def _by_name(files: Sequence[Path]) -> dict[str, Path]:
 
 def _is_page(folder: Path) -> bool:
     """Whether this module wrote a folder; other programs may have a file of this name."""
-    versions = read_object(folder / CATALOGUE).get("versions")
+    versions = common.read_object(folder / CATALOGUE).get("versions")
     return isinstance(versions, dict) and RUNTIME in versions
 
 
@@ -156,35 +155,27 @@ def runtime_archive() -> Path:
     """
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "distill"
     archive = cache / ARCHIVE
-    if archive.is_file() and _integrity(archive) == INTEGRITY:
+    if archive.is_file() and _integrity(archive.read_bytes()) == INTEGRITY:
         return archive
     say(f"fetching {RUNTIME} {VERSION} (31 MB, MIT licence) from the npm registry into {cache}")
+    try:
+        fetched = _fetch(ADDRESS)
+    except OSError as error:
+        raise UserError(f"{RUNTIME} cannot be fetched ({error}); put {ADDRESS} into {cache}") from None
+    if _integrity(fetched) != INTEGRITY:
+        raise UserError(f"{ADDRESS}: this is not version {VERSION} as published (its SHA-512 differs)")
     cache.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".fetch.", dir=cache) as workplace:
-        fetched = Path(workplace) / ARCHIVE
-        try:
-            _fetch(fetched)
-        except (OSError, subprocess.CalledProcessError) as error:
-            raise UserError(f"{RUNTIME} cannot be fetched ({error}); put {ADDRESS} into {cache}") from None
-        if not fetched.is_file() or _integrity(fetched) != INTEGRITY:
-            raise UserError(f"{ADDRESS}: this is not version {VERSION} as published (its SHA-512 differs)")
-        os.replace(fetched, archive)
+    common.write_atomically(archive, fetched)
     return archive
 
 
-def _fetch(file: Path) -> None:
-    """Use npm where it is installed, since it knows the user's registry and proxies; else the plain address."""
-    if npm := shutil.which("npm"):
-        command = [npm, "pack", "--silent", "--pack-destination", str(file.parent), f"{RUNTIME}@{VERSION}"]
-        subprocess.run(command, check=True, capture_output=True, cwd=file.parent)
-        return
-    with urllib.request.urlopen(ADDRESS, timeout=60) as reply, file.open("wb") as target:
-        shutil.copyfileobj(reply, target)
+def _fetch(address: str) -> bytes:
+    with urllib.request.urlopen(address, timeout=60) as reply:
+        return bytes(reply.read())
 
 
-def _integrity(file: Path) -> str:
-    with file.open("rb") as stream:
-        return base64.b64encode(hashlib.file_digest(stream, "sha512").digest()).decode()
+def _integrity(content: bytes) -> str:
+    return base64.b64encode(hashlib.sha512(content).digest()).decode()
 
 
 def _add_licences(folder: Path) -> None:

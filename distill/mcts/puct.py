@@ -21,17 +21,8 @@ from numpy.typing import NDArray
 from distill.game import outputs
 from distill.game.rules import CELLS, COLUMNS
 from distill.mcts import textbook
-from distill.mcts.engine import puct_simulation
-from distill.mcts.engine.puct_tree import (
-    ROOTS,
-    RULES,
-    UNIT,
-    Evaluations,
-    PuctParameters,
-    PuctTrees,
-    new_evaluations,
-    new_trees,
-)
+from distill.mcts.engine import puct_simulation, puct_tree
+from distill.mcts.engine.puct_tree import Evaluations, PuctParameters, PuctTrees
 from distill.mcts.engine.record import Ended, GameRecord, new_record
 from distill.mcts.evaluator import BitboardEvaluator, Evaluator, on_bitboards
 from distill.mcts.reference_puct import halving_schedule
@@ -122,18 +113,18 @@ def play(
 
 def new_kept() -> Evaluations:
     """Space for evaluations to keep from one call of `play` to the next: 1.8 times the speed in a match."""
-    return new_evaluations(KEPT_BITS)
+    return puct_tree.new_evaluations(KEPT_BITS)
 
 
 def _trees(settings: PuctSettings, lanes: int, steps: int, kept: Evaluations) -> PuctTrees:
     """Space for `lanes` games of at most `steps` searched positions each."""
     schedule = [halving_schedule(settings.simulations, max(1, columns)) for columns in range(COLUMNS + 1)]
     values: dict[str, Any] = {name: getattr(settings, name, None) for name in PuctParameters._fields}
-    values["root"], values["rule"] = ROOTS.index(settings.root), RULES.index(settings.rule)
+    values["root"], values["rule"] = puct_tree.ROOTS.index(settings.root), puct_tree.RULES.index(settings.rule)
     values["fpu_reduction"] = -1.0 if settings.fpu_reduction is None else settings.fpu_reduction
-    values["win_value"] = np.rint(UNIT * settings.discount ** np.arange(CELLS + 2)).astype(np.int64)
+    values["win_value"] = np.rint(puct_tree.UNIT * settings.discount ** np.arange(CELLS + 2)).astype(np.int64)
     parameters = PuctParameters(**values | {"schedule": np.array(schedule, np.int32)})
-    return new_trees(lanes, steps, parameters, exploration_factors(settings), kept)
+    return puct_tree.new_trees(lanes, steps, parameters, exploration_factors(settings), kept)
 
 
 def exploration_factors(settings: PuctSettings) -> NDArray[np.float64]:

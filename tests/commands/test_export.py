@@ -5,7 +5,7 @@
 - a SavedModel that differs, or does not load alone, is refused: what was there stays, and no hidden folder is left;
 - examples hold the model's outputs, and the sums fit the files of every format;
 - the card says what the model is, how to load it, its training data, its grades where they are recorded for this very
-  network, and its weaknesses; its Python lines run; `models` and the page read `export.json`;
+  network; its Python lines run; `models` and the page read `export.json`;
 - the card starts with front matter as the Hugging Face Hub reads it; the cards that ship have the sizes of their files;
 - a `.keras` file that holds code is refused;
 - a missing model, or a missing extra, exits with 1 and one line; a wrong value with 2.
@@ -30,9 +30,8 @@ from network_helpers import same, tiny_network
 
 from distill import export
 from distill.common import UserError, file_hash, provenance
-from distill.exporters import card, comparison, conversion, formats, publish, run_facts, weaknesses
+from distill.exporters import card, comparison, conversion, formats, publish, run_facts
 from distill.exporters.conversion import Converted
-from distill.game import encoding, rules
 from distill.networks import finding, saved
 from distill.web.opponents import Opponents
 
@@ -87,7 +86,7 @@ def test_the_card_says_what_the_model_is(exported):
         f"| `model.onnx` | ONNX | {finding.size(exported / 'saved_model' / 'model.onnx')} |",
         "| value_target | blend |",
         "`value` float32",
-        "a win in one move: taken in ",
+        "## Known weaknesses",
         "## Figures\n\nNone recorded",
         "Apache-2.0",
     ):
@@ -126,11 +125,9 @@ def test_a_card_that_ships_has_the_figures_of_its_facts_and_the_sizes_of_its_fil
 
 
 def card_of(run, value_head=False):
-    """The card of a network with these facts, without files and weaknesses."""
+    """The card of a network with these facts, without files."""
     about = {"network": "cnn", "arch": "cnn", "parameters": 1, "value_head": value_head}
-    nothing = weaknesses.Tally(0, 0)
-    found = weaknesses.Weaknesses(wins=nothing, blocks=nothing, mirrored=nothing)
-    return card.write(about, run, {}, found, Path())
+    return card.write(about, run, {}, Path())
 
 
 def test_the_front_matter_of_a_network_without_grades_has_no_results():
@@ -195,7 +192,6 @@ def test_the_card_has_the_games_and_the_grades_of_this_very_network(tmp_path):
     assert list(facts[run_facts.GRADES]["sets"]) == ["midgame", "heldout"]
     text = card_of(facts)
     assert "- 52.9% top-1 accuracy against the teacher's labels, on the validation split of data/boards" in text
-    assert "first 19" not in text, "each packed board is a game of its own"
     assert text.count("50.0% (40.0% to 60.0%) of its moves are best, 55.0%") == 2
     assert f"python -m distill.evaluate {tmp_path}" in text
     assert "X is to move, chose column 7 of 7 and loses; column 3 or 4 draws\n\n    . . ." in text
@@ -232,33 +228,6 @@ def test_damaged_files_around_a_network_are_no_facts(tmp_path):
     (tmp_path / "config.json").write_text("[1]")
     (tmp_path / "metrics.json").write_text("{")
     assert run_facts.facts_of_run(tmp_path) == {}
-
-
-def test_weaknesses_are_counted_on_what_the_network_plays():
-    """One that takes every win and stops every threat, found by the rules, has none; one that plays left has some."""
-
-    def winner(boards):
-        return {"move": np.array([tactical_column(board) for board in boards])}
-
-    def lefty(boards):
-        return {"move": (boards[:, 0] == 0).argmax(1)}
-
-    perfect, weak = weaknesses.measure(winner, games=20), weaknesses.measure(lefty, games=20)
-    assert perfect.wins.total == perfect.wins.right == weak.wins.total > 10
-    assert perfect.blocks.total == perfect.blocks.right == weak.blocks.total > 10
-    assert weak.wins.right < weak.wins.total
-    assert weak.mirrored.right < weak.mirrored.total
-
-
-def tactical_column(board):
-    position = rules.Position(*(int(bits) for bits in encoding.bitboards(board)))
-    legal = rules.legal_columns(position)
-    swapped = rules.Position(position.opponent, position.mask)
-    for side in (position, swapped):
-        for column in legal:
-            if rules.is_won(rules.play(side, column)):
-                return column
-    return legal[0]
 
 
 def test_a_network_that_holds_code_is_refused(tmp_path, capsys):
