@@ -66,7 +66,7 @@ def _training_games(folder: Path, facts: dict[str, Any]) -> Iterator[str]:
             searches = f"{made['votes']} searches" if made["votes"] > 1 else "one search"
             yield (
                 f"{entry['games']:,} games, {entry['rows']:,} positions, each labelled by {searches} of "
-                f"{made['simulations']:,} simulations with {made['rollout']} playouts (`distill.generate --seed "
+                f"{made['simulations']:,} simulations with {made['rollout']} rollouts (`distill.generate --seed "
                 f"{made['seed']}`)"
             )
         elif entry and made.get("kind") == schema.PACKED:

@@ -240,7 +240,9 @@ def _report(config: StudyConfig, plan: Plan, tier: Tier, page: Path) -> str:
     results = [_result(config, plan, boards, name, grades) for name in finished]
     lines = [_line(config, boards, word) for word in plan.players]
     main = boards.sets[0]
-    graded_on = f"{int((boards.set == main).sum()):,} boards of the set {main}, {config.half} half, mirrored as well"
+    graded_on = (
+        f"{int((boards.set == main).sum()):,} boards of the set {main}, {config.half} half, as stored and mirrored"
+    )
     histories = (
         {name: pd.read_csv(_run_folder(config, name, seeds[0]) / "history.csv") for name, seeds in finished.items()}
         if plan.over_time

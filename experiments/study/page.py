@@ -16,15 +16,14 @@ MADE_BY = "python -m experiments.study"
 """The command that every page names."""
 
 LEGEND = """\
-In percent, and differences in points, with half the width of the 95 % interval; * where it leaves out 0, which one
-comparison in twenty does by chance. Differences are paired, board by board: their interval covers the choice of boards
-and not the chance in training. *boards* are those learned from, merged; *epochs* the looks at the
-validation boards, one a pass unless said otherwise; *loss*, where there is one, is that on the validation boards;
-*tactics* the mean of exact over the sets that are picked for what stands on them."""
+Figures are percentages and differences are in points, with half the width of the 95 % interval; * marks an interval
+without 0, as one comparison in twenty has by chance. Differences are paired, board by board: the interval covers the
+choice of boards, not the randomness of training. *boards*: training boards, merged; *epochs*: passes over them; *loss*:
+validation loss; *tactics*: the mean of optimal over the sets chosen for a tactical motif."""
 
 
 def require(page: Path) -> None:
-    """Raise UserError where there is a file already that is no page of a study: it would be replaced."""
+    """Raise UserError for an existing file that is no page of a study, because it would be replaced."""
     if not page.is_file():
         return
     if MADE_BY not in page.read_text(encoding="utf-8", errors="replace"):
@@ -41,22 +40,22 @@ def write(
     histories: Mapping[str, pd.DataFrame],
     flags: str,
 ) -> None:
-    """Write the page of one tier, its table (CSV) and those pictures for which there are runs enough.
+    """Write the page of one tier, its table (CSV) and the pictures that have enough runs.
 
     Args:
-      page: the Markdown file; what lies beside it begins with its name.
+      page: the Markdown file; the names of the CSV and the pictures beside it start with its stem.
       graded_on: which boards, in words.
-      lines: the players that the runs are measured by.
+      lines: the players that the runs are compared with.
       histories: of the runs, as `train` leaves them.
-      flags: of the command that makes this page again.
+      flags: of the command that makes this page.
     """
     by_name = {result.name: result for result in results}
     curve = [by_name[name] for name in plan.learning_curve if name in by_name]
     targets = [by_name[name] for name in plan.targets if name in by_name]
     pictures: list[str] = []
 
-    def picture(title: str, worth_it: bool, draw: Callable[[Path], None]) -> None:
-        if worth_it:
+    def picture(title: str, has_data: bool, draw: Callable[[Path], None]) -> None:
+        if has_data:
             file = page.with_name(f"{page.stem}-{title.replace(' ', '-')}.png")
             draw(file)
             pictures.append(f"![{title}]({file.name})")
@@ -65,7 +64,7 @@ def write(
     picture("differences", compared, lambda file: plots.differences(file, results))
     picture("learning curve", len(curve) > 1, lambda file: plots.learning_curve(file, curve, lines))
     picture("over time", plan.over_time, lambda file: plots.over_time(file, histories))
-    learned = "What the policy learns; the baseline: visit shares"
+    learned = "Policy target; the baseline: visit shares"
     picture("targets", len(targets) > 1, lambda file: plots.bars(file, learned, targets))
 
     sections = [

@@ -90,7 +90,7 @@ def bars(path: Path, title: str, results: Sequence[Result]) -> None:
         axis.set_ylabel(f"{metric}, %")
         axis.grid(color=GRID, axis="y")
         axis.set_axisbelow(True)
-    figure.suptitle(f"{title} (bars: 95 %; the axis does not begin at 0)")
+    figure.suptitle(f"{title} (bars: 95 %; the axis does not start at 0)")
     save_figure(figure, path)
 
 

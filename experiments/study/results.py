@@ -1,10 +1,10 @@
-"""The verdict on a study: many runs that differ from one another by one thing, on the same boards.
+"""Results of a study: many runs that each change one thing, graded on the same boards.
 
-In: the grades of every run and of some players to measure them by. Out: a table as CSV and Markdown, and pictures.
+In: the grades of every run and of some players to compare them with. Out: a table as CSV and Markdown.
 
-A difference is paired: board by board, with the interval of `intervals.difference` over boards. That interval knows how
-many boards there are and not that training has chance of its own; a run that changes nothing but the seed shows that.
-Where a run was trained with several seeds, a board's grade is the mean over them.
+A difference is paired: board by board, with the interval of `intervals.difference` over boards. That interval covers
+the choice of boards, not the randomness of training; a run that changes only the seed shows the latter. The grade of a
+board is the mean over the seeds of a run.
 
 Dimensions: B boards, two orientations each.
 """
@@ -35,7 +35,7 @@ SHOWN = ("optimal", "outcome")
 
 @dataclass(frozen=True, kw_only=True)
 class Grades:
-    """How right the moves on B boards are: float64 (2, B) each, as stored and mirrored, in [0, 1]."""
+    """Grades of the moves on B boards: float64 (2, B) each, as stored and mirrored, in [0, 1]."""
 
     optimal: NDArray[np.float64]
     outcome: NDArray[np.float64]
@@ -46,13 +46,13 @@ class Result:
     """One run of the study.
 
     Attributes:
-      name, change, confounded: from the plan: what is changed, and what changes with it against our will.
+      name, change, confounded: from the plan: what is changed, and what else changes with it.
       against: the run it is compared with; None for the baseline.
-      facts: numbers by name that training left, of the first seed.
+      facts: numbers of the training run by name, of the first seed.
       shares: metric → share on the main set.
-      gaps: metric → paired difference from `against`; empty where that run is not there.
-      by_seed: share exact of each seed.
-      tactics: mean share exact over the sets that are picked for what stands on them.
+      gaps: metric → paired difference from `against`; empty if that run is missing.
+      by_seed: optimal of each seed.
+      tactics: mean of optimal over the sets chosen for a tactical motif.
     """
 
     name: str
@@ -68,14 +68,14 @@ class Result:
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """A player that the runs are measured by: a line across the learning curve."""
+    """A player that the runs are compared with: a line across the learning curve."""
 
     name: str
     shares: Mapping[str, Estimate]
 
 
 def grade(player: Callable[[], Player], boards: GradedBoards, seed: int, file: Path, key: str) -> Grades:
-    """The player's grades: those in `file` where it holds the same `key`, or else fresh ones, left there."""
+    """The player's grades: those in `file` if it has the same `key`; otherwise computed and stored there."""
     if (kept := _read(file, key)) is not None:
         return kept
     graded = grading.grade(player(), boards, seed)
@@ -93,7 +93,7 @@ def _read(file: Path, key: str) -> Grades | None:
                     optimal=stored["optimal"].astype(np.float64), outcome=stored["outcome"].astype(np.float64)
                 )
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
-        pass  # none, or damaged: graded again
+        pass  # missing or damaged: graded again
     return None
 
 
@@ -118,7 +118,7 @@ def gaps(boards: GradedBoards, one: Grades, other: Grades) -> dict[str, Estimate
 
 
 def tactics(boards: GradedBoards, grades: Grades) -> float:
-    """Mean share exact over the sets that are picked for what stands on them; NaN where there are none."""
+    """Mean of optimal over the sets chosen for a tactical motif; NaN without such sets."""
     picked = [name for name in boards.sets if name not in grading.GENERAL]
     found = [float(grading.units(boards, grades.optimal, name).mean()) for name in picked]
     return float(np.mean(found)) if found else float("nan")
@@ -148,7 +148,7 @@ def _columns(name: str, estimate: Estimate | None) -> dict[str, float | None]:
 
 
 def markdown(results: Sequence[Result], lines: Sequence[Line]) -> str:
-    """The table of the page: shares in percent, differences in points, a star where the interval leaves out 0."""
+    """The table of the page: shares in percent, differences in points, a star if the interval does not contain 0."""
     with_loss = any("validation_loss" in result.facts for result in results)
     header = ["run", "parameters", "boards", "epochs", *(["steps", "loss"] if with_loss else []), *SHOWN, "tactics"]
     header += [f"{metric}, difference" for metric in SHOWN] + ["from"]
@@ -166,14 +166,16 @@ def markdown(results: Sequence[Result], lines: Sequence[Line]) -> str:
 
 
 def seeds(results: Sequence[Result]) -> str:
-    """Share exact of each seed; empty where every run has one."""
+    """Optimal of each seed; empty if every run has one seed."""
     several = [result for result in results if len(result.by_seed) > 1]
     rows = [[result.name, " · ".join(_percent(share) for share in result.by_seed)] for result in several]
     return table(["run", "optimal, seed by seed"], rows) if rows else ""
 
 
 def _number(value: Any) -> str:
-    return "–" if value is None else f"{value:,}"
+    if value is None:
+        return "–"
+    return f"{value:,.1f}" if isinstance(value, float) else f"{value:,}"
 
 
 def _percent(share: float) -> str:
