@@ -8,8 +8,7 @@ In: players by name (`players/names.py`). Out: the tables, and `arena.json` in t
 `--games` games: each opening twice, once from either side. Random openings leave some games decided, so that even
 perfect play does not win them all; from the empty board (`--opening-plies 0`) games differ only by the players'
 randomness. With `--solver-games` every player also moves first against the solver from the empty board, where perfect
-play wins; the solver draws its replies among the best ones, and the moves that give wins away are printed. With
-`--grade-losses` the solver counts the lost games in which the player gave a win or a draw away.
+play wins; the solver draws its replies among the best ones. `distill walk` lists the moves that give the win away.
 """
 
 from __future__ import annotations
@@ -26,9 +25,6 @@ from distill.players.names import make
 from distill.players.player import Player
 from distill.players.solver import check_installed
 
-MOST_LINES = 5
-"""Printed lines that give the win away; `arena.json` has them all."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class ArenaConfig(cli.Settings):
@@ -40,9 +36,6 @@ class ArenaConfig(cli.Settings):
         6, "random stones before the players move (0–20); 0: all games start from the empty board"
     )
     solver_games: int = cli.setting(0, "games of each player against the solver, the player moving first")
-    grade_losses: bool = cli.setting(
-        False, "let the solver count the lost games in which the player gave a win or a draw away"
-    )
     workers: int = cli.setting(cores(), "processes for searches and the solver")
     seed: int = cli.setting(0, "seed of openings, searches and random moves")
     out: Path | None = cli.setting(None, "folder for arena.json; none: not written")
@@ -55,8 +48,6 @@ class ArenaConfig(cli.Settings):
         cli.check_seed(self.seed)
         if len(self.players) < (1 if self.solver_games else 2):
             raise ValueError(f"name at least two players: {names.NAMES}")
-        if self.grade_losses and len(self.players) < 2:
-            raise ValueError("--grade-losses needs games between players: name at least two")
         if len(set(self.players)) < len(self.players):
             raise ValueError("a player is named twice; it cannot meet itself")
         for name in self.players:
@@ -78,7 +69,7 @@ PRESETS: cli.Presets = {
 
 def run(config: ArenaConfig) -> str:
     """Play, print the tables, write `arena.json`; the last line names the best player."""
-    if config.grade_losses or config.solver_games:
+    if config.solver_games:
         check_installed()  # before the games
     if config.out:
         folders.refuse_file(config.out)
@@ -97,34 +88,24 @@ def run(config: ArenaConfig) -> str:
 
 
 def _meet(config: ArenaConfig, players: list[Player]) -> tuple[dict[str, Any], str]:
-    starts = config.openings()
-    met = tournament.meet(players, starts, config.seed, solvers=config.workers if config.grade_losses else 0)
-    games, distinct = met.report["games"], met.report["distinct_games"]
-    print(met.text())
-    origin = f"{len(starts)} openings" if config.opening_plies else "the empty board"
-    print(f"{games} games, {distinct} of them distinct, from {origin}")
+    report, tables = tournament.meet(players, config.openings(), config.seed)
+    games, distinct = report["games"], report["distinct_games"]
+    origin = f"{config.games // 2} openings" if config.opening_plies else "the empty board"
+    print(f"{tables}\n{games} games, {distinct} of them distinct, from {origin}")
     if 10 * distinct < 9 * games:
         print("many games are the same, so the intervals, which assume independent games, are too narrow")
-    for row in met.report.get("losses", []):
-        print(
-            f"{row['player']}, {row['stone']} stone: lost {row['lost']} of {row['games']} games, "
-            f"{row['let_go']} of them after giving a win or a draw away"
-        )
-    return met.report, met.last()
+    best = report["standings"][0]
+    return report, f"{best['player']} is first with {tournament.percent(Estimate(**best['score']))} of the points"
 
 
 def _against_solver(config: ArenaConfig, players: list[Player]) -> tuple[list[tournament.Row], str]:
     solver = make("solver", config.workers)
-    rows = []
-    for player in players:
-        row = tournament.against_solver(player, solver, config.solver_games, config.workers, config.seed)
-        rows.append(row)
+    rows = [tournament.against_solver(player, solver, config.solver_games, config.seed) for player in players]
+    for row in rows:
         print(
-            f"{player.name}, first stone against the solver: won {tournament.percent(Estimate(**row['won']))}, "
+            f"{row['player']}, first stone against the solver: won {tournament.percent(Estimate(**row['won']))}, "
             f"drawn {row['drawn']:.1%} of {row['games']} games, {row['distinct_games']} of them distinct"
         )
-        for line, count in list(row["given_away"].items())[:MOST_LINES]:
-            print(f"  the win is given away by the last move of {line} in {count}")
     best = max(rows, key=lambda row: row["won"]["mean"])
     return rows, f"{best['player']} wins {best['won']['mean']:.1%} of its games against the solver"
 

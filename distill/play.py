@@ -5,9 +5,8 @@
     python -m distill.play my_players:centre          # your own function, in my_players.py
     python -m distill.play models/cnn --moves 4453    # continues a game
 
-In: columns 1-7 and a few letters, one a line (`?` lists them). Out: the board after every move, in colours where the
-terminal has them, and at the end the game as a move string, which `--moves` reads. The machine is loaded and, the first
-time, compiled while the user thinks.
+In: columns 1-7 and a few letters, one a line (`?` lists them). Out: the board after every move, and at the end the game
+as a move string, which `--moves` reads.
 """
 
 from __future__ import annotations
@@ -52,8 +51,8 @@ PRESETS = {"smoke": cli.smoke(player=(str(cli.SMOKE_MODELS / "cnn"),))}
 def run(config: PlayConfig) -> str:
     """Play until the user quits; returns the line with the result and the moves."""
     name = config.player[0] if config.player else default_player()
-    game = terminal.Game(columns=[int(text) - 1 for text in config.moves], human=int(config.first == "machine"))
-    return terminal.session(name, game, secrets.randbits(32) if config.seed is None else config.seed)
+    columns, human = [int(text) - 1 for text in config.moves], int(config.first == "machine")
+    return terminal.session(name, columns, human, secrets.randbits(32) if config.seed is None else config.seed)
 
 
 def default_player() -> str:

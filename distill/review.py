@@ -11,6 +11,7 @@ marks and the accuracy.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from dataclasses import dataclass
 
@@ -47,7 +48,7 @@ PRESETS: cli.Presets = {"smoke": cli.smoke(game=("445323",), by=f"{cli.SMOKE_MOD
 def run(config: ReviewConfig) -> str:
     """Review the game; returns the text, or JSON."""
     found = review.review(config.game[0], review.Grader(config.by or review.default_grader()))
-    return json.dumps(review.as_json(found)) if config.json else review.text(found)
+    return json.dumps(dataclasses.asdict(found)) if config.json else review.text(found)
 
 
 main = cli.Command("review", ReviewConfig, run, PRESETS)

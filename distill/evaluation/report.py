@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from distill.common.tables import table as table
 from distill.datasets.benchmark import GradedBoards
 from distill.evaluation.grading import GENERAL, HEADLINES, METRICS, Mistake
 from distill.evaluation.labels import LabelQuality
@@ -31,19 +32,6 @@ LATENCY = (
 
 Uniform = Mapping[str, Mapping[str, float]]
 Pairs = Mapping[str, Mapping[str, Mapping[str, Estimate]]]
-
-
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table, padded so that it is readable as text; all but the first column are right-aligned."""
-    lines = [list(header), *map(list, rows)]
-    widths = [max(3, *(len(line[column]) for line in lines)) for column in range(len(header))]
-
-    def line(cells: Sequence[str]) -> str:
-        first, *others = zip(cells, widths, strict=True)
-        return "| " + " | ".join([first[0].ljust(first[1]), *(cell.rjust(width) for cell, width in others)]) + " |"
-
-    rule = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
-    return "\n".join([line(lines[0]), line(rule), *map(line, lines[1:])])
 
 
 def percent(estimate: Estimate) -> str:

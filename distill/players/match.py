@@ -6,19 +6,17 @@ A player chooses its moves on all boards where it is to move as one batch. The r
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from distill.common.progress import Advance, silent
-from distill.game.encoding import bitboards, boards
+from distill.game.encoding import boards
 from distill.game.rules import CELLS, EMPTY, FULL_BOARD, Position, has_four, is_over, landing, mirror, play
 from distill.game.tactics import wins
 from distill.players.player import Player, checked_choices, seeds_for
-from distill.players.solver import score_boards
 
 Opening = tuple[int, ...]
 
@@ -170,31 +168,3 @@ def pair_points(games: Games, pairings: Sequence[Pairing], players: int) -> NDAr
         for row, column, score in ((pairing.first, pairing.second, won), (pairing.second, pairing.first, 1 - won)):
             cell[row, column] = score + np.nan_to_num(cell[row, column])
     return points
-
-
-def given_away(games: Games, seats: NDArray[np.int64], workers: int) -> dict[int, int]:
-    """The first move in each game that gives a better result away: game → ply, without games that have none.
-
-    Args:
-      seats: int (G,), whose moves are checked: 0 the first stone's, 1 the second's, −1 none.
-
-    Raises UserError where the solver is not installed.
-    """
-    current, mask = bitboards(games.states)
-    ply = np.bitwise_count(mask).astype(np.int64)
-    checked = np.flatnonzero(ply % 2 == seats[games.game])
-    if not len(checked):
-        return {}
-    met, where = np.unique(np.stack([current[checked], mask[checked]], 1), axis=0, return_inverse=True)
-    scores = np.sign(score_boards(met[:, 0], met[:, 1], workers))[where.reshape(-1)]
-    wrong = scores[np.arange(len(checked)), games.moves[checked]] < scores.max(1)
-    found: dict[int, int] = {}  # states stand in the order of plies
-    for state in checked[wrong].tolist():
-        found.setdefault(int(games.game[state]), int(ply[state]))
-    return found
-
-
-def lines_to(games: Games, plies: Mapping[int, int]) -> dict[str, int]:
-    """Number of games with the same moves up to that ply, by these moves in columns 1-7."""
-    lines = ("".join(str(column + 1) for column in games.lines[game][: ply + 1]) for game, ply in plies.items())
-    return dict(Counter(lines).most_common())

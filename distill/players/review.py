@@ -26,7 +26,7 @@ and only if each of them was best or the only move. A side without such a move h
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -250,11 +250,6 @@ def _lines(positions: list[Position], grader: Grader) -> list[str]:
             lines[row] += str(best + 1)
             positions[row] = rules.play(positions[row], best)
     return lines
-
-
-def as_json(found: Review) -> dict[str, Any]:
-    """A review as plain JSON values."""
-    return asdict(found)
 
 
 def text(found: Review) -> str:
