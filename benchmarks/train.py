@@ -76,7 +76,7 @@ def main() -> None:
             models[arch, "kernels, bfloat16"] = step.compiled(fast_copy(core, "bfloat16"), recipe)
 
     def fed() -> Iterable[batching.Batch]:
-        return itertools.islice(batching.batches(table, recipe.batch_size, seed=0, epoch=0), arguments.steps)
+        return itertools.islice(batching.batches(table, recipe.batch_size, seed=0), arguments.steps)
 
     def seconds_a_step(batches: Iterable[batching.Batch], model: object | None) -> float:
         began = time.perf_counter()

@@ -20,8 +20,6 @@ def a_batch(count: Any = (1, 1)) -> batching.Batch:
         value=np.array([0.5, -1], np.float32),
         outcome=np.array([1, 0], np.float32),
         count=np.array(count, np.float32),
-        rows=np.arange(2),
-        after=0,
     )
 
 

@@ -82,10 +82,13 @@ def teacher_settings(config: SelfPlayConfig, seed: int) -> RunSettings:
 
 def make(config: SelfPlayConfig, pool: workers.Workers, learner: Learner, network: Path) -> Plan:
     """Measure playing and learning side by side, as the run will do them, and plan the config's minutes."""
+    from distill.training import step
+
     say("measuring this machine, half a minute")
     players = range(pool.number)
     futures = pool.submit(measure_search, [(config, network, MEASURED_SECONDS)] * len(players))
-    steps = _learning_speed(learner, lambda: all(future.done() for future in futures))
+    examples, played = _openings(learner.recipe.batch_size), lambda _: all(future.done() for future in futures)
+    steps = step.steps_a_second(learner.model, examples, learner.recipe, played)
     simulations = sum(workers.results(futures))
     teachers = [(teacher_settings(config, 0), MEASURED_SECONDS / 4)] * len(players)
     games = sum(workers.results(pool.submit(measure_teacher, teachers)))
@@ -197,22 +200,6 @@ def _rate(work: Callable[[], float], seconds: float) -> float:
     while time.monotonic() - began < seconds:
         done += work()
     return done / (time.monotonic() - began)
-
-
-def _learning_speed(learner: Learner, over: Callable[[], bool]) -> float:
-    """Steps a second of a learner, which is left as it was, until `over()`."""
-    from distill.training import checkpoint, step
-
-    before, size = checkpoint.snapshot(learner.model), learner.recipe.batch_size
-    batch = next(batching.batches(_openings(size), size, seed=0, epoch=0))
-    step.train_step(learner.model, batch, learner.recipe, 1.0)  # compiles
-    began, made = time.monotonic(), 0
-    while not made or not over():
-        step.train_step(learner.model, batch, learner.recipe, 1.0)
-        made += 1
-    rate = made / (time.monotonic() - began)
-    checkpoint.restore(learner.model, before)
-    return rate
 
 
 def _openings(number: int) -> batching.Examples:

@@ -5,6 +5,7 @@ In: a folder that `preparation.prepare` wrote. Out: `Examples`, the whole table 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,7 +43,6 @@ class Batch:
 
     boards: int8 (B, 6, 7) as in `game/encoding.py`.  visits: float32 (B, 7), not normalised.
     label: int32 (B,).  value, outcome: float32 (B,).  count: float32 (B,).
-    rows: intp (B,), where they are in the table.  after: place in the pass where the next batch begins, 0 at its end.
     """
 
     boards: NDArray[np.int8]
@@ -51,8 +51,6 @@ class Batch:
     value: NDArray[np.float32]
     outcome: NDArray[np.float32]
     count: NDArray[np.float32]
-    rows: NDArray[np.intp]
-    after: int
 
 
 def load(folder: Path, split: int) -> Examples:
@@ -65,37 +63,29 @@ def load(folder: Path, split: int) -> Examples:
     return Examples(visits=schema.matrix(table["visits"]), **columns)
 
 
-def batches(
-    examples: Examples,
-    batch_size: int,
-    *,
-    seed: int,
-    epoch: int,
-    mirror: bool = True,
-    first: int = 0,
-    keep: NDArray[np.bool_] | None = None,
-) -> Iterator[Batch]:
-    """One epoch in an order drawn from (seed, epoch), each row mirrored with probability 1/2 by its own draw.
+def batches_an_epoch(examples: Examples, batch_size: int) -> int:
+    """Batches of one epoch: rows left over are dropped, and fewer rows than `batch_size` make one batch."""
+    return len(examples) // batch_size or 1
 
-    It begins at the place `first`, the `after` of a batch. `keep`, bool (N,), says which rows it has; None: all.
+
+def batches(examples: Examples, batch_size: int, *, seed: int, mirror: bool = True, step: int = 0) -> Iterator[Batch]:
+    """The batches of all epochs, without end, from the batch number `step` on.
+
+    The order of an epoch is drawn from (seed, epoch), and each row is mirrored with probability 1/2 by its own draw.
 
     Every batch has `batch_size` rows, so that one compiled step serves them all: the rows left over
-    at the end are dropped, other ones each epoch. Fewer rows than `batch_size` make one batch of all
-    of them. Raises DataError for an empty table.
+    at the end of an epoch are dropped, other ones each time. Raises DataError for an empty table.
     """
     if not len(examples):
         raise DataError("no rows to train on: the table is empty; generate more games")
-    rng = np.random.default_rng((seed, epoch))
-    order = rng.permutation(len(examples))
-    mirrored = rng.random(len(examples)) < 0.5 if mirror else np.zeros(len(examples), np.bool_)
-    size = min(batch_size, len(examples))
-    places = np.arange(first, len(examples))
-    if keep is not None:
-        places = places[keep[order[places]]]
-    for start in range(0, len(places) - size + 1, size):
-        rows = order[places[start : start + size]]
-        after = int(places[start + size]) if start + 2 * size <= len(places) else 0
-        yield _batch(examples, rows, mirrored[rows], after)
+    size, number = min(batch_size, len(examples)), batches_an_epoch(examples, batch_size)
+    for epoch in itertools.count(step // number):
+        rng = np.random.default_rng((seed, epoch))
+        order = rng.permutation(len(examples))
+        mirrored = rng.random(len(examples)) < 0.5 if mirror else np.zeros(len(examples), np.bool_)
+        for batch in range(step % number if epoch == step // number else 0, number):
+            rows = order[batch * size : (batch + 1) * size]
+            yield _batch(examples, rows, mirrored[rows])
 
 
 def in_order(examples: Examples, batch_size: int) -> Iterator[Batch]:
@@ -105,7 +95,7 @@ def in_order(examples: Examples, batch_size: int) -> Iterator[Batch]:
         yield _batch(examples, rows, np.zeros(len(rows), np.bool_))
 
 
-def _batch(examples: Examples, rows: NDArray[np.intp], mirrored: NDArray[np.bool_], after: int = 0) -> Batch:
+def _batch(examples: Examples, rows: NDArray[np.intp], mirrored: NDArray[np.bool_]) -> Batch:
     boards = encoding.boards(examples.current[rows], examples.mask[rows])
     visits, label = examples.visits[rows].astype(np.float32), examples.label[rows].astype(np.int32)
     return Batch(
@@ -115,6 +105,4 @@ def _batch(examples: Examples, rows: NDArray[np.intp], mirrored: NDArray[np.bool
         value=examples.value[rows],
         outcome=examples.outcome[rows],
         count=examples.count[rows].astype(np.float32),
-        rows=rows,
-        after=after,
     )

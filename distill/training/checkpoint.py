@@ -1,7 +1,7 @@
 """Everything the next step depends on, in one file that is replaced as a whole.
 
 `checkpoint.npz` holds the variables of the model (weights, moving statistics and the state of every dropout's random
-numbers) and of the optimizer, and the state of the loop: a JSON text, and its arrays one by one.
+numbers) and of the optimizer, and the state of the loop as JSON.
 """
 
 from __future__ import annotations
@@ -41,9 +41,7 @@ def save(folder: Path, model: keras.Model, state: dict[str, Any]) -> None:
     """Replace the folder's checkpoint."""
     content = io.BytesIO()
     arrays: dict[str, Any] = {f"variable_{number:04d}": array for number, array in enumerate(snapshot(model))}
-    plain = {name: each for name, each in state.items() if not isinstance(each, np.ndarray)}
-    arrays |= {f"{STATE}_{name}": each for name, each in state.items() if name not in plain}
-    np.savez(content, **{STATE: np.array(json.dumps(plain)), **arrays})
+    np.savez(content, **{STATE: np.array(json.dumps(state)), **arrays})
     write_atomically(folder / FILE, content.getvalue())
 
 
@@ -54,11 +52,7 @@ def load(folder: Path) -> tuple[Arrays, dict[str, Any]] | None:
         return None
     try:
         with np.load(path) as stored:
-            state: dict[str, Any] = json.loads(str(stored[STATE]))
-            names = sorted(set(stored.files) - {STATE})
-            of_state = [name for name in names if name.startswith(STATE)]
-            state |= {name.removeprefix(f"{STATE}_"): stored[name] for name in of_state}
-            return [stored[name] for name in names if name not in of_state], state
+            return [stored[name] for name in sorted({*stored.files} - {STATE})], json.loads(str(stored[STATE]))
     except Exception as error:  # a damaged zip raises many types
         raise UserError(f"{path}: damaged ({error}); --restart starts from scratch") from None
 

@@ -72,15 +72,11 @@ def learn(
     """
     recipe, model = learner.recipe, learner.model
     scale = 1 / float(losses.weights(examples.count, recipe).mean())
-    if steps is None:
-        steps = recipe.epochs * (len(examples) // recipe.batch_size or 1)
-    epochs = (
-        batching.batches(examples, recipe.batch_size, seed=seed, epoch=epoch, mirror=recipe.mirror)
-        for epoch in itertools.count()
-    )
+    steps = steps or recipe.epochs * batching.batches_an_epoch(examples, recipe.batch_size)
+    batches = batching.batches(examples, recipe.batch_size, seed=seed, mirror=recipe.mirror)
     total = 0.0
     with Progress(steps * min(recipe.batch_size, len(examples)), "boards", warm_up=True) as progress:
-        for number, batch in enumerate(itertools.islice(itertools.chain.from_iterable(epochs), steps)):
+        for number, batch in enumerate(itertools.islice(batches, steps)):
             model.optimizer.learning_rate = now = rate(number) if callable(rate) else rate
             total += step.train_step(model, batch, recipe, scale)
             if not math.isfinite(total):

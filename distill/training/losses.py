@@ -33,7 +33,7 @@ def policy_and_value_loss(targets: Mapping[str, Any], outputs: Mapping[str, Any]
 
     The value's squared error is the batch's mean for every board: weights by count act on the policy alone.
     """
-    loss = _cross_entropy(targets["logits"], outputs["logits"])
+    loss = ops.categorical_crossentropy(targets["logits"], outputs["logits"], from_logits=True)
     if "value" in targets:
         loss = loss + value_weight * ops.mean(ops.square(targets["value"] - outputs["value"]))
     return loss
@@ -42,28 +42,6 @@ def policy_and_value_loss(targets: Mapping[str, Any], outputs: Mapping[str, Any]
 def default_loss(recipe: Recipe) -> Loss:
     """`policy_and_value_loss` with the recipe's `value_weight`."""
     return partial(policy_and_value_loss, value_weight=recipe.value_weight)
-
-
-def _cross_entropy(target: Any, logits: Any) -> Any:
-    return ops.categorical_crossentropy(target, logits, from_logits=True)
-
-
-class Divergence(keras.metrics.Metric):
-    """KL divergence of the last batch's policies from their targets, in nats: `boards`, float32 (B,)."""
-
-    def __init__(self, batch_size: int) -> None:
-        super().__init__(name="divergence")
-        self.boards = self.add_variable((batch_size,), "zeros", name="boards")
-
-    def update_state(self, target: Any, logits: Any, sample_weight: Any = None) -> None:
-        """Measure probabilities against logits, both (B, A)."""
-        target, logits = ops.cast(target, self.dtype), ops.cast(logits, self.dtype)
-        entropy = -ops.sum(target * ops.log(ops.maximum(target, 1e-9)), axis=-1)
-        self.boards.assign(_cross_entropy(target, logits) - entropy)
-
-    def result(self) -> Any:
-        """The mean over the batch."""
-        return ops.mean(self.boards)
 
 
 def targets(batch: batching.Batch, recipe: Recipe, with_value: bool) -> dict[str, NDArray[np.float32]]:
@@ -76,7 +54,7 @@ def targets(batch: batching.Batch, recipe: Recipe, with_value: bool) -> dict[str
         policy = visits if recipe.target == "visits" else (visits + vote) / 2
     if not with_value:
         return {"logits": policy}
-    share = {"value": 1.0, "outcome": 0.0}.get(recipe.value_target, recipe.value_blend)
+    share = {"value": 1.0, "outcome": 0.0}.get(recipe.value_target, 0.5)
     return {"logits": policy, "value": np.float32(share) * batch.value + np.float32(1 - share) * batch.outcome}
 
 

@@ -21,9 +21,8 @@ class Recipe(cli.Settings, group="learning", shown=SHOWN):
     )
     value_target: Literal["auto", "none", "value", "outcome", "blend"] = cli.setting(
         "auto",
-        "value target: root value, game outcome or a blend; none: no value head; auto: blend if the network needs one",
+        "value target: root value, game outcome or half of each; auto: blend if the network needs one; none: no head",
     )
-    value_blend: float = cli.setting(0.5, "share of the root value in a blend (0-1); the outcome has the rest")
     value_weight: float = cli.setting(1.0, "weight of the value's squared error beside the policy's cross-entropy")
     count_weights: Literal["equal", "root", "count"] = cli.setting(
         "equal", "loss weight of a board that occurs n times: 1, the square root of n, or n; scaled to a mean of 1"
@@ -53,20 +52,12 @@ class Recipe(cli.Settings, group="learning", shown=SHOWN):
     )
     dropout: float | None = cli.setting(None, "dropout rate (0-1) of networks with dropout; none: their own")
     mirror: bool = cli.setting(True, "mirror each board with probability 1/2, drawn again in each epoch")
-    loss_sampling: float = cli.setting(
-        0.0,
-        "policy-surprise sampling: use a board whose last KL divergence was below this value (nats) with probability "
-        "KL/value, at least 1/8; 0: use every board",
-    )
     seed: int = cli.setting(0, "seed of initial weights, order, mirroring and dropout")
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        cli.check_least(
-            self, epochs=1, eval_every=1, batch_size=1, steps=1, value_weight=0, weight_decay=0, loss_sampling=0, seed=0
-        )
+        cli.check_least(self, epochs=1, eval_every=1, batch_size=1, steps=1, value_weight=0, weight_decay=0, seed=0)
         cli.check(0 < self.lr < math.inf, "lr", self.lr, "positive")
-        cli.check(0 <= self.value_blend <= 1, "value_blend", self.value_blend, "from 0 to 1")
         cli.check(0 <= self.ema < 1, "ema", self.ema, "at least 0 and below 1")
         cli.check(0 <= self.interpolate < 1, "interpolate", self.interpolate, "at least 0 and below 1")
         cli.check(self.minutes is None or 0 < self.minutes < math.inf, "minutes", self.minutes, "positive")

@@ -1,14 +1,11 @@
-"""How long a run is, and the learning rate of each step."""
+"""How far a run is, and the learning rate of its next step."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
 
 from distill.training.recipe import Recipe
-
-if TYPE_CHECKING:
-    from distill.training.loop import State
 
 WARM_UP = 0.05
 """Share of the steps in which a cosine schedule's learning rate first rises from zero."""
@@ -16,6 +13,29 @@ PLATEAU, PLATEAU_FACTOR = 3, 0.5
 """The plateau schedule multiplies the learning rate by this factor after so many evaluations without a better loss."""
 STOP = 8
 """The plateau schedule stops after so many evaluations without a better validation loss."""
+
+
+@dataclass(kw_only=True)
+class State:
+    """Progress of a run: with the variables of model and optimizer, everything that the next step depends on."""
+
+    planned_steps: int
+    """Decided once, at the start, so that a resumed run follows the same schedule."""
+    step: int = 0
+    evaluations: int = 0
+    lr_factor: float = 1.0
+    lr_lowered_at: int = 0
+    """Evaluation after which a plateau last lowered the learning rate."""
+    best_loss: float = math.inf
+    best_evaluation: int = 0
+    best_step: int = 0
+    stopped_early: bool = False
+    history: list[dict[str, float]] = field(default_factory=list)
+
+    @property
+    def finished(self) -> bool:
+        """Whether no step is left."""
+        return self.stopped_early or self.step >= self.planned_steps
 
 
 def learning_rate(recipe: Recipe, state: State) -> float:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -13,8 +14,12 @@ from numpy.typing import NDArray
 from distill.datasets import batching
 from distill.networks import heads
 from distill.networks.copies import copy_weights
-from distill.training.losses import Divergence, Loss, default_loss, targets, weights
+from distill.training import checkpoint
+from distill.training.losses import Loss, default_loss, targets, weights
 from distill.training.recipe import Recipe
+
+WARM_UP_STEPS = 10
+"""Steps before speed is measured: the first one compiles, the next ones fetch memory."""
 
 OUTPUT_LAYERS = ["logits", "read_out", "value_unit"]
 """Layers that give logits or the value. Muon, which equalizes all directions of a matrix, does not suit them."""
@@ -41,20 +46,14 @@ class TrainingModel(keras.Model):
         return ops.mean(sample_weight * self.loss_of_boards(y, y_pred))
 
 
-def compiled(
-    core: keras.Model, recipe: Recipe, loss: Loss | None = None, divergence: Divergence | None = None
-) -> TrainingModel:
-    """The network with mask, loss and optimizer, ready for `train_step`, which also updates `divergence`."""
+def compiled(core: keras.Model, recipe: Recipe, loss: Loss | None = None) -> TrainingModel:
+    """The network with mask, loss and optimizer, ready for `train_step`."""
     played = heads.played(core)
     model = TrainingModel(played.input, played.output, name=played.name)
     model.loss_of_boards = loss or default_loss(recipe)
     optimizer = _optimizer(recipe)
-    model.compile(
-        optimizer,
-        metrics={"logits": [divergence]} if divergence else None,
-        # XLA is seven times slower than TensorFlow's own kernels for these networks on a CPU.
-        jit_compile=keras.backend.backend() != "tensorflow",
-    )
+    # XLA is seven times slower than TensorFlow's own kernels for these networks on a CPU.
+    model.compile(optimizer, jit_compile=keras.backend.backend() != "tensorflow")
     optimizer.build(model.trainable_variables)  # now, because the first step would be traced twice otherwise
     return model
 
@@ -80,6 +79,22 @@ def train_step(model: keras.Model, batch: batching.Batch, recipe: Recipe, scale:
     wanted = targets(batch, recipe, heads.has_value(model))
     weight = weights(batch.count, recipe) * np.float32(scale)
     return float(model.train_on_batch(batch.boards, wanted, weight, return_dict=True)["loss"])
+
+
+def steps_a_second(
+    model: keras.Model, examples: batching.Examples, recipe: Recipe, over: Callable[[int], bool]
+) -> float:
+    """The speed of training steps, measured until `over(steps)`; the model is left as it was."""
+    before, batch = checkpoint.snapshot(model), next(batching.batches(examples, recipe.batch_size, seed=recipe.seed))
+    for _ in range(WARM_UP_STEPS):
+        train_step(model, batch, recipe, 1.0)
+    began, steps = time.monotonic(), 0
+    while not steps or not over(steps):
+        train_step(model, batch, recipe, 1.0)
+        steps += 1
+    speed = steps / (time.monotonic() - began)
+    checkpoint.restore(model, before)
+    return speed
 
 
 def copy_learned(

@@ -34,15 +34,11 @@ AT_ONCE = 1 << 16
 
 
 def measure(predict: Predict, rows: reader.RawRows, training: batching.Examples) -> dict[str, Any]:
-    """The three shares, the rows behind each, and the first two by ply; a share over no rows is None."""
+    """The three shares, and the rows behind each; a share over no rows is None."""
     agreed = agrees(rows, chosen_columns(predict, rows))
     unseen = ~validation.seen(training, rows.current, rows.mask)
     chosen = {"all": np.ones(len(rows), np.bool_), "unseen": unseen}
-    by_ply = {
-        str(ply): _shares(agreed, {name: where & (rows.ply == ply) for name, where in chosen.items()})
-        for ply in np.unique(rows.ply)
-    }
-    return _shares(agreed, chosen | {f"first_{FIRST_ROWS}": is_early(rows)}) | {"by_ply": by_ply}
+    return _shares(agreed, chosen | {f"first_{FIRST_ROWS}": is_early(rows)})
 
 
 def chosen_columns(predict: Predict, rows: reader.RawRows) -> NDArray[np.int32]:

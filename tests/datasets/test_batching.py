@@ -9,6 +9,7 @@
 - `seen` knows a training board in both orientations and no other board
 """
 
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -68,13 +69,14 @@ def test_a_damaged_or_unfinished_folder_is_refused(tmp_path: Path, prepared: Pat
 
 
 def joined(batches: list[Batch]) -> dict[str, np.ndarray]:
-    names = set(vars(batches[0])) - {"after"}
-    return {name: np.concatenate([getattr(batch, name) for batch in batches]) for name in names}
+    return {name: np.concatenate([getattr(batch, name) for batch in batches]) for name in vars(batches[0])}
 
 
 def test_an_epoch_is_a_function_of_seed_and_epoch(examples: Examples) -> None:
+    steps = batching.batches_an_epoch(examples, 32)
+
     def epoch(seed: int, number: int) -> dict[str, np.ndarray]:
-        return joined(list(batching.batches(examples, 32, seed=seed, epoch=number)))
+        return joined(list(islice(batching.batches(examples, 32, seed=seed, step=number * steps), steps)))
 
     first = epoch(1, 2)
     for name, array in epoch(1, 2).items():
@@ -85,43 +87,36 @@ def test_an_epoch_is_a_function_of_seed_and_epoch(examples: Examples) -> None:
 
 
 def test_a_batch_has_the_arrays_promised(examples: Examples) -> None:
-    batch = next(batching.batches(examples, 32, seed=0, epoch=0))
-    assert {name: (array.dtype.name, array.shape) for name, array in vars(batch).items() if name != "after"} == {
+    batch = next(batching.batches(examples, 32, seed=0))
+    assert {name: (array.dtype.name, array.shape) for name, array in vars(batch).items()} == {
         "boards": ("int8", (32, 6, 7)),
         "visits": ("float32", (32, 7)),
         "label": ("int32", (32,)),
         "value": ("float32", (32,)),
         "outcome": ("float32", (32,)),
         "count": ("float32", (32,)),
-        "rows": ("int64", (32,)),
     }
 
 
 def test_every_row_appears_once_and_the_leftover_rows_are_dropped(examples: Examples) -> None:
     size = len(examples) // 3 - 1
-    batches = list(batching.batches(examples, size, seed=0, epoch=0))
+    batches = list(islice(batching.batches(examples, size, seed=0), 3))
     assert [len(batch.label) for batch in batches] == [size] * 3
     keys = keys_of(joined(batches)["boards"])
     assert len(set(keys)) == 3 * size
     assert set(keys) <= set(canonical.board_keys(examples.current, examples.mask).tolist())
-    (batch,) = batching.batches(examples, 10**9, seed=0, epoch=0)
+    batch = next(batching.batches(examples, 10**9, seed=0))
     assert len(batch.label) == len(examples), "fewer rows than a batch are one"
 
 
-def test_an_epoch_of_some_rows_has_each_of_them_and_goes_on_from_any_batch(examples: Examples) -> None:
-    keep = np.arange(len(examples)) % 3 > 0
-    size = int(keep.sum()) // 4
-    batches = list(batching.batches(examples, size, seed=3, epoch=1, keep=keep))
-    assert len(batches) == 4
-    rows = joined(batches)["rows"]
-    assert keep[rows].all()
-    assert len(set(rows.tolist())) == 4 * size
-    boards = [canonical.board_keys(examples.current[b.rows], examples.mask[b.rows]).tolist() for b in batches]
-    assert boards == [keys_of(batch.boards) for batch in batches]
-    for number, batch in enumerate(batches[:-1], 1):
-        left = list(batching.batches(examples, size, seed=3, epoch=1, first=batch.after, keep=keep))
-        np.testing.assert_array_equal(joined(left)["boards"], joined(batches[number:])["boards"])
-    assert batches[-1].after == 0
+def test_epochs_follow_each_other_and_any_batch_is_a_beginning(examples: Examples) -> None:
+    size = len(examples) // 3 - 1
+    expected = list(islice(batching.batches(examples, size, seed=3), 7))
+    assert batching.batches_an_epoch(examples, size) == 3
+    assert keys_of(expected[0].boards) != keys_of(expected[3].boards)
+    for step in range(7):
+        left = list(islice(batching.batches(examples, size, seed=3, step=step), 7 - step))
+        np.testing.assert_array_equal(joined(left)["boards"], joined(expected[step:])["boards"])
 
 
 def keys_of(boards: np.ndarray) -> list[int]:
@@ -129,7 +124,7 @@ def keys_of(boards: np.ndarray) -> list[int]:
 
 
 def test_a_mirrored_row_is_the_same_example_in_the_mirror(examples: Examples) -> None:
-    arrays = joined(list(batching.batches(examples, len(examples), seed=0, epoch=0)))
+    arrays = joined([next(batching.batches(examples, len(examples), seed=0))])
     current, mask = encoding.bitboards(arrays["boards"])
     place = {key: row for row, key in enumerate(canonical.board_keys(examples.current, examples.mask).tolist())}
     rows = np.array([place[key] for key in keys_of(arrays["boards"])])
@@ -148,7 +143,7 @@ def test_a_mirrored_row_is_the_same_example_in_the_mirror(examples: Examples) ->
 
 
 def test_without_mirror_every_row_stays_as_stored(examples: Examples) -> None:
-    arrays = joined(list(batching.batches(examples, 1, seed=0, epoch=0, mirror=False)))
+    arrays = joined(list(islice(batching.batches(examples, 1, seed=0, mirror=False), len(examples))))
     current, mask = encoding.bitboards(arrays["boards"])
     assert set(zip(current, mask, strict=True)) == set(zip(examples.current, examples.mask, strict=True))
 
@@ -156,7 +151,7 @@ def test_without_mirror_every_row_stays_as_stored(examples: Examples) -> None:
 def test_an_empty_table_is_refused_in_one_line(examples: Examples) -> None:
     empty = Examples(**{name: array[:0] for name, array in vars(examples).items()})
     with pytest.raises(DataError, match="the table is empty"):
-        next(batching.batches(empty, 32, seed=0, epoch=0))
+        next(batching.batches(empty, 32, seed=0))
     assert list(batching.in_order(empty, 32)) == []
 
 

@@ -3,7 +3,6 @@
 - targets are visit shares or the vote, value targets the stated blend;
 - the loss has the documented formula, and evaluation gives the loss of a training step;
 - weights by count scale each board's loss;
-- the divergence is the cross-entropy without the target's own entropy;
 - any function of targets and outputs can be the loss.
 """
 
@@ -11,7 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 
-import keras
 import numpy as np
 import pytest
 from keras import ops
@@ -39,10 +37,10 @@ def test_the_policy_target_is_the_share_of_visits_or_the_vote(target, expected):
 
 @pytest.mark.parametrize(
     ("value_target", "expected"),
-    [("value", [0.5, -1]), ("outcome", [1, 0]), ("blend", [0.875, -0.25]), ("auto", [0.875, -0.25])],
+    [("value", [0.5, -1]), ("outcome", [1, 0]), ("blend", [0.75, -0.5]), ("auto", [0.75, -0.5])],
 )
 def test_the_value_target_is_the_root_value_the_outcome_or_their_blend(value_target, expected):
-    recipe = Recipe(value_target=value_target, value_blend=0.25)
+    recipe = Recipe(value_target=value_target)
     assert losses.targets(a_batch(), recipe, with_value=True)["value"].tolist() == expected
 
 
@@ -87,20 +85,6 @@ def test_counts_weigh_in_the_training_loss(eagerly):
     both, first_thrice, second_thrice = found
     assert first_thrice + second_thrice == pytest.approx(4 * both, rel=1e-5)
     assert first_thrice != pytest.approx(second_thrice, rel=1e-3)
-
-
-def test_the_divergence_is_the_loss_without_the_targets_own_entropy(eagerly):
-    few = random_examples(40)
-    divergence = losses.Divergence(len(few))
-    model = step.compiled(networks.build("pillar"), Recipe(), divergence=divergence)
-    batch = next(batching.in_order(few, len(few)))
-    wanted = losses.targets(batch, Recipe(), False)
-    loss = model.test_on_batch(batch.boards, wanted, np.ones(40, np.float32), return_dict=True)["loss"]
-    found = keras.ops.convert_to_numpy(divergence.boards)
-    target = wanted["logits"]
-    entropy = -np.where(target > 0, target * np.log(np.maximum(target, 1e-9)), 0).sum(1)
-    assert (found > 0).all()
-    assert found.mean() == pytest.approx(float(loss) - entropy.mean(), rel=1e-4)
 
 
 def test_any_function_of_targets_and_outputs_can_be_the_loss(eagerly):

@@ -75,7 +75,6 @@ def test_top1_counts_raw_rows_and_boards_that_training_never_had():
     assert (measured["top1_all"], measured["rows_all"]) == (0.75, 4)
     assert (measured["top1_unseen"], measured["rows_unseen"]) == (1.0, 2)
     assert (measured["top1_first_19"], measured["rows_first_19"]) == (0.75, 4)
-    assert measured["by_ply"] == {"2": {"top1_all": 0.75, "top1_unseen": 1.0, "rows_all": 4, "rows_unseen": 2}}
 
 
 def test_the_first_rows_of_every_game_are_found(tmp_path: Path):

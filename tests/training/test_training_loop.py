@@ -5,7 +5,6 @@
 - a run killed at any point resumes from its last evaluation to the weights of an uninterrupted one; a damaged
   checkpoint is named, half a file is never used; evaluations change no weight;
 - the EMA of the weights is saved, or an interpolation with the initial weights, also by a resumed run;
-- `loss_sampling` uses well-learned boards less often, in resumed runs the same ones;
 - `minutes` plans fewer steps and keeps the weights; the cosine ends at zero; a plateau halves the rate and stops;
 - a loss that is NaN or infinite ends the run with one line.
 """
@@ -99,7 +98,7 @@ def test_a_rule_that_can_be_seen_on_the_board_is_learned(splits, tmp_path):
 
 
 def test_the_cosine_rises_falls_and_ends_at_zero():
-    recipe, state = Recipe(lr=0.1), loop.State(planned_steps=1000)
+    recipe, state = Recipe(lr=0.1), schedule.State(planned_steps=1000)
     rates = []
     for state.step in range(1000):
         rates.append(schedule.learning_rate(recipe, state))
@@ -159,24 +158,6 @@ def test_evaluations_within_an_epoch_change_no_weight_and_are_resumed_from(split
     assert [row["epoch"] for row in undisturbed.history] == [1, 2]
     assert 0 < state.history[0]["epoch"] < 1 < state.history[-2]["epoch"] < state.history[-1]["epoch"] == 2
     assert state.history[-1]["validation_loss"] == undisturbed.history[-1]["validation_loss"]
-
-
-def test_well_learned_boards_are_used_less_often_also_in_a_resumed_run(splits, tmp_path):
-    rule = tuple(stacked_lowest(examples) for examples in splits)
-    recipe = dataclasses.replace(TINY, loss_sampling=2.0, epochs=4, lr=0.02, eval_every=5)
-    variables, state = fitted(tmp_path / "whole", rule, recipe, "tiny")
-    assert state.divergence is not None
-    assert np.isfinite(state.divergence).all()
-    assert state.epoch > recipe.epochs, "epochs of fewer boards are shorter"
-    kept = loop._sampled(recipe, state)
-    learned = state.divergence < recipe.loss_sampling * loop.LEAST_CHANCE
-    assert 0 < kept[learned].mean() < 3 * loop.LEAST_CHANCE < kept[~learned].mean()
-
-    with killed_at(step, "train_step", state.step - 7):
-        fitted(tmp_path / "cut", rule, recipe, "tiny")
-    resumed, resumed_state = fitted(tmp_path / "cut", rule, recipe, "tiny")
-    assert same(variables, resumed)
-    np.testing.assert_array_equal(state.divergence, resumed_state.divergence)
 
 
 def test_bfloat16_steps_leave_a_network_in_float32(splits, tmp_path, eagerly):
@@ -264,6 +245,7 @@ def test_half_a_checkpoint_is_never_used_and_a_damaged_one_is_named(splits, tmp_
 
 def test_few_minutes_plan_few_steps_and_many_change_nothing(splits, tmp_path, monkeypatch, eagerly):
     monkeypatch.setattr(loop, "TIMED_STEPS", 2)
+    monkeypatch.setattr(step, "WARM_UP_STEPS", 1)
     recipe = dataclasses.replace(TINY, epochs=1, batch_size=256)
     expected, _ = fitted(tmp_path / "all", splits, recipe)
     timed, state = fitted(tmp_path / "many", splits, dataclasses.replace(recipe, minutes=1e6))
@@ -278,7 +260,7 @@ def test_steps_replace_epochs_down_to_the_last_one(splits, tmp_path):
     an_epoch = len(splits[0]) // TINY.batch_size
     assert state.step == state.planned_steps == 30
     assert state.evaluations == -(-30 // an_epoch) > 1, "more than --epochs, the last one cut short"
-    last_steps = [loop.State(planned_steps=30, step=row["step"] - 1) for row in state.history]
+    last_steps = [schedule.State(planned_steps=30, step=row["step"] - 1) for row in state.history]
     assert [row["learning_rate"] for row in state.history] == [schedule.learning_rate(TINY, at) for at in last_steps]
 
 
