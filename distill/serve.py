@@ -10,21 +10,16 @@ your own (`players/player.py`). Out: the page and the API on 127.0.0.1, which on
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import ipaddress
 import socket
-import threading
 import webbrowser
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from distill.common import UserError, cli, cores, plugins, provenance, say
+from distill.mcts import cache, compiling
 from distill.networks import finding
-
-if TYPE_CHECKING:
-    import uvicorn
 
 CONNECTIONS = 512
 """Largest number of open connections; others get 503."""
@@ -81,6 +76,8 @@ def run(config: ServeConfig) -> str:
         say(f"networks: {', '.join(opponents.models()) or f'none in {folders[0]} yet'}")
         for notice in opponents.catalogue().notices:
             say(notice)
+        for search in cache.ENTRY_POINTS:
+            compiling.prepare(search)  # now, so that no request waits for it
         say(f"play at {url} · API at {url}docs · Ctrl-C stops")
         if not ipaddress.IPv4Address(config.host).is_loopback:
             say("there is no password: everybody who reaches this machine can play")
@@ -93,26 +90,10 @@ def run(config: ServeConfig) -> str:
             limit_concurrency=CONNECTIONS,
         )
         try:
-            _serve(uvicorn.Server(settings), listener)
+            uvicorn.Server(settings).run(sockets=[listener])
         finally:
             opponents.close()  # a second Ctrl-C makes uvicorn skip the end of the application
     return "stopped"
-
-
-def _serve(server: uvicorn.Server, listener: socket.socket) -> None:
-    """Serve until stopped; in a thread where this one already runs an event loop, as in a notebook."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        server.run(sockets=[listener])
-        return
-    serving = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-    serving.start()
-    try:
-        serving.join()
-    finally:
-        server.should_exit = True
-        serving.join()
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -1,23 +1,24 @@
 """The web application: the JSON API, the static page, and the limits around them.
 
-`application(opponents)` is an ASGI app. Its errors are JSON `{"error": one line}`: 404 an unknown player, 413 a body
-over the limit, 422 a bad request, 500 a network whose outputs cannot be used or a worker process that cannot be
-started, 503 too many waiting requests (with Retry-After). The libraries around it answer in plain text: 400 a host that
-is not served, 503 too many connections. /docs describes the API without a CDN.
+`application(opponents)` is an ASGI app. Its errors are JSON `{"error": one line}`: 404 an unknown player, 411 a body
+without its length, 413 one over the limit, 422 a bad request, 500 a network whose outputs cannot be used or a worker
+process that cannot be started, 503 too many waiting requests (with Retry-After). The libraries around it answer in
+plain text: 400 a host that is not served, 503 too many connections. /docs describes the API without a CDN.
 """
 
 from __future__ import annotations
 
 import asyncio
 import mimetypes
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI
+from fastapi import Request as HttpRequest
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import FileResponse, JSONResponse
+from fastapi.responses import FileResponse, JSONResponse, Response
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 from starlette.middleware.trustedhost import TrustedHostMiddleware
@@ -32,16 +33,11 @@ BODY_LIMIT = 4096
 HOSTS = ["127.0.0.1", "localhost"]
 """Default host names: a web site that points its own name at 127.0.0.1 is refused."""
 HEADERS = {
-    b"content-security-policy": b"default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'",
-    b"x-content-type-options": b"nosniff",
-    b"referrer-policy": b"no-referrer",
-    b"cache-control": b"no-cache",  # revalidate: an upgraded page shows at once
+    "content-security-policy": "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-cache",  # revalidate: an upgraded page shows at once
 }
-
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Message, Receive, Send], Awaitable[None]]
 
 
 def application(opponents: Opponents, hosts: Sequence[str] = HOSTS) -> FastAPI:
@@ -65,6 +61,7 @@ def application(opponents: Opponents, hosts: Sequence[str] = HOSTS) -> FastAPI:
     refusals: dict[int | str, dict[str, Any]] = {
         400: {"model": Problem, "description": "a body that is no text"},
         404: {"model": Problem, "description": "no such player"},
+        411: {"model": Problem, "description": "a body without Content-Length"},
         413: {"model": Problem, "description": f"a body over {BODY_LIMIT} bytes"},
         422: {"model": Problem, "description": "no JSON, a bad position or too many simulations"},
         500: {"model": Problem, "description": "a network's outputs cannot be used, or the solver's process is dead"},
@@ -107,7 +104,19 @@ def application(opponents: Opponents, hosts: Sequence[str] = HOSTS) -> FastAPI:
 
     mimetypes.add_type("text/javascript", ".js")  # some systems' tables say otherwise, and browsers insist
     app.mount("/", StaticFiles(directory=PAGE, html=True))
-    app.add_middleware(Guard)
+
+    @app.middleware("http")
+    async def guard(request: HttpRequest, call_next: Callable[[HttpRequest], Awaitable[Response]]) -> Response:
+        """Refuse bodies over the limit before they are read, and add headers."""
+        if "transfer-encoding" in request.headers:  # in chunks, whose length is not known yet
+            response: Response = JSONResponse({"error": "the request must have a Content-Length"}, 411)
+        elif int(request.headers.get("content-length", 0)) > BODY_LIMIT:
+            response = JSONResponse({"error": f"the body is over {BODY_LIMIT} bytes"}, 413, {"Connection": "close"})
+        else:
+            response = await call_next(request)
+        response.headers.update(HEADERS)
+        return response
+
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts))
     return app
 
@@ -117,44 +126,3 @@ def _first_problem(error: RequestValidationError) -> str:
     problem = error.errors()[0]
     field = ".".join(str(part) for part in problem["loc"] if part != "body")
     return " ".join(f"{field}: {problem['msg']}".removeprefix(": ").split())
-
-
-class Guard:
-    """Middleware: refuses bodies over the limit before the app reads them, and adds headers."""
-
-    def __init__(self, app: App) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-
-        async def send_with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                message["headers"] = [*message.get("headers", []), *HEADERS.items()]
-            await send(message)
-
-        body = await _read(receive)
-        if body is None:
-            refusal = JSONResponse({"error": f"the body is over {BODY_LIMIT} bytes"}, 413, {"Connection": "close"})
-            await refusal(scope, receive, send_with_headers)
-            return
-        waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
-
-        async def replay() -> Message:
-            return waiting.pop() if waiting else await receive()
-
-        await self._app(scope, replay, send_with_headers)
-
-
-async def _read(receive: Receive) -> bytes | None:
-    """The whole body, or None if it is over the limit."""
-    body, more = b"", True
-    while more:
-        message = await receive()
-        body += message.get("body", b"")
-        more = message.get("more_body", False)
-        if len(body) > BODY_LIMIT:
-            return None
-    return body

@@ -99,7 +99,6 @@ class Catalogue(BaseModel):
     players: list[Card]
     max_simulations: int = Field(description="the largest N of a search")
     notices: list[str] = Field(description="licences that must be shown to a user")
-    waiting: str = Field(description="what searches wait for, once after an installation; usually empty")
 
 
 class Problem(BaseModel):

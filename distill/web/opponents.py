@@ -7,9 +7,7 @@ Boards for one network that arrive while it computes are evaluated together, tho
 
 from __future__ import annotations
 
-import asyncio
 import random
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
@@ -19,13 +17,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from distill.common import OutputError, UserError, say
+from distill.common import OutputError, UserError
 from distill.common.workers import WorkerError
 from distill.datasets.benchmark import FULL_COLUMN
 from distill.game import encoding
 from distill.game.mixing import mix
 from distill.game.rules import EMPTY, Position
-from distill.mcts import cache
 from distill.networks import finding, pretrained
 from distill.players import levels, names, network
 from distill.players.player import Player, checked_choices, draw_by, draw_column
@@ -61,7 +58,6 @@ SIMPLE = {
     "punisher": ("Punisher", "wins if it can, blocks if it must, else random"),
     "random": ("Random", "any legal column"),
 }
-COMPILING = "The searches are being compiled, once, which may take two minutes."
 MOST_GUIDED = 2000
 """Largest number of simulations of a search guided by a network: about a second."""
 SOLVER_QUEUE, SEARCH_QUEUE, NETWORK_QUEUE = 8, 32, 256
@@ -88,8 +84,6 @@ class Opponents:
         self._network_thread = work.threads(1, NETWORK_QUEUE, "network")
         self._guided_thread = work.threads(1, NETWORK_QUEUE, "guided search")
         self._solver = work.process(SOLVER_QUEUE)
-        self._waiting, self._compiled = "", asyncio.Event()
-        self._compiled.set()
         self._found: dict[str, Path] = {}
         self._batcher = lru_cache(LOADED)(self._new_batcher)
 
@@ -114,7 +108,7 @@ class Opponents:
             cards.append(Card(name="solver", kind="solver", title="Solver", note="perfect play"))
         cards += [Card(name=n, kind="simple", title=t, note=d) for n, (t, d) in SIMPLE.items()]
         notices = [SOLVER_NOTICE] if self.has_solver else []
-        return Catalogue(players=cards, max_simulations=self.max_simulations, notices=notices, waiting=self._waiting)
+        return Catalogue(players=cards, max_simulations=self.max_simulations, notices=notices)
 
     def _levels(self) -> list[Card]:
         notes = LEVELS if self.has_solver else LEVELS | {"perfect": PERFECT_WITHOUT_SOLVER}
@@ -136,7 +130,7 @@ class Opponents:
             if parts.player in LEVELS:
                 return await self._by_level(name, position, seed)
             if parts.player in (*SIMPLE, *SEARCHES):
-                await self._check_search(name, parts)
+                self._check_search(name, parts)
                 return await self._searches.run(_choose, partial(names.make, name, silent=True), position, seed)
             return await self._by_network(name, parts, position)
         except work.BusyError:
@@ -147,34 +141,10 @@ class Opponents:
             raise RequestError(404, str(error)) from None
 
     async def warm_up(self) -> None:
-        """Query every player once, so that no user waits for libraries, networks and compiled code."""
+        """Query every player once, so that no user waits for libraries and networks."""
         models = list(self.models())[:LOADED]
-        async with asyncio.TaskGroup() as group:
-            if missing := [search for search in cache.ENTRY_POINTS if not cache.is_compiled(search)]:
-                group.create_task(self._compile(missing))  # first: searches that are requested meanwhile wait for it
-            group.create_task(self._try(models))
-        await self._try(["uct:1", *(f"{name}@puct:1" for name in models), *(["solver"] if self.has_solver else [])])
-
-    async def _compile(self, modules: Sequence[str]) -> None:
-        """Let processes of their own compile the searches: this one keeps answering, and can be stopped."""
-        self._waiting = COMPILING
-        self._compiled.clear()
-        say(COMPILING)
-        command = [sys.executable, "-m", "distill.mcts.compiling"]
-        compilers = [await asyncio.create_subprocess_exec(*command, module) for module in modules]
-        try:
-            for compiler in compilers:
-                await compiler.wait()
-            say("The searches are compiled.")
-        finally:
-            for compiler in compilers:
-                with suppress(ProcessLookupError):  # it has ended
-                    compiler.terminate()
-            self._waiting = ""
-            self._compiled.set()
-
-    async def _try(self, players: Sequence[str]) -> None:
-        for name in players:
+        searches = ["uct:1", *(f"{name}@puct:1" for name in models)]
+        for name in [*models, *searches, *(["solver"] if self.has_solver else [])]:
             with suppress(RequestError):  # the next request for this player gets it
                 await self.analyse(name, EMPTY)
 
@@ -183,8 +153,8 @@ class Opponents:
         for queue in (self._searches, self._network_thread, self._guided_thread, self._solver):
             queue.close()
 
-    async def _check_search(self, name: str, parts: names.Name) -> None:
-        """Check the number of simulations of a player that searches, and wait until the searches are compiled."""
+    def _check_search(self, name: str, parts: names.Name) -> None:
+        """Check the number of simulations of a player that searches. Raises RequestError."""
         search = parts.player or parts.mode
         if search not in (*SEARCHES, *names.SEARCHING_MODES):
             return
@@ -193,7 +163,6 @@ class Opponents:
             raise RequestError(422, f"player {name!r}: {search}:N needs a whole number of simulations from 1")
         if parts.simulations > most:
             raise RequestError(422, f"player {name!r}: from 1 to {most:,} simulations here")
-        await self._compiled.wait()
 
     async def _by_solver(self, position: Position, seed: int) -> Analysis:
         if not self.has_solver:
@@ -222,7 +191,7 @@ class Opponents:
         model = self._model(parts.network)
         if model is None:
             raise RequestError(404, f"player {name!r} is unknown; /api/players lists those there are")
-        await self._check_search(name, parts)
+        self._check_search(name, parts)
         if parts.mode not in (*MODES, *names.SEARCHING_MODES):
             modes = ", ".join([*MODES, *(f"{search}:N" for search in names.SEARCHING_MODES)])
             raise RequestError(422, f"player {name!r}: modes are {modes}")

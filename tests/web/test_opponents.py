@@ -4,7 +4,6 @@
 - requests that come together are answered by the network in one batch, each with its own board's outputs;
 - a model that is trained again while the server runs is loaded again, a damaged one is told of, and one whose outputs
   cannot be used;
-- searches that are not compiled yet are announced and waited for, while networks answer;
 - the solver's process comes back after it was killed; one that cannot be started, or dies again, is an error.
 """
 
@@ -159,30 +158,6 @@ def test_your_own_players_are_listed_and_answer_and_no_request_imports_a_module(
     assert "is unknown" in refusal(client, 404, player="antigravity:fly", moves="7")
     with pytest.raises(UserError, match="my_page_player has no left"):
         Opponents([tmp_path], 1000, 1, ["my_page_player:left"])
-
-
-def test_searches_that_must_be_compiled_are_announced_and_networks_answer_meanwhile(models, monkeypatch, capsys):
-    monkeypatch.setattr(opponents.cache, "is_compiled", lambda _: False)  # so it is compiled again, out of the cache
-    found = Opponents([models], 1000, 1)
-    first_move = rules.from_moves("4")
-
-    async def ask_at_once() -> list[str]:
-        answered = []
-
-        async def ask(word: str) -> None:
-            await found.analyse(word, first_move)
-            answered.append(word)
-
-        warming = asyncio.create_task(found.warm_up())
-        while not found.catalogue().waiting:
-            await asyncio.sleep(0.01)
-        await asyncio.gather(*(ask(word) for word in ("uct:20", "small@puct:5", "small")), warming)
-        return answered
-
-    assert asyncio.run(ask_at_once())[0] == "small"
-    assert found.catalogue().waiting == ""
-    assert capsys.readouterr().err.splitlines() == [opponents.COMPILING, "The searches are compiled."]
-    found.close()
 
 
 def test_the_solver_comes_back_after_its_process_was_killed(models):

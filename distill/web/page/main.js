@@ -13,7 +13,6 @@ import { Tabs } from "./tabs.js";
 
 const STRENGTHS = { search: [100, 1000, 10_000, 100_000], guided: [16, 50, 200, 800] }; // simulations
 const PACE = { answer: 350, watch: 700, replay: 600, settle: 100 }; // ms between moves, and before opinions are requested
-const PATIENCE = 2500; // ms of thinking after which the server is queried for what it waits for
 const STRIPS = ["network", "search", "solver"];
 const UNITS = { network: "policy, %", search: "visits, %", solver: "score" };
 
@@ -37,7 +36,6 @@ const modes = { play: {}, review, puzzles: {}, openings: {} }; // see changeMode
 let mine = null; // the person's own game as it stood, while puzzles or openings show others
 let thinking = null; // AbortController of the requested move
 let problem = ""; // what went wrong last, until the next change
-let waiting = ""; // what the players say that they wait for
 let replaying = 0; // the timer of a running replay
 let levels = []; // cards of the named levels
 let others = {}; // cards of the other players, by heading
@@ -149,12 +147,6 @@ async function letEngineMove() {
   const request = new AbortController();
   thinking = request;
   show();
-  const impatient = setTimeout(async () => {
-    const told = await engine.players().catch(() => ({}));
-    if (thinking !== request) return;
-    ({ waiting = "" } = told);
-    show();
-  }, PATIENCE);
   try {
     const pace = pause(game.isWatched ? PACE.watch : PACE.answer);
     const column = await engine.choose(player, game.shown, request.signal);
@@ -167,9 +159,6 @@ async function letEngineMove() {
     thinking = null;
     game.pause(true);
     say(error.message);
-  } finally {
-    clearTimeout(impatient);
-    waiting = "";
   }
 }
 
@@ -211,7 +200,7 @@ function statusLine(position) {
   if (game.players[position.side] === PERSON) return `${played}${colour(position.side)}, it is your turn.`;
   if (tabs.chosen !== "play") return `${played}${colour(position.side)} is to move.`;
   if (game.isPaused) return `${played}Paused: ${colour(position.side)} is to move.`;
-  return `${played}${colour(position.side)}, ${nameOf(position.side)}, is thinking. ${waiting}`.trim();
+  return `${played}${colour(position.side)}, ${nameOf(position.side)}, is thinking.`;
 }
 
 /** A line for the person, until something changes. */
