@@ -41,20 +41,10 @@ SHOWN = re.compile(
 
 
 def pages() -> Iterator[Path]:
-    for folder in (
-        "",
-        "docs",
-        "distill",
-        "experiments",
-        "pipelines",
-        "benchmarks",
-        "examples",
-        "models",
-        "data",
-        "data/benchmark",
-    ):
+    beside = ("docs", "distill", "experiments", "pipelines", "benchmarks", "examples", "models", "data", "data/*")
+    for folder in (".", *beside):
         for suffix in ("md", "py", "sh"):
-            yield from (path for path in (ROOT / folder).glob(f"*.{suffix}") if path.name not in HISTORY)
+            yield from (path for path in ROOT.glob(f"{folder}/*.{suffix}") if path.name not in HISTORY)
     yield from (ROOT / "distill").glob("*/*.py")
 
 

