@@ -5,7 +5,6 @@ from distill.common.files import (
     behind_links,
     canonical_json,
     file_hash,
-    file_inside,
     json_bytes,
     read_object,
     write_atomically,
@@ -17,6 +16,6 @@ from distill.common.progress import Progress, duration, say
 __all__ = [
     "DataError", "Interrupted", "OutputError", "Progress", "UserError", "behind_links", "canonical_json", "cores",
     "duration",
-    "file_hash", "file_inside", "first_line", "json_bytes", "read_object", "say", "shortened", "write_atomically",
+    "file_hash", "first_line", "json_bytes", "read_object", "say", "shortened", "write_atomically",
     "write_json",
 ]  # fmt: skip

@@ -28,7 +28,6 @@ import signal
 import sys
 import textwrap
 import threading
-import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -40,13 +39,11 @@ from distill.common.errors import Interrupted, UserError, first_line
 from distill.common.machine import lacks_memory
 from distill.common.settings import (  # commands call them cli.setting and so on
     GROUPS,
-    NAMES,
     Settings,
     as_json,
     check,
     check_least,
     check_seed,
-    finite,
     flag,
     hints,
     kinds,
@@ -55,7 +52,7 @@ from distill.common.settings import (  # commands call them cli.setting and so o
 )  # fmt: skip
 
 __all__ = [
-    "Command", "Preset", "Presets", "Settings", "as_json", "check", "check_least", "check_seed", "omit_when_resuming",
+    "Command", "Preset", "Presets", "Settings", "as_json", "check", "check_least", "check_seed",
     "parse", "setting", "smoke", "table",
 ]  # fmt: skip
 
@@ -94,16 +91,6 @@ class _Parser(argparse.ArgumentParser):
         raise SystemExit(2)
 
 
-class _Formatter(argparse.RawDescriptionHelpFormatter):
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=HELP_COLUMN, width=_width())
-
-    def _format_action_invocation(self, action: argparse.Action) -> str:
-        if isinstance(action, argparse.BooleanOptionalAction):
-            return action.option_strings[0].replace("--", "--[no-]", 1)
-        return super()._format_action_invocation(action)
-
-
 def _width() -> int:
     return min(shutil.get_terminal_size().columns, LINE_WIDTH) - 2
 
@@ -118,10 +105,6 @@ def parse(
     """
     presets = presets or {}
     parser = _parser(config_class, presets, prog, lists_all="--help-all" in words)
-    for word in words:
-        if not word.isprintable() and any("\udc80" <= character <= "\udcff" for character in word):
-            shown = word.encode("ascii", "replace").decode()
-            parser.error(f"{shown} cannot be read in this locale; set LC_ALL=C.UTF-8, or PYTHONUTF8=1")
     given = vars(parser.parse_args(words))
     values = dict(presets[given.pop("preset")].values) if "preset" in given else {}
     fields = dataclasses.fields(config_class)  # type: ignore[arg-type]
@@ -154,10 +137,14 @@ def _parser(config_class: Any, presets: Presets, prog: str | None, lists_all: bo
     fields, types_of = dataclasses.fields(config_class), hints(config_class)
     tables = [field for field in fields if "table" in field.metadata]
     flags = [field for field in fields if field not in tables]
-    rows = [_table(field, types_of[field.name]) for field in tables if lists_all]
+    rows = {
+        field.name: f"{field.metadata['help']}: {', '.join(hints(typing.get_args(types_of[field.name])[0]))}"
+        for field in tables
+        if lists_all
+    }
     listed = [
-        _listed("presets:", [(name, each.description) for name, each in presets.items()]),
-        _listed("only in a preset or a --config file, as a list of objects:", rows),
+        _listed("presets:", {name: preset.description for name, preset in presets.items()}),
+        _listed("only in a preset or a --config file, lists of objects with these entries:", rows),
     ]
     words = "".join(f" [{field.name.upper()} ...]" for field in flags if field.metadata["positional"])
     sentence = (config_class.__doc__ or "").strip().split("\n")[0]  # none under python -OO
@@ -166,7 +153,9 @@ def _parser(config_class: Any, presets: Presets, prog: str | None, lists_all: bo
         usage=f"{prog}{words} [flags]",
         description=textwrap.fill(sentence, _width()),
         epilog="\n\n".join(filter(None, listed)),
-        formatter_class=_Formatter,
+        formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(
+            prog, max_help_position=HELP_COLUMN, width=_width()
+        ),
         argument_default=argparse.SUPPRESS,
         allow_abbrev=False,
         add_help=False,
@@ -190,20 +179,19 @@ def _parser(config_class: Any, presets: Presets, prog: str | None, lists_all: bo
 
 
 def _add_flag(group: Any, field: dataclasses.Field[Any], hint: Any, hidden: bool) -> None:
-    kind, optional = kinds(hint)[0], types.NoneType in kinds(hint)
+    """One flag; `Settings` turns its text into a value."""
+    kind = kinds(hint)[0]
     help = argparse.SUPPRESS if hidden else _help(field).replace("%", "%%")
     if field.metadata["positional"]:
-        (item, *_) = typing.get_args(kind)
-        group.add_argument(field.name, nargs="*", type=item, metavar=field.name.upper(), help=help)
+        group.add_argument(field.name, nargs="*", metavar=field.name.upper(), help=help)
     elif kind is bool:
         group.add_argument(flag(field.name), action=argparse.BooleanOptionalAction, help=help)
     elif typing.get_origin(kind) is tuple:
         items = typing.get_args(kind)
         length = "*" if items[-1] is Ellipsis else len(items)
-        reader = _reader(items[0], False)
-        group.add_argument(flag(field.name), nargs=length, type=reader, metavar=_metavar(items[0]), help=help)
+        group.add_argument(flag(field.name), nargs=length, metavar=_metavar(items[0]), help=help)
     else:
-        group.add_argument(flag(field.name), type=_reader(kind, optional), metavar=_metavar(kind), help=help)
+        group.add_argument(flag(field.name), metavar=_metavar(kind), help=help)
 
 
 def _help(field: dataclasses.Field[Any]) -> str:
@@ -220,47 +208,17 @@ def _metavar(kind: Any) -> str:
     return METAVARS.get(kind, "NAME")
 
 
-def _reader(kind: Any, optional: bool) -> Callable[[str], Any]:
-    """Turns a word of the command line into a value; argparse names what it expected by `__name__`."""
-    if typing.get_origin(kind) is typing.Literal:
-        kind = type(typing.get_args(kind)[0])
-
-    def convert(text: str) -> Any:
-        if optional and text.lower() == "none":
-            return None
-        return finite(text) if kind is float else kind(text)
-
-    convert.__name__ = NAMES[kind]
-    return convert
-
-
-def _table(field: dataclasses.Field[Any], hint: Any) -> tuple[str, str]:
-    """The name of a table and what its rows mean, for `--help-all`."""
-    row = typing.get_args(hint)[0]
-    columns = (f'"{name}": {_metavar(kinds(kind)[0])}' for name, kind in hints(row).items())
-    return field.name, f"{field.metadata['help']}: {{{', '.join(columns)}}}"
-
-
-def _listed(title: str, entries: Sequence[tuple[str, str]]) -> str:
-    """A part of `--help` below the flags: a line for each name."""
-    column = max((len(name) + 4 for name, _ in entries), default=0)
-    lines = [title] if entries else []
-    for name, text in entries:
-        start, rest = f"  {name}".ljust(column), " " * column
-        lines.append(textwrap.fill(text, _width(), initial_indent=start, subsequent_indent=rest))
-    return "\n".join(lines)
+def _listed(title: str, entries: Mapping[str, str]) -> str:
+    """A part of `--help` below the flags."""
+    indent = " " * (max(map(len, entries), default=0) + 4)
+    lines = [
+        textwrap.fill(text, _width(), initial_indent=f"  {name}".ljust(len(indent)), subsequent_indent=indent)
+        for name, text in entries.items()
+    ]
+    return "\n".join([title, *lines]) if lines else ""
 
 
 # Running --------------------------------------------------------------------------------------------------------------
-
-
-_done: set[str] = set()
-"""Flags to leave out of the command that resumes. A process runs one command at a time."""
-
-
-def omit_when_resuming(flag: str) -> None:
-    """Declare that a flag such as --restart has had its effect: the command that resumes must not repeat it."""
-    _done.add(flag)
 
 
 @dataclass(frozen=True)
@@ -285,7 +243,6 @@ class Command(Generic[Config]):
 
     def _call(self, words: list[str], ends_process: bool) -> int:
         name = f"{self.package} {self.stage}"
-        _done.clear()
         try:
             config = parse(self.config_class, words, self.presets, prog=name)
         except SystemExit as stop:
@@ -301,8 +258,7 @@ class Command(Generic[Config]):
                 signal.signal(number, signal.SIG_IGN)
             if ends_process:  # the signals stay ignored while Python exits
                 previous.clear()
-            again = [word for word in words if word not in _done]
-            again += [f"--no-{word[2:]}" for word in _done if word not in words]  # a --config file had it
+            again = [word for word in words if word != "--restart"]
             command = shlex.join(["python", "-m", f"{self.package}.{self.stage}", *again])
             print(f"\nstopped by {stop}; to resume: {command}", file=sys.stderr)
             return stop.code
@@ -320,7 +276,7 @@ def _one_line(error: Exception) -> str | None:
     """The message for an error of the user's data or environment; None for a bug or a closed output pipe."""
     if isinstance(error, UserError):
         return str(error)
-    if isinstance(error, OSError) and not (isinstance(error, BrokenPipeError) and streams.unread()):
+    if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error)
     if lacks_memory(error):
         found = f"{type(error).__name__}: {first_line(error)}"

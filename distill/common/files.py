@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from distill.common.errors import DataError
-
 UMASK = os.umask(0o077)  # it can only be read by setting it
 os.umask(UMASK)
 PARTIAL = ".partial"
@@ -71,11 +69,3 @@ def file_hash(path: Path) -> str:
     """SHA-256 of a file's bytes."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def file_inside(folder: Path, name: str) -> Path:
-    """The file of this name in a folder. Raises DataError for a link that leads out of it."""
-    path = folder / name
-    if path.is_symlink() and path.resolve().parent != folder.resolve():
-        raise DataError(f"{path}: a link that leads out of the folder; put the file itself in its place")
-    return path

@@ -38,8 +38,6 @@ LOCK = ".lock"
 """Name of the empty file that is locked while its folder is written."""
 LITTER = {"$RECYCLE.BIN", "@eaDir", "System Volume Information", "Thumbs.db", "desktop.ini", "lost+found"}
 """What systems put into any folder, beside hidden names such as `.DS_Store`."""
-DEPTH = 3
-"""Levels below a run's folder that the run writes: `iterations/0001/games`."""
 
 
 def visible(names: Iterable[str]) -> list[str]:
@@ -66,7 +64,7 @@ def refuse_file(folder: Path) -> None:
 
 
 @contextmanager
-def locked(folder: Path, *, shared: bool = False, wait: bool = False, beside: bool = False) -> Iterator[None]:
+def locked(folder: Path, *, wait: bool = False, beside: bool = False) -> Iterator[None]:
     """Hold a folder for one writer; the system releases the lock however the process ends.
 
     A body that ends without an error removes the half-written files that killed processes left in the folder. One that
@@ -74,8 +72,7 @@ def locked(folder: Path, *, shared: bool = False, wait: bool = False, beside: bo
 
     Args:
       folder: created where missing.
-      shared: hold it together with other shared holders, and against exclusive ones.
-      wait: wait for the other holders instead of raising UserError.
+      wait: wait for another holder instead of raising UserError.
       beside: lock a hidden file next to the folder, which may then be replaced as a whole.
     """
     refuse_file(folder)
@@ -83,26 +80,26 @@ def locked(folder: Path, *, shared: bool = False, wait: bool = False, beside: bo
     path = place.with_name(f".{place.name}{LOCK}") if beside else place / LOCK
     new = [each for each in (path, *path.parents) if not each.exists()]
     stays = False
-    with _locked_file(path, folder, portalocker.LOCK_SH if shared else portalocker.LOCK_EX, wait):
+    with _locked_file(path, folder, wait):
         try:
             yield
-            if not (shared or beside):
+            if not beside:
                 _sweep_files(folder)
             stays = not beside
         finally:
-            if path in new and not (stays or shared):
+            if path in new and not stays:
                 with contextlib.suppress(OSError):  # Windows removes no open file; a folder may not be empty
                     path.unlink()  # while it is locked: a waiting process notices that it is gone
                     for each in new[1:]:
                         each.rmdir()
 
 
-def _locked_file(path: Path, folder: Path, kind: portalocker.LockFlags, wait: bool) -> IO[bytes]:
+def _locked_file(path: Path, folder: Path, wait: bool) -> IO[bytes]:
     while True:
         path.parent.mkdir(parents=True, exist_ok=True)  # again: a holder that failed may have removed it
-        file = path.open("a+b")  # network file systems want it readable for a shared lock, writable for the other
+        file = path.open("a+b")  # network file systems want it writable
         try:
-            portalocker.lock(file, kind | portalocker.LOCK_NB)
+            portalocker.lock(file, portalocker.LOCK_EX | portalocker.LOCK_NB)
             with contextlib.suppress(FileNotFoundError):  # its holder has removed it
                 if os.path.samestat(os.fstat(file.fileno()), path.stat()):
                     return file
@@ -113,20 +110,15 @@ def _locked_file(path: Path, folder: Path, kind: portalocker.LockFlags, wait: bo
                 message = f"{folder}: another process is writing here; wait for it, or choose another --out"
                 raise UserError(message) from None
             time.sleep(0.1)
-        except (portalocker.LockException, ImportError) as error:  # on Windows a shared lock needs the package pywin32
+        except portalocker.LockException as error:
             raise UserError(f"{path}: cannot be locked ({error})") from None
 
 
 def _sweep_files(folder: Path) -> None:
-    """Remove half-written files, except in subfolders with their own lock.
-
-    The folder may be a user's home: only our own names go, and deep folders are not searched.
-    """
-    for depth in range(DEPTH + 1):
-        for path in folder.glob("*/" * depth + f".*{PARTIAL}"):
-            between = [each for each in path.parents if each.is_relative_to(folder) and each != folder]
-            if HALF_WRITTEN.fullmatch(path.name) and not any((each / LOCK).exists() for each in between):
-                path.unlink(missing_ok=True)
+    """Remove half-written files. The folder may be a user's home, so only files named as ours go."""
+    for path in folder.glob(f".*{PARTIAL}"):
+        if HALF_WRITTEN.fullmatch(path.name):
+            path.unlink(missing_ok=True)
 
 
 # What a folder holds --------------------------------------------------------------------------------------------------
@@ -218,22 +210,10 @@ def clear(folder: Path, own: Sequence[str]) -> None:
         else:
             _set_aside(path, gone)  # a half-deleted folder must not look like a run
             shutil.rmtree(gone)
-    cli.omit_when_resuming("--restart")
 
 
 Own: TypeAlias = Callable[[Path], Collection[str]]
 """Maps a folder that may be replaced to the names in it that the program wrote. Everything else is kept."""
-
-
-def check_replaceable(place: Path, own: Own = all_visible) -> None:
-    """Raise UserError or OSError, before the work on a new folder, where `replaced` could not put it in place."""
-    refuse_file(place)
-    place = behind_links(place)
-    for entry in (place / name for name in own(place)):
-        if entry.is_symlink():
-            raise UserError(f"{entry}: a link, which a new {place.name} would replace; make {place} itself the link")
-    parent = next(each for each in place.parents if each.exists())
-    tempfile.TemporaryDirectory(prefix=f".{place.name}.", suffix=PARTIAL, dir=parent).cleanup()  # may it be written?
 
 
 @contextmanager

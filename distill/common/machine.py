@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import re
 from collections.abc import Iterator
@@ -11,37 +10,20 @@ from pathlib import Path
 
 from distill.common.errors import UserError
 
-CGROUPS, MEMBERSHIP = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
-"""Where Linux shows control groups, and which of them this process belongs to."""
 LIMITS = Path("/proc/self/limits")
 
 
 def cores() -> int:
     """Processors that this process may use: its affinity, or less under a container's quota."""
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min([allowed, *map(math.ceil, _quotas())]))
+    from joblib import cpu_count  # not at the top, because it takes a while
 
-
-def _quotas() -> Iterator[float]:
-    """Quotas, in processors, of this process's control group and of the groups around it (cgroup version 2)."""
-    for path in re.findall(r"^0::/(.*)$", _text(MEMBERSHIP), re.MULTILINE):
-        group = CGROUPS / path
-        for folder in (group, *group.parents):  # a container may see its own group as the root
-            quota, _, period = _text(folder / "cpu.max").strip().partition(" ")
-            if folder.is_relative_to(CGROUPS) and quota.isdecimal():  # else "max"
-                yield int(quota) / int(period)
-
-
-def _text(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8")
-    except OSError:
-        return ""
+    return int(cpu_count())
 
 
 def require_address_space(size: int, whose: str) -> None:
     """Raise UserError if `ulimit -v` allows less than `size` bytes: C++ would end the process without a message."""
-    found = re.search(r"Max address space +(\d+)", _text(LIMITS))  # no number where it is unlimited, or not Linux
+    limits = LIMITS.read_text(encoding="utf-8") if LIMITS.exists() else ""  # there are none but on Linux
+    found = re.search(r"Max address space +(\d+)", limits)
     if found and int(found[1]) < size:
         limit = int(found[1]) >> 10
         raise UserError(f"not enough memory for {whose}: ulimit -v is {limit}, raise it to {size >> 10} or unlimited")

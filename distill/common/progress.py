@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from collections import deque
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -13,8 +12,8 @@ Advance: TypeAlias = Callable[[int], object]
 
 FIRST_LINE = 3.0
 """Seconds before the first plain line."""
-SETTLED_SECONDS, SETTLED_SHARE = 10.0, 0.05
-"""The time left is shown once the rate was measured for this time, or over this share of the work."""
+SETTLED_SECONDS = 10.0
+"""The time left is shown once the rate was measured for this time."""
 ESTIMATING = "estimating the time left"
 
 
@@ -44,12 +43,10 @@ class Progress:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.total, self.unit, self.done, self.every, self.clock = total, unit, done, every, clock
-        self.start = (clock(), done)
-        self.marks = deque([] if warm_up else [self.start])
-        """(seconds, work done), about once a second over the second half of the measured time: the recent rate."""
-        self.first = self.marks[0] if self.marks else None
-        """The first of these marks."""
-        self.last = self.start[0] - every + FIRST_LINE
+        self.began = clock()
+        self.marks: list[tuple[float, int]] = [] if warm_up else 3 * [(self.began, done)]
+        """Time and amount where measuring began, from which on the rate is measured, and a later mark."""
+        self.last = self.began - every + FIRST_LINE
         self.bar: Any = None
 
     def __enter__(self) -> Progress:
@@ -72,11 +69,10 @@ class Progress:
         """Add finished work and show it, with a word on its quality or speed."""
         self.done += amount
         now = self.clock()
-        if amount and (not self.marks or now - self.marks[-1][0] >= 1):
-            self.marks.append((now, self.done))
-            self.first = self.first or self.marks[0]
-            while len(self.marks) > 2 and self.marks[1][0] <= (self.first[0] + now) / 2:
-                self.marks.popleft()
+        if not self.marks and amount:
+            self.marks = 3 * [(now, self.done)]
+        if amount and now - self.marks[0][0] >= 2 * (self.marks[2][0] - self.marks[0][0]):
+            self.marks[1:] = self.marks[2], (now, self.done)  # so the rate is that of half of the time or more
         ended = amount > 0 and self.done >= self.total
         if self.bar is not None:
             self.bar.set_postfix_str(" · ".join(self._words(now, note, ended)), refresh=False)
@@ -87,22 +83,19 @@ class Progress:
 
     def _words(self, now: float, note: str, ended: bool) -> list[str]:
         """The rate, the caller's note, and the time left or, at the end, the time taken."""
-        since, before = self.start if ended or not self.marks else self.marks[0]
-        rate = (self.done - before) / max(now - since, 1e-9) if ended or self.marks else 0.0
+        began, (since, before) = (self.marks[0][0], self.marks[1]) if self.marks else (now, (now, self.done))
+        rate = (self.done - before) / max(now - since, 1e-9)
         words = [f"{rate:.1f} {self.unit}/s"] * (rate > 0) + [note] * bool(note)
         if ended:
-            return [*words, f"took {duration(now - self.start[0])}"]
+            return [*words, f"took {duration(now - self.began)}"]
         if self.done >= self.total:
             return words
-        began, at_first = self.first or (now, self.done)
-        is_settled = now - began >= SETTLED_SECONDS or self.done - at_first >= SETTLED_SHARE * (self.total - at_first)
-        return [*words, f"{duration((self.total - self.done) / rate)} left" if rate and is_settled else ESTIMATING]
+        is_known = rate > 0 and now - began >= SETTLED_SECONDS
+        return [*words, f"{duration((self.total - self.done) / rate)} left" if is_known else ESTIMATING]
 
 
 def duration(seconds: float) -> str:
     """A duration in words: 42 s, 3 min 20 s, 2 h 05 min."""
-    if seconds != seconds or seconds == float("inf"):
-        return "unknown time"
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"

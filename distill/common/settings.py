@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import json
 import math
 import os
 import types
@@ -23,8 +24,10 @@ from typing import Any, ClassVar
 GROUPS = ("flags", "games", "search", "network", "data", "learning", "evaluation", "schedule", "machine")
 """Headings of `--help`, in their order. The first has what most people set."""
 
-NAMES = {bool: "true or false", int: "whole number", float: "number", str: "text", Path: "path"}
+NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "a text", Path: "a path"}
 """What a value of a type is called in messages."""
+ACCEPTED = {int: (int, str), float: (int, float, str), str: (str, os.PathLike), Path: (str, os.PathLike)}
+"""What is turned into a value of a type; a flag's value is a text."""
 
 
 def setting(
@@ -95,7 +98,12 @@ def kinds(hint: Any) -> tuple[Any, ...]:
 
 
 def _converted(value: Any, hint: Any) -> Any:
-    """A value as the field's type, from a flag, a JSON file or Python. Raises ValueError saying what was expected."""
+    """A value as the field's type, from a flag's text, a JSON file or Python.
+
+    Raises ValueError saying what was expected.
+    """
+    if types.NoneType in kinds(hint) and value in (None, "none"):
+        return None
     errors = []
     for kind in kinds(hint):
         try:
@@ -107,17 +115,13 @@ def _converted(value: Any, hint: Any) -> Any:
 
 def _of_kind(value: Any, kind: Any) -> Any:
     """The same for one type of a union."""
-    if kind is types.NoneType:
-        if value is not None:
-            raise ValueError("none")
-        return None
     if hasattr(value, "tolist"):  # NumPy's numbers and arrays
         value = value.tolist()
     if typing.get_origin(kind) is typing.Literal:
-        choices = typing.get_args(kind)
-        if value not in choices:
-            raise ValueError(f"one of {', '.join(map(str, choices))}")
-        return choices[choices.index(value)]
+        choices = {str(choice): choice for choice in typing.get_args(kind)}
+        if str(value) not in choices:
+            raise ValueError(f"one of {', '.join(choices)}")
+        return choices[str(value)]
     if typing.get_origin(kind) is tuple:
         items = typing.get_args(kind)
         length = None if items[-1] is Ellipsis else len(items)
@@ -126,12 +130,17 @@ def _of_kind(value: Any, kind: Any) -> Any:
         return tuple(_converted(entry, items[0]) for entry in value)
     if dataclasses.is_dataclass(kind):
         return _row(value, kind)
-    accepted = {float: (int, float), Path: (str, os.PathLike), str: (str, os.PathLike)}.get(kind, (kind,))
-    if not isinstance(value, accepted) or (isinstance(value, bool) and kind is not bool):
-        raise ValueError(f"a {NAMES[kind]}" if kind is not bool else NAMES[bool])
+    if not isinstance(value, ACCEPTED.get(kind, kind)) or (isinstance(value, bool) and kind is not bool):
+        raise ValueError(NAMES.get(kind, "something else"))
     if kind is str and isinstance(value, os.PathLike) and len(Path(value).parts) == 1:
         value = os.path.join(os.curdir, value)  # as a text without a slash it would be a name first
-    return finite(value) if kind is float else kind(value)
+    try:
+        converted = kind(value)
+    except (ValueError, OverflowError):  # no number, or a whole number too large for a float
+        raise ValueError(NAMES[kind]) from None
+    if kind is float and not math.isfinite(converted):  # no setting takes nan or infinity
+        raise ValueError(NAMES[kind])
+    return converted
 
 
 def _row(value: Any, kind: Any) -> Any:
@@ -146,28 +155,10 @@ def _row(value: Any, kind: Any) -> Any:
         raise ValueError(f"{expected} ({str(error).removeprefix('--')})") from None
 
 
-def finite(value: Any) -> float:
-    """The value as a finite float: no setting takes nan or infinity. Raises ValueError."""
-    try:
-        number = float(value)
-    except OverflowError:  # a whole number of a JSON file
-        number = math.inf
-    if not math.isfinite(number):
-        raise ValueError("a number")
-    return number
-
-
 def as_json(config: Any) -> dict[str, Any]:
     """A config as plain JSON values, which `--config` reads."""
-
-    def plain(value: Any) -> Any:
-        if dataclasses.is_dataclass(value):
-            return as_json(value)
-        if isinstance(value, Path):
-            return str(value)
-        return [plain(item) for item in value] if isinstance(value, tuple) else value
-
-    return {field.name: plain(getattr(config, field.name)) for field in dataclasses.fields(config)}
+    plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(config), default=str))
+    return plain
 
 
 def check(condition: bool, name: str, value: Any, requirement: str) -> None:

@@ -39,7 +39,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from distill.common import DataError, Progress, UserError, canonical_json, file_hash, provenance, say
-from distill.common.folders import all_visible, check_replaceable, locked, replaced, sweep
+from distill.common.folders import all_visible, locked, replaced, sweep
 from distill.datasets.canonical import canonical, excluded_keys
 from distill.game import rules
 from distill.games import reader, schema
@@ -129,7 +129,6 @@ def prepare(
         return before
     if not {*all_visible(folder)} <= _OWN:
         raise UserError(f"{folder}: holds files that are no prepared tables; name another folder than {out}")
-    check_replaceable(folder)
     with locked(out, wait=True):
         if meanwhile := finished():
             return meanwhile

@@ -93,7 +93,6 @@ def check_place(folder: Path) -> None:
         return
     if place.exists() and folders.all_visible(place) and not (place / SUMS).is_file():
         raise UserError(f"{place}: was not written by this program and would be replaced; name another --out")
-    folders.check_replaceable(place, _own)
 
 
 def _own(folder: Path) -> list[str]:

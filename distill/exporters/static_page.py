@@ -63,7 +63,6 @@ def write_static_page(models: Sequence[str | Path], out: Path) -> None:
     files = _by_name([file for model in models for file in finding.network_files(model)])
     if out.exists() and not _is_page(out) and (not out.is_dir() or folders.all_visible(out)):
         raise UserError(f"{out}: there is something else here already; --web takes a new folder or an older page")
-    folders.check_replaceable(out, _own)
     cores = {name: saved.load_core(file) for name, file in files.items()}
     with folders.replaced(out, _own) as new:
         for source in (PAGE, SITE):

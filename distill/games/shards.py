@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from distill.common import DataError, cli, folders, json_bytes, provenance
+from distill.common import DataError, folders, json_bytes, provenance
 from distill.common.plugins import Plugin
 from distill.games import inspection, schema
 from distill.games.playing import play_games
@@ -198,4 +198,3 @@ def delete(out: Path | Storage) -> None:
     storage.delete(schema.MANIFEST)  # first, because half a run must not be complete
     for name in filter(is_shard, storage.names()):
         storage.delete(name)
-    cli.omit_when_resuming("--restart")

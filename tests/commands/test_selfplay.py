@@ -302,7 +302,7 @@ def test_wrong_tables_are_named(table, message, tmp_path, capsys):
         (["--opening-moves", "3", "1"], "--opening-moves 3 1"),
         (["--simulations", "0"], "--simulations 0"),
         (["--minutes", "-1"], "--minutes -1.0 must be positive"),
-        (["--minutes", "nan"], "argument --minutes: invalid number value: 'nan'"),
+        (["--minutes", "nan"], "--minutes nan must be a number"),
         (["--plan", "plan.json"], "--plan and stages need --teacher-share, which makes a plan"),
         (["--teacher-share", "0.1", "--gate", "none"], "--teacher-share needs --minutes, or the --plan of another run"),
         (["--teacher-share", "0.1", "--minutes", "9"], "--teacher-share goes with --gate none"),

@@ -1,6 +1,6 @@
 """One writer a folder, and folders that are replaced as a whole.
 
-* The lock goes with a killed process, is shared by parts of a run alone, and leaves nothing where nothing was written.
+* The lock goes with a killed process, and leaves nothing where nothing was written.
 * Who holds it and ends well removes what killed processes left half-written.
 * A replacement takes no workplace from one that is alive, and gives back what a killed one had set aside.
 * A link to a file or folder that is replaced stays a link, and what it leads to is new.
@@ -24,14 +24,9 @@ from helpers import held, state
 from distill.common import UserError, folders, write_json
 
 
-def test_a_lock_goes_with_a_killed_process_and_is_shared_by_parts_alone(tmp_path):
-    with held(tmp_path, "shared"):
-        with folders.locked(tmp_path, shared=True):
-            pass
-        with pytest.raises(UserError, match="another process is writing here"), folders.locked(tmp_path):
-            pass
+def test_a_lock_goes_with_a_killed_process(tmp_path):
     with held(tmp_path) as process:
-        with pytest.raises(UserError, match="another"), folders.locked(tmp_path, shared=True):
+        with pytest.raises(UserError, match="another process is writing here"), folders.locked(tmp_path):
             pass
         process.kill()
         process.wait()
@@ -57,25 +52,17 @@ def test_a_failure_leaves_no_lock_where_there_was_none(tmp_path):
 
 
 def test_what_a_killed_process_left_half_written_goes_with_the_next_writer_that_ends_well(tmp_path):
-    games = tmp_path / "iterations" / "0001" / "games"
-    halves = [tmp_path / ".manifest.json.x1_a5678.partial", games / ".shard-00000.parquet.x2345678.partial"]
-    anothers = tmp_path / "another" / ".checkpoint.npz.x3345678.partial"
-    others = [tmp_path / ".film.mkv.partial", tmp_path / "a/b/c/d/.manifest.json.x4345678.partial"]
-    for file in (*halves, *others, tmp_path / ".kept", tmp_path / "kept.partial", anothers, anothers.parent / ".lock"):
-        file.parent.mkdir(parents=True, exist_ok=True)
+    half = tmp_path / ".manifest.json.x1_a5678.partial"
+    others = [tmp_path / name for name in (".film.mkv.partial", ".kept", "kept.partial")]
+    for file in (half, *others):
         file.touch()
-    with folders.locked(tmp_path, shared=True):
-        pass  # others may be writing
     with contextlib.suppress(UserError), folders.locked(tmp_path):
         raise UserError("whose folder it is was not known yet")
-    assert all(file.exists() for file in halves)
+    assert half.exists()
     with folders.locked(tmp_path):
         pass
-    assert not any(file.exists() for file in halves)
-    assert (tmp_path / ".kept").exists()
-    assert anothers.exists()  # in a folder that has a lock of its own
-    assert all(file.exists() for file in others)  # of other programs, or deeper than a run writes: it may be a home
-    assert (tmp_path / "kept.partial").exists()
+    assert not half.exists()
+    assert all(file.exists() for file in others)  # of other programs: it may be a home
 
 
 def test_who_waited_for_a_lock_file_that_was_removed_locks_the_new_one(tmp_path):
@@ -185,19 +172,6 @@ def test_what_others_put_into_a_folder_outlives_its_replacement(tmp_path):
     assert state(page).keys() == expected
     assert (page / "index").read_text() == "newest"
     assert [path.name for path in tmp_path.iterdir()] == ["page"]
-
-
-def test_a_folder_that_cannot_be_replaced_is_refused_before_the_work(tmp_path):
-    place = tmp_path / "saved_model"
-    place.mkdir()
-    folders.check_replaceable(place)
-    (place / "1").symlink_to(tmp_path / "served")
-    with pytest.raises(UserError, match=r"saved_model/1: a link, which a new saved_model would replace"):
-        folders.check_replaceable(place)
-    folders.check_replaceable(place, lambda folder: [])  # it would stay
-    (tmp_path / "file").touch()
-    with pytest.raises(UserError, match="is a file"):
-        folders.check_replaceable(tmp_path / "file")
 
 
 @contextlib.contextmanager

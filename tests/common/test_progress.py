@@ -14,7 +14,7 @@ import sys
 
 import pytest
 
-from distill.common import Progress
+from distill.common import Progress, duration
 from distill.common.progress import ESTIMATING
 
 
@@ -117,3 +117,17 @@ def test_a_bar_on_a_terminal_tells_the_same(monkeypatch: pytest.MonkeyPatch) -> 
         progress.bar.refresh()
         shown = sys.stderr.getvalue()
     assert "13/100 games, 1.0 games/s · 1.2 M simulations/s · 1 min 27 s left" in shown
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0, "0 s"),
+        (59.4, "59 s"),
+        (59.6, "1 min 00 s"),
+        (200, "3 min 20 s"),
+        (7500, "2 h 05 min"),
+    ],
+)
+def test_durations_read_as_people_say_them(seconds: float, words: str):
+    assert duration(seconds) == words

@@ -3,7 +3,7 @@
 - a script without a main guard that starts a worker runs once, and gets its answer;
 - a worker that cannot be started is an error that says so; so is /dev/shm without room;
 - news come from the parent alone;
-- the processors are those of the affinity, or less under a quota of a control group.
+- the processors are those that this process may use.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import io
-import math
 import os
 import subprocess
 import sys
@@ -91,40 +90,6 @@ def test_a_restart_deletes_nothing_where_no_worker_can_be_started(
     assert state(tmp_path) == before
 
 
-ALLOWED = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-UNIFIED = "3:cpuset:/\n0::/pod/box\n"
-
-
-@pytest.mark.parametrize(
-    ("groups", "files", "quota"),
-    [
-        (UNIFIED, {}, math.inf),
-        (UNIFIED, {"pod/box/cpu.max": "max 100000"}, math.inf),
-        (UNIFIED, {"pod/box/cpu.max": "100000 100000"}, 1),
-        (UNIFIED, {"pod/box/cpu.max": "20000 100000"}, 1),
-        (UNIFIED, {"pod/box/cpu.max": "6400000 100000"}, math.inf),
-        (UNIFIED, {"pod/box/cpu.max": "max 100000", "pod/cpu.max": "100000 100000"}, 1),
-        (UNIFIED, {"cpu.max": "100000 100000"}, 1),  # a container that sees its own group as the root
-        ("0::/../../elsewhere\n", {"cpu.max": "100000 100000"}, 1),
-        ("", {"cpu.max": "100000 100000"}, math.inf),
-    ],
-)
-def test_the_processors_are_those_that_the_quota_leaves(
-    groups: str, files: dict[str, str], quota: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    (tmp_path / "membership").write_text(groups, encoding="utf-8")
-    for name, text in files.items():
-        (tmp_path / "root" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "root" / name).write_text(f"{text}\n", encoding="utf-8")
-    monkeypatch.setattr(machine, "CGROUPS", tmp_path / "root")
-    monkeypatch.setattr(machine, "MEMBERSHIP", tmp_path / "membership")
-    assert machine.cores() == min(ALLOWED, quota)
-
-
-def test_a_quota_is_rounded_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    (tmp_path / "membership").write_text("0::/\n", encoding="utf-8")
-    (tmp_path / "cpu.max").write_text("250000 100000\n", encoding="utf-8")
-    monkeypatch.setattr(machine, "CGROUPS", tmp_path)
-    monkeypatch.setattr(machine, "MEMBERSHIP", tmp_path / "membership")
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(64), raising=False)
-    assert machine.cores() == 3
+def test_the_processors_are_those_that_this_process_may_use(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")  # as a quota of a container, which loky reads, too
+    assert machine.cores() == 1

@@ -32,9 +32,9 @@ from helpers import imports_of, make_games, same_manifest, shard_hashes, write_g
 
 import distill
 from distill import evaluate, export, generate, prepare, train, validate
-from distill.common import DataError, file_hash
+from distill.common import DataError
 from distill.datasets import preparation
-from distill.games import reader, schema
+from distill.games import schema
 from distill.mcts.engine import jit
 
 PACKAGE = Path(distill.__file__).parent
@@ -160,11 +160,8 @@ def test_an_ascii_locale_replaces_letters_and_changes_nothing_else(tmp_path):
     prepared = distill_in(tmp_path, "prepare", "--data", "games", "--exclude", "--out", "tables", **ASCII)
     assert "Traceback" not in prepared.stderr
     accented = distill_in(tmp_path, "generate", *TINY, "--out", "Dâten", **ASCII)
-    assert accented.returncode == 2
-    assert accented.stderr == (
-        "distill generate: D??ten cannot be read in this locale; set LC_ALL=C.UTF-8, or PYTHONUTF8=1 "
-        "(--help lists the flags)\n"
-    )
+    assert (accented.returncode, accented.stdout.split(" in ")[1][:5]) == (0, "D??te"), accented.stderr
+    assert shard_hashes(tmp_path / "Dâten") == shard_hashes(tmp_path / "games")
 
 
 def test_without_a_home_the_games_are_the_same(tmp_path, done):
@@ -312,44 +309,28 @@ def test_an_array_of_objects_is_no_checkpoint(tmp_path, done, capsys):
 ABOUT = {"schema_version": schema.SCHEMA_VERSION, "identity": {}, "run": "ab" * 16, "first_game": 0, "games": 1}
 
 
-@pytest.mark.parametrize("what", ["rows", "votes"])
-def test_a_shard_that_would_fill_the_memory_is_refused_before_it_is_read(what, tmp_path, monkeypatch):
-    row, count = make_games(1, seed=1).slice(0, 1).to_pylist()[0], 200_000
-    if what == "rows":
-        monkeypatch.setattr(schema, "SHARD_ROWS", 100_000)
-    else:
-        row, count = row | {"votes": [3] * 50_000}, 200
-    table = pa.concat_tables([pa.Table.from_pylist([row], schema=schema.ROW)] * count).combine_chunks()
+def test_a_shard_that_would_fill_the_memory_is_refused_before_it_is_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(schema, "SHARD_ROWS", 100_000)
+    row = make_games(1, seed=1).slice(0, 1)
+    table = pa.concat_tables([row] * 200_000).combine_chunks()
     path = tmp_path / "shard-00000.parquet"
-    with schema.table_writer(path, table.schema, dict(ABOUT)) as writer:  # without the checks of `write_table`
-        writer.write_table(table)
-    assert path.stat().st_size < table.nbytes / 50
+    schema.write_table(path, table, dict(ABOUT))
     del table
     used = pa.total_allocated_bytes()
-    with pytest.raises(DataError, match="at most" if what == "rows" else "more than they can take"):
+    with pytest.raises(DataError, match="declares 200,000 rows, a shard holds 100,000 at most"):
         schema.read_table(path)
     assert pa.total_allocated_bytes() - used < 1 << 20
-    manifest = write_games(tmp_path / "run", make_games(1, seed=1))
-    shutil.copy(path, tmp_path / "run" / "shard-00000.parquet")
-    manifest["shards"][0]["sha256"] = file_hash(path)
-    schema.write_manifest(tmp_path / "run", manifest)
-    with pytest.raises(DataError, match="declares"):
-        reader.verify([reader.open_run(tmp_path / "run")])
 
 
-@pytest.mark.parametrize("name", ["../elsewhere", "{elsewhere}", "a/../../elsewhere", "a link"])
+@pytest.mark.parametrize("name", ["../elsewhere", "{elsewhere}", "a/../../elsewhere"])
 def test_a_run_from_others_cannot_name_files_outside_its_folder(name, tmp_path, capsys):
     folder, elsewhere = tmp_path / "random", tmp_path / "elsewhere"
     manifest = write_games(folder, make_games(5, seed=1))
     shutil.move(folder / "shard-00000.parquet", elsewhere)
-    if name == "a link":
-        (folder / "shard-00000.parquet").symlink_to(elsewhere)
-    else:
-        manifest["shards"][0]["name"] = name.format(elsewhere=elsewhere)
-        schema.write_manifest(folder, manifest)
+    manifest["shards"][0]["name"] = name.format(elsewhere=elsewhere)
+    schema.write_manifest(folder, manifest)
     assert run("prepare", tmp_path) == 1
-    line = last_line(capsys, "prepare")
-    assert "no plain file name" in line or "leads out of the folder" in line
+    assert "is no shard's name" in last_line(capsys, "prepare")
 
 
 def test_a_folder_may_itself_be_a_link(done, tmp_path):
