@@ -29,7 +29,7 @@ from distill.mcts.reference_puct import halving_schedule
 from distill.mcts.results import Bitboards, Positions, SearchResult, bitboards_of, generator, results_of
 from distill.mcts.settings import PuctSettings
 
-__all__ = ["PuctSettings", "play", "quiet", "search"]
+__all__ = ["PuctSettings", "new_kept", "play", "quiet", "search"]
 
 PUCT_VERSION = 3
 """Raised whenever the same settings, seed and evaluations give other searches."""

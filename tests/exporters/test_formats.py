@@ -134,12 +134,6 @@ def test_a_format_from_outside_the_package_is_two_functions_and_a_line(tmp_path,
         conversion.convert("keras", core, tmp_path / "model.keras")
 
 
-@pytest.mark.parametrize("name", ["savedmodel", "litert", "onnx"])
-def test_a_custom_network_is_exported(tmp_path, core, name):
-    custom = keras.Model(core.inputs[0], core.output, name="my_networks>build")  # as `networks.build` names it
-    assert conversion.convert(name, custom, tmp_path / "model").difference <= comparison.TOLERANCE
-
-
 @pytest.mark.parametrize("network", SHIPPED)
 @pytest.mark.parametrize("name", ["onnx", "litert"])
 def test_a_file_that_ships_answers_any_number_of_boards_as_the_network(network, name):

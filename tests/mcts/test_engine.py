@@ -46,14 +46,9 @@ def test_the_vector_choice_is_the_formulas() -> None:
         order = (4096 + random.permutation(SLOTS)).astype(np.float32)
         bonus = np.float32(random.uniform(0, 4))
         assert choose(rows, weights, order, bonus) == scores(rows, weights, order, bonus).argmax()
-
-
-def test_of_equal_children_the_lowest_is_chosen() -> None:
-    rows = np.zeros(4 * SLOTS, np.int32)
-    rows[:SLOTS] = 5
-    rows[[SLOTS + 2, SLOTS + 6]] = 3
+    rows[:SLOTS], rows[SLOTS : 2 * SLOTS] = 5, [0, 0, 3, 0, 0, 0, 3, 0]
     ones = np.ones(SLOTS, np.float32)
-    assert choose(rows, ones, ones, np.float32(1)) == 2
+    assert choose(rows, ones, ones, np.float32(1)) == 2, "the lowest of equals"
 
 
 def test_variables_of_numba_do_not_keep_a_search_from_compiling_or_are_one_line() -> None:

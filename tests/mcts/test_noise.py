@@ -51,9 +51,9 @@ def test_rows_obey_the_law_of_where_the_noise_acts() -> None:
     table = playing.play_games(AT_MOVE, 0, GAMES)
     metadata = {"identity": runs.identity(AT_MOVE), "first_game": 0, "games": GAMES}
     assert metadata["identity"]["noise_at"] == "move"
-    assert list(checks.faults(table, checks.expected_of(metadata))) == []
+    assert list(checks.faults(table, metadata)) == []
     at_label = metadata | {"identity": runs.identity(AT_LABEL)}
-    found = [fault.what for fault in checks.faults(table, checks.expected_of(at_label))]
+    found = [fault.what for fault in checks.faults(table, at_label)]
     assert found
     assert all("is not the label" in what for what in found)
 

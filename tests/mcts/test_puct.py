@@ -5,7 +5,8 @@
 - visits sum to the simulations; full columns get none;
 - a win in one is played and proven, a threat is blocked, a double threat is seen as lost, without an evaluation;
 - with an evaluator that is symmetric, a mirrored board gets the mirrored visits;
-- the number of lanes changes nothing; every game depends on its own seed alone;
+- the number of lanes changes nothing, nor do evaluations kept from earlier searches; every game depends on its own
+  seed alone, and is reported once;
 - a full tree of a late position has the game-theoretic value;
 - noise and temperature do what they say: none in the quiet search, more of it spreads the visits;
 - halving gives the columns left equally many visits; a Gumbel root of few simulations improves on the policy;
@@ -26,7 +27,7 @@ from distill.common import OutputError
 from distill.game import rules
 from distill.game.rules import COLUMNS, Position, from_moves, mirror, parse_board
 from distill.mcts.evaluator import by_rollouts
-from distill.mcts.puct import PuctSettings, play, quiet
+from distill.mcts.puct import PuctSettings, new_kept, play, quiet
 from distill.mcts.reference_puct import halving_schedule
 
 TEXTBOOK_STARTS = [from_moves(moves) for moves in ("444444333", "1234567712345", "22334")]
@@ -87,20 +88,16 @@ def test_a_threat_is_blocked_by_a_search_that_knows_nothing(root: Any, solver: b
         assert record.visits[0, 0].tolist() == [0, 0, 0, 0, 150, 0, 0]
 
 
-def test_a_double_threat_is_lost_without_a_simulation_below_it():
-    record = look(PuctSettings(simulations=14), parse_board(LOST))
-    assert record.value[0, 0] == -1.0
-    assert record.visits[0, 0].sum() == 14
-
-
-def test_nothing_is_evaluated_where_the_game_is_decided():
+def test_a_double_threat_is_lost_and_nothing_decided_is_evaluated():
     evaluated: list[int] = []
 
     def counting(current: Any, mask: Any) -> Any:
         evaluated.append(len(current))
         return uniform(current, mask)
 
-    look(PuctSettings(simulations=50), parse_board(LOST), parse_board(WIN), network=counting)
+    record = look(PuctSettings(simulations=50), parse_board(LOST), parse_board(WIN), network=counting)
+    assert record.value[:, 0].tolist() == [-1.0, 1.0]
+    assert record.visits[:, 0].sum(1).tolist() == [50, 50]
     assert sum(evaluated) == 2  # the two roots
 
 
@@ -123,33 +120,33 @@ def test_a_mirrored_board_gets_the_mirrored_visits(root: Any):
 
 def test_lanes_and_neighbours_change_nothing():
     settings = PuctSettings(simulations=20)
-    together = play(*bits(*STARTS), settings, predict, seed=9, lanes=6)
+    told: list[int] = []
+    together = play(
+        *bits(*STARTS), settings, predict, seed=9, lanes=6, ended=lambda _, games: told.extend(games.tolist())
+    )
+    assert sorted(told) == list(range(len(STARTS))), "each finished game is reported once"
     few = play(*bits(*STARTS), settings, predict, seed=9, lanes=2)
     alone = play(*bits(STARTS[3]), settings, predict, seed=9, games=[3])
     for one, other in zip(together, few, strict=True):
         assert np.array_equal(one, other)
     assert np.array_equal(together.visits[3], alone.visits[0])
     assert not np.array_equal(together.move, play(*bits(*STARTS), settings, predict, seed=10).move)
-
-
-def test_one_search_depends_on_its_own_seed_alone():
-    settings = PuctSettings(simulations=20)
     both = play(*bits(STARTS[1], STARTS[4]), settings, predict, seeds=[7, 8], steps=1)
-    one = play(*bits(STARTS[4]), settings, predict, seeds=[8], steps=1)
-    assert np.array_equal(both.visits[1], one.visits[0])
+    assert np.array_equal(both.visits[1], play(*bits(STARTS[4]), settings, predict, seeds=[8], steps=1).visits[0])
 
 
-def test_finished_games_are_reported_once_each():
-    told: list[int] = []
-    record = play(
-        *bits(*STARTS, *STARTS),
-        PuctSettings(simulations=4),
-        uniform,
-        lanes=3,
-        ended=lambda record, games: told.extend(games.tolist()),
-    )
-    assert sorted(told) == list(range(12))
-    assert (record.length > 0).all()
+def test_evaluations_kept_from_earlier_searches_change_nothing_and_are_not_repeated():
+    settings, kept, evaluated = PuctSettings(simulations=20), new_kept(), list[int]()
+
+    def counting(current: Any, mask: Any) -> Any:
+        evaluated.append(len(current))
+        return predict(current, mask)
+
+    first = play(*bits(*STARTS), settings, counting, seed=2, kept=kept)
+    whole = sum(evaluated)
+    second = play(*bits(*STARTS), settings, counting, seed=2, kept=kept)
+    assert all(map(np.array_equal, first, second))
+    assert sum(evaluated) < 1.02 * whole, "but for a few that share a place"
 
 
 def _game_value(position: Position) -> int:

@@ -138,19 +138,6 @@ def test_boards_are_searched_as_positions_are_and_finished_games_refused() -> No
         search([rules.EMPTY, from_moves("1212121")], UctSettings(simulations=10))
 
 
-SETTINGS = UctSettings(simulations=1000)
-
-
-def label(drawing: str) -> int:
-    return search([parse_board(drawing)], SETTINGS)[0].label
-
-
-@pytest.mark.parametrize("direction", WINS)
-def test_wins_in_one(direction: str) -> None:
-    position = parse_board(WINS[direction])
-    assert reference.winning_moves(position) == [WINNING_COLUMN[direction]] == [label(WINS[direction])]
-
-
 THREE_UP = """
     . . . . . . .
     . . . . . . .
@@ -159,13 +146,6 @@ THREE_UP = """
     . . . X . . .
     . O . X O . .
 """
-
-
-@pytest.mark.parametrize(("drawing", "column"), [(THREE_UP, 3), (BLOCK, 4)], ids=["vertical", "horizontal"])
-def test_blocks_an_immediate_threat(drawing: str, column: int) -> None:
-    assert label(drawing) == column
-
-
 OPEN_TWO = """
     . . . . . . .
     . . . . . . .
@@ -182,27 +162,30 @@ BEFORE_A_TRAP = """
     . . . O . . .
     . . . X X . .
 """
+WIN_ON_TOP = """
+    . . . . . . .
+    . . . . . . .
+    . . . . . . .
+    . . O . . . .
+    . O X X X . .
+    . X O X O . .
+"""
+"""A stone of O in column 5 would let X complete the second row on top of it."""
 
 
-@pytest.mark.parametrize("drawing", [OPEN_TWO, BEFORE_A_TRAP], ids=["stops it", "makes it"])
-def test_sees_an_open_three_before_it_is_one(drawing: str) -> None:
-    # Beside the two, X gets three with both ends open, two wins at once: O must play there, and so must X.
-    assert label(drawing) in {2, 5}
-
-
-def test_does_not_hand_over_a_win() -> None:
-    # A stone of O in column 5 would let X complete the second row on top of it.
-    drawing = """
-        . . . . . . .
-        . . . . . . .
-        . . . . . . .
-        . . O . . . .
-        . O X X X . .
-        . X O X O . ."""
-    position = parse_board(drawing)
-    after = rules.play(position, 5)
-    assert rules.is_won(rules.play(after, 5))
-    assert label(drawing) != 5
+@pytest.mark.parametrize(
+    ("drawing", "columns"),
+    [
+        *((WINS[direction], {WINNING_COLUMN[direction]}) for direction in WINS),
+        (THREE_UP, {3}),
+        (BLOCK, {4}),
+        (OPEN_TWO, {2, 5}),  # X would get three with both ends open, two wins at once: O must play there
+        (BEFORE_A_TRAP, {2, 5}),  # and so must X
+        (WIN_ON_TOP, {0, 1, 2, 3, 4, 6}),
+    ],
+)
+def test_it_wins_blocks_and_sees_an_open_three_before_it_is_one(drawing: str, columns: set[int]) -> None:
+    assert search([parse_board(drawing)], UctSettings(simulations=1000))[0].label in columns
 
 
 def test_a_proven_win_is_chosen_and_valued_as_one() -> None:

@@ -53,32 +53,17 @@ def small(monkeypatch):
 
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("arch", networks.ARCHS)
-def test_every_network_can_have_a_value_head(arch):
-    core = networks.build(arch, value_head=True)
+def test_every_network_can_have_a_value_head_and_is_the_same_rebuilt_from_its_config(arch):
+    assert heads.has_value(networks.build(arch)) == (arch == "resnet"), "only that one has it by itself"
+    core = with_random_weights(networks.build(arch, value_head=True))
     names = [layer.name for layer in core.layers]
     assert len(names) == len(set(names)), "every layer has a name of its own"
-    outputs = arrays(heads.played(core)(played_boards(5)))
-    assert outputs["logits"].shape == (5, 7)
-    assert outputs["value"].shape == (5,)
-    assert np.all(np.abs(outputs["value"]) < 1)
-    assert len(set(outputs["value"])) > 1
-
-
-@pytest.mark.usefixtures("small")
-@pytest.mark.parametrize("arch", networks.ARCHS)
-def test_only_the_resnet_has_a_value_head_unasked(arch):
-    assert heads.has_value(networks.build(arch)) == (arch == "resnet")
-
-
-@pytest.mark.usefixtures("small")
-@pytest.mark.parametrize("arch", networks.ARCHS)
-def test_a_network_rebuilt_from_its_config_and_weights_answers_the_same(arch):
-    core = with_random_weights(networks.build(arch, value_head=True))
     twin = keras.Model.from_config(core.get_config())
     twin.set_weights(core.get_weights())
-    boards = played_boards(4)
-    expected, found = arrays(heads.played(core)(boards)), arrays(heads.played(twin)(boards))
-    assert expected.keys() == found.keys()
+    expected, found = (arrays(heads.played(each)(played_boards(5))) for each in (core, twin))
+    assert {name: array.shape for name, array in expected.items()} == {"logits": (5, 7), "value": (5,)}
+    assert np.all(np.abs(expected["value"]) < 1)
+    assert len(set(expected["value"])) > 1
     for name in expected:
         np.testing.assert_array_equal(expected[name], found[name])
 
@@ -86,13 +71,11 @@ def test_a_network_rebuilt_from_its_config_and_weights_answers_the_same(arch):
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("arch", networks.ARCHS)
 def test_one_seed_gives_one_set_of_initial_weights(arch):
-    def weights(seed: int) -> list[np.ndarray]:
-        keras.utils.set_random_seed(seed)
-        return networks.build(arch).get_weights()
-
-    first = weights(1)
-    assert same(first, weights(1))
-    assert not same(first, weights(2))
+    first, again, other = (
+        keras.utils.set_random_seed(seed) or networks.build(arch).get_weights() for seed in (1, 1, 2)
+    )
+    assert same(first, again)
+    assert not same(first, other)
 
 
 def test_an_unknown_arch_is_named():
@@ -134,11 +117,6 @@ def test_a_full_column_gets_no_policy_and_minus_a_billion(arch):
     assert outputs["move"][0] == outputs["policy"][0].argmax()
 
 
-def test_the_best_column_is_not_played_where_it_is_full():
-    served = answering([9, 0, 0, 0, 1, 0, 0])
-    assert arrays(served(boards_of(LEFT_COLUMN_FULL)))["move"].tolist() == [4]
-
-
 @pytest.mark.parametrize(
     ("logits", "move"),
     [
@@ -155,24 +133,30 @@ def test_ties_go_to_the_centre_and_then_to_the_lower_column(logits, move):
     assert arrays(answering(logits)(empty))["move"].tolist() == [move]
 
 
-@pytest.mark.parametrize(("value", "served"), [(1.0000001, 1.0), (-1.0000001, -1.0), (0.5, 0.5)])
-def test_a_value_that_a_runtime_rounds_beyond_its_range_is_served_inside_it(value, served):
-    assert arrays(answering([0] * 7, value)(boards_of(LEFT_COLUMN_FULL)))["value"].tolist() == [served]
-
-
-def test_a_full_board_has_policy_zero_and_move_minus_one():
+def test_a_full_column_is_not_played_and_a_full_board_has_no_move():
     full = np.where(np.add.outer(np.arange(6) // 2, np.arange(7)) % 2, 1, -1).astype(np.int8)[None]
-    outputs = arrays(answering([1, 2, 3, 4, 5, 6, 7])(full))
-    assert outputs["policy"].tolist() == [[0] * 7]
-    assert outputs["move"].tolist() == [-1]
+    for board, move in ((boards_of(LEFT_COLUMN_FULL), 4), (full, -1)):
+        outputs = arrays(answering([9, 0, 0, 0, 1, 0, 0])(board))
+        assert outputs["move"].tolist() == [move]
+        assert outputs["policy"].sum() == pytest.approx(float(move != -1))
+    # A runtime may round a value beyond its range.
+    for value, served in ((1.0000001, 1.0), (-1.0000001, -1.0), (0.5, 0.5)):
+        assert arrays(answering([0] * 7, value)(full))["value"].tolist() == [served]
 
 
-@pytest.mark.parametrize(("arch", "channels"), [("cnn", 2), ("mk4", 3)])
-def test_planes_in_the_graph_are_the_planes_of_the_encoding(arch, channels):
+@pytest.mark.parametrize(
+    ("arch", "encoded", "dtype"),
+    [
+        ("cnn", lambda boards: encoding.planes(boards, 2), np.float32),
+        ("mk4", lambda boards: encoding.planes(boards, 3), np.float32),
+        ("transformer", encoding.tokens, np.int32),
+    ],
+)
+def test_what_the_graph_sees_is_the_encoding(arch, encoded, dtype):
     boards = played_boards(30)
     found = keras.ops.convert_to_numpy(heads.encode(networks.build(arch), boards))
-    assert found.dtype == np.float32
-    np.testing.assert_array_equal(found, encoding.planes(boards, channels))
+    assert found.dtype == dtype
+    np.testing.assert_array_equal(found, encoded(boards))
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
@@ -210,9 +194,3 @@ def test_lines_are_what_the_rules_say_of_every_cell(precision):
                 open_lines = sum(sum(stones) >= 2 and min(stones) >= 0 for stones in held)
                 assert seen[row, column, 7 + side] == (open_lines / 4 if empty else 0)
     assert found.any(axis=(0, 1, 2)).all(), "every plane was 1 somewhere"
-
-
-def test_tokens_in_the_graph_are_the_tokens_of_the_encoding():
-    boards = played_boards(30)
-    found = keras.ops.convert_to_numpy(heads.encode(networks.build("transformer"), boards))
-    np.testing.assert_array_equal(found, encoding.tokens(boards))

@@ -98,12 +98,9 @@ def test_a_loaded_function_keeps_its_model_alive(run_folder):
     assert predict(played_boards(1))["policy"].sum() == pytest.approx(1, abs=1e-5)
 
 
-def test_boards_of_another_shape_are_refused(run_folder):
+def test_a_missing_path_and_boards_of_another_shape_are_named(run_folder, tmp_path):
     with pytest.raises(ValueError, match=r"\(3, 7, 6\)"):
         saved.load(run_folder)(np.zeros((3, 7, 6), np.int8))
-
-
-def test_a_missing_path_is_named(tmp_path):
     with pytest.raises(UserError, match="nowhere: no such"):
         saved.load(tmp_path / "nowhere")
     with pytest.raises(UserError, match="no model in this folder"):
@@ -127,12 +124,6 @@ def test_a_damaged_file_is_one_line(run_folder, tmp_path, file, content, complai
     assert "\n" not in str(caught.value)
 
 
-def test_a_keras_model_of_another_program_is_refused(tmp_path):
-    keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)]).save(tmp_path / "other.keras")
-    with pytest.raises(UserError, match=r"other\.keras: not a network of distill"):
-        saved.load(tmp_path / "other.keras")
-
-
 @pytest.mark.parametrize(
     ("factor", "line"),
     [(np.nan, "some of its weights are NaN or infinite"), (3e38, "returned (NaN logits|an infinite logit) on 2 of 2")],
@@ -145,16 +136,17 @@ def test_a_network_that_returns_no_numbers_is_named(tmp_path, factor, line):
         saved.load(tmp_path / "other.keras")(played_boards(2))
 
 
-def test_a_keras_model_whose_logits_have_another_shape_is_refused(tmp_path):
+def test_a_model_of_another_program_is_refused(tmp_path):
+    other = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
+    other.save(tmp_path / "other.keras")
+    other.export(tmp_path / "other", verbose=False)
     planes = heads.planes_input()
     logits = keras.layers.Dense(6)(keras.layers.Flatten()(planes))
     heads.network("six", planes, logits, None).save(tmp_path / "six.keras")
-    with pytest.raises(UserError, match=r"six\.keras: not a network of distill .*'logits': \(6,\)"):
-        saved.load(tmp_path / "six.keras")
-
-
-def test_a_saved_model_of_another_program_is_refused(tmp_path):
-    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
-    model.export(tmp_path / "other", verbose=False)
-    with pytest.raises(UserError, match="not a model of distill"):
-        saved.load(tmp_path / "other")
+    for name, complaint in (
+        ("other.keras", r"other\.keras: not a network of distill"),
+        ("other", "not a model of distill"),
+        ("six.keras", r"six\.keras: not a network of distill .*'logits': \(6,\)"),
+    ):
+        with pytest.raises(UserError, match=complaint):
+            saved.load(tmp_path / name)
