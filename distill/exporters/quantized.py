@@ -99,7 +99,7 @@ def _grades(boards: GradedBoards, moves: NDArray[Any]) -> tuple[NDArray[np.float
 
 
 def check(title: str, found: Mapping[str, Loss]) -> None:
-    """Raise UserError where a file loses too much to be worth its size."""
+    """Raise UserError for a file that loses MOST_LOST or more on a set."""
     if max(loss.optimal for loss in found.values()) >= MOST_LOST:
         limit = f"less than {100 * MOST_LOST:g} on each set"
         raise UserError(f"{title}: the written file loses {in_words(found)}; allowed: {limit}")

@@ -35,8 +35,8 @@ class Evaluator(Protocol):
       boards: int8 (B, 6, 7): row 0 on top, +1 the side to move, −1 the opponent, 0 empty.
 
     Returns:
-      Policy logits, floats (B, 7), of which the search ignores those of full columns, and values, floats (B,), in
-      [−1, 1] for the side to move. The evaluation of a board must not depend on the others in its batch.
+      Policy logits, floats (B, 7), and values, floats (B,), in [−1, 1] for the side to move. The search ignores the
+      logits of full columns. The evaluation of a board must not depend on the others in its batch.
     """
 
     def __call__(self, boards: NDArray[np.int8], /) -> tuple[NDArray[Any], NDArray[Any]]: ...

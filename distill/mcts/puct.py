@@ -51,7 +51,7 @@ def search(
 ) -> list[SearchResult]:
     """Search positions, or boards int8 (B, 6, 7), side by side, evaluated by any `Evaluator`.
 
-    `seeds` is one seed, of which each position takes its own stream by its place in the list, or a seed for each
+    `seeds` is one seed, from which each position takes its own stream by its place in the list, or a seed for each
     position, which makes its result independent of the others. Raises ValueError where the game is over, and
     OutputError, which names the evaluator, for logits or values that no search can use.
     """

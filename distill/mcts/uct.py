@@ -41,7 +41,7 @@ MOVE_STREAM = 2**32
 """Random stream of a game's noisy moves; the opening has stream 0, and vote k has 1 + k."""
 
 MOST_NODES = 2**25
-"""Rows that all searches side by side may have: 4 GiB of addresses, of which they fill about a quarter."""
+"""Rows that all searches side by side may have: 4 GiB of addresses; about a quarter is used."""
 
 
 def search(
@@ -49,7 +49,7 @@ def search(
 ) -> list[SearchResult]:
     """Search positions, or boards int8 (B, 6, 7), side by side. Raises ValueError where the game is over.
 
-    `seeds` is one seed, of which each position takes its own stream by its place in the list, or a seed for each
+    `seeds` is one seed, from which each position takes its own stream by its place in the list, or a seed for each
     position, which makes its result independent of the others.
     """
     current, mask = bitboards_of(positions)

@@ -105,8 +105,8 @@ def network(name: str, planes: Any, features: Any, value_head: bool) -> keras.Mo
     x = trunk(features)
     flatten = layers.Flatten(name="flatten")
     hidden = layers.Dense(HIDDEN, activation="relu", name="hidden")
-    logits, seen = read_out(hidden, flatten(x), flatten(mirrored(x)))
-    return heads.network(name, planes, logits, heads.value_head(seen) if value_head else None)
+    logits, summed = read_out(hidden, flatten(x), flatten(mirrored(x)))
+    return heads.network(name, planes, logits, heads.value_head(summed) if value_head else None)
 
 
 def trunk(planes: Any, features: int = FEATURES, blocks: int = BLOCKS, repeats: int = 1) -> Any:
@@ -138,6 +138,6 @@ def read_out(hidden: Any, features: Any, mirrored: Any) -> tuple[Any, Any]:
     The features are a sum, equal for a board and its mirror image, as the value must be.
     """
     last = layers.Dense(COLUMNS, name="read_out")
-    seen, seen_mirrored = hidden(features), hidden(mirrored)
-    logits = layers.Add(name="logits")([last(seen), ops.flip(last(seen_mirrored), axis=1)])
-    return logits, layers.Add(name="value_seen")([seen, seen_mirrored])
+    straight, turned = hidden(features), hidden(mirrored)
+    logits = layers.Add(name="logits")([last(straight), ops.flip(last(turned), axis=1)])
+    return logits, layers.Add(name="value_seen")([straight, turned])

@@ -1,10 +1,10 @@
 """Train one network on prepared tables: `fit`.
 
 In: a network, a training and a validation table. Out, in the run's folder: `best.keras` (smallest loss on validation
-boards, none of which is in training), `last.keras`, `history.csv`, `curves.png`, and `checkpoint.npz`, from which an
+boards, which are never in training), `last.keras`, `history.csv`, `curves.png`, and `checkpoint.npz`, from which an
 interrupted run resumes to the weights it would have had without the interruption.
 
-An epoch is a pass over the training table. Evaluations, each with a checkpoint, come every `eval_every` steps or at the
+An epoch covers the training table once. Evaluations, each with a checkpoint, come every `eval_every` steps or at the
 end of each epoch.
 """
 

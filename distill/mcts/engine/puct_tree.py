@@ -45,7 +45,7 @@ class PuctTrees(NamedTuple):
 
     parameters: PuctParameters
     rows: Int32s  # (L * C * WIDTH,)
-    floats: Float32s  # `rows`, seen as floats
+    floats: Float32s  # the same memory as floats
     used: Int64s  # (L,) rows in use
     bonus: Float64s  # (C,) exploration factor of a node entered N times
     # The game of a lane and its current search.
