@@ -13,15 +13,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from distill.common import DataError, UserError, cli, cores, provenance, say
 from distill.evaluation import data_card, labels, noise_ceiling
 from distill.evaluation.labels import LabelQuality
 from distill.evaluation.noise_ceiling import NoiseCeiling
-from distill.game.rules import CELLS
 from distill.games import census, reader, schema
 from distill.players import solver
 
@@ -63,27 +59,13 @@ def _describe(config: DescribeConfig, folder: Path) -> str:
     manifest = schema.read_manifest(folder)
     if not isinstance(manifest.get("identity"), dict):
         raise DataError(f"{folder / schema.MANIFEST}: names no settings of the run")
-    if manifest.get("kind") == schema.PACKED:
-        return _describe_packed(config, page, found, manifest)
+    if manifest.get("kind") == schema.PACKED and not manifest.get("inputs"):
+        raise DataError(f"{folder / schema.MANIFEST}: names no games that the boards are from")
     counted = census.count(found)
     quality, ceiling = _grade(config, folder), _label_again(config, folder)
-    command = _command(config, folder)
-    data_card.write(page, found, manifest, counted, quality, ceiling, use=config.use, command=command)
-    return (
-        f"{page}: {counted.games:,} games, {counted.rows:,} rows, {counted.boards:,} distinct boards; {_told(quality)}"
-    )
-
-
-def _describe_packed(config: DescribeConfig, page: Path, found: reader.Run, manifest: dict[str, Any]) -> str:
-    if not isinstance(manifest.get("inputs"), list):
-        raise DataError(f"{found.folder / schema.MANIFEST}: names no games that the boards are from")
-    reader.verify([found])
-    plies = (rows["ply"] for shard in found.shards for rows in reader.read(shard, ("ply",)))
-    counts = sum((np.bincount(ply, minlength=CELLS) for ply in plies), np.zeros(CELLS, np.int64))
-    stones = {ply: int(count) for ply, count in enumerate(counts) if count}
-    quality, command = _grade(config, found.folder), _command(config, found.folder)
-    data_card.write_packed(page, found, manifest, stones, quality, use=config.use, command=command)
-    return f"{page}: {found.rows:,} distinct boards; {_told(quality)}"
+    data_card.write(page, found, manifest, counted, quality, ceiling, use=config.use, command=_command(config, folder))
+    boards = f"{counted.plies['boards'].sum():,} distinct boards"
+    return f"{page}: {found.games:,} games, {found.rows:,} rows, {boards}; {_told(quality)}"
 
 
 def _told(quality: LabelQuality | str) -> str:

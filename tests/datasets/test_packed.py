@@ -135,8 +135,9 @@ def test_their_card_tells_where_they_are_from_and_how_right_they_are(
     card = Path("boards/README.md").read_text(encoding="utf-8")
     (run,) = reader.open_runs([Path("boards")])
     (source,) = reader.open_runs([Path("data/games")])
-    assert card.startswith(f"# Boards `boards`\n\n{run.rows:,} boards")
-    assert f"{source.rows:,} rows of 200 games of 1 runs" in card
+    assert card.startswith(
+        f"# Data `boards`\n\n{run.rows:,} distinct boards, merged from {source.rows:,} rows of 200 games"
+    )
     assert "sha256sum" in card
     if solver.is_installed():
         assert "optimal" in card
