@@ -10,16 +10,22 @@ your own (`players/player.py`). Out: the page and the API on 127.0.0.1, which on
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import ipaddress
 import socket
+import threading
 import webbrowser
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from distill.common import UserError, cli, cores, plugins, provenance, say
 from distill.mcts import cache, compiling
 from distill.networks import finding
+
+if TYPE_CHECKING:
+    import uvicorn
 
 CONNECTIONS = 512
 """Largest number of open connections; others get 503."""
@@ -90,10 +96,26 @@ def run(config: ServeConfig) -> str:
             limit_concurrency=CONNECTIONS,
         )
         try:
-            uvicorn.Server(settings).run(sockets=[listener])
+            _serve(uvicorn.Server(settings), listener)
         finally:
             opponents.close()  # a second Ctrl-C makes uvicorn skip the end of the application
     return "stopped"
+
+
+def _serve(server: uvicorn.Server, listener: socket.socket) -> None:
+    """Serve until stopped; in a thread where this one already runs an event loop, as in a notebook."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        server.run(sockets=[listener])
+        return
+    serving = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    serving.start()
+    try:
+        serving.join()
+    finally:
+        server.should_exit = True
+        serving.join()
 
 
 def _listen(host: str, port: int) -> socket.socket:

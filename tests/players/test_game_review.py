@@ -3,8 +3,7 @@
 - marks of 1,000 moves of shipped games are those of a plain computation from the positions after the moves;
 - each mark by its definition, at its borders; an estimate likewise;
 - accuracy is 100 if and only if every move with a choice was best; a side without a choice has none;
-- perfect play has 100 % on both sides; a planted blunder is found at its ply and is the only error; in a game of random
-  players no move with the best score is called an error, and errors are found;
+- perfect play has 100 % on both sides; a planted blunder is found at its ply and is the only error;
 - the better column and each move of the line have the best score; the line ends with the game or after 10 plies;
 - a search grades where it is named, says that it estimates, and stands in where the solver is missing;
 - the command prints text or JSON; a wrong game or grader is one line; `r` in `play` prints what the command does.
@@ -28,7 +27,6 @@ from review_helpers import game_at_random, perfect_game, shipped_moves, with_blu
 
 from distill import play
 from distill import review as command
-from distill.common import provenance
 from distill.datasets.benchmark import FULL_COLUMN
 from distill.game import rules
 from distill.game.rules import Position
@@ -160,21 +158,6 @@ def test_a_planted_blunder_is_found_at_its_ply(solver: Solver, grader: review.Gr
     assert f"better {error.better + 1}: X wins in " in text
 
 
-def test_in_a_game_of_random_players_no_perfect_move_is_called_an_error(solver: Solver, grader: review.Grader) -> None:
-    game = game_at_random(4)
-    found = review.review(game, grader)
-    perfect = 0
-    for move in found.moves:
-        scores = solver.scores(rules.from_moves(game[: move.number - 1]))
-        is_perfect = scores[move.column] == max(scores)
-        perfect += is_perfect
-        assert (move.mark in ("best", "only move", "forced")) == is_perfect
-        assert (move.outlook, move.worth) == (max(scores), scores[move.column])
-    errors = [move for move in found.moves if move.mark in review.ERRORS]
-    assert perfect > 3
-    assert len(errors) > 3
-
-
 def test_the_better_column_and_its_line_are_best_play(solver: Solver, grader: review.Grader) -> None:
     ends = set()
     game = game_at_random(10)
@@ -214,12 +197,6 @@ def test_a_search_stands_in_where_the_solver_is_missing(monkeypatch: pytest.Monk
     monkeypatch.setattr(review, "default_grader", lambda: "pillar@puct:8")
     assert command.main(["4444"]) == 0
     assert "reviewed by pillar@puct:8: an estimate" in capsys.readouterr().out
-
-
-def test_without_the_solver_its_name_is_one_line_that_installs_it(monkeypatch: pytest.MonkeyPatch, capsys) -> None:
-    monkeypatch.setitem(sys.modules, "bitbully", None)
-    assert command.main(["4444", "--by", "solver"]) == 1
-    assert provenance.install_line("solver") in capsys.readouterr().err
 
 
 def test_the_command_prints_text_or_json(grader: review.Grader, capsys) -> None:

@@ -4,18 +4,16 @@
 * A threat is blocked with the probability that the level states, straight or diagonal; the higher levels always block.
 * Probabilities sum to 1 and are 0 on full columns; a mirrored board and policy have mirrored probabilities.
 * What a trap is; where one is, the levels that see none do not ask the network; on other boards they do.
-* Club's probabilities are the policy's, at a temperature; the expert's move is the network's best.
+* Club's probabilities are the policy's, at a temperature; the expert's move is the policy's best.
 * A policy of zeros leaves a move; so does a board on which only threatened columns are open.
 * A move is drawn by its seed, whatever else is in the batch, with those probabilities.
 * Perfect keeps the best score, and without the solver is a search by the network.
-* A word that is nearly a level's is refused in one line that names the levels.
 * A level plays in the terminal and loads no TensorFlow.
 """
 
 from __future__ import annotations
 
 import importlib.util
-import io
 import subprocess
 import sys
 
@@ -24,7 +22,6 @@ import pytest
 from helpers import bits
 from numpy.typing import NDArray
 
-from distill import play
 from distill.datasets import benchmark
 from distill.game import tactics
 from distill.game.mixing import mix
@@ -145,14 +142,6 @@ def test_club_is_the_policy_at_a_temperature_and_the_expert_its_best_move() -> N
     assert (best.max(1) == 1).all()
 
 
-def test_the_expert_plays_as_the_network_on_the_benchmark() -> None:
-    rows = ~OWN.any(1) & ~THREATS.any(1)
-    rows[2000:] = False
-    seeds = seeds_for(0, np.arange(rows.sum()))
-    expert, network = (make(word, fast=True).play(CURRENT[rows], MASK[rows], seeds) for word in ("expert", "pillar"))
-    assert (expert.moves == network.moves).all()
-
-
 @pytest.mark.parametrize("name", LEVELS)
 def test_a_policy_that_gives_no_share_to_a_block_leaves_it_a_move(name: str) -> None:
     position = bits(from_moves("121212"[:5]))  # three stones of the first player in column 1
@@ -185,19 +174,6 @@ def test_perfect_keeps_the_best_score() -> None:
 def test_without_the_solver_perfect_is_a_search_by_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     assert levels.named("perfect").player == "reference/pillar@puct:800"
-
-
-@pytest.mark.parametrize("word", ["Club", "clubs", "club:3", "club@value", "club@puct:50", "begin"])
-def test_a_word_that_is_nearly_a_levels_is_refused_in_one_line(word: str) -> None:
-    with pytest.raises(ValueError, match="players are beginner, casual, club, expert, perfect") as caught:
-        make(word)
-    assert "\n" not in str(caught.value)
-
-
-def test_a_level_plays_in_the_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO())
-    assert play.main(["club", "--first", "machine"]) == 0
-    assert "club plays " in capsys.readouterr().out
 
 
 def test_the_terminal_loads_no_tensorflow_for_a_level() -> None:

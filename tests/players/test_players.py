@@ -92,26 +92,12 @@ def test_punisher_wins_at_once_and_blocks_what_it_cannot_beat(direction: str) ->
         assert set(make("punisher").play(*repeated(board, 20)).moves.tolist()) == {WINNING_COLUMN[direction]}
 
 
-def test_punisher_prefers_the_win_to_the_block_and_is_random_otherwise() -> None:
-    both = rules.from_moves("171717")
-    assert set(make("punisher").play(*repeated(both, 20)).moves.tolist()) == {0}
-    assert set(make("punisher").play(*repeated(EMPTY, 200)).moves.tolist()) == set(range(7))
-
-
 def test_a_searchs_policy_is_its_share_of_visits() -> None:
     choices = make("uct:140").play(*repeated(parse_board(FULL_CENTRE), 3))
     assert choices.policy.sum(1).tolist() == pytest.approx([1, 1, 1])
     assert (choices.policy[:, 3] == 0).all()
     assert (choices.policy.argmax(1) == choices.moves).all()
     assert np.allclose(choices.policy * 140, np.round(choices.policy * 140))
-
-
-def test_uct_is_one_search_without_noise_and_teacher_three_with_it() -> None:
-    uct, teacher = make("uct:50"), make("teacher:50")
-    assert isinstance(uct, SearchPlayer)
-    assert isinstance(teacher, SearchPlayer)
-    assert (uct.settings.simulations, uct.settings.votes, uct.settings.noise_fraction) == (50, 1, 0)
-    assert (teacher.settings.simulations, teacher.settings.votes, teacher.settings.noise_fraction) == (50, 3, 0.25)
 
 
 def test_the_quiet_teacher_labels_as_games_with_noise_at_the_move_do() -> None:

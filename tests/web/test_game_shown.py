@@ -69,13 +69,6 @@ def test_replay_steps_through_the_game_and_back(page):
     assert pages.moves_of(page) == "441"
 
 
-def test_a_player_whose_turn_it_is_after_a_replay_plays(page):
-    pages.start(page, "44", second="punisher")
-    page.keyboard.press("4")
-    page.get_by_role("button", name="Replay").click()
-    pages.wait_for(page, "location.hash.length === 5")
-
-
 def test_the_focus_stays_where_it_was(page):
     pages.start(page, "4455")
     page.get_by_role("button", name="Move 1: red, column 4").focus()
@@ -86,11 +79,6 @@ def test_the_focus_stays_where_it_was(page):
     page.keyboard.press("Enter")
     assert page.evaluate(focused) == "One move back"
     assert page.get_by_role("button", name="One move back").get_attribute("aria-disabled") == "true"
-
-
-def test_a_game_with_blanks_is_read_to_its_end(page):
-    pages.start(page, " ".join(LONG))
-    assert pages.moves_of(page) == LONG
 
 
 def test_who_steps_through_a_game_asks_about_where_they_stop(page):

@@ -1,18 +1,15 @@
 """Named levels on the page and in the API. Properties:
 
 - on a first visit the selects hold a person and the five levels, and Club is the opponent; its note stands below;
-- the switch shows everybody else and is remembered; who has a seat is shown without it, on both sides;
-- the switch works by keyboard, and a game against a level is played to its end;
+- the switch shows everybody else, works by keyboard and is remembered;
 - the API answers a level with the probabilities of `levels.probabilities`, and a seed repeats its move;
-- without the solver, Perfect says that it is a search; without the network there is no level;
-- the rule in JavaScript has Python's numbers and gives Python's probabilities, for every level, to 1e-6;
-- nothing runs out of a phone's width.
+- without the solver, Perfect says that it is a search;
+- the rule in JavaScript has Python's numbers and gives Python's probabilities, for every level, to 1e-6.
 """
 
 from __future__ import annotations
 
 import importlib.util
-import re
 
 import numpy as np
 import pytest
@@ -72,30 +69,6 @@ def test_the_switch_shows_everybody_and_is_remembered(page):
     assert "uct:1000" in offered(page, 0)
 
 
-def test_who_has_a_seat_is_shown_without_the_switch(page):
-    page.check("#more-players")
-    page.select_option("#player-1", "random")
-    page.uncheck("#more-players")
-    assert (offered(page, 0), offered(page, 1)) == ([*OFFERED, "random"], [*OFFERED, "random"])
-    page.click("#switch")
-    assert (page.input_value("#player-0"), page.input_value("#player-1")) == ("random", "person")
-    pages.visit(page)
-    assert page.input_value("#player-0") == "random"
-    assert offered(page, 0) == [*OFFERED, "random"]
-
-
-def test_a_game_against_a_level_is_played_to_its_end(page):
-    page.select_option("#player-1", "casual")
-    pages.play_at_random(page, lambda number: page.keyboard.press(str(number)), seed=3)
-    assert re.search("wins with four|A draw", page.inner_text("#status"))
-
-
-def test_nothing_runs_out_of_a_phones_width(browser, server):
-    with pages.open_page(browser, server, more=False, **pages.PHONE) as page:
-        page.select_option("#player-0", "beginner")
-        assert page.evaluate("document.documentElement.scrollWidth") <= 390
-
-
 @pytest.mark.parametrize("name", LEVELS)
 def test_the_api_answers_with_a_levels_probabilities_and_a_seed_repeats_its_move(client, name):
     player = make(name, fast=True)
@@ -127,11 +100,6 @@ def test_without_the_solver_perfect_is_a_search_where_one_so_long_may_be_asked(m
     cards = {card.name: card.note for card in Opponents([SHIPPED], 1000, 1).catalogue().players}
     assert "search of 800 simulations" in cards["perfect"]
     assert "perfect" not in {card.name for card in Opponents([SHIPPED], 100, 1).catalogue().players}
-
-
-def test_without_the_network_there_is_no_level(tmp_path):
-    cards = Opponents([tmp_path], 1000, 1).catalogue().players
-    assert "level" not in {card.kind for card in cards}
 
 
 def test_the_rule_in_javascript_is_pythons(page):

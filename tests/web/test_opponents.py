@@ -25,7 +25,6 @@ from distill.common import UserError
 from distill.common.workers import WorkerError
 from distill.game import rules
 from distill.networks import saved
-from distill.players import names
 from distill.web import api, opponents, work
 from distill.web.opponents import Opponents
 from tests.api_helpers import URL, ask, board_of, gather, refusal
@@ -75,22 +74,6 @@ def test_more_than_the_queue_takes_is_told_to_come_again(models):
     assert afterwards.status_code == 200
 
 
-def test_the_network_queue_has_an_end_too():
-    async def flood():
-        queue = work.threads(1, 10, "network")
-        release = threading.Event()
-        batcher = work.Batcher(lambda: lambda boards: release.wait() and {"move": boards[:, 0, 0]}, queue, limit=3)
-        board = np.zeros((6, 7), np.int8)
-        asked = [asyncio.create_task(batcher.evaluate(board)) for _ in range(9)]
-        await asyncio.sleep(0.05)
-        release.set()
-        return await asyncio.gather(*asked, return_exceptions=True)
-
-    answers = asyncio.run(flood())
-    assert sum(isinstance(answer, work.BusyError) for answer in answers) >= 1
-    assert sum(isinstance(answer, dict) for answer in answers) >= 3
-
-
 def test_a_model_trained_again_is_loaded_again(client, models):
     before = ask(client, player="small", moves="4").json()["policy"]
     pb = models / "small" / "saved_model" / "1" / "saved_model.pb"
@@ -116,16 +99,6 @@ def test_a_damaged_model_is_told_of_and_the_others_play_on(models):
         assert ask(client, player="small", moves="4").status_code == 200
     finally:
         (broken / "saved_model.pb").unlink()
-
-
-def test_only_so_many_networks_are_kept_in_memory(models, monkeypatch):
-    monkeypatch.setattr(opponents, "LOADED", 1)
-    found = Opponents([models], 1000, 1)
-    policy, search = (names.parse(f"small{mode}") for mode in ("", "@puct:2"))
-    first = found._batcher(models, 0, policy)
-    assert found._batcher(models, 0, policy) is first
-    found._batcher(models, 0, search)
-    assert found._batcher(models, 0, policy) is not first
 
 
 PLAYER = """

@@ -263,20 +263,6 @@ def test_a_network_with_search_is_offered_and_plays(page, server):
     assert pages.cells_of(page, "search")[reply["move"]] == str(round(100 * reply["policy"][reply["move"]]))
 
 
-def test_the_status_stays_beside_its_dot_on_a_phone(browser, server):
-    phone = {"viewport": {"width": 320, "height": 700}, "has_touch": True, "is_mobile": True}
-    with pages.open_page(browser, server, **phone) as page:
-        page.select_option("#player-1", "reference/pillar@puct:800")
-        page.fill("#game-text", "4")
-        height = page.locator("#board").bounding_box()["y"]
-        page.press("#game-text", "Enter")
-        pages.status_says(page, "it is your turn")
-        before = "getComputedStyle(document.getElementById('status'), '::before').display"
-        assert page.evaluate(before) == "inline-block", "in the line, it is broken with the words"
-        moved = page.locator("#board").bounding_box()["y"] - height
-        assert abs(moved) < 1, "the board does not move when the line grows"
-
-
 def test_the_description_of_the_api_lists_and_tries_it_and_nothing_is_asked_of_any_other_host(page, server):
     hosts = set()
     page.on("request", lambda request: hosts.add(request.url.split("/")[2]))

@@ -115,20 +115,6 @@ def test_a_wrong_column_is_refuted_and_ends_the_streak(page):
     assert shown(page)["tactic"] == "block"
 
 
-def test_a_wrong_column_that_only_draws_says_so_and_the_next_stone_is_a_new_answer(page):
-    puzzle = choose(page, "double-threat")
-    while 0 not in puzzle["scores"]:
-        page.keyboard.press("n")
-        puzzle = shown(page)
-    column = wrong_column(puzzle, score=0)
-    page.keyboard.press(str(column))
-    says(page, f"Not column {column}", f"answers {puzzle['replies'][column - 1]} and holds the draw.")
-    pages.wait_for_stones(page, len(puzzle["moves"]) + 2)
-    page.keyboard.press(str(puzzle["solution"]))
-    says(page, "Right!", "wins in 2")
-    assert stones(page) == len(puzzle["moves"]) + 1
-
-
 def test_the_solution_can_be_asked_for_and_no_engine_is(page):
     asked = []
     page.check("#solver-on")
@@ -161,31 +147,6 @@ def test_tactic_and_difficulty_choose(page):
     page.select_option("#puzzle-tactic", "win")  # which has no hard ones
     assert page.input_value("#puzzle-difficulty") == ""
     assert shown(page)["tactic"] == "win"
-
-
-def test_a_choice_of_another_version_becomes_all(browser, server):
-    with pages.open_page(browser, server) as page:
-        page.evaluate("localStorage.setItem('distill-puzzles', JSON.stringify({ tactic: 'gone', difficulty: '' }))")
-        page.evaluate("localStorage.setItem('distill', 'null')")
-        pages.visit(page)
-        page.click("#tab-puzzles")
-        page.wait_for_selector("#puzzle-next:visible")
-        assert page.input_value("#puzzle-tactic") == ""
-        assert shown(page)
-
-
-def test_no_puzzle_comes_twice_before_all_have_been_shown(page):
-    choose(page, "zugzwang", "hard")
-    pages.visit(page)
-    page.click("#tab-puzzles")
-    page.wait_for_selector("#puzzle-next:visible")
-    kind = [moves for moves, one in PUZZLES.items() if (one["tactic"], one["difficulty"]) == ("zugzwang", "hard")]
-    came = []
-    for _ in range(2 * len(kind)):
-        came.append(shown(page)["moves"])
-        page.click("#puzzle-next")
-    assert len(kind) > 3
-    assert sorted(came[: len(kind)]) == sorted(came[len(kind) :]) == sorted(kind)
 
 
 def test_keys_alone_solve_puzzles(page):
@@ -256,34 +217,6 @@ def test_the_persons_own_game_waits(page):
     page.evaluate("location.hash = '7172'")  # a link that is followed is a game to play
     says(page, "Yellow played column 2")
     assert page.get_attribute("#tab-play", "aria-selected") == "true"
-
-
-def test_who_plays_stays_while_others_are_looked_at(page):
-    page.select_option("#player-1", "punisher")
-    page.keyboard.press("4")
-    pages.wait_for(page, "location.hash.length === 3")
-    before = [page.input_value(f"#player-{side}") for side in (0, 1)]
-    choose(page)
-    page.keyboard.press("s")
-    page.click("#tab-review")
-    says(page, "Red, it is your turn")
-    page.keyboard.press("4")
-    says(page, "Yellow is to move")
-    assert [page.input_value(f"#player-{side}") for side in (0, 1)] == before
-
-
-def test_a_player_that_was_paused_waits_too(page):
-    page.select_option("#player-0", "punisher")
-    page.select_option("#player-1", "person")
-    pages.wait_for(page, "location.hash.length === 2")
-    page.keyboard.press("u")
-    says(page, "Paused")
-    page.click("#tab-openings")
-    page.wait_for_selector(".opening")
-    page.click("#tab-play")
-    says(page, "Paused")
-    page.wait_for_timeout(800)
-    assert stones(page) == 0
 
 
 def expected(moves: str) -> list[str]:
@@ -357,15 +290,6 @@ def test_clicks_stones_and_keys_walk_the_book_and_out_of_it(page):
     assert page.inner_text("#openings-title") == "Beyond the book"
     page.click("#openings-back")
     assert listed(page) == expected(known)
-
-
-def test_the_flipped_colours_are_named_as_they_look(page):
-    page.keyboard.press("f")
-    explore(page, "")
-    assert page.inner_text("#openings-title") == "Yellow’s moves in 20,000 games"
-    assert "Yellow won" in listed(page)[0].split("drawn")[0]
-    puzzle = choose(page, "win")
-    says(page, f"{'Yellow' if len(puzzle['moves']) % 2 == 0 else 'Red'} to move and win at once.")
 
 
 def test_a_file_that_does_not_come_is_told_of(browser, server):

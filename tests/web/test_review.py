@@ -2,7 +2,7 @@
 
 - the browser's marks and accuracies are Python's: 1,000 moves of shipped games by the same scores, and whole games by
   the same values and shares of visits;
-- three games by the button, each as Python reviews it: perfect play, a planted blunder, random players; marks stand in
+- two games by the button, each as Python reviews it: a planted blunder, random players; marks stand in
   the list of moves and on the graph, and no move with the best score is called an error;
 - a mistake that is chosen, in the list, among the moves or on the graph, leads to the position before it, with the
   better column on the board and Python's line, which can be stepped by its numbers and by the marked column;
@@ -22,7 +22,7 @@ import re
 
 import pytest
 from matplotlib import image
-from review_helpers import game_at_random, perfect_game, shipped_moves, with_blunder
+from review_helpers import game_at_random, shipped_moves, with_blunder
 
 from distill.datasets.benchmark import FULL_COLUMN
 from distill.game import rules
@@ -127,14 +127,6 @@ def test_the_browsers_estimates_are_pythons(page):
             assert mark == ("forced" if is_forced else expected)
             seen.add(mark)
     assert seen >= {"best", "good", *review.ERRORS}
-
-
-def test_perfect_play_has_100_percent(page, solver, grader):
-    game = perfect_game(solver)
-    reviewed(page, game)
-    check_page(page, review.review(game, grader))
-    assert page.inner_text("#review-accuracy-0") == page.inner_text("#review-accuracy-1") == "100 %"
-    assert page.is_visible("#review-none")
 
 
 def test_a_planted_blunder_is_found_and_what_was_better_is_shown(page, solver, grader):

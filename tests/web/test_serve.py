@@ -2,11 +2,13 @@
 
 - a connection is served with TCP_NODELAY, or every reply on a kept one would wait for the client's acknowledgement;
 - a taken port, a wrong flag and missing packages are told in one line;
+- it may be called where an event loop runs already;
 - the page is opened, and other machines may ask, only where that was said.
 """
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import socket
 import sys
@@ -81,6 +83,17 @@ def test_the_page_is_opened_and_other_machines_may_ask_only_where_that_was_said(
     for (app, _), status in zip(served, (400, 200), strict=True):
         headers = {"Host": "another.example"}
         assert TestClient(app, base_url=URL).get("/api/players", headers=headers).status_code == status
+
+
+def test_a_notebook_with_an_event_loop_of_its_own_may_serve(models, monkeypatch):
+    async def cell() -> str:
+        return serve.run(serve.ServeConfig(models=str(models), port=0))
+
+    def serving(server: uvicorn.Server, sockets: list[socket.socket]) -> None:
+        asyncio.run(asyncio.sleep(0))  # as uvicorn does: refused where a loop runs already
+
+    monkeypatch.setattr(uvicorn.Server, "run", serving)
+    assert asyncio.run(cell()) == "stopped"
 
 
 @pytest.mark.parametrize(
