@@ -1,63 +1,132 @@
 """Larger networks that see what `pillar-lines` sees: wider and deeper convolutions, or attention between cells.
 
-    name           its trunk                                                           parameters with value head
-    lines-0.7m     `pillar-lines` twice as wide                                                           745,160
-    lines-1.5m     the same with eight blocks in place of three                                         1,483,080
-    attention      five blocks of attention between the 42 cells, each head with a learned bias
-                   for every relation of two cells (rows apart, columns apart)                            772,992
+    name              its trunk
+    lines-FxB         `pillar-lines` with F features of each orientation and B residual blocks
+    pooled-FxB        the same, each block also told the mean of its features over the board (KataGo's global pooling)
+    attention-DxB     B blocks of attention between the 42 cells of D features, each head with a learned bias for every
+                      relation of two cells (rows apart, columns apart), as in Leela's networks
 
-Dimensions: B batch, T = 42 cells, W = 7 columns, D = 128 features, N = 8 heads.
+Beside logits and value, a network for training may have auxiliary heads: `children`, the values of the seven positions
+after a move, for the side that moved there; `reply`, logits of the opponent's next move. `without_heads` drops them.
+
+Dimensions: B batch, T = 42 cells, W = 7 columns, D features, N = 8 heads.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import keras
 import numpy as np
 from keras import layers, ops
 
+from distill import networks
 from distill.game.rules import CELLS, COLUMNS, ROWS
 from distill.networks import heads
-from distill.networks.pillar import mirrored, read_out, trunk
+from distill.networks.pillar import MirrorConv, mirrored, swap_halves
 from distill.networks.pillar_lines import Lines
 
-CONVOLUTIONS = {"lines-0.7m": 3, "lines-1.5m": 8}
-"""Residual blocks by name."""
-CONVOLUTION_FEATURES, HIDDEN = 64, 256
-FEATURES, HEADS, BLOCKS, FEED_FORWARD = 128, 8, 5, 256
-COLUMN_FEATURES = 32
-SHAPES = (*CONVOLUTIONS, "attention")
+HEADS, HIDDEN, COLUMN_FEATURES = 8, 256, 32
+AUXILIARY = ("children", "reply")
+NAME = re.compile(r"(lines|pooled|attention)-(\d+)x(\d+)")
 
 
-def build(name: str) -> keras.Model:
-    """The network of that name, with a value head: planes (B, 6, 7, 2) → logits (B, 7) and value (B,)."""
+def build(name: str, auxiliary: Sequence[str] = ()) -> keras.Model:
+    """The network of that name: planes (B, 6, 7, 2) → logits (B, 7), value (B,) and auxiliary heads (B, 7)."""
+    found = NAME.fullmatch(name)
+    if not found:
+        raise ValueError(f"shape {name!r} is none of lines-FxB, pooled-FxB, attention-DxB")
+    kind, width, blocks = found[1], int(found[2]), int(found[3])
     planes = heads.planes_input()
     lines = Lines(name="lines")(planes)
-    if name in CONVOLUTIONS:
-        x = trunk(lines, features=CONVOLUTION_FEATURES, blocks=CONVOLUTIONS[name])
-        flatten, hidden = layers.Flatten(name="flatten"), layers.Dense(HIDDEN, activation="relu", name="hidden")
-        logits, seen = read_out(hidden, flatten(x), flatten(mirrored(x)))
+    hidden = layers.Dense(HIDDEN, activation="relu", name="hidden")
+    if kind == "attention":
+        seen = hidden(_attention_trunk(lines, width, blocks))
+        outputs = {each: layers.Dense(COLUMNS, name=each)(seen) for each in ("logits", *auxiliary)}
     else:
-        seen = layers.Dense(HIDDEN, activation="relu", name="hidden")(_attention_trunk(lines))
-        logits = layers.Dense(COLUMNS, name="logits")(seen)
-    return heads.network(name, planes, logits, heads.value_head(seen))
+        x = _trunk(lines, width, blocks, pooled=kind == "pooled")
+        flatten = layers.Flatten(name="flatten")
+        sides = hidden(flatten(x)), hidden(flatten(mirrored(x)))
+        outputs = {each: _of_columns(each, *sides) for each in ("logits", *auxiliary)}
+        seen = layers.Add(name="value_seen")(sides)
+    if "children" in outputs:
+        outputs["children"] = layers.Activation("tanh", name="children_value")(outputs["children"])
+    return keras.Model(planes, outputs | {"value": heads.value_head(seen)}, name=name)
 
 
-def _attention_trunk(lines: Any) -> Any:
+def without_heads(model: keras.Model) -> keras.Model:
+    """The network as it is played: logits and value alone, with the same weights."""
+    outputs = {name: model.output[name] for name in ("logits", "value")}
+    return keras.Model(model.input, outputs, name=model.name)
+
+
+def _of_columns(name: str, seen: Any, seen_mirrored: Any) -> Any:
+    """(B, W) from the features of a board and of its mirror image, with the same weights for both."""
+    last = layers.Dense(COLUMNS, name=f"{name}_of_side")
+    return layers.Add(name=name)([last(seen), ops.flip(last(seen_mirrored), axis=1)])
+
+
+def _trunk(lines: Any, features: int, blocks: int, pooled: bool) -> Any:
+    """planes (B, H, W, C) → one vector per column (B, 1, W, 2F)."""
+    x = layers.ReLU(name="stem_relu")(MirrorConv(features, (3, 3), paired=False, name="stem")(lines))
+    for number in range(1, blocks + 1):
+        name = f"block{number}"
+        y = MirrorConv(features, (3, 3), name=f"{name}_conv1")(x)
+        if pooled:
+            y = layers.Add(name=f"{name}_told")([y, PooledBias(features, name=f"{name}_pooled")(x)])
+        y = layers.ReLU(name=f"{name}_relu1")(y)
+        y = MirrorConv(features, (3, 3), initializer="zeros", name=f"{name}_conv2")(y)
+        x = layers.ReLU(name=f"{name}_relu2")(layers.Add(name=f"{name}_add")([x, y]))
+    x = MirrorConv(features, (ROWS, 1), padding="valid", name="columns")(x)
+    return layers.ReLU(name="columns_relu")(x)
+
+
+@keras.saving.register_keras_serializable(package="distill")
+class PooledBias(layers.Layer):
+    """features (B, H, W, 2F) → (B, 1, 1, 2F): a linear map of their mean over the board, which keeps the symmetry."""
+
+    def __init__(self, features: int, **options: Any) -> None:
+        super().__init__(**options)
+        self.features = features
+
+    def build(self, shape: Any) -> None:
+        self.kernel = self.add_weight(name="kernel", shape=(shape[-1], self.features), initializer="zeros")
+
+    def call(self, x: Any) -> Any:
+        mean = ops.mean(x, axis=(1, 2), keepdims=True)
+        kernel = ops.cast(self.kernel, mean.dtype)
+        return ops.concatenate([ops.matmul(mean, kernel), ops.matmul(swap_halves(mean), kernel)], axis=-1)
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "features": self.features}
+
+
+def network(path: Path, precision: str = "float32") -> keras.Model:
+    """The network of a `.keras` file, computing in float32 or bfloat16; its layers' names decide its shape."""
+    stored = keras.models.load_model(path, compile=False)
+    keras.config.set_dtype_policy("mixed_bfloat16" if precision == "bfloat16" else "float32")
+    model = build(stored.name) if NAME.fullmatch(stored.name) else networks.build(stored.name, value_head=True)
+    model.set_weights(stored.get_weights())
+    return model
+
+
+def _attention_trunk(lines: Any, width: int, blocks: int) -> Any:
     """planes (B, 6, 7, C) → (B, W · COLUMN_FEATURES): pre-norm blocks over cells, then each column read on its own."""
     x = layers.Reshape((CELLS, lines.shape[-1]), name="cells")(lines)
-    x = CellEmbedding(name="embedding")(layers.Dense(FEATURES, name="stem")(x))
-    for block in range(1, BLOCKS + 1):
+    x = CellEmbedding(name="embedding")(layers.Dense(width, name="stem")(x))
+    for block in range(1, blocks + 1):
         attended = layers.LayerNormalization(name=f"block{block}_norm1")(x)
         x = layers.Add(name=f"block{block}_add1")([x, CellAttention(HEADS, name=f"block{block}_attention")(attended)])
         fed = layers.LayerNormalization(name=f"block{block}_norm2")(x)
-        fed = layers.Dense(FEED_FORWARD, activation="silu", name=f"block{block}_up")(fed)
-        x = layers.Add(name=f"block{block}_add2")([x, layers.Dense(FEATURES, name=f"block{block}_down")(fed)])
+        fed = layers.Dense(2 * width, activation="silu", name=f"block{block}_up")(fed)
+        x = layers.Add(name=f"block{block}_add2")([x, layers.Dense(width, name=f"block{block}_down")(fed)])
     x = layers.LayerNormalization(name="last_norm")(x)
-    x = layers.Reshape((ROWS, COLUMNS, FEATURES), name="board")(x)
+    x = layers.Reshape((ROWS, COLUMNS, width), name="board")(x)
     x = layers.Permute((2, 1, 3), name="by_column")(x)
-    x = layers.Reshape((COLUMNS, ROWS * FEATURES), name="columns")(x)
+    x = layers.Reshape((COLUMNS, ROWS * width), name="columns")(x)
     return layers.Flatten(name="flatten")(layers.Dense(COLUMN_FEATURES, activation="silu", name="column")(x))
 
 

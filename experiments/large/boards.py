@@ -1,0 +1,127 @@
+"""Labelled boards as `.npz` files of packed columns, which an accelerator's machine reads with NumPy alone.
+
+    python -m experiments.large.boards --data data/reference/labels-200 models/selfplay/games --out boards.npz
+
+In: folders of games or packed boards, and `.npz` files of this module. Out: one `.npz` file with an entry a canonical
+board, by key:
+
+    key      uint64 (N,)    canonical current + mask (`rules.from_keys`)
+    visits   uint8 (N, 7)   of the search; where the largest is above 255, scaled down to that
+    value    int8 (N,)      VALUE_STEPS times the root value of the search, for the side to move
+    outcome  int8 (N,)      rounded mean of the games' results
+    reply    int8 (N,)      the column that the opponent played next, −1 if unknown or if the game ended
+
+Boards of the graded sets are left out (`--exclude`). Where a board occurs several times in a part (a shard, a thread's
+games), visits are summed and values averaged; of several parts that hold it, the last one's entry stays.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from distill.game.rules import COLUMNS, canonicalise
+
+VALUE_STEPS = 127
+"""Steps of a stored value between 0 and 1, as in packed tables."""
+MOST_VISITS = 255
+COLUMNS_OF_FILE = ("key", "visits", "value", "outcome", "reply")
+
+Boards = dict[str, NDArray[Any]]
+
+
+def pack(
+    current: NDArray[np.uint64],
+    mask: NDArray[np.uint64],
+    visits: NDArray[Any],
+    value: NDArray[Any],
+    outcome: NDArray[Any],
+    reply: NDArray[Any],
+) -> Boards:
+    """Columns of the file for rows in any orientation: `value` in [−1, 1], `outcome` −1, 0 or 1."""
+    own, stones, mirrored = canonicalise(current, mask)
+    visits = np.where(mirrored[:, None], visits[:, ::-1], visits).astype(np.float64)
+    reply = np.where(mirrored & (reply >= 0), COLUMNS - 1 - reply, reply)
+    key, first, place, count = np.unique(own + stones, return_index=True, return_inverse=True, return_counts=True)
+    summed = np.stack([np.bincount(place, visits[:, column], len(key)) for column in range(COLUMNS)], axis=1)
+    largest = summed.max(axis=1, keepdims=True)
+    mean = {name: np.bincount(place, each, len(key)) / count for name, each in (("value", value), ("outcome", outcome))}
+    return {
+        "key": key,
+        "visits": np.rint(summed * np.minimum(1, MOST_VISITS / np.maximum(largest, 1))).astype(np.uint8),
+        "value": np.rint(mean["value"] * VALUE_STEPS).astype(np.int8),
+        "outcome": np.rint(mean["outcome"]).astype(np.int8),
+        "reply": reply[first].astype(np.int8),
+    }
+
+
+def merge(parts: Iterable[Boards], excluded: NDArray[np.uint64] | None = None) -> Boards:
+    """One entry a board: of several parts that hold it, the last one's."""
+    parts = list(parts)[::-1]
+    whole = {name: np.concatenate([part[name] for part in parts]) for name in COLUMNS_OF_FILE}
+    key, first = np.unique(whole["key"], return_index=True)
+    if excluded is not None:
+        first = first[~np.isin(key, excluded)]
+    return {name: values[first] for name, values in whole.items()}
+
+
+def load(paths: Sequence[Path]) -> Boards:
+    """The boards of `.npz` files and of folders of games or packed boards (which need PyArrow)."""
+    return merge(_npz(path) if path.suffix == ".npz" else _folder(path) for path in paths)
+
+
+def save(path: Path, boards: Boards) -> None:
+    """Write the file at once: a killed process leaves none, or the whole of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.stem}.partial.npz")
+    np.savez_compressed(temporary, **boards)  # type: ignore[arg-type]
+    os.replace(temporary, path)
+
+
+def _npz(path: Path) -> Boards:
+    with np.load(path) as stored:
+        return {name: stored[name] for name in COLUMNS_OF_FILE}
+
+
+def _folder(path: Path) -> Boards:
+    """Boards of every shard; a row's reply is the move of the next row of its game."""
+    from distill.games import schema
+
+    parts = []
+    for file in sorted(path.glob("shard-*.parquet")):
+        table, metadata = schema.read_table(file, None)
+        column = {name: table[name].to_numpy() for name in table.column_names if name not in ("visits", "votes")}
+        visits = schema.matrix(table["visits"])
+        if metadata.get("kind") == schema.PACKED:
+            unknown = np.full(len(visits), -1, np.int8)
+            parts.append({"visits": visits, "reply": unknown} | column)
+        else:
+            same_game = np.append(column["game_id"][1:] == column["game_id"][:-1], False)
+            reply = np.where(same_game, np.append(column["move"][1:], -1), -1)
+            names = ("current", "mask")
+            parts.append(pack(*(column[name] for name in names), visits, column["value"], column["outcome"], reply))
+    return merge(parts)
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    from distill.datasets.canonical import excluded_keys
+
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--data", type=Path, nargs="+", required=True)
+    parser.add_argument("--exclude", nargs="*", default=["benchmark"], help="boards to leave out, as for `prepare`")
+    parser.add_argument("--out", type=Path, required=True)
+    options = parser.parse_args(words)
+    excluded = np.concatenate([np.empty(0, np.uint64), *map(excluded_keys, options.exclude)])
+    boards = merge([load(options.data)], excluded)
+    save(options.out, boards)
+    print(f"{options.out}: {len(boards['key']):,} boards, {options.out.stat().st_size:,} bytes")
+
+
+if __name__ == "__main__":
+    main()
