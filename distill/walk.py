@@ -23,7 +23,7 @@ import numpy as np
 
 from distill import common
 from distill.common import UserError, cli, cores, folders, provenance, say, write_json
-from distill.evaluation import report, walk
+from distill.evaluation import enumeration, report, walk
 from distill.game.rules import CELLS
 from distill.players import names
 from distill.players.identity import identity
@@ -102,7 +102,7 @@ def _best(config: WalkConfig, out: Path) -> tuple[dict[str, Any], str]:
 
 def _all(config: WalkConfig, out: Path) -> tuple[dict[str, Any], str]:
     """Enumerate every legal reply; returns what `walk.json` holds, and the result in words."""
-    tree = walk.Enumeration(out, walk.chooser(config.player[0], config.workers))
+    tree = enumeration.Enumeration(out, walk.chooser(config.player[0], config.workers))
     layers = []
     for layer in tree.run(config.most_stones):
         layers.append(layer)
@@ -110,7 +110,7 @@ def _all(config: WalkConfig, out: Path) -> tuple[dict[str, Any], str]:
     last = layers[-1]["stones"]
     complete = not len(tree.keys(last + 2))
     say("backing up the results through the tree")
-    blunders: dict[str, walk.Keys] = {}
+    blunders: dict[str, enumeration.Keys] = {}
     for stones, not_won, keys in tree.back_up(last):
         layers[stones // 2] |= {"not_won": len(not_won), "blunders": len(keys)}
         blunders[f"stones_{stones:02}"] = keys

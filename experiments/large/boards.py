@@ -104,8 +104,8 @@ def _folder(path: Path) -> Boards:
         else:
             same_game = np.append(column["game_id"][1:] == column["game_id"][:-1], False)
             reply = np.where(same_game, np.append(column["move"][1:], -1), -1)
-            names = ("current", "mask")
-            parts.append(pack(*(column[name] for name in names), visits, column["value"], column["outcome"], reply))
+            board = column["current"], column["mask"]
+            parts.append(pack(*board, visits, column["value"], column["outcome"], reply))
     return merge(parts)
 
 

@@ -3,13 +3,15 @@
     KERAS_BACKEND=jax python -m experiments.large.label --network models/reference/pillar/best.keras \
         --minutes 5 --seed 1 --out games.npz
 
-In: a network. Out: labelled boards (`boards.py`), for `--out games.npz` in `games-0.npz`, `games-1.npz`, ... Like `distill.selfplay --games-only`, but a game may use
-batches of any composition in bfloat16, so the same seed does not give the same bytes on another device. Two kinds:
+In: a network. Out: labelled boards (`boards.py`), for `--out games.npz` in `games-0.npz`, `games-1.npz` and so on. It
+is like `distill.selfplay --games-only`, but the network computes in bfloat16 and in batches of any composition, so the
+same seed does not give the same bytes on another device. Three kinds:
 
     games     self-play; one game in four starts from the empty board or after one move, the others after up to 20 or
               28 random moves. Every position of a game is labelled.
     replies   positions in which the first player moves, reached by the network's own moves against random replies;
               each is searched once. These are the positions of `distill.walk --replies all`.
+    keys      the positions of `--keys`, such as those that `tree.py` found lost or drawn; each is searched once.
 
 Threads share one network: the compiled search releases the interpreter lock, so 15 threads keep 15 cores busy.
 """
@@ -28,7 +30,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.game.rules import CELLS, COLUMNS, FULL_BOARD, ROWS, has_four, landing, legal_mask
+from distill.game.rules import CELLS, COLUMNS, FULL_BOARD, ROWS, from_keys, has_four, landing, legal_mask
 from distill.mcts import puct
 from distill.mcts.engine.record import GameRecord
 from distill.mcts.puct import PuctSettings
@@ -72,7 +74,7 @@ def evaluator(path: Path, batch: int, precision: str = "bfloat16") -> Evaluate:
     weights = [each.value for each in model.trainable_variables], [each.value for each in model.non_trainable_variables]
     cell = np.array([column * (ROWS + 1) + ROWS - 1 - row for row in range(ROWS) for column in range(COLUMNS)])
 
-    @jax.jit
+    @jax.jit  # type: ignore[untyped-decorator]
     def forward(words: Any) -> Any:
         """words uint32 (B, 2, 2): current and mask, each as its lower and upper 32 bits → (B, 8) logits and value."""
         bits = (words[:, :, cell // 32] >> (cell % 32).astype(np.uint32)) & 1  # (B, 2, T)
@@ -222,13 +224,15 @@ def first_searches(parts: Sequence[boards.Boards]) -> Iterator[boards.Boards]:
 def _compile() -> None:
     """Compile the search by running a small one."""
     none = np.zeros(1, np.uint64)
-    puct.play(none, none, settings(2), lambda current, _: (np.zeros((len(current), COLUMNS)), np.zeros(len(current))))
+    logits, value = np.zeros((1, COLUMNS), np.float32), np.zeros(1, np.float32)
+    puct.play(none, none, settings(2), lambda current, _: (logits, value), steps=1)
 
 
 def main(words: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--network", type=Path, required=True)
-    parser.add_argument("--kind", choices=("games", "replies"), default="games")
+    parser.add_argument("--kind", choices=("games", "replies", "keys"), default="games")
+    parser.add_argument("--keys", type=Path, help=".npz with `key`: the positions of --kind keys")
     parser.add_argument("--simulations", type=int, default=200)
     parser.add_argument("--minutes", type=float, default=5)
     parser.add_argument("--most", type=int, default=600_000, help="most games, or positions of --kind replies")
@@ -247,10 +251,10 @@ def main(words: Sequence[str] | None = None) -> None:
     began = time.monotonic()
     if options.kind == "games":
         current, mask = openings(options.most, random)
-    else:
-        from distill.game.rules import from_keys
-
+    elif options.kind == "replies":
         current, mask = from_keys(first_player_positions(options.most, evaluate, options.lanes, random))
+    else:
+        current, mask = from_keys(random.permutation(np.load(options.keys)["key"])[: options.most])
     print(f"{len(mask):,} positions to start from, {time.monotonic() - began:.0f} s", flush=True)
     began = time.monotonic()
     parts = search(

@@ -19,7 +19,7 @@ import pytest
 from helpers import REFERENCE, state
 
 from distill import walk as command
-from distill.evaluation import walk
+from distill.evaluation import enumeration, walk
 from distill.game import rules
 from distill.game.rules import EMPTY, Position
 from distill.players.solver import Solver
@@ -28,7 +28,7 @@ START = rules.from_moves("6724772136625432")
 """X moves and can win."""
 
 
-def choose(current: walk.Keys, mask: walk.Keys) -> np.ndarray:
+def choose(current: enumeration.Keys, mask: enumeration.Keys) -> np.ndarray:
     """A player of tests: the legal column that a fixed function of the position names."""
     legal = rules.legal_mask(mask)
     number = (current * np.uint64(7) + mask) % np.uint64(1_000_003) % legal.sum(1).astype(np.uint64)
@@ -49,11 +49,11 @@ def key_of(position: Position) -> int:
 
 
 @pytest.fixture(scope="module")
-def tree(tmp_path_factory: pytest.TempPathFactory) -> walk.Enumeration:
-    return walk.Enumeration(tmp_path_factory.mktemp("walk"), choose)
+def tree(tmp_path_factory: pytest.TempPathFactory) -> enumeration.Enumeration:
+    return enumeration.Enumeration(tmp_path_factory.mktemp("walk"), choose)
 
 
-def test_layers_are_those_of_plain_python(tree: walk.Enumeration) -> None:
+def test_layers_are_those_of_plain_python(tree: enumeration.Enumeration) -> None:
     layer = {EMPTY}
     for found in tree.run(most_stones=10):
         after = [reply for position in layer for reply in replies_to(position, move_of(position))]
@@ -67,7 +67,7 @@ def test_layers_are_those_of_plain_python(tree: walk.Enumeration) -> None:
     assert found["losing_replies"] > 0
 
 
-def test_backed_up_results_are_those_of_plain_recursion(tree: walk.Enumeration) -> None:
+def test_backed_up_results_are_those_of_plain_recursion(tree: enumeration.Enumeration) -> None:
     reached = [{*tree.keys(stones).tolist()} for stones in range(0, 11, 2)]
 
     def is_won(position: Position, move: int) -> bool:
@@ -90,12 +90,12 @@ def test_backed_up_results_are_those_of_plain_recursion(tree: walk.Enumeration) 
 
 
 def test_a_killed_enumeration_resumes_to_the_same_files(
-    tree: walk.Enumeration, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tree: enumeration.Enumeration, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(walk, "CHUNK", 64)
+    monkeypatch.setattr(enumeration, "CHUNK", 64)
     calls = 0
 
-    def killed(current: walk.Keys, mask: walk.Keys) -> np.ndarray:
+    def killed(current: enumeration.Keys, mask: enumeration.Keys) -> np.ndarray:
         nonlocal calls
         calls += 1
         if calls == 10:
@@ -103,8 +103,8 @@ def test_a_killed_enumeration_resumes_to_the_same_files(
         return choose(current, mask)
 
     with pytest.raises(KeyboardInterrupt):
-        list(walk.Enumeration(tmp_path, killed).run(most_stones=8))
-    list(walk.Enumeration(tmp_path, choose).run(most_stones=8))
+        list(enumeration.Enumeration(tmp_path, killed).run(most_stones=8))
+    list(enumeration.Enumeration(tmp_path, choose).run(most_stones=8))
     whole = state(tree.folder)
     assert {name: whole[name] for name in state(tmp_path)} == state(tmp_path)
 
@@ -112,7 +112,7 @@ def test_a_killed_enumeration_resumes_to_the_same_files(
 def test_a_move_into_a_full_column_is_an_error() -> None:
     full = rules.from_moves("444444")
     with pytest.raises(ValueError, match="full column, in 1 of 1"):
-        walk.replies(np.array([key_of(full)], np.uint64), np.array([3]))
+        enumeration.replies(np.array([key_of(full)], np.uint64), np.array([3]))
 
 
 def test_best_replies_are_those_of_plain_recursion() -> None:
@@ -146,7 +146,7 @@ def test_best_replies_are_those_of_plain_recursion() -> None:
 def test_perfect_play_gives_nothing_away() -> None:
     solver = Solver()
 
-    def perfect(current: walk.Keys, mask: walk.Keys) -> np.ndarray:
+    def perfect(current: enumeration.Keys, mask: enumeration.Keys) -> np.ndarray:
         scores = [solver.scores(Position(*bits)) for bits in zip(current.tolist(), mask.tolist(), strict=True)]
         return np.argmax(scores, axis=1)
 
@@ -182,6 +182,6 @@ def test_worker_processes_choose_the_same_moves(tmp_path: Path) -> None:
         words = ["--replies", "all", "--most-stones", "8", "--workers", str(workers)]
         flags = [*words, "--out", str(tmp_path / str(workers))]
         subprocess.run([sys.executable, "-m", "distill.walk", "random", *flags], check=True, capture_output=True)
-    one, two = (walk.Enumeration(tmp_path / str(workers), choose) for workers in (1, 2))
+    one, two = (enumeration.Enumeration(tmp_path / str(workers), choose) for workers in (1, 2))
     assert len(one.keys(8)) > command.walk.BATCH
     assert np.array_equal(one.moves(8), two.moves(8))
