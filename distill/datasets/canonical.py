@@ -1,8 +1,10 @@
-"""Canonical boards (the smaller of a board and its mirror), their keys, and sets of boards that tables leave out."""
+"""Canonical boards (the smaller of a board and its mirror), merged rows, keys, and boards that tables leave out."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +13,11 @@ from numpy.typing import NDArray
 
 from distill.common import DataError, first_line, provenance, say
 from distill.game import rules
+from distill.games.labeller import majority
 from distill.games.reader import Columns
+
+VALUE_UNIT = 2.0**-32
+"""Values are summed as whole multiples of this, so that a mean does not depend on the order of its rows."""
 
 SHIPPED_BOARDS = {"benchmark": "data/benchmark", "reference": "data/reference/validation"}
 """Words that `exclude` understands beside paths."""
@@ -25,6 +31,39 @@ def canonical(rows: Columns) -> Columns:
         "mask": mask,
         "label": np.where(mirrored, rules.COLUMNS - 1 - rows["label"], rows["label"]).astype(np.int8),
         "visits": np.where(mirrored[:, None], rows["visits"][:, ::-1], rows["visits"]),
+    }
+
+
+def merged(rows: Columns, by: Sequence[str]) -> Columns:
+    """Prepared columns of canonical rows grouped by these columns, in their order.
+
+    Visits are summed, value and outcome averaged, and rows counted. The label is the column with most rows, then most
+    visits, then nearest the centre, then the lower. On a board that is its own mirror both columns count.
+    """
+    order = np.lexsort([rows[name] for name in reversed(by)])
+    group = {name: rows[name][order] for name in by}
+    is_new = np.any([np.diff(values, prepend=values[:1]) != 0 for values in group.values()], axis=0)
+    is_new[:1] = True
+    starts = np.flatnonzero(is_new)
+
+    def total(values: NDArray[Any]) -> NDArray[np.int64]:
+        """Sums of each group."""
+        sums: NDArray[np.int64] = np.add.reduceat(values[order].astype(np.int64), starts)
+        return sums
+
+    group = {name: values[starts] for name, values in group.items()}
+    count = np.diff(starts, append=len(order))
+    visits, votes = total(rows["visits"]), total(rows["label"][:, None] == np.arange(rules.COLUMNS))
+    own_mirror = rules.is_own_mirror(group["current"], group["mask"])
+    for counts in (visits, votes):
+        counts[own_mirror] += counts[own_mirror][:, ::-1]
+    units = np.rint(rows["value"].astype(np.float64) / VALUE_UNIT)
+    return group | {
+        "visits": visits,
+        "label": majority(votes, visits),
+        "value": total(units) * VALUE_UNIT / count,
+        "outcome": total(rows["outcome"]) / count,
+        "count": count,
     }
 
 

@@ -40,10 +40,9 @@ from numpy.typing import NDArray
 
 from distill.common import DataError, Progress, UserError, canonical_json, file_hash, provenance, say
 from distill.common.folders import all_visible, locked, replaced, sweep
-from distill.datasets.canonical import canonical, excluded_keys
+from distill.datasets.canonical import canonical, excluded_keys, merged
 from distill.game import rules
 from distill.games import reader, schema
-from distill.games.labeller import majority
 from distill.games.reader import Columns
 from distill.games.schema import PREPARED_ROW, TRAINING, VALIDATION
 
@@ -54,9 +53,6 @@ FILES = {TRAINING: "training.parquet", VALIDATION: "validation.parquet"}
 
 GROUP_ROWS = 1 << 17
 """Rows in each row group of a table."""
-
-VALUE_UNIT = 2.0**-32
-"""Values are summed as whole multiples of this, so that a mean does not depend on the order of its rows."""
 
 _OWN = {*FILES.values(), schema.MANIFEST, "config.json"}
 
@@ -104,33 +100,13 @@ def prepare(
         "runs": {run.name: _digest([shard.content_hash for shard in run.shards]) for run in runs},
         "excluded": _digest(sorted({int(key) for keys in excluded.values() for key in keys})),
     }
-    folder = out / _digest(identity)[:16]
-    inputs = [
-        {
-            "run": run.name,
-            "games": run.games,
-            "rows": run.rows,
-            "files": _digest([shard.sha256 for shard in run.shards]),
-            "settings": schema.read_manifest(run.folder).get("identity", {}),
-        }
-        for run in runs
-    ]
-
-    def finished() -> Prepared | None:
-        if restart or not (folder / schema.MANIFEST).exists():
-            return None
-        manifest = schema.read_manifest(folder)
-        if manifest.get("inputs") != inputs:  # the same hashes of rows, but in files that were not read yet
-            return None
-        _verify_tables(folder, manifest)
-        return Prepared(folder=folder, manifest=manifest, reused=True)
-
-    if before := finished():
+    folder, inputs = out / _digest(identity)[:16], [_input(run) for run in runs]
+    if not restart and (before := _finished(folder, inputs)):
         return before
     if not {*all_visible(folder)} <= _OWN:
         raise UserError(f"{folder}: holds files that are no prepared tables; name another folder than {out}")
     with locked(out, wait=True):
-        if meanwhile := finished():
+        if not restart and (meanwhile := _finished(folder, inputs)):
             return meanwhile
         for killed in filter(_is_partial, out.iterdir()):  # a process that still worked would hold the lock
             sweep(out / killed.name[1:17])
@@ -155,14 +131,31 @@ def prepare(
     return Prepared(folder=folder, manifest=manifest, reused=False)
 
 
-def _verify_tables(folder: Path, manifest: dict[str, Any]) -> None:
-    """Raise DataError unless the tables are the files that their manifest describes."""
+def _input(run: reader.Run) -> dict[str, Any]:
+    """What the manifest says of a run that was read."""
+    return {
+        "run": run.name,
+        "games": run.games,
+        "rows": run.rows,
+        "files": _digest([shard.sha256 for shard in run.shards]),
+        "settings": schema.read_manifest(run.folder).get("identity", {}),
+    }
+
+
+def _finished(folder: Path, inputs: list[dict[str, Any]]) -> Prepared | None:
+    """The tables in a folder; None where there are none of these files. Raises DataError for tables that changed."""
+    if not (folder / schema.MANIFEST).exists():
+        return None
+    manifest = schema.read_manifest(folder)
+    if manifest.get("inputs") != inputs:  # the same hashes of rows, but in files that were not read yet
+        return None
     for name in FILES.values():
         path = folder / name
         if not path.is_file() or file_hash(path) != manifest.get("files", {}).get(name):
             raise DataError(
                 f"{path}: not the file its manifest describes (damaged or changed); delete {folder} to have it rebuilt"
             )
+    return Prepared(folder=folder, manifest=manifest, reused=True)
 
 
 def _read(
@@ -218,7 +211,7 @@ def _merge(rows: Columns) -> tuple[dict[int, pa.Table], dict[str, Any]]:
     removed_boards, removed_rows = np.zeros(rules.CELLS, np.int64), np.zeros(rules.CELLS, np.int64)
     for ply in np.unique(stones).tolist():  # one number of stones at a time needs little memory beside the rows
         here = np.flatnonzero(stones == ply)
-        boards = _grouped({name: values[here] for name, values in rows.items()})
+        boards = merged({name: values[here] for name, values in rows.items()}, ("current", "mask", "split"))
         key = boards["current"] + boards["mask"]
         in_training = np.concatenate([[False], key[1:] == key[:-1]])  # a board's training row comes just before
         removed_boards[ply], removed_rows[ply] = in_training.sum(), boards["count"][in_training].sum()
@@ -239,35 +232,6 @@ def _merge(rows: Columns) -> tuple[dict[int, pa.Table], dict[str, Any]]:
         "boards": _by_split([len(tables[split]) for split in FILES]),
         "self_mirror_boards": _by_split([own_mirror[split] for split in FILES]),
         "removed_from_validation": {"boards": _by_ply(removed_boards), "rows": _by_ply(removed_rows)},
-    }
-
-
-def _grouped(rows: Columns) -> Columns:
-    """Prepared columns of rows grouped by (current, mask, split), in this order."""
-    order = np.lexsort([rows[name] for name in ("split", "mask", "current")])
-    group = {name: rows[name][order] for name in ("current", "mask", "split")}
-    is_new = np.any([np.diff(values, prepend=values[:1]) != 0 for values in group.values()], axis=0)
-    is_new[:1] = True
-    starts = np.flatnonzero(is_new)
-
-    def total(values: NDArray[Any]) -> NDArray[np.int64]:
-        """Sums of each group."""
-        sums: NDArray[np.int64] = np.add.reduceat(values[order].astype(np.int64), starts)
-        return sums
-
-    group = {name: values[starts] for name, values in group.items()}
-    count = np.diff(starts, append=len(order))
-    visits, votes = total(rows["visits"]), total(rows["label"][:, None] == np.arange(rules.COLUMNS))
-    own_mirror = rules.is_own_mirror(group["current"], group["mask"])
-    for counts in (visits, votes):
-        counts[own_mirror] += counts[own_mirror][:, ::-1]
-    units = np.rint(rows["value"].astype(np.float64) / VALUE_UNIT)
-    return group | {
-        "visits": visits,
-        "label": majority(votes, visits),
-        "value": total(units) * VALUE_UNIT / count,
-        "outcome": total(rows["outcome"]) / count,
-        "count": count,
     }
 
 

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from distill.common import DataError
 from distill.datasets.batching import Examples
-from distill.datasets.canonical import board_keys, canonical
-from distill.game import rules
+from distill.datasets.canonical import canonical, merged
 from distill.games import reader
 from distill.games.labeller import majority
+from distill.games.schema import PREPARED_ROW
 
 COLUMNS_READ = ("current", "mask", "label", "visits", "value", "outcome")
 
@@ -73,32 +73,19 @@ def table(shards: Sequence[reader.ShardFile], excluded: NDArray[np.uint64]) -> E
     """
     parts = [rows for shard in shards for rows in reader.read(shard, COLUMNS_READ)]
     rows = canonical({name: np.concatenate([part[name] for part in parts]) for name in COLUMNS_READ})
-    current, mask, visits = rows["current"], rows["mask"], rows["visits"].astype(np.int64)
-    symmetric = rules.is_own_mirror(current, mask)
-    visits[symmetric] += visits[symmetric, ::-1]  # a column and its mirror are one answer
-    totals = np.maximum(visits.sum(1) // (1 + symmetric), 1)
-    shares = visits * (totals.max() / totals)[:, None]
-    keys = board_keys(current, mask)
-    _, first, board = np.unique(keys, return_index=True, return_inverse=True)
-    kept = ~np.isin(keys[first], excluded, assume_unique=True)
-    if not kept.any():
+    totals = np.maximum(rows["visits"].sum(1, dtype=np.int64), 1)
+    rows["visits"] = np.rint(rows["visits"] * (totals.max() / totals)[:, None])
+    boards = merged(rows, ("current", "mask"))
+    keys = boards["current"] + boards["mask"]
+    kept = np.argsort(keys)
+    kept = kept[~np.isin(keys[kept], excluded, assume_unique=True)]
+    if not len(kept):
         raise DataError("no row to train on: every board is kept out of training")
-    count = np.bincount(board)
-
-    def mean(values: NDArray[Any]) -> NDArray[np.float32]:
-        return (np.bincount(board, values.astype(np.float64)) / count)[kept].astype(np.float32)
-
-    summed = np.stack([np.bincount(board, shares[:, column]) for column in range(rules.COLUMNS)], axis=1)
-    summed = np.rint(summed[kept]).astype(np.int64)
-    return Examples(
-        current=current[first][kept],
-        mask=mask[first][kept],
-        visits=summed,
-        label=majority(summed, summed),
-        value=mean(rows["value"]),
-        outcome=mean(rows["outcome"]),
-        count=count[kept].astype(np.int32),
-    )
+    boards = {name: values[kept] for name, values in boards.items()}
+    boards["label"] = majority(boards["visits"], boards["visits"])
+    for name in ("value", "outcome", "count"):
+        boards[name] = boards[name].astype(PREPARED_ROW.field(name).type.to_pandas_dtype())
+    return Examples(**boards)
 
 
 def sample(examples: Examples, rows: int | None, seed: int) -> Examples:

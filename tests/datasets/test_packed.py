@@ -136,7 +136,7 @@ def test_their_card_tells_where_they_are_from_and_how_right_they_are(
     (run,) = reader.open_runs([Path("boards")])
     (source,) = reader.open_runs([Path("data/games")])
     assert card.startswith(
-        f"# Data `boards`\n\n{run.rows:,} distinct boards, merged from {source.rows:,} rows of 200 games"
+        f"# Boards `boards`\n\n{run.rows:,} distinct boards, merged from {source.rows:,} rows of 200 games"
     )
     assert "sha256sum" in card
     if solver.is_installed():

@@ -100,11 +100,11 @@ def test_a_full_disk_is_one_line_and_the_command_works_afterwards(stage, done, t
 
 
 def test_rows_that_do_not_fit_in_memory_are_one_line(tmp_path, monkeypatch, capfd):
-    def no_memory(_rows):
+    def no_memory(*_rows):
         raise MemoryError("Unable to allocate 3.00 GiB")
 
     write_games(tmp_path / "games", make_games(20, seed=1))
-    monkeypatch.setattr(preparation, "_grouped", no_memory)
+    monkeypatch.setattr(preparation, "merged", no_memory)
     assert prepare.main(["--data", str(tmp_path / "games"), "--out", str(tmp_path / "prepared")]) == 1
     assert "memory" in last_line(capfd, "prepare")
     assert not (tmp_path / "prepared").exists(), "files are left"
