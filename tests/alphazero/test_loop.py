@@ -61,7 +61,7 @@ def quick(small_networks, eagerly, monkeypatch):
 
 
 @pytest.fixture
-def flags(tmp_path: Path) -> list[str]:
+def flags(tmp_path):
     plan.write(tmp_path / "given.json", PLAN)
     return [*FLAGS, "--plan", str(tmp_path / "given.json"), "--out"]
 

@@ -49,12 +49,12 @@ def raises(error: BaseException) -> Callable[[Config], str]:
     return run
 
 
-def test_the_last_line_is_what_the_command_reports(capsys: pytest.CaptureFixture[str]):
+def test_the_last_line_is_what_the_command_reports(capsys):
     assert run_main(lambda config: f"{config.games} games in {config.out}", "--games", "3") == 0
     assert capsys.readouterr().out == f"3 games in {Path('data/games')}\n"
 
 
-def test_a_wrong_flag_exits_2_and_nothing_runs(capsys: pytest.CaptureFixture[str]):
+def test_a_wrong_flag_exits_2_and_nothing_runs(capsys):
     assert run_main(raises(AssertionError("must not run")), "--games", "0") == 2
     assert capsys.readouterr().err == "distill stage: --games 0 must be positive (--help lists the flags)\n"
 
@@ -75,9 +75,7 @@ class ResourceExhaustedError(Exception):
         (ResourceExhaustedError("OOM when allocating tensor"), "not enough memory (ResourceExhaustedError: "),
     ],
 )
-def test_errors_of_the_user_the_disk_and_the_memory_are_one_line(
-    error: Exception, line: str, capsys: pytest.CaptureFixture[str]
-):
+def test_errors_of_the_user_the_disk_and_the_memory_are_one_line(error, line, capsys):
     assert run_main(raises(error)) == 1
     message = capsys.readouterr().err
     assert message.startswith(f"distill stage: {line}")
@@ -90,7 +88,7 @@ def test_a_bug_is_not_hidden():
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_stopped_command_unwinds_and_says_how_to_go_on(number: int, code: int, capsys: pytest.CaptureFixture[str]):
+def test_a_stopped_command_unwinds_and_says_how_to_go_on(number, code, capsys):
     handlers = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
     unwound = []
 
@@ -138,14 +136,14 @@ def test_a_process_that_is_stopped_ends_in_its_own_time_whatever_is_sent_again()
     assert ended.stderr == "\nstopped by SIGTERM; to resume: python -m distill.stage\n"
 
 
-def test_a_command_works_in_a_thread_and_more_than_once(capsys: pytest.CaptureFixture[str]):
+def test_a_command_works_in_a_thread_and_more_than_once(capsys):
     with ThreadPoolExecutor(1) as thread:
         for _ in range(2):
             assert thread.submit(run_main, lambda config: f"{config.games} games").result() == 0
     assert capsys.readouterr().out == "100 games\n" * 2
 
 
-def test_streams_of_other_kinds_will_do(monkeypatch: pytest.MonkeyPatch):
+def test_streams_of_other_kinds_will_do(monkeypatch):
     """Notebooks and dashboards put objects of their own in place of the streams, or None."""
 
     class Written(list[str]):
@@ -204,7 +202,7 @@ sys.exit(cli.Command("stage", Config, run)())
         ("stage >/dev/full", 1, "", "news\ndistill stage: No space left on device\n"),
     ],
 )
-def test_closed_streams_and_broken_pipes_are_no_errors(line: str, code: int, out: str, err: str):
+def test_closed_streams_and_broken_pipes_are_no_errors(line, code, out, err):
     # Wait a moment, so that the reader has closed the pipe before the command writes.
     define = f"stage() {{ sleep 0.2; {sys.executable} -c '{PRINTS}' \"$@\"; }}; "
     define += f"distill() {{ sleep 0.2; {sys.executable} -m distill; }}; "

@@ -38,7 +38,7 @@ TINY_WALK = ["random", "--replies", "all", "--most-stones", "2", "--workers", "1
 
 
 @pytest.fixture(scope="module")
-def there(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def there(tmp_path_factory):
     """A folder of each kind, as the commands and the releases leave them, and one of documents."""
     root = tmp_path_factory.mktemp("there")
     assert generate.main([*TINY_GAMES, "--out", str(root / "teacher")]) == 0

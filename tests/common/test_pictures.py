@@ -30,7 +30,7 @@ LEFT_OVER = {
 
 
 @pytest.fixture(scope="module")
-def expected(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+def expected(tmp_path_factory):
     """The picture under Matplotlib's own settings."""
     folder = tmp_path_factory.mktemp("plain")
     drawn(folder, MPLBACKEND="")
@@ -48,7 +48,7 @@ def drawn(folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("case", LEFT_OVER)
-def test_a_users_backend_and_matplotlibrc_change_no_picture(case: str, expected: bytes, tmp_path: Path):
+def test_a_users_backend_and_matplotlibrc_change_no_picture(case, expected, tmp_path):
     backend, settings = LEFT_OVER[case]
     (tmp_path / "matplotlibrc").write_text(settings, encoding="utf-8")
     done = drawn(tmp_path, MPLBACKEND=backend)
@@ -56,7 +56,7 @@ def test_a_users_backend_and_matplotlibrc_change_no_picture(case: str, expected:
     assert done.stdout.strip() == str("usetex" in settings), "the user's own settings are gone"
 
 
-def test_a_picture_that_cannot_be_drawn_is_one_line_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_a_picture_that_cannot_be_drawn_is_one_line_once(tmp_path, capsys):
     @picture
     def draw(path: Path, fail: bool) -> None:
         if fail:

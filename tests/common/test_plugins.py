@@ -13,7 +13,6 @@ import pickle
 import subprocess
 import sys
 from functools import partial
-from pathlib import Path
 
 import pytest
 
@@ -38,7 +37,7 @@ number = 3
 
 
 @pytest.fixture
-def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def engine(tmp_path, monkeypatch):
     """The folder of the module `my_engine`: the working directory, not yet on the path."""
     (tmp_path / "my_engine.py").write_text(SOURCE, encoding="utf-8")
     (tmp_path / "engine_parts.py").write_text("def other(): pass\n", encoding="utf-8")
@@ -50,7 +49,7 @@ def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("name", ["label", "Engine", "engine", "first", "Engine.__call__"])
-def test_an_object_of_a_module_in_the_working_directory_is_loaded(engine: Path, name: str):
+def test_an_object_of_a_module_in_the_working_directory_is_loaded(engine, name):
     found = plugins.load(f"my_engine:{name}", "--labeller")
     assert callable(found)
     assert plugins.source_hash(found) == file_hash(engine / "my_engine.py")
@@ -68,7 +67,7 @@ def test_an_object_of_a_module_in_the_working_directory_is_loaded(engine: Path, 
         ("my_engine:number", "number is a int, which cannot be called"),
     ],
 )
-def test_a_wrong_name_is_one_line(engine: Path, spec: str, problem: str):
+def test_a_wrong_name_is_one_line(engine, spec, problem):
     with pytest.raises(UserError) as error:
         plugins.load(spec, "--labeller")
     assert str(error.value) == f"--labeller {spec}: {problem.format(folder=engine)}"
@@ -83,7 +82,7 @@ def test_a_wrong_name_is_one_line(engine: Path, spec: str, problem: str):
         ("raise SystemExit\n", "SystemExit: SystemExit ({file}:1)"),
     ],
 )
-def test_a_module_that_fails_is_one_line_with_the_place(engine: Path, source: str, problem: str):
+def test_a_module_that_fails_is_one_line_with_the_place(engine, source, problem):
     file = engine / "broken.py"
     file.write_text(source, encoding="utf-8")
     with pytest.raises(UserError) as error:
@@ -92,17 +91,17 @@ def test_a_module_that_fails_is_one_line_with_the_place(engine: Path, source: st
 
 
 @pytest.mark.parametrize("text", ["uct:200", "teacher:5", "models/cnn", "pillar", r"C:\games", "cnn@puct:20", "a b:c"])
-def test_names_of_players_and_paths_are_no_modules(text: str):
+def test_names_of_players_and_paths_are_no_modules(text):
     assert not plugins.is_spec(text)
 
 
 @pytest.mark.parametrize("found", [len, partial(len), eval("lambda: 0", {"__name__": "x"})])
-def test_what_is_defined_in_no_file_is_refused(found: object):
+def test_what_is_defined_in_no_file_is_refused(found):
     with pytest.raises(UserError, match="defined in no file; put it in a module of its own"):
         plugins.source_hash(found)
 
 
-def test_another_process_imports_the_module_and_refuses_another_version(engine: Path):
+def test_another_process_imports_the_module_and_refuses_another_version(engine):
     plugin = plugins.Plugin.named("my_engine:other", "--labeller")
     assert pickle.loads(pickle.dumps(plugin)) == plugin
     code = f"import pickle; print(pickle.loads({pickle.dumps(plugin)!r}).load().__module__)"

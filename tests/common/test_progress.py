@@ -41,7 +41,7 @@ def seconds_left(line: str) -> float:
     return 3600 * hours + 60 * minutes + seconds
 
 
-def test_a_line_comes_after_some_seconds_then_now_and_then_and_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_line_comes_after_some_seconds_then_now_and_then_and_at_the_end(capsys):
     clock = Clock()
     with Progress(30, "games", done=4, clock=clock) as progress:
         for _ in range(26):
@@ -53,7 +53,7 @@ def test_a_line_comes_after_some_seconds_then_now_and_then_and_at_the_end(capsys
     assert seconds_left(said[1]) == 8
 
 
-def test_no_time_left_is_told_before_the_rate_is_known(capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_time_left_is_told_before_the_rate_is_known(capsys):
     clock = Clock()
     with Progress(1000, "games", clock=clock) as progress:
         clock.wait(4)
@@ -63,7 +63,7 @@ def test_no_time_left_is_told_before_the_rate_is_known(capsys: pytest.CaptureFix
     assert lines(capsys) == [f"0/1000 games · {ESTIMATING}", "1/1000 games · 0.1 games/s · 5 h 16 min left"]
 
 
-def test_work_that_is_all_done_has_no_time_left(capsys: pytest.CaptureFixture[str]) -> None:
+def test_work_that_is_all_done_has_no_time_left(capsys):
     clock = Clock()
     with Progress(100, "games", done=100, clock=clock) as progress:
         clock.wait(4)
@@ -72,7 +72,7 @@ def test_work_that_is_all_done_has_no_time_left(capsys: pytest.CaptureFixture[st
 
 
 @pytest.mark.parametrize("compiling", [0, 40])
-def test_estimates_are_right_within_the_first_fifth(compiling: float, capsys: pytest.CaptureFixture[str]) -> None:
+def test_estimates_are_right_within_the_first_fifth(compiling, capsys):
     """A training of four minutes that compiles first, and then is slow for a while."""
     clock, steps = Clock(), 2000
     seconds = [0.2 if step < 20 else 0.1 for step in range(steps)]
@@ -89,7 +89,7 @@ def test_estimates_are_right_within_the_first_fifth(compiling: float, capsys: py
                     assert seconds_left(line) == pytest.approx(left, rel=0.1, abs=1)
 
 
-def test_whole_shards_of_many_workers_are_no_reason_for_hope(capsys: pytest.CaptureFixture[str]) -> None:
+def test_whole_shards_of_many_workers_are_no_reason_for_hope(capsys):
     """Eight workers end their first shards at nearly the same time."""
     clock = Clock()
     with Progress(20_000, "games", clock=clock) as progress:
@@ -100,7 +100,7 @@ def test_whole_shards_of_many_workers_are_no_reason_for_hope(capsys: pytest.Capt
     assert 1000 < seconds_left(lines(capsys)[-1]) < 10_000
 
 
-def test_a_bar_on_a_terminal_tells_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bar_on_a_terminal_tells_the_same(monkeypatch):
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
             return True
@@ -129,5 +129,5 @@ def test_a_bar_on_a_terminal_tells_the_same(monkeypatch: pytest.MonkeyPatch) -> 
         (7500, "2 h 05 min"),
     ],
 )
-def test_durations_read_as_people_say_them(seconds: float, words: str):
+def test_durations_read_as_people_say_them(seconds, words):
     assert duration(seconds) == words

@@ -36,7 +36,7 @@ def test_versions_name_python_this_package_and_the_installed_ones_of_those_asked
 
 
 @pytest.fixture
-def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def checkout(tmp_path, monkeypatch):
     """A repository with one committed file, in the place of this project's root."""
     if shutil.which("git") is None:
         pytest.skip("git is not installed")
@@ -53,7 +53,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_the_commit_carries_a_plus_exactly_while_a_tracked_file_differs(checkout: Path):
+def test_the_commit_carries_a_plus_exactly_while_a_tracked_file_differs(checkout):
     head = provenance.commit()
     assert head is not None
     assert len(head) == 40
@@ -70,9 +70,7 @@ def test_the_commit_carries_a_plus_exactly_while_a_tracked_file_differs(checkout
     assert provenance.commit() == head
 
 
-def test_a_package_installed_inside_another_checkout_does_not_take_its_commit(
-    checkout: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_package_installed_inside_another_checkout_does_not_take_its_commit(checkout, monkeypatch):
     inside = checkout / "site-packages"
     inside.mkdir()
     monkeypatch.setattr(provenance, "ROOT", inside)
@@ -84,7 +82,7 @@ def test_a_package_installed_inside_another_checkout_does_not_take_its_commit(
     assert distill.__version__ == f"{distill.VERSION}+g0123456.dirty"
 
 
-def test_without_a_commit_or_git_there_is_none(checkout: Path, monkeypatch: pytest.MonkeyPatch):
+def test_without_a_commit_or_git_there_is_none(checkout, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setenv("PATH", str(checkout))
         assert provenance.commit() is None
@@ -94,7 +92,7 @@ def test_without_a_commit_or_git_there_is_none(checkout: Path, monkeypatch: pyte
     assert provenance.commit() is None
 
 
-def test_a_build_without_a_known_commit_holds_none(checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_build_without_a_known_commit_holds_none(checkout, tmp_path, monkeypatch):
     interface = ModuleType("hatchling.builders.hooks.plugin.interface")  # hatchling itself is there for builds alone
     interface.BuildHookInterface = object  # type: ignore[attr-defined]
     parts = interface.__name__.split(".")
@@ -123,9 +121,7 @@ def test_a_build_without_a_known_commit_holds_none(checkout: Path, tmp_path: Pat
     assert included() == []  # git refuses
 
 
-def test_a_shipped_folder_is_found_in_a_checkout_and_in_an_installed_package(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_shipped_folder_is_found_in_a_checkout_and_in_an_installed_package(tmp_path, monkeypatch):
     monkeypatch.setattr(provenance, "ROOT", tmp_path)
     installed = tmp_path / "distill" / "shipped" / "data" / "benchmark"
     for folder in (installed, tmp_path / "data" / "benchmark"):

@@ -19,7 +19,7 @@ import distill
 
 
 @pytest.mark.parametrize("name", distill.PUBLIC)
-def test_a_public_name_can_be_imported_and_says_what_it_is(name: str):
+def test_a_public_name_can_be_imported_and_says_what_it_is(name):
     assert getattr(distill, name).__doc__
     assert name in dir(distill)
 

@@ -76,7 +76,7 @@ PRESETS = {
 
 
 @pytest.fixture
-def parse(tmp_path: Path):
+def parse(tmp_path):
     """Parses a line of words; a dict among them becomes `--config` with a file that holds it."""
 
     def parse(*words: Any) -> Config:
@@ -127,7 +127,7 @@ FILE = {"minutes": 5, "target": "vote", "models": ["c"]}
         ([{"stages": [{"root": "gumbel", "simulations": 8}]}], {"stages": (Stage(root="gumbel", simulations=8),)}),
     ],
 )  # fmt: skip
-def test_a_preset_beats_the_default_a_file_the_preset_and_a_flag_the_file(parse, words: list[Any], settings):
+def test_a_preset_beats_the_default_a_file_the_preset_and_a_flag_the_file(parse, words, settings):
     same(parse(*words), Config(**settings))
 
 
@@ -155,7 +155,7 @@ def test_a_stored_config_reads_back_as_itself(parse):
         ({"models": ["a", Path("b")]}, {"models": (Path("a"), Path("b"))}),
     ],
 )
-def test_a_config_made_in_python_is_the_one_that_flags_make(given: dict[str, Any], plain: dict[str, Any]):
+def test_a_config_made_in_python_is_the_one_that_flags_make(given, plain):
     same(Config(**given), Config(**plain))
 
 
@@ -194,7 +194,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("given", "message"), WRONG)
-def test_a_value_of_another_type_is_refused_in_python(given: dict[str, Any], message: str):
+def test_a_value_of_another_type_is_refused_in_python(given, message):
     with pytest.raises(ValueError, match=f"{re.escape(message)}"):
         Config(**given)
 
@@ -215,7 +215,7 @@ def test_a_value_of_another_type_is_refused_in_python(given: dict[str, Any], mes
         ([{"gmaes": 5, "arhc": 1}], "no such setting: arhc, gmaes"),
     ],
 )
-def test_a_wrong_value_is_named_in_one_line(parse, capsys, words: list[Any], message: str):
+def test_a_wrong_value_is_named_in_one_line(parse, capsys, words, message):
     with pytest.raises(SystemExit) as stop:
         parse(*words)
     assert stop.value.code == 2
@@ -227,7 +227,7 @@ def test_a_wrong_value_is_named_in_one_line(parse, capsys, words: list[Any], mes
 
 
 @pytest.mark.parametrize("content", [b"{", b"[1]", b"\xff", None, b"[" * 100_000])
-def test_a_file_that_is_no_config_is_named(parse, capsys, tmp_path: Path, content: bytes | None):
+def test_a_file_that_is_no_config_is_named(parse, capsys, tmp_path, content):
     path = tmp_path / "broken.json"
     if content is not None:
         path.write_bytes(content)
@@ -236,7 +236,7 @@ def test_a_file_that_is_no_config_is_named(parse, capsys, tmp_path: Path, conten
     assert capsys.readouterr().err.startswith(f"distill stage: --config {path}: ")
 
 
-def test_a_config_file_may_begin_with_a_byte_order_mark(tmp_path: Path):
+def test_a_config_file_may_begin_with_a_byte_order_mark(tmp_path):
     file = tmp_path / "config.json"
     file.write_bytes(b'\xef\xbb\xbf{\r\n"games": 7\r\n}\r\n')
     assert cli.parse(Config, ["--config", str(file)]).games == 7

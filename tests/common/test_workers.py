@@ -14,7 +14,6 @@ import io
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from helpers import state
@@ -32,7 +31,7 @@ queue.close()
 """
 
 
-def test_a_script_without_a_main_guard_is_not_run_again_by_its_worker(tmp_path: Path):
+def test_a_script_without_a_main_guard_is_not_run_again_by_its_worker(tmp_path):
     script = tmp_path / "app.py"
     script.write_text(SCRIPT, encoding="utf-8")
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120)
@@ -64,7 +63,7 @@ def test_a_worker_that_dies_is_an_error():
 
 
 @pytest.mark.parametrize("number", [errno.EROFS, errno.ENOSPC])
-def test_shared_memory_without_room_is_named(number: int, own_processes: None, monkeypatch: pytest.MonkeyPatch):
+def test_shared_memory_without_room_is_named(number, own_processes, monkeypatch):
     def refuse(*_: object) -> None:
         raise OSError(number, os.strerror(number))
 
@@ -73,9 +72,7 @@ def test_shared_memory_without_room_is_named(number: int, own_processes: None, m
         workers.check()
 
 
-def test_a_restart_deletes_nothing_where_no_worker_can_be_started(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-):
+def test_a_restart_deletes_nothing_where_no_worker_can_be_started(tmp_path, monkeypatch, capsys):
     flags = ["--games", "1", "--simulations", "30", "--workers", "1", "--out", str(tmp_path)]
     assert generate.main(flags) == 0
     before = state(tmp_path)
@@ -90,6 +87,6 @@ def test_a_restart_deletes_nothing_where_no_worker_can_be_started(
     assert state(tmp_path) == before
 
 
-def test_the_processors_are_those_that_this_process_may_use(monkeypatch: pytest.MonkeyPatch):
+def test_the_processors_are_those_that_this_process_may_use(monkeypatch):
     monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")  # as a quota of a container, which loky reads, too
     assert machine.cores() == 1

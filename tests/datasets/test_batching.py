@@ -10,7 +10,6 @@
 """
 
 from itertools import islice
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,7 +25,7 @@ from distill.games.schema import TRAINING, VALIDATION
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def prepared(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tables")
     write_games(folder / "games", make_games(60, seed=1))
     with pytest.MonkeyPatch.context() as patched:
@@ -35,11 +34,11 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def examples(prepared: Path) -> Examples:
+def examples(prepared):
     return batching.load(prepared, TRAINING)
 
 
-def test_a_table_is_loaded_in_the_types_promised(prepared: Path, examples: Examples) -> None:
+def test_a_table_is_loaded_in_the_types_promised(prepared, examples):
     types = {name: (array.dtype.name, array.shape[1:]) for name, array in vars(examples).items()}
     assert types == {
         "current": ("uint64", ()),
@@ -54,7 +53,7 @@ def test_a_table_is_loaded_in_the_types_promised(prepared: Path, examples: Examp
     assert len(examples) > len(batching.load(prepared, VALIDATION)) > 0
 
 
-def test_a_damaged_or_unfinished_folder_is_refused(tmp_path: Path, prepared: Path) -> None:
+def test_a_damaged_or_unfinished_folder_is_refused(tmp_path, prepared):
     for name in ("training.parquet", "manifest.json"):
         (tmp_path / name).write_bytes((prepared / name).read_bytes())
     assert len(batching.load(tmp_path, TRAINING))
@@ -72,7 +71,7 @@ def joined(batches: list[Batch]) -> dict[str, np.ndarray]:
     return {name: np.concatenate([getattr(batch, name) for batch in batches]) for name in vars(batches[0])}
 
 
-def test_an_epoch_is_a_function_of_seed_and_epoch(examples: Examples) -> None:
+def test_an_epoch_is_a_function_of_seed_and_epoch(examples):
     steps = batching.batches_an_epoch(examples, 32)
 
     def epoch(seed: int, number: int) -> dict[str, np.ndarray]:
@@ -86,7 +85,7 @@ def test_an_epoch_is_a_function_of_seed_and_epoch(examples: Examples) -> None:
     assert (epoch(2, 1)["boards"] != first["boards"]).any()
 
 
-def test_a_batch_has_the_arrays_promised(examples: Examples) -> None:
+def test_a_batch_has_the_arrays_promised(examples):
     batch = next(batching.batches(examples, 32, seed=0))
     assert {name: (array.dtype.name, array.shape) for name, array in vars(batch).items()} == {
         "boards": ("int8", (32, 6, 7)),
@@ -98,7 +97,7 @@ def test_a_batch_has_the_arrays_promised(examples: Examples) -> None:
     }
 
 
-def test_every_row_appears_once_and_the_leftover_rows_are_dropped(examples: Examples) -> None:
+def test_every_row_appears_once_and_the_leftover_rows_are_dropped(examples):
     size = len(examples) // 3 - 1
     batches = list(islice(batching.batches(examples, size, seed=0), 3))
     assert [len(batch.label) for batch in batches] == [size] * 3
@@ -109,7 +108,7 @@ def test_every_row_appears_once_and_the_leftover_rows_are_dropped(examples: Exam
     assert len(batch.label) == len(examples), "fewer rows than a batch are one"
 
 
-def test_epochs_follow_each_other_and_any_batch_is_a_beginning(examples: Examples) -> None:
+def test_epochs_follow_each_other_and_any_batch_is_a_beginning(examples):
     size = len(examples) // 3 - 1
     expected = list(islice(batching.batches(examples, size, seed=3), 7))
     assert batching.batches_an_epoch(examples, size) == 3
@@ -123,7 +122,7 @@ def keys_of(boards: np.ndarray) -> list[int]:
     return canonical.board_keys(*encoding.bitboards(boards)).tolist()
 
 
-def test_a_mirrored_row_is_the_same_example_in_the_mirror(examples: Examples) -> None:
+def test_a_mirrored_row_is_the_same_example_in_the_mirror(examples):
     arrays = joined([next(batching.batches(examples, len(examples), seed=0))])
     current, mask = encoding.bitboards(arrays["boards"])
     place = {key: row for row, key in enumerate(canonical.board_keys(examples.current, examples.mask).tolist())}
@@ -142,20 +141,20 @@ def test_a_mirrored_row_is_the_same_example_in_the_mirror(examples: Examples) ->
     assert abs(flipped[~own_mirror].mean() - 0.5) < 2.5 / np.sqrt((~own_mirror).sum())
 
 
-def test_without_mirror_every_row_stays_as_stored(examples: Examples) -> None:
+def test_without_mirror_every_row_stays_as_stored(examples):
     arrays = joined(list(islice(batching.batches(examples, 1, seed=0, mirror=False), len(examples))))
     current, mask = encoding.bitboards(arrays["boards"])
     assert set(zip(current, mask, strict=True)) == set(zip(examples.current, examples.mask, strict=True))
 
 
-def test_an_empty_table_is_refused_in_one_line(examples: Examples) -> None:
+def test_an_empty_table_is_refused_in_one_line(examples):
     empty = Examples(**{name: array[:0] for name, array in vars(examples).items()})
     with pytest.raises(DataError, match="the table is empty"):
         next(batching.batches(empty, 32, seed=0))
     assert list(batching.in_order(empty, 32)) == []
 
 
-def test_in_order_gives_every_row_as_stored(examples: Examples) -> None:
+def test_in_order_gives_every_row_as_stored(examples):
     batches = list(batching.in_order(examples, 100))
     assert [len(batch.label) for batch in batches[:-1]] == [100] * (len(batches) - 1)
     arrays = joined(batches)
@@ -164,20 +163,20 @@ def test_in_order_gives_every_row_as_stored(examples: Examples) -> None:
     np.testing.assert_array_equal(arrays["label"], examples.label)
 
 
-def test_seen_knows_training_boards_in_both_orientations_and_no_other(prepared: Path, examples: Examples) -> None:
+def test_seen_knows_training_boards_in_both_orientations_and_no_other(prepared, examples):
     validation = batching.load(prepared, VALIDATION)
     for turn in (lambda bits: bits, rules.mirror_bits):
         assert seen(examples, turn(examples.current), turn(examples.mask)).all()
         assert not seen(examples, turn(validation.current), turn(validation.mask)).any()
 
 
-def test_seen_tells_every_position_of_a_table_apart() -> None:
+def test_seen_tells_every_position_of_a_table_apart():
     table = make_games(200, seed=9)
     current, mask = table["current"].to_numpy(), table["mask"].to_numpy()
     boards = set(zip(*rules.canonicalise(current, mask)[:2], strict=True))
     assert len(set(canonical.board_keys(current, mask).tolist())) == len(boards)
 
 
-def test_the_shipped_sets_that_exclude_names_are_there() -> None:
+def test_the_shipped_sets_that_exclude_names_are_there():
     for name, boards in {"benchmark": 30_000, "reference": 15_000}.items():
         assert len(excluded_keys(name)) > boards

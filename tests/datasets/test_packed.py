@@ -35,7 +35,7 @@ from distill.players import solver
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def made(tmp_path_factory):
     """A folder with games, some of which meet often, and their packed boards."""
     folder = tmp_path_factory.mktemp("made")
     with pytest.MonkeyPatch.context() as patch:
@@ -47,7 +47,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def workplace(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def workplace(made, tmp_path, monkeypatch):
     """A working directory of each test's own, a copy of that."""
     monkeypatch.setattr(provenance, "shipped", lambda _: None)
     shutil.copytree(made, tmp_path, dirs_exist_ok=True)
@@ -55,7 +55,7 @@ def workplace(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     return tmp_path
 
 
-def test_they_are_the_prepared_boards_of_both_splits(workplace: Path) -> None:
+def test_they_are_the_prepared_boards_of_both_splits(workplace):
     (folder,) = (path for path in Path("data/prepared").iterdir() if not path.name.startswith("."))
     learned, held_out = batching.load(folder, TRAINING), batching.load(folder, VALIDATION)
     (run,) = reader.open_runs([Path("boards")])
@@ -85,9 +85,7 @@ def test_they_are_the_prepared_boards_of_both_splits(workplace: Path) -> None:
     assert (everything > 255).any()
 
 
-def test_a_second_command_does_nothing_and_other_boards_stay_unless_told(
-    workplace: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_second_command_does_nothing_and_other_boards_stay_unless_told(workplace, capsys):
     before = {path.name: path.stat().st_mtime_ns for path in Path("boards").iterdir()}
     assert prepare.main(["--packed", "boards", "--validation-fraction", "0.3"]) == 0
     assert {path.name: path.stat().st_mtime_ns for path in Path("boards").iterdir()} == before
@@ -102,9 +100,7 @@ def test_a_second_command_does_nothing_and_other_boards_stay_unless_told(
     assert manifest.is_file()
 
 
-def test_another_folder_is_refused_before_anything_is_written(
-    workplace: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_another_folder_is_refused_before_anything_is_written(workplace, capsys):
     shards = {path.name: file_hash(path) for path in Path("data/games").iterdir()}
     assert prepare.main(["--packed", "data/games", "--restart", "--out", "elsewhere"]) == 1
     assert "data/games: holds" in capsys.readouterr().err
@@ -114,7 +110,7 @@ def test_another_folder_is_refused_before_anything_is_written(
     assert "boards: holds packed boards, not games of the teacher" in capsys.readouterr().err
 
 
-def test_prepare_and_train_take_them_for_games(workplace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_prepare_and_train_take_them_for_games(workplace, capsys):
     again = preparation.prepare([Path("boards")], Path("again"), validation_fraction=0.2)
     learned, held_out = batching.load(again.folder, TRAINING), batching.load(again.folder, VALIDATION)
     (run,) = reader.open_runs([Path("boards")])
@@ -127,9 +123,7 @@ def test_prepare_and_train_take_them_for_games(workplace: Path, capsys: pytest.C
     assert re.search(r"against the teacher: \S+% on [\d,]+ rows of the validation split of boards, \S+% on the", said)
 
 
-def test_their_card_tells_where_they_are_from_and_how_right_they_are(
-    workplace: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_their_card_tells_where_they_are_from_and_how_right_they_are(workplace, capsys):
     words = ["boards", "--label-rows", "40", "--workers", "1", "--top1-rows", "0"]
     assert describe.main(words) == 0
     card = Path("boards/README.md").read_text(encoding="utf-8")
@@ -145,13 +139,13 @@ def test_their_card_tells_where_they_are_from_and_how_right_they_are(
     assert "distinct boards; labels" in capsys.readouterr().out
 
 
-def test_what_needs_moves_says_so_in_one_line(workplace: Path) -> None:
+def test_what_needs_moves_says_so_in_one_line(workplace):
     (run,) = reader.open_runs([Path("boards")])
     with pytest.raises(DataError, match="packed boards, which have no move; games are needed here"):
         list(reader.read(run.shards[0], ("current", "move")))
 
 
-def test_a_changed_file_is_found(workplace: Path) -> None:
+def test_a_changed_file_is_found(workplace):
     (shard,) = Path("boards").glob("shard-*.parquet")
     table, metadata = schema.read_table(shard, schema.PACKED_ROW)
     keys = table["key"].to_numpy().copy()
@@ -162,9 +156,7 @@ def test_a_changed_file_is_found(workplace: Path) -> None:
         reader.verify([run])
 
 
-def test_validate_takes_the_shipped_ones_and_refuses_prepared_tables_in_one_line(
-    workplace: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_validate_takes_the_shipped_ones_and_refuses_prepared_tables_in_one_line(workplace, capsys):
     assert validate.main(["boards"]) == 0
     (tables_there,) = (path for path in Path("data/prepared").iterdir() if not path.name.startswith("."))
     capsys.readouterr()
@@ -216,9 +208,7 @@ def full_column(rows: list[dict[str, Any]]) -> None:
         (lambda rows: rows.pop(), "the game has no rows"),
     ],
 )
-def test_a_packed_board_that_is_not_true_is_named(
-    workplace: Path, change: Callable[..., Any], expected: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_packed_board_that_is_not_true_is_named(workplace, change, expected, capsys):
     (shard,) = Path("boards").glob("shard-*.parquet")
     table, metadata = schema.read_table(shard, schema.PACKED_ROW)
     rows = table.to_pylist()
@@ -230,9 +220,7 @@ def test_a_packed_board_that_is_not_true_is_named(
     assert any("(SHA-256)" in line for line in lines)
 
 
-def test_a_game_that_is_over_is_named_and_several_files_are_read_as_one(
-    workplace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_game_that_is_over_is_named_and_several_files_are_read_as_one(workplace, monkeypatch, capsys):
     row = {"key": 0b1111 + (0b1111 | 0b1111 << 7), "visits": [0, 0, 1, 0, 0, 0, 0], "value": 0, "outcome": 0}
     table = pa.Table.from_pylist([row], schema=schema.PACKED_ROW)
     about = {"first_game": 0, "games": 1, "identity": {}, "kind": schema.PACKED}
@@ -245,9 +233,7 @@ def test_a_game_that_is_over_is_named_and_several_files_are_read_as_one(
         assert np.array_equal(values, getattr(several, name)), name
 
 
-def test_changed_boards_are_not_taken_for_a_finished_commands(
-    workplace: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_changed_boards_are_not_taken_for_a_finished_commands(workplace, capsys):
     (shard,) = Path("boards").glob("shard-*.parquet")
     table, metadata = schema.read_table(shard, schema.PACKED_ROW)
     schema.write_table(shard, table.slice(1), metadata)
@@ -258,7 +244,7 @@ def test_changed_boards_are_not_taken_for_a_finished_commands(
     assert validate.main(["boards"]) == 0
 
 
-def test_every_key_gives_its_board_back() -> None:
+def test_every_key_gives_its_board_back():
     rng = np.random.default_rng(0)
     heights = rng.integers(0, rules.ROWS, (5000, rules.COLUMNS), endpoint=True)
     mask = ((1 << heights) - 1 << 7 * np.arange(rules.COLUMNS)).sum(1).astype(np.uint64)

@@ -39,7 +39,7 @@ Board = tuple[int, int]
 
 
 @pytest.fixture(autouse=True)
-def nothing_shipped(monkeypatch: pytest.MonkeyPatch) -> None:
+def nothing_shipped(monkeypatch):
     """The repository's own benchmark has no part in these tests."""
     monkeypatch.setattr(provenance, "shipped", lambda _: None)
 
@@ -114,9 +114,7 @@ def check_against_oracle(prepared: preparation.Prepared, folder: Path, excluded:
 
 @given(seed=st.integers(0, 10**6), count=st.integers(2, 25), share=st.floats(0, 1))
 @settings(max_examples=10)
-def test_the_tables_equal_those_of_a_plain_python_oracle(
-    tmp_path_factory: pytest.TempPathFactory, seed: int, count: int, share: float
-) -> None:
+def test_the_tables_equal_those_of_a_plain_python_oracle(tmp_path_factory, seed, count, share):
     folder = tmp_path_factory.mktemp("games")
     table = make_games(count, seed)
     write_games(folder, table, shard_games=7)
@@ -186,7 +184,7 @@ OWN_MIRROR = """
 """
 
 
-def test_a_board_and_its_mirror_merge(tmp_path: Path) -> None:
+def test_a_board_and_its_mirror_merge(tmp_path):
     (row,) = merged(tmp_path, [(LEFT, 1, [0, 9, 1, 0, 0, 0, 0]), (RIGHT, 5, [2, 0, 0, 0, 1, 6, 0])])
     assert row["label"] == 1
     assert row["visits"] == [0, 15, 2, 0, 0, 0, 2]
@@ -207,12 +205,12 @@ def visits(**columns: int) -> list[int]:
     ],
     ids=["most rows", "then most visits", "then nearest the centre", "then the lower column"],
 )
-def test_the_label_of_merged_rows(tmp_path: Path, rows: list[tuple[str, int, list[int]]], label: int) -> None:
+def test_the_label_of_merged_rows(tmp_path, rows, label):
     (row,) = merged(tmp_path, rows)
     assert row["label"] == label
 
 
-def test_on_a_board_that_is_its_own_mirror_a_column_and_its_mirror_are_one_answer(tmp_path: Path) -> None:
+def test_on_a_board_that_is_its_own_mirror_a_column_and_its_mirror_are_one_answer(tmp_path):
     answers = [(2, [0, 0, 9, 0, 1, 0, 0]), (4, [0, 0, 2, 0, 8, 0, 0]), (3, [0, 0, 0, 9, 1, 0, 0])]
     (row,) = merged(tmp_path, [(OWN_MIRROR, label, visits) for label, visits in answers])
     assert row["label"] == 2
@@ -220,7 +218,7 @@ def test_on_a_board_that_is_its_own_mirror_a_column_and_its_mirror_are_one_answe
     assert row["count"] == 3
 
 
-def test_every_row_is_accounted_for(tmp_path: Path) -> None:
+def test_every_row_is_accounted_for(tmp_path):
     table = make_games(300, seed=3)
     write_games(tmp_path / "games", table, shard_games=50)
     early = [board for board in zip_boards(table) if board[1] < 2**9]
@@ -255,7 +253,7 @@ def content(prepared: preparation.Prepared) -> list[bytes]:
     return [(prepared.folder / name).read_bytes() for name in preparation.FILES.values()]
 
 
-def test_the_bytes_depend_on_inputs_and_settings_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_bytes_depend_on_inputs_and_settings_alone(tmp_path, monkeypatch):
     for seed in (1, 2):
         write_games(tmp_path / f"{seed}", make_games(60, seed), identity={"seed": seed})
     one, two = tmp_path / "1", tmp_path / "2"
@@ -269,7 +267,7 @@ def test_the_bytes_depend_on_inputs_and_settings_alone(tmp_path: Path, monkeypat
     assert again.manifest["files"] == {name: file_hash(first.folder / name) for name in preparation.FILES.values()}
 
 
-def test_mirrored_games_make_the_same_tables(tmp_path: Path) -> None:
+def test_mirrored_games_make_the_same_tables(tmp_path):
     table = make_games(60, seed=4)
     columns = {
         name: rules.mirror_bits(table[name].to_numpy()) if name in ("current", "mask") else table[name].to_pylist()
@@ -284,7 +282,7 @@ def test_mirrored_games_make_the_same_tables(tmp_path: Path) -> None:
     assert tables_of(found) == tables_of(mirrored)
 
 
-def test_the_folder_follows_inputs_settings_and_exclusions(tmp_path: Path) -> None:
+def test_the_folder_follows_inputs_settings_and_exclusions(tmp_path):
     folder, out = tmp_path / "games", tmp_path / "out"
     write_games(folder, make_games(30, seed=1))
     boards = write_boards(tmp_path / "boards.parquet", [(0, 1 << 21)])
@@ -299,7 +297,7 @@ def test_the_folder_follows_inputs_settings_and_exclusions(tmp_path: Path) -> No
     assert {path for path in out.iterdir() if not path.name.startswith(".")} == set(names)
 
 
-def test_a_finished_folder_is_reused_and_restart_rebuilds_it(tmp_path: Path) -> None:
+def test_a_finished_folder_is_reused_and_restart_rebuilds_it(tmp_path):
     write_games(tmp_path / "games", make_games(30, seed=1))
     first = prepare(tmp_path / "games", tmp_path / "out")
     assert not first.reused
@@ -326,7 +324,7 @@ def relabel(folder: Path, column: int = 0) -> dict[str, str]:
     return {"sha256": file_hash(path), "content_hash": schema.content_hash(changed)}
 
 
-def test_changed_labels_are_refused_also_where_tables_were_made_of_the_old_ones(tmp_path: Path) -> None:
+def test_changed_labels_are_refused_also_where_tables_were_made_of_the_old_ones(tmp_path):
     folder, out = tmp_path / "games", tmp_path / "out"
     write_games(folder, make_games(30, seed=1))
     first = prepare(folder, out)
@@ -344,7 +342,7 @@ def test_changed_labels_are_refused_also_where_tables_were_made_of_the_old_ones(
     assert content(other) != before
 
 
-def test_tables_that_were_changed_are_not_reused(tmp_path: Path) -> None:
+def test_tables_that_were_changed_are_not_reused(tmp_path):
     write_games(tmp_path / "games", make_games(30, seed=1))
     first = prepare(tmp_path / "games", tmp_path / "out")
     for name in preparation.FILES.values():
@@ -358,7 +356,7 @@ def test_tables_that_were_changed_are_not_reused(tmp_path: Path) -> None:
     assert prepare(tmp_path / "games", tmp_path / "out").reused
 
 
-def test_of_two_that_prepare_at_once_the_second_waits_and_reuses(tmp_path: Path) -> None:
+def test_of_two_that_prepare_at_once_the_second_waits_and_reuses(tmp_path):
     write_games(tmp_path / "games", make_games(30, seed=1))
     with ThreadPoolExecutor(2) as pool:
         both = list(pool.map(lambda _: prepare(tmp_path / "games", tmp_path / "out"), range(2)))
@@ -366,7 +364,7 @@ def test_of_two_that_prepare_at_once_the_second_waits_and_reuses(tmp_path: Path)
     assert tables_of(both[0]) == tables_of(both[1])
 
 
-def test_excluded_boards_leave_both_tables_in_either_orientation(tmp_path: Path) -> None:
+def test_excluded_boards_leave_both_tables_in_either_orientation(tmp_path):
     write_games(tmp_path / "games", make_games(100, seed=5))
     plain = tables_of(prepare(tmp_path / "games", tmp_path / "out"))
     chosen = [board for split in (TRAINING, VALIDATION) for board in sorted(plain[split])[:20]]
@@ -383,15 +381,13 @@ def test_excluded_boards_leave_both_tables_in_either_orientation(tmp_path: Path)
     assert counts["rows"]["training"] == sum(plain[TRAINING][board]["count"] for board in chosen[:20])
 
 
-def test_boards_that_should_be_excluded_and_are_not_here_are_said(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_boards_that_should_be_excluded_and_are_not_here_are_said(tmp_path, capsys):
     write_games(tmp_path / "games", make_games(50, seed=6))
     prepare(tmp_path / "games", tmp_path / "out", exclude=["benchmark"])
     assert "data/benchmark are missing" in capsys.readouterr().err
 
 
-def test_the_shipped_benchmark_is_excluded_by_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_shipped_benchmark_is_excluded_by_default(tmp_path, monkeypatch):
     write_games(tmp_path / "games", make_games(50, seed=6))
     board = max(tables_of(prepare(tmp_path / "games", tmp_path / "out"))[TRAINING])
     (tmp_path / "benchmark").mkdir()
@@ -405,7 +401,7 @@ def test_the_shipped_benchmark_is_excluded_by_default(tmp_path: Path, monkeypatc
 
 
 @pytest.mark.parametrize("content", [None, b"not Parquet", "columns"])
-def test_an_exclusion_that_cannot_be_read_is_named(tmp_path: Path, content: Any) -> None:
+def test_an_exclusion_that_cannot_be_read_is_named(tmp_path, content):
     write_games(tmp_path / "games", make_games(5, seed=1))
     path = tmp_path / "boards.parquet"
     if content == "columns":
@@ -418,7 +414,7 @@ def test_an_exclusion_that_cannot_be_read_is_named(tmp_path: Path, content: Any)
     assert not (tmp_path / "out").exists()
 
 
-def test_too_few_games_are_one_line(tmp_path: Path) -> None:
+def test_too_few_games_are_one_line(tmp_path):
     table = make_games(2, seed=1)
     write_games(tmp_path / "games", table)
     file = write_boards(tmp_path / "all.parquet", zip_boards(table))
@@ -428,9 +424,7 @@ def test_too_few_games_are_one_line(tmp_path: Path) -> None:
         prepare(tmp_path / "games", tmp_path / "out", validation_fraction=1 - 1e-9)
 
 
-def test_a_failure_leaves_nothing_and_the_next_run_removes_the_leavings_of_a_killed_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failure_leaves_nothing_and_the_next_run_removes_the_leavings_of_a_killed_one(tmp_path, monkeypatch):
     write_games(tmp_path / "games", make_games(20, seed=1))
     out = tmp_path / "out"
     with monkeypatch.context() as patched:

@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,7 +19,7 @@ from distill.games import reader, schema
 from distill.games.reader import Columns
 
 
-def test_the_replay_holds_the_latest_games_or_rows(three_runs: list[Path]):
+def test_the_replay_holds_the_latest_games_or_rows(three_runs):
     everything = replay.latest(three_runs, None, None)
     assert [shard.folder for shard in everything] == [folder for folder in three_runs for _ in range(2)]
     assert [shard.folder.name for shard in replay.latest(three_runs, None, 12)] == ["1", "2", "2"]
@@ -31,7 +30,7 @@ def test_the_replay_holds_the_latest_games_or_rows(three_runs: list[Path]):
     assert replay.latest(three_runs, 1, 1) == everything[4:]  # the newest run is whole in any case
 
 
-def test_the_replay_merges_as_prepare_does(three_runs: list[Path], tmp_path: Path):
+def test_the_replay_merges_as_prepare_does(three_runs, tmp_path):
     merged = replay.table(replay.latest(three_runs, None, None), np.zeros(0, np.uint64))
     prepared = preparation.prepare(three_runs, tmp_path, validation_fraction=1e-9, exclude=())
     expected = batching.load(prepared.folder, schema.TRAINING)
@@ -48,7 +47,7 @@ def test_the_replay_merges_as_prepare_does(three_runs: list[Path], tmp_path: Pat
     assert (merged.visits[np.arange(len(merged)), merged.label] == merged.visits.max(1)).all()
 
 
-def test_excluded_boards_are_not_in_the_replay(three_runs: list[Path]):
+def test_excluded_boards_are_not_in_the_replay(three_runs):
     latest = replay.latest(three_runs, None, None)
     merged = replay.table(latest, np.zeros(0, np.uint64))
     keys = np.sort(canonical.board_keys(merged.current, merged.mask))
@@ -58,7 +57,7 @@ def test_excluded_boards_are_not_in_the_replay(three_runs: list[Path]):
         replay.table(latest, keys)
 
 
-def test_searches_count_equally_whatever_their_visits_sum_to(three_runs: list[Path], monkeypatch: pytest.MonkeyPatch):
+def test_searches_count_equally_whatever_their_visits_sum_to(three_runs, monkeypatch):
     shards, nothing = replay.latest(three_runs, None, None), np.zeros(0, np.uint64)
     before, read = replay.table(shards, nothing), reader.read
 
@@ -73,7 +72,7 @@ def test_searches_count_equally_whatever_their_visits_sum_to(three_runs: list[Pa
     assert np.array_equal(after.label, before.label)
 
 
-def test_a_sample_is_drawn_without_repetition(three_runs: list[Path]):
+def test_a_sample_is_drawn_without_repetition(three_runs):
     merged = replay.table(replay.latest(three_runs, None, None), np.zeros(0, np.uint64))
     drawn = replay.sample(merged, 50, seed=1)
     assert len(drawn) == len({*zip(drawn.current.tolist(), drawn.mask.tolist(), strict=True)}) == 50

@@ -13,7 +13,6 @@ import json
 import re
 import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
 from helpers import REFERENCE, SHIPPED
@@ -28,7 +27,7 @@ RUNTIMES = {"onnx": "onnxruntime", "litert": "ai-edge-litert"}
 
 
 @pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+def folders(tmp_path_factory):
     """For each network the files that ship, and examples that are the SavedModel's answers."""
     made = []
     for name in SHIPPED:
@@ -48,9 +47,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("runtime", RUNTIMES)
-def test_the_files_that_ship_answer_as_the_saved_model_where_there_is_one_runtime_alone(
-    tmp_path: Path, folders: list[Path], runtime: str
-) -> None:
+def test_the_files_that_ship_answer_as_the_saved_model_where_there_is_one_runtime_alone(tmp_path, folders, runtime):
     environments.piped(tmp_path / "env", RUNTIMES[runtime], "numpy")
     client = environments.ROOT / "examples" / f"{runtime}_client.py"
     for folder in folders:

@@ -59,7 +59,7 @@ def test_a_drawn_board_becomes_the_array_one_reads_off_it():
 
 
 @given(batches)
-def test_decoding_an_encoded_batch_gives_the_positions_back(batch: list[Position]):
+def test_decoding_an_encoded_batch_gives_the_positions_back(batch):
     current, mask = bits(*batch)
     boards = encoding.boards(current, mask)
     assert boards.shape == (len(batch), 6, 7)
@@ -70,14 +70,14 @@ def test_decoding_an_encoded_batch_gives_the_positions_back(batch: list[Position
 
 
 @given(st.integers(0, 2**32).map(position_of))
-def test_a_single_position_encodes_as_its_row_of_a_batch(position: Position):
+def test_a_single_position_encodes_as_its_row_of_a_batch(position):
     single = encoding.boards(position.current, position.mask)
     assert (single == encoding.boards([position.current], [position.mask])[0]).all()
     assert tuple(int(bits) for bits in encoding.bitboards(single)) == (position.current, position.mask)
 
 
 @given(st.lists(st.integers(0, 2**32).map(position_of), min_size=1, max_size=12))
-def test_encoding_the_mirror_is_flipping_the_encoding(batch: list[Position]):
+def test_encoding_the_mirror_is_flipping_the_encoding(batch):
     boards = encoding.boards(*bits(*batch))
     mirrored = encoding.boards(*bits(*map(rules.mirror, batch)))
     assert (mirrored == boards[:, :, ::-1]).all()
@@ -89,7 +89,7 @@ def test_encoding_the_mirror_is_flipping_the_encoding(batch: list[Position]):
 
 
 @given(st.lists(st.integers(0, 2**32).map(position_of), min_size=1, max_size=12))
-def test_planes_and_tokens_say_what_the_boards_say(batch: list[Position]):
+def test_planes_and_tokens_say_what_the_boards_say(batch):
     boards = encoding.boards(*bits(*batch))
     two, three = encoding.planes(boards), encoding.planes(boards, 3)
     assert two.shape == (len(batch), 6, 7, 2)
@@ -110,7 +110,7 @@ def test_the_same_stones_change_sign_when_the_turn_passes():
 
 
 @given(st.integers(0, 2**32).map(position_of))
-def test_the_top_row_of_the_board_is_empty_exactly_where_a_column_may_be_played(position: Position):
+def test_the_top_row_of_the_board_is_empty_exactly_where_a_column_may_be_played(position):
     board = encoding.boards(position.current, position.mask)
     assert np.flatnonzero(board[0] == 0).tolist() == rules.legal_columns(position)
 

@@ -7,8 +7,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 from helpers import bits, random_game
@@ -73,7 +71,7 @@ CHANGED[0, 0] = np.nan
         (-abs(board_of("44")), "0 stones of the side to move and 2 of the opponent; the side to move has as many"),
     ],
 )
-def test_another_board_is_refused_with_how_to_convert_it(given: Any, line: str):
+def test_another_board_is_refused_with_how_to_convert_it(given, line):
     with pytest.raises(ValueError, match="board") as caught:
         inputs.boards(given)
     assert line in str(caught.value)

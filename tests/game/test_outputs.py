@@ -93,7 +93,7 @@ def changed(name: str, place: Any, value: Any) -> dict[str, Any]:
         (sound() | {"move": np.zeros(3)}, "returned moves of type float64, not whole numbers"),
     ],
 )
-def test_a_wrong_output_of_a_network_is_one_line(given: dict[str, Any], line: str):
+def test_a_wrong_output_of_a_network_is_one_line(given, line):
     with pytest.raises(OutputError) as caught:
         outputs.network(given, boards())
     assert str(caught.value) == f"the network {line}"
@@ -111,7 +111,7 @@ def test_a_wrong_output_of_a_network_is_one_line(given: dict[str, Any], line: st
         ((np.zeros((2, 7)), np.array([0, 3.0])), "returned a value outside [-1, 1] on 1 of 2 boards"),
     ],
 )
-def test_a_wrong_evaluation_is_one_line(found: Any, line: str):
+def test_a_wrong_evaluation_is_one_line(found, line):
     with pytest.raises(OutputError) as caught:
         outputs.evaluation(found, bits(*POSITIONS)[1])
     assert str(caught.value) == f"the network {line}"

@@ -86,7 +86,7 @@ def test_the_win_test_equals_a_scan_of_all_lines_on_random_stones():
 
 
 @given(games)
-def test_a_random_game_ends_exactly_at_the_first_four_or_at_the_full_board(game: list[Position]):
+def test_a_random_game_ends_exactly_at_the_first_four_or_at_the_full_board(game):
     for position in game[:-1]:
         assert not naive_has_four(position.current)
         assert not naive_has_four(position.opponent)
@@ -126,7 +126,7 @@ def test_the_last_stone_of_a_full_board_can_win():
 
 
 @given(games)
-def test_a_move_adds_one_stone_of_the_mover_on_top_of_its_column(game: list[Position]):
+def test_a_move_adds_one_stone_of_the_mover_on_top_of_its_column(game):
     for before, after in pairwise(game):
         added = after.mask ^ before.mask
         assert added.bit_count() == 1
@@ -146,7 +146,7 @@ def test_a_full_column_is_not_legal_and_columns_outside_the_board_are_not_either
 
 
 @given(positions)
-def test_a_stone_lands_where_playing_puts_it_and_nowhere_in_a_full_column(position: Position):
+def test_a_stone_lands_where_playing_puts_it_and_nowhere_in_a_full_column(position):
     (row,) = rules.legal_mask(np.array([position.mask], np.uint64))
     assert np.flatnonzero(row).tolist() == rules.legal_columns(position)
     (cells,) = rules.landing(np.array([position.mask], np.uint64)).tolist()
@@ -156,7 +156,7 @@ def test_a_stone_lands_where_playing_puts_it_and_nowhere_in_a_full_column(positi
 
 
 @given(positions)
-def test_the_mirror_commutes_with_playing(position: Position):
+def test_the_mirror_commutes_with_playing(position):
     mirrored = rules.mirror(position)
     assert rules.mirror(mirrored) == position
     assert rules.is_over(mirrored) == rules.is_over(position)
@@ -166,7 +166,7 @@ def test_the_mirror_commutes_with_playing(position: Position):
 
 
 @given(st.lists(positions, min_size=1, max_size=8))
-def test_a_board_and_its_mirror_share_one_canonical_board(batch: list[Position]):
+def test_a_board_and_its_mirror_share_one_canonical_board(batch):
     current, mask = bits(*batch)
     first = rules.canonicalise(current, mask)
     second = rules.canonicalise(rules.mirror_bits(current), rules.mirror_bits(mask))
@@ -185,12 +185,12 @@ def test_the_worked_example_of_the_bit_layout():
 
 
 @given(positions)
-def test_a_drawing_reads_back_as_the_same_position(position: Position):
+def test_a_drawing_reads_back_as_the_same_position(position):
     assert rules.parse_board(rules.draw(position)) == position
 
 
 @given(st.integers(0, 2**32))
-def test_a_move_string_and_a_list_of_columns_lead_to_the_same_position(seed: int):
+def test_a_move_string_and_a_list_of_columns_lead_to_the_same_position(seed):
     game = random_game(seed)
     columns = [((after.mask ^ before.mask).bit_length() - 1) // 7 for before, after in pairwise(game)]
     assert rules.from_moves(columns) == rules.from_moves("".join(str(column + 1) for column in columns)) == game[-1]
@@ -209,7 +209,7 @@ def test_a_move_string_and_a_list_of_columns_lead_to_the_same_position(seed: int
         ("41414142", "move 8 comes after the end of the game"),
     ],
 )
-def test_a_bad_move_is_named(moves: str | list[int], complaint: str):
+def test_a_bad_move_is_named(moves, complaint):
     with pytest.raises(ValueError, match=complaint):
         rules.from_moves(moves)
 
@@ -254,13 +254,13 @@ A_LINE_OF_BOTH_SIDES = """
         (A_LINE_OF_BOTH_SIDES, "the side to move already has four in a line"),
     ],
 )
-def test_a_drawing_of_no_position_is_refused(drawing: str, complaint: str):
+def test_a_drawing_of_no_position_is_refused(drawing, complaint):
     with pytest.raises(ValueError, match=complaint):
         rules.parse_board(drawing)
 
 
 @given(games)
-def test_nothing_is_wrong_with_the_positions_of_a_game(game: list[Position]):
+def test_nothing_is_wrong_with_the_positions_of_a_game(game):
     assert [rules.problem_with(position) for position in game] == [None] * len(game)
 
 
@@ -278,7 +278,7 @@ def test_nothing_is_wrong_with_the_positions_of_a_game(game: list[Position]):
         (Position(0b1111, 0b1111 | 0b1111 << 21), "the side to move already has four in a line"),
     ],
 )
-def test_each_way_to_be_wrong_is_named(position: Position, problem: str):
+def test_each_way_to_be_wrong_is_named(position, problem):
     assert rules.problem_with(position) == problem
 
 

@@ -39,7 +39,7 @@ RUN = RunSettings(simulations=60, shard_games=2)
 
 
 @pytest.fixture(scope="module")
-def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def alone(tmp_path_factory):
     """The run of one process."""
     folder = tmp_path_factory.mktemp("alone")
     assert generate.main([*SMALL, "--workers", "1", "--out", str(folder)]) == 0
@@ -50,7 +50,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Any]:
+def cluster():
     """Two worker processes, started anew by their nannies when they die; a shard may kill two of them."""
     import dask
 
@@ -61,7 +61,7 @@ def cluster() -> Iterator[Any]:
         yield started
 
 
-def test_a_cluster_writes_the_bytes_of_one_process(alone: Path, tmp_path: Path, cluster: Any, capsys: Any) -> None:
+def test_a_cluster_writes_the_bytes_of_one_process(alone, tmp_path, cluster, capsys):
     command = [*SMALL, "--cluster", cluster.scheduler_address, "--out", str(tmp_path)]
     assert generate.main(command) == 0
     assert shard_hashes(tmp_path) == shard_hashes(alone)
@@ -70,16 +70,14 @@ def test_a_cluster_writes_the_bytes_of_one_process(alone: Path, tmp_path: Path, 
     assert "finished before: 10 games" in capsys.readouterr().out
 
 
-def test_a_worker_that_dies_costs_its_shard_alone(alone: Path, tmp_path: Path, cluster: Any) -> None:
+def test_a_worker_that_dies_costs_its_shard_alone(alone, tmp_path, cluster):
     todo = shards.plan(RUN, 10, tmp_path).todo
     made = list(executors.make_on_cluster(RUN, todo, tmp_path, cluster.scheduler_address, die_once))
     assert (tmp_path / "died").exists()
     assert {shard.name: shard.sha256 for shard in made} == shard_hashes(alone) == shard_hashes(tmp_path)
 
 
-def test_a_shard_that_kills_every_worker_is_named_and_the_rest_is_made(
-    alone: Path, tmp_path: Path, cluster: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_shard_that_kills_every_worker_is_named_and_the_rest_is_made(alone, tmp_path, cluster, monkeypatch):
     monkeypatch.setattr(cluster.scheduler, "allowed_failures", 0)  # to start a worker anew takes seconds
     todo = shards.plan(RUN, 10, tmp_path).todo
     with pytest.raises(DataError, match=r"shard-00001\.parquet died again and again"):
@@ -93,7 +91,7 @@ def test_a_shard_that_kills_every_worker_is_named_and_the_rest_is_made(
 
 
 @pytest.mark.slow
-def test_500_games_with_workers_killed_at_random(tmp_path: Path) -> None:
+def test_500_games_with_workers_killed_at_random(tmp_path):
     """Every few seconds one of the workers is killed; the bytes are those of one process."""
     import dask
 
@@ -132,9 +130,7 @@ def one_line(capsys: pytest.CaptureFixture[str]) -> str:
     return message
 
 
-def test_an_address_without_a_scheduler_is_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_address_without_a_scheduler_is_named(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(executors, "CONNECT_SECONDS", 1)
     assert generate.main([*SMALL, "--cluster", "tcp://127.0.0.1:1", "--out", str(tmp_path)]) == 1
     assert "--cluster tcp://127.0.0.1:1: no scheduler answers there" in capsys.readouterr().err.splitlines()[-1]
@@ -142,7 +138,7 @@ def test_an_address_without_a_scheduler_is_named(
     assert "--cluster nonsense://x: no scheduler answers there" in capsys.readouterr().err.splitlines()[-1]
 
 
-def test_a_cluster_without_workers_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cluster_without_workers_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(executors, "WORKERS_AWAITED", 0.5)
     with (
         distributed.LocalCluster(n_workers=0, dashboard_address=":0", silence_logs=50) as empty,
@@ -151,7 +147,7 @@ def test_a_cluster_without_workers_is_named(tmp_path: Path, monkeypatch: pytest.
         list(executors.make_on_cluster(RUN, shards.plan(RUN, 2, tmp_path).todo, tmp_path, empty.scheduler_address))
 
 
-def test_a_worker_of_other_versions_is_refused(tmp_path: Path, cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_of_other_versions_is_refused(tmp_path, cluster, monkeypatch):
     here = executors.versions_here()
     monkeypatch.setattr(executors.uct, "SEARCH_VERSION", here["search_version"] + 1)
     with pytest.raises(UserError, match=r"would write other bytes \(search_version"):
@@ -163,7 +159,7 @@ def write_elsewhere(settings: RunSettings, index: int, count: int, folder: Path 
     return shards.make_shard(settings, index, count, Path(str(folder)).parent / "own-disk")
 
 
-def test_a_folder_that_workers_do_not_share_is_named(tmp_path: Path, cluster: Any) -> None:
+def test_a_folder_that_workers_do_not_share_is_named(tmp_path, cluster):
     folder = tmp_path / "games"
     todo = shards.plan(RUN, 2, folder).todo
     with pytest.raises(DataError, match="a worker has written it, but it is not here"):
@@ -171,9 +167,7 @@ def test_a_folder_that_workers_do_not_share_is_named(tmp_path: Path, cluster: An
 
 
 @pytest.mark.parametrize(("module", "flags"), [("distributed", ["--cluster", "tcp://x:1"]), ("fsspec", [])])
-def test_a_missing_extra_is_named(
-    module: str, flags: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_missing_extra_is_named(module, flags, tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, module, None)
     out = str(tmp_path) if flags else "s3://bucket/games"
     assert generate.main([*SMALL, *flags, "--out", out]) == 1
@@ -185,7 +179,7 @@ def test_a_missing_extra_is_named(
 
 
 @pytest.fixture(scope="module")
-def bucket() -> Iterator[str]:
+def bucket():
     """The URL of an empty bucket on an S3 server in this process."""
     server_module = pytest.importorskip("moto.server")
     s3fs = pytest.importorskip("s3fs")
@@ -203,9 +197,7 @@ def bucket() -> Iterator[str]:
     server.stop()
 
 
-def test_an_object_store_holds_the_bytes_of_a_folder(
-    alone: Path, bucket: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_object_store_holds_the_bytes_of_a_folder(alone, bucket, capsys):
     url = f"{bucket}/whole/"
     assert generate.main([*SMALL, "--workers", "2", "--out", url]) == 0
     place = storage_of(url)
@@ -217,9 +209,7 @@ def test_an_object_store_holds_the_bytes_of_a_folder(
     assert "finished before: 10 games" in capsys.readouterr().out
 
 
-def test_a_run_on_an_object_store_goes_on_where_it_was_stopped(
-    alone: Path, bucket: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_on_an_object_store_goes_on_where_it_was_stopped(alone, bucket, capsys, monkeypatch):
     place = Remote(url=f"{bucket}/stopped")
     place.write("config.json", b'{"kind": "games"}')  # `generate` writes it before the shards
     for name in ("shard-00000.parquet", "shard-00003.parquet"):
@@ -246,7 +236,7 @@ def test_a_run_on_an_object_store_goes_on_where_it_was_stopped(
     assert [name for name in place.names() if name.startswith("shard")] == ["shard-00000.parquet"]
 
 
-def test_cluster_and_object_store_together(alone: Path, bucket: str, tmp_path: Path) -> None:
+def test_cluster_and_object_store_together(alone, bucket, tmp_path):
     """A worker of the command line, started after the server, so that it knows where that is."""
     address = tmp_path / "scheduler.json"
     common = ["--no-dashboard", "--scheduler-file", str(address)]
@@ -272,7 +262,7 @@ def test_cluster_and_object_store_together(alone: Path, bucket: str, tmp_path: P
             process.wait(60)
 
 
-def test_an_upload_that_arrives_otherwise_is_refused(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_upload_that_arrives_otherwise_is_refused(bucket, monkeypatch):
     import fsspec
 
     place = Remote(url=f"{bucket}/lost")
@@ -283,14 +273,14 @@ def test_an_upload_that_arrives_otherwise_is_refused(bucket: str, monkeypatch: p
         place.write("file", b"0123456789")
 
 
-def test_a_bucket_that_is_not_there_is_one_line(bucket: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_bucket_that_is_not_there_is_one_line(bucket, capsys):
     with pytest.raises(DataError):
         Remote(url="s3://nobodys-bucket-at-all/games").write("file", b"content")
     assert generate.main([*SMALL, "--workers", "1", "--out", "nosuchprotocol://x/y"]) == 1
     assert "nosuchprotocol://x/y: " in one_line(capsys)
 
 
-def test_a_place_is_a_folder_or_a_url() -> None:
+def test_a_place_is_a_folder_or_a_url():
     assert storage_of("data/games") == Folder(path=Path("data/games"))
     assert storage_of("file:///data/games") == Folder(path=Path("/data/games"))
     assert storage_of("s3://bucket/games/") == Remote(url="s3://bucket/games")
@@ -299,7 +289,7 @@ def test_a_place_is_a_folder_or_a_url() -> None:
 
 
 @pytest.mark.parametrize("url", ["folder", "memory://place"])
-def test_a_place_keeps_whole_files_by_name(url: str, tmp_path: Path) -> None:
+def test_a_place_keeps_whole_files_by_name(url, tmp_path):
     place = storage_of(tmp_path / "new" if url == "folder" else url)
     assert place.names() == []
     with pytest.raises(FileNotFoundError):

@@ -13,7 +13,6 @@ from __future__ import annotations
 import dataclasses
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -43,7 +42,7 @@ SMALL = ["--games", "6", "--shard-games", "2", "--labeller", "my_engine:label"]
 
 
 @pytest.fixture
-def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def engine(tmp_path, monkeypatch):
     """A user's module in the working directory, imported afresh by each test."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
@@ -53,7 +52,7 @@ def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("noise", [{}, {"noise_at": "move", "noise_fraction": 0.5}, {"mcts_solver": True, "votes": 2}])
-def test_the_plain_loop_and_the_compiled_search_play_the_same_games(noise: dict[str, Any]) -> None:
+def test_the_plain_loop_and_the_compiled_search_play_the_same_games(noise):
     settings = RunSettings(simulations=40, opening_moves=(2, 8), seed=7, **noise)
     labeller = playing.UctLabeller(settings=settings, steps=playing.longest(settings))
     compiled, plain = playing.play_games(settings, 3, 4), playing.play_games(settings, 3, 4, labeller=labeller)
@@ -61,7 +60,7 @@ def test_the_plain_loop_and_the_compiled_search_play_the_same_games(noise: dict[
     assert plain.equals(compiled)
 
 
-def test_a_users_labeller_makes_games(engine: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_users_labeller_makes_games(engine, capsys):
     assert generate.main([*SMALL, "--workers", "2", "--out", "two"]) == 0
     assert generate.main([*SMALL, "--workers", "1", "--out", "one"]) == 0
     assert shard_hashes(Path("one")) == shard_hashes(Path("two"))
@@ -83,7 +82,7 @@ def test_a_users_labeller_makes_games(engine: Path, capsys: pytest.CaptureFixtur
     assert "labeller_source" in capsys.readouterr().err
 
 
-def test_noise_at_the_move_varies_the_games_of_a_labeller_without_chance(engine: Path) -> None:
+def test_noise_at_the_move_varies_the_games_of_a_labeller_without_chance(engine):
     settings = RunSettings(opening_moves=(0, 0), noise_at="move", noise_fraction=0.5)
 
     def centre(boards: np.ndarray, _seeds: np.ndarray) -> Labels:
@@ -113,9 +112,7 @@ def test_noise_at_the_move_varies_the_games_of_a_labeller_without_chance(engine:
         ("1 / 0", "ZeroDivisionError: division by zero"),
     ],
 )
-def test_wrong_labels_are_one_line_before_anything_is_written(
-    engine: Path, returned: str, message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_wrong_labels_are_one_line_before_anything_is_written(engine, returned, message, capsys):
     lines = ["import numpy as np", "from distill import Labels", "def label(boards, seeds):"]
     lines += ["    legal, n = boards[:, 0] == 0, len(boards)", "    zeros = np.zeros(n)", f"    return {returned}"]
     engine.write_text("\n".join(lines))
@@ -127,17 +124,13 @@ def test_wrong_labels_are_one_line_before_anything_is_written(
 
 
 @pytest.mark.parametrize("name", ["no_engine:label", "my_engine:nothing", "my_engine"])
-def test_a_labeller_that_cannot_be_imported_is_one_line(
-    engine: Path, name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_labeller_that_cannot_be_imported_is_one_line(engine, name, capsys):
     assert generate.main([*SMALL[:-1], name, "--out", "games"]) == 1
     assert capsys.readouterr().err.startswith(f"distill generate: --labeller {name}: ")
     assert not Path("games").exists()
 
 
-def test_a_cluster_imports_the_labeller_or_fails_in_one_line(
-    engine: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_cluster_imports_the_labeller_or_fails_in_one_line(engine, monkeypatch, capsys):
     distributed = pytest.importorskip("distributed")
     with distributed.LocalCluster(
         n_workers=1, threads_per_worker=1, dashboard_address=None, silence_logs=50
@@ -155,7 +148,7 @@ def test_a_cluster_imports_the_labeller_or_fails_in_one_line(
     assert not list(Path("other").glob("shard-*"))
 
 
-def test_games_are_generated_from_python(engine: Path) -> None:
+def test_games_are_generated_from_python(engine):
     run = distill.generate_games("mine", games=3, simulations=30, workers=1)
     assert isinstance(run, reader.Run)
     assert run.games == 3
@@ -174,7 +167,7 @@ def labelled(number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return encoding.boards(current, mask), visits, np.random.default_rng(2).uniform(-1, 1, len(mask))
 
 
-def test_own_labels_become_a_folder_that_prepare_reads(tmp_path: Path) -> None:
+def test_own_labels_become_a_folder_that_prepare_reads(tmp_path):
     boards, visits, value = labelled(300)
     out = distill.write_labels(boards, visits, value, tmp_path / "mine")
     assert distill.write_labels(boards, visits, value, str(out)) == out, "the same labels again"
@@ -193,7 +186,7 @@ def test_own_labels_become_a_folder_that_prepare_reads(tmp_path: Path) -> None:
         distill.write_labels(boards[:9], visits[:9], value[:9], out)
 
 
-def test_labels_of_a_board_and_its_mirror_are_merged(tmp_path: Path) -> None:
+def test_labels_of_a_board_and_its_mirror_are_merged(tmp_path):
     boards, visits, _ = (part[:1] for part in labelled(1))
     out = distill.write_labels(
         np.concatenate([boards, boards[:, :, ::-1]]),
@@ -219,7 +212,7 @@ def test_labels_of_a_board_and_its_mirror_are_merged(tmp_path: Path) -> None:
         (lambda b, v, w: (b, v, w + 3), r"a value outside \[-1, 1\]"),
     ],
 )
-def test_own_labels_that_cannot_be_stored_are_one_line(tmp_path: Path, change: Any, message: str) -> None:
+def test_own_labels_that_cannot_be_stored_are_one_line(tmp_path, change, message):
     with pytest.raises(UserError, match=message) as caught:
         distill.write_labels(*change(*labelled(20)), tmp_path / "mine")
     assert str(caught.value).startswith("write_labels: ")

@@ -10,7 +10,6 @@
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,7 @@ RUN = "0123456789abcdef" * 4
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     write_games(tmp_path / "games", make_games(30, seed=1))
     return tmp_path / "games"
 
@@ -44,13 +43,13 @@ def number_of(run: str, game_id: int) -> float:
 
 
 @given(st.integers(0, 2**256 - 1), st.lists(st.integers(0, 2**62), min_size=1, max_size=20), st.floats(0, 1))
-def test_the_split_equals_the_formula_in_plain_integers(name: int, ids: list[int], fraction: float) -> None:
+def test_the_split_equals_the_formula_in_plain_integers(name, ids, fraction):
     run = f"{name:064x}"
     found = reader.in_validation(run, np.array(ids, np.int64), fraction)
     assert found.tolist() == [number_of(run, game_id) < fraction for game_id in ids]
 
 
-def test_the_asked_share_of_games_lands_in_validation() -> None:
+def test_the_asked_share_of_games_lands_in_validation():
     ids = np.arange(100_000)
     chosen = reader.in_validation(RUN, ids, 0.15)
     # Five standard deviations of a binomial share.
@@ -60,7 +59,7 @@ def test_the_asked_share_of_games_lands_in_validation() -> None:
     assert (reader.in_validation("f" + RUN[1:], ids, 0.15) != chosen).any()
 
 
-def test_raw_rows_come_back_as_they_were_played(folder: Path) -> None:
+def test_raw_rows_come_back_as_they_were_played(folder):
     table = make_games(30, seed=1)
     rows = reader.raw_rows([folder], None, 0.15)
     assert len(rows) == len(table)
@@ -72,7 +71,7 @@ def test_raw_rows_come_back_as_they_were_played(folder: Path) -> None:
     np.testing.assert_array_equal(some.label, table["label"].to_numpy()[table["ply"].to_numpy() > 20])
 
 
-def test_the_splits_part_the_games(folder: Path) -> None:
+def test_the_splits_part_the_games(folder):
     table = make_games(30, seed=1)
     run = reader.open_run(folder)
     validation = np.array([number_of(run.name, game_id) < 0.3 for game_id in table["game_id"].to_pylist()])
@@ -85,7 +84,7 @@ def test_the_splits_part_the_games(folder: Path) -> None:
     assert counts[TRAINING] + counts[VALIDATION] == 30
 
 
-def test_a_game_keeps_its_split_when_its_run_grows(folder: Path) -> None:
+def test_a_game_keeps_its_split_when_its_run_grows(folder):
     before = reader.raw_rows([folder], VALIDATION, 0.3)
     write_games(folder, make_games(50, seed=1))
     after = reader.raw_rows([folder], VALIDATION, 0.3)
@@ -93,7 +92,7 @@ def test_a_game_keeps_its_split_when_its_run_grows(folder: Path) -> None:
     np.testing.assert_array_equal(after.current[: len(before)], before.current)
 
 
-def test_several_runs_are_read_in_the_order_of_their_names(tmp_path: Path) -> None:
+def test_several_runs_are_read_in_the_order_of_their_names(tmp_path):
     for seed in (1, 2):
         write_games(tmp_path / f"{seed}", make_games(5, seed=seed), identity={"seed": seed})
     forward = reader.raw_rows([tmp_path / "1", tmp_path / "2"], None, 0.15)
@@ -102,7 +101,7 @@ def test_several_runs_are_read_in_the_order_of_their_names(tmp_path: Path) -> No
     np.testing.assert_array_equal(forward.current, backward.current)
 
 
-def test_rows_arrive_in_bounded_pieces(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_arrive_in_bounded_pieces(folder, monkeypatch):
     monkeypatch.setattr(reader, "BATCH_ROWS", 16)
     shard = reader.open_run(folder).shards[0]
     pieces = list(reader.read(shard, ("current", "visits")))
@@ -118,14 +117,14 @@ def refusal(folder: Path) -> str:
     return str(caught.value)
 
 
-def test_a_missing_or_empty_folder_names_the_command_that_makes_games(tmp_path: Path) -> None:
+def test_a_missing_or_empty_folder_names_the_command_that_makes_games(tmp_path):
     (tmp_path / "text.txt").write_text("mine")
     for folder in (tmp_path / "nowhere", tmp_path):
         command = f"python -m distill.generate --out {folder}"
         assert refusal(folder) == f"{folder}: no games here; make them with: {command}"
 
 
-def test_an_interrupted_run_is_to_be_started_again(folder: Path) -> None:
+def test_an_interrupted_run_is_to_be_started_again(folder):
     (folder / schema.MANIFEST).unlink()
     assert "not finished; start it again" in refusal(folder)
 
@@ -138,14 +137,14 @@ def test_an_interrupted_run_is_to_be_started_again(folder: Path) -> None:
         {"run": "-1234567"},
     ],
 )
-def test_a_manifest_of_something_else_is_named(folder: Path, change: dict[str, Any]) -> None:
+def test_a_manifest_of_something_else_is_named(folder, change):
     path = folder / schema.MANIFEST
     changed = json.loads(path.read_text()) | change
     path.write_text(json.dumps({name: value for name, value in changed.items() if value is not None}))
     assert refusal(folder).startswith(f"{path}: not the manifest of a run of games")
 
 
-def test_the_same_run_twice_is_refused(folder: Path, tmp_path: Path) -> None:
+def test_the_same_run_twice_is_refused(folder, tmp_path):
     write_games(tmp_path / "copy", make_games(20, seed=1))
     with pytest.raises(DataError, match="the same run as"):
         reader.open_runs([folder, tmp_path / "copy"])
@@ -161,7 +160,7 @@ def test_the_same_run_twice_is_refused(folder: Path, tmp_path: Path) -> None:
     ],
     ids=["truncated", "one row less", "swapped", "deleted"],
 )
-def test_a_harmed_shard_is_named(folder: Path, harm: Callable[[Path], object]) -> None:
+def test_a_harmed_shard_is_named(folder, harm):
     path = folder / "shard-00001.parquet"
     harm(path)
     assert refusal(folder).startswith((f"{path}: not the file the manifest describes", f"{path}: missing"))

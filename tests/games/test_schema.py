@@ -26,12 +26,12 @@ METADATA = {"schema_version": schema.SCHEMA_VERSION, "run": "ab" * 32}
 
 
 @pytest.fixture
-def table() -> pa.Table:
+def table():
     return make_games(5, seed=1)
 
 
 @pytest.fixture
-def shard(tmp_path: Path, table: pa.Table) -> Path:
+def shard(tmp_path, table):
     path = tmp_path / "shard-00000.parquet"
     schema.write_table(path, table, METADATA)
     return path
@@ -46,20 +46,20 @@ def refusal(path: Path) -> str:
     return message
 
 
-def test_a_table_comes_back_with_its_metadata(shard: Path, table: pa.Table) -> None:
+def test_a_table_comes_back_with_its_metadata(shard, table):
     found, metadata = schema.read_table(shard)
     assert found.equals(table)
     assert found.schema.equals(schema.ROW)
     assert metadata == METADATA
 
 
-def test_the_same_rows_give_the_same_bytes(shard: Path, table: pa.Table) -> None:
+def test_the_same_rows_give_the_same_bytes(shard, table):
     again = shard.with_name("again.parquet")
     schema.write_table(again, pa.concat_tables([table.slice(0, 7), table.slice(7)]).combine_chunks(), METADATA)
     assert again.read_bytes() == shard.read_bytes()
 
 
-def test_a_truncated_or_missing_shard_is_named(shard: Path) -> None:
+def test_a_truncated_or_missing_shard_is_named(shard):
     whole = shard.read_bytes()
     for length in (0, 3, len(whole) // 2, len(whole) - 1):
         shard.write_bytes(whole[:length])
@@ -68,35 +68,31 @@ def test_a_truncated_or_missing_shard_is_named(shard: Path) -> None:
     refusal(shard)
 
 
-def test_a_parquet_file_of_another_program_is_refused(tmp_path: Path, table: pa.Table) -> None:
+def test_a_parquet_file_of_another_program_is_refused(tmp_path, table):
     path = tmp_path / "other.parquet"
     pq.write_table(table, path)
     assert "not written by distill" in refusal(path)
 
 
 @pytest.mark.parametrize(("change", "advice"), [(1, "update distill"), (-1, "generate it again")])
-def test_another_schema_version_is_named_with_what_to_do(
-    shard: Path, table: pa.Table, change: int, advice: str
-) -> None:
+def test_another_schema_version_is_named_with_what_to_do(shard, table, change, advice):
     schema.write_table(shard, table, METADATA | {"schema_version": schema.SCHEMA_VERSION + change})
     assert advice in refusal(shard)
 
 
 @pytest.mark.parametrize("column", schema.ROW.names)
-def test_a_missing_column_is_named(shard: Path, table: pa.Table, column: str) -> None:
+def test_a_missing_column_is_named(shard, table, column):
     schema.write_table(shard, table.drop_columns([column]), METADATA)
     assert f"column '{column}' is missing" in refusal(shard)
 
 
-def test_a_column_of_another_type_is_named(shard: Path, table: pa.Table) -> None:
+def test_a_column_of_another_type_is_named(shard, table):
     place = table.schema.get_field_index("label")
     schema.write_table(shard, table.set_column(place, "label", table["label"].cast(pa.int64())), METADATA)
     assert "column 'label' has type int64, expected int8" in refusal(shard)
 
 
-def test_a_failed_write_leaves_the_old_file_and_no_litter(
-    shard: Path, table: pa.Table, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_write_leaves_the_old_file_and_no_litter(shard, table, monkeypatch):
     before = shard.read_bytes()
 
     def full(_: int) -> None:
@@ -109,21 +105,21 @@ def test_a_failed_write_leaves_the_old_file_and_no_litter(
     assert os.listdir(shard.parent) == [shard.name]
 
 
-def test_a_write_makes_its_folder_and_a_file_others_can_read(tmp_path: Path) -> None:
+def test_a_write_makes_its_folder_and_a_file_others_can_read(tmp_path):
     path = tmp_path / "new" / "file"
     write_atomically(path, b"content")
     assert path.read_bytes() == b"content"
     assert path.stat().st_mode & 0o777 == 0o666 & ~UMASK
 
 
-def test_the_content_hash_depends_on_values_alone(shard: Path, table: pa.Table) -> None:
+def test_the_content_hash_depends_on_values_alone(shard, table):
     expected = schema.content_hash(table)
     assert schema.content_hash(schema.read_table(shard)[0]) == expected
     assert schema.content_hash(pa.concat_tables([table.slice(0, 9), table.slice(9)])) == expected
     assert schema.content_hash(pa.concat_tables([table, table]).slice(len(table))) == expected
 
 
-def test_the_content_hash_notices_any_change(table: pa.Table) -> None:
+def test_the_content_hash_notices_any_change(table):
     def with_votes(votes: list[list[int]]) -> pa.Table:
         return pa.table({"votes": pa.array(votes, pa.list_(pa.int8()))})
 
@@ -136,7 +132,7 @@ def test_the_content_hash_notices_any_change(table: pa.Table) -> None:
     assert len(hashes) == 2 + len(table.schema)
 
 
-def test_the_content_hash_is_pinned() -> None:
+def test_the_content_hash_is_pinned():
     row = dict.fromkeys(schema.ROW.names, 0) | {"game_id": 7, "votes": [3, 2, 3], "visits": list(range(7))}
     row["value"] = 0.5
     assert schema.content_hash(pa.Table.from_pylist([row], schema.ROW)) == (
@@ -144,7 +140,7 @@ def test_the_content_hash_is_pinned() -> None:
     )
 
 
-def test_a_manifest_is_what_makes_a_folder_complete(tmp_path: Path) -> None:
+def test_a_manifest_is_what_makes_a_folder_complete(tmp_path):
     with pytest.raises(DataError, match=r"no manifest\.json.*start it again"):
         schema.read_manifest(tmp_path)
     manifest = {"schema_version": schema.SCHEMA_VERSION, "rows": 3}
@@ -153,7 +149,7 @@ def test_a_manifest_is_what_makes_a_folder_complete(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", json.dumps({"schema_version": schema.SCHEMA_VERSION + 1})])
-def test_a_manifest_that_cannot_be_used_is_named(tmp_path: Path, text: str) -> None:
+def test_a_manifest_that_cannot_be_used_is_named(tmp_path, text):
     path = tmp_path / schema.MANIFEST
     path.write_text(text)
     with pytest.raises(DataError) as caught:

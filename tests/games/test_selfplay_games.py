@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,7 +22,7 @@ from distill.games.selfplay import identity
 from distill.mcts import puct
 
 
-def test_games_are_ordinary_shards(tmp_path: Path):
+def test_games_are_ordinary_shards(tmp_path):
     told: list[int] = []
     manifest = play_into(tmp_path, advance=told.append)
     rows = read(tmp_path)
@@ -40,7 +39,7 @@ def test_games_are_ordinary_shards(tmp_path: Path):
     assert reader.open_run(tmp_path).games == 10
 
 
-def test_what_is_missing_or_damaged_is_made_again_to_the_same_bytes(tmp_path: Path):
+def test_what_is_missing_or_damaged_is_made_again_to_the_same_bytes(tmp_path):
     first = play_into(tmp_path)
     before = {path.name: path.read_bytes() for path in tmp_path.glob("shard-*")}
     (tmp_path / schema.shard_name(0)).unlink()
@@ -54,9 +53,7 @@ def test_what_is_missing_or_damaged_is_made_again_to_the_same_bytes(tmp_path: Pa
     assert again["shards"] == first["shards"]
 
 
-def test_an_interrupted_run_ends_with_the_games_of_an_uninterrupted_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_an_interrupted_run_ends_with_the_games_of_an_uninterrupted_one(tmp_path, monkeypatch):
     """The games of finished shards are not played again."""
     calls = 0
 
@@ -87,7 +84,7 @@ def test_an_interrupted_run_ends_with_the_games_of_an_uninterrupted_one(
     assert not list((tmp_path / "cut").glob(".*"))
 
 
-def test_more_games_extend_a_run_and_other_runs_are_refused(tmp_path: Path):
+def test_more_games_extend_a_run_and_other_runs_are_refused(tmp_path):
     few = play_into(tmp_path, 8)
     more = play_into(tmp_path, 12)
     assert more["shards"][:2] == few["shards"]
@@ -97,7 +94,7 @@ def test_more_games_extend_a_run_and_other_runs_are_refused(tmp_path: Path):
         play_into(tmp_path, 8, network="another")
 
 
-def test_gumbel_games_record_their_policy_in_thousandths(tmp_path: Path):
+def test_gumbel_games_record_their_policy_in_thousandths(tmp_path):
     settings = dataclasses.replace(SETTINGS, root="gumbel")
     play_into(tmp_path, 6, settings)
     rows = read(tmp_path)
@@ -105,7 +102,7 @@ def test_gumbel_games_record_their_policy_in_thousandths(tmp_path: Path):
     assert {row["simulations"] for row in rows} == {6}
 
 
-def test_leaves_may_be_valued_by_playouts(tmp_path: Path):
+def test_leaves_may_be_valued_by_playouts(tmp_path):
     by_value = play_into(tmp_path / "value", 3)
     by_playout = play_into(tmp_path / "playout", 3, dataclasses.replace(SETTINGS, leaves="playout"))
     read(tmp_path / "playout")

@@ -30,7 +30,7 @@ SMALL = ["--games", "10", "--simulations", "60", "--shard-games", "4"]
 
 
 @pytest.fixture(scope="module")
-def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def reference(tmp_path_factory):
     """A finished run of ten small games by one worker."""
     folder = tmp_path_factory.mktemp("reference")
     assert generate.main([*SMALL, "--workers", "1", "--out", str(folder)]) == 0
@@ -41,7 +41,7 @@ def rows_of(folder: Path) -> pa.Table:
     return pa.concat_tables([schema.read_table(path)[0] for path in sorted(folder.glob("shard-*.parquet"))])
 
 
-def test_rows_are_true_of_the_games_they_record(reference: Path) -> None:
+def test_rows_are_true_of_the_games_they_record(reference):
     """As `validate` has it, and `test_validate` shows for each untruth that it is found."""
     assert validate.main([str(reference)]) == 0
     rows = rows_of(reference)
@@ -53,7 +53,7 @@ def test_rows_are_true_of_the_games_they_record(reference: Path) -> None:
     assert set(rows["simulations"].to_pylist()) == {3 * 60}
 
 
-def test_openings_are_random_and_not_labelled() -> None:
+def test_openings_are_random_and_not_labelled():
     settings = RunSettings(simulations=1, votes=1)
     plies = [runs.opening(settings, game).ply for game in range(800)]
     counts = np.bincount(plies, minlength=9)
@@ -63,14 +63,12 @@ def test_openings_are_random_and_not_labelled() -> None:
     assert len({runs.opening(settings, game) for game in range(800)}) > 500
 
 
-def test_three_workers_write_the_bytes_of_one(reference: Path, tmp_path: Path) -> None:
+def test_three_workers_write_the_bytes_of_one(reference, tmp_path):
     assert generate.main([*SMALL, "--workers", "3", "--out", str(tmp_path)]) == 0
     assert shard_hashes(tmp_path) == shard_hashes(reference)
 
 
-def test_a_run_is_extended_and_never_shrinks(
-    reference: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_is_extended_and_never_shrinks(reference, tmp_path, capsys):
     def generated(games: int) -> None:
         assert generate.main(["--games", f"{games}", *SMALL[2:], "--workers", "1", "--out", str(tmp_path)]) == 0
 
@@ -95,9 +93,7 @@ def test_a_run_is_extended_and_never_shrinks(
 
 
 @pytest.mark.parametrize("damage", ["truncated", "empty", "flipped"])
-def test_a_damaged_shard_is_made_again(
-    reference: Path, tmp_path: Path, damage: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_damaged_shard_is_made_again(reference, tmp_path, damage, capsys):
     for path in reference.iterdir():
         (tmp_path / path.name).write_bytes(path.read_bytes())
     victim = tmp_path / "shard-00001.parquet"
@@ -110,7 +106,7 @@ def test_a_damaged_shard_is_made_again(
     assert shard_hashes(tmp_path) == shard_hashes(reference)
 
 
-def test_other_settings_are_refused_with_the_difference(reference: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_other_settings_are_refused_with_the_difference(reference, capsys):
     before = shard_hashes(reference)
     assert generate.main([*SMALL, "--seed", "7", "--exploration", "2", "--out", str(reference)]) == 1
     message = capsys.readouterr().err
@@ -120,7 +116,7 @@ def test_other_settings_are_refused_with_the_difference(reference: Path, capsys:
     assert shard_hashes(reference) == before
 
 
-def test_a_folder_of_other_things_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_of_other_things_is_refused(tmp_path, capsys):
     (tmp_path / "thesis.txt").write_text("dear")
     assert generate.main([*SMALL, "--out", str(tmp_path)]) == 1
     assert "thesis.txt" in capsys.readouterr().err
@@ -143,9 +139,7 @@ def test_a_folder_of_other_things_is_refused(tmp_path: Path, capsys: pytest.Capt
         ["--gaems", "5"],
     ],
 )
-def test_wrong_flags_exit_with_2_and_one_line(
-    flags: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_wrong_flags_exit_with_2_and_one_line(flags, tmp_path, capsys):
     out = tmp_path / "games"
     assert generate.main(["--out", str(out), *flags]) == 2
     message = capsys.readouterr().err
@@ -154,7 +148,7 @@ def test_wrong_flags_exit_with_2_and_one_line(
     assert not out.exists()
 
 
-def test_games_take_the_pairs_of_opening_moves_in_turn(tmp_path: Path) -> None:
+def test_games_take_the_pairs_of_opening_moves_in_turn(tmp_path):
     config = tmp_path / "pairs.json"
     config.write_text('{"opening_moves": [[0, 0], [3, 3], [24, 24]]}')
     assert generate.main([*SMALL, "--config", str(config), "--out", str(tmp_path / "games")]) == 0
@@ -173,7 +167,7 @@ IN_PEACE = [*LONGER, "--workers", "1"]
 
 
 @pytest.fixture(scope="module")
-def longer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def longer(tmp_path_factory):
     folder = tmp_path_factory.mktemp("longer")
     assert generate.main([*IN_PEACE, "--out", str(folder)]) == 0
     return folder
@@ -187,7 +181,7 @@ def until_a_shard_is_there(process: subprocess.Popen[str], folder: Path, more_th
         time.sleep(0.01)
 
 
-def test_kill_9_in_mid_run_loses_nothing(longer: Path, tmp_path: Path) -> None:
+def test_kill_9_in_mid_run_loses_nothing(longer, tmp_path):
     process = start(tmp_path, *LONGER)
     until_a_shard_is_there(process, tmp_path)
     os.killpg(process.pid, signal.SIGKILL)
@@ -200,7 +194,7 @@ def test_kill_9_in_mid_run_loses_nothing(longer: Path, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.glob(".*")] == [".lock"]
 
 
-def test_an_interrupt_says_how_to_go_on(longer: Path, tmp_path: Path) -> None:
+def test_an_interrupt_says_how_to_go_on(longer, tmp_path):
     for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
         process = start(tmp_path, *LONGER)
         until_a_shard_is_there(process, tmp_path, len(shard_hashes(tmp_path)))
@@ -218,13 +212,13 @@ def test_an_interrupt_says_how_to_go_on(longer: Path, tmp_path: Path) -> None:
 RUN = RunSettings(simulations=60, shard_games=4)
 
 
-def test_a_killed_worker_costs_only_its_shard(reference: Path, tmp_path: Path) -> None:
+def test_a_killed_worker_costs_only_its_shard(reference, tmp_path):
     todo = shards.plan(RUN, 10, tmp_path).todo
     made = list(executors.make_locally(RUN, todo, tmp_path, 2, die_once))
     assert {shard.name: shard.sha256 for shard in made} == shard_hashes(reference)
 
 
-def test_a_shard_that_always_kills_is_reported_and_the_rest_is_made(reference: Path, tmp_path: Path) -> None:
+def test_a_shard_that_always_kills_is_reported_and_the_rest_is_made(reference, tmp_path):
     todo = shards.plan(RUN, 10, tmp_path).todo
     with pytest.raises(DataError, match=r"shard-00001\.parquet died 2 times"):
         list(executors.make_locally(RUN, todo, tmp_path, 2, die_always))

@@ -35,7 +35,7 @@ def scores(rows: np.ndarray, weights: np.ndarray, order: np.ndarray, bonus: np.f
     return np.where(n == 0, order, (total * r + bonus * weights) * r)
 
 
-def test_the_vector_choice_is_the_formulas() -> None:
+def test_the_vector_choice_is_the_formulas():
     random = np.random.default_rng(0)
     for _ in range(2000):
         visits = random.integers(0, 3000, SLOTS) * (random.random(SLOTS) < 0.9)
@@ -51,7 +51,7 @@ def test_the_vector_choice_is_the_formulas() -> None:
     assert choose(rows, ones, ones, np.float32(1)) == 2, "the lowest of equals"
 
 
-def test_variables_of_numba_do_not_keep_a_search_from_compiling_or_are_one_line() -> None:
+def test_variables_of_numba_do_not_keep_a_search_from_compiling_or_are_one_line():
     def run_with(**variables: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-c", "from distill.mcts.engine.bits import open_columns as f; print(f.signatures)"]
         return subprocess.run(command, env={**os.environ, **variables}, capture_output=True, text=True)
@@ -64,15 +64,15 @@ def test_variables_of_numba_do_not_keep_a_search_from_compiling_or_are_one_line(
     assert run.stderr.count("\n") == 1
 
 
-def test_bits_are_counted() -> None:
+def test_bits_are_counted():
     count = numba.njit(lambda word: popcount(word))
     for word in (0, 1, 0x10600000, 2**64 - 1):
         assert count(np.uint64(word)) == word.bit_count()
 
 
 def test_the_first_writable_folder_keeps_the_compiled_code_and_a_line_says_if_there_is_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+    tmp_path, monkeypatch, capsys
+):
     (tmp_path / "file").touch()
     monkeypatch.setattr(cache, "_parents", lambda: iter([tmp_path / "file", tmp_path / "folder"]))
     folder = cache._folder()
@@ -85,9 +85,7 @@ def test_the_first_writable_folder_keeps_the_compiled_code_and_a_line_says_if_th
 
 
 @pytest.mark.parametrize("search", cache.ENTRY_POINTS)
-def test_whether_a_search_is_compiled_is_known_without_compiling(
-    search: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_whether_a_search_is_compiled_is_known_without_compiling(search, tmp_path, monkeypatch):
     compiling.compile_search(search)
     assert cache.is_compiled(search)
     for folder in (str(tmp_path), None):
@@ -95,7 +93,7 @@ def test_whether_a_search_is_compiled_is_known_without_compiling(
         assert not cache.is_compiled(search)
 
 
-def test_what_takes_long_is_announced_once(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_takes_long_is_announced_once(monkeypatch, capsys):
     compiled = list[str]()
     monkeypatch.setattr(compiling, "compile_search", compiled.append)
     for there, expected in ((True, []), (False, ["uct"])):
@@ -111,7 +109,7 @@ def test_what_takes_long_is_announced_once(monkeypatch: pytest.MonkeyPatch, caps
 
 
 @pytest.mark.parametrize("word", ["uct:2", "pillar@puct:2", "club", "pillar"])
-def test_making_a_player_compiles_its_search(word: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_making_a_player_compiles_its_search(word, monkeypatch):
     """Whichever runtime evaluates the network."""
     prepared = list[str]()
     monkeypatch.setattr(compiling, "prepare", prepared.append)

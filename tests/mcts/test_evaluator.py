@@ -60,7 +60,7 @@ def out_of_range(boards: Any) -> Any:
         (out_of_range, r"out_of_range: returned a value outside \[-1, 1\] on 1 of 1 boards"),
     ],
 )
-def test_output_that_no_search_can_use_is_one_line_that_names_the_evaluator(evaluator: Any, line: str):
+def test_output_that_no_search_can_use_is_one_line_that_names_the_evaluator(evaluator, line):
     with pytest.raises(OutputError, match=f"^{line}$"):
         puct.search([rules.EMPTY], evaluator, PuctSettings(simulations=5))
 

@@ -26,11 +26,11 @@ def record_of(settings: RunSettings) -> GameRecord:
 
 
 @pytest.fixture(scope="module")
-def at_move() -> GameRecord:
+def at_move():
     return record_of(AT_MOVE)
 
 
-def test_noise_changes_the_games_wherever_it_acts(at_move: GameRecord) -> None:
+def test_noise_changes_the_games_wherever_it_acts(at_move):
     clean, at_label = record_of(CLEAN), record_of(AT_LABEL)
     assert (clean.move == clean.label).all()
     assert (at_label.move == at_label.label).all()
@@ -40,14 +40,14 @@ def test_noise_changes_the_games_wherever_it_acts(at_move: GameRecord) -> None:
     assert 0.1 < astray.mean() < 0.3  # a quarter of the moves, less those that noise puts where the label is
 
 
-def test_noise_at_the_move_leaves_labels_and_visits_clean(at_move: GameRecord) -> None:
+def test_noise_at_the_move_leaves_labels_and_visits_clean(at_move):
     clean, at_label = record_of(CLEAN), record_of(AT_LABEL)
     assert (at_move.visits[:, 0] == clean.visits[:, 0]).all()  # of the positions that all games begin with
     assert (at_move.label[:, 0] == clean.label[:, 0]).all()
     assert (at_label.visits[:, 0] != clean.visits[:, 0]).any()
 
 
-def test_rows_obey_the_law_of_where_the_noise_acts() -> None:
+def test_rows_obey_the_law_of_where_the_noise_acts():
     table = playing.play_games(AT_MOVE, 0, GAMES)
     metadata = {"identity": runs.identity(AT_MOVE), "first_game": 0, "games": GAMES}
     assert metadata["identity"]["noise_at"] == "move"
@@ -58,6 +58,6 @@ def test_rows_obey_the_law_of_where_the_noise_acts() -> None:
     assert all("is not the label" in what for what in found)
 
 
-def test_a_run_of_the_textbook_names_its_source() -> None:
+def test_a_run_of_the_textbook_names_its_source():
     compiled, textbook = (runs.identity(RunSettings(engine=engine)) for engine in ("compiled", "reference"))
     assert textbook == compiled | {"engine": "reference", "reference": source_hash()}

@@ -49,7 +49,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_both_engines_play_the_same_games(kind: str):
+def test_both_engines_play_the_same_games(kind):
     settings = PuctSettings(simulations=18, **KINDS[kind])
     record = play(*bits(*TEXTBOOK_STARTS), settings, predict, seed=3, lanes=2)
     textbook = play(*bits(*TEXTBOOK_STARTS), dataclasses.replace(settings, engine="reference"), predict, seed=3)
@@ -72,7 +72,7 @@ def test_visits_sum_to_the_simulations_and_full_columns_get_none():
 
 @pytest.mark.parametrize("root", ["puct", "gumbel"])
 @pytest.mark.parametrize(("drawing", "column"), [(WIN, 3), (WINS["horizontal"], 1)], ids=["win", "and win by force"])
-def test_a_win_in_one_is_proven_and_played(root: Any, drawing: str, column: int):
+def test_a_win_in_one_is_proven_and_played(root, drawing, column):
     record = look(PuctSettings(simulations=40, root=root), parse_board(drawing))
     assert record.label[0, 0] == record.move[0, 0] == record.visits[0, 0].argmax() == column
     assert record.value[0, 0] == 1.0
@@ -80,7 +80,7 @@ def test_a_win_in_one_is_proven_and_played(root: Any, drawing: str, column: int)
 
 @pytest.mark.parametrize("root", ["puct", "gumbel"])
 @pytest.mark.parametrize("solver", [True, False])
-def test_a_threat_is_blocked_by_a_search_that_knows_nothing(root: Any, solver: bool):
+def test_a_threat_is_blocked_by_a_search_that_knows_nothing(root, solver):
     settings = PuctSettings(simulations=150, root=root, mcts_solver=solver, noise_fraction=0.0)
     record = look(settings, parse_board(BLOCK))
     assert record.label[0, 0] == 4
@@ -102,7 +102,7 @@ def test_a_double_threat_is_lost_and_nothing_decided_is_evaluated():
 
 
 @pytest.mark.parametrize("root", ["puct", "gumbel"])
-def test_a_mirrored_board_gets_the_mirrored_visits(root: Any):
+def test_a_mirrored_board_gets_the_mirrored_visits(root):
     def mirrored_too(current: Any, mask: Any) -> Any:
         """The mean of an evaluator's outputs for both orientations, so that it commutes with the mirror."""
         logits, value = predict(current, mask)
@@ -199,7 +199,7 @@ def test_moves_are_drawn_by_visits_in_the_first_plies_alone():
         ({"temperature": 0.0}, "--temperature 0.0"),
     ],
 )
-def test_wrong_settings_are_refused_by_name(wrong: dict[str, Any], message: str):
+def test_wrong_settings_are_refused_by_name(wrong, message):
     with pytest.raises(ValueError, match=message):
         dataclasses.replace(PuctSettings(), **wrong)
 
@@ -215,7 +215,7 @@ def test_wrong_settings_are_refused_by_name(wrong: dict[str, Any], message: str)
         (0, 2, r"a value outside \[-1, 1\]"),
     ],
 )
-def test_a_network_that_returns_no_numbers_is_refused_before_compiled_code(root: Any, wrap: Any, logits, value, line):
+def test_a_network_that_returns_no_numbers_is_refused_before_compiled_code(root, wrap, logits, value, line):
     """NaN logits leave the compiled search without a best column; it crashed the process."""
 
     def network(current: Any, mask: Any) -> Any:
@@ -226,7 +226,7 @@ def test_a_network_that_returns_no_numbers_is_refused_before_compiled_code(root:
 
 
 @pytest.mark.parametrize(("simulations", "considered"), [(16, 4), (32, 7), (7, 7), (5, 7), (100, 7), (3, 1)])
-def test_halving_gives_those_left_equally_many_visits(simulations: int, considered: int):
+def test_halving_gives_those_left_equally_many_visits(simulations, considered):
     turns = halving_schedule(simulations, considered)
     assert len(turns) == simulations
     visits = [0] * considered

@@ -8,7 +8,6 @@ seen.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -25,7 +24,7 @@ from distill.mcts.uct import UctSettings, search
 
 
 @pytest.mark.parametrize("heuristic", [True, False])
-def test_a_rollout_ends_as_in_the_textbook(heuristic: bool) -> None:
+def test_a_rollout_ends_as_in_the_textbook(heuristic):
     positions = random_positions(75) + random_positions(75, 30)
     number = len(positions)
     seeds = [reference.rollout_seed(12345, i) for i in range(number)]
@@ -59,7 +58,7 @@ def nodes_of(trees: uct_simulation.UctTrees, lane: int, row: int, node: UctNode)
     ("exploration", "rollout", "mcts_solver"),
     [(1.0, "heuristic", False), (0.5, "random", False), (0.0, "heuristic", False), (1.0, "heuristic", True)],
 )
-def test_the_compiled_tree_is_the_textbooks_node_for_node(exploration: float, rollout: Any, mcts_solver: bool) -> None:
+def test_the_compiled_tree_is_the_textbooks_node_for_node(exploration, rollout, mcts_solver):
     settings = UctSettings(simulations=120, exploration=exploration, rollout=rollout, mcts_solver=mcts_solver, votes=1)
     positions = [*random_positions(5, seed=2), rules.EMPTY]
     trees = uct_simulation.new_trees(len(positions), settings.simulations, exploration)
@@ -78,7 +77,7 @@ def test_the_compiled_tree_is_the_textbooks_node_for_node(exploration: float, ro
 
 
 @pytest.mark.parametrize("changed", [{}, {"mcts_solver": True}, {"noise_at": "move", "noise_fraction": 0.5}])
-def test_both_engines_play_the_same_games(changed: dict[str, Any]) -> None:
+def test_both_engines_play_the_same_games(changed):
     settings = UctSettings(simulations=30, **changed)
     current, mask = bits(*random_positions(4, 20, 30, seed=4))
     draws = uct.draw(9, range(4), 12, settings)
@@ -88,7 +87,7 @@ def test_both_engines_play_the_same_games(changed: dict[str, Any]) -> None:
         np.testing.assert_array_equal(ours, theirs, name)
 
 
-def test_visits_sum_to_the_simulations_and_full_columns_get_none() -> None:
+def test_visits_sum_to_the_simulations_and_full_columns_get_none():
     positions = random_positions(60, seed=5)
     for position, result in zip(positions, search(positions, UctSettings(simulations=700)), strict=True):
         legal = rules.legal_columns(position)
@@ -98,7 +97,7 @@ def test_visits_sum_to_the_simulations_and_full_columns_get_none() -> None:
         assert -1 <= result.value <= 1
 
 
-def test_searches_too_large_to_stand_side_by_side_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_searches_too_large_to_stand_side_by_side_take_turns(monkeypatch):
     side_by_side, trees = [], uct_simulation.new_trees
     monkeypatch.setattr(
         uct_simulation, "new_trees", lambda lanes, *rest: side_by_side.append(lanes) or trees(lanes, *rest)
@@ -112,7 +111,7 @@ def test_searches_too_large_to_stand_side_by_side_take_turns(monkeypatch: pytest
     assert results[0] == results[1] == results[2]
 
 
-def test_lanes_in_flight_change_nothing() -> None:
+def test_lanes_in_flight_change_nothing():
     settings = UctSettings(simulations=100)
     draws = uct.draw(3, range(20), 41, settings)
     start = np.zeros(20, np.uint64)
@@ -122,14 +121,14 @@ def test_lanes_in_flight_change_nothing() -> None:
             np.testing.assert_array_equal(one, other)
 
 
-def test_a_vote_does_not_depend_on_how_many_there_are() -> None:
+def test_a_vote_does_not_depend_on_how_many_there_are():
     position = from_moves("4433")
     one = search([position], UctSettings(simulations=200, votes=1), seeds=5)[0]
     five = search([position], UctSettings(simulations=200, votes=5), seeds=5)[0]
     assert five.votes[:1] == one.votes
 
 
-def test_boards_are_searched_as_positions_are_and_finished_games_refused() -> None:
+def test_boards_are_searched_as_positions_are_and_finished_games_refused():
     positions, settings = random_positions(3), UctSettings(simulations=50)
     boards = encoding.boards(*bits(*positions))
     for one, other in zip(search(positions, settings), search(boards, settings), strict=True):
@@ -184,11 +183,11 @@ WIN_ON_TOP = """
         (WIN_ON_TOP, {0, 1, 2, 3, 4, 6}),
     ],
 )
-def test_it_wins_blocks_and_sees_an_open_three_before_it_is_one(drawing: str, columns: set[int]) -> None:
+def test_it_wins_blocks_and_sees_an_open_three_before_it_is_one(drawing, columns):
     assert search([parse_board(drawing)], UctSettings(simulations=1000))[0].label in columns
 
 
-def test_a_proven_win_is_chosen_and_valued_as_one() -> None:
+def test_a_proven_win_is_chosen_and_valued_as_one():
     # X holds three in the bottom row with both ends open: O, to move, is lost.
     drawing = """
         . . . . . . .
@@ -206,7 +205,7 @@ def test_a_proven_win_is_chosen_and_valued_as_one() -> None:
     assert won.value > 0.9
 
 
-def test_proofs_find_a_forced_win_that_means_hide() -> None:
+def test_proofs_find_a_forced_win_that_means_hide():
     # Plain UCT needs many visits to see that all replies lose; the solver option proves it.
     position = from_moves("4455")
     plain = search([position], UctSettings(simulations=400, votes=1, noise_fraction=0.0))[0]

@@ -59,7 +59,7 @@ def wrong_shape(value_head):
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def here(tmp_path, monkeypatch):
     """The working directory, with a user's module in it."""
     (tmp_path / "my_nets.py").write_text(MODULE)
     monkeypatch.chdir(tmp_path)
@@ -69,7 +69,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_it_is_trained_exported_and_loaded_like_a_built_in_one(here: Path, checked_here: None):
+def test_it_is_trained_exported_and_loaded_like_a_built_in_one(here, checked_here):
     write_games(here / "games", make_games(20, seed=1))
     settings = {"value_target": "blend", "exclude": (), "validation_fraction": 0.4, "steps": 3, "batch_size": 32}
     folder = distill.train_network("my_nets:build", data=["games"], out="models/mine", ema=0.5, **settings)
@@ -87,7 +87,7 @@ def test_it_is_trained_exported_and_loaded_like_a_built_in_one(here: Path, check
         distill.train_network("my_nets:build", data=["games"], out="models/mine", ema=0.5, **settings)
 
 
-def test_copies_have_its_weights_and_precision(here: Path):
+def test_copies_have_its_weights_and_precision(here):
     core = networks.build("my_nets:build", True)
     half = copy(core, "bfloat16")
     assert {layer.compute_dtype for layer in half.layers if layer.weights} == {"bfloat16"}
@@ -95,7 +95,7 @@ def test_copies_have_its_weights_and_precision(here: Path):
 
 
 @pytest.mark.usefixtures("eagerly")
-def test_it_learns_from_games_against_itself(here: Path):
+def test_it_learns_from_games_against_itself(here):
     flags = ["--preset", "smoke", "--arch", "my_nets:with_layer", "--iterations", "1", "--gate", "none", "--out", "run"]
     assert selfplay.main(flags) == 0
     assert networks.arch_of(saved.load_core(here / "run" / "best.keras")) == "my_nets:with_layer"
@@ -114,7 +114,7 @@ except Exception as error:
 """
 
 
-def test_layers_of_its_own_need_its_module(here: Path, monkeypatch: pytest.MonkeyPatch):
+def test_layers_of_its_own_need_its_module(here, monkeypatch):
     """In other processes: this one has imported the module."""
     networks.build("my_nets:with_layer").save(here / "own.keras")
 
@@ -138,12 +138,12 @@ def test_layers_of_its_own_need_its_module(here: Path, monkeypatch: pytest.Monke
         ("my_nets:wrong_shape", r"not a network of distill .*'logits': \(6,\)"),
     ],
 )
-def test_a_function_that_gives_no_network_is_one_line(spec: str, line: str):
+def test_a_function_that_gives_no_network_is_one_line(spec, line):
     with pytest.raises(UserError, match=f"^--arch {spec}: .*{line}") as caught:
         networks.build(spec)
     assert "\n" not in str(caught.value)
 
 
-def test_a_function_is_taken_as_it_is_unless_it_is_defined_in_no_file(here: Path):
+def test_a_function_is_taken_as_it_is_unless_it_is_defined_in_no_file(here):
     with pytest.raises(UserError, match="defined in no file"):
         distill.train_network(eval("lambda value_head: None"))

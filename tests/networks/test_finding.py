@@ -29,7 +29,7 @@ from distill.training import run_folder
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def here(tmp_path, monkeypatch):
     """A working directory with `models/`, besides the networks that ship."""
     for file in ("mine/best.keras", "exported/saved_model/1/saved_model.pb", "evaluation/report.md"):
         (tmp_path / "models" / file).parent.mkdir(parents=True)
@@ -39,7 +39,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_name_is_looked_for_here_and_then_among_what_ships(here: Path) -> None:
+def test_a_name_is_looked_for_here_and_then_among_what_ships(here):
     assert finding.find("mine") == Path("models/mine")
     assert finding.find("exported/") == Path("models/exported")
     for name in ("pillar", "reference/pillar", "pillar/", "reference/pillar/"):
@@ -52,9 +52,7 @@ def test_a_name_is_looked_for_here_and_then_among_what_ships(here: Path) -> None
 
 
 @pytest.mark.parametrize("kind", ["empty folder", "SavedModel", "run", "file", "games"])
-def test_a_name_goes_before_what_lies_in_the_working_directory(
-    kind: str, here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_name_goes_before_what_lies_in_the_working_directory(kind, here, capsys):
     words_of_players = ("random", "uct:100", "club", "solver")
     for name in ("pillar", "mine", "reference/pillar", *words_of_players):
         place = here / name
@@ -100,7 +98,7 @@ def test_a_name_goes_before_what_lies_in_the_working_directory(
             finding.network_file("./pillar")
 
 
-def test_a_path_is_a_path_where_no_network_has_the_name(here: Path) -> None:
+def test_a_path_is_a_path_where_no_network_has_the_name(here):
     for name in ("runs", "models/other", "best.keras"):
         (here / name).mkdir()
         assert finding.find(name) == Path(name)
@@ -114,7 +112,7 @@ def test_a_path_is_a_path_where_no_network_has_the_name(here: Path) -> None:
     assert evaluate._is_data("games")
 
 
-def test_a_folder_that_may_not_be_entered_hides_no_other(here: Path) -> None:
+def test_a_folder_that_may_not_be_entered_hides_no_other(here):
     """Such as lost+found at the root of a volume."""
     (here / "models" / "lost+found").mkdir(mode=0)
     here.chmod(0o755)
@@ -132,7 +130,7 @@ def test_a_folder_that_may_not_be_entered_hides_no_other(here: Path) -> None:
 @pytest.mark.parametrize(
     "word", ["nobody", "evaluation", "", ".hidden", "reference/mine", "../pillar", "x" * 5000, "a\0b"]
 )
-def test_a_name_that_nobody_has_is_refused_with_those_there_are(word: str, here: Path) -> None:
+def test_a_name_that_nobody_has_is_refused_with_those_there_are(word, here):
     assert finding.find(word) is None
     with pytest.raises(UserError) as caught:
         finding.network_file(word)
@@ -144,7 +142,7 @@ def test_a_name_that_nobody_has_is_refused_with_those_there_are(word: str, here:
 
 
 @pytest.mark.parametrize("content", ['{"loss": ', "[]", "{}", "\x00"])
-def test_metrics_that_cannot_be_read_are_named(tmp_path: Path, content: str) -> None:
+def test_metrics_that_cannot_be_read_are_named(tmp_path, content):
     assert run_folder.finished(tmp_path, str) is None
     (tmp_path / finding.BEST).touch()
     (tmp_path / "metrics.json").write_text('{"loss": 1.5}')

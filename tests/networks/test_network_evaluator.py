@@ -40,12 +40,12 @@ def test_results_are_the_networks_in_any_batch():
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-def test_a_result_does_not_depend_on_its_batch(precision: Any):
+def test_a_result_does_not_depend_on_its_batch(precision):
     does_not_depend_on_its_batch(Evaluator(saved.load_core(REFERENCE / "pillar" / "best.keras"), 256, precision))
 
 
 @pytest.mark.parametrize("arch", [arch for arch in networks.ARCHS if arch != "pillar"])
-def test_nor_does_the_result_of_another_network(arch: networks.Arch):
+def test_nor_does_the_result_of_another_network(arch):
     core, rng = networks.build(arch, True), np.random.default_rng(0)
     core.set_weights([rng.normal(0, 0.05, weight.shape) for weight in core.get_weights()])  # none of them zeros
     does_not_depend_on_its_batch(Evaluator(core))

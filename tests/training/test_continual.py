@@ -6,9 +6,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 from selfplay_helpers import tiny
@@ -20,9 +17,7 @@ from distill.training.recipe import Recipe
 
 
 @pytest.mark.parametrize("optimizer", ["adamw", "adam", "sgd"])
-def test_the_learner_learns_and_goes_on_where_it_was(
-    optimizer: Any, three_runs: list[Path], tmp_path: Path, small_networks: None
-):
+def test_the_learner_learns_and_goes_on_where_it_was(optimizer, three_runs, tmp_path, small_networks):
     examples = replay.table(replay.latest(three_runs, None, None), np.zeros(0, np.uint64))
     recipe = Recipe(epochs=2, batch_size=64, lr=0.02, value_target="outcome", optimizer=optimizer)
     learner = continual.begin(tiny(), recipe)
@@ -39,9 +34,7 @@ def test_the_learner_learns_and_goes_on_where_it_was(
         np.testing.assert_array_equal(ours, theirs)
 
 
-def test_tables_smaller_than_a_batch_are_learned_from_alike_after_a_resumption(
-    three_runs: list[Path], tmp_path: Path, small_networks: None
-):
+def test_tables_smaller_than_a_batch_are_learned_from_alike_after_a_resumption(three_runs, tmp_path, small_networks):
     examples = replay.table(replay.latest(three_runs, None, None), np.zeros(0, np.uint64))
     recipe = Recipe(epochs=2, batch_size=64, lr=0.02, value_target="outcome")
     learner = continual.begin(tiny(), recipe)
@@ -56,6 +49,6 @@ def test_tables_smaller_than_a_batch_are_learned_from_alike_after_a_resumption(
         np.testing.assert_array_equal(ours, theirs)
 
 
-def test_a_missing_checkpoint_is_named(tmp_path: Path, small_networks: None):
+def test_a_missing_checkpoint_is_named(tmp_path, small_networks):
     with pytest.raises(UserError, match="no checkpoint"):
         continual.resume(continual.begin(tiny(), Recipe(value_target="outcome")), tmp_path)

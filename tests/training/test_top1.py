@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 from helpers import make_games, write_games
@@ -77,7 +76,7 @@ def test_top1_counts_raw_rows_and_boards_that_training_never_had():
     assert (measured["top1_first_19"], measured["rows_first_19"]) == (0.75, 4)
 
 
-def test_the_first_rows_of_every_game_are_found(tmp_path: Path):
+def test_the_first_rows_of_every_game_are_found(tmp_path):
     table = make_games(12, seed=2)
     write_games(tmp_path / "run", table, shard_games=5)
     early = top1.is_early(reader.raw_rows([tmp_path / "run"], None, 0.0))
@@ -86,7 +85,7 @@ def test_the_first_rows_of_every_game_are_found(tmp_path: Path):
     assert 0 < early.sum() < len(expected)
 
 
-def test_games_of_several_runs_that_have_one_number_are_told_apart(tmp_path: Path):
+def test_games_of_several_runs_that_have_one_number_are_told_apart(tmp_path):
     folders = [tmp_path / str(seed) for seed in range(3)]
     for seed, folder in enumerate(folders):
         write_games(folder, make_games(1, seed), identity={"seed": seed})
