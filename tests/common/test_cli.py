@@ -49,12 +49,11 @@ def raises(error: BaseException) -> Callable[[Config], str]:
     return run
 
 
-def test_the_last_line_is_what_the_command_reports(capsys):
-    assert run_main(lambda config: f"{config.games} games in {config.out}", "--games", "3") == 0
-    assert capsys.readouterr().out == f"3 games in {Path('data/games')}\n"
-
-
-def test_a_wrong_flag_exits_2_and_nothing_runs(capsys):
+def test_the_last_line_is_what_the_command_reports_and_a_wrong_flag_exits_2(capsys):
+    with ThreadPoolExecutor(1) as thread:  # in a thread, more than once
+        for _ in range(2):
+            assert thread.submit(run_main, lambda config: f"{config.games} games", "--games", "3").result() == 0
+    assert capsys.readouterr().out == "3 games\n" * 2
     assert run_main(raises(AssertionError("must not run")), "--games", "0") == 2
     assert capsys.readouterr().err == "distill stage: --games 0 must be positive (--help lists the flags)\n"
 
@@ -69,9 +68,7 @@ class ResourceExhaustedError(Exception):
         (UserError("data/games: empty; generate some"), "data/games: empty; generate some"),
         (FileNotFoundError(2, "No such file or directory", "gone"), "gone: No such file or directory"),
         (MemoryError(), "not enough memory (MemoryError: "),
-        (RuntimeError("can't start new thread"), "not enough memory (RuntimeError: "),
         (ImportError("libx.so: cannot allocate memory in static TLS block"), "not enough memory (ImportError: "),
-        (ImportError("libx.so: failed to map segment from shared object"), "not enough memory (ImportError: "),
         (ResourceExhaustedError("OOM when allocating tensor"), "not enough memory (ResourceExhaustedError: "),
     ],
 )
@@ -80,10 +77,7 @@ def test_errors_of_the_user_the_disk_and_the_memory_are_one_line(error, line, ca
     message = capsys.readouterr().err
     assert message.startswith(f"distill stage: {line}")
     assert message.count("\n") == 1
-
-
-def test_a_bug_is_not_hidden():
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(ZeroDivisionError):  # a bug is not hidden
         run_main(raises(ZeroDivisionError()))
 
 
@@ -134,13 +128,6 @@ def test_a_process_that_is_stopped_ends_in_its_own_time_whatever_is_sent_again()
     ended = subprocess.run([sys.executable, "-c", ENDING], capture_output=True, text=True, check=False)
     assert ended.returncode == 143
     assert ended.stderr == "\nstopped by SIGTERM; to resume: python -m distill.stage\n"
-
-
-def test_a_command_works_in_a_thread_and_more_than_once(capsys):
-    with ThreadPoolExecutor(1) as thread:
-        for _ in range(2):
-            assert thread.submit(run_main, lambda config: f"{config.games} games").result() == 0
-    assert capsys.readouterr().out == "100 games\n" * 2
 
 
 def test_streams_of_other_kinds_will_do(monkeypatch):

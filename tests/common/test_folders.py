@@ -1,6 +1,6 @@
 """Nothing is deleted or overwritten before it is checked, and two processes never write in one folder.
 
-* Every command with `--restart` is found in the package and refuses, in one line and with exit 1, a folder of another
+* Every command with `--restart` refuses, in one line and with exit 1, a folder of another
   kind and a folder of documents; then nothing in it has changed by a bit, and nothing has been added.
 * A bad argument beside `--restart` (data or network missing, damaged, of another kind) leaves the old run whole.
 * Commands without `--restart` overwrite nothing that they have not written.
@@ -11,26 +11,23 @@
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 import importlib
 import json
 import shutil
 import signal
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from helpers import SHIPPED, held, make_games, state, write_games
 from selfplay_helpers import tiny
 
-import distill
-from distill import describe, evaluate, export, generate, prepare, selfplay
+from distill import export, generate, prepare, selfplay
+from distill.__main__ import COMMANDS as STAGES
 from distill.common import Interrupted, UserError, cli, folders, provenance, write_json
 from distill.games import executors, shards
 from distill.training import run_folder
-from experiments.boards import mixed
 
 TINY_GAMES = ["--games", "4", "--simulations", "20", "--votes", "1", "--shard-games", "2", "--workers", "1"]
 TINY_PLAY = ["--games-only", "--games", "2", "--simulations", "2", "--shard-games", "1", "--workers", "1"]
@@ -69,33 +66,9 @@ def shipped(name: str) -> Path:
     return found
 
 
-def defaults(stage: str) -> cli.Settings:
-    """The settings of a command when no flag is given."""
-    module, config = RESTARTING[stage]
-    settings: cli.Settings = getattr(importlib.import_module(module), config)()
-    return settings
-
-
-def commands() -> Iterator[tuple[str, str, str]]:
-    """Stage, module and name of the settings of every command in the package, from its source."""
-    root = Path(distill.__file__).parent
-    for file in sorted(root.rglob("*.py")):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) == "cli.Command":
-                stage, config = node.args[0], node.args[1]
-                assert isinstance(stage, ast.Constant)
-                assert isinstance(config, ast.Name)
-                module = ".".join(["distill", *file.relative_to(root).with_suffix("").parts])
-                yield str(stage.value), module, config.id
-
-
-COMMANDS = {stage: (module, config) for stage, module, config in commands()}
-RESTARTING = {
-    stage: (module, config)
-    for stage, (module, config) in COMMANDS.items()
-    if "restart" in {field.name for field in dataclasses.fields(getattr(importlib.import_module(module), config))}
-}
-SETTINGS = {"loop": defaults("selfplay"), "reinforce": defaults("reinforce")}
+COMMANDS = {stage: importlib.import_module(f"distill.{stage}").main for stage in STAGES}
+RESTARTING = {stage for stage, main in COMMANDS.items() if "restart" in main.config_class.__dataclass_fields__}
+SETTINGS = {"loop": COMMANDS["selfplay"].config_class(), "reinforce": COMMANDS["reinforce"].config_class()}
 KINDS = {
     "teacher": folders.GAMES,
     "network": folders.NETWORK_GAMES,
@@ -108,8 +81,7 @@ KINDS = {
 
 
 def main(stage: str, *words: object) -> int:
-    module, _ = COMMANDS[stage]
-    return int(importlib.import_module(module).main([*map(str, words)]))
+    return int(COMMANDS[stage]([*map(str, words)]))
 
 
 def one_line(capsys: pytest.CaptureFixture[str], message: str) -> None:
@@ -157,8 +129,7 @@ def flags(case: Restart, root: Path, out: Path, more: list[str]) -> list[str]:
 
 
 def test_every_command_with_restart_is_tried_here():
-    assert {case.stage for case in CASES.values()} == set(RESTARTING)
-    assert {"generate", "evaluate"} <= set(COMMANDS)
+    assert {case.stage for case in CASES.values()} == RESTARTING
 
 
 FOREIGN = [
@@ -261,22 +232,8 @@ def test_prepare_makes_only_its_own_folder_anew_among_documents(there, tmp_path,
     assert state(out) == before
 
 
-def test_settings_of_another_program_are_nobodys(tmp_path, capsys):
-    for name, content in {"config.json": {"theme": "dark"}, "manifest.json": {"icons": []}}.items():
-        folder = tmp_path / name
-        folder.mkdir()
-        (folder / name).write_text(json.dumps(content))
-        assert generate.main([*TINY_GAMES, "--out", str(folder)]) == 1
-        one_line(capsys, f"{folder}: holds ")
-        assert [path.name for path in folder.iterdir()] == [name]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_each_folder_is_known_as_one_kind(kind, there):
-    assert folders.kind_of(there / kind) == KINDS[kind]
-
-
-def test_what_ships_is_known(tmp_path):
+def test_each_folder_is_known_as_one_kind_and_so_is_what_ships(there):
+    assert {name: folders.kind_of(there / name) for name in KINDS} == KINDS
     assert {model.name for model in shipped("models/reference").iterdir()} == {*SHIPPED}
     for name in SHIPPED:
         model = shipped("models/reference") / name
@@ -289,53 +246,26 @@ def test_what_ships_is_known(tmp_path):
 # Commands without --restart -------------------------------------------------------------------------------------------
 
 
-def test_an_evaluation_overwrites_no_other_results(there, tmp_path, capsys):
-    for kind in ("training", "teacher", "documents"):
-        out = tmp_path / kind
-        shutil.copytree(there / kind, out)
-        before = state(out)
-        assert evaluate.main(["random", "--preset", "smoke", "--no-latency", "--out", str(out)]) == 1
-        one_line(capsys, f"{out}: holds ")
-        assert state(out) == before
-
-
-def test_a_data_card_overwrites_no_other_page(there, tmp_path, capsys):
-    page = tmp_path / "notes.md"
-    page.write_text("# My notes\n")
-    assert describe.main([str(there / "teacher"), "--label-rows", "0", "--out", str(page)]) == 1
-    one_line(capsys, "notes.md: is no data card")
-    assert state(tmp_path).keys() == {"notes.md"}
-    assert page.read_text() == "# My notes\n"
-
-
-def test_an_export_replaces_no_folder_of_another_program(there, tmp_path, capsys):
-    (tmp_path / "saved_model").mkdir()
-    (tmp_path / "page").mkdir()
-    (tmp_path / "saved_model" / "saved_model.pb").write_text("mine")
-    (tmp_path / "page" / "model.json").write_text('{"format": "layers-model"}')
+@pytest.mark.parametrize(
+    ("line", "files", "message"),
+    [
+        ("evaluate random --preset smoke --no-latency --out .", {"report.md": "mine"}, ".: holds "),
+        ("describe ROOT/teacher --label-rows 0 --out notes.md", {"notes.md": "# My notes"}, "notes.md: is no data"),
+        ("export ROOT/net.keras --out .", {"saved_model/saved_model.pb": "mine"}, "saved_model: was not written"),
+        ("export ROOT/net.keras --web page", {"page/model.json": "{}"}, "page: there is something else here already"),
+        ("export best.keras last.keras", {"best.keras": None, "last.keras": None}, "two networks of one folder"),
+        ("generate --games 4 --out .", {"config.json": '{"theme": "dark"}'}, ".: holds "),
+        ("generate --games 4 --out .", {"manifest.json": '{"icons": []}'}, ".: holds "),
+    ],
+)
+def test_a_command_overwrites_nothing_of_others(line, files, message, there, tmp_path, monkeypatch, capsys):
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes((there / "net.keras").read_bytes() if text is None else text.encode())
+    monkeypatch.chdir(tmp_path)
     before = state(tmp_path)
-    network = str(there / "net.keras")
-    assert export.main([network, "--out", str(tmp_path)]) == 1
-    one_line(capsys, "saved_model: was not written by this program")
-    assert export.main([network, "--web", str(tmp_path / "page")]) == 1
-    one_line(capsys, "page: there is something else here already")
-    assert state(tmp_path) == before
-
-
-def test_two_networks_of_one_folder_are_not_exported_into_one_place(there, tmp_path, capsys):
-    for name in ("best.keras", "last.keras"):
-        shutil.copy(there / "net.keras", tmp_path / name)
-    before = state(tmp_path)
-    assert export.main([str(tmp_path / "best.keras"), str(tmp_path / "last.keras")]) == 1
-    one_line(capsys, "two networks of one folder")
-    assert state(tmp_path) == before
-
-
-def test_the_benchmark_is_not_replaced_by_one_of_other_settings(tmp_path, capsys):
-    shutil.copy(shipped("data/benchmark") / "boards.parquet", tmp_path)
-    before = state(tmp_path)
-    assert mixed.main(["--games", "300", "--out", str(tmp_path)]) == 1
-    one_line(capsys, "boards made with other settings")
+    assert main(*line.replace("ROOT", str(there)).split()) == 1
+    one_line(capsys, message)
     assert state(tmp_path) == before
 
 
@@ -406,8 +336,6 @@ def test_what_another_process_writes_is_left_to_it(there, tmp_path, capsys):
                 one_line(capsys, f"{out}: another process is writing here")
         assert export.main([network, "--out", str(out)]) == 1
         one_line(capsys, f"{out}: another process is writing here")
-        assert mixed.main(["--games", "300", "--out", str(out)]) == 1
-        one_line(capsys, f"{out}: another process is writing here")
         assert state(out) == before
     with held(tmp_path / "site", "beside"):
         assert export.main([network, "--web", str(tmp_path / "site")]) == 1
@@ -430,13 +358,11 @@ def test_who_writes_for_a_moment_waits_for_its_turn(stage, there, tmp_path, undr
     }[stage]
     ended = []
     with held(out) as process:
-        work = threading.Thread(target=lambda: ended.append(importlib.import_module(f"distill.{stage}").run(config)))
-        module, name = COMMANDS[stage]
-        config = cli.parse(getattr(importlib.import_module(module), name), [*words, "--out", str(out)])
+        work = threading.Thread(target=lambda: ended.append(main(stage, *words, "--out", out)))
         work.start()
         work.join(3)
         assert work.is_alive()
         assert not ended
         process.kill()
         work.join(120)
-    assert len(ended) == 1
+    assert ended == [0]

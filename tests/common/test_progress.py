@@ -63,14 +63,6 @@ def test_no_time_left_is_told_before_the_rate_is_known(capsys):
     assert lines(capsys) == [f"0/1000 games · {ESTIMATING}", "1/1000 games · 0.1 games/s · 5 h 16 min left"]
 
 
-def test_work_that_is_all_done_has_no_time_left(capsys):
-    clock = Clock()
-    with Progress(100, "games", done=100, clock=clock) as progress:
-        clock.wait(4)
-        progress.reach(100)
-    assert lines(capsys) == ["100/100 games"]
-
-
 @pytest.mark.parametrize("compiling", [0, 40])
 def test_estimates_are_right_within_the_first_fifth(compiling, capsys):
     """A training of four minutes that compiles first, and then is slow for a while."""
@@ -87,17 +79,6 @@ def test_estimates_are_right_within_the_first_fifth(compiling, capsys):
                     assert line.endswith(ESTIMATING) or seconds_left(line) < 2.2 * left
                 elif step + 1 < steps:
                     assert seconds_left(line) == pytest.approx(left, rel=0.1, abs=1)
-
-
-def test_whole_shards_of_many_workers_are_no_reason_for_hope(capsys):
-    """Eight workers end their first shards at nearly the same time."""
-    clock = Clock()
-    with Progress(20_000, "games", clock=clock) as progress:
-        clock.wait(100)
-        for _ in range(8):
-            clock.wait(0.2)
-            progress.advance(200)
-    assert 1000 < seconds_left(lines(capsys)[-1]) < 10_000
 
 
 def test_a_bar_on_a_terminal_tells_the_same(monkeypatch):
@@ -121,13 +102,7 @@ def test_a_bar_on_a_terminal_tells_the_same(monkeypatch):
 
 @pytest.mark.parametrize(
     ("seconds", "words"),
-    [
-        (0, "0 s"),
-        (59.4, "59 s"),
-        (59.6, "1 min 00 s"),
-        (200, "3 min 20 s"),
-        (7500, "2 h 05 min"),
-    ],
+    [(0, "0 s"), (59.4, "59 s"), (59.6, "1 min 00 s"), (200, "3 min 20 s"), (7500, "2 h 05 min")],
 )
 def test_durations_read_as_people_say_them(seconds, words):
     assert duration(seconds) == words

@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import re
 from dataclasses import MISSING, dataclass
@@ -18,11 +17,8 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
-from distill import generate
-from distill.__main__ import COMMANDS
 from distill.common import cli
 from distill.common.cli import check, setting
-from distill.games import runs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,44 +155,25 @@ def test_a_config_made_in_python_is_the_one_that_flags_make(given, plain):
     same(Config(**given), Config(**plain))
 
 
-def test_every_command_has_a_config_that_takes_values_of_python():
-    for command in COMMANDS:
-        assert issubclass(importlib.import_module(f"distill.{command}").main.config_class, cli.Settings), command
-    given = generate.GenerateConfig(games=np.int64(5), simulations=np.int32(30), exploration=1, out=Path("x"))
-    plain = generate.GenerateConfig(games=5, simulations=30, exploration=1.0, out="x")
-    assert json.dumps(runs.identity(given)) == json.dumps(runs.identity(plain))
-
-
 ROWS = "must be a list of rows with after, root, simulations"
 WRONG = [
     ({"games": -5}, "--games -5 must be positive"),
     ({"games": "many"}, "--games many must be a whole number"),
     ({"games": True}, "--games True must be a whole number"),
-    ({"games": 1.5}, "--games 1.5 must be a whole number"),
     ({"games": None}, "--games None must be a whole number"),
     ({"rate": "x"}, "--rate x must be a number"),
     ({"rate": float("nan")}, "--rate nan must be a number"),
-    ({"rate": 10**400}, "000 must be a number"),
-    ({"minutes": float("-inf")}, "--minutes -inf must be a number"),
     ({"arch": "mlp"}, "--arch mlp must be one of cnn, transformer"),
     ({"savings": 1}, "--savings 1 must be true or false"),
     ({"out": 3}, "--out 3 must be a path"),
     ({"rivals": "random"}, "--rivals random must be a list"),
-    ({"openings": [1, "x"]}, "--openings [1, 'x'] must be a whole number"),
     ({"openings": [1]}, "--openings [1] must be a list of 2"),
     ({"stages": 3}, "--stages 3 must be a list"),
     ({"stages": [3]}, ROWS),
     ({"stages": [{"simulations": "x"}]}, f"{ROWS} (simulations x must be a whole number)"),
     ({"stages": [{"simulations": 1, "after": 2}]}, f"{ROWS} (after 2.0 must be at most 1)"),
     ({"stages": [{"simulation": 1}]}, "unexpected keyword argument 'simulation'"),
-    ({"stages": [{"root": "puct"}]}, "'simulations')"),
 ]
-
-
-@pytest.mark.parametrize(("given", "message"), WRONG)
-def test_a_value_of_another_type_is_refused_in_python(given, message):
-    with pytest.raises(ValueError, match=f"{re.escape(message)}"):
-        Config(**given)
 
 
 @pytest.mark.parametrize(
@@ -204,9 +181,7 @@ def test_a_value_of_another_type_is_refused_in_python(given, message):
     [
         *(([given], message) for given, message in WRONG),
         (["--games", "1.5"], "--games 1.5 must be a whole number"),
-        (["--games", "none"], "--games none must be a whole number"),
         (["--games"], "argument --games: expected one argument"),
-        (["--rate", "nan"], "--rate nan must be a number"),
         (["--rate", "1e999"], "--rate 1e999 must be a number"),
         (["--openings", "1"], "argument --openings: expected 2 arguments"),
         (["--preset", "huge"], "argument --preset: invalid choice: 'huge'"),
@@ -215,7 +190,10 @@ def test_a_value_of_another_type_is_refused_in_python(given, message):
         ([{"gmaes": 5, "arhc": 1}], "no such setting: arhc, gmaes"),
     ],
 )
-def test_a_wrong_value_is_named_in_one_line(parse, capsys, words, message):
+def test_a_wrong_value_is_named_in_one_line_and_in_python(parse, capsys, words, message):
+    if (words[0], message) in WRONG:
+        with pytest.raises(ValueError, match=re.escape(message)):
+            Config(**words[0])
     with pytest.raises(SystemExit) as stop:
         parse(*words)
     assert stop.value.code == 2
@@ -234,12 +212,8 @@ def test_a_file_that_is_no_config_is_named(parse, capsys, tmp_path, content):
     with pytest.raises(SystemExit):
         parse("--config", str(path))
     assert capsys.readouterr().err.startswith(f"distill stage: --config {path}: ")
-
-
-def test_a_config_file_may_begin_with_a_byte_order_mark(tmp_path):
-    file = tmp_path / "config.json"
-    file.write_bytes(b'\xef\xbb\xbf{\r\n"games": 7\r\n}\r\n')
-    assert cli.parse(Config, ["--config", str(file)]).games == 7
+    path.write_bytes(b'\xef\xbb\xbf{\r\n"games": 7\r\n}\r\n')  # as editors on Windows write it
+    assert parse("--config", str(path)).games == 7
 
 
 def test_a_field_without_a_default_must_be_given(capsys):

@@ -1,16 +1,12 @@
 """Worker processes, and what a command finds around it. Properties:
 
 - a script without a main guard that starts a worker runs once, and gets its answer;
-- a worker that cannot be started is an error that says so; so is /dev/shm without room;
-- news come from the parent alone;
-- the processors are those that this process may use.
+- a worker that cannot be started is an error that says so; so is /dev/shm without room.
 """
 
 from __future__ import annotations
 
-import contextlib
 import errno
-import io
 import os
 import subprocess
 import sys
@@ -19,7 +15,7 @@ import pytest
 from helpers import state
 
 from distill import generate
-from distill.common import machine, say, workers
+from distill.common import workers
 
 SCRIPT = """
 import asyncio
@@ -44,20 +40,6 @@ def test_tasks_are_spread_over_processes_in_their_order():
     assert list(workers.spread(pow, ((2, number) for number in range(5)), 2)) == alone == [1, 2, 4, 8, 16]
     with pytest.raises(FileNotFoundError, match="/nowhere"):  # the function's own error, not one of /dev/shm
         list(workers.spread(os.stat, [("/nowhere",)] * 2, 2))
-
-
-def told() -> str:
-    with contextlib.redirect_stderr(io.StringIO()) as screen:
-        say("one line")
-    return screen.getvalue()
-
-
-def test_news_come_from_the_parent_alone():
-    assert {*workers.spread(told, [()] * 4, 2)} == {""}
-    assert told() == "one line\n"
-
-
-def test_a_worker_that_dies_is_an_error():
     with pytest.raises(workers.WorkerError, match="a worker process has died"):
         list(workers.spread(os._exit, [(1,)] * 2, 2))
 
@@ -85,8 +67,3 @@ def test_a_restart_deletes_nothing_where_no_worker_can_be_started(tmp_path, monk
     assert generate.main([*flags, "--restart"]) == 1
     assert capsys.readouterr().err == "distill generate: /dev/shm: full\n"
     assert state(tmp_path) == before
-
-
-def test_the_processors_are_those_that_this_process_may_use(monkeypatch):
-    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")  # as a quota of a container, which loky reads, too
-    assert machine.cores() == 1

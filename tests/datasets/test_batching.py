@@ -17,8 +17,7 @@ from helpers import make_games, write_games
 
 from distill.common import DataError, provenance
 from distill.datasets import batching, canonical, preparation
-from distill.datasets.batching import Batch, Examples
-from distill.datasets.canonical import excluded_keys
+from distill.datasets.batching import Batch
 from distill.datasets.validation import seen
 from distill.game import encoding, rules
 from distill.games.schema import TRAINING, VALIDATION
@@ -38,7 +37,7 @@ def examples(prepared):
     return batching.load(prepared, TRAINING)
 
 
-def test_a_table_is_loaded_in_the_types_promised(prepared, examples):
+def test_a_table_and_its_batches_have_the_types_promised(prepared, examples):
     types = {name: (array.dtype.name, array.shape[1:]) for name, array in vars(examples).items()}
     assert types == {
         "current": ("uint64", ()),
@@ -51,6 +50,15 @@ def test_a_table_is_loaded_in_the_types_promised(prepared, examples):
     }
     assert {len(array) for array in vars(examples).values()} == {len(examples)}
     assert len(examples) > len(batching.load(prepared, VALIDATION)) > 0
+    batch = next(batching.batches(examples, 32, seed=0))
+    assert {name: (array.dtype.name, array.shape) for name, array in vars(batch).items()} == {
+        "boards": ("int8", (32, 6, 7)),
+        "visits": ("float32", (32, 7)),
+        "label": ("int32", (32,)),
+        "value": ("float32", (32,)),
+        "outcome": ("float32", (32,)),
+        "count": ("float32", (32,)),
+    }
 
 
 def test_a_damaged_or_unfinished_folder_is_refused(tmp_path, prepared):
@@ -85,37 +93,23 @@ def test_an_epoch_is_a_function_of_seed_and_epoch(examples):
     assert (epoch(2, 1)["boards"] != first["boards"]).any()
 
 
-def test_a_batch_has_the_arrays_promised(examples):
-    batch = next(batching.batches(examples, 32, seed=0))
-    assert {name: (array.dtype.name, array.shape) for name, array in vars(batch).items()} == {
-        "boards": ("int8", (32, 6, 7)),
-        "visits": ("float32", (32, 7)),
-        "label": ("int32", (32,)),
-        "value": ("float32", (32,)),
-        "outcome": ("float32", (32,)),
-        "count": ("float32", (32,)),
-    }
-
-
-def test_every_row_appears_once_and_the_leftover_rows_are_dropped(examples):
+def test_every_row_appears_once_and_any_batch_is_a_beginning(examples):
     size = len(examples) // 3 - 1
-    batches = list(islice(batching.batches(examples, size, seed=0), 3))
-    assert [len(batch.label) for batch in batches] == [size] * 3
-    keys = keys_of(joined(batches)["boards"])
+    assert batching.batches_an_epoch(examples, size) == 3
+    expected = list(islice(batching.batches(examples, size, seed=3), 7))
+    assert {len(batch.label) for batch in expected} == {size}, "the leftover rows are dropped"
+    keys = keys_of(joined(expected[:3])["boards"])
     assert len(set(keys)) == 3 * size
     assert set(keys) <= set(canonical.board_keys(examples.current, examples.mask).tolist())
-    batch = next(batching.batches(examples, 10**9, seed=0))
-    assert len(batch.label) == len(examples), "fewer rows than a batch are one"
-
-
-def test_epochs_follow_each_other_and_any_batch_is_a_beginning(examples):
-    size = len(examples) // 3 - 1
-    expected = list(islice(batching.batches(examples, size, seed=3), 7))
-    assert batching.batches_an_epoch(examples, size) == 3
     assert keys_of(expected[0].boards) != keys_of(expected[3].boards)
     for step in range(7):
         left = list(islice(batching.batches(examples, size, seed=3, step=step), 7 - step))
         np.testing.assert_array_equal(joined(left)["boards"], joined(expected[step:])["boards"])
+    assert len(next(batching.batches(examples, 10**9, seed=0)).label) == len(examples), (
+        "fewer rows than a batch are one"
+    )
+    with pytest.raises(DataError, match="the table is empty"):
+        next(batching.batches(examples[:0], 32, seed=0))
 
 
 def keys_of(boards: np.ndarray) -> list[int]:
@@ -141,19 +135,6 @@ def test_a_mirrored_row_is_the_same_example_in_the_mirror(examples):
     assert abs(flipped[~own_mirror].mean() - 0.5) < 2.5 / np.sqrt((~own_mirror).sum())
 
 
-def test_without_mirror_every_row_stays_as_stored(examples):
-    arrays = joined(list(islice(batching.batches(examples, 1, seed=0, mirror=False), len(examples))))
-    current, mask = encoding.bitboards(arrays["boards"])
-    assert set(zip(current, mask, strict=True)) == set(zip(examples.current, examples.mask, strict=True))
-
-
-def test_an_empty_table_is_refused_in_one_line(examples):
-    empty = Examples(**{name: array[:0] for name, array in vars(examples).items()})
-    with pytest.raises(DataError, match="the table is empty"):
-        next(batching.batches(empty, 32, seed=0))
-    assert list(batching.in_order(empty, 32)) == []
-
-
 def test_in_order_gives_every_row_as_stored(examples):
     batches = list(batching.in_order(examples, 100))
     assert [len(batch.label) for batch in batches[:-1]] == [100] * (len(batches) - 1)
@@ -161,6 +142,8 @@ def test_in_order_gives_every_row_as_stored(examples):
     np.testing.assert_array_equal(arrays["boards"], encoding.boards(examples.current, examples.mask))
     np.testing.assert_array_equal(arrays["visits"], examples.visits)
     np.testing.assert_array_equal(arrays["label"], examples.label)
+    unturned = joined(list(islice(batching.batches(examples, 1, seed=0, mirror=False), len(examples))))["boards"]
+    assert {board.tobytes() for board in unturned} == {board.tobytes() for board in arrays["boards"]}
 
 
 def test_seen_knows_training_boards_in_both_orientations_and_no_other(prepared, examples):
@@ -175,8 +158,3 @@ def test_seen_tells_every_position_of_a_table_apart():
     current, mask = table["current"].to_numpy(), table["mask"].to_numpy()
     boards = set(zip(*rules.canonicalise(current, mask)[:2], strict=True))
     assert len(set(canonical.board_keys(current, mask).tolist())) == len(boards)
-
-
-def test_the_shipped_sets_that_exclude_names_are_there():
-    for name, boards in {"benchmark": 30_000, "reference": 15_000}.items():
-        assert len(excluded_keys(name)) > boards

@@ -14,22 +14,21 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from helpers import make_games, write_games
+from helpers import make_games, state, write_games
 
 import distill
 from distill import describe, generate, prepare, train, validate
-from distill.common import DataError, file_hash, provenance
+from distill.common import DataError, provenance
 from distill.datasets import batching, packed, preparation
 from distill.datasets.canonical import board_keys
 from distill.game import rules
-from distill.games import checks, reader, schema
+from distill.games import reader, schema
 from distill.games.schema import TRAINING, VALIDATION
 from distill.players import solver
 
@@ -86,12 +85,14 @@ def test_they_are_the_prepared_boards_of_both_splits(workplace):
 
 
 def test_a_second_command_does_nothing_and_other_boards_stay_unless_told(workplace, capsys):
-    before = {path.name: path.stat().st_mtime_ns for path in Path("boards").iterdir()}
+    def times() -> dict[str, int]:
+        return {path.name: path.stat().st_mtime_ns for path in Path("boards").iterdir()}
+
+    before = times()
     assert prepare.main(["--packed", "boards", "--validation-fraction", "0.3"]) == 0
-    assert {path.name: path.stat().st_mtime_ns for path in Path("boards").iterdir()} == before
     assert prepare.main(["--packed", "boards"]) == 1
     assert "boards: holds other boards; name another folder, or add --restart" in capsys.readouterr().err
-    assert {path.name: path.stat().st_mtime_ns for path in Path("boards").iterdir()} == before
+    assert times() == before
     assert prepare.main(["--packed", "boards", "--restart"]) == 0
     assert schema.read_manifest(Path("boards"))["identity"]["validation_fraction"] == 0.15
     manifest = Path("boards", schema.MANIFEST)
@@ -101,16 +102,19 @@ def test_a_second_command_does_nothing_and_other_boards_stay_unless_told(workpla
 
 
 def test_another_folder_is_refused_before_anything_is_written(workplace, capsys):
-    shards = {path.name: file_hash(path) for path in Path("data/games").iterdir()}
+    before = state(workplace)
     assert prepare.main(["--packed", "data/games", "--restart", "--out", "elsewhere"]) == 1
     assert "data/games: holds" in capsys.readouterr().err
-    assert {path.name: file_hash(path) for path in Path("data/games").iterdir()} == shards
-    assert not Path("elsewhere").exists()
     assert generate.main(["--out", "boards", "--games", "1"]) == 1
     assert "boards: holds packed boards, not games of the teacher" in capsys.readouterr().err
+    (tables,) = (path for path in Path("data/prepared").iterdir() if not path.name.startswith("."))
+    assert validate.main([str(tables)]) == 1
+    assert f"{tables}: holds prepared tables; validate takes games and packed boards" in capsys.readouterr().err
+    assert state(workplace) == before
 
 
 def test_prepare_and_train_take_them_for_games(workplace, capsys):
+    assert validate.main(["boards", str(Path(distill.__file__).parents[1] / "data/reference/labels-200")]) == 0
     again = preparation.prepare([Path("boards")], Path("again"), validation_fraction=0.2)
     learned, held_out = batching.load(again.folder, TRAINING), batching.load(again.folder, VALIDATION)
     (run,) = reader.open_runs([Path("boards")])
@@ -139,92 +143,10 @@ def test_their_card_tells_where_they_are_from_and_how_right_they_are(workplace, 
     assert "distinct boards; labels" in capsys.readouterr().out
 
 
-def test_what_needs_moves_says_so_in_one_line(workplace):
+def test_what_needs_moves_says_so_in_one_line_and_several_files_are_read_as_one(workplace, monkeypatch):
     (run,) = reader.open_runs([Path("boards")])
     with pytest.raises(DataError, match="packed boards, which have no move; games are needed here"):
         list(reader.read(run.shards[0], ("current", "move")))
-
-
-def test_a_changed_file_is_found(workplace):
-    (shard,) = Path("boards").glob("shard-*.parquet")
-    table, metadata = schema.read_table(shard, schema.PACKED_ROW)
-    keys = table["key"].to_numpy().copy()
-    keys[-1] = np.uint64(127)  # seven stones in a column
-    schema.write_table(shard, table.set_column(0, schema.PACKED_ROW.field("key"), [keys]), metadata)
-    (run,) = reader.open_runs([Path("boards")])
-    with pytest.raises(DataError, match="not the file the manifest describes"):
-        reader.verify([run])
-
-
-def test_validate_takes_the_shipped_ones_and_refuses_prepared_tables_in_one_line(workplace, capsys):
-    assert validate.main(["boards"]) == 0
-    (tables_there,) = (path for path in Path("data/prepared").iterdir() if not path.name.startswith("."))
-    capsys.readouterr()
-    assert validate.main([str(tables_there)]) == 1
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert f"{tables_there}: holds prepared tables; validate takes games and packed boards" in err
-    checkout = Path(distill.__file__).parents[1]
-    assert validate.main([str(checkout / "data/reference/labels-200")]) == 0
-
-
-def changed_row(**values: Any) -> Callable[[list[dict[str, Any]]], object]:
-    return lambda rows: rows[100].update(values)
-
-
-def mirrored(rows: list[dict[str, Any]]) -> None:
-    """The board of a row turns into its mirror image, at that one's place in the order."""
-    row = rows.pop(100)
-    mirror = rules.mirror(
-        rules.Position(*(int(each[0]) for each in rules.from_keys(np.array([row["key"]], np.uint64))))
-    )
-    rows.append(row | {"key": mirror.current + mirror.mask})
-    rows.sort(key=lambda each: each["key"])
-
-
-def full_column(rows: list[dict[str, Any]]) -> None:
-    for row in rows:
-        (mask,) = rules.from_keys(np.array([row["key"]], np.uint64))[1]
-        if 0 in (legal := rules.legal_mask(np.array([mask]))[0]):
-            row["visits"][int(np.argmin(legal))] = 1
-            return
-    raise AssertionError("no row with a full column")
-
-
-@pytest.mark.parametrize(
-    ("change", "expected"),
-    [
-        (changed_row(key=127), "key 127 is not that of a position"),
-        (changed_row(key=(1 << 63) + 5), f"key {(1 << 63) + 5} is not that of a position"),
-        (changed_row(key=1 + 1), "key 2 is not that of a position"),  # one stone, of the side to move
-        (lambda rows: rows.insert(5, dict(rows[4])), "keys must ascend, each board once"),
-        (lambda rows: rows.reverse(), "keys must ascend, each board once"),
-        (mirrored, "is not canonical"),
-        (full_column, "on a full column"),
-        (changed_row(visits=[0] * 7), "no visits"),
-        (changed_row(visits=None), "a value of visits is missing (null)"),
-        (changed_row(value=-128), "value -128 outside [-127, 127]"),
-        (changed_row(outcome=2), "outcome 2 is not 1, 0 or -1"),
-        (lambda rows: rows.pop(), "the game has no rows"),
-    ],
-)
-def test_a_packed_board_that_is_not_true_is_named(workplace, change, expected, capsys):
-    (shard,) = Path("boards").glob("shard-*.parquet")
-    table, metadata = schema.read_table(shard, schema.PACKED_ROW)
-    rows = table.to_pylist()
-    change(rows)
-    schema.write_table(shard, pa.Table.from_pylist(rows, schema=schema.PACKED_ROW), metadata)
-    assert validate.main(["boards", "--lines", "none"]) == 1
-    lines = capsys.readouterr().out.splitlines()
-    assert any(expected in line for line in lines), lines
-    assert any("(SHA-256)" in line for line in lines)
-
-
-def test_a_game_that_is_over_is_named_and_several_files_are_read_as_one(workplace, monkeypatch, capsys):
-    row = {"key": 0b1111 + (0b1111 | 0b1111 << 7), "visits": [0, 0, 1, 0, 0, 0, 0], "value": 0, "outcome": 0}
-    table = pa.Table.from_pylist([row], schema=schema.PACKED_ROW)
-    about = {"first_game": 0, "games": 1, "identity": {}, "kind": schema.PACKED}
-    assert [fault.what for fault in checks.faults(table, about)] == ["the game is over in this position"]
     monkeypatch.setattr(packed, "SHARD_ROWS", 500)
     assert prepare.main(["--packed", "several", "--validation-fraction", "0.3"]) == 0
     assert validate.main(["several"]) == 0
@@ -233,10 +155,60 @@ def test_a_game_that_is_over_is_named_and_several_files_are_read_as_one(workplac
         assert np.array_equal(values, getattr(several, name)), name
 
 
-def test_changed_boards_are_not_taken_for_a_finished_commands(workplace, capsys):
+def mirrored(rows: list[dict[str, Any]]) -> None:
+    """The board of a row turns into its mirror image, at that one's place in the order."""
+    mirror = rules.mirror(
+        rules.Position(*(int(bits[0]) for bits in rules.from_keys(np.array([rows[100]["key"]], np.uint64))))
+    )
+    rows[100] |= {"key": mirror.current + mirror.mask}
+    rows.sort(key=lambda each: each["key"])
+
+
+def full_column(rows: list[dict[str, Any]]) -> None:
+    legal = rules.legal_mask(rules.from_keys(np.array([row["key"] for row in rows], np.uint64))[1])
+    place = int(np.flatnonzero(~legal.all(1))[0])
+    rows[place]["visits"][int(np.argmin(legal[place]))] = 1
+
+
+OVER = 0b1111 + (0b1111 | 0b1111 << 7)
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"key": 127}, "key 127 is not that of a position"),
+        ({"key": (1 << 63) + 5}, f"key {(1 << 63) + 5} is not that of a position"),
+        ({"key": 1 + 1}, "key 2 is not that of a position"),  # one stone, of the side to move
+        ({"key": OVER}, "the game is over in this position"),
+        (lambda rows: rows.insert(5, dict(rows[4])), "keys must ascend, each board once"),
+        (lambda rows: rows.reverse(), "keys must ascend, each board once"),
+        (mirrored, "is not canonical"),
+        (full_column, "on a full column"),
+        ({"visits": [0] * 7}, "no visits"),
+        ({"visits": None}, "a value of visits is missing (null)"),
+        ({"value": -128}, "value -128 outside [-127, 127]"),
+        ({"outcome": 2}, "outcome 2 is not 1, 0 or -1"),
+        (lambda rows: rows.pop(), "the game has no rows"),
+    ],
+)
+def test_a_packed_board_that_is_not_true_is_named(workplace, change, expected, capsys):
+    (shard,) = Path("boards").glob("shard-*.parquet")
+    table, metadata = schema.read_table(shard, schema.PACKED_ROW)
+    rows = table.to_pylist()
+    rows[100].update(change) if isinstance(change, dict) else change(rows)
+    schema.write_table(shard, pa.Table.from_pylist(rows, schema=schema.PACKED_ROW), metadata)
+    assert validate.main(["boards", "--lines", "none"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert any(expected in line for line in lines), lines
+    assert any("(SHA-256)" in line for line in lines)
+
+
+def test_changed_boards_are_found_and_not_taken_for_a_finished_commands(workplace, capsys):
     (shard,) = Path("boards").glob("shard-*.parquet")
     table, metadata = schema.read_table(shard, schema.PACKED_ROW)
     schema.write_table(shard, table.slice(1), metadata)
+    with pytest.raises(DataError, match="not the file the manifest describes"):
+        reader.verify(reader.open_runs([Path("boards")]))
     again = ["--packed", "boards", "--validation-fraction", "0.3"]
     assert prepare.main(again) == 1
     assert f"{shard}: not the file the manifest describes (damaged or changed)" in capsys.readouterr().err

@@ -98,20 +98,6 @@ def oracle(folder: Path, fraction: float, excluded: set[Board]) -> dict[int, dic
     return tables
 
 
-def check_against_oracle(prepared: preparation.Prepared, folder: Path, excluded: set[Board]) -> None:
-    expected, found = oracle(folder, FRACTION, excluded), tables_of(prepared)
-    for split in (TRAINING, VALIDATION):
-        assert found[split].keys() == expected[split].keys()
-        for board, row in expected[split].items():
-            merged = found[split][board]
-            assert [merged[name] for name in ("visits", "label", "count")] == [
-                row[name] for name in ("visits", "label", "count")
-            ]
-            # Half a unit in the last place of float32 near 1, plus the grid of 2^-32 on which values are summed.
-            assert merged["value"] == pytest.approx(row["value"], abs=2**-24)
-            assert merged["outcome"] == pytest.approx(row["outcome"], abs=2**-24)
-
-
 @given(seed=st.integers(0, 10**6), count=st.integers(2, 25), share=st.floats(0, 1))
 @settings(max_examples=10)
 def test_the_tables_equal_those_of_a_plain_python_oracle(tmp_path_factory, seed, count, share):
@@ -128,8 +114,15 @@ def test_the_tables_equal_those_of_a_plain_python_oracle(tmp_path_factory, seed,
         with pytest.raises(DataError, match="no training rows"):
             prepare(folder, out, exclude=[str(file)])
         return
-    prepared = prepare(folder, out, exclude=[str(file)])
-    check_against_oracle(prepared, folder, keys)
+    found, expected = tables_of(prepare(folder, out, exclude=[str(file)])), oracle(folder, FRACTION, keys)
+    for split in (TRAINING, VALIDATION):
+        assert found[split].keys() == expected[split].keys()
+        for board, row in expected[split].items():
+            merged = found[split][board]
+            assert all(merged[name] == row[name] for name in ("visits", "label", "count"))
+            # Half a unit in the last place of float32 near 1, plus the grid of 2^-32 on which values are summed.
+            assert merged["value"] == pytest.approx(row["value"], abs=2**-24)
+            assert merged["outcome"] == pytest.approx(row["outcome"], abs=2**-24)
 
 
 def zip_boards(table: pa.Table) -> list[Board]:
@@ -184,38 +177,30 @@ OWN_MIRROR = """
 """
 
 
-def test_a_board_and_its_mirror_merge(tmp_path):
+def test_a_board_and_its_mirror_merge_and_on_its_own_mirror_a_column_and_its_mirror_are_one_answer(tmp_path):
     (row,) = merged(tmp_path, [(LEFT, 1, [0, 9, 1, 0, 0, 0, 0]), (RIGHT, 5, [2, 0, 0, 0, 1, 6, 0])])
-    assert row["label"] == 1
-    assert row["visits"] == [0, 15, 2, 0, 0, 0, 2]
+    assert (row["label"], row["visits"]) == (1, [0, 15, 2, 0, 0, 0, 2])
     assert (row["count"], row["value"], row["outcome"]) == (2, 0.5, 1)
-
-
-def visits(**columns: int) -> list[int]:
-    return [columns.get(f"c{column}", 0) for column in range(7)]
+    answers = [(2, [0, 0, 9, 0, 1, 0, 0]), (4, [0, 0, 2, 0, 8, 0, 0]), (3, [0, 0, 0, 9, 1, 0, 0])]
+    (row,) = merged(tmp_path, [(OWN_MIRROR, label, visits) for label, visits in answers])
+    assert (row["label"], row["visits"], row["count"]) == (2, [0, 0, 21, 18, 21, 0, 0], 3)
 
 
 @pytest.mark.parametrize(
     ("rows", "label"),
     [
-        ([(LEFT, 6, visits(c6=9)), (LEFT, 0, visits(c0=1)), (RIGHT, 6, visits(c6=1))], 0),
-        ([(LEFT, 6, visits(c6=9)), (LEFT, 3, visits(c3=8))], 6),
-        ([(LEFT, 0, visits(c0=5)), (LEFT, 5, visits(c5=5))], 5),
-        ([(LEFT, 4, visits(c4=5)), (LEFT, 2, visits(c2=5))], 2),
+        ([(LEFT, 6, 9), (LEFT, 0, 1), (RIGHT, 6, 1)], 0),
+        ([(LEFT, 6, 9), (LEFT, 3, 8)], 6),
+        ([(LEFT, 0, 5), (LEFT, 5, 5)], 5),
+        ([(LEFT, 4, 5), (LEFT, 2, 5)], 2),
     ],
     ids=["most rows", "then most visits", "then nearest the centre", "then the lower column"],
 )
 def test_the_label_of_merged_rows(tmp_path, rows, label):
-    (row,) = merged(tmp_path, rows)
+    (row,) = merged(
+        tmp_path, [(board, move, [visits * (move == each) for each in range(7)]) for board, move, visits in rows]
+    )
     assert row["label"] == label
-
-
-def test_on_a_board_that_is_its_own_mirror_a_column_and_its_mirror_are_one_answer(tmp_path):
-    answers = [(2, [0, 0, 9, 0, 1, 0, 0]), (4, [0, 0, 2, 0, 8, 0, 0]), (3, [0, 0, 0, 9, 1, 0, 0])]
-    (row,) = merged(tmp_path, [(OWN_MIRROR, label, visits) for label, visits in answers])
-    assert row["label"] == 2
-    assert row["visits"] == [0, 0, 21, 18, 21, 0, 0]
-    assert row["count"] == 3
 
 
 def test_every_row_is_accounted_for(tmp_path):
@@ -254,9 +239,9 @@ def content(prepared: preparation.Prepared) -> list[bytes]:
 
 
 def test_the_bytes_depend_on_inputs_and_settings_alone(tmp_path, monkeypatch):
-    for seed in (1, 2):
-        write_games(tmp_path / f"{seed}", make_games(60, seed), identity={"seed": seed})
     one, two = tmp_path / "1", tmp_path / "2"
+    for folder, seed in ((one, 1), (two, 2)):
+        write_games(folder, make_games(60, seed), identity={"seed": seed})
     monkeypatch.setattr(preparation, "GROUP_ROWS", 256)
     first = prepare(one, tmp_path / "out", folders=[one, two])
     assert pq.read_metadata(first.folder / "training.parquet").num_row_groups > 2
@@ -282,98 +267,76 @@ def test_mirrored_games_make_the_same_tables(tmp_path):
     assert tables_of(found) == tables_of(mirrored)
 
 
-def test_the_folder_follows_inputs_settings_and_exclusions(tmp_path):
-    folder, out = tmp_path / "games", tmp_path / "out"
-    write_games(folder, make_games(30, seed=1))
-    boards = write_boards(tmp_path / "boards.parquet", [(0, 1 << 21)])
-    names = [
-        prepare(folder, out).folder,
-        prepare(folder, out, validation_fraction=0.4).folder,
-        prepare(folder, out, exclude=[str(boards)]).folder,
-    ]
-    write_games(folder, make_games(40, seed=1))
-    names.append(prepare(folder, out).folder)
+@pytest.fixture
+def games(tmp_path):
+    """A folder of 50 random games."""
+    write_games(tmp_path / "games", make_games(50, seed=1))
+    return tmp_path / "games"
+
+
+def test_the_folder_follows_inputs_settings_and_exclusions(games, tmp_path):
+    out, boards = tmp_path / "out", write_boards(tmp_path / "boards.parquet", [(0, 1 << 21)])
+    changes = ({}, {"validation_fraction": 0.4}, {"exclude": [str(boards)]})
+    names = [prepare(games, out, **change).folder for change in changes]
+    write_games(games, make_games(60, seed=1))
+    names.append(prepare(games, out).folder)
     assert len(set(names)) == 4
     assert {path for path in out.iterdir() if not path.name.startswith(".")} == set(names)
 
 
-def test_a_finished_folder_is_reused_and_restart_rebuilds_it(tmp_path):
-    write_games(tmp_path / "games", make_games(30, seed=1))
-    first = prepare(tmp_path / "games", tmp_path / "out")
-    assert not first.reused
-    again = prepare(tmp_path / "games", tmp_path / "out")
-    assert again.reused
+def test_a_finished_folder_is_reused_unless_a_table_was_changed_and_restart_rebuilds_it(games, tmp_path):
+    first, again = (prepare(games, tmp_path / "out") for _ in range(2))
+    assert (first.reused, again.reused) == (False, True)
     assert (again.folder, again.manifest) == (first.folder, first.manifest)
-    write_games(tmp_path / "games", make_games(30, seed=1))
-    (first.folder / "training.parquet").write_bytes(b"spoilt")
-    rebuilt = prepare(tmp_path / "games", tmp_path / "out", restart=True)
+    for name in preparation.FILES.values():
+        file = first.folder / name
+        sound = file.read_bytes()
+        file.write_bytes(sound + b"\0")
+        with pytest.raises(DataError, match=rf"{name}: not the file its manifest .* delete {first.folder} to"):
+            prepare(games, tmp_path / "out")
+        file.write_bytes(sound)
+    file.write_bytes(b"spoilt")
+    rebuilt = prepare(games, tmp_path / "out", restart=True)
     assert not rebuilt.reused
     assert tables_of(rebuilt)[TRAINING]
 
 
-def relabel(folder: Path, column: int = 0) -> dict[str, str]:
-    """Give every row of the first shard this label, where it may be played; returns the hashes of the new file."""
-    path = folder / "shard-00000.parquet"
-    table, metadata = schema.read_table(path)
+def test_changed_labels_are_refused_also_where_tables_were_made_of_the_old_ones(games, tmp_path):
+    first, shard = prepare(games, tmp_path / "out"), games / "shard-00000.parquet"
+    before, (table, metadata) = content(first), schema.read_table(shard)
     rows = table.to_pylist()
     for row in rows:
-        if column in rules.legal_columns(Position(row["current"], row["mask"])):
-            row |= {"label": column, "visits": [9 * (each == column) for each in range(7)]}
+        if 0 in rules.legal_columns(Position(row["current"], row["mask"])):
+            row |= {"label": 0, "visits": [9, 0, 0, 0, 0, 0, 0]}
     changed = pa.Table.from_pylist(rows, schema=ROW)
-    schema.write_table(path, changed, metadata)
-    return {"sha256": file_hash(path), "content_hash": schema.content_hash(changed)}
-
-
-def test_changed_labels_are_refused_also_where_tables_were_made_of_the_old_ones(tmp_path):
-    folder, out = tmp_path / "games", tmp_path / "out"
-    write_games(folder, make_games(30, seed=1))
-    first = prepare(folder, out)
-    before = content(first)
-    hashes = relabel(folder)
-    expected = rf"{folder}/shard-00000.parquet: not the file the manifest describes \(damaged or changed\)"
-    with pytest.raises(DataError, match=expected):
-        prepare(folder, out)
-    manifest = schema.read_manifest(folder)
+    schema.write_table(shard, changed, metadata)
+    with pytest.raises(DataError, match=rf"{shard}: not the file the manifest describes \(damaged or changed\)"):
+        prepare(games, tmp_path / "out")
     assert content(first) == before
-    manifest["shards"][0] |= hashes
-    schema.write_manifest(folder, manifest)
-    other = prepare(folder, out)
+    manifest = schema.read_manifest(games)
+    manifest["shards"][0] |= {"sha256": file_hash(shard), "content_hash": schema.content_hash(changed)}
+    schema.write_manifest(games, manifest)
+    other = prepare(games, tmp_path / "out")
     assert not other.reused
     assert content(other) != before
 
 
-def test_tables_that_were_changed_are_not_reused(tmp_path):
-    write_games(tmp_path / "games", make_games(30, seed=1))
-    first = prepare(tmp_path / "games", tmp_path / "out")
-    for name in preparation.FILES.values():
-        sound = (first.folder / name).read_bytes()
-        (first.folder / name).write_bytes(sound + b"\0")
-        with pytest.raises(
-            DataError, match=rf"{name}: not the file its manifest describes .* delete {first.folder} to"
-        ):
-            prepare(tmp_path / "games", tmp_path / "out")
-        (first.folder / name).write_bytes(sound)
-    assert prepare(tmp_path / "games", tmp_path / "out").reused
-
-
-def test_of_two_that_prepare_at_once_the_second_waits_and_reuses(tmp_path):
-    write_games(tmp_path / "games", make_games(30, seed=1))
+def test_of_two_that_prepare_at_once_the_second_waits_and_reuses(games, tmp_path):
     with ThreadPoolExecutor(2) as pool:
-        both = list(pool.map(lambda _: prepare(tmp_path / "games", tmp_path / "out"), range(2)))
+        both = list(pool.map(lambda _: prepare(games, tmp_path / "out"), range(2)))
     assert sorted(each.reused for each in both) == [False, True]
     assert tables_of(both[0]) == tables_of(both[1])
 
 
-def test_excluded_boards_leave_both_tables_in_either_orientation(tmp_path):
-    write_games(tmp_path / "games", make_games(100, seed=5))
-    plain = tables_of(prepare(tmp_path / "games", tmp_path / "out"))
+def test_excluded_boards_leave_both_tables_in_either_orientation(games, tmp_path):
+    plain = tables_of(prepare(games, tmp_path / "out"))
     chosen = [board for split in (TRAINING, VALIDATION) for board in sorted(plain[split])[:20]]
     mirrors = [rules.mirror(Position(*board)) for board in chosen[10:]]
     sets = tmp_path / "sets"
     sets.mkdir()
     write_boards(sets / "a.parquet", chosen[:10])
     write_boards(sets / "b.parquet", [(m.current, m.mask) for m in mirrors] + [(0, 0)])
-    prepared = prepare(tmp_path / "games", tmp_path / "excluded", exclude=[str(sets)])
+    prepared = prepare(games, tmp_path / "excluded", exclude=[str(sets)])
     found = tables_of(prepared)
     assert {split: found[split].keys() for split in found} == {s: plain[s].keys() - set(chosen) for s in plain}
     counts = prepared.manifest["counts"]["excluded"][str(sets)]
@@ -381,62 +344,47 @@ def test_excluded_boards_leave_both_tables_in_either_orientation(tmp_path):
     assert counts["rows"]["training"] == sum(plain[TRAINING][board]["count"] for board in chosen[:20])
 
 
-def test_boards_that_should_be_excluded_and_are_not_here_are_said(tmp_path, capsys):
-    write_games(tmp_path / "games", make_games(50, seed=6))
-    prepare(tmp_path / "games", tmp_path / "out", exclude=["benchmark"])
+def test_the_shipped_benchmark_is_excluded_by_default_and_named_if_it_is_missing(games, tmp_path, monkeypatch, capsys):
+    board = max(tables_of(prepare(games, tmp_path / "out", exclude=["benchmark"]))[TRAINING])
     assert "data/benchmark are missing" in capsys.readouterr().err
-
-
-def test_the_shipped_benchmark_is_excluded_by_default(tmp_path, monkeypatch):
-    write_games(tmp_path / "games", make_games(50, seed=6))
-    board = max(tables_of(prepare(tmp_path / "games", tmp_path / "out"))[TRAINING])
     (tmp_path / "benchmark").mkdir()
     write_boards(tmp_path / "benchmark" / "dev.parquet", [board])
-    monkeypatch.setattr(
-        provenance, "shipped", lambda name: tmp_path / "benchmark" if name == "data/benchmark" else None
-    )
-    prepared = prepare(tmp_path / "games", tmp_path / "out")
+    shipped = {"data/benchmark": tmp_path / "benchmark"}
+    monkeypatch.setattr(provenance, "shipped", shipped.get)
+    prepared = prepare(games, tmp_path / "out")
     assert board not in tables_of(prepared)[TRAINING]
     assert prepared.manifest["counts"]["excluded"]["benchmark"]["boards_found"] == 1
 
 
 @pytest.mark.parametrize("content", [None, b"not Parquet", "columns"])
-def test_an_exclusion_that_cannot_be_read_is_named(tmp_path, content):
-    write_games(tmp_path / "games", make_games(5, seed=1))
+def test_an_exclusion_that_cannot_be_read_is_named(games, tmp_path, content):
     path = tmp_path / "boards.parquet"
     if content == "columns":
         pq.write_table(pa.table({"current": pa.array([1], pa.uint64())}), path)
     elif content:
         path.write_bytes(content)
     with pytest.raises(DataError, match=r"boards\.parquet") as caught:
-        prepare(tmp_path / "games", tmp_path / "out", exclude=[str(path)])
+        prepare(games, tmp_path / "out", exclude=[str(path)])
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "out").exists()
 
 
-def test_too_few_games_are_one_line(tmp_path):
-    table = make_games(2, seed=1)
-    write_games(tmp_path / "games", table)
-    file = write_boards(tmp_path / "all.parquet", zip_boards(table))
-    with pytest.raises(DataError, match=r"no training rows: 2 games fell to training, 0 to validation, .* excluded"):
-        prepare(tmp_path / "games", tmp_path / "out", validation_fraction=1e-9, exclude=(str(file),))
-    with pytest.raises(DataError, match="no training rows: 0 games fell to training, 2 to validation"):
-        prepare(tmp_path / "games", tmp_path / "out", validation_fraction=1 - 1e-9)
+def test_too_few_games_are_one_line(games, tmp_path):
+    file = write_boards(tmp_path / "all.parquet", zip_boards(make_games(50, seed=1)))
+    with pytest.raises(DataError, match=r"no training rows: 50 games fell to training, 0 to validation, .* excluded"):
+        prepare(games, tmp_path / "out", validation_fraction=1e-9, exclude=(str(file),))
+    with pytest.raises(DataError, match="no training rows: 0 games fell to training, 50 to validation"):
+        prepare(games, tmp_path / "out", validation_fraction=1 - 1e-9)
 
 
-def test_a_failure_leaves_nothing_and_the_next_run_removes_the_leavings_of_a_killed_one(tmp_path, monkeypatch):
-    write_games(tmp_path / "games", make_games(20, seed=1))
+def test_a_failure_leaves_nothing_and_the_next_run_removes_the_leavings_of_a_killed_one(games, tmp_path, monkeypatch):
     out = tmp_path / "out"
     with monkeypatch.context() as patched:
         patched.setattr(preparation, "_merge", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            prepare(tmp_path / "games", out)
+            prepare(games, out)
     assert not out.exists()
     (out / ".0123456789abcdef.partial" / "spill").mkdir(parents=True)
-    prepared = prepare(tmp_path / "games", out)
+    prepared = prepare(games, out)
     assert sorted(path.name for path in out.iterdir()) == [".lock", prepared.folder.name]
-    assert sorted(path.name for path in prepared.folder.iterdir()) == [
-        "manifest.json",
-        "training.parquet",
-        "validation.parquet",
-    ]
+    assert {path.name for path in prepared.folder.iterdir()} == {"manifest.json", *preparation.FILES.values()}

@@ -90,39 +90,37 @@ def test_a_random_game_ends_exactly_at_the_first_four_or_at_the_full_board(game)
     for position in game[:-1]:
         assert not naive_has_four(position.current)
         assert not naive_has_four(position.opponent)
+    for position in game:
+        assert rules.problem_with(position) is None
+        assert rules.parse_board(rules.draw(position)) == position
     last = game[-1]
     assert not naive_has_four(last.current)
     assert rules.is_won(last) == naive_has_four(last.opponent)
     assert rules.is_won(last) or last.ply == 42
 
 
-def test_a_full_board_without_a_line_is_over_and_nobody_has_won():
-    drawn = rules.parse_board("""
+def test_a_full_board_is_a_draw_unless_the_last_stone_won():
+    drawing = """
         O O X O X O X
         O X X X O X X
         O X O X O X O
         X O X O O O X
         X O O O X X O
         X X O X O X O
-    """)
-    assert drawn.mask == rules.FULL_BOARD
-    assert rules.is_over(drawn)
-    assert not rules.is_won(drawn)
-    assert rules.legal_columns(drawn) == []
-
-
-def test_the_last_stone_of_a_full_board_can_win():
-    won = rules.parse_board("""
+    """
+    won = """
         X X X O X O O
         X O O X X O O
         X O X O O X X
         O O O X X O X
         X X X O X O O
         O O O X X O X
-    """)
-    assert won.mask == rules.FULL_BOARD
-    assert rules.is_over(won)
-    assert rules.is_won(won)
+    """
+    for drawn, is_won in ((drawing, False), (won, True)):
+        position = rules.parse_board(drawn)
+        assert position.mask == rules.FULL_BOARD
+        assert (rules.is_over(position), rules.is_won(position)) == (True, is_won)
+        assert rules.legal_columns(position) == []
 
 
 @given(games)
@@ -135,14 +133,6 @@ def test_a_move_adds_one_stone_of_the_mover_on_top_of_its_column(game):
         assert after.current == before.opponent
         assert added & rules.BOTTOM_ROW or (added >> 1) & before.mask
         assert after.ply == before.ply + 1
-
-
-def test_a_full_column_is_not_legal_and_columns_outside_the_board_are_not_either():
-    position = rules.from_moves("444444")
-    assert rules.legal_columns(position) == [0, 1, 2, 4, 5, 6]
-    assert not any(rules.is_legal(position, column) for column in (-1, 3, 7))
-    legal = rules.legal_mask(np.array([position.mask, 0, rules.FULL_BOARD], np.uint64))
-    assert legal.tolist() == [[True, True, True, False, True, True, True], [True] * 7, [False] * 7]
 
 
 @given(positions)
@@ -184,11 +174,6 @@ def test_the_worked_example_of_the_bit_layout():
     assert rules.draw(position).splitlines()[-2:] == [". . . O . . .", ". . . X X . ."]
 
 
-@given(positions)
-def test_a_drawing_reads_back_as_the_same_position(position):
-    assert rules.parse_board(rules.draw(position)) == position
-
-
 @given(st.integers(0, 2**32))
 def test_a_move_string_and_a_list_of_columns_lead_to_the_same_position(seed):
     game = random_game(seed)
@@ -202,8 +187,6 @@ def test_a_move_string_and_a_list_of_columns_lead_to_the_same_position(seed):
         ("48", "move 2 is '8', not a column from 1 to 7"),
         ("40", "move 2 is '0', not a column from 1 to 7"),
         ("4x", "move 2 is 'x', not a column from 1 to 7"),
-        ([3, 7], "move 2 is '8', not a column from 1 to 7"),
-        ([-1], "move 1 is '0', not a column from 1 to 7"),
         ([11], "move 1 is '12', not a column from 1 to 7"),
         ("4444444", "move 7 falls into column 4, which is full"),
         ("41414142", "move 8 comes after the end of the game"),
@@ -214,14 +197,6 @@ def test_a_bad_move_is_named(moves, complaint):
         rules.from_moves(moves)
 
 
-TWO_LINES_APART = """
-    . . . . . . .
-    . . . . . . .
-    X . . . . . X
-    X . . . . . X
-    X O O . O . X
-    X O O . O O X
-"""
 A_LINE_UNDER_LATER_STONES = """
     . . . . . . .
     . . . . . . .
@@ -244,12 +219,9 @@ A_LINE_OF_BOTH_SIDES = """
     ("drawing", "complaint"),
     [
         ("", "a board is 6 lines"),
-        ("\n".join([". . . . . . ."] * 5), "a board is 6 lines"),
-        ("\n".join([". . . . . ."] * 6), "a board is 6 lines"),
         ("\n".join([". . . . . . ."] * 5 + [". . . A . . ."]), "a board is 6 lines"),
         ("\n".join([". . . . . . ."] * 5 + [". . . O . . ."]), "the stone counts do not fit"),
         ("\n".join([". . . . . . ."] * 4 + [". . . X . . .", ". . . . . . ."]), "floats"),
-        (TWO_LINES_APART, "no single last stone explains the lines of four"),
         (A_LINE_UNDER_LATER_STONES, "no single last stone explains the lines of four"),
         (A_LINE_OF_BOTH_SIDES, "the side to move already has four in a line"),
     ],
@@ -259,19 +231,12 @@ def test_a_drawing_of_no_position_is_refused(drawing, complaint):
         rules.parse_board(drawing)
 
 
-@given(games)
-def test_nothing_is_wrong_with_the_positions_of_a_game(game):
-    assert [rules.problem_with(position) for position in game] == [None] * len(game)
-
-
 @pytest.mark.parametrize(
     ("position", "problem"),
     [
         (Position(0, 1 << 6), "stones outside the 42 cells"),
-        (Position(0, 1 << 49), "stones outside the 42 cells"),
         (Position(0, -1), "stones outside the 42 cells"),
         (Position(2, 1), "stones of the side to move on empty cells"),
-        (Position(0, 0b10), "a stone floats above an empty cell"),
         (Position(0b101, 0b101), "a stone floats above an empty cell"),
         (Position(0b1, 0b1), "the stone counts do not fit alternating moves"),
         (Position(0, 0b11), "the stone counts do not fit alternating moves"),
@@ -280,15 +245,3 @@ def test_nothing_is_wrong_with_the_positions_of_a_game(game):
 )
 def test_each_way_to_be_wrong_is_named(position, problem):
     assert rules.problem_with(position) == problem
-
-
-def test_two_lines_are_explained_by_one_last_stone_where_they_cross():
-    position = rules.parse_board("""
-        . . . . . . .
-        . . . . . . .
-        X . . . . . .
-        O X . . . . .
-        O O X . . . .
-        X X X X O O O
-    """)
-    assert rules.is_won(position)

@@ -101,14 +101,10 @@ def test_noise_at_the_move_varies_the_games_of_a_labeller_without_chance(engine)
         ("Labels(visits=legal * 1.0, value=zeros)", "returned visits of type float64, not whole numbers"),
         ("Labels(visits=legal[:, :6] * 1, value=zeros)", "returned visits of shape (2, 6), not (2, 7)"),
         ("Labels(visits=legal * -1, value=zeros)", "returned negative visits on 2 of 2 boards"),
-        ("Labels(visits=legal * 0, value=zeros)", "returned no visits on 2 of 2 boards"),
         ("Labels(visits=legal * 0 + 1, value=zeros)", "returned visits of a full column"),
-        ("Labels(visits=legal * 2**31, value=zeros)", "returned more than 2,147,483,647 visits"),
-        ("Labels(visits=legal * 1, value=zeros + np.nan)", "returned a NaN as its value on 2 of 2 boards"),
         ("Labels(visits=legal * 1, value=zeros + 2)", "returned a value outside [-1, 1] on 2 of 2 boards"),
         ("Labels(visits=legal * 1, value=zeros, label=np.full(n, 7))", "returned an illegal move on 2 of 2 boards"),
         ("Labels(visits=legal * 1, value=zeros, votes=np.full((n, 2), 9))", "returned a vote for an illegal column"),
-        ("Labels(visits=legal * 1, value=zeros, votes=np.zeros(n, int))", "returned votes of shape (2,), not (2, K)"),
         ("1 / 0", "ZeroDivisionError: division by zero"),
     ],
 )
@@ -203,12 +199,9 @@ def test_labels_of_a_board_and_its_mirror_are_merged(tmp_path):
     ("change", "message"),
     [
         (lambda b, v, w: (b[0], v, w), r"boards must be \(B, 6, 7\) of 1, 0 and -1"),
-        (lambda b, v, w: (b * 2, v, w), r"boards must be \(B, 6, 7\)"),
         (lambda b, v, w: (b[:, ::-1], v, w), "a stone floats"),
         (lambda b, v, w: (-b, v, w), "a side has too many stones"),
-        (lambda b, v, w: (b, v[:, :6], w), "returned visits of shape"),
         (lambda b, v, w: (b, v / 200, w), "not whole numbers"),
-        (lambda b, v, w: (b, v, w * np.nan), "returned a NaN as its value"),
         (lambda b, v, w: (b, v, w + 3), r"a value outside \[-1, 1\]"),
     ],
 )

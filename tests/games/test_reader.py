@@ -92,15 +92,6 @@ def test_a_game_keeps_its_split_when_its_run_grows(folder):
     np.testing.assert_array_equal(after.current[: len(before)], before.current)
 
 
-def test_several_runs_are_read_in_the_order_of_their_names(tmp_path):
-    for seed in (1, 2):
-        write_games(tmp_path / f"{seed}", make_games(5, seed=seed), identity={"seed": seed})
-    forward = reader.raw_rows([tmp_path / "1", tmp_path / "2"], None, 0.15)
-    backward = reader.raw_rows([tmp_path / "2", tmp_path / "1"], None, 0.15)
-    assert len(forward) == sum(reader.open_run(tmp_path / f"{seed}").rows for seed in (1, 2))
-    np.testing.assert_array_equal(forward.current, backward.current)
-
-
 def test_rows_arrive_in_bounded_pieces(folder, monkeypatch):
     monkeypatch.setattr(reader, "BATCH_ROWS", 16)
     shard = reader.open_run(folder).shards[0]
@@ -117,37 +108,25 @@ def refusal(folder: Path) -> str:
     return str(caught.value)
 
 
-def test_a_missing_or_empty_folder_names_the_command_that_makes_games(tmp_path):
-    (tmp_path / "text.txt").write_text("mine")
-    for folder in (tmp_path / "nowhere", tmp_path):
-        command = f"python -m distill.generate --out {folder}"
-        assert refusal(folder) == f"{folder}: no games here; make them with: {command}"
-
-
-def test_an_interrupted_run_is_to_be_started_again(folder):
-    (folder / schema.MANIFEST).unlink()
-    assert "not finished; start it again" in refusal(folder)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        *({name: None} for name in ("run", "games", "rows", "shards")),
-        {"games": "many"},
-        {"run": "-1234567"},
-    ],
-)
+@pytest.mark.parametrize("change", [{"shards": None}, {"games": "many"}, {"run": "-1234567"}])
 def test_a_manifest_of_something_else_is_named(folder, change):
     path = folder / schema.MANIFEST
     changed = json.loads(path.read_text()) | change
     path.write_text(json.dumps({name: value for name, value in changed.items() if value is not None}))
     assert refusal(folder).startswith(f"{path}: not the manifest of a run of games")
+    path.unlink()
+    assert "not finished; start it again" in refusal(folder)
 
 
-def test_the_same_run_twice_is_refused(folder, tmp_path):
-    write_games(tmp_path / "copy", make_games(20, seed=1))
+def test_several_runs_are_read_in_the_order_of_their_names_and_none_twice(tmp_path):
+    one, two, copy = (tmp_path / name for name in ("1", "2", "copy"))
+    for folder, seed in ((one, 1), (two, 2), (copy, 1)):
+        write_games(folder, make_games(5, seed=seed), identity={"seed": seed})
+    forward, backward = reader.raw_rows([one, two], None, 0.15), reader.raw_rows([two, one], None, 0.15)
+    assert len(forward) == reader.open_run(one).rows + reader.open_run(two).rows
+    np.testing.assert_array_equal(forward.current, backward.current)
     with pytest.raises(DataError, match="the same run as"):
-        reader.open_runs([folder, tmp_path / "copy"])
+        reader.open_runs([one, copy])
 
 
 @pytest.mark.parametrize(

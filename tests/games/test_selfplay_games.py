@@ -94,16 +94,12 @@ def test_more_games_extend_a_run_and_other_runs_are_refused(tmp_path):
         play_into(tmp_path, 8, network="another")
 
 
-def test_gumbel_games_record_their_policy_in_thousandths(tmp_path):
+def test_gumbel_games_record_their_policy_in_thousandths_and_leaves_may_be_valued_by_playouts(tmp_path):
     settings = dataclasses.replace(SETTINGS, root="gumbel")
-    play_into(tmp_path, 6, settings)
-    rows = read(tmp_path)
+    by_value = play_into(tmp_path / "value", 6, settings)
+    rows = read(tmp_path / "value")
     assert {sum(row["visits"]) for row in rows} == {1000}
     assert {row["simulations"] for row in rows} == {6}
-
-
-def test_leaves_may_be_valued_by_playouts(tmp_path):
-    by_value = play_into(tmp_path / "value", 3)
-    by_playout = play_into(tmp_path / "playout", 3, dataclasses.replace(SETTINGS, leaves="playout"))
+    by_playout = play_into(tmp_path / "playout", 6, dataclasses.replace(settings, leaves="playout"))
     read(tmp_path / "playout")
     assert by_value["shards"] != by_playout["shards"]

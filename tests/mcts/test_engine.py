@@ -1,9 +1,9 @@
 """The compiled operations themselves, and where compiled code is kept.
 
 Properties: the vector choice equals the formula in NumPy's float32, ties to the lowest slot, unvisited
-children first; bits are counted; the first writable folder keeps the cache, and without one all still works;
+children first; the first writable folder keeps the cache, and without one all still works;
 variables of Numba's do not keep it from compiling;
-a search that is kept there is known without loading it; making a player compiles its search first.
+making a player compiles its search first.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ import pytest
 
 from distill.mcts import cache, compiling
 from distill.mcts.engine.best_ucb1 import SLOTS, best_ucb1
-from distill.mcts.engine.bits import popcount
 from distill.players.names import make
 
 
@@ -64,12 +63,6 @@ def test_variables_of_numba_do_not_keep_a_search_from_compiling_or_are_one_line(
     assert run.stderr.count("\n") == 1
 
 
-def test_bits_are_counted():
-    count = numba.njit(lambda word: popcount(word))
-    for word in (0, 1, 0x10600000, 2**64 - 1):
-        assert count(np.uint64(word)) == word.bit_count()
-
-
 def test_the_first_writable_folder_keeps_the_compiled_code_and_a_line_says_if_there_is_none(
     tmp_path, monkeypatch, capsys
 ):
@@ -82,15 +75,6 @@ def test_the_first_writable_folder_keeps_the_compiled_code_and_a_line_says_if_th
     monkeypatch.setattr(cache, "_parents", lambda: iter([tmp_path / "file"]))
     assert cache._folder() is None
     assert "compiling takes seconds each time" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("search", cache.ENTRY_POINTS)
-def test_whether_a_search_is_compiled_is_known_without_compiling(search, tmp_path, monkeypatch):
-    compiling.compile_search(search)
-    assert cache.is_compiled(search)
-    for folder in (str(tmp_path), None):
-        monkeypatch.setattr(cache, "FOLDER", folder)
-        assert not cache.is_compiled(search)
 
 
 def test_what_takes_long_is_announced_once(monkeypatch, capsys):

@@ -2,8 +2,7 @@
 
 - a function of boards guides a search as its equivalent on bitboards does; wrong output is one line that names it;
 - a rollout ends with the game's result, and forced games have forced values;
-- it depends on the position and the seed alone, whatever else is in its batch;
-- a search whose leaves are evaluated so blocks a threat.
+- it depends on the position and the seed alone, whatever else is in its batch.
 """
 
 from __future__ import annotations
@@ -13,14 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers import bits, random_positions
-from puct_helpers import BLOCK, STARTS, look, predict, uniform
+from puct_helpers import STARTS, look, predict, uniform
 
 from distill.common import OutputError
 from distill.game import encoding, rules
-from distill.game.rules import COLUMNS, Position, parse_board
+from distill.game.rules import COLUMNS, Position
 from distill.mcts import puct
 from distill.mcts.evaluator import by_rollouts
-from distill.mcts.puct import PuctSettings, quiet
+from distill.mcts.puct import PuctSettings
 
 
 def predict_boards(boards: Any) -> Any:
@@ -40,29 +39,20 @@ def test_a_function_of_boards_guides_a_search():
     assert first[0].visits.tolist() != first[1].visits.tolist() != second[1].visits.tolist()
 
 
-def nothing(boards: Any) -> Any:
-    return None
-
-
-def wrong_shape(boards: Any) -> Any:
-    return np.zeros((len(boards), 6)), np.zeros(len(boards))
-
-
-def out_of_range(boards: Any) -> Any:
-    return np.zeros((len(boards), 7)), np.full(len(boards), 1.5)
-
-
 @pytest.mark.parametrize(
-    ("evaluator", "line"),
+    ("output", "line"),
     [
-        (nothing, "nothing: returned NoneType, not a pair of logits and values"),
-        (wrong_shape, r"wrong_shape: returned logits of shape \(1, 6\), not \(1, 7\)"),
-        (out_of_range, r"out_of_range: returned a value outside \[-1, 1\] on 1 of 1 boards"),
+        (None, "returned NoneType, not a pair of logits and values"),
+        ((np.zeros((1, 6)), np.zeros(1)), r"returned logits of shape \(1, 6\), not \(1, 7\)"),
+        ((np.zeros((1, 7)), np.full(1, 1.5)), r"returned a value outside \[-1, 1\] on 1 of 1 boards"),
     ],
 )
-def test_output_that_no_search_can_use_is_one_line_that_names_the_evaluator(evaluator, line):
-    with pytest.raises(OutputError, match=f"^{line}$"):
-        puct.search([rules.EMPTY], evaluator, PuctSettings(simulations=5))
+def test_output_that_no_search_can_use_is_one_line_that_names_the_evaluator(output, line):
+    def mine(_boards: Any) -> Any:
+        return output
+
+    with pytest.raises(OutputError, match=f"mine: {line}$"):
+        puct.search([rules.EMPTY], mine, PuctSettings(simulations=5))
 
 
 def test_a_rollout_ends_with_the_result_of_the_game():
@@ -90,9 +80,3 @@ def test_a_rollout_depends_on_the_position_and_the_seed_alone():
     alone = [by_rollouts(uniform, seed=1)(*bits(position))[1][0] for position in positions]
     assert together.tolist() == alone
     assert together.tolist() != by_rollouts(uniform, seed=2)(*bits(*positions))[1].tolist()
-
-
-def test_rollouts_evaluate_the_leaves_of_a_search():
-    settings = quiet(PuctSettings(simulations=100))
-    record = look(settings, parse_board(BLOCK), network=by_rollouts(uniform))
-    assert record.label[0, 0] == 4

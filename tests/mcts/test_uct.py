@@ -2,7 +2,7 @@
 
 Properties: rollouts and trees equal the textbook's, draw for draw; so do whole games; visits sum to the simulations;
 full columns get none; lanes change nothing; wins are taken, threats blocked, no win is handed over, two-move traps are
-seen.
+seen; noise at the move leaves labels and visits clean.
 """
 
 from __future__ import annotations
@@ -10,16 +10,20 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from helpers import bits, random_positions
 from puct_helpers import BLOCK, WINNING_COLUMN, WINS
 
 from distill.game import encoding, rules
 from distill.game.rules import from_moves, parse_board
+from distill.games import checks, playing, runs
+from distill.games.runs import RunSettings
 from distill.mcts import reference, uct
 from distill.mcts.engine import rollout, tree, uct_simulation
 from distill.mcts.engine.best_ucb1 import SLOTS
 from distill.mcts.reference import UNKNOWN, UctNode
+from distill.mcts.textbook import source_hash
 from distill.mcts.uct import UctSettings, search
 
 
@@ -88,13 +92,18 @@ def test_both_engines_play_the_same_games(changed):
 
 
 def test_visits_sum_to_the_simulations_and_full_columns_get_none():
-    positions = random_positions(60, seed=5)
-    for position, result in zip(positions, search(positions, UctSettings(simulations=700)), strict=True):
+    positions, settings = random_positions(60, seed=5), UctSettings(simulations=700)
+    boards, more_votes = encoding.boards(*bits(*positions)), replace(settings, votes=5)
+    found, of_boards, of_more = search(positions, settings), search(boards, settings), search(positions, more_votes)
+    assert [each.votes for each in of_boards] == [each.votes for each in found] == [each.votes[:3] for each in of_more]
+    for position, result in zip(positions, found, strict=True):
         legal = rules.legal_columns(position)
         assert result.visits.sum() == result.simulations == 2100
         assert all(result.visits[column] == 0 for column in range(7) if column not in legal)
         assert result.label in legal
         assert -1 <= result.value <= 1
+    with pytest.raises(ValueError, match="position 1: the game is over"):
+        search([rules.EMPTY, from_moves("1212121")], settings)
 
 
 def test_searches_too_large_to_stand_side_by_side_take_turns(monkeypatch):
@@ -121,30 +130,6 @@ def test_lanes_in_flight_change_nothing():
             np.testing.assert_array_equal(one, other)
 
 
-def test_a_vote_does_not_depend_on_how_many_there_are():
-    position = from_moves("4433")
-    one = search([position], UctSettings(simulations=200, votes=1), seeds=5)[0]
-    five = search([position], UctSettings(simulations=200, votes=5), seeds=5)[0]
-    assert five.votes[:1] == one.votes
-
-
-def test_boards_are_searched_as_positions_are_and_finished_games_refused():
-    positions, settings = random_positions(3), UctSettings(simulations=50)
-    boards = encoding.boards(*bits(*positions))
-    for one, other in zip(search(positions, settings), search(boards, settings), strict=True):
-        assert one.visits.tolist() == other.visits.tolist()
-    with pytest.raises(ValueError, match="position 1: the game is over"):
-        search([rules.EMPTY, from_moves("1212121")], UctSettings(simulations=10))
-
-
-THREE_UP = """
-    . . . . . . .
-    . . . . . . .
-    . . . . . . .
-    . . . X . . .
-    . . . X . . .
-    . O . X O . .
-"""
 OPEN_TWO = """
     . . . . . . .
     . . . . . . .
@@ -176,7 +161,6 @@ WIN_ON_TOP = """
     ("drawing", "columns"),
     [
         *((WINS[direction], {WINNING_COLUMN[direction]}) for direction in WINS),
-        (THREE_UP, {3}),
         (BLOCK, {4}),
         (OPEN_TWO, {2, 5}),  # X would get three with both ends open, two wins at once: O must play there
         (BEFORE_A_TRAP, {2, 5}),  # and so must X
@@ -187,28 +171,36 @@ def test_it_wins_blocks_and_sees_an_open_three_before_it_is_one(drawing, columns
     assert search([parse_board(drawing)], UctSettings(simulations=1000))[0].label in columns
 
 
-def test_a_proven_win_is_chosen_and_valued_as_one():
-    # X holds three in the bottom row with both ends open: O, to move, is lost.
-    drawing = """
-        . . . . . . .
-        . . . . . . .
-        . . . . . . .
-        . . . . . . .
-        . . O . O . .
-        . . X X X . ."""
-    settings = UctSettings(simulations=2000, mcts_solver=True)
-    position = parse_board(drawing)
-    lost = search([position], settings)[0]
-    assert lost.value < -0.9
-    won = search([rules.play(position, 0)], settings)[0]
-    assert won.label in {1, 5}
-    assert won.value > 0.9
-
-
 def test_proofs_find_a_forced_win_that_means_hide():
     # Plain UCT needs many visits to see that all replies lose; the solver option proves it.
-    position = from_moves("4455")
-    plain = search([position], UctSettings(simulations=400, votes=1, noise_fraction=0.0))[0]
-    proven = search([position], UctSettings(simulations=400, votes=1, noise_fraction=0.0, mcts_solver=True))[0]
+    settings = UctSettings(simulations=400, votes=1, noise_fraction=0.0)
+    plain, proven = (search([from_moves("4455")], replace(settings, mcts_solver=proofs))[0] for proofs in (False, True))
     assert proven.label in {2, 5}
-    assert proven.value > plain.value
+    assert proven.value > max(plain.value, 0.9)
+    lost = search([from_moves("44553")], replace(settings, mcts_solver=True))[0]
+    assert lost.value < -0.9
+
+
+def games_with(noise_at: str, noise_fraction: float = 0.25) -> pa.Table:
+    return playing.play_games(RunSettings(simulations=120, noise_at=noise_at, noise_fraction=noise_fraction), 0, 12)
+
+
+def test_noise_at_the_move_leaves_labels_and_visits_clean():
+    clean, at_label, at_move = (games_with(*how).to_pandas() for how in (("label", 0.0), ("label",), ("move",)))
+    first, *others = (rows.groupby("game_id").first() for rows in (clean, at_label, at_move))
+    same = [[list(a) == list(b) for a, b in zip(each.visits, first.visits, strict=True)] for each in others]
+    assert not any(same[0])
+    assert all(same[1])
+    assert (clean.move == clean.label).all()
+    assert (at_label.move == at_label.label).all()
+    assert 0.1 < (at_move.move != at_move.label).mean() < 0.3  # a quarter, less those that noise puts on the label
+
+
+def test_rows_obey_the_law_of_where_the_noise_acts():
+    table, about = games_with("move"), {"first_game": 0, "games": 12}
+    at_move, at_label = (runs.identity(RunSettings(simulations=120, noise_at=place)) for place in ("move", "label"))
+    assert list(checks.faults(table, about | {"identity": at_move})) == []
+    found = [fault.what for fault in checks.faults(table, about | {"identity": at_label})]
+    assert found
+    assert all("is not the label" in what for what in found)
+    assert runs.identity(RunSettings(engine="reference"))["reference"] == source_hash()
