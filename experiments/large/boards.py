@@ -1,6 +1,6 @@
 """Labelled boards as `.npz` files of packed columns, which an accelerator's machine reads with NumPy alone.
 
-    python -m experiments.large.boards --data data/reference/labels-200 models/selfplay/games --out boards.npz
+    python -m experiments.large.boards --data data/reference/labels-200 --out boards.npz --graded graded.npz
 
 In: folders of games or packed boards, and `.npz` files of this module. Out: one `.npz` file with an entry a canonical
 board, by key:
@@ -11,7 +11,7 @@ board, by key:
     outcome  int8 (N,)      rounded mean of the games' results
     reply    int8 (N,)      the column that the opponent played next, −1 if unknown or if the game ended
 
-Boards of the graded sets are left out (`--exclude`). Where a board occurs several times in a part (a shard, a thread's
+Boards of the graded sets are left out. Where a board occurs several times in a part (a shard, a thread's
 games), visits are summed and values averaged; of several parts that hold it, the last one's entry stays.
 """
 
@@ -31,6 +31,12 @@ from distill.game.rules import COLUMNS, canonicalise
 VALUE_STEPS = 127
 """Steps of a stored value between 0 and 1, as in packed tables."""
 MOST_VISITS = 255
+GRADED = {
+    "midgame": ["midgame"],
+    "heldout": ["heldout"],
+    "hard": ["begin-hard", "begin-medium", "middle-medium", "zugzwang"],
+}
+"""Names that `train.py` prints, and the graded sets behind them."""
 COLUMNS_OF_FILE = ("key", "visits", "value", "outcome", "reply")
 
 Boards = dict[str, NDArray[Any]]
@@ -109,18 +115,32 @@ def _folder(path: Path) -> Boards:
     return merge(parts)
 
 
-def main(words: Sequence[str] | None = None) -> None:
+def save_graded(path: Path) -> None:
+    """Write the dev half of the graded boards, `SET:boards` int8 (B, 6, 7) and `SET:scores` (B, 7), and `excluded`."""
+    from distill.datasets import benchmark
     from distill.datasets.canonical import excluded_keys
+    from distill.game import encoding
 
+    found: dict[str, NDArray[Any]] = {"excluded": excluded_keys("benchmark")}
+    for name, sets in GRADED.items():
+        graded = benchmark.read(half="dev", sets=sets)
+        found |= {f"{name}:boards": encoding.boards(graded.current, graded.mask), f"{name}:scores": graded.scores}
+    np.savez_compressed(path, **found)  # type: ignore[arg-type]
+
+
+def main(words: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data", type=Path, nargs="+", required=True)
-    parser.add_argument("--exclude", nargs="*", default=["benchmark"], help="boards to leave out, as for `prepare`")
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--graded", type=Path, help="write the graded boards (dev half) and excluded boards there, too")
     options = parser.parse_args(words)
-    excluded = np.concatenate([np.empty(0, np.uint64), *map(excluded_keys, options.exclude)])
-    boards = merge([load(options.data)], excluded)
+    from distill.datasets.canonical import excluded_keys
+
+    boards = merge([load(options.data)], excluded_keys("benchmark"))
     save(options.out, boards)
     print(f"{options.out}: {len(boards['key']):,} boards, {options.out.stat().st_size:,} bytes")
+    if options.graded:
+        save_graded(options.graded)
 
 
 if __name__ == "__main__":

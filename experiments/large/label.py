@@ -240,7 +240,7 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--lanes", type=int, default=2048, help="games in lock step of one thread")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--precision", choices=("float32", "bfloat16"), default="bfloat16")
-    parser.add_argument("--exclude", type=Path, help=".npz with `key`: boards that are left out")
+    parser.add_argument("--exclude", type=Path, help=".npz with `excluded`: keys of boards that are left out")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args(words)
     compiling = threading.Thread(target=_compile)  # while the network compiles
@@ -264,7 +264,7 @@ def main(words: Sequence[str] | None = None) -> None:
     seconds = time.monotonic() - began
     rows = sum(len(part["key"]) for part in parts)
     print(f"{rows:,} boards in {seconds:.0f} s: {rows / seconds:,.0f} a second", flush=True)
-    excluded = np.load(options.exclude)["key"] if options.exclude else None
+    excluded = np.load(options.exclude)["excluded"] if options.exclude else None
     merged = boards.merge(parts if options.kind == "games" else list(first_searches(parts)), excluded)
     for number, start in enumerate(range(0, len(merged["key"]), FILE_BOARDS)):
         path = options.out.with_name(f"{options.out.stem}-{number}.npz")

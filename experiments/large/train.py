@@ -266,7 +266,7 @@ def train(options: argparse.Namespace) -> None:
         kept_batches = [each for each in kept_batches if len(each["value"]) == size]
         found = [measured(state[3], state[1], each) for each in kept_batches]
         row = {name: float(np.mean([each[name].mean() for each in found])) for name in ("policy", "value") if found}
-        for name in sorted({key.split(":")[0] for key in graded}):
+        for name in sorted({key.split(":")[0] for key in graded if ":" in key}):
             boards, scores = graded[f"{name}:boards"], graded[f"{name}:scores"].astype(int)
             moves = np.asarray(chosen_moves(state[3], state[1], boards))
             got, best = scores[np.arange(len(moves)), moves], scores.max(1)

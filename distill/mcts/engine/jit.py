@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias, TypeVar, cast
 
 import numba
@@ -24,13 +24,11 @@ Float64s: TypeAlias = NDArray[np.float64]
 int64 = cast(Callable[[Any], int], np.int64)
 """In compiled code an int is an int64; this widens an int32 before arithmetic."""
 
-# In place of NUMBA_CACHE_DIR and NUMBA_DISABLE_JIT: Numba alone runs stale code, and the engine has no Python form.
-numba.config.CACHE_DIR, numba.config.DISABLE_JIT = FOLDER or numba.config.CACHE_DIR, 0
-
 
 def jit(function: Function) -> Function:
     """Compile for this processor, without the interpreter lock and without reordering arithmetic."""
-    compiled: Any = numba.njit(cache=FOLDER is not None, nogil=True, error_model="numpy")(function)
+    with _settings():
+        compiled: Any = numba.njit(cache=FOLDER is not None, nogil=True, error_model="numpy")(function)
     if FOLDER is not None:
         _survive_damage(compiled._cache)
     return cast(Function, compiled)
@@ -38,8 +36,21 @@ def jit(function: Function) -> Function:
 
 def inline(function: Function) -> Function:
     """Compile into each caller: for what runs once a simulation, and so that loops over lanes still vectorise."""
-    compiled: Any = numba.njit(inline="always", error_model="numpy")(function)
+    with _settings():
+        compiled: Any = numba.njit(inline="always", error_model="numpy")(function)
     return cast(Function, compiled)
+
+
+@contextlib.contextmanager
+def _settings() -> Iterator[None]:
+    """Numba with our cache, compiling even where NUMBA_DISABLE_JIT is set; a user's own code keeps its settings."""
+    config: Any = numba.config
+    previous = config.CACHE_DIR, config.DISABLE_JIT
+    config.CACHE_DIR, config.DISABLE_JIT = FOLDER or config.CACHE_DIR, 0
+    try:
+        yield
+    finally:
+        config.CACHE_DIR, config.DISABLE_JIT = previous
 
 
 def _survive_damage(cache: Any) -> None:
