@@ -10,22 +10,16 @@ your own (`players/player.py`). Out: the page and the API on 127.0.0.1, which on
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import ipaddress
 import socket
-import threading
-import webbrowser
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from distill.common import UserError, cli, cores, plugins, provenance, say
 from distill.mcts import cache, compiling
 from distill.networks import finding
-
-if TYPE_CHECKING:
-    import uvicorn
 
 CONNECTIONS = 512
 """Largest number of open connections; others get 503."""
@@ -39,7 +33,6 @@ class ServeConfig(cli.Settings):
     players: tuple[str, ...] = cli.setting((), "your own players, each module:object")
     host: str = cli.setting("127.0.0.1", "IPv4 address to listen at; 0.0.0.0: all of this machine's")
     port: int = cli.setting(8765, "port to listen at; 0 takes a free one")
-    open: bool = cli.setting(False, "open the page in the browser")
     max_simulations: int = cli.setting(100_000, "largest number of simulations of one search (up to 1,000,000)")
     workers: int = cli.setting(cores(), "searches at a time")
 
@@ -51,8 +44,8 @@ class ServeConfig(cli.Settings):
             raise ValueError(f"--host {self.host} must be an IPv4 address, such as 127.0.0.1 or 0.0.0.0") from None
         cli.check(all(map(plugins.is_spec, self.players)), "players", " ".join(self.players), "module:object")
         cli.check(0 <= self.port <= 65535, "port", self.port, "from 0 to 65535")
-        simulations = self.max_simulations
-        cli.check(1 <= simulations <= 1_000_000, "max_simulations", simulations, "from 1 to 1,000,000")
+        most = self.max_simulations
+        cli.check(1 <= most <= 1_000_000, "max_simulations", most, "from 1 to 1,000,000")
         cli.check_least(self, workers=1)
 
 
@@ -87,35 +80,21 @@ def run(config: ServeConfig) -> str:
         say(f"play at {url} · API at {url}docs · Ctrl-C stops")
         if not ipaddress.IPv4Address(config.host).is_loopback:
             say("there is no password: everybody who reaches this machine can play")
-        if config.open:
-            webbrowser.open(url)  # the socket listens already, so the browser waits for the server
         settings = uvicorn.Config(
             application(opponents, ["*"] if everywhere else [config.host, *HOSTS]),
             log_level="warning",
             access_log=False,
             limit_concurrency=CONNECTIONS,
         )
-        try:
-            _serve(uvicorn.Server(settings), listener)
-        finally:
-            opponents.close()  # a second Ctrl-C makes uvicorn skip the end of the application
+        server = uvicorn.Server(settings)
+        # In a thread, because a notebook's own already runs an event loop. Ctrl-C interrupts the wait for the result.
+        with ThreadPoolExecutor(1) as thread:
+            try:
+                # A copy, which stays open for the server where a second Ctrl-C closes ours.
+                thread.submit(server.run, [listener.dup()]).result()
+            finally:
+                server.should_exit = True
     return "stopped"
-
-
-def _serve(server: uvicorn.Server, listener: socket.socket) -> None:
-    """Serve until stopped; in a thread where this one already runs an event loop, as in a notebook."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        server.run(sockets=[listener])
-        return
-    serving = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-    serving.start()
-    try:
-        serving.join()
-    finally:
-        server.should_exit = True
-        serving.join()
 
 
 def _listen(host: str, port: int) -> socket.socket:

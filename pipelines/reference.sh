@@ -66,7 +66,7 @@ pillar() {
   say "6/6  it trains on the loop's games alone; 0.75 of the earlier weights are kept (interpolation)"
   lines "$second" "$reference/pillar" --data "$loop"/iterations/*/games --count-weights count --lr 4e-4 --ema 0.99 \
     --steps 4000 --eval-every 1024 --interpolate 0.75
-  grade pillar "$reference/pillar@value" uct:1000 --no-latency
+  grade pillar uct:1000 --no-latency
 }
 
 # Trains a published architecture on the games that ship. Arguments: architecture, output folder, flags of train.

@@ -5,11 +5,9 @@
     uct:N                  one search of N simulations without root noise
     mcts-solver:N          the same, with proven wins and losses backed up
     teacher:N              the labels' search: three votes of N simulations with root noise
-    quiet-teacher:N        the same without noise, as `generate --noise-at move` labels
     solver                 at random among the moves with the best exact score
     club                   a named level: beginner, casual, club, expert or perfect (`players/levels.py`)
     NETWORK[@policy]       a trained network: the column with the highest probability, one forward pass
-    NETWORK@value          its value head alone: the best of the positions one move on, no tree
     NETWORK@sample         the network's column drawn by its probabilities, as REINFORCE trains it
     NETWORK@puct:N         a search of N simulations guided by the network (`mcts/puct.py`), without noise
     NETWORK@gumbel:N       the same with a Gumbel root, for few simulations, without its noise
@@ -37,9 +35,8 @@ from distill.players.simple import RandomPlayer
 from distill.players.solver import SolverPlayer
 
 NAMES = (
-    "beginner, casual, club, expert, perfect, random, punisher, solver, uct:N, mcts-solver:N, teacher:N, "
-    "quiet-teacher:N, a network's name or folder (also with @policy, @value, @sample, @puct:N or @gumbel:N), or your "
-    "own module:object"
+    "beginner, casual, club, expert, perfect, random, punisher, solver, uct:N, mcts-solver:N, teacher:N, a network's "
+    "name or folder (also with @policy, @sample, @puct:N or @gumbel:N), or your own module:object"
 )
 SIMPLE = ("random", "punisher", "solver")
 LEVELS = ("beginner", "casual", "club", "expert", "perfect")
@@ -48,11 +45,10 @@ SEARCHES: Mapping[str, Mapping[str, Any]] = {
     "uct": {"votes": 1, "noise_fraction": 0.0},
     "mcts-solver": {"votes": 1, "noise_fraction": 0.0, "mcts_solver": True},
     "teacher": {},
-    "quiet-teacher": {"noise_fraction": 0.0},
 }
 """UCT players, each with the settings that differ from the defaults."""
 
-MODES = ("policy", "value", "sample")
+MODES = ("policy", "sample")
 """Modes of a network without search."""
 SEARCHING_MODES = ("puct", "gumbel")
 """Modes of a network that take a number of simulations."""
@@ -102,11 +98,19 @@ def _simulations(number: str) -> int:
 
 def check(name: str) -> Name:
     """The parts of a player's name. Raises ValueError where there is no such player; none is made or imported."""
-    parts, shown, most = parse(name), repr(shortened(name)), MOST_GUIDED
+    parts, most = parse(name), MOST_GUIDED
     if parts.player in SEARCHES:
         from distill.mcts.settings import MOST_SIMULATIONS as most  # noqa: N811
     elif not (parts.player or parts.custom) and finding.find(parts.network) is None:
+        shown = repr(shortened(name))
         raise ValueError(f"player {shown} is unknown and no such path; {finding.names()}; players are {NAMES}")
+    check_mode(name, most)
+    return parts
+
+
+def check_mode(name: str, most: int) -> None:
+    """Raises ValueError for an unknown mode of a network, and for a search without 1 to `most` simulations."""
+    parts, shown = parse(name), repr(shortened(name))
     search = parts.player if parts.player in SEARCHES else parts.mode
     if search in (*SEARCHES, *SEARCHING_MODES):
         if not 1 <= parts.simulations <= most:
@@ -114,18 +118,16 @@ def check(name: str) -> Name:
     elif search and search not in MODES:
         modes = ", ".join([*MODES, *(f"{search}:N" for search in SEARCHING_MODES)])
         raise ValueError(f"player {shown}: unknown mode {shortened(search)!r}; modes are {modes}")
-    return parts
 
 
-def make(name: str, workers: int = 1, *, fast: bool = False, silent: bool = False) -> Player:
-    """The player of a name.
+def make(name: str, workers: int = 1, *, fast: bool = False) -> Player:
+    """The player of a name; a search is compiled here, and a line says so.
 
     Args:
       name: one of the names above.
       workers: processes for searches and the solver.
       fast: evaluate an exported network with ONNX Runtime where it is installed: ready at once and equal up to
         rounding. Published figures are measured without it.
-      silent: the caller compiles the searches and reports what takes long; otherwise both happen here.
 
     Raises ValueError for an unknown name, DataError for a folder without a model, and UserError where the solver is not
     installed or a custom module cannot be imported.
@@ -138,17 +140,17 @@ def make(name: str, workers: int = 1, *, fast: bool = False, silent: bool = Fals
     if parts.player == "solver":
         return SolverPlayer(workers=workers)
     if parts.player in LEVELS:
-        base = make(levels.base_name(name), workers, fast=fast, silent=silent)
+        base = make(levels.base_name(name), workers, fast=fast)
         return levels.LevelPlayer(name=name, base=base, level=levels.named(name))
     if parts.player:
-        if not silent:
-            compiling.prepare("uct")
+        compiling.prepare("uct")
         from distill.mcts.uct import UctSettings
 
         settings = UctSettings(simulations=parts.simulations, **SEARCHES[parts.player])
         return SearchPlayer(name=name, settings=settings, workers=workers)
+    # Shells complete a folder's name with a slash, which tables need not show.
     shown, folder = name.replace("/@", "@").rstrip("/"), finding.required(parts.network)
-    player = network.load(shown, folder, parts.mode, parts.simulations, fast=fast, silent=silent)
-    if parts.simulations and not silent:
+    player = network.load(shown, folder, parts.mode, parts.simulations, fast=fast)
+    if parts.simulations:
         compiling.prepare("puct")
     return player

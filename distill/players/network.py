@@ -13,13 +13,11 @@ from numpy.typing import NDArray
 from distill import networks
 from distill.common import UserError
 from distill.game.encoding import boards
-from distill.game.rules import COLUMNS, COLUMNS_FROM_CENTRE, FULL_BOARD, ROWS, has_four, landing
+from distill.game.rules import COLUMNS, ROWS
 from distill.networks import finding, pretrained
 from distill.players.player import Boards, Choices, Player, draw_by
 
 if TYPE_CHECKING:
-    import keras
-
     from distill.mcts.engine.puct_tree import Evaluations
     from distill.mcts.evaluator import BitboardEvaluator
     from distill.mcts.settings import PuctSettings
@@ -29,19 +27,22 @@ LANES = 512
 """Searches in lock step, at most."""
 
 
-def load(name: str, folder: Path, mode: str, simulations: int, *, fast: bool, silent: bool) -> Player:
-    """The player that a network in a folder is in a mode of `names`; `fast` and `silent` as `names.make` takes them.
+def load(name: str, folder: Path, mode: str, simulations: int, *, fast: bool) -> Player:
+    """The player that a network in a folder is in a mode of `names`; `fast` as `names.make` takes it.
 
     Raises DataError for a folder without a model, and UserError where a search lacks the value head that it needs.
     """
     if fast and pretrained.onnx_to_run(folder):
         return with_predict(name, pretrained.load(folder, for_search=bool(simulations)), mode, simulations)
-    networks.start_backend(aloud=not silent)
+    networks.start_backend(aloud=True)
     from distill.networks import saved
 
-    if simulations:
-        return guided(name, saved.load_core(finding.network_in(folder)), mode, simulations)
-    return NetworkPlayer(name=name, predict=saved.load(folder), mode=mode)
+    if not simulations:
+        return NetworkPlayer(name=name, predict=saved.load(folder), mode=mode)
+    from distill.networks.evaluator import Evaluator  # the fast kernels
+
+    evaluate = Evaluator(saved.load_core(finding.network_in(folder)))
+    return GuidedPlayer(name=name, predict=evaluate, settings=_settings(mode, simulations))
 
 
 def with_predict(name: str, predict: Predict, mode: str, simulations: int) -> Player:
@@ -58,13 +59,6 @@ def with_predict(name: str, predict: Predict, mode: str, simulations: int) -> Pl
     return GuidedPlayer(name=name, predict=evaluate, settings=_settings(mode, simulations))
 
 
-def guided(name: str, core: keras.Model, root: str, simulations: int) -> GuidedPlayer:
-    """A search by a network in memory, `root` puct or gumbel. Raises UserError where it has no value head."""
-    from distill.networks.evaluator import Evaluator
-
-    return GuidedPlayer(name=name, predict=Evaluator(core), settings=_settings(root, simulations))
-
-
 def _settings(root: str, simulations: int) -> PuctSettings:
     from distill.mcts.settings import PuctSettings
 
@@ -75,41 +69,21 @@ def _settings(root: str, simulations: int) -> PuctSettings:
 class NetworkPlayer:
     """A network without search, `predict` as `networks.saved.load` returns it.
 
-    Mode `policy` plays the most probable column and `sample` one drawn by the policy. Mode `value` plays the move to
-    the position that the value head likes least for the opponent; a win counts 1 and a full board 0.
+    Mode `policy` plays the most probable column and `sample` one drawn by the policy.
     """
 
     name: str
     predict: Predict = field(repr=False)
     mode: str = "policy"
 
-    def __post_init__(self) -> None:
-        if self.mode == "value" and "value" not in self.predict(np.zeros((1, ROWS, COLUMNS), np.int8)):
-            raise UserError(f"{self.name}: this network has no value head, which mode value needs")
-
     def play(self, current: Boards, mask: Boards, seeds: Boards) -> Choices:
-        if self.mode == "value":
-            return self._play_by_value(current, mask)
         outputs = self.predict(boards(current, mask))
-        policy = outputs["policy"].astype(np.float64)
-        value = outputs.get("value")
+        policy, value = outputs["policy"].astype(np.float64), outputs.get("value")
         return Choices(
             moves=draw_by(policy, seeds) if self.mode == "sample" else outputs["move"].astype(np.int64),
             policy=policy,
             value=None if value is None else value.astype(np.float64),
         )
-
-    def _play_by_value(self, current: Boards, mask: Boards) -> Choices:
-        cells = landing(mask)
-        after_mask = mask[:, None] | cells
-        won = has_four(current[:, None] | cells)
-        open_ended = (cells != 0) & ~won & (after_mask != FULL_BOARD)
-        value = np.where(cells == 0, -np.inf, won.astype(np.float64))
-        opponent = np.broadcast_to((current ^ mask)[:, None], cells.shape)
-        if open_ended.any():
-            value[open_ended] = -self.predict(boards(opponent[open_ended], after_mask[open_ended]))["value"]
-        order = np.array(COLUMNS_FROM_CENTRE)  # of equal moves, the one nearest the centre
-        return Choices(moves=order[value[:, order].argmax(1)], value=value.max(1))
 
 
 @dataclass(frozen=True, kw_only=True)

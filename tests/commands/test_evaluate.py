@@ -90,17 +90,16 @@ def test_latency_is_measured_at_both_batch_sizes(
     assert min(latency.values()) > 0
 
 
-def test_a_saved_network_is_graded_in_both_modes(tmp_path: Path, small_shapes: None, undrawn: None) -> None:
+def test_a_saved_network_is_graded_in_its_modes(tmp_path: Path, small_shapes: None, undrawn: None) -> None:
     import keras
 
     from distill.networks import build
 
     keras.utils.set_random_seed(0)
     build("resnet").save(tmp_path / "best.keras")
-    metrics = run([str(tmp_path), f"{tmp_path}@value", *QUICK[:-1], "3"], tmp_path / "out")
-    policy, value = metrics["players"].values()
-    assert policy["sets"] != value["sets"]
-    assert value["sets"]["win-vertical"]["optimal"]["mean"] == 1, "a win at once is seen without the network"
+    metrics = run([str(tmp_path), f"{tmp_path}@sample", *QUICK[:-1], "3"], tmp_path / "out")
+    policy, sample = metrics["players"].values()
+    assert policy["sets"] != sample["sets"]
 
 
 def games(folder: Path, drawings: list[str], label: list[int]) -> Path:

@@ -86,7 +86,7 @@ def test_it_plays_on_after_the_host_has_gone(running, site):
         assert list(page.evaluate(KEPT).values()) == [files_of(site)]
     page.goto(f"{address}below/site/?again#44")
     page.wait_for_selector("html[data-ready]")
-    for player in (*networks(), "pillar@value", "pillar@puct:16", "uct:50"):
+    for player in (*networks(), "pillar@puct:16", "uct:50"):
         assert page.evaluate(PLAY, player) in range(7)
     page.check("#more-players")
     page.select_option("#player-1", "pillar@puct:16")

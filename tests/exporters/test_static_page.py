@@ -104,18 +104,17 @@ OPINIONS = """async ([player, games]) => {
 }"""
 
 
-@pytest.mark.parametrize(("mode", "number", "least"), [("puct:16", 200, 198), ("value", 60, 57)])
-def test_a_mode_plays_pythons_moves(page, mode, number, least):
+def test_a_search_plays_pythons_moves(page):
+    mode, number = "puct:16", 200
     games = pages.unfinished_games(number, seed=3)
     positions = bits(*map(rules.from_moves, games))
     player = names.make(f"{REFERENCE / FIRST}@{mode}", fast=True)
     expected = player.play(*positions, seeds_for(0, range(number)))
     found = page.evaluate(OPINIONS, [f"{FIRST}@{mode}", games])
-    assert sum(each["move"] == move for each, move in zip(found, expected.moves, strict=True)) >= least
+    assert sum(each["move"] == move for each, move in zip(found, expected.moves, strict=True)) >= 198
     differences = np.array([each["value"] for each in found]) - expected.value
     assert np.median(abs(differences)) < 1e-4
-    if expected.policy is not None:
-        assert np.median(abs(np.array([each["policy"] for each in found]) - expected.policy)) < 1e-4
+    assert np.median(abs(np.array([each["policy"] for each in found]) - expected.policy)) < 1e-4
 
 
 @pytest.mark.parametrize(("player", "moves"), [("uct:100000000", ""), (f"{FIRST}@puct:2000", "1")])

@@ -5,7 +5,7 @@
 * `punisher` wins in every direction, blocks when it cannot win, and is random otherwise.
 * A search player's policy is its share of visits, and several processes give the moves of one.
 * `solver` plays each of the best moves and no other.
-* A network plays its policy; by value it wins at once, and gives the opponent the worst position it can reach.
+* A network plays its policy.
 * A search guided by a network wins, blocks and reports its visits, without chance.
 * A player whose answer cannot be used is named, also where a level asks it.
 * A user's function or class plays under its module:object, and its source is part of its identity.
@@ -29,13 +29,11 @@ from distill.common import OutputError, UserError
 from distill.game import rules, tactics
 from distill.game.rules import EMPTY, Position, parse_board
 from distill.mcts.puct import PuctSettings
-from distill.mcts.uct import UctSettings
 from distill.players import levels, network, search
 from distill.players.identity import identity
 from distill.players.names import make
 from distill.players.network import NetworkPlayer
 from distill.players.player import Choices, checked_choices, seeds_for
-from distill.players.search import SearchPlayer
 
 FULL_CENTRE = """
     . . . O . . .
@@ -53,7 +51,7 @@ def repeated(position: Position, count: int) -> tuple[NDArray[np.uint64], NDArra
 
 def test_a_network_that_ships_plays_by_its_name_in_every_mode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    for word in ("pillar", "reference/pillar@value", "pillar@sample", "pillar@gumbel:2"):
+    for word in ("reference/pillar", "pillar@sample", "pillar@gumbel:2"):
         player = make(word)
         assert player.name == word
         assert player.play(*repeated(parse_board(WINS["vertical"]), 1)).moves.tolist() == [0]
@@ -100,13 +98,6 @@ def test_a_searchs_policy_is_its_share_of_visits() -> None:
     assert np.allclose(choices.policy * 140, np.round(choices.policy * 140))
 
 
-def test_the_quiet_teacher_labels_as_games_with_noise_at_the_move_do() -> None:
-    asked, quiet = repeated(EMPTY, 8), make("quiet-teacher:60")
-    at_move = SearchPlayer(name="", settings=UctSettings(simulations=60, noise_at="move"))
-    assert quiet.play(*asked).policy.tolist() == at_move.play(*asked).policy.tolist()
-    assert quiet.play(*asked).policy.tolist() != make("teacher:60").play(*asked).policy.tolist()
-
-
 def test_processes_give_the_moves_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search, "SHARED_SIMULATIONS", 1)
     boards = repeated(EMPTY, 9)
@@ -129,40 +120,11 @@ def made_up(boards: NDArray[np.int8]) -> dict[str, NDArray[Any]]:
     return {"move": np.full(len(boards), 1, np.int32), "policy": policy, "logits": np.log(policy), "value": value}
 
 
-def test_a_network_plays_its_policy_or_by_its_value() -> None:
+def test_a_network_plays_its_likeliest_column() -> None:
     choices = NetworkPlayer(name="made up", predict=made_up).play(*repeated(EMPTY, 2))
     assert choices.moves.tolist() == [1, 1]
     assert choices.policy[:, 1] == pytest.approx([0.4, 0.4])
     assert choices.value.tolist() == [0, 0]
-    by_value = NetworkPlayer(name="made up", predict=made_up, mode="value")
-    # The opponent's value falls with own stones on the left: columns 0 to 2 are equally good, 2 is nearest the centre.
-    choices = by_value.play(*repeated(EMPTY, 1))
-    assert (choices.moves.tolist(), choices.value[0]) == ([2], pytest.approx(0.1))
-    for direction, drawing in WINS.items():
-        choices = by_value.play(*repeated(parse_board(drawing), 1))
-        assert (choices.moves.tolist(), choices.value[0]) == ([WINNING_COLUMN[direction]], 1)
-
-
-def test_by_value_a_full_board_is_a_draw_and_not_evaluated() -> None:
-    last_cell = parse_board("""
-        O . X O X X O
-        X X O X O O O
-        O X O O X X X
-        O O X X X O X
-        O X O O O X O
-        X X O X O X X
-    """)
-    choices = NetworkPlayer(name="made up", predict=made_up, mode="value").play(*repeated(last_cell, 1))
-    assert choices.moves.tolist() == [1]
-    assert choices.value[0] == 0
-
-
-def test_a_network_without_a_value_head_has_no_mode_value() -> None:
-    def policy_only(boards: NDArray[np.int8]) -> dict[str, NDArray[Any]]:
-        return {name: array for name, array in made_up(boards).items() if name != "value"}
-
-    with pytest.raises(UserError, match="no value head"):
-        NetworkPlayer(name="made up", predict=policy_only, mode="value")
 
 
 @pytest.mark.parametrize("direction", WINS)

@@ -1,7 +1,6 @@
 """The opponents behind the API: their queues, what is loaded, who waits for what. Properties:
 
 - more requests than the queue takes: 503 with Retry-After, and the next one is answered again;
-- requests that come together are answered by the network in one batch, each with its own board's outputs;
 - a model that is trained again while the server runs is loaded again, a damaged one is told of, and one whose outputs
   cannot be used;
 - the solver's process comes back after it was killed; one that cannot be started, or dies again, is an error.
@@ -25,31 +24,11 @@ from distill.common import UserError
 from distill.common.workers import WorkerError
 from distill.game import rules
 from distill.networks import saved
-from distill.web import api, opponents, work
+from distill.web import api, opponents
 from distill.web.opponents import Opponents
-from tests.api_helpers import URL, ask, board_of, gather, refusal
+from tests.api_helpers import URL, ask, refusal
 from tests.network_helpers import write_onnx
 from tests.pages import small_network
-
-
-def test_what_comes_together_is_answered_in_one_batch_each_with_its_own(models):
-    app = api.application(found := Opponents([models], 1000, 1))
-    batches = []
-    predict = saved.load(models / "small")
-
-    def counting(boards):
-        batches.append(len(boards))
-        return predict(boards)
-
-    batcher = work.Batcher(lambda: counting, found._network_thread)
-    found._batcher = lambda *_: batcher
-    games = [f"{a}{b}" for a in range(1, 8) for b in range(1, 8)]
-    replies = gather(app, [{"player": "small", "moves": moves} for moves in games])
-    expected = predict(np.array([board_of(moves) for moves in games], np.int8))["policy"]
-    np.testing.assert_allclose([reply.json()["policy"] for reply in replies], expected, atol=1e-5)
-    assert sum(batches) >= 49
-    assert len(batches) < 10
-    assert all(size.bit_count() == 1 for size in batches)  # few sizes, see work.Batcher
 
 
 def test_more_than_the_queue_takes_is_told_to_come_again(models):
@@ -169,7 +148,7 @@ NAN = row(*[np.nan] * 7)
             500,
             "returned moves of type float64, not whole numbers",
         ),
-        ("made@value", {"value": row(5)[0]}, 500, "returned a value outside [-1, 1] on 1 of 1 boards"),
+        ("made", {"value": row(5)[0], "policy": row(0, *[1 / 6] * 6)}, 500, "returned a value outside [-1, 1]"),
         ("made@puct:20", {"logits": row(1, 2)}, 500, "returned logits of shape (1, 2), not (1, 7)"),
         (
             "made",
@@ -189,7 +168,7 @@ def test_a_network_whose_outputs_cannot_be_used_is_told_of_and_the_server_goes_o
     (file.parent / "1" / "saved_model.pb").touch()
     client = TestClient(api.application(Opponents([tmp_path], 1000, 1)), base_url=URL)
     error = refusal(client, status, player=word, moves="111111")
-    assert error.startswith(("made: ", f"{file}: "))
+    assert error.startswith((f"{word}: ", f"{file}: "))
     assert line in error
     assert ask(client, player="random", moves="111111").status_code == 200
 

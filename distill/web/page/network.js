@@ -4,7 +4,7 @@
  */
 
 import { LEVELS, cards as levels, levelOpinion } from "./levels.js";
-import { COLUMNS, FROM_CENTRE, boardOf, legalColumns, replay } from "./rules.js";
+import { COLUMNS, boardOf, legalColumns, replay } from "./rules.js";
 
 export const isServed = false;
 
@@ -58,7 +58,6 @@ export async function opinion(player, moves, signal) {
   if (player in LEVELS) return levelOpinion(player, moves, (mode) => opinion(`${networks[0].name}${mode}`, moves, signal));
   if (player.startsWith("uct:")) return askPlayouts(Number(player.split(":")[1]), moves, signal);
   const [network, mode] = read(player);
-  if (mode === "value") return byValue(network, moves);
   if (mode) {
     const { move, visits, value } = await ask({ network, moves, simulations: Number(mode.split(":")[1]) }, signal);
     const total = visits.reduce((sum, number) => sum + number, 0);
@@ -76,29 +75,14 @@ export function predict(boards, network = networks[0].name) {
   return ask({ network, boards });
 }
 
-/** The network of a player's name, and its mode: "", "value" or "puct:N". Throws an Error for other names. */
+/** The network of a player's name, and its mode: "" or "puct:N". Throws an Error for other names. */
 function read(player) {
   const [name, mode = ""] = networks.some(({ name }) => name === player) ? [player] : player.split(/@(?=[^@]*$)/);
   const network = networks.find((each) => each.name === name);
   const [, number] = mode.match(/^puct:(\d+)$/) ?? [];
-  const isMode = !mode || (network?.value_head && (mode === "value" || (number >= 1 && number <= MOST_GUIDED)));
+  const isMode = !mode || (network?.value_head && number >= 1 && number <= MOST_GUIDED);
   if (!network || !isMode) throw new Error(`There is no player “${player}” here.`);
   return [name, mode];
-}
-
-/** The move to the position that the value head likes least for the opponent; a win counts 1 and a full board 0. */
-async function byValue(network, moves) {
-  const values = new Array(COLUMNS).fill(-Infinity);
-  const open = new Map(); // column → board, where the game is not over
-  for (const column of legalColumns(replay(moves))) {
-    const after = replay(`${moves}${column + 1}`);
-    values[column] = after.winner === null ? 0 : 1;
-    if (!after.isOver) open.set(column, boardOf(after));
-  }
-  const answers = open.size ? await predict([...open.values()], network) : [];
-  for (const [index, column] of [...open.keys()].entries()) values[column] = -answers[index].value;
-  const move = FROM_CENTRE.reduce((best, other) => (values[other] > values[best] ? other : best));
-  return { move, policy: null, value: values[move], scores: null };
 }
 
 /** Query the worker with the networks; an aborted signal ends a search. */
