@@ -71,7 +71,8 @@ def _describe(config: DescribeConfig, folder: Path) -> str:
 def _told(quality: LabelQuality | str) -> str:
     if isinstance(quality, str):
         return "labels not graded"
-    return f"labels {quality.optimal.mean:.1%} optimal, {quality.outcome.mean:.1%} outcome"
+    optimal, outcome = quality.optimal["all"].mean, quality.outcome["all"].mean
+    return f"labels {optimal:.1%} optimal, {outcome:.1%} outcome"
 
 
 def _grade(config: DescribeConfig, folder: Path) -> LabelQuality | str:

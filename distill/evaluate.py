@@ -6,23 +6,23 @@
     python -m distill.evaluate models/cnn data/reference/validation     # also top-1 accuracy against the labels
 
 In: players by name (`players/names.py`) and folders of finished games; the shipped benchmark boards. Out, in `--out`:
-`metrics.json`, `report.md` and its plots; on the screen, a table. Metrics are defined in `evaluation/grading.py` and
+`metrics.json`, `report.md` and its plot; on the screen, a table. Metrics are defined in `evaluation/grading.py` and
 `evaluation/noise_ceiling.py`. Players need no solver; data folders do.
 """
 
 from __future__ import annotations
 
 import os.path
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from distill.common import cli, cores, file_hash, folders, provenance, read_object, say, write_atomically, write_json
+from distill.common import cli, cores, file_hash, folders, provenance, read_object, write_atomically, write_json
 from distill.datasets.benchmark import Half
 from distill.evaluation import grading, labels, noise_ceiling, plots, report, summary
+from distill.evaluation.summary import Summary
 from distill.games import reader
 from distill.games.schema import MANIFEST
 from distill.networks import finding
@@ -43,10 +43,9 @@ class EvaluateConfig(cli.Settings):
     benchmark: Path | None = cli.setting(None, "folder of graded boards; none: the shipped ones")
     label_rows: int | None = cli.setting(2000, "labels graded in each data folder; none: all")
     top1_rows: int = cli.setting(1000, "rows that the teacher labels nine times again, for the noise ceiling; 0: none")
-    latency: bool = cli.setting(True, "measure the time a move takes")
     workers: int = cli.setting(cores(), "processes for searches and the solver")
     seed: int = cli.setting(0, "seed of samples, searches and random moves")
-    out: Path = cli.setting(Path("models/evaluation"), "folder for metrics.json, report.md and plots")
+    out: Path = cli.setting(Path("models/evaluation"), "folder for metrics.json, report.md and the plot")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -61,7 +60,7 @@ class EvaluateConfig(cli.Settings):
                 names.check(name)
 
 
-FILES = ("metrics.json", "report.md", "by_set.png", "by_ply.png")
+FILES = ("metrics.json", "report.md", "by_set.png")
 """Files that an evaluation may replace in its folder."""
 
 PRESETS: cli.Presets = {
@@ -85,7 +84,6 @@ def _is_data(name: str) -> bool:
 
 def run(config: EvaluateConfig) -> str:
     """Grade players and labels, print the tables, write the report; the last line says where it is."""
-    began = time.monotonic()
     metrics: dict[str, Any] = {
         "kind": folders.EVALUATION.name,
         "config": cli.as_json(config),
@@ -101,19 +99,17 @@ def run(config: EvaluateConfig) -> str:
         noise_ceiling.teacher_of(folder)
     players = [names.make(name, config.workers) for name in config.players if Path(name) not in of_games]
     metrics["networks"] = _networks(config.players)
-    drawn: plots.Pictures = {}
+    summaries: list[Summary] = []
     if players:
-        drawn, line = _grade_players(config, players, metrics, page)
+        summaries, line = _grade_players(config, players, metrics, page)
         last.append(line)
     for folder in of_games:
         last.append(_grade_labels(config, folder, players, metrics, page))
-    metrics["seconds"] = round(time.monotonic() - began, 1)
     with folders.locked(config.out, wait=True):  # only now, so that several evaluations can share a folder
         folders.require(config.out, folders.EVALUATION, own=FILES)
         write_json(config.out / "metrics.json", report.plain(metrics))  # first, because it marks whose folder it is
-        say(f"drawing {len(drawn)} plots")
-        for name, draw in drawn.items():
-            draw(config.out / name)
+        if summaries:
+            plots.plot_by_set(config.out / "by_set.png", summaries, metrics["uniform_random"])
         write_atomically(config.out / "report.md", ("\n\n".join(page) + "\n").encode())
     return f"{' · '.join(last)} · {config.out / 'report.md'}"
 
@@ -127,14 +123,13 @@ def _networks(players: Sequence[str]) -> dict[str, str]:
 
 def _grade_players(
     config: EvaluateConfig, players: Sequence[Player], metrics: dict[str, Any], page: list[str]
-) -> tuple[plots.Pictures, str]:
-    """Add the players' grades to the metrics and the page; returns the plots and a line on the best player."""
+) -> tuple[list[Summary], str]:
+    """Add the players' grades to the metrics and the page; returns the grades and a line on the best player."""
     boards = summary.graded_boards(config.benchmark, config.half, config.sets, config.boards, config.seed)
     uniform = grading.uniform_by_set(boards)
     graded = [summary.graded(player, boards, config.seed) for player in players]
     found = [
-        summary.summarise(player, boards, grades, config.seed, config.latency)
-        for player, grades in zip(players, graded, strict=True)
+        summary.summarise(player, boards, grades, config.seed) for player, grades in zip(players, graded, strict=True)
     ]
     pairs = {
         f"{one.name} − {other.name}": grading.compare(boards, one, other) for one, other in combinations(graded, 2)
@@ -149,7 +144,7 @@ def _grade_players(
     main = report.headline_sets(boards.sets)[0]
     best = max(found, key=lambda one: one.sets[main]["optimal"].mean)
     optimal, outcome = (report.percent(best.sets[main][metric]) for metric in ("optimal", "outcome"))
-    return plots.of_players(found, uniform), f"{best.name} is best on {main}: {optimal} % optimal, {outcome} % outcome"
+    return found, f"{best.name} is best on {main}: {optimal} % optimal, {outcome} % outcome"
 
 
 def _grade_labels(
@@ -164,12 +159,12 @@ def _grade_labels(
         parts.append(report.noise_ceiling(ceiling))
     networks = [player for player in players if isinstance(player, NetworkPlayer) and player.mode == "policy"]
     top1 = noise_ceiling.top1(networks, reader.raw_rows([folder], None, 0.0)) if networks else {}
-    parts += [report.top1(top1)] if top1 else []
+    parts += [report.by_stones(top1)] if top1 else []
     metrics.setdefault("labels", {})[str(folder)] = quality
     metrics.setdefault("top1", {})[str(folder)] = {"teacher": ceiling, "players": top1}
     print("\n\n".join(parts) + "\n")
     page += [f"## Labels of {folder}", *parts]
-    optimal, outcome = report.percent(quality.optimal), report.percent(quality.outcome)
+    optimal, outcome = (report.percent(shares["all"]) for shares in (quality.optimal, quality.outcome))
     return f"labels of {folder}: {optimal} % optimal, {outcome} % outcome"
 
 

@@ -66,7 +66,7 @@ pillar() {
   say "6/6  it trains on the loop's games alone; 0.75 of the earlier weights are kept (interpolation)"
   lines "$second" "$reference/pillar" --data "$loop"/iterations/*/games --count-weights count --lr 4e-4 --ema 0.99 \
     --steps 4000 --eval-every 1024 --interpolate 0.75
-  grade pillar uct:1000 --no-latency
+  grade pillar uct:1000
 }
 
 # Trains a published architecture on the games that ship. Arguments: architecture, output folder, flags of train.
@@ -108,7 +108,7 @@ strong() {
   "$python" -m distill.train --arch "$1" --init "models/reference/$1" --data data/reference/labels-200 \
     --validation-fraction 0.05 --eval-every 4096 --precision "$precision" --optimizer muon --ema 0.999 \
     --target visits --steps "$2" --lr 3e-3 --out "$reference/$1-strong"
-  grade "$1-strong" uct:1000 --no-latency
+  grade "$1-strong" uct:1000
 }
 
 cnn-strong() {

@@ -15,6 +15,7 @@ Dimensions: B boards, A = 7 columns. Everything is computed from the stored scor
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -88,12 +89,13 @@ def grade(player: Player, boards: GradedBoards, seed: int, advance: Advance = si
     moves = np.empty((2, len(boards)), np.int64)
     sides = [(boards.current, boards.mask), (mirror_bits(boards.current), mirror_bits(boards.mask))]
     for side, (current, mask) in enumerate(sides):
+        # A board's seed depends on its place alone, so a sample of players may be graded in any order.
         seeds = seeds_for(seed, side, np.arange(len(boards)))
         for start in range(0, len(mask), CHUNK):
             rows = slice(start, start + CHUNK)
             moves[side, rows] = checked_choices(player, current[rows], mask[rows], seeds[rows]).moves
             advance(len(mask[rows]))
-    moves[1] = COLUMNS - 1 - moves[1]
+    moves[1] = COLUMNS - 1 - moves[1]  # mirrored back
     optimal, outcome = grade_moves(boards.scores, moves)
     return Graded(name=player.name, moves=moves, optimal=optimal, outcome=outcome)
 
@@ -178,11 +180,12 @@ def compare(boards: GradedBoards, one: Graded, other: Graded) -> dict[str, dict[
     return result
 
 
-def blunders_by_ply(boards: GradedBoards, graded: Graded) -> dict[int, Estimate]:
-    """For every ply of the GENERAL sets, the share of moves that do not keep the outcome."""
-    general = np.isin(boards.set, GENERAL)
-    blunders = 1 - graded.outcome.mean(0)
-    return {ply: share(blunders[general & (boards.ply == ply)]) for ply in np.unique(boards.ply[general]).tolist()}
+def by_stones(values: Array, ply: Array, trials: int, bands: Sequence[tuple[int, int]]) -> dict[str, Estimate]:
+    """The mean of the values (R,) of rows, each of `trials` trials, by stones on the board (R,), and then of all."""
+    found = {}
+    for low, high in bands:
+        found[f"{low}–{high}" if low < high else str(low)] = share(values[(low <= ply) & (ply <= high)], trials)
+    return found | {"all": share(values, trials)}
 
 
 def mirrored_moves(boards: GradedBoards, graded: Graded) -> float | None:

@@ -7,17 +7,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from distill.common import DataError, Progress, say
-from distill.evaluation.grading import grade_moves, is_critical
+from distill.evaluation.grading import by_stones, grade_moves, is_critical
 from distill.game.rules import canonicalise
 from distill.games import reader
 from distill.games.reader import RawRows
-from distill.players.intervals import Estimate, share
+from distill.players.intervals import Estimate
 from distill.players.player import Boards
 from distill.players.solver import score_boards
 
@@ -28,16 +27,14 @@ class LabelQuality:
 
     Attributes:
       rows, of: labels graded, and labels in the folder.
-      optimal, outcome, critical: of the labels, as `grading.py` defines them; the row is the unit.
-      by_ply: the same for every ply, with the number of `rows`.
+      optimal, outcome, critical: as `grading.py` defines them, by stones on the board and in all; the row is the unit.
     """
 
     rows: int
     of: int
-    optimal: Estimate
-    outcome: Estimate
-    critical: Estimate
-    by_ply: dict[int, dict[str, Any]]
+    optimal: dict[str, Estimate]
+    outcome: dict[str, Estimate]
+    critical: dict[str, Estimate]
 
 
 def sample(folder: Path, count: int | None, seed: int) -> tuple[RawRows, int]:
@@ -61,17 +58,14 @@ def grade_labels(folder: Path, rows: int | None, seed: int, workers: int = 1) ->
     scores = score_once(chosen.current, chosen.mask, workers)
     optimal, outcome = grade_moves(scores, chosen.label.astype(np.int64))
     critical = is_critical(scores)
-
-    def shares(where: NDArray[np.bool_]) -> dict[str, Any]:
-        return {
-            "rows": int(where.sum()),
-            "optimal": share(optimal[where], trials=1),
-            "outcome": share(outcome[where], trials=1),
-            "critical": share(outcome[where & critical], trials=1),
-        }
-
-    by_ply = {ply: shares(chosen.ply == ply) for ply in np.unique(chosen.ply).tolist()}
-    return LabelQuality(of=of, by_ply=by_ply, **shares(np.ones(len(chosen), np.bool_)))
+    plies = [(ply, ply) for ply in np.unique(chosen.ply).tolist()]
+    return LabelQuality(
+        rows=len(chosen),
+        of=of,
+        optimal=by_stones(optimal, chosen.ply, 1, plies),
+        outcome=by_stones(outcome, chosen.ply, 1, plies),
+        critical=by_stones(outcome[critical], chosen.ply[critical], 1, plies),
+    )
 
 
 def score_once(current: Boards, mask: Boards, workers: int = 1) -> NDArray[np.int8]:

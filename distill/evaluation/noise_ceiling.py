@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 
 from distill.common import DataError, Progress, say
 from distill.common.progress import Advance, silent
+from distill.evaluation.grading import by_stones
 from distill.game.rules import CENTRE, COLUMNS, is_own_mirror
 from distill.games.labeller import majority
 from distill.games.reader import RawRows
@@ -101,9 +102,9 @@ def measure(rows: RawRows, settings: UctSettings, seed: int, workers: int = 1) -
     stored = fold_labels(rows.label.astype(np.int64), own_mirror)
     return NoiseCeiling(
         labels=LABELS,
-        pairs=by_band(pairs(labels), rows.ply, LABELS),
-        ceiling=by_band(ceiling(labels, visits), rows.ply, LABELS),
-        stored=by_band((labels == stored[:, None]).mean(1), rows.ply, LABELS),
+        pairs=by_stones(pairs(labels), rows.ply, LABELS, BANDS),
+        ceiling=by_stones(ceiling(labels, visits), rows.ply, LABELS, BANDS),
+        stored=by_stones((labels == stored[:, None]).mean(1), rows.ply, LABELS, BANDS),
     )
 
 
@@ -173,12 +174,6 @@ def top1(players: Sequence[NetworkPlayer], rows: RawRows) -> dict[str, dict[str,
     found = {}
     for player in players:
         same = agrees(rows, chosen_columns(player.predict, rows))
-        found[player.name] = by_band(same, rows.ply, 1)
+        found[player.name] = by_stones(same, rows.ply, 1, BANDS)
         found[player.name] |= {name: share(same[where], 1) for name, where in beside.items()}
     return found
-
-
-def by_band(values: NDArray[np.float64] | NDArray[np.bool_], ply: NDArray[np.int8], trials: int) -> dict[str, Estimate]:
-    """The mean of the rows' values, each of `trials` trials, by BANDS and then in all."""
-    bands = {f"{low}–{high}": (low <= ply) & (ply <= high) for low, high in BANDS}
-    return {name: share(values[where], trials) for name, where in bands.items()} | {"all": share(values, trials)}

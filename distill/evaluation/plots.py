@@ -1,14 +1,11 @@
-"""Plots of players' grades: by ply and by set.
-
-Every function takes what `grading.py` computed and writes one PNG file.
-"""
+"""The plot of players' grades by set of boards, and what all plots here have in common."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +21,6 @@ if TYPE_CHECKING:
 
 INK, PAPER, GRID = "#222222", "#ffffff", "#d9d9d9"
 FIRST, SECOND, BOARD = "#d62728", "#f2c12e", "#2b5fa8"
-
-Pictures = dict[str, Callable[[Path], None]]
-"""File name → function that draws the plot into a file."""
 
 
 def new_figure(rows: int, columns: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
@@ -55,45 +49,22 @@ def in_percent(found: Sequence[Estimate]) -> tuple[NDArray[np.float64], list[NDA
     return means, [means - low, high - means]
 
 
-def _colours(count: int) -> list[Any]:
+@picture
+def plot_by_set(path: Path, players: Sequence[Summary], uniform: Mapping[str, Mapping[str, float]]) -> None:
+    """Optimal and outcome for every set, one colour a player, bars of 95 %; a tick marks uniform random."""
     from matplotlib import colormaps
 
-    return [colormaps["tab10" if count <= 10 else "tab20"](index) for index in range(count)]
-
-
-@picture
-def plot_blunders(path: Path, players: Mapping[str, Mapping[int, Estimate]]) -> None:
-    """Blunder rate over plies, one colour a player, with 95 % bands."""
-    figure, (axis,) = new_figure(1, 1, 9, 4.5)
-    for (name, plies), colour in zip(players.items(), _colours(len(players)), strict=True):
-        means, (below, above) = in_percent([*plies.values()])
-        axis.plot([*plies], means, color=colour, label=name, marker="o", markersize=3)
-        axis.fill_between([*plies], means - below, means + above, color=colour, alpha=0.12, linewidth=0)
-    axis.set_xlabel("stones on the board")
-    axis.set_ylabel("moves that lose the outcome, %")
-    axis.grid(color=GRID)
-    axis.set_ylim(0, None)
-    axis.locator_params("x", integer=True)
-    figure.legend(fontsize=8, loc="outside lower center", ncols=4)
-    figure.suptitle("Blunders by ply (bands: 95 %)")
-    save_figure(figure, path)
-
-
-@picture
-def plot_by_set(
-    path: Path, players: Mapping[str, Mapping[str, Mapping[str, Estimate]]], uniform: Mapping[str, Mapping[str, float]]
-) -> None:
-    """Optimal and outcome for every set, one colour a player, bars of 95 %; a tick marks uniform random."""
     names = list(uniform)
     figure, axes = new_figure(1, 2, 11, 2 + 0.42 * len(names))
     places = np.arange(len(names), dtype=float)
+    colours = [colormaps["tab10" if len(players) <= 10 else "tab20"](index) for index in range(len(players))]
     for axis, metric in zip(axes, ("optimal", "outcome"), strict=True):
         expected = [100 * uniform[name][metric] for name in names]
         axis.scatter(expected, places, marker="|", s=220, color=INK, label="uniform random, exactly")
-        offsets = np.linspace(-0.3, 0.3, len(players)) if len(players) > 1 else [0.0]
-        for (player, sets), colour, offset in zip(players.items(), _colours(len(players)), offsets, strict=True):
-            means, errors = in_percent([sets[name][metric] for name in names])
-            axis.errorbar(means, places + offset, xerr=errors, fmt="o", markersize=4, color=colour, label=player)
+        offsets = np.linspace(-0.3, 0.3, len(players)) if len(players) > 1 else np.zeros(len(players))
+        for player, colour, offset in zip(players, colours, offsets, strict=True):
+            means, errors = in_percent([player.sets[name][metric] for name in names])
+            axis.errorbar(means, places + offset, xerr=errors, fmt="o", markersize=4, color=colour, label=player.name)
         axis.set_yticks(places, names if metric == "optimal" else [""] * len(names))
         axis.invert_yaxis()
         axis.set_xlabel(f"{metric}, %")
@@ -102,12 +73,3 @@ def plot_by_set(
     figure.legend(*axes[0].get_legend_handles_labels(), fontsize=8, loc="outside lower center", ncols=4)
     figure.suptitle("Moves by set (bars: 95 %)")
     save_figure(figure, path)
-
-
-def of_players(summaries: Sequence[Summary], uniform: Mapping[str, Mapping[str, float]]) -> Pictures:
-    """The plots of `report.of_players`."""
-    sets, plies = {one.name: one.sets for one in summaries}, {one.name: one.blunders for one in summaries}
-    return {
-        "by_set.png": lambda file: plot_by_set(file, sets, uniform),
-        "by_ply.png": lambda file: plot_blunders(file, plies),
-    }

@@ -11,11 +11,10 @@ import numpy as np
 
 from distill.common.tables import table as table
 from distill.datasets.benchmark import GradedBoards
-from distill.evaluation.grading import GENERAL, HEADLINES, METRICS, Mistake
+from distill.evaluation.grading import GENERAL, HEADLINES, METRICS
 from distill.evaluation.labels import LabelQuality
 from distill.evaluation.noise_ceiling import NoiseCeiling
 from distill.evaluation.summary import Summary
-from distill.game.rules import Position, draw
 from distill.players.intervals import Estimate
 
 UNIFORM = "uniform random, exactly"
@@ -24,11 +23,6 @@ LEGEND = """\
 *optimal*: the move keeps the best score; *outcome*: it keeps the win, draw or loss; *critical*: outcome, over boards
 where legal moves differ in it. In percent, with half the width of the 95 % interval; every board is graded twice, as
 stored and mirrored."""
-
-LATENCY = (
-    "ms: wall time. Networks run in TensorFlow, which takes milliseconds a call however few the boards; play and serve "
-    "use ONNX Runtime where it is installed, which takes tenths of a millisecond."
-)
 
 Uniform = Mapping[str, Mapping[str, float]]
 Pairs = Mapping[str, Mapping[str, Mapping[str, Estimate]]]
@@ -42,12 +36,11 @@ def percent(estimate: Estimate) -> str:
 
 
 def headline(summaries: Sequence[Summary], uniform: Uniform) -> str:
-    """One row a player: the headline sets, the mean over the tactical sets, symmetry and speed."""
+    """One row a player: the headline sets, the mean over the tactical sets, symmetry and first move."""
     main = headline_sets(list(uniform))
     tactical = [name for name in uniform if name not in GENERAL]
-    batches = list(summaries[0].latency_ms)
     header = ["player", *(f"{name} {metric}" for name in main for metric in METRICS)]
-    header += ["tactics optimal", "mirrored moves", "opens in", *(f"ms a board at {batch}" for batch in batches)]
+    header += ["tactics optimal", "mirrored moves", "opens in"]
 
     def mean(values: Sequence[float]) -> str:
         return f"{100 * float(np.mean(values)):.1f}" if values else "–"
@@ -59,14 +52,12 @@ def headline(summaries: Sequence[Summary], uniform: Uniform) -> str:
             mean([one.sets[name]["optimal"].mean for name in tactical]),
             mean([one.mirrored_moves] if one.mirrored_moves is not None else []),
             str(one.empty_move + 1),
-            *(f"{one.latency_ms[batch]:.3g}" for batch in batches),
         ]
         for one in summaries
     ]
     expected = [f"{100 * uniform[name][metric]:.1f}" for name in main for metric in METRICS]
     expected.append(mean([uniform[name]["optimal"] for name in tactical]))
-    rows.append([UNIFORM, *expected, *["–"] * (2 + len(batches))])
-    return "\n\n".join([table(header, rows), *([LATENCY] if batches else [])])
+    return table(header, [*rows, [UNIFORM, *expected, "–", "–"]])
 
 
 def headline_sets(names: Sequence[str]) -> list[str]:
@@ -84,15 +75,6 @@ def by_set(summaries: Sequence[Summary], uniform: Uniform, metric: str) -> str:
     return table(["set", "boards", *(one.name for one in summaries), UNIFORM], rows)
 
 
-def blunders(summaries: Sequence[Summary]) -> str:
-    """Share of moves that lose the outcome, by stones on the board; one column a player."""
-    rows = [
-        [str(ply), str(found.units), *(percent(one.blunders[ply]) for one in summaries)]
-        for ply, found in summaries[0].blunders.items()
-    ]
-    return table(["stones", "boards", *(one.name for one in summaries)], rows)
-
-
 def differences(pairs: Pairs, name: str) -> str:
     """Paired differences on one set, in points; a star where the interval leaves out 0."""
     rows = []
@@ -105,53 +87,33 @@ def differences(pairs: Pairs, name: str) -> str:
     return table([f"{name}, points", *METRICS], rows)
 
 
-def mistakes(found: Sequence[Mistake]) -> str:
-    """The worst mistakes as drawn boards."""
-    parts = []
-    for one in found:
-        position = Position(one.current, one.mask)
-        best = ", ".join(str(column + 1) for column in one.best)
-        parts.append(
-            f"{'XO'[position.ply % 2]} played {one.played + 1} ({one.score:+d}), best {best} ({one.best_score:+d}); "
-            f"{one.set}\n\n" + "\n".join("    " + line for line in draw(position).splitlines())
-        )
-    return "\n\n".join(parts) or "none on these boards"
-
-
 def of_players(boards: GradedBoards, summaries: Sequence[Summary], uniform: Uniform, pairs: Pairs) -> list[str]:
-    """The sections on the players, with the plots of `plots.of_players`."""
-    page = [LEGEND, headline(summaries, uniform), "![by set](by_set.png)", "![by ply](by_ply.png)"]
+    """The sections on the players, with the plot of `plots.plot_by_set`."""
+    page = [LEGEND, headline(summaries, uniform), "![by set](by_set.png)"]
     for metric in METRICS:
         page += [f"## {metric.capitalize()}", by_set(summaries, uniform, metric)]
-    page += ["## Blunders by ply", blunders(summaries)]
     if pairs:
         main = headline_sets(boards.sets)
         page += ["## On the same boards, paired", *(differences(pairs, name) for name in main)]
-    for one in summaries:
-        page += [f"## Worst mistakes of {one.name}", mistakes(one.mistakes)]
     return page
 
 
 def label_quality(name: str, quality: LabelQuality) -> str:
     """The quality of the graded labels: in all, and by stones on the board."""
-    found = {str(ply): shares for ply, shares in quality.by_ply.items()} | {"all": vars(quality)}
-    rows = [[ply, f"{one['rows']:,}", *(percent(one[metric]) for metric in METRICS)] for ply, one in found.items()]
-    return f"{name}: {quality.rows:,} of {quality.of:,} labels graded\n\n{table(['stones', 'rows', *METRICS], rows)}"
+    shares = {metric: getattr(quality, metric) for metric in METRICS}
+    return f"{name}: {quality.rows:,} of {quality.of:,} labels graded\n\n{by_stones(shares)}"
 
 
 def noise_ceiling(found: NoiseCeiling) -> str:
     """How often the teacher gives the same label again, and the noise ceiling of top-1 accuracy."""
-    rows = [
-        [band, f"{two.units:,}", percent(two), percent(found.ceiling[band]), percent(found.stored[band])]
-        for band, two in found.pairs.items()
-    ]
-    return table(["stones", "rows", "two fresh labels agree", "noise ceiling", "stored and fresh agree"], rows)
+    titles = ("two fresh labels agree", "noise ceiling", "stored and fresh agree")
+    return by_stones(dict(zip(titles, (found.pairs, found.ceiling, found.stored), strict=True)))
 
 
-def top1(shares: Mapping[str, Mapping[str, Estimate]]) -> str:
-    """Top-1 accuracy against a folder's labels: one column a network, by stones on the board."""
-    bands = next(iter(shares.values()))
-    rows = [[band, f"{bands[band].units:,}", *(percent(one[band]) for one in shares.values())] for band in bands]
+def by_stones(shares: Mapping[str, Mapping[str, Estimate]]) -> str:
+    """One column a title, one row a number of stones on the board."""
+    first = next(iter(shares.values()))
+    rows = [[band, f"{first[band].units:,}", *(percent(one[band]) for one in shares.values())] for band in first]
     return table(["stones", "rows", *shares], rows)
 
 

@@ -1,12 +1,10 @@
-"""Everything measured of one player: grades by set and ply, symmetry, first move, latency.
+"""Everything measured of one player: grades by set and ply, symmetry, first move.
 
 `evaluate_players` is the same for a notebook or a script, with the grades alone.
 """
 
 from __future__ import annotations
 
-import statistics
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,11 +20,6 @@ from distill.evaluation.grading import Graded, Mistake
 from distill.players.intervals import Estimate
 from distill.players.names import make
 from distill.players.player import Player, as_player, checked_choices, seeds_for
-
-LATENCY_BATCHES = (1, 256)
-
-LATENCY_SECONDS = 1.0
-"""Time for measuring each batch size, after one call that is not counted; one measured call at least."""
 
 
 def evaluate_players(
@@ -86,47 +79,25 @@ class Summary:
 
     Attributes:
       sets: set → metric → estimate, see `grading.by_set`.
-      blunders: ply → share of moves that lose the outcome, see `grading.blunders_by_ply`.
       mirrored_moves: see `grading.mirrored_moves`.
       mistakes: the most costly moves, see `grading.mistakes`.
       empty_move: its move on the empty board.
-      latency_ms: batch size → median milliseconds a board; empty where not measured.
     """
 
     name: str
     sets: dict[str, dict[str, Estimate]]
-    blunders: dict[int, Estimate]
     mirrored_moves: float | None
     mistakes: list[Mistake]
     empty_move: int
-    latency_ms: dict[int, float]
 
 
-def summarise(player: Player, boards: GradedBoards, graded: Graded, seed: int, with_latency: bool) -> Summary:
-    """Sum up a player's grades; measures its move on the empty board and its latency."""
+def summarise(player: Player, boards: GradedBoards, graded: Graded, seed: int) -> Summary:
+    """Sum up a player's grades, and let it move on the empty board."""
     empty = np.zeros(1, np.uint64)
     return Summary(
         name=player.name,
         sets=grading.by_set(boards, graded),
-        blunders=grading.blunders_by_ply(boards, graded),
         mirrored_moves=grading.mirrored_moves(boards, graded),
         mistakes=grading.mistakes(boards, graded),
         empty_move=int(checked_choices(player, empty, empty, seeds_for(seed, 2, 0)).moves[0]),
-        latency_ms={batch: latency(player, boards, batch) for batch in LATENCY_BATCHES} if with_latency else {},
     )
-
-
-def latency(player: Player, boards: GradedBoards, batch: int) -> float:
-    """Median wall time in milliseconds a board, for calls with `batch` boards, other ones each time."""
-    rng = np.random.default_rng(batch)
-    times: list[float] = []
-    began = time.perf_counter()
-    for call in range(1000):
-        rows = rng.integers(0, len(boards), batch)
-        start = time.perf_counter()
-        player.play(boards.current[rows], boards.mask[rows], seeds_for(call, np.arange(batch)))
-        if call:  # the first one also loads and compiles
-            times.append(time.perf_counter() - start)
-        if times and time.perf_counter() - began > LATENCY_SECONDS:
-            break
-    return 1000 * statistics.median(times) / batch

@@ -354,7 +354,7 @@ def test_who_writes_for_a_moment_waits_for_its_turn(stage, there, tmp_path, undr
     out = tmp_path / "out"
     words = {
         "prepare": ["--data", str(there / "random"), "--exclude"],
-        "evaluate": ["random", "--boards", "5", "--no-latency"],
+        "evaluate": ["random", "--boards", "5"],
     }[stage]
     ended = []
     with held(out) as process:

@@ -16,8 +16,7 @@ from distill.common.pictures import picture
 DRAWS = """
 from pathlib import Path
 from distill.evaluation import plots
-from distill.players.intervals import Estimate
-plots.plot_blunders(Path("picture.png"), {"random": {8: Estimate(mean=0.5, low=0.4, high=0.6, units=9)}})
+plots.plot_by_set(Path("picture.png"), [], {"midgame": {"optimal": 0.2, "outcome": 0.7}})
 import matplotlib
 print(matplotlib.rcParams["text.usetex"])
 """

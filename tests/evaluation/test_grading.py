@@ -20,7 +20,7 @@ import distill
 from distill.datasets import benchmark
 from distill.datasets.benchmark import FULL_COLUMN, GradedBoards
 from distill.evaluation import grading, report
-from distill.evaluation.grading import GENERAL, grade, grade_moves, is_critical, uniform_grades
+from distill.evaluation.grading import grade, grade_moves, is_critical, uniform_grades
 from distill.evaluation.summary import summarise
 from distill.game.rules import canonicalise, is_own_mirror, legal_mask
 from distill.players.intervals import share
@@ -164,14 +164,6 @@ def test_paired_differences_are_those_of_the_means(boards: GradedBoards) -> None
     assert pairs["midgame"]["optimal"].low > 0
 
 
-def test_blunders_by_ply_are_the_outcomes_lost_on_general_sets(boards: GradedBoards) -> None:
-    graded = grade(make("random"), boards, seed=0)
-    plies = grading.blunders_by_ply(boards, graded)
-    general = np.isin(boards.set, GENERAL)
-    assert sum(found.units for found in plies.values()) == general.sum()
-    assert plies[12].mean == pytest.approx(1 - graded.outcome[:, general & (boards.ply == 12)].mean())
-
-
 def test_a_sample_is_the_same_for_every_player_and_holds_every_set() -> None:
     everything = benchmark.read(half="dev")
     one, other = (grading.sample(everything, 10, seed=3) for _ in range(2))
@@ -195,7 +187,7 @@ def test_players_are_graded_from_python(boards: GradedBoards) -> None:
 
 def test_the_tables_show_every_player_and_the_expectation(boards: GradedBoards) -> None:
     players = [make("random"), Oracle(boards)]
-    found = [summarise(player, boards, grade(player, boards, seed=0), 0, with_latency=False) for player in players]
+    found = [summarise(player, boards, grade(player, boards, seed=0), 0) for player in players]
     uniform = grading.uniform_by_set(boards)
     alone = dataclasses.replace(found[0], mirrored_moves=None)  # where every board is its own mirror image
     dashes = [report.headline(each, uniform).splitlines()[2].count("–") for each in ([alone], found)]

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from distill.evaluation import noise_ceiling
+from distill.evaluation.grading import by_stones
 from distill.game.rules import COLUMNS_FROM_CENTRE, is_own_mirror, mirror, parse_board
 from distill.games import reader, runs
 from distill.games.reader import RawRows
@@ -154,8 +155,8 @@ def test_a_teacher_agrees_with_itself_on_a_win_always_and_elsewhere_less_than_it
 
 def test_rows_are_counted_in_their_band() -> None:
     ply = np.array([0, 8, 9, 16, 17, 24, 25, 32, 33, 41], np.int8)
-    shares = noise_ceiling.by_band(np.array([1, 0] * 5, np.bool_), ply, 1)
+    shares = by_stones(np.array([1, 0] * 5, np.bool_), ply, 1, noise_ceiling.BANDS)
     assert list(shares) == ["0–8", "9–16", "17–24", "25–32", "33–41", "all"]
     assert {(share.mean, share.units) for share in list(shares.values())[:-1]} == {(0.5, 2)}
     assert shares["all"].units == 10
-    assert noise_ceiling.by_band(np.ones(1, np.bool_), ply[:1], 1)["33–41"].units == 0
+    assert by_stones(np.ones(1, np.bool_), ply[:1], 1, noise_ceiling.BANDS)["33–41"].units == 0

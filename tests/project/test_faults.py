@@ -57,7 +57,7 @@ def run(stage: str, base: Path, out: Path | None = None, inputs: Path | None = N
     data = ["--data", str(inputs / "random")]
     learn = ["--preset", "smoke", "--arch", "pillar", "--epochs", "1", "--batch-size", "100000", "--no-export"]
     learn += ["--prepared", str(inputs / "prepared"), *data, "--exclude", "--out", str(out / "net")]
-    grade = ["random", "--boards", "2", "--no-latency", "--workers", "1", "--out", str(out / "evaluation")]
+    grade = ["random", "--boards", "2", "--workers", "1", "--out", str(out / "evaluation")]
     main, flags = {
         "generate": (generate.main, [*TINY, "--out", str(out / "games")]),
         "prepare": (prepare.main, [*data, "--out", str(out / "prepared"), "--validation-fraction", "0.5", "--exclude"]),

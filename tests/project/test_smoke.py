@@ -27,7 +27,7 @@ CHAIN = (
     "describe",
     "train --no-export",
     "export",
-    "evaluate --no-latency",
+    "evaluate",
     "arena",
     "walk --workers 1",
     "selfplay --iterations 1 --workers 1",

@@ -143,7 +143,7 @@ def test_shipped_networks_are_found_by_name_and_games_generated_and_trained_on(i
     installed.distill("generate", "--games", "12", "--simulations", "50", "--workers", "1", "--out", "few")
     lines = (
         "play pillar --first machine",
-        "evaluate reference/pillar --boards 2 --no-latency",
+        "evaluate reference/pillar --boards 2",
         "train --preset smoke --arch pillar --data few --out models/few --no-export",
     )
     said = installed.output(IN_ONE_PROCESS, *lines, typed="4\nq\n")  # TensorFlow is loaded once
