@@ -25,6 +25,7 @@ and only if each of them was best or the only move. A side without such a move h
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -44,6 +45,8 @@ SLOW = 3
 DECIDED, SLIP, SERIOUS = 0.2, 0.3, 0.25
 POINTS = {"only move": 100, "best": 100, "good": 90, "inaccuracy": 70, "mistake": 30, "blunder": 0}
 ERRORS = ("inaccuracy", "mistake", "blunder")
+DROPS = {1: "mistake", 2: "blunder"}
+"""Marks by how far the outcome drops."""
 SIGNS = {"inaccuracy": "?!", "mistake": "?", "blunder": "??", "only move": "!"}
 """Signs written beside a move with such a mark."""
 LINE = 10
@@ -60,9 +63,9 @@ def mark(scores: Sequence[int], column: int) -> str:
     if len(legal) == 1:
         return "forced"
     if played == best:
-        kept = sum(_sign(score) == _sign(best) for score in legal)
+        kept = sum(np.sign(score) == np.sign(best) for score in legal)
         return "only move" if kept == 1 else "best"
-    return _error(_sign(best) - _sign(played)) or ("inaccuracy" if best - played >= SLOW else "good")
+    return DROPS.get(int(np.sign(best) - np.sign(played))) or ("inaccuracy" if best - played >= SLOW else "good")
 
 
 def estimated_mark(shares: Sequence[float], column: int, before: float, after: float) -> str:
@@ -75,22 +78,11 @@ def estimated_mark(shares: Sequence[float], column: int, before: float, after: f
     """
     if shares[column] == max(shares):
         return "best"
+    # A search that looked at a move as often as this does not think it wrong, whatever its value.
     if shares[column] >= SERIOUS or before - after < SLIP:
         return "good"
-    return _error(_outcome(before) - _outcome(after)) or "inaccuracy"
-
-
-def _sign(score: float) -> int:
-    return (score > 0) - (score < 0)
-
-
-def _outcome(value: float) -> int:
-    return (value >= DECIDED) - (value <= -DECIDED)
-
-
-def _error(drop: int) -> str:
-    """The mark of a move whose outcome drops by so much; empty where it keeps the outcome."""
-    return {1: "mistake", 2: "blunder"}.get(drop, "")
+    lost, kept = ((value >= DECIDED) - (value <= -DECIDED) for value in (after, before))
+    return DROPS.get(kept - lost, "inaccuracy")
 
 
 def accuracy(marks: Sequence[str]) -> tuple[int | None, int | None]:
@@ -98,27 +90,6 @@ def accuracy(marks: Sequence[str]) -> tuple[int | None, int | None]:
     points = [[POINTS[mark] for mark in marks[side::2] if mark != "forced"] for side in range(2)]
     first, second = (sum(own) // len(own) if own else None for own in points)
     return first, second
-
-
-@dataclass(frozen=True, kw_only=True)
-class Grades:
-    """A grader's scores, or its policy and value, in B positions that are not over.
-
-    Attributes:
-      columns: (B, 7), exact scores as int64 with FULL_COLUMN, or probabilities as float64, such as shares of visits.
-      value: float64 (B,), expected outcome for the side to move; None beside scores.
-    """
-
-    columns: NDArray[Any]
-    value: NDArray[np.float64] | None
-
-    def best(self, row: int) -> int:
-        """The best column of a position, of equal ones the nearest to the centre."""
-        return max(COLUMNS_FROM_CENTRE, key=lambda column: self.columns[row, column])
-
-    def outlook(self, row: int) -> float:
-        """For the side to move: the best score, or the value."""
-        return float(self.columns[row].max() if self.value is None else self.value[row])
 
 
 class Grader:
@@ -129,27 +100,33 @@ class Grader:
     """
 
     def __init__(self, name: str) -> None:
-        self.name = check(name)
-        self._player = Solver() if name == "solver" else names.make(name, fast=True)
-        self.is_optimal = isinstance(self._player, Solver)
+        check(name)
+        self.name, self.is_optimal = name, name == "solver"
+        self._solver = Solver() if self.is_optimal else None
+        self._player = None if self.is_optimal else names.make(name, fast=True)
 
-    def grades(self, positions: Sequence[Position]) -> Grades:
-        """The grades of positions that are not over. Raises UserError for a player without a policy or a value."""
-        if isinstance(self._player, Solver):
-            return Grades(columns=np.array([self._player.scores(position) for position in positions]), value=None)
+    def grades(self, positions: Sequence[Position]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Grades of columns (B, 7) and of positions (B,), for the side to move; none of the positions is over.
+
+        By the solver exact scores, FULL_COLUMN for full columns, and the best of them; by a search shares of visits,
+        and values. Raises UserError for a player without a policy or a value.
+        """
+        if self._solver:
+            scores = np.array([self._solver.scores(position) for position in positions])
+            return scores, scores.max(1)
+        assert self._player is not None
         current, mask = (np.array([getattr(one, name) for one in positions], np.uint64) for name in ("current", "mask"))
         choices = checked_choices(self._player, current, mask, np.zeros(len(positions), np.uint64))
         if choices.policy is None or choices.value is None:
             raise UserError(f"{self.name}: a review needs a player with a policy and a value")
-        return Grades(columns=choices.policy, value=choices.value)
+        return choices.policy, choices.value
 
 
-def check(name: str) -> str:
-    """The name, where it is that of a grader; nothing is loaded. Raises ValueError."""
+def check(name: str) -> None:
+    """Raises ValueError for a name that is not that of a grader; nothing is loaded."""
     parts = names.check(name)
     if name != "solver" and not parts.simulations and not parts.custom:
         raise ValueError(f"player {name!r} reviews no game; take solver, or a search such as {STAND_IN}")
-    return name
 
 
 def default_grader() -> str:
@@ -168,8 +145,7 @@ class Move:
       mark: one of the marks above.
       better: the best column, of equal ones the nearest to the centre; the one played, where it was best.
       line: for an error, the moves of perfect play, or of the search, from the position before it, as a move string.
-      outlook: before the move, for its side: the best exact score, or the search's value.
-      worth: the score or value of the move, likewise.
+      before, after: the best exact score before the move and the move's own, or the search's values, for its side.
     """
 
     number: int
@@ -178,8 +154,8 @@ class Move:
     mark: str
     better: int
     line: str
-    outlook: float
-    worth: float
+    before: float
+    after: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,39 +178,43 @@ class Review:
 
 def review(game: str, grader: Grader) -> Review:
     """Review a move string. Raises ValueError for one that is no game."""
-    columns = [int(text) - 1 for text in game]
-    positions = [rules.EMPTY]
     rules.from_moves(game)
-    for column in columns:
-        positions.append(rules.play(positions[-1], column))
-    grades = grader.grades([position for position in positions if not rules.is_over(position)])
-    marks, worth = [], []
-    for ply, column in enumerate(columns):
+    positions = [rules.EMPTY]
+    for text in game:
+        positions.append(rules.play(positions[-1], int(text) - 1))
+    columns, found_values = grader.grades([position for position in positions if not rules.is_over(position)])
+    values, moves = found_values.tolist(), []
+    for ply, text in enumerate(game):
+        column, grades, after = int(text) - 1, columns[ply].tolist(), positions[ply + 1]
         if grader.is_optimal:
-            worth.append(float(grades.columns[ply, column]))
-            marks.append(mark(grades.columns[ply].tolist(), column))
-            continue
-        after = positions[ply + 1]
-        worth.append(float(rules.is_won(after)) if rules.is_over(after) else -grades.outlook(ply + 1))
-        shares = grades.columns[ply].tolist()
-        is_forced = len(rules.legal_columns(positions[ply])) == 1
-        marks.append("forced" if is_forced else estimated_mark(shares, column, grades.outlook(ply), worth[ply]))
-    errors = [ply for ply in range(len(columns)) if marks[ply] in ERRORS]
-    lines = dict(zip(errors, _lines([positions[ply] for ply in errors], grader), strict=True))
-    moves = (
-        Move(
-            number=ply + 1,
-            side=SIDES[ply % 2],
-            column=column,
-            mark=marks[ply],
-            better=column if marks[ply] in ("best", "only move", "forced") else grades.best(ply),
-            line=lines.get(ply, ""),
-            outlook=grades.outlook(ply),
-            worth=worth[ply],
+            value, found = grades[column], mark(grades, column)
+        else:
+            # A search values positions, so a move's value is that of the opponent's position, or the result.
+            value = int(rules.is_won(after)) if rules.is_over(after) else -values[ply + 1]
+            is_forced = len(rules.legal_columns(positions[ply])) == 1
+            found = "forced" if is_forced else estimated_mark(grades, column, values[ply], value)
+        moves.append(
+            Move(
+                number=ply + 1,
+                side=SIDES[ply % 2],
+                column=column,
+                mark=found,
+                better=column if found in ("best", "only move", "forced") else _best(grades),
+                line="",
+                before=float(values[ply]),
+                after=float(value),
+            )
         )
-        for ply, column in enumerate(columns)
-    )
-    return Review(game=game, by=grader.name, is_optimal=grader.is_optimal, accuracy=accuracy(marks), moves=tuple(moves))
+    errors = [ply for ply, move in enumerate(moves) if move.mark in ERRORS]
+    for ply, line in zip(errors, _lines([positions[ply] for ply in errors], grader), strict=True):
+        moves[ply] = dataclasses.replace(moves[ply], line=line)
+    percents = accuracy([move.mark for move in moves])
+    return Review(game=game, by=grader.name, is_optimal=grader.is_optimal, accuracy=percents, moves=tuple(moves))
+
+
+def _best(grades: Sequence[float]) -> int:
+    """The best column of a position, of equal ones the nearest to the centre."""
+    return max(COLUMNS_FROM_CENTRE, key=lambda column: grades[column])
 
 
 def _lines(positions: list[Position], grader: Grader) -> list[str]:
@@ -244,9 +224,9 @@ def _lines(positions: list[Position], grader: Grader) -> list[str]:
         going = [row for row, position in enumerate(positions) if not rules.is_over(position)]
         if not going:
             break
-        grades = grader.grades([positions[row] for row in going])
-        for place, row in enumerate(going):
-            best = grades.best(place)
+        columns, _ = grader.grades([positions[row] for row in going])
+        for row, grades in zip(going, columns.tolist(), strict=True):
+            best = _best(grades)
             lines[row] += str(best + 1)
             positions[row] = rules.play(positions[row], best)
     return lines
@@ -265,7 +245,7 @@ def text(found: Review) -> str:
 
 def _of_error(move: Move, is_optimal: bool) -> str:
     """An error in two lines."""
-    before, after = (_result(move, how) if is_optimal else f"value {how:+.2f}" for how in (move.outlook, move.worth))
+    before, after = (_result(move, how) if is_optimal else f"value {how:+.2f}" for how in (move.before, move.after))
     line = "best play" if is_optimal else "the search's line"
     played = f"{move.number:3} {move.side} plays {move.column + 1}, {move.mark}: {after}"
     return f"{played}; better {move.better + 1}: {before}\n      {line}: {' '.join(move.line)}"

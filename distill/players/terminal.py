@@ -16,11 +16,11 @@ import numpy as np
 from distill.common import Interrupted, UserError
 from distill.datasets.benchmark import FULL_COLUMN
 from distill.game import rules
-from distill.players import names, review
+from distill.players import names
 from distill.players.player import Choices, Player, checked_choices, seeds_for
 from distill.players.solver import Solver
 
-HELP = "1-7 plays that column · h hint · r review · b take back · q quit"
+HELP = "1-7 plays that column · h hint · b take back · q quit"
 SIDES = "XO"
 
 
@@ -99,7 +99,7 @@ def _next_word(game: Game) -> str | None:
         print(f"{game.name} plays {game.columns[-1] + 1}{value}\n{board_text(game.columns)}")
     over = rules.is_over(game.position)
     try:
-        word = input(f"{game.result()}; b, r or q: " if over else f"{SIDES[game.human]} to move: ")
+        word = input(f"{game.result()}; b or q: " if over else f"{SIDES[game.human]} to move: ")
     except EOFError:
         print()
         return None
@@ -118,8 +118,6 @@ def _obey(word: str, game: Game) -> str:
         return board_text(game.columns)
     if word in ("h", "hint") and not over:
         return _hint(game)
-    if word in ("r", "review"):
-        return _review(game)
     if word in ("b", "back"):
         own = range(game.human, len(game.columns), 2)
         if not own:
@@ -144,18 +142,6 @@ def _hint(game: Game) -> str:
     except UserError as missing:
         rows.append(("score", [], str(missing)))
     return "\n".join(f"{name:7}" + "".join(f"{text:>5}" for text in texts) + f"   {note}" for name, texts, note in rows)
-
-
-def _review(game: Game) -> str:
-    """The game so far, reviewed by the solver where it is installed, else by a search."""
-    if not game.columns:
-        return "there is no move to review"
-    grader = review.default_grader()
-    print(f"one moment: {grader} reviews the game", flush=True)
-    try:
-        return review.text(review.review(game.moves, review.Grader(grader)))
-    except (UserError, ValueError) as error:
-        return str(error)
 
 
 def board_text(columns: Sequence[int]) -> str:

@@ -207,32 +207,22 @@ def test_all_games_may_begin_at_the_empty_board(tmp_path: Path, capsys: pytest.C
 
 
 def test_repeated_games_are_owned_up_to(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(arena, "make", lambda word, workers: Fixed("1212121"))
+    monkeypatch.setattr(arena.names, "make", lambda word, workers: Fixed("1212121"))
     assert arena.main(["random", "punisher", "--games", "4", "--opening-plies", "0"]) == 0
     printed = capsys.readouterr().out
     assert "4 games, 1 of them distinct" in printed
     assert "many games are the same" in printed
 
 
-def test_the_command_plays_the_solver_from_the_empty_board(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("bitbully", reason="the solver is an optional extra")
-    words = ["random", "--solver-games", "2", "--workers", "1", "--out", str(tmp_path)]
-    assert arena.main(words) == 0
-    printed = capsys.readouterr().out
-    assert "won 0.0 %" in printed
-    [row] = json.loads((tmp_path / "arena.json").read_text())["against_solver"]
-    assert (row["games"], row["won"]["mean"]) == (2, 0)
-
-
 def test_what_would_stop_it_is_found_before_the_games(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(arena, "_meet", None)
+    monkeypatch.setattr(arena.tournament, "meet", None)
     (tmp_path / "file").touch()
     assert arena.main(["random", "punisher", "--games", "2", "--out", str(tmp_path / "file")]) == 1
     assert "is a file; a folder is needed here" in capsys.readouterr().err
     monkeypatch.setitem(sys.modules, "bitbully", None)
-    assert arena.main(["random", "punisher", "--games", "2", "--solver-games", "2"]) == 1
+    assert arena.main(["random", "solver", "--games", "2"]) == 1
     assert "this needs the solver" in capsys.readouterr().err
 
 

@@ -60,7 +60,7 @@ def test_a_person_plays_and_the_machine_answers(session):
 def test_a_win_is_reported_with_its_moves(session):
     code, screen = session("4", "random", "--moves", "414243")
     assert code == 0
-    assert "\nyou win · game 4142434; b, r or q: " in screen.split("X to move: 4")[1]
+    assert "\nyou win · game 4142434; b or q: " in screen.split("X to move: 4")[1]
     assert last_line(screen) == "you win · game 4142434"
 
 

@@ -1,4 +1,4 @@
-"""A game reviewed, in Python and in the terminal. Properties:
+"""A game reviewed. Properties:
 
 - marks of 1,000 moves of shipped games are those of a plain computation from the positions after the moves;
 - each mark by its definition, at its borders; an estimate likewise;
@@ -6,7 +6,7 @@
 - perfect play has 100 % on both sides; a planted blunder is found at its ply and is the only error;
 - the better column and each move of the line have the best score; the line ends with the game or after 10 plies;
 - a search grades where it is named, says that it estimates, and stands in where the solver is missing;
-- the command prints text or JSON; a wrong game or grader is one line; `r` in `play` prints what the command does.
+- the command prints text or JSON; a wrong game or grader is one line.
 
 Of boards that the solver needs long for: `pytest -m slow tests/players/test_game_review.py` (two minutes).
 """
@@ -14,9 +14,7 @@ Of boards that the solver needs long for: `pytest -m slow tests/players/test_gam
 from __future__ import annotations
 
 import importlib.util
-import io
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +23,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from review_helpers import game_at_random, perfect_game, shipped_moves, with_blunder
 
-from distill import play
 from distill import review as command
 from distill.datasets.benchmark import FULL_COLUMN
 from distill.game import rules
@@ -181,13 +178,13 @@ def test_a_search_says_that_it_estimates_and_sees_a_threat_that_was_not_stopped(
     found = review.review("4455", grader)  # X gets an open row of two, and soon of three
     error = found.moves[-1]
     assert error.mark in ("mistake", "blunder")
-    assert error.worth < -0.9
+    assert error.after < -0.9
     assert error.better in (2, 5)
     assert error.line[0] == str(error.better + 1)
     assert not found.is_optimal
     assert "reviewed by pillar@puct:50: an estimate" in review.text(found)
     assert f"  4 O plays 5, {error.mark}: value -" in review.text(found)
-    assert all(-1 <= move.worth <= 1 and move.mark != "only move" for move in found.moves)
+    assert all(-1 <= move.after <= 1 and move.mark != "only move" for move in found.moves)
 
 
 def test_a_search_stands_in_where_the_solver_is_missing(monkeypatch: pytest.MonkeyPatch, capsys) -> None:
@@ -229,19 +226,6 @@ def test_a_wrong_game_or_grader_is_one_line_and_exit_2(arguments: list[str], com
     assert command.main(arguments) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert complaint in line
-
-
-def test_r_in_play_prints_the_same_review(grader: review.Grader, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
-    won = "4142434"
-    for typed, moves in (("r\nq\n", won), ("review\nq\n", "4455")):
-        monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
-        assert play.main(["random", "--moves", moves]) == 0
-        screen = capsys.readouterr().out
-        assert review.text(review.review(moves, grader)) in screen
-        assert "one moment: solver reviews the game" in screen
-    monkeypatch.setattr(sys, "stdin", io.StringIO("r\nq\n"))
-    assert play.main(["random"]) == 0
-    assert "there is no move to review" in capsys.readouterr().out
 
 
 OWN = """
