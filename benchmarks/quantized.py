@@ -85,8 +85,7 @@ def main() -> None:
             sizes = " → ".join(f"{each.stat().st_size / 1000:.0f}" for each in (floating, small))
             times = " → ".join(f"{each:.2f}" for each in milliseconds(answers, questions))
             lost = "; ".join(
-                f"{name} {quantized.points(loss.optimal, loss.optimal_margin)}, "
-                f"{quantized.points(loss.outcome, loss.outcome_margin)}"
+                f"{name} {quantized.points(loss, 'optimal')}, {quantized.points(loss, 'outcome')}"
                 for name, loss in quantized.losses(boards, *moves).items()
             )
             print(f"{f'{model.name}/{small.name}':<34}{sizes:>14}{times:>16}  {lost}", flush=True)

@@ -38,8 +38,8 @@ class ArenaConfig(cli.Settings):
     def __post_init__(self) -> None:
         super().__post_init__()
         cli.check(self.games >= 2 and self.games % 2 == 0, "games", self.games, "an even number from 2")
-        cli.check(0 <= self.opening_plies <= 20, "opening_plies", self.opening_plies, "from 0 to 20")
-        cli.check_least(self, workers=1)
+        cli.check_within(self, "[0, 20]", "opening_plies")
+        cli.check_within(self, "[1, inf)", "workers")
         cli.check_seed(self.seed)
         if len(self.players) < 2:
             raise ValueError(f"name at least two players: {names.NAMES}")

@@ -40,7 +40,8 @@ class DescribeConfig(cli.Settings):
             raise ValueError("name a folder of games")
         cli.check(self.out is None or len(self.folders) == 1, "out", self.out, "left out where several are given")
         cli.check(self.out is None or self.out.suffix == ".md", "out", self.out, "a Markdown file, such as games.md")
-        cli.check_least(self, label_rows=0, top1_rows=0, workers=1)
+        cli.check_within(self, "[0, inf)", "label_rows", "top1_rows")
+        cli.check_within(self, "[1, inf)", "workers")
         cli.check_seed(self.seed)
 
 

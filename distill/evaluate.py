@@ -49,7 +49,8 @@ class EvaluateConfig(cli.Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        cli.check_least(self, boards=1, label_rows=1, top1_rows=0, workers=1)
+        cli.check_within(self, "[1, inf)", "boards", "label_rows", "workers")
+        cli.check_within(self, "[0, inf)", "top1_rows")
         cli.check_seed(self.seed)
         if not self.players:
             raise ValueError(f"name a player: {names.NAMES}; or a folder of games")

@@ -8,8 +8,7 @@
 In: `.keras` files, folders of training runs (their best network), or names of networks (`networks/finding.py`). Out:
 `saved_model/` beside each, or in `--out`, with the model in `1/`, other formats beside it, examples, card and
 checksums; each file is checked in a clean process (`exporters/publish.py`). With `--web` instead a static folder
-that any file host can serve, with all of the networks (`exporters/static_page.py`); a folder of runs means all of
-them.
+that any file host can serve, with all of the networks (`exporters/static_page.py`).
 """
 
 from __future__ import annotations
@@ -56,23 +55,23 @@ PRESETS = {"smoke": cli.smoke(models=(str(cli.SMOKE_MODELS / "cnn"),))}
 
 def run(config: ExportConfig) -> str:
     """Export each network; returns the lines that say where they are."""
+    files = [finding.network_file(model) for model in config.models]  # errors show before the backend takes its seconds
     if config.web:
         return _write_page(config.models, config.web)
-    files = [finding.network_file(model) for model in config.models]
     if len({file.parent.resolve() for file in files}) < len(files):
         raise UserError("two networks of one folder would be written to one place; export them one by one, with --out")
     for model, network in zip(config.models, files, strict=True):
         if config.out is None and _ships(model, network):
             raise UserError(f"{model} ships with distill and is not overwritten; --out says where its export goes")
     networks.start_backend(aloud=True)
-    from distill.exporters import comparison, publish, quantized, run_facts
+    from distill.exporters import card, comparison, publish, quantized
     from distill.networks import saved
 
     cores = [saved.load_core(file) for file in files]  # all of them, before anything is written
     lines = []
     for network, core in zip(files, cores, strict=True):
         folder = config.out or network.parent
-        facts = run_facts.facts_of_run(network.parent) if network.name == finding.BEST else {}
+        facts = card.facts_of_run(network.parent) if network.name == finding.BEST else {}
         with folders.locked(folder):
             written = publish.publish(core, folder, facts, config.others, network)
         worst = max(found.difference for found in written.values() if not found.losses)
@@ -86,8 +85,6 @@ def run(config: ExportConfig) -> str:
 
 def _write_page(models: Sequence[str], folder: Path) -> str:
     """Write the page with these models; returns the line that says how to see it."""
-    for model in models:
-        finding.network_files(model)  # errors show before the backend takes its seconds
     networks.start_backend(aloud=True)
     from distill.exporters.static_page import write_static_page
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from distill.common import Progress, cli, cores, duration, folders, json_bytes, say, workers
-from distill.common.cli import check, setting
+from distill.common.cli import check, check_within, setting
 from distill.games import executors, reader, runs, schema, shards
 from distill.games.runs import RunSettings
 from distill.games.schema import Shard
@@ -50,8 +50,8 @@ class GenerateConfig(RunSettings, shown=("games", "workers", "out", "restart")):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check(1 <= self.games <= 10**9, "games", self.games, "from 1 to 1,000,000,000")
-        check(self.workers is None or 1 <= self.workers <= 1024, "workers", self.workers, "from 1 to 1024, or none")
+        check_within(self, "[1, 1_000_000_000]", "games")
+        check_within(self, "[1, 1024]", "workers")
         check(self.out.strip() != "", "out", "(nothing)", "a folder or a URL")
 
 

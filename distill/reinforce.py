@@ -44,9 +44,12 @@ def run(config: ReinforceConfig) -> str:
         claim.check()
         if not config.restart and (before := run_folder.finished(out, partial(_result, out))):
             return before
-        core = reinforce.initial_network(config)
+        networks.start_backend(aloud=True)
         from distill.exporters import publish
         from distill.networks import saved
+        from distill.training import step
+
+        core = step.initial_network(name, config.init, config.baseline == "value", config.seed)
 
         publish.check_place(out)
         claim.begin()

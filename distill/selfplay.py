@@ -46,7 +46,12 @@ def run(config: SelfPlayConfig) -> str:
         claim = run_files.claim(out, config)
         claim.check()
         begins = config.restart or not run_files.has_begun(out)
-        initial = loop.initial_network(config) if begins else None  # what is wrong shows before anything is written
+        initial = None
+        if begins:  # what is wrong shows before anything is written
+            networks.start_backend(aloud=True)
+            from distill.training import step
+
+            initial = step.initial_network(config.arch, config.init, True, config.seed)
         boards = grades.boards(config.eval_boards)
         schedule = Schedule(config=config, plan=_plan(config, out))
         if config.workers or config.is_planned:

@@ -43,10 +43,9 @@ class ServeConfig(cli.Settings):
         except ValueError:
             raise ValueError(f"--host {self.host} must be an IPv4 address, such as 127.0.0.1 or 0.0.0.0") from None
         cli.check(all(map(plugins.is_spec, self.players)), "players", " ".join(self.players), "module:object")
-        cli.check(0 <= self.port <= 65535, "port", self.port, "from 0 to 65535")
-        most = self.max_simulations
-        cli.check(1 <= most <= 1_000_000, "max_simulations", most, "from 1 to 1,000,000")
-        cli.check_least(self, workers=1)
+        cli.check_within(self, "[0, 65535]", "port")
+        cli.check_within(self, "[1, 1_000_000]", "max_simulations")
+        cli.check_within(self, "[1, inf)", "workers")
 
 
 PRESETS: cli.Presets = {"smoke": cli.smoke(models=cli.SMOKE_MODELS, port=0, max_simulations=1000)}

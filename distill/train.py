@@ -74,7 +74,7 @@ class TrainConfig(Recipe, shown=("arch", "data", "out", "init", "restart")):
     def __post_init__(self) -> None:
         super().__post_init__()
         cli.check(self.knows(self.arch), "arch", self.arch, networks.ARCH_RULE)
-        cli.check(0 < self.validation_fraction < 1, "validation_fraction", self.validation_fraction, "between 0 and 1")
+        cli.check_within(self, "(0, 1)", "validation_fraction")
         cli.check(len(self.data) > 0, "data", "", "at least one folder")
         cli.check(not self.interpolate or self.init is not None, "interpolate", self.interpolate, "0 without --init")
         forbidden = self.arch == "resnet" and self.value_target == "none"
@@ -162,12 +162,13 @@ def _train(
     watch: Watch | None,
     loss: Loss | None,
 ) -> str:
-    from distill.exporters import publish, run_facts
+    from distill.exporters import card, publish
     from distill.networks import saved
     from distill.training import loop, top1
 
     out = claim.out
     source, rows = validation.validation_rows(config.data, config.validation_fraction)
+    runs = prepared.manifest["inputs"]
     training, held_out = (batching.load(prepared.folder, split) for split in (schema.TRAINING, schema.VALIDATION))
     if not len(held_out):
         raise DataError("no validation board that is not a training board too: generate more games")
@@ -187,12 +188,11 @@ def _train(
         "best_step": state.best_step,
         "validation_loss": state.best_loss,
         "validation_rows_from": source,
+        # Stored for the card, because games and tables may be gone at the next export.
+        "training_games": [{name: run[name] for name in ("games", "rows", "settings")} for run in runs],
     } | top1.measure(saved.predict_with(best), rows, training)
-    facts = run_facts.facts_of_run(out) | metrics
-    if run_facts.TEACHER in facts:  # stored, because games and tables may be gone at the next export
-        metrics[run_facts.TEACHER] = facts[run_facts.TEACHER]
     if config.export:
-        publish.publish_if_possible(best, out, facts)
+        publish.publish_if_possible(best, out, card.facts_of_run(out) | metrics)
     else:
         print(f"no SavedModel was written; python -m distill.export {out} writes it")
     write_json(out / METRICS, metrics)

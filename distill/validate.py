@@ -34,7 +34,7 @@ class ValidateConfig(cli.Settings):
         super().__post_init__()
         if not self.places:
             raise ValueError("name a folder of games")
-        cli.check_least(self, lines=1)
+        cli.check_within(self, "[1, inf)", "lines")
 
 
 PRESETS = {"smoke": cli.smoke(places=(str(cli.SMOKE_DATA / "games"),))}

@@ -51,8 +51,8 @@ class WalkConfig(cli.Settings):
         if len(self.player) != 1:
             raise ValueError(f"name one player: {names.NAMES}")
         names.check(self.player[0])
-        cli.check(0 <= self.most_stones <= CELLS, "most_stones", self.most_stones, f"from 0 to {CELLS}")
-        cli.check_least(self, workers=1)
+        cli.check_within(self, f"[0, {CELLS}]", "most_stones")
+        cli.check_within(self, "[1, inf)", "workers")
 
 
 PRESETS: cli.Presets = {

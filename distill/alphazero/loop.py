@@ -17,13 +17,11 @@ from distill import networks
 from distill.alphazero import grades, plan, run_files, schedule, workers
 from distill.alphazero.run_files import Metrics
 from distill.alphazero.schedule import Schedule
-from distill.alphazero.settings import SelfPlayConfig
-from distill.common import UserError, cores, file_hash, read_object, say, write_json
+from distill.common import cores, file_hash, read_object, say, write_json
 from distill.datasets import benchmark, canonical, replay
 from distill.games import reader, schema, shards
 from distill.games.runs import RunSettings
 from distill.mcts import compiling
-from distill.networks import finding
 
 if TYPE_CHECKING:
     import keras
@@ -57,21 +55,6 @@ class Loop:
     def champion(self) -> Path:
         """The file of the network that plays."""
         return run_files.champion_file(self.out, self.finished)
-
-
-def initial_network(config: SelfPlayConfig) -> keras.Model:
-    """The network of a new run. Raises UserError for one that cannot be trained, or has no value head."""
-    networks.start_backend(aloud=True)
-    from distill.networks import heads, saved
-    from distill.training import step
-
-    step.make_repeatable(config.seed)
-    if config.init is None:
-        return networks.build(config.arch, True)
-    core = saved.load_core(finding.network_file(config.init))
-    if not heads.has_value(core):
-        raise UserError(f"{config.init}: this network has no value head; train one with --value-target blend")
-    return core
 
 
 def run(timetable: Schedule, out: Path, initial: keras.Model | None, boards: benchmark.GradedBoards) -> str:

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from distill import networks
 from distill.alphazero.settings import ReinforceConfig
 from distill.common import Progress, UserError, say
 from distill.game.rules import CELLS
@@ -75,21 +74,6 @@ class State:
     window: list[float] = field(default_factory=list)
     curve: list[dict[str, float]] = field(default_factory=list)
     seconds: float = 0.0
-
-
-def initial_network(config: ReinforceConfig) -> keras.Model:
-    """The network to start from. Raises UserError for one without the value head that the baseline needs."""
-    networks.start_backend(aloud=True)
-    from distill.networks import heads, saved
-    from distill.training import step
-
-    step.make_repeatable(config.seed)
-    if config.init is None:
-        return networks.build(config.arch or ARCH, value_head=config.baseline == "value")
-    core = saved.load_core(finding.network_file(config.init))
-    if config.baseline == "value" and not heads.has_value(core):
-        raise UserError(f"{config.init}: no value head, which --baseline value needs; take mean or none")
-    return core
 
 
 def train(core: keras.Model, config: ReinforceConfig, out: Path) -> State:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -30,7 +28,7 @@ class Stage(cli.Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        cli.check(0 <= self.start <= 1, "start", self.start, "a share of the plan, from 0 to 1")
+        cli.check_within(self, "[0, 1]", "start")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +40,7 @@ class LearningRate(cli.Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        cli.check(self.lr > 0, "lr", self.lr, "positive")
+        cli.check_within(self, "(0, inf)", "lr")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,18 +114,18 @@ class SelfPlayConfig(SelfPlaySettings, LearningSettings, EvaluationSettings, Pla
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        cli.check_least(self, replay_rows=1, replay_games=1, train_boards=1, teacher_simulations=1, workers=1)
-        cli.check_least(self, iterations=1, games=1, lanes=1, eval_boards=1, double_noise_iterations=0)
+        at_least_1 = ("replay_rows", "replay_games", "train_boards", "teacher_simulations", "workers", "iterations")
+        cli.check_within(self, "[1, inf)", *at_least_1, "games", "lanes", "eval_boards")
+        cli.check_within(self, "[0, inf)", "double_noise_iterations")
+        cli.check_within(self, "(0, inf)", "minutes")
+        cli.check_within(self, "(0, 1)", "gate")
+        cli.check_within(self, "[0, 1)", "teacher_share")
+        cli.check_within(self, "(0, 1]", "replay_share")
+        cli.check_within(self, "[0, 20]", "arena_plies")
         cli.check(networks.is_arch(self.arch), "arch", self.arch, networks.ARCH_RULE)
         self.recipe()
-        cli.check(self.gate is None or 0 < self.gate < 1, "gate", self.gate, "between 0 and 1, or none")
         even = self.arena_games >= 2 and self.arena_games % 2 == 0
         cli.check(even, "arena_games", self.arena_games, "an even number from 2")
-        cli.check(0 <= self.arena_plies <= 20, "arena_plies", self.arena_plies, "from 0 to 20")
-        cli.check(0 <= self.teacher_share < 1, "teacher_share", self.teacher_share, "at least 0 and below 1")
-        share = self.replay_share
-        cli.check(share is None or 0 < share <= 1, "replay_share", share, "above 0 and at most 1, or none")
-        cli.check(self.minutes is None or 0 < self.minutes < math.inf, "minutes", self.minutes, "positive")
         for stage in self.stages:  # raises for a search that is impossible
             dataclasses.replace(self, stages=(), **{name: getattr(stage, name) for name in SEARCH})
         if self.gate is not None and not self.games_only:
@@ -209,23 +207,18 @@ class ReinforceConfig(cli.Settings, shown=REINFORCE_SHOWN):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        cli.check_least(self, steps=1, gate_games=1, eval_every=1, value_weight=0, seed=0)
+        cli.check_within(self, "[1, inf)", "steps", "gate_games", "eval_every")
+        cli.check_within(self, "[0, inf)", "value_weight", "seed", "entropy")
+        cli.check_within(self, "(0, inf)", "lr")
+        cli.check_within(self, "[0, 1)", "ema")
+        cli.check_within(self, "(0, 1]", "discount", "gate")
         cli.check(self.arch is None or networks.is_arch(self.arch), "arch", self.arch, networks.ARCH_RULE)
         most = max(1, self.games // 2)  # pairs of games, each against one of them
         possible = 1 <= self.opponents <= most
         cli.check(possible, "opponents", self.opponents, f"from 1 to {most}, with --games {self.games}")
-        cli.check(0 <= self.ema < 1, "ema", self.ema, "at least 0 and below 1")
         for name in ("games", "eval_games", "final_games"):
             number = getattr(self, name)
             cli.check(number >= 2 and number % 2 == 0, name, number, "an even number from 2")
-        are_rates = len(self.lr) > 0 and all(0 < rate < math.inf for rate in self.lr)
-        cli.check(are_rates, "lr", _words(self.lr), "one positive number or more")
-        cli.check(all(0 <= weight < math.inf for weight in self.entropy), "entropy", _words(self.entropy), "0 or more")
-        cli.check(0 < self.discount <= 1, "discount", self.discount, "above 0 and at most 1")
-        cli.check(0 < self.gate <= 1, "gate", self.gate, "above 0 and at most 1")
+        cli.check(len(self.lr) > 0, "lr", "", "one number or more")
         if self.arch and self.init:
             raise ValueError("--arch and --init exclude each other: the network of --init has its arch")
-
-
-def _words(values: Sequence[float]) -> str:
-    return " ".join(f"{value:g}" for value in values)

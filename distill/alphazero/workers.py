@@ -100,8 +100,7 @@ def of_network(config: SelfPlayConfig, number: int, folder: Path, network: Path)
     from distill.networks.evaluator import weights_hash
 
     core = saved.load_core(network)
-    if not heads.has_value(core):
-        raise UserError(f"{network}: this network has no value head, which a search needs")
+    heads.require_value(core, str(network))
     run = selfplay.identity(config, f"{weights_hash(core)}-{config.precision}")
     return Games(settings=config, number=number, folder=folder, run=run, network=network)
 

@@ -42,8 +42,8 @@ from distill.common.settings import (  # commands call them cli.setting and so o
     Settings,
     as_json,
     check,
-    check_least,
     check_seed,
+    check_within,
     flag,
     hints,
     kinds,
@@ -52,7 +52,7 @@ from distill.common.settings import (  # commands call them cli.setting and so o
 )  # fmt: skip
 
 __all__ = [
-    "Command", "Preset", "Presets", "Settings", "as_json", "check", "check_least", "check_seed",
+    "Command", "Preset", "Presets", "Settings", "as_json", "check", "check_seed", "check_within",
     "parse", "setting", "smoke", "table",
 ]  # fmt: skip
 

@@ -172,9 +172,21 @@ def check_seed(seed: int) -> None:
     check(0 <= seed < 2**64, "seed", seed, "from 0 to 2^64 - 1")
 
 
-def check_least(config: object, **least: float) -> None:
-    """Raise ValueError unless each of these settings is None, or finite and at least the number given here."""
-    for name, number in least.items():
+def check_within(config: object, interval: str, *names: str) -> None:
+    """Raise ValueError unless each of these settings is None, or a number in an interval such as "[0, 1)", or several.
+
+    An end may be `inf`, and have underscores between its digits.
+    """
+    ends = interval[1:-1].split(", ")
+    low, high = map(float, ends)
+    kind = interval[0] + interval[-1] if high < math.inf else interval[0]
+    words = {
+        "[]": "from {} to {}", "[)": "at least {} and below {}", "(]": "above {} and at most {}",
+        "()": "between {} and {}", "[": "at least {}", "(": "above {}",
+    }[kind].format(*(end.replace("_", ",") for end in ends))  # fmt: skip
+    for name in names:
         value = getattr(config, name)
-        wanted = f"at least {number:g}" if number else "0 or more"
-        check(value is None or number <= value < math.inf, name, value, wanted)
+        for number in value if isinstance(value, tuple) else () if value is None else (value,):
+            above = low < number if kind[0] == "(" else low <= number
+            below = number <= high if kind[-1] == "]" else number < high
+            check(above and below, name, f"{number}", words)

@@ -1,26 +1,24 @@
 """The model card: what an app developer or a curious reader needs to know about a network, on one page.
 
-It starts with the front matter that the Hugging Face Hub reads, YAML between two lines of three dashes.
+It starts with the front matter that the Hugging Face Hub reads, YAML between two lines of three dashes. What it tells
+of the network's run comes from the files around the network (`facts_of_run`).
 """
 
 from __future__ import annotations
 
 import json
-import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from distill.common import provenance
+from distill.common import file_hash, provenance, read_object
 from distill.exporters import comparison, quantized
 from distill.exporters.conversion import Converted
 from distill.exporters.formats import FORMATS
-from distill.exporters.run_facts import GRADES, TEACHER
-from distill.game import rules
 from distill.networks import finding
 
-TAGS = {"litert": "tflite", "onnx": "onnx"}
-"""Format → its tag on the Hub."""
+GRADES = "grades"
+"""The fact with the results of `distill.evaluate`: `player`, `half`, and the metrics by headline set."""
 
 TEMPLATE = Path(__file__).with_suffix(".md")
 """The card with the names of its parts in braces."""
@@ -44,28 +42,51 @@ _TOP1 = {
     "top1_unseen": "the same, on boards outside its training table",
     "top1_first_19": "the same, on the first 19 rows of each game",
 }
-_SETS = {
-    "midgame": "boards with 10-16 stones from mixed play, including networks (`midgame`)",
-    "heldout": "boards with 10-16 stones from games in which no player of this project took part (`heldout`)",
-}
-_SHOWN_ELSEWHERE = {"arch", "parameters", "restart", "out", GRADES, TEACHER, *_TOP1}
+
+
+def facts_of_run(folder: Path) -> dict[str, Any]:
+    """What a run's folder records about its network, by name: settings, results, grades.
+
+    Settings and results come from `config.json` and `metrics.json`; of a self-play run, whose results are those of its
+    last iteration, only its length. Grades are added where a report in the folder or beside it is of this network.
+    Empty where the folder is not that of a run.
+    """
+    facts, result = (read_object(folder / name) for name in ("config.json", "metrics.json"))
+    if "iteration" in result:
+        result = {"iterations": result["iteration"], "minutes that it took": result.get("minutes")}
+    grades = _grades(folder)
+    return facts | result | ({GRADES: grades} if grades else {})
+
+
+def _grades(folder: Path) -> dict[str, Any]:
+    """The grades of this network in a report in its folder or beside it, recognized by the network's hash."""
+    network = folder / finding.BEST
+    for report in (folder, folder.parent) if network.is_file() else ():
+        found = read_object(report / "evaluation" / "metrics.json")
+        for name, player in found.get("players", {}).items():
+            sets = {each: player["sets"][each] for each in quantized.SETS if each in player.get("sets", {})}
+            # A network with a search has a name with @, and its grades are not those of the network.
+            if sets and "@" not in name and found.get("networks", {}).get(name) == file_hash(network):
+                return {"player": name, "half": found.get("benchmark", {}).get("half"), "sets": sets}
+    return {}
 
 
 def write(about: Mapping[str, Any], run: Mapping[str, Any], converted: Mapping[str, Converted], folder: Path) -> str:
     """The card as Markdown.
 
     Args:
-      about: `origin.facts` of the network.
-      run: `run_facts.facts_of_run`, or other facts by name.
+      about: `formats.facts` of the network.
+      run: `facts_of_run`, or other facts by name.
       converted: what was written, by format.
       folder: where the files are.
     """
-    tags = ["connect-4", "board-games", "distillation", *(tag for name, tag in TAGS.items() if name in converted)]
+    tags = dict.fromkeys(f"- {FORMATS[name].tag}" for name in converted if FORMATS[name].tag)
     versions = provenance.versions("tensorflow", "keras")
+    settings = {name: value for name, value in run.items() if value is not None and name not in (GRADES, *_TOP1)}
     return TEMPLATE.read_text(encoding="utf-8").format(
         **{"commit": "unknown", **about},
         library="onnx" if "onnx" in converted else "tensorflow",
-        tags="\n".join(f"- {tag}" for tag in tags),
+        tags="\n".join(["- connect-4", "- board-games", "- distillation", *tags]),
         index="\n".join(_index(about["network"], run.get(GRADES))),
         name="" if about["network"] == about["arch"] else f"\nIts name in this project is `{about['network']}`.",
         versions=", ".join(f"{name} {version}" for name, version in versions.items()),
@@ -75,9 +96,8 @@ def write(about: Mapping[str, Any], run: Mapping[str, Any], converted: Mapping[s
         int8=_int8(converted),
         examples="\n\n".join(_examples(converted)),
         value=_VALUE if about["value_head"] else "",
-        training="\n".join(_training(run)),
+        training=f"```json\n{json.dumps(settings, indent=1)}\n```" if settings else "Not recorded beside the network.",
         figures="\n".join(_figures(run)) or _NO_FIGURES,
-        mistakes="".join(_mistakes(run.get(GRADES, {}).get("mistakes", []))),
     )
 
 
@@ -100,34 +120,21 @@ def _index(name: str, grades: Mapping[str, Any] | None) -> Iterator[str]:
 
 def _int8(converted: Mapping[str, Converted]) -> str:
     rows = [
-        f"| `{FORMATS[name].file}` | `{boards}` | {loss.boards:,} | {loss.same:.1%} "
-        f"| {quantized.points(loss.optimal, loss.optimal_margin)} "
-        f"| {quantized.points(loss.outcome, loss.outcome_margin)} |"
+        f"| `{FORMATS[name].file}` | `{boards}` | {loss['boards']:,} | {loss['same']:.1%} "
+        f"| {quantized.points(loss, 'optimal')} | {quantized.points(loss, 'outcome')} |"
         for name, found in converted.items()
         for boards, loss in found.losses.items()
     ]
     return _INT8.format(rows="\n".join(rows)) if rows else ""
 
 
-def _examples(formats: Iterable[str]) -> Iterator[str]:
-    chosen = [FORMATS[name] for name in formats]
+def _examples(converted: Mapping[str, Converted]) -> Iterator[str]:
+    chosen = [FORMATS[name] for name in converted]
     for format in chosen:
         if format.example:
             yield f"{format.title}:\n\n```python\n{format.example.strip()}\n```"
     if in_8_bits := [f"`{format.file}`" for format in chosen if format.int8]:
         yield f"{' and '.join(in_8_bits)}: the same lines with this name."
-
-
-def _training(run: Mapping[str, Any]) -> Iterator[str]:
-    if TEACHER in run:
-        yield f"{run[TEACHER]}.\n"
-    rows = {name: value if isinstance(value, list | tuple) else [value] for name, value in run.items()}
-    plain = [name for name, row in rows.items() if row and all(isinstance(each, str | int | float) for each in row)]
-    shown = [name for name in plain if name not in _SHOWN_ELSEWHERE]
-    yield "| setting or count | |\n|---|---|" if shown else "Not recorded beside the network."
-    for name in shown:
-        text = ", ".join(map(str, rows[name])).replace("|", "\\|").replace("\n", " ")
-        yield f"| {name} | {text} |"
 
 
 def _figures(run: Mapping[str, Any]) -> Iterator[str]:
@@ -142,23 +149,4 @@ def _figures(run: Mapping[str, Any]) -> Iterator[str]:
                 f"{share['mean']:.1%} ({share['low']:.1%} to {share['high']:.1%})"
                 for share in (graded["optimal"], graded["outcome"])
             )
-            yield f"  - {_SETS[name]}: {best} of its moves are best, {keep} keep the win, draw or loss"
-
-
-def _mistakes(mistakes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """The mistakes that `distill.evaluate` recorded, each with its board."""
-    if mistakes:
-        yield "\n\nThe costliest mistakes that `distill.evaluate` found; both sides play perfectly after them:"
-    for one in mistakes:
-        position = rules.Position(one["current"], one["mask"])
-        best = " or ".join(str(column + 1) for column in one["best"])
-        yield (
-            f"\n\n{'XO'[position.ply % 2]} is to move, chose column {one['played'] + 1} of 7 and "
-            f"{_outcome(one['score'])}; column {best} {_outcome(one['best_score'])}\n\n"
-        )
-        yield textwrap.indent(rules.draw(position), "    ")
-
-
-def _outcome(score: int) -> str:
-    """The result under perfect play, from the score of the side to move."""
-    return "wins" if score > 0 else "draws" if score == 0 else "loses"
+            yield f"  - `{name}`: {best} of its moves are best, {keep} keep the win, draw or loss"

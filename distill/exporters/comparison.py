@@ -76,28 +76,14 @@ def largest_difference(expected: Outputs, found: Outputs) -> float:
     return float(np.max([*differences(expected, found).values()]))  # unlike max, keeps a NaN
 
 
-def check(title: str, expected: Outputs, found: Outputs, what: str = "differs from the network") -> float:
-    """The largest difference. Raises UserError, which says that the file `title` does `what`, beyond TOLERANCE."""
-    wrong = {name: by for name, by in differences(expected, found).items() if not by <= TOLERANCE}  # also NaN
+def check(title: str, expected: Outputs, found: Outputs, tolerance: float = TOLERANCE) -> float:
+    """The largest difference. Raises UserError, which names the file by its `title`, beyond the tolerance."""
+    wrong = {name: by for name, by in differences(expected, found).items() if not by <= tolerance}  # also NaN
     if wrong:
         listed = ", ".join(name + (f" by {by:.1e}" if np.isfinite(by) else " wrong") for name, by in wrong.items())
-        raise UserError(f"{title}: the written file {what} ({listed}); allowed: {TOLERANCE:.0e}, {MEASURE}")
+        allowed = f"allowed: {tolerance:.0e}, {MEASURE}"
+        raise UserError(f"{title}: the written file differs from the network ({listed}); {allowed}")
     return largest_difference(expected, found)
-
-
-def implied(found: Outputs) -> Outputs:
-    """What the logits of a file say about its other outputs: the policy is their softmax; a value is in [-1, 1].
-
-    With `differences` it finds outputs that contradict each other, for a file whose logits are its own.
-    """
-    logits = found["logits"].astype(np.float64)
-    full = found["logits"] == heads.FULL_COLUMN_LOGIT
-    open_logits = np.where(full, 0.0, logits)
-    logits = np.where(np.abs(open_logits) < -heads.FULL_COLUMN_LOGIT / 2, logits, np.nan)  # neither open nor full
-    powers = np.where(full, 0.0, np.exp(logits - logits.max(1, keepdims=True)))
-    policy = powers / np.maximum(powers.sum(1, keepdims=True), 1e-30)
-    values = {name: np.clip(array, -1, 1) for name, array in found.items() if name == "value"}
-    return {**found, "logits": logits, "policy": policy, **values}
 
 
 def _best_columns(logits: NDArray[Any], full: NDArray[np.bool_]) -> NDArray[Any]:

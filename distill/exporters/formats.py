@@ -3,6 +3,13 @@
 `export --formats` takes the names of FORMATS. A new format is a write function, a load function and one entry; code
 outside this package adds it with `register`. Every file takes int8 boards (B, 6, 7), any B, and gives the outputs of
 the SavedModel by the same names; `conversion.py` compares them with the network's before a file is put in place.
+
+Every file says where it comes from (`facts`): version, commit and network, so that it can be pinned. The same facts are
+
+- beside the files of an export, in `export.json`, and in the SavedModel's folder as `assets.extra/export.json`;
+- in an ONNX file as metadata properties (texts), with distill as its producer;
+- in a LiteRT file as `export.json` in a zip archive at its end, where LiteRT's own tools put metadata:
+  `unzip -p model.tflite export.json`.
 """
 
 from __future__ import annotations
@@ -10,14 +17,17 @@ from __future__ import annotations
 import importlib.util
 import logging
 import warnings
+import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from distill.common import UserError, first_line, provenance
-from distill.exporters import origin
+import distill
+from distill import networks
+from distill.common import UserError, file_hash, first_line, json_bytes, provenance
+from distill.game.encoding import ENCODING_VERSION
 from distill.networks import finding
 
 if TYPE_CHECKING:
@@ -25,6 +35,10 @@ if TYPE_CHECKING:
 
 ONNX_OPSET = 17
 """Version of the default ONNX domain; ONNX Runtime reads it since 1.12 (2022), in browsers too."""
+
+CONTRACT = 1
+"""Version of the inputs and outputs: the name of the SavedModel's folder, and the model version of an ONNX file."""
+BOARD = "board int8 (B, 6, 7): row 0 on top, 1 the side to move, -1 the opponent, 0 empty"
 
 Answer = Callable[[Any], Mapping[str, Any]]
 """Maps boards int8 (B, 6, 7) to the outputs by name."""
@@ -42,8 +56,9 @@ class Format:
         the user's module, so the function must import what it uses.
       needs: modules that `write` and `load` import. Unless TensorFlow or Keras is named, `load` must work without it.
       extra: the extra of this package that installs them.
-      embed: writes the facts of `origin.facts` into the file.
+      embed: writes the `facts` into the file.
       example: Python lines for the card that load the file and print a move.
+      tag: of the Hugging Face Hub for its files.
       int8: the weights have 8 bits, so the outputs differ and the moves are graded instead (`quantized.py`).
     """
 
@@ -55,6 +70,7 @@ class Format:
     extra: str = ""
     embed: Callable[[Path, Mapping[str, Any]], None] = lambda path, facts: None
     example: str = ""
+    tag: str = ""
     int8: bool = False
 
 
@@ -123,6 +139,60 @@ def write_litert_int8(core: keras.Model, path: Path) -> None:
     _export(core, path, format="litert", optimizations=[tf.lite.Optimize.DEFAULT])
 
 
+# Where a file comes from ----------------------------------------------------------------------------------------------
+
+
+def facts(core: keras.Model, network: Path | None = None, seed: int | None = None) -> dict[str, Any]:
+    """The facts by name, without those that are unknown.
+
+    Args:
+      core: the network.
+      network: its `.keras` file; the network of a run is called by the name of its folder, others by their arch.
+      seed: of its training run.
+    """
+    arch = networks.arch_of(core)
+    name = network.parent.resolve().name if network and network.name == finding.BEST else arch
+    found = {
+        "distill_version": distill.__version__,
+        "commit": provenance.commit(),
+        "network": name,
+        "arch": arch,
+        "parameters": core.count_params(),
+        "value_head": "value" in core.output,
+        finding.SHA256: file_hash(network) if network else None,
+        "seed": seed,
+        "encoding_version": ENCODING_VERSION,
+        "contract_version": CONTRACT,
+        "input": BOARD,
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def into_saved_model(folder: Path, facts: Mapping[str, Any]) -> None:
+    """Write the facts into a SavedModel's folder; readers of the model ignore `assets.extra`."""
+    file = folder / "assets.extra" / finding.FACTS
+    file.parent.mkdir(exist_ok=True)
+    file.write_bytes(json_bytes(facts))
+
+
+def into_onnx(file: Path, facts: Mapping[str, Any]) -> None:
+    """Write the facts into an ONNX file, and the name of its converter."""
+    import onnx
+
+    model = onnx.load(file)
+    texts = {**facts, "converter": f"{model.producer_name} {model.producer_version.partition(' ')[0]}"}
+    model.producer_name, model.producer_version = "distill", facts["distill_version"]
+    model.model_version = CONTRACT
+    model.metadata_props.extend(onnx.StringStringEntryProto(key=key, value=str(value)) for key, value in texts.items())
+    onnx.save(model, file)
+
+
+def into_litert(file: Path, facts: Mapping[str, Any]) -> None:
+    """Append the facts to a LiteRT file."""
+    with zipfile.ZipFile(file, "a") as archive:
+        archive.writestr(zipfile.ZipInfo(finding.FACTS), json_bytes(facts))  # ZipInfo's fixed date: equal bytes
+
+
 # Loading: the source of these functions runs in a clean process -------------------------------------------------------
 
 
@@ -179,17 +249,19 @@ SAVED_MODEL = "savedmodel"
 """The format that is always written."""
 
 _write_litert = partial(_export, format="litert")
-_onnx = partial(Format, load=load_onnx, needs=("tf2onnx", "onnx", "onnxruntime"), extra="onnx", embed=origin.into_onnx)
-_litert = partial(Format, load=load_litert, needs=("ai_edge_litert",), extra="litert", embed=origin.into_litert)
+_onnx = partial(
+    Format, load=load_onnx, needs=("tf2onnx", "onnx", "onnxruntime"), extra="onnx", embed=into_onnx, tag="onnx"
+)
+_litert = partial(Format, load=load_litert, needs=("ai_edge_litert",), extra="litert", embed=into_litert, tag="tflite")
 
 FORMATS: dict[str, Format] = {
     SAVED_MODEL: Format(
-        file=str(origin.CONTRACT),
+        file=str(CONTRACT),
         title="SavedModel",
         write=write_saved_model,
         load=load_saved_model,
         needs=("tensorflow", "keras"),
-        embed=origin.into_saved_model,
+        embed=into_saved_model,
         example=_SAVED_MODEL_EXAMPLE,
     ),
     "litert": _litert(file="model.tflite", title="LiteRT", write=_write_litert, example=_LITERT_EXAMPLE),

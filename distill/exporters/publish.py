@@ -1,14 +1,13 @@
 """Export a network for other programs: model files, each checked in a clean process before it is put in place.
 
 Out: `<folder>/saved_model/` with the SavedModel in `1/` (the folder is a base path for TensorFlow Serving), the other
-formats, `examples.json` (boards and outputs to test a client with), `export.json` (`exporters/origin.py`, files and
+formats, `examples.json` (boards and outputs to test a client with), `export.json` (`exporters/formats.py`, files and
 grades), `README.md` (the model card) and `SHA256SUMS`. The folder is replaced as a whole, so a reader finds either the
 old model or the new one.
 """
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
 from collections.abc import Mapping, Sequence
@@ -20,15 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distill.common import UserError, file_hash, folders, say, write_json
-from distill.exporters import card, comparison, conversion, formats, origin
+from distill.exporters import card, comparison, conversion, formats
 from distill.exporters.conversion import Converted
-from distill.exporters.run_facts import GRADES
 from distill.networks import finding, saved
 
 PLACE = finding.PUBLISHED
 """The exported folder, inside the model's own."""
 SUMS = "SHA256SUMS"
-"""The file that is written last; it marks a folder of this program."""
+"""The file that is written last; it marks a folder of this program and lists what is in it."""
 EXAMPLES = 12
 """Number of boards in `examples.json`."""
 
@@ -42,7 +40,7 @@ def publish(
       core: the network with its raw logits.
       folder: the model's folder, which the caller has locked (`folders.locked`); created where missing. Its previous
         export stays until everything new has passed.
-      run: facts for the card, by name (`run_facts.facts_of_run`).
+      run: facts for the card, by name (`card.facts_of_run`).
       others: formats beside the SavedModel, keys of `formats.FORMATS`.
       network: the `.keras` file that holds `core`, whose hash is recorded; None: unknown.
 
@@ -57,11 +55,8 @@ def publish(
     for name in wanted:
         formats.check_installed(name)
     check_place(folder)
-    place = folder / PLACE
-    # Two folders may have links to the same place.
-    alone = folders.locked(place, beside=True) if place.is_symlink() else contextlib.nullcontext()
-    with alone, folders.replaced(place, _own) as new:
-        boards, facts = comparison.check_boards(), origin.facts(core, network, run.get("seed"))
+    with folders.replaced(folder / PLACE, own) as new:
+        boards, facts = comparison.check_boards(), formats.facts(core, network, run.get("seed"))
         expected = saved.predict_with(core, str(network or ""))(boards)
         written = {}
         for name in wanted:
@@ -69,11 +64,11 @@ def publish(
             path = new / formats.FORMATS[name].file
             written[name] = conversion.convert(name, core, path, facts=facts, expected=expected)
         files = {formats.FORMATS[name].file: dataclasses.asdict(found) for name, found in written.items()}
-        grades = {GRADES: run[GRADES]} if GRADES in run else {}
+        grades = {card.GRADES: run[card.GRADES]} if card.GRADES in run else {}
         write_json(new / finding.FACTS, facts | {"files": files} | grades)
         (new / "examples.json").write_text(_examples(boards, expected), encoding="utf-8")
         (new / "README.md").write_text(card.write(facts, run, written, new), encoding="utf-8")
-        (new / SUMS).write_text(_sums(new), encoding="utf-8")
+        (new / SUMS).write_text(sums(new), encoding="utf-8")
         new.chmod(0o755)
     return written
 
@@ -87,16 +82,19 @@ def publish_if_possible(core: keras.Model, folder: Path, run: Mapping[str, Any])
 
 
 def check_place(folder: Path) -> None:
-    """Raise UserError where `<folder>/saved_model` was written by another program, or cannot be replaced."""
-    place = folder / PLACE
-    if not possible():
-        return
-    if place.exists() and folders.all_visible(place) and not (place / SUMS).is_file():
-        raise UserError(f"{place}: was not written by this program and would be replaced; name another --out")
+    """Raise UserError where `<folder>/saved_model` was written by another program, which an export would replace."""
+    if possible():
+        require_ours(folder / PLACE)
 
 
-def _own(folder: Path) -> list[str]:
-    """The names in an exported folder that the export wrote, as its sums list them."""
+def require_ours(place: Path) -> None:
+    """Raise UserError where a folder that is to be replaced was written by another program."""
+    if folders.all_visible(place) and not (place / SUMS).is_file():
+        raise UserError(f"{place}: was not written by this program and would be replaced; name another folder")
+
+
+def own(folder: Path) -> list[str]:
+    """The names in an exported folder that the export wrote, as its sums list them; what a user added stays."""
     try:
         lines = (folder / SUMS).read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -119,6 +117,7 @@ def _examples(boards: NDArray[np.int8], outputs: Mapping[str, NDArray[Any]]) -> 
     return "[\n" + ",\n".join(lines) + "\n]\n"
 
 
-def _sums(folder: Path) -> str:
+def sums(folder: Path) -> str:
+    """The SHA-256 of every file in a folder, in the form that `sha256sum` reads."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     return "".join(f"{file_hash(path)}  {path.relative_to(folder).as_posix()}\n" for path in files)

@@ -16,11 +16,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from distill.common import UserError
@@ -34,27 +34,17 @@ CALIBRATION = 512
 """Number of boards, of both sets together, that ranges are found on."""
 MOST_LOST = 0.01
 """Refuse a file whose optimal-move rate is lower by this much (one point) on any set."""
-Z = 1.96
-"""Normal quantile of 95 % intervals."""
+TOLERANCE = 2.0
+"""Largest difference from the network of an output; only what is missing, NaN or contradicts its logits is refused."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Loss:
-    """What a file's moves lose on one set, against the network's on the same boards, as stored and mirrored.
+Loss: TypeAlias = Mapping[str, float]
+"""What a file's moves lose on one set, against the network's on the same boards, as stored and mirrored.
 
-    Attributes:
-      boards: number of boards.
-      same: share of moves equal to the network's.
-      optimal, outcome: decrease of the optimal-move rate and of the outcome accuracy; negative if they increase.
-      optimal_margin, outcome_margin: half the widths of their 95 % intervals, with the board as the unit.
-    """
-
-    boards: int
-    same: float
-    optimal: float
-    optimal_margin: float
-    outcome: float
-    outcome_margin: float
+`boards` is their number, `same` the share of equal moves. `optimal` and `outcome` are the decreases of the optimal-move
+rate and of the outcome accuracy, `optimal_margin` and `outcome_margin` half the widths of their 95 % intervals, with
+the board as the unit.
+"""
 
 
 def graded_boards() -> tuple[GradedBoards, GradedBoards]:
@@ -76,19 +66,15 @@ def losses(boards: GradedBoards, expected: NDArray[Any], found: NDArray[Any]) ->
     grades = [_grades(boards, moves) for moves in (expected, found)]
     optimal, outcome = (one - other for one, other in zip(*grades, strict=True))
     same = (expected == found).reshape(2, -1).mean(0)
-
-    def loss(there: NDArray[np.bool_]) -> Loss:
-        margins = [Z * lost[there].std(ddof=1) / np.sqrt(there.sum()) for lost in (optimal, outcome)]
-        return Loss(
-            boards=int(there.sum()),
-            same=float(same[there].mean()),
-            optimal=float(optimal[there].mean()),
-            optimal_margin=float(margins[0]),
-            outcome=float(outcome[there].mean()),
-            outcome_margin=float(margins[1]),
-        )
-
-    return {name: loss(boards.set == name) for name in boards.sets}
+    table = pd.DataFrame({"same": same, "optimal": optimal, "outcome": outcome})
+    return {
+        name: {
+            "boards": len(rows),
+            **rows.mean().to_dict(),
+            **(1.96 * rows.sem()).add_suffix("_margin").drop("same_margin").to_dict(),
+        }
+        for name, rows in ((name, table[boards.set == name]) for name in boards.sets)
+    }
 
 
 def _grades(boards: GradedBoards, moves: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -100,20 +86,20 @@ def _grades(boards: GradedBoards, moves: NDArray[Any]) -> tuple[NDArray[np.float
 
 def check(title: str, found: Mapping[str, Loss]) -> None:
     """Raise UserError for a file that loses MOST_LOST or more on a set."""
-    if max(loss.optimal for loss in found.values()) >= MOST_LOST:
+    if max(loss["optimal"] for loss in found.values()) >= MOST_LOST:
         limit = f"less than {100 * MOST_LOST:g} on each set"
         raise UserError(f"{title}: the written file loses {in_words(found)}; allowed: {limit}")
 
 
 def in_words(found: Mapping[str, Loss]) -> str:
     """The loss of the optimal-move rate with its interval, set by set, in points."""
-    sets = (f"{points(loss.optimal, loss.optimal_margin)} on {name}" for name, loss in found.items())
+    sets = (f"{points(loss, 'optimal')} on {name}" for name, loss in found.items())
     return f"{', '.join(sets)}, in points of optimal"
 
 
-def points(lost: float, margin: float) -> str:
+def points(loss: Loss, metric: str) -> str:
     """A loss and half the width of its interval, in points."""
-    return f"{round(100 * lost, 1) + 0.0:.1f} ±{100 * margin:.1f}"  # + 0.0: no -0.0
+    return f"{round(100 * loss[metric], 1) + 0.0:.1f} ±{100 * loss[f'{metric}_margin']:.1f}"  # + 0.0: no -0.0
 
 
 def to_onnx(floating: Path, file: Path) -> None:
@@ -128,21 +114,16 @@ def to_onnx(floating: Path, file: Path) -> None:
             return next(({"board": part} for part in parts), None)
 
     prepared = file.with_suffix(".prepared")
-    root = logging.getLogger()
-    level = root.level
-    root.setLevel(logging.ERROR)  # it recommends the pre-processing that the next line does
-    try:
-        quantization.quant_pre_process(floating, prepared, skip_symbolic_shape=True)
-        quantization.quantize_static(
-            prepared,
-            file,
-            Reader(),
-            quant_format=quantization.QuantFormat.QDQ,
-            op_types_to_quantize=["Conv", "MatMul", "Gemm"],
-            per_channel=True,
-            reduce_range=True,
-            activation_type=quantization.QuantType.QUInt8,
-            weight_type=quantization.QuantType.QInt8,
-        )
-    finally:
-        root.setLevel(level)
+    logging.getLogger().setLevel(logging.ERROR)  # it recommends the pre-processing that the next line does
+    quantization.quant_pre_process(floating, prepared, skip_symbolic_shape=True)
+    quantization.quantize_static(
+        prepared,
+        file,
+        Reader(),
+        quant_format=quantization.QuantFormat.QDQ,
+        op_types_to_quantize=["Conv", "MatMul", "Gemm"],
+        per_channel=True,
+        reduce_range=True,  # seven bits, see above
+        activation_type=quantization.QuantType.QUInt8,
+        weight_type=quantization.QuantType.QInt8,
+    )

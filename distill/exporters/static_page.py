@@ -22,9 +22,8 @@ from typing import Any
 import keras
 
 import distill
-from distill import common
-from distill.common import UserError, canonical_json, file_hash, folders, provenance, say, write_json
-from distill.exporters import conversion, formats, origin
+from distill.common import UserError, folders, provenance, say, write_atomically, write_json
+from distill.exporters import conversion, formats, publish
 from distill.networks import finding, saved
 
 RUNTIME = "onnxruntime-web"
@@ -38,40 +37,38 @@ RUNTIME_FILES = ("ort.wasm.bundle.min.mjs", "ort-wasm-simd-threaded.wasm")
 PAGE, SITE = (Path(distill.__file__).parent / "web" / name for name in ("page", "site"))
 SERVER_ONLY = ("server.js", "docs.html", "docs.css", "docs.js")
 CATALOGUE = "networks.json"
-"""The networks and versions; it marks a folder as written by this module."""
+"""The networks and versions."""
 WORKER = "sw.js"
 CHANGES = {
     "./server.js": "./network.js",
     '<link rel="icon"': '<link rel="manifest" href="site.webmanifest">\n  <link rel="icon"',
+    "</title>": f'</title>\n  <meta name="generator" content="distill {distill.__version__}">',
 }
 """Replacements in index.html."""
-_LIST = "const SITE = "
-"""Start of the service worker: the list of the page's files, as JSON."""
 
 
 def write_static_page(models: Sequence[str | Path], out: Path) -> None:
     """Write the folder `out` as a whole: a host sees the old page or the new one. The caller has locked it.
 
     Args:
-      models: names of networks, `.keras` files, folders of training runs, or folders of such folders; the first network
-        is the page's default.
+      models: names of networks, `.keras` files, or folders of training runs; the first network is the page's default.
 
     Raises UserError for a path that is no such model, two networks of one name, a folder that holds something else, a
     missing extra, a network whose ONNX file differs, and where ONNX Runtime Web is not available.
     """
     formats.check_installed("onnx")
-    files = _by_name([file for model in models for file in finding.network_files(model)])
-    if out.exists() and not _is_page(out) and (not out.is_dir() or folders.all_visible(out)):
-        raise UserError(f"{out}: there is something else here already; --web takes a new folder or an older page")
+    files = _by_name(models)
+    publish.require_ours(out)
     cores = {name: saved.load_core(file) for name, file in files.items()}
-    with folders.replaced(out, _own) as new:
-        for source in (PAGE, SITE):
-            _copy(source, new)
+    with folders.replaced(out, publish.own) as new:
+        new.mkdir()
+        for file in (*PAGE.iterdir(), *SITE.iterdir()):
+            if file.name not in SERVER_ONLY:
+                shutil.copyfile(file, new / file.name)  # without its mode: an installed package may be read-only
         index = (new / "index.html").read_text(encoding="utf-8")
         for before, after in CHANGES.items():
             index = index.replace(before, after)
-        generator = f'<meta name="generator" content="distill {distill.__version__}">'
-        (new / "index.html").write_text(index.replace("</title>", f"</title>\n  {generator}"), encoding="utf-8")
+        (new / "index.html").write_text(index, encoding="utf-8")
         catalogue = {
             "networks": [_add_network(name, files[name], core, new) for name, core in cores.items()],
             "versions": provenance.versions("keras", "tensorflow") | {RUNTIME: VERSION},
@@ -81,12 +78,13 @@ def write_static_page(models: Sequence[str | Path], out: Path) -> None:
         _add_runtime(new / "ort")
         _add_licences(new / "licences")
         _list_files(new)
+        (new / publish.SUMS).write_text(publish.sums(new), encoding="utf-8")
 
 
-def _by_name(files: Sequence[Path]) -> dict[str, Path]:
+def _by_name(models: Sequence[str | Path]) -> dict[str, Path]:
     """The files of networks by name, which is that of their folder."""
     found: dict[str, Path] = {}
-    for file in files:
+    for file in map(finding.network_file, models):
         name = file.parent.resolve().name.replace(":", "-")  # a colon has a meaning in an address
         if name in found:
             raise UserError(f"{file}: {found[name]} is called {name}, too; the networks of a page need distinct names")
@@ -94,47 +92,22 @@ def _by_name(files: Sequence[Path]) -> dict[str, Path]:
     return found
 
 
-def _is_page(folder: Path) -> bool:
-    """Whether this module wrote a folder; other programs may have a file of this name."""
-    versions = common.read_object(folder / CATALOGUE).get("versions")
-    return isinstance(versions, dict) and RUNTIME in versions
-
-
-def _own(folder: Path) -> list[str]:
-    """The names in the folder of an older page that this module wrote, as listed in its service worker."""
-    try:
-        line = (folder / WORKER).read_text(encoding="utf-8").partition("\n")[0]
-        files = json.loads(line.removeprefix(_LIST).removesuffix(";"))["files"]
-        return [WORKER, *{file.partition("/")[0] for file in files}]
-    except (OSError, ValueError, KeyError):
-        return folders.all_visible(folder)
-
-
 def _add_network(name: str, file: Path, core: keras.Model, folder: Path) -> dict[str, Any]:
     """Write NAME.onnx; returns what the page needs to know about the network."""
-    facts = origin.facts(core, file)
+    facts = formats.facts(core, file)
     converted = conversion.convert("onnx", core, folder / f"{name}.onnx", facts=facts)
     kept = {key: facts[key] for key in ("arch", "parameters", "value_head", finding.SHA256)}
     return {"name": name, **kept, "difference": converted.difference}
 
 
 def _list_files(folder: Path) -> None:
-    """Write the files that the service worker caches into it, and a version that is a hash of their contents."""
-    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != WORKER)
-    names = [path.relative_to(folder).as_posix() for path in files]
-    hashes = canonical_json([[name, file_hash(file)] for name, file in zip(names, files, strict=True)])
-    version = hashlib.sha256(hashes.encode()).hexdigest()
-    worker = (folder / WORKER).read_text(encoding="utf-8")
-    site = json.dumps({"version": version[:16], "files": names})
-    (folder / WORKER).write_text(f"{_LIST}{site};\n{worker}", encoding="utf-8")
-
-
-def _copy(source: Path, folder: Path) -> None:
-    """Copy files without their modes: those of an installed package may be read-only."""
-    for file in sorted(path for path in source.rglob("*") if path.is_file() and path.name not in SERVER_ONLY):
-        target = folder / file.relative_to(source)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(file, target)
+    """Put a first line into the service worker: the files that it caches, and a version that is a hash of them."""
+    worker = folder / WORKER
+    program = worker.read_text(encoding="utf-8")
+    worker.unlink()  # it does not list itself
+    files = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+    version = hashlib.sha256(publish.sums(folder).encode()).hexdigest()[:16]
+    worker.write_text(f"const SITE = {json.dumps({'version': version, 'files': files})};\n{program}", encoding="utf-8")
 
 
 def _add_runtime(folder: Path) -> None:
@@ -159,12 +132,12 @@ def runtime_archive() -> Path:
     say(f"fetching {RUNTIME} {VERSION} (31 MB, MIT licence) from the npm registry into {cache}")
     try:
         fetched = _fetch(ADDRESS)
-    except OSError as error:
+    except OSError as error:  # no connection, or no such host
         raise UserError(f"{RUNTIME} cannot be fetched ({error}); put {ADDRESS} into {cache}") from None
     if _integrity(fetched) != INTEGRITY:
         raise UserError(f"{ADDRESS}: this is not version {VERSION} as published (its SHA-512 differs)")
     cache.mkdir(parents=True, exist_ok=True)
-    common.write_atomically(archive, fetched)
+    write_atomically(archive, fetched)
     return archive
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from distill.common.cli import Settings, check, setting
+from distill.common.cli import Settings, check, check_within, setting
 from distill.game.rules import CELLS
 
 MOST_SIMULATIONS = 10_000_000
@@ -37,15 +37,14 @@ class UctSettings(Settings, group="search", shown=("simulations", "votes", "roll
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        most = f"from 1 to {MOST_SIMULATIONS:,}"
-        check(1 <= self.simulations <= MOST_SIMULATIONS, "simulations", self.simulations, most)
-        check(1 <= self.votes <= 100, "votes", self.votes, "from 1 to 100")
-        most_votes = (2**31 - 1) // self.simulations
+        check_within(self, f"[1, {MOST_SIMULATIONS:_}]", "simulations")
+        check_within(self, "[1, 100]", "votes")
+        check_within(self, "[0, 100]", "exploration")
+        check_within(self, "[0, 1]", "noise_fraction")
+        check_within(self, "(0, 1e6]", "dirichlet_alpha")
+        most_votes = (2**31 - 1) // self.simulations  # their visits are summed in 32 bits
         range_here = f"from 1 to {most_votes}, with --simulations {self.simulations}"
         check(self.votes <= most_votes, "votes", self.votes, range_here)
-        check(0 <= self.exploration <= 100, "exploration", self.exploration, "from 0 to 100")
-        check(0 <= self.noise_fraction <= 1, "noise_fraction", self.noise_fraction, "from 0 to 1")
-        check(0 < self.dirichlet_alpha <= 1e6, "dirichlet_alpha", self.dirichlet_alpha, "above 0, at most 1e6")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,12 +79,11 @@ class PuctSettings(Settings, group="search", shown=("simulations", "root")):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        most, first = MOST_PUCT_SIMULATIONS, self.fpu_reduction
-        check(1 <= self.simulations <= most, "simulations", self.simulations, f"from 1 to {most:,}")
-        check(first is None or 0 <= first <= 10, "fpu_reduction", first, "from 0 to 10, or none")
-        check(0 <= self.exploration <= 100, "exploration", self.exploration, "from 0 to 100")
-        check(0 <= self.noise_fraction <= 1, "noise_fraction", self.noise_fraction, "from 0 to 1")
-        check(0 < self.dirichlet_alpha <= 1e6, "dirichlet_alpha", self.dirichlet_alpha, "above 0, at most 1e6")
-        check(0 <= self.sampling_plies <= CELLS, "sampling_plies", self.sampling_plies, f"from 0 to {CELLS}")
-        check(0.01 <= self.temperature <= 100, "temperature", self.temperature, "from 0.01 to 100")
-        check(0.5 <= self.discount <= 1, "discount", self.discount, "from 0.5 to 1")
+        check_within(self, f"[1, {MOST_PUCT_SIMULATIONS:_}]", "simulations")
+        check_within(self, "[0, 10]", "fpu_reduction")
+        check_within(self, "[0, 100]", "exploration")
+        check_within(self, "[0, 1]", "noise_fraction")
+        check_within(self, "(0, 1e6]", "dirichlet_alpha")
+        check_within(self, f"[0, {CELLS}]", "sampling_plies")
+        check_within(self, "[0.01, 100]", "temperature")
+        check_within(self, "[0.5, 1]", "discount")

@@ -24,7 +24,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distill import networks
-from distill.common import UserError
 from distill.game.encoding import boards
 from distill.game.rules import COLUMNS, ROWS
 from distill.networks import heads
@@ -55,8 +54,7 @@ class Evaluator:
     """
 
     def __init__(self, core: keras.Model, batch: int = BATCH, precision: networks.Precision = "float32") -> None:
-        if not heads.has_value(core):
-            raise UserError(f"{networks.arch_of(core)}: this network has no value head, which a search needs")
+        heads.require_value(core, networks.arch_of(core))
         self._fast = fast_copy(core) if precision == "float32" else None
         self.network = whole_board.for_inference(self._fast) if self._fast else copy(core, _trunk_in_bfloat16)
         self.batch = (STEADY if _compiles() else STEP) if self._fast else batch

@@ -132,10 +132,3 @@ def model_name(file: Path) -> str:
     except Exception as error:  # a damaged zip raises many types
         raise UserError(f"{file}: not a readable Keras model ({first_line(error)})") from None
     return arch_named(name)
-
-
-def network_files(word: str | Path) -> list[Path]:
-    """As `network_file`; for a folder of runs' folders, all their networks, `pillar` first."""
-    path = find(word)
-    runs = sorted(path.glob(f"*/{BEST}")) if path and path.is_dir() and not (path / BEST).is_file() else []
-    return sorted(runs, key=lambda file: file.parent.name != "pillar") or [network_file(word)]

@@ -71,6 +71,12 @@ def has_value(model: keras.Model) -> bool:
     return "value" in model.output  # not output_names, which are the names of layers
 
 
+def require_value(core: keras.Model, where: str) -> None:
+    """Raise UserError that starts with `where` for a network without a value head."""
+    if not has_value(core):
+        raise UserError(f"{where}: this network has no value head; train one with --value-target blend")
+
+
 def encode(core: keras.Model, boards: Any) -> Any:
     """Boards (B, 6, 7) as the planes or tokens that this network takes."""
     shape = core.inputs[0].shape

@@ -6,8 +6,6 @@ small tables, with the optimizer's state and a learning rate set by the caller.
 
 from __future__ import annotations
 
-import itertools
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,38 +55,36 @@ def resume(learner: Learner, folder: Path) -> None:
 def learn(
     learner: Learner,
     examples: batching.Examples,
-    rate: float | Callable[[int], float],
+    rate: Callable[[int], float],
     seed: int,
     steps: int | None = None,
 ) -> dict[str, float]:
     """Train `recipe.epochs` epochs or a number of `steps`; returns the mean loss and the losses of the trained network.
 
     Args:
-      rate: the learning rate, or a function of the step's number, from 0.
+      rate: the learning rate by the number of the step, from 0.
       seed: of order and mirroring.
 
     `policy_loss` and `value_error` are measured after the last step on these boards, at most `MEASURED` of them. Raises
     UserError if the loss becomes NaN or infinite.
     """
     recipe, model = learner.recipe, learner.model
-    scale = 1 / float(losses.weights(examples.count, recipe).mean())
     steps = steps or recipe.epochs * batching.batches_an_epoch(examples, recipe.batch_size)
     batches = batching.batches(examples, recipe.batch_size, seed=seed, mirror=recipe.mirror)
-    total = 0.0
-    with Progress(steps * min(recipe.batch_size, len(examples)), "boards", warm_up=True) as progress:
-        for number, batch in enumerate(itertools.islice(batches, steps)):
-            model.optimizer.learning_rate = now = rate(number) if callable(rate) else rate
-            total += step.train_step(model, batch, recipe, scale)
-            if not math.isfinite(total):
-                raise UserError(f"the loss is not a number; start again with a smaller --lr than {now:g}")
-            progress.advance(len(batch.boards), f"loss {total / (number + 1):.4f}")
+    size = min(recipe.batch_size, len(examples))
+    with Progress(steps * size, "boards", warm_up=True) as progress:
+
+        def report(_: int, mean: float) -> None:
+            progress.advance(size, f"loss {mean:.4f}")
+
+        mean = step.train_steps(model, batches, examples, recipe, range(steps), rate, report)
     if len(examples) < recipe.batch_size:
         # For a next table of another size TensorFlow would trace a graph for any size, which differs in the last bits
         # from the graph for one size that a resumed run traces.
         model.make_train_function(force=True)
     measured = losses.evaluate(model, examples[:MEASURED], recipe)
     return {
-        "training_loss": total / steps,
+        "training_loss": mean,
         "policy_loss": measured["loss"] - recipe.value_weight * measured["value_error"],
         "value_error": measured["value_error"],
         "steps": steps,

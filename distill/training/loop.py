@@ -11,15 +11,15 @@ end of each epoch.
 from __future__ import annotations
 
 import dataclasses
-import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
 import keras
 
-from distill.common import Progress, UserError, say
+from distill.common import Progress, say
 from distill.datasets import batching
 from distill.networks import finding, heads
 from distill.networks.cpu_kernels.fast_copy import fast_copy
@@ -68,16 +68,30 @@ def fit(
     else:
         state = State(planned_steps=_planned_steps(model, training, recipe))
     batches = batching.batches(training, recipe.batch_size, seed=recipe.seed, mirror=recipe.mirror, step=state.step)
+    an_epoch = batching.batches_an_epoch(training, recipe.batch_size)
+    every = recipe.eval_every or an_epoch
     with Progress(state.planned_steps * size, "boards", done=state.step * size, warm_up=True) as progress:
         while not state.finished:
             began = time.monotonic()
-            row = _train_until_evaluation(model, batches, training, recipe, state, progress)
+            # Train until the next evaluation.
+            steps = range(state.step, min(state.planned_steps, (state.step // every + 1) * every))
+
+            def report(number: int, mean: float) -> None:
+                # Shown one step late, so that 100 % means that the evaluation is done too.
+                progress.reach(number * size, f"epoch {number // an_epoch + 1} loss {mean:.4f}")
+
+            rate = partial(schedule.learning_rate, recipe, state)
+            mean = step.train_steps(model, batches, training, recipe, steps, rate, report)
+            state.step, epoch = steps.stop, round(steps.stop / an_epoch, 3)
+            row = {"step": state.step, "epoch": epoch, "learning_rate": rate(steps[-1]), "training_loss": mean}
+            # Evaluate what was learned.
             step.copy_learned(model, trained, core, initial, recipe.interpolate)
             measured = losses.evaluate(played, validation, recipe, loss)
-            _require_number(measured["loss"], recipe, state)
+            step.require_number(measured["loss"], state.step, recipe)
             state.evaluations += 1
             row |= {f"validation_{name}": value for name, value in measured.items()} | (watch(core) if watch else {})
             state.history.append(row | {"seconds": round(time.monotonic() - began, 2)})
+            # Keep it where it is the best so far, and write the checkpoint.
             if measured["loss"] < state.best_loss:
                 state.best_loss, state.best_step = measured["loss"], state.step
                 state.best_evaluation = state.evaluations
@@ -101,37 +115,3 @@ def _planned_steps(model: keras.Model, training: batching.Examples, recipe: Reci
         return steps
     speed = step.steps_a_second(model, training, recipe, lambda timed: timed == TIMED_STEPS)
     return max(1, min(steps, int(recipe.minutes * 60 * SHARE_OF_MINUTES * speed)))
-
-
-def _train_until_evaluation(
-    model: keras.Model,
-    batches: Iterator[batching.Batch],
-    training: batching.Examples,
-    recipe: Recipe,
-    state: State,
-    progress: Progress,
-) -> dict[str, float]:
-    """Train to the next evaluation; returns the first columns of its row in the history."""
-    scale = 1 / float(losses.weights(training.count, recipe).mean())
-    an_epoch = batching.batches_an_epoch(training, recipe.batch_size)
-    total, first, rate = 0.0, state.step, 0.0
-    for batch in batches:
-        model.optimizer.learning_rate = rate = schedule.learning_rate(recipe, state)
-        loss = step.train_step(model, batch, recipe, scale)
-        _require_number(loss, recipe, state)
-        state.step, total = state.step + 1, total + loss
-        # Shown one step late, so that 100 % means that the evaluation is done too.
-        note = f"epoch {(state.step - 1) // an_epoch + 1} loss {total / (state.step - first):.4f}"
-        progress.reach((state.step - 1) * len(batch.boards), note)
-        if state.step % (recipe.eval_every or an_epoch) == 0 or state.step == state.planned_steps:
-            break
-    mean = total / (state.step - first)
-    return {"step": state.step, "epoch": round(state.step / an_epoch, 3), "learning_rate": rate, "training_loss": mean}
-
-
-def _require_number(loss: float, recipe: Recipe, state: State) -> None:
-    if not math.isfinite(loss):
-        raise UserError(
-            f"the loss is not a number after step {state.step}; start again with --restart and a smaller --lr than "
-            f"{recipe.lr:g}"
-        )

@@ -111,9 +111,7 @@ def learner(
     precision: networks.Precision = "float32",
     ema: float = 0.0,
 ) -> WithOpponents:
-    """The network with its opponents, ready for `step`. Raises ValueError for a value baseline without a value head."""
-    if baseline == "value" and not heads.has_value(core):
-        raise ValueError("this network has no value head")
+    """The network with its opponents, ready for `step`. A value baseline needs a value head."""
     model = WithOpponents(core, opponents, precision, ema)
     model.compile(
         keras.optimizers.Adam(),  # its rate is set at every step

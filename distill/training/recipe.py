@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -56,11 +55,9 @@ class Recipe(cli.Settings, group="learning", shown=SHOWN):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        cli.check_least(self, epochs=1, eval_every=1, batch_size=1, steps=1, value_weight=0, weight_decay=0, seed=0)
-        cli.check(0 < self.lr < math.inf, "lr", self.lr, "positive")
-        cli.check(0 <= self.ema < 1, "ema", self.ema, "at least 0 and below 1")
-        cli.check(0 <= self.interpolate < 1, "interpolate", self.interpolate, "at least 0 and below 1")
-        cli.check(self.minutes is None or 0 < self.minutes < math.inf, "minutes", self.minutes, "positive")
-        cli.check(self.dropout is None or 0 <= self.dropout < 1, "dropout", self.dropout, "at least 0 and below 1")
+        cli.check_within(self, "[1, inf)", "epochs", "eval_every", "batch_size", "steps")
+        cli.check_within(self, "[0, inf)", "value_weight", "weight_decay", "seed")
+        cli.check_within(self, "(0, inf)", "lr", "minutes")
+        cli.check_within(self, "[0, 1)", "ema", "interpolate", "dropout")
         either = self.steps is None or self.minutes is None
         cli.check(either, "steps", self.steps, "left out with --minutes, which plans the steps itself")

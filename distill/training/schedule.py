@@ -38,11 +38,11 @@ class State:
         return self.stopped_early or self.step >= self.planned_steps
 
 
-def learning_rate(recipe: Recipe, state: State) -> float:
-    """The learning rate of the next step."""
+def learning_rate(recipe: Recipe, state: State, step: int) -> float:
+    """The learning rate of a step until the next evaluation."""
     if recipe.schedule == "plateau":
         return recipe.lr * state.lr_factor
-    return cosine(recipe.lr, state.step, state.planned_steps)
+    return cosine(recipe.lr, step, state.planned_steps)
 
 
 def cosine(peak: float, step: int, steps: int) -> float:

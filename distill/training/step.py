@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import keras
@@ -11,8 +12,10 @@ import numpy as np
 from keras import ops
 from numpy.typing import NDArray
 
+from distill import networks
+from distill.common import UserError
 from distill.datasets import batching
-from distill.networks import heads
+from distill.networks import finding, heads, saved
 from distill.networks.copies import copy_weights
 from distill.training import checkpoint
 from distill.training.losses import Loss, default_loss, targets, weights
@@ -32,6 +35,17 @@ def make_repeatable(seed: int) -> None:
         import tensorflow as tf
 
         tf.config.experimental.enable_op_determinism()  # costs nothing measurable on a CPU
+
+
+def initial_network(arch: str, init: str | None, value_head: bool, seed: int) -> keras.Model:
+    """A new network, or the one that `init` names. Raises UserError for one without the value head that is wanted."""
+    make_repeatable(seed)
+    if init is None:
+        return networks.build(arch, value_head)
+    core = saved.load_core(finding.network_file(init))
+    if value_head:
+        heads.require_value(core, init)
+    return core
 
 
 class TrainingModel(keras.Model):
@@ -72,6 +86,40 @@ def _optimizer(recipe: Recipe) -> keras.optimizers.Optimizer:
         optimizer = keras.optimizers.AdamW(recipe.lr, **decay)
     optimizer.exclude_from_weight_decay(var_names=["bias", "gamma", "beta"])
     return optimizer
+
+
+def train_steps(
+    model: keras.Model,
+    batches: Iterator[batching.Batch],
+    examples: batching.Examples,
+    recipe: Recipe,
+    steps: range,
+    rate: Callable[[int], float],
+    report: Callable[[int, float], None],
+) -> float:
+    """Train on the next batches of a table; returns the mean loss.
+
+    Args:
+      steps: the numbers of the steps, from 0.
+      rate: the learning rate by the number of the step.
+      report: called after each step with its number and the mean loss so far.
+
+    Raises UserError if the loss becomes NaN or infinite.
+    """
+    scale, total = 1 / float(weights(examples.count, recipe).mean()), 0.0
+    for done, (number, batch) in enumerate(zip(steps, batches, strict=False), 1):
+        model.optimizer.learning_rate = rate(number)
+        total += train_step(model, batch, recipe, scale)
+        require_number(total, number, recipe)
+        report(number, total / done)
+    return total / len(steps)
+
+
+def require_number(loss: float, step: int, recipe: Recipe) -> None:
+    """Raise UserError for a loss that is NaN or infinite."""
+    if not math.isfinite(loss):
+        again = f"start again with --restart and a smaller --lr than {recipe.lr:g}"
+        raise UserError(f"the loss is not a number after step {step}; {again}")
 
 
 def train_step(model: keras.Model, batch: batching.Batch, recipe: Recipe, scale: float) -> float:

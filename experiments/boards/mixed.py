@@ -67,9 +67,9 @@ class BoardsConfig(cli.Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        cli.check_least(self, games=1, workers=1)
+        cli.check_within(self, "[1, inf)", "games", "workers")
         cli.check_seed(self.seed)
-        cli.check(0 < self.share <= 1, "share", self.share, "above 0 and at most 1")
+        cli.check_within(self, "(0, 1]", "share")
 
     def identity(self) -> dict[str, Any]:
         """The settings that decide the boards."""

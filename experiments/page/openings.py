@@ -39,7 +39,7 @@ class Config(cli.Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        cli.check_least(self, plies=1, least=1, workers=1)
+        cli.check_within(self, "[1, inf)", "plies", "least", "workers")
 
 
 @dataclass(frozen=True, kw_only=True)

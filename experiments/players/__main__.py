@@ -61,8 +61,8 @@ class PlayersConfig(cli.Settings):
     def __post_init__(self) -> None:
         super().__post_init__()
         cli.check(self.games >= 2 and self.games % 2 == 0, "games", self.games, "an even number from 2")
-        cli.check(1 <= self.opening_plies <= 20, "opening_plies", self.opening_plies, "from 1 to 20")
-        cli.check_least(self, apart=1, slow_boards=1, boards=1, seed=0)
+        cli.check_within(self, "[1, 20]", "opening_plies")
+        cli.check_within(self, "[1, inf)", "apart", "slow_boards", "boards")
         if len(self.players) < 2 or len(set(self.players)) < len(self.players):
             raise ValueError("name at least two players, each once")
         ours = self.players == LADDER or self.page != LADDER_PAGE

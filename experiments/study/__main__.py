@@ -65,7 +65,7 @@ class StudyConfig(cli.Settings):
         super().__post_init__()
         unknown = [step for step in self.do if step not in STEPS]
         cli.check(not unknown and len(self.do) > 0, "do", " ".join(self.do), f"some of {', '.join(STEPS)}")
-        cli.check_least(self, boards=1, workers=1)
+        cli.check_within(self, "[1, inf)", "boards", "workers")
 
 
 PRESETS: cli.Presets = {

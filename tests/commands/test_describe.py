@@ -248,8 +248,8 @@ def test_a_folder_that_is_no_finished_and_sound_run_is_one_line(
         ([], "name a folder of games"),
         (["one", "two", "--out", "card.md"], "--out card.md must be left out where several are given"),
         (["one", "--out", "card"], "--out card must be a Markdown file, such as games.md"),
-        (["one", "--label-rows", "-1"], "--label-rows -1 must be 0 or more"),
-        (["one", "--top1-rows", "-1"], "--top1-rows -1 must be 0 or more"),
+        (["one", "--label-rows", "-1"], "--label-rows -1 must be at least 0"),
+        (["one", "--top1-rows", "-1"], "--top1-rows -1 must be at least 0"),
         (["one", "--workers", "0"], "--workers 0 must be at least 1"),
     ],
 )

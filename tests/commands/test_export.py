@@ -30,7 +30,7 @@ from network_helpers import same, tiny_network
 
 from distill import export
 from distill.common import UserError, file_hash, provenance
-from distill.exporters import card, comparison, conversion, formats, publish, run_facts
+from distill.exporters import card, comparison, conversion, formats, publish
 from distill.exporters.conversion import Converted
 from distill.networks import finding, saved
 from distill.web.opponents import Opponents
@@ -84,14 +84,14 @@ def test_the_card_says_what_the_model_is(exported):
         "# Connect 4 network `pillar-lines`",
         "parameters. Written at commit",
         f"| `model.onnx` | ONNX | {finding.size(exported / 'saved_model' / 'model.onnx')} |",
-        "| value_target | blend |",
+        '"value_target": "blend",',
         "`value` float32",
         "## Known weaknesses",
         "## Figures\n\nNone recorded",
         "Apache-2.0",
     ):
         assert line in text
-    assert "| None |" not in text  # settings that were not used
+    assert ": null" not in text  # settings that were not used
     assert max(len(line) for line in text.splitlines() if not line.startswith("|")) <= 121
 
 
@@ -153,33 +153,24 @@ def test_the_lines_of_the_card_run_where_it_lies(exported, monkeypatch, capfd):
         assert capfd.readouterr().out == f"{move}\n"
 
 
-def run_folder(folder, games="run of the games"):
+def run_folder(folder):
     """The files that `train` and `evaluate` leave around a network."""
-    prepared, data = folder / "prepared", folder / "games"
-    for place in (folder / "evaluation", prepared / "abc", data):
-        place.mkdir(parents=True)
+    (folder / "evaluation").mkdir()
     (folder / "best.keras").touch()
-    settings = {"arch": "cnn", "data": [str(data)], "prepared": str(prepared)}
-    made = {"simulations": 10_000, "votes": 3, "rollout": "heuristic", "seed": 0}
     share = {"mean": 0.5, "low": 0.4, "high": 0.6, "units": 5000}
     sets = {name: {"optimal": share, "outcome": {**share, "mean": 0.55}} for name in ("midgame", "heldout", "trap-set")}
-    mistake = {"current": 0b11, "mask": 0b1111, "played": 6, "score": -3, "best": [2, 3], "best_score": 0}
-    graded = {"sets": sets, "mistakes": [mistake]}
-    grades = {"benchmark": {"half": "test"}, "players": {"uct:1": {}, str(folder): graded}}
+    grades = {"benchmark": {"half": "test"}, "players": {"uct:1": {}, str(folder): {"sets": sets}}}
     grades["networks"] = {str(folder): file_hash(folder / "best.keras")}
+    games = {"games": 5000, "rows": 143_002, "settings": {"simulations": 10_000, "votes": 3}}
     for file, content in {
-        folder / "config.json": settings,
+        folder / "config.json": {"arch": "cnn"},
         folder / "metrics.json": {
             "top1_all": 0.529,
             "top1_unseen": None,
             "top1_first_19": 0.529,
-            "rows_all": 10,
-            "rows_first_19": 10,
             "validation_rows_from": "the validation split of data/boards",
+            "training_games": [games],
         },
-        folder / "run.json": {"identity": {"prepared data": "abc"}},
-        prepared / "abc" / "manifest.json": {"inputs": [{"run": "run of the games", "games": 5000, "rows": 143_002}]},
-        data / "manifest.json": {"run": games, "identity": made, "games": 6000},
         folder / "evaluation" / "metrics.json": grades,
     }.items():
         file.write_text(json.dumps(content))
@@ -187,47 +178,37 @@ def run_folder(folder, games="run of the games"):
 
 
 def test_the_card_has_the_games_and_the_grades_of_this_very_network(tmp_path):
-    facts = run_facts.facts_of_run(run_folder(tmp_path))
-    assert "5,000 games, 143,002 positions, each labelled by 3 searches of 10,000" in facts[run_facts.TEACHER]
-    assert list(facts[run_facts.GRADES]["sets"]) == ["midgame", "heldout"]
+    facts = card.facts_of_run(run_folder(tmp_path))
+    assert list(facts[card.GRADES]["sets"]) == ["midgame", "heldout"]
     text = card_of(facts)
+    assert '"rows": 143002,' in text
     assert "- 52.9% top-1 accuracy against the teacher's labels, on the validation split of data/boards" in text
     assert text.count("50.0% (40.0% to 60.0%) of its moves are best, 55.0%") == 2
     assert f"python -m distill.evaluate {tmp_path}" in text
-    assert "X is to move, chose column 7 of 7 and loses; column 3 or 4 draws\n\n    . . ." in text
     assert "unseen" not in text
 
 
 def test_the_facts_of_a_planned_run_are_those_of_the_whole_run(tmp_path):
-    for file in ("config.json", "metrics.json", "plan.json"):
+    for file in ("config.json", "metrics.json"):
         shutil.copy(REFERENCE.parent / "long" / "hour" / file, tmp_path)
-    facts = run_facts.facts_of_run(tmp_path)
-    teacher, own = (
-        "134,144 games of the teacher with 1,000 simulations",
-        "125,248 self-play games; 49,480 training steps",
-    )
-    assert facts[run_facts.TEACHER].startswith(f"{teacher} per search, then {own}")
-    assert facts["iterations"] == 20
-    assert not {"games", "simulations", "steps", "optimal"} & set(facts)
-    (tmp_path / "metrics.json").write_text(json.dumps({"iteration": 1}))
-    assert "then 0 self-play games; 2,474 training steps" in run_facts.facts_of_run(tmp_path)[run_facts.TEACHER]
+    facts = card.facts_of_run(tmp_path)
+    assert (facts["iterations"], facts["teacher_share"]) == (20, 0.04)
+    assert not {"steps", "optimal"} & set(facts)
 
 
-def test_facts_of_other_games_and_of_another_network_are_left_out(tmp_path):
-    folder = run_folder(tmp_path, games="another run")
-    assert run_facts.GRADES in run_facts.facts_of_run(folder)
+def test_grades_of_another_network_are_left_out(tmp_path):
+    folder = run_folder(tmp_path)
     (folder / "best.keras").write_bytes(b"trained again")
-    facts = run_facts.facts_of_run(folder)
-    assert run_facts.TEACHER not in facts
-    assert run_facts.GRADES not in facts
+    facts = card.facts_of_run(folder)
+    assert card.GRADES not in facts
     assert facts["arch"] == "cnn"
-    assert run_facts.facts_of_run(tmp_path / "nothing") == {}
+    assert card.facts_of_run(tmp_path / "nothing") == {}
 
 
 def test_damaged_files_around_a_network_are_no_facts(tmp_path):
     (tmp_path / "config.json").write_text("[1]")
     (tmp_path / "metrics.json").write_text("{")
-    assert run_facts.facts_of_run(tmp_path) == {}
+    assert card.facts_of_run(tmp_path) == {}
 
 
 def test_a_network_that_holds_code_is_refused(tmp_path, capsys):

@@ -278,8 +278,8 @@ SEARCH = {"root": "puct", "simulations": 9, "noise_fraction": 0}
     ("table", "message"),
     [
         ({"lr_schedule": [{"start": 50}]}, "a list of rows with start, lr"),
-        ({"lr_schedule": [{"start": 5, "lr": -1}]}, "lr -1.0 must be positive"),
-        ({"stages": [{"start": 3, **SEARCH}]}, "start 3.0 must be a share"),
+        ({"lr_schedule": [{"start": 5, "lr": -1}]}, "lr -1.0 must be above 0"),
+        ({"stages": [{"start": 3, **SEARCH}]}, "start 3.0 must be from 0 to 1"),
         ({"stages": [{"start": 0, **SEARCH, "simulations": 0}]}, "--simulations 0"),
     ],
 )
@@ -294,14 +294,14 @@ def test_wrong_tables_are_named(table, message, tmp_path, capsys):
     [
         (["--games", "0"], "--games 0 must be at least 1"),
         (["--games-only"], "--games-only needs --init"),
-        (["--gate", "1"], "--gate 1.0 must be between 0 and 1, or none"),
+        (["--gate", "1"], "--gate 1.0 must be between 0 and 1"),
         (["--arena-games", "3"], "--arena-games 3 must be an even number"),
         (["--arena-plies", "1"], "there are only about 4 openings"),
         (["--replay-rows", "0"], "--replay-rows 0 must be at least 1"),
         (["--epochs", "0"], "--epochs 0 must be at least 1"),
         (["--opening-moves", "3", "1"], "--opening-moves 3 1"),
         (["--simulations", "0"], "--simulations 0"),
-        (["--minutes", "-1"], "--minutes -1.0 must be positive"),
+        (["--minutes", "-1"], "--minutes -1.0 must be above 0"),
         (["--minutes", "nan"], "--minutes nan must be a number"),
         (["--plan", "plan.json"], "--plan and stages need --teacher-share, which makes a plan"),
         (["--teacher-share", "0.1", "--gate", "none"], "--teacher-share needs --minutes, or the --plan of another run"),

@@ -244,7 +244,7 @@ def test_another_kind_of_network_to_begin_with_is_refused(flags, message, run_fo
         (["--epochs", "0"], "--epochs 0 must be at least 1"),
         (["--batch-size", "-3"], "--batch-size -3 must be at least 1"),
         (["--lr", "fast"], "--lr"),
-        (["--minutes", "0"], "--minutes 0.0 must be positive"),
+        (["--minutes", "0"], "--minutes 0.0 must be above 0"),
         (["--steps", "0"], "--steps 0 must be at least 1"),
         (["--steps", "9", "--minutes", "1"], "--steps 9 must be left out with --minutes"),
         (["--validation-fraction", "1"], "--validation-fraction 1.0 must be between 0 and 1"),

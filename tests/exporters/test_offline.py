@@ -70,7 +70,9 @@ PLAY = "async (player) => (await import('./network.js')).choose(player, '44')"
 def files_of(folder):
     """As the service worker keeps them: the page itself under the folder's address."""
     names = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
-    return sorted(f"/below/site/{name if name != 'index.html' else ''}" for name in names if name != "sw.js")
+    return sorted(
+        f"/below/site/{name if name != 'index.html' else ''}" for name in names if name not in ("sw.js", "SHA256SUMS")
+    )
 
 
 def test_it_plays_on_after_the_host_has_gone(running, site):

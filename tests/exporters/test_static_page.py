@@ -9,7 +9,7 @@
 - a player whom the page does not have, and a network that cannot be loaded, are named;
 - nothing is asked of any other host, the console stays silent, and it works from a folder below the host's root;
 - the folder holds the licences of what it bundles; what only the server needs is not in it;
-- an older page, of the first release too, is replaced, also behind a link; what else lies in its folder stays; a folder
+- an older page is replaced, also behind a link; what else lies in its folder stays; a folder
   that holds anything else is refused and stays; so are two networks of one name; the page tells its commit;
 - ONNX Runtime Web is fetched once, and refused where its hash is not the published one; without the ONNX packages, or
   without any way to fetch it, one line says what to do.
@@ -39,6 +39,7 @@ MODEL = REFERENCE / SHIPPED[0]
 """For what does not depend on the network."""
 FIRST = "pillar"
 """The page's own network, which has a value head."""
+NAMES = [FIRST, *(name for name in SHIPPED if name != FIRST)]
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +57,7 @@ def host(tmp_path_factory, exported):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(conversion, "convert", copy)
-        assert export.main([str(REFERENCE), "--web", str(root / "site")]) == 0
+        assert export.main([*NAMES, "--web", str(root / "site")]) == 0
     with pages.hosted(root) as address:
         yield root, address
 
@@ -89,7 +90,7 @@ def test_the_browsers_answers_are_pythons(page, name):
 def test_every_network_is_offered_and_with_searches_where_it_has_a_value(page):
     page.check("#more-players")
     offered = page.eval_on_selector_all("#player-1 optgroup option", "options => options.map((option) => option.value)")
-    assert offered[: len(SHIPPED)] == [FIRST, *(name for name in SHIPPED if name != FIRST)]
+    assert offered[: len(SHIPPED)] == NAMES
     guided = [name for name in offered if "@" in name]
     valued = [name for name in SHIPPED if "value" in pretrained.load(REFERENCE / name)(np.zeros((1, 6, 7), np.int8))]
     assert guided == [f"{name}@puct:{number}" for name in valued for number in (16, 50, 200, 800)]
@@ -211,7 +212,8 @@ def test_an_older_page_is_replaced_or_stays_and_so_does_anything_else(tmp_path, 
         (out / name).touch()
     (out / ".git").mkdir()
     worker = (out / "sw.js").read_text()
-    (out / "sw.js").write_text(worker.replace('"files": [', '"files": ["stale.js", ', 1))
+    with (out / "SHA256SUMS").open("a") as sums:
+        sums.write("0  stale.js\n")
     static_page.write_static_page([MODEL], out)
     assert (out / "sw.js").read_text() == worker
     assert not (out / "stale.js").exists()
@@ -231,7 +233,7 @@ def test_an_older_page_is_replaced_or_stays_and_so_does_anything_else(tmp_path, 
     shutil.rmtree(tmp_path / "volume")
     other.mkdir()
     (other / "mine.txt").write_text("mine")
-    with pytest.raises(UserError, match="something else here"):
+    with pytest.raises(UserError, match="was not written by this program"):
         static_page.write_static_page([MODEL], other)
     assert (other / "mine.txt").read_text() == "mine"
 
@@ -249,7 +251,7 @@ def test_two_networks_of_one_name_are_refused(tmp_path):
     (tmp_path / "more" / MODEL.name).mkdir(parents=True)
     shutil.copy(MODEL / "best.keras", tmp_path / "more" / MODEL.name)
     with pytest.raises(UserError, match=f"is called {MODEL.name}, too"):
-        static_page.write_static_page([MODEL, tmp_path / "more"], tmp_path / "page")
+        static_page.write_static_page([MODEL, tmp_path / "more" / MODEL.name], tmp_path / "page")
     assert not (tmp_path / "page").exists()
 
 

@@ -171,7 +171,7 @@ def test_late_positions_are_decided_exactly_whatever_the_network_says():
     [
         ({"simulations": 20_000}, "--simulations 20000 must be from 1 to 16,384"),
         ({"exploration": -1.0}, "--exploration -1.0 must be from 0 to 100"),
-        ({"fpu_reduction": -0.5}, "--fpu-reduction -0.5 must be from 0 to 10, or none"),
+        ({"fpu_reduction": -0.5}, "--fpu-reduction -0.5 must be from 0 to 10"),
         ({"dirichlet_alpha": 0.0}, "--dirichlet-alpha 0.0"),
         ({"sampling_plies": 43}, "--sampling-plies 43 must be from 0 to 42"),
     ],

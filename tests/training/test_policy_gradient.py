@@ -157,8 +157,3 @@ def test_the_gradient_is_of_the_policy_that_draws_the_moves():
     target = policy_gradient.targets(np.array([0, 0]), np.zeros(2), "none", 0.0)
     measured = policy_gradient.step(policy_gradient.learner(core, "none", 0.5), boards, target, 1e-3)
     assert measured["entropy"] == pytest.approx(expected, rel=1e-4)
-
-
-def test_a_value_baseline_needs_a_value_head():
-    with pytest.raises(ValueError, match="no value head"):
-        policy_gradient.learner(tiny_network(), "value", 0.5)
