@@ -264,7 +264,7 @@ def test_without_games_the_command_that_makes_them_is_named(tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path)
     assert train.main(["--arch", "cnn"]) == 1
     error = capsys.readouterr().err
-    assert "data/games: no such folder; make games with: python -m distill.generate" in error
+    assert "data/games: no games here; make them with: python -m distill.generate" in error
     assert error.count("\n") == 1
     assert not list(tmp_path.iterdir())
 

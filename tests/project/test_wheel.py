@@ -138,7 +138,7 @@ for line in sys.argv[1:]:
 
 def test_shipped_networks_are_found_by_name_and_games_generated_and_trained_on(installed):
     assert installed.distill("train", code=1) == (
-        "distill train: data/games: no such folder; make games with: python -m distill.generate --out data/games"
+        "distill train: data/games: no games here; make them with: python -m distill.generate --out data/games"
     )
     installed.distill("generate", "--games", "12", "--simulations", "50", "--workers", "1", "--out", "few")
     lines = (
