@@ -1,13 +1,12 @@
-"""Grade players move by move against perfect play, and the labels of data folders.
+"""Grade players move by move against perfect play, and compare networks with the labels of data folders.
 
     python -m distill.evaluate models/cnn random uct:100
     python -m distill.evaluate models/cnn my_players:centre             # your own function, in my_players.py
-    python -m distill.evaluate data/games
-    python -m distill.evaluate models/cnn data/reference/validation     # also top-1 accuracy against the labels
+    python -m distill.evaluate models/cnn data/reference/validation     # also top-1 accuracy against its labels
 
 In: players by name (`players/names.py`) and folders of finished games; the shipped benchmark boards. Out, in `--out`:
 `metrics.json`, `report.md` and its plot; on the screen, a table. Metrics are defined in `evaluation/grading.py` and
-`evaluation/noise_ceiling.py`. Players need no solver; data folders do.
+`evaluation/noise_ceiling.py`. No solver is needed; `distill describe` grades the labels of a folder with one.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from typing import Any
 
 from distill.common import cli, cores, file_hash, folders, provenance, read_object, write_atomically, write_json
 from distill.datasets.benchmark import Half
-from distill.evaluation import grading, labels, noise_ceiling, plots, report, summary
+from distill.evaluation import grading, noise_ceiling, plots, report, summary
 from distill.evaluation.summary import Summary
 from distill.games import reader
 from distill.games.schema import MANIFEST
@@ -29,36 +28,32 @@ from distill.networks import finding
 from distill.players import names
 from distill.players.network import NetworkPlayer
 from distill.players.player import Player
-from distill.players.solver import check_installed
 
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluateConfig(cli.Settings):
-    """Grade players and labels against perfect play."""
+    """Grade players against perfect play."""
 
-    players: tuple[str, ...] = cli.setting((), f"{names.NAMES}; or a folder of games", positional=True)
+    players: tuple[str, ...] = cli.setting((), f"{names.NAMES}; beside networks also folders of games", positional=True)
     half: Half = cli.setting("test", "half of the benchmark: dev for choices, test for headlines")
     sets: tuple[str, ...] = cli.setting((), "sets of the benchmark, such as midgame heldout; without a name all")
     boards: int | None = cli.setting(None, "most boards of each set; none: all")
     benchmark: Path | None = cli.setting(None, "folder of graded boards; none: the shipped ones")
-    label_rows: int | None = cli.setting(2000, "labels graded in each data folder; none: all")
-    top1_rows: int = cli.setting(1000, "rows that the teacher labels nine times again, for the noise ceiling; 0: none")
     workers: int = cli.setting(cores(), "processes for searches and the solver")
     seed: int = cli.setting(0, "seed of samples, searches and random moves")
     out: Path = cli.setting(Path("models/evaluation"), "folder for metrics.json, report.md and the plot")
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        cli.check_within(self, "[1, inf)", "boards", "label_rows", "workers")
-        cli.check_within(self, "[0, inf)", "top1_rows")
+        cli.check_within(self, "[1, inf)", "boards", "workers")
         cli.check_seed(self.seed)
         if not self.players:
-            raise ValueError(f"name a player: {names.NAMES}; or a folder of games")
+            raise ValueError(f"name a player: {names.NAMES}")
         if len({name.replace("/@", "@").rstrip("/") for name in self.players}) < len(self.players):
             raise ValueError("a player is named twice")
-        for name in self.players:
-            if not _is_data(name):
-                names.check(name)
+        parts = [names.check(name) for name in self.players if not _is_data(name)]
+        if len(parts) < len(self.players) and not any(part.mode == "policy" for part in parts):
+            raise ValueError("name a network beside a folder of games; distill describe grades the labels of a folder")
 
 
 FILES = ("metrics.json", "report.md", "by_set.png")
@@ -68,8 +63,6 @@ PRESETS: cli.Presets = {
     "smoke": cli.smoke(
         players=(str(cli.SMOKE_MODELS / "cnn"), "random", "uct:100"),
         boards=20,
-        label_rows=50,
-        top1_rows=10,
         out=cli.SMOKE_MODELS / "evaluation",
     )
 }
@@ -84,7 +77,7 @@ def _is_data(name: str) -> bool:
 
 
 def run(config: EvaluateConfig) -> str:
-    """Grade players and labels, print the tables, write the report; the last line says where it is."""
+    """Grade players, print the tables, write the report; the last line says where it is."""
     metrics: dict[str, Any] = {
         "kind": folders.EVALUATION.name,
         "config": cli.as_json(config),
@@ -95,22 +88,17 @@ def run(config: EvaluateConfig) -> str:
     folders.require(config.out, folders.EVALUATION, own=FILES)
     of_games = [Path(name) for name in config.players if _is_data(name)]
     for folder in of_games:
-        check_installed()
         reader.verify([reader.open_run(folder)])
-        noise_ceiling.teacher_of(folder)
     players = [names.make(name, config.workers) for name in config.players if Path(name) not in of_games]
     metrics["networks"] = _networks(config.players)
-    summaries: list[Summary] = []
-    if players:
-        summaries, line = _grade_players(config, players, metrics, page)
-        last.append(line)
+    summaries, line = _grade_players(config, players, metrics, page)
+    last.append(line)
     for folder in of_games:
-        last.append(_grade_labels(config, folder, players, metrics, page))
+        last.append(_compare_labels(folder, players, metrics, page))
     with folders.locked(config.out, wait=True):  # only now, so that several evaluations can share a folder
         folders.require(config.out, folders.EVALUATION, own=FILES)
         write_json(config.out / "metrics.json", report.plain(metrics))  # first, because it marks whose folder it is
-        if summaries:
-            plots.plot_by_set(config.out / "by_set.png", summaries, metrics["uniform_random"])
+        plots.plot_by_set(config.out / "by_set.png", summaries, metrics["uniform_random"])
         write_atomically(config.out / "report.md", ("\n\n".join(page) + "\n").encode())
     return f"{' · '.join(last)} · {config.out / 'report.md'}"
 
@@ -148,25 +136,15 @@ def _grade_players(
     return found, f"{best.name} is best on {main}: {optimal} % optimal, {outcome} % outcome"
 
 
-def _grade_labels(
-    config: EvaluateConfig, folder: Path, players: Sequence[Player], metrics: dict[str, Any], page: list[str]
-) -> str:
-    """Add a folder's label quality, noise ceiling and the networks' top-1 accuracy; returns a line on the quality."""
-    quality = labels.grade_labels(folder, config.label_rows, config.seed, config.workers)
-    parts, ceiling = [report.label_quality(str(folder), quality)], None
-    if config.top1_rows and (teacher := noise_ceiling.teacher_of(folder)):
-        rows, _ = labels.sample(folder, config.top1_rows, config.seed)
-        ceiling = noise_ceiling.measure(rows, teacher, config.seed, config.workers)
-        parts.append(report.noise_ceiling(ceiling))
+def _compare_labels(folder: Path, players: Sequence[Player], metrics: dict[str, Any], page: list[str]) -> str:
+    """Add the networks' top-1 accuracy against a folder's labels; returns a line on the best."""
     networks = [player for player in players if isinstance(player, NetworkPlayer) and player.mode == "policy"]
-    top1 = noise_ceiling.top1(networks, reader.raw_rows([folder], None, 0.0)) if networks else {}
-    parts += [report.by_stones(top1)] if top1 else []
-    metrics.setdefault("labels", {})[str(folder)] = quality
-    metrics.setdefault("top1", {})[str(folder)] = {"teacher": ceiling, "players": top1}
-    print("\n\n".join(parts) + "\n")
-    page += [f"## Labels of {folder}", *parts]
-    optimal, outcome = (report.percent(shares["all"]) for shares in (quality.optimal, quality.outcome))
-    return f"labels of {folder}: {optimal} % optimal, {outcome} % outcome"
+    top1 = noise_ceiling.top1(networks, reader.raw_rows([folder], None, 0.0))
+    metrics.setdefault("top1", {})[str(folder)] = top1
+    print(report.by_stones(top1) + "\n")
+    page += [f"## Top-1 accuracy against {folder}", report.by_stones(top1)]
+    best = max(top1, key=lambda name: top1[name]["all"].mean)
+    return f"labels of {folder}: {best} {report.percent(top1[best]['all'])} % top-1"
 
 
 main = cli.Command("evaluate", EvaluateConfig, run, PRESETS)

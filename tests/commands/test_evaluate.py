@@ -3,7 +3,6 @@
 * Players are graded from the shipped scores alone: tables, metrics, a report and its picture are written.
 * Equal words and seeds give equal metrics.
 * A saved network is graded in both modes.
-* Labels of a data folder are graded with the solver: perfect labels score 100 %, and the teacher is asked again.
 * Networks beside a folder are compared with all its labels, also over the first rows of each game.
 * Wrong words and numbers exit with 2, unusable folders with 1, in one line.
 """
@@ -17,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from helpers import make_games, write_games
 
@@ -26,7 +24,7 @@ from distill.common import provenance
 from distill.datasets import benchmark
 from distill.evaluation import grading, labels
 from distill.game.rules import mirror, parse_board
-from distill.games import reader, runs, schema
+from distill.games import reader, runs
 
 LABELS = provenance.ROOT / "data" / "reference" / "labels-200"
 QUICK = ["--workers", "1", "--boards", "6"]
@@ -92,17 +90,6 @@ def test_a_saved_network_is_graded_in_its_modes(tmp_path: Path, small_shapes: No
     assert policy["sets"] != sample["sets"]
 
 
-def games(folder: Path, drawings: list[str], label: list[int]) -> Path:
-    rows = []
-    for game, (drawing, column) in enumerate(zip(drawings, label, strict=True)):
-        position = parse_board(drawing)
-        row = {"game_id": game, "ply": position.ply, "current": position.current, "mask": position.mask}
-        row |= {"votes": [column], "label": column, "visits": [0] * 7, "simulations": 30, "move": column}
-        rows.append(row | {"value": 0.0, "outcome": 0})
-    write_games(folder, pa.Table.from_pylist(rows, schema=schema.ROW), identity=IDENTITY)
-    return folder
-
-
 MUST_WIN = """
     . . . . . . .
     . . . . . . .
@@ -113,47 +100,16 @@ MUST_WIN = """
 """
 
 
-def test_labels_are_graded_by_the_solver_and_the_teacher_is_asked_again(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    pytest.importorskip("bitbully", reason="the solver is an optional extra")
-    folder = games(tmp_path / "games", [MUST_WIN, MUST_WIN], [0, 1])
-    metrics = run([str(folder), "--workers", "1"], tmp_path / "out")
-    quality = metrics["labels"][str(folder)]
-    assert (quality["rows"], quality["of"]) == (2, 2)
-    assert quality["optimal"]["all"]["mean"] == 0.5
-    again = metrics["top1"][str(folder)]["teacher"]
-    assert again["pairs"]["all"]["mean"] == again["ceiling"]["all"]["mean"] == 1, "every search wins at once"
-    assert again["stored"]["all"]["mean"] == 0.5
-    assert quality["outcome"]["6"]["units"] == 2
-    assert "50.0" in capsys.readouterr().out
-
-
 def test_networks_are_compared_with_the_labels_of_a_folder(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], undrawn: None
 ) -> None:
-    pytest.importorskip("bitbully", reason="the solver is an optional extra")
     from distill.networks import saved
     from distill.training import top1
 
     write_games(tmp_path / "games", make_games(4, seed=1), identity=IDENTITY)
     network, folder = str(provenance.shipped("models/reference/pillar")), str(tmp_path / "games")
-    words = [
-        folder,
-        network,
-        *QUICK,
-        "--boards",
-        "1",
-        "--sets",
-        "midgame",
-        "--top1-rows",
-        "0",
-        "--label-rows",
-        "1",
-    ]
-    found = run(words, tmp_path / "out")["top1"][folder]
-    assert found["teacher"] is None
-    shares = found["players"][network]
+    found = run([folder, network, *QUICK, "--boards", "1", "--sets", "midgame"], tmp_path / "out")["top1"][folder]
+    shares = found[network]  # graded without the solver
     rows = reader.raw_rows([Path(folder)], None, 0.0)
     agreed = top1.agrees(rows, top1.chosen_columns(saved.load(Path(network)), rows))  # as train measures it
     assert (shares["all"]["mean"], shares["all"]["units"]) == (pytest.approx(agreed.mean()), len(rows))
@@ -165,15 +121,6 @@ def test_networks_are_compared_with_the_labels_of_a_folder(
     assert (at_most["mean"], at_most["units"]) == (pytest.approx(agreed[rows.ply <= 15].mean()), (rows.ply <= 15).sum())
     table = capsys.readouterr().out
     assert all(f"| {name} |" in re.sub(" +", " ", table) for name in ("at most 15", "first 19 rows of a game"))
-
-
-def test_boards_that_are_packed_are_graded_and_their_teachers_not_asked(tmp_path: Path, undrawn: None) -> None:
-    """Of many runs, so no one teacher's."""
-    words = [str(LABELS), "--label-rows", "3", "--workers", "1", "--out", str(tmp_path)]
-    assert evaluate.main(words) == 0
-    metrics = json.loads((tmp_path / "metrics.json").read_text())
-    assert metrics["labels"][str(LABELS)]["rows"] == 3
-    assert metrics["top1"][str(LABELS)]["teacher"] is None
 
 
 def test_equal_boards_are_scored_once_and_mirrored_ones_in_the_mirror(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,7 +150,7 @@ def test_equal_boards_are_scored_once_and_mirrored_ones_in_the_mirror(monkeypatc
         (["models", "models/"], "named twice"),
         (["random", "--boards", "0"], "--boards 0 must be at least 1"),
         (["random", "--seed", "-1"], "--seed -1 must be from 0 to 2^64 - 1"),
-        (["random", "--label-rows", "-1"], "--label-rows -1 must be at least 1"),
+        (["random", str(LABELS)], "name a network beside a folder of games"),
         (["random", "--half", "both"], "--half both must be one of"),
     ],
 )
@@ -226,7 +173,7 @@ def test_folders_and_boards_that_cannot_be_graded_exit_with_1(
         (tmp_path / name).write_text(content)
     folders = [tmp_path, tmp_path / "damaged", tmp_path / "unfinished"]
     for words in ([str(folder)] for folder in folders):
-        assert evaluate.main(["random", *words, "--out", str(tmp_path / "out")]) == 1
+        assert evaluate.main(["pillar", *words, "--out", str(tmp_path / "out")]) == 1
         error = capsys.readouterr().err
         assert words[0] in error
         assert error.count("\n") == 1
