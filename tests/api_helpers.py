@@ -1,7 +1,5 @@
 """Requests to the JSON API, for its tests."""
 
-from __future__ import annotations
-
 import asyncio
 
 import httpx2

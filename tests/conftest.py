@@ -1,7 +1,5 @@
 """The setup of all tests: quiet TensorFlow, plots without a screen, reproducible random examples, shared fixtures."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import shutil
@@ -97,6 +95,20 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
             assert export.main([str(folder), "--formats", "onnx,savedmodel,litert"]) == 0
             done.touch()
     return folder
+
+
+@pytest.fixture
+def complaint(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """The one line with which a command fails: `complaint(command, words, …)`."""
+
+    def fails(command: Any, *words: object, code: int = 1) -> str:
+        capsys.readouterr()
+        assert command.main([*map(str, words)]) == code
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.startswith("distill ")
+        return line
+
+    return fails
 
 
 @pytest.fixture

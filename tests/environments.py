@@ -1,6 +1,4 @@
-"""Fresh virtual environments, made with pip or quickly from links to the installed packages."""
-
-from __future__ import annotations
+"""Fresh virtual environments, of links to the installed packages."""
 
 import importlib.metadata
 import subprocess
@@ -24,25 +22,12 @@ def needs(*packages: str) -> set[str]:
     return found
 
 
-def empty(folder: Path, *options: str) -> Path:
-    """Create a virtual environment; the folder of its packages."""
-    subprocess.run([sys.executable, "-m", "venv", *options, str(folder)], check=True)
-    (packages,) = (folder / "lib").glob("python*/site-packages")
-    return packages
-
-
 def linked(folder: Path, *packages: str) -> None:
     """Create an environment with links to these packages and their dependencies."""
-    place = empty(folder, "--without-pip")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    (place,) = (folder / "lib").glob("python*/site-packages")
     for name in needs(*packages):
         distribution = importlib.metadata.distribution(name)
         for top in {file.parts[0] for file in distribution.files or ()} - {"..", "__pycache__"}:
             if not (place / top).exists():  # else a namespace shared by several packages
                 (place / top).symlink_to(str(distribution.locate_file(top)))
-
-
-def piped(folder: Path, *packages: str) -> None:
-    """Create the same with pip, in the versions of the lock file."""
-    empty(folder)
-    pip = [folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    subprocess.run([*pip, "-c", str(ROOT / "requirements.lock"), *packages], check=True)

@@ -1,7 +1,5 @@
 """Random positions and games, folders of games, their contents and locks, workers that die, imports of a file."""
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import hashlib
@@ -33,6 +31,12 @@ VOTES = 3
 SIMULATIONS = 30
 
 
+def low(drawing: str) -> str:
+    """The drawing of a board whose empty upper rows are left out."""
+    rows = drawing.strip().splitlines()
+    return "\n".join([". . . . . . ."] * (rules.ROWS - len(rows)) + rows)
+
+
 def bits(*positions: rules.Position) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     """Positions as the arrays `current` and `mask`."""
     return (
@@ -41,24 +45,34 @@ def bits(*positions: rules.Position) -> tuple[NDArray[np.uint64], NDArray[np.uin
     )
 
 
+def game_at_random(seed: int, most: int = rules.CELLS) -> str:
+    """A game of two random players, or its first `most` moves."""
+    rng, position, moves = random.Random(seed), rules.EMPTY, ""
+    while len(moves) < most and not rules.is_over(position):
+        column = rng.choice(rules.legal_columns(position))
+        position, moves = rules.play(position, column), moves + str(column + 1)
+    return moves
+
+
 def random_game(seed: int) -> list[rules.Position]:
-    """All positions of a game of uniformly random moves, the empty board first."""
-    rng, positions = random.Random(seed), [rules.EMPTY]
-    while not rules.is_over(positions[-1]):
-        positions.append(rules.play(positions[-1], rng.choice(rules.legal_columns(positions[-1]))))
-    return positions
+    """All positions of a game of two random players, the empty board first."""
+    moves = game_at_random(seed)
+    return [rules.from_moves(moves[:ply]) for ply in range(len(moves) + 1)]
+
+
+def unfinished_games(count: int, least: int = 0, most: int = rules.CELLS - 1, seed: int = 0) -> list[str]:
+    """Moves of random games, `least` to `most` of each, that are not over."""
+    rng, found = random.Random(seed), list[str]()
+    while len(found) < count:
+        moves = game_at_random(rng.getrandbits(32), rng.randint(least, most))
+        if not rules.is_over(rules.from_moves(moves)):
+            found.append(moves)
+    return found
 
 
 def random_positions(count: int, least: int = 0, most: int = rules.CELLS - 1, seed: int = 0) -> list[rules.Position]:
     """Unfinished positions of random games with `least` to `most` stones."""
-    rng, found = np.random.default_rng(seed), list[rules.Position]()
-    while len(found) < count:
-        position, stop = rules.EMPTY, rng.integers(least, most, endpoint=True)
-        while position.ply < stop and not rules.is_over(position):
-            position = rules.play(position, int(rng.choice(rules.legal_columns(position))))
-        if not rules.is_over(position):
-            found.append(position)
-    return found
+    return [rules.from_moves(moves) for moves in unfinished_games(count, least, most, seed)]
 
 
 def make_games(games: int, seed: int, first_game: int = 0, first_plies: int = 2) -> pa.Table:
@@ -104,6 +118,17 @@ def _one_game(game_id: int, rng: np.random.Generator, opening: int) -> list[dict
     for row in rows:
         row["outcome"] = last_mover if (position.ply - row["ply"]) % 2 else -last_mover
     return rows
+
+
+def one_row_games(positions: list[rules.Position], labels: list[int]) -> pa.Table:
+    """Games of one row each: a board with its label, which is played."""
+    rows = []
+    for game, (position, label) in enumerate(zip(positions, labels, strict=True)):
+        row = {"game_id": game, "ply": position.ply, "current": position.current, "mask": position.mask}
+        visits = [SIMULATIONS if column == label else 0 for column in range(rules.COLUMNS)]
+        row |= {"votes": [label], "label": label, "visits": visits, "simulations": SIMULATIONS, "move": label}
+        rows.append(row | {"value": 0.0, "outcome": 0})
+    return pa.Table.from_pylist(rows, schema=schema.ROW)
 
 
 def write_games(

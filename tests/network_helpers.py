@@ -1,7 +1,5 @@
 """Networks and boards for the tests of networks."""
 
-from __future__ import annotations
-
 import importlib
 import itertools
 import subprocess
@@ -15,28 +13,22 @@ from typing import Any
 import keras
 import numpy as np
 import pytest
+from helpers import low
 
 from distill import networks
 from distill.exporters import conversion
 from distill.game import encoding, rules
 from distill.networks import heads, saved
 
-WIN_ON_THE_RIGHT = """
-    . . . . . . .
-    . . . . . . .
-    . . . . . . .
+WIN_ON_THE_RIGHT = low("""
     . . . . . . X
     . . . . . . X
     O O O . . . X
-"""
-WIN_IN_THE_MIDDLE = """
-    . . . . . . .
-    . . . . . . .
-    . . . . . . .
-    . . . . . . .
+""")
+WIN_IN_THE_MIDDLE = low("""
     O . . . . . O
     X X X . . . O
-"""
+""")
 LEFT_COLUMN_FULL = """
     O . . . . . .
     X . . . . . .

@@ -1,7 +1,5 @@
 """A browser, a server and small models for the tests of the page."""
 
-from __future__ import annotations
-
 import functools
 import http.server
 import json
@@ -27,7 +25,6 @@ from network_helpers import with_random_weights
 from distill import networks
 from distill.game import rules
 
-PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 FLAGS = (
     "--no-sandbox",  # tests run as root in containers
     "--headless",
@@ -148,19 +145,6 @@ def play_at_random(page: Any, press: Callable[[int], None], seed: int) -> str:
             return moves
         press(dice.choice(rules.legal_columns(position)) + 1)
         wait_for(page, "before => location.hash.slice(1) !== before", moves)
-
-
-def unfinished_games(number: int, seed: int) -> list[str]:
-    """Moves of random games that are not over, of all lengths."""
-    dice, found = random.Random(seed), list[str]()
-    while len(found) < number:
-        moves = ""
-        for _ in range(dice.randrange(40)):
-            if not rules.is_over(position := rules.from_moves(moves)):
-                moves += str(dice.choice(rules.legal_columns(position)) + 1)
-        if not rules.is_over(rules.from_moves(moves)):
-            found.append(moves)
-    return found
 
 
 def complaints(page: Any) -> list[str]:

@@ -1,11 +1,9 @@
 """Arithmetic stand-ins for networks, and boards, for the tests of PUCT."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
-from helpers import bits
+from helpers import bits, low
 
 from distill.game.rules import COLUMNS, Position, from_moves
 from distill.mcts.puct import PuctSettings, play
@@ -44,62 +42,37 @@ def look(settings: PuctSettings, *positions: Position, network: Any = uniform, s
 STARTS = [from_moves(moves) for moves in ("", "4", "44442", "123", "443526", "33334444")]
 
 
-WIN = """
-    . . . . . . .
-    . . . . . . .
-    . . . . . . .
-    . . . . . . .
+WIN = low("""
     O O . . . . .
     X X X . . . O
-"""
-LOST = """
-    . . . . . . .
-    . . . . . . .
-    . . . . . . .
-    . . . . . . .
+""")
+LOST = low("""
     . . O O . . .
     . . X X X . .
-"""
-BLOCK = """
-    . . . . . . .
-    . . . . . . .
-    . . . . . . .
-    . . . . . . .
+""")
+BLOCK = low("""
     X . . . . . .
     X O O O . . X
-"""
+""")
 WINS = {
-    "vertical": """
-        . . . . . . .
-        . . . . . . .
-        . . . . . . .
+    "vertical": low("""
         X . . . . . .
         X O . . . . .
         X O . O . . .
-    """,
-    "horizontal": """
-        . . . . . . .
-        . . . . . . .
-        . . . . . . .
-        . . . . . . .
+    """),
+    "horizontal": low("""
         O . O . . . .
         X . X X . . O
-    """,
-    "rising": """
-        . . . . . . .
-        . . . . . . .
-        . . . . . . .
+    """),
+    "rising": low("""
         . . X O . . .
         . X O O . . .
         X O O X X . .
-    """,
-    "falling": """
-        . . . . . . .
-        . . . . . . .
-        . . . . . . .
+    """),
+    "falling": low("""
         . . . O X . .
         . . . O O X .
         . . X X O O X
-    """,
+    """),
 }
 WINNING_COLUMN = {"vertical": 0, "horizontal": 1, "rising": 3, "falling": 3}

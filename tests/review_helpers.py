@@ -1,6 +1,4 @@
-"""Games for the tests of the review: moves of shipped games, perfect games, blunders, random games."""
-
-from __future__ import annotations
+"""Games for the tests of the review: moves of shipped games, perfect games, blunders."""
 
 import random
 from pathlib import Path
@@ -51,13 +49,4 @@ def with_blunder(solver: Solver, ply: int, seed: int = 1) -> str:
     while not rules.is_over(position := rules.from_moves(game)):
         scores = solver.scores(position)
         game += str(scores.index(max(scores)) + 1)
-    return game
-
-
-def game_at_random(seed: int) -> str:
-    """A game of two random players."""
-    rng, position, game = random.Random(seed), rules.EMPTY, ""
-    while not rules.is_over(position):
-        column = rng.choice(rules.legal_columns(position))
-        position, game = rules.play(position, column), game + str(column + 1)
     return game

@@ -1,7 +1,6 @@
 """A tiny network and games of self-play, for tests."""
 
-from __future__ import annotations
-
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -54,3 +53,16 @@ def play_into(
     todo = shards.plan(settings, number, folder, run).todo
     make_shards(settings, run, evaluate, todo, folder, **{"lanes": 3, **more})
     return shards.declare(run, shards.plan(settings, number, folder, run).done, folder)
+
+
+def metrics_of(out: Path) -> list[dict[str, Any]]:
+    """The metrics of a run's finished iterations, without their times."""
+    found = [json.loads(path.read_text()) for path in sorted(out.glob("iterations/*/metrics.json"))]
+    times = {"minutes", "training_seconds"}
+    return [{name: value for name, value in each.items() if name not in times} for each in found]
+
+
+def games_of(out: Path) -> list[str]:
+    """Content hashes of all shards of a run's finished games."""
+    manifests = [schema.read_manifest(path.parent) for path in sorted(out.glob("iterations/*/games/manifest.json"))]
+    return [shard["content_hash"] for manifest in manifests for shard in manifest["shards"]]

@@ -1,7 +1,5 @@
 """Tables and batches for the tests of training."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -9,8 +9,6 @@
 - without a stored plan, this machine is measured and the minutes become a plan.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import shutil
@@ -20,7 +18,7 @@ from typing import Any
 
 import pytest
 from network_helpers import same
-from selfplay_helpers import read
+from selfplay_helpers import games_of, read
 
 from distill import selfplay
 from distill.alphazero import loop, plan, run_files, workers
@@ -68,9 +66,7 @@ def flags(tmp_path):
 
 def outcome(out: Path) -> tuple[Any, ...]:
     """Content hashes of all shards, and the weights that are kept."""
-    manifests = [schema.read_manifest(path.parent) for path in sorted(out.glob("iterations/*/games/manifest.json"))]
-    hashes = [shard["content_hash"] for manifest in manifests for shard in manifest["shards"]]
-    return hashes, weights_hash(saved.load_core(out / run_files.BEST))
+    return games_of(out), weights_hash(saved.load_core(out / run_files.BEST))
 
 
 def metrics_of(out: Path) -> list[dict[str, Any]]:

@@ -1,17 +1,13 @@
 """Plans of unattended runs (`alphazero/plan.py`). Properties:
 
 - a plan fills the minutes it is for, at the speeds measured: learning takes what is planned, playing no longer;
-- games after long openings are taken to be short;
 - its searches grow by the stages, its first games are the teacher's, its last iteration only learns;
 - a stored plan is read back the same, and a file that is none is named;
 - presets calculate in bfloat16 on processors that have it, and on no others.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
-import numpy as np
 import pytest
 
 from distill.alphazero import plan, schedule
@@ -51,15 +47,6 @@ def test_its_searches_grow_and_its_last_iteration_only_learns():
     assert (last.root, last.simulations, last.noise_fraction) == ("puct", 100, 0.0)
     assert [step.games > 0 for step in found.iterations] == [True] * 19 + [False]
     assert made(480).steps > 7 * found.steps
-
-
-def test_long_openings_make_short_games():
-    rows = [plan.rows_per_game(SelfPlayConfig(opening_moves=moves)) for moves in ((0, 0), (0, 20), (0, 30))]
-    assert rows == sorted(rows, reverse=True)
-    assert 16 < rows[2] < rows[1] < 24 < 34 < rows[0] < 42
-    assert np.mean(rows[:2]) == pytest.approx(
-        plan.rows_per_game(SelfPlayConfig(opening_moves=((0, 0), (0, 20)))), rel=0.05
-    )
 
 
 def test_a_plan_is_read_as_it_was_stored(tmp_path):

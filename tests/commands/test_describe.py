@@ -6,11 +6,9 @@
   writes the same card again
 - labels are graded where the solver is installed; without it the card says so in one line, and the teacher labels again
   all the same, but not for a network's games
-- a damaged file, a folder without games, an unfinished or an empty run, and wrong flags are one line each
+- a damaged file, a folder without games, an unfinished and an empty run are one line each
 - a folder with its card in it is read as before
 """
-
-from __future__ import annotations
 
 import dataclasses
 import hashlib
@@ -63,7 +61,7 @@ def canonical(row: dict[str, Any]) -> Position:
     return min(position, mirror(position), key=lambda each: (each.current, each.mask))
 
 
-def test_every_count_is_that_of_plain_python(folder: Path) -> None:
+def test_every_count_is_that_of_plain_python(folder):
     rows = make_games(40, seed=1).to_pylist()
     found = census.count(reader.open_run(folder))
     by_board = Counter(map(canonical, rows))
@@ -87,14 +85,7 @@ def first_player(game: list[dict[str, Any]]) -> int:
     return 1 if last["ply"] % 2 == 0 else -1
 
 
-def test_the_digest_is_what_sha256sum_prints(folder: Path) -> None:
-    files = sorted(folder.glob("shard-*.parquet"))
-    printed = "".join(f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}\n" for file in files)
-    assert len(files) == 4
-    assert census.bytes_digest(reader.open_run(folder)) == hashlib.sha256(printed.encode()).hexdigest()
-
-
-def test_a_teachers_run_is_made_again_by_the_command_on_its_card(folder: Path) -> None:
+def test_a_teachers_run_is_made_again_by_the_command_on_its_card(folder):
     words = data_card.rebuild_command(folder, schema.read_manifest(folder))
     assert words[:3] == ["python", "-m", "distill.generate"]
     config = cli.parse(GenerateConfig, words[3:])
@@ -113,32 +104,29 @@ def test_a_teachers_run_is_made_again_by_the_command_on_its_card(folder: Path) -
 NETWORK = SelfPlaySettings(simulations=7, fpu_reduction=None, noise_fraction=0.0, opening_moves=(1, 2), seed=3)
 
 
-def self_played(place: Path, config: str | None = '{"init": "models/some network"}') -> Path:
-    """Games with the identity of a network's own search."""
-    identity = selfplay_identity(NETWORK, "0123abcd-bfloat16")
-    write_games(place, make_games(12, seed=3), identity=identity)
-    if config is not None:
-        (place / "config.json").write_text(config, encoding="utf-8")
-    return place
-
-
-def test_a_networks_run_is_made_again_by_the_command_on_its_card(tmp_path: Path) -> None:
-    folder = self_played(tmp_path / "games")
+def test_a_networks_run_is_made_again_by_the_command_on_its_card(tmp_path, undrawn):
+    folder = tmp_path / "games"
+    write_games(folder, make_games(12, seed=3), identity=selfplay_identity(NETWORK, "0123abcd-bfloat16"))
+    (folder / "config.json").write_text('{"init": "models/some network"}', encoding="utf-8")
     words = data_card.rebuild_command(folder, schema.read_manifest(folder))
     config = cli.parse(SelfPlayConfig, words[3:])
     assert selfplay_identity(config, "0123abcd-bfloat16") == selfplay_identity(NETWORK, "0123abcd-bfloat16")
     assert (config.games_only, config.games, config.precision) == (True, 12, "bfloat16")
     assert config.init == "models/some network"
     assert noise_ceiling.teacher_of(folder) is None, "its labels cannot be measured again"
+    first = described(folder, "--preset", "smoke", "--use", "It's for --no games -- but tests.")
+    make, write = commands(first)
+    assert make == words
+    assert "a network's own search of 7 simulations" in first
+    assert "two fresh labels agree" not in first
+    assert describe.main(write[3:]) == 0
+    assert (tmp_path / "card.md").read_text(encoding="utf-8") == first
+    for config_file in ("{", "[]", '{"init": null}'):
+        (folder / "config.json").write_text(config_file, encoding="utf-8")
+        assert "NETWORK" in data_card.rebuild_command(folder, schema.read_manifest(folder)), "it is not known"
 
 
-@pytest.mark.parametrize("config", [None, "{", "[]", "{}", '{"init": null}'])
-def test_a_network_that_was_not_stored_has_a_word_in_its_place(tmp_path: Path, config: str | None) -> None:
-    folder = self_played(tmp_path / "games", config)
-    assert "NETWORK" in data_card.rebuild_command(folder, schema.read_manifest(folder))
-
-
-def test_the_card_tells_counts_and_hashes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_card_tells_counts_and_hashes(folder, capsys):
     text = described(folder, "--label-rows", "0", "--use", "For tests alone.")
     run = reader.open_run(folder)
     boards = census.count(run).plies["boards"].sum()
@@ -146,25 +134,16 @@ def test_the_card_tells_counts_and_hashes(folder: Path, capsys: pytest.CaptureFi
     assert f"40 games, {run.rows:,} labelled positions; the majority of 3 votes, each a search of 30" in text
     assert "For tests alone." in text
     assert f"| distinct boards | {boards:,} up to mirror; " in text
-    assert census.bytes_digest(run) in text
+    files = sorted(folder.glob("shard-*.parquet"))
+    sums = "".join(f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}\n" for file in files)
+    assert hashlib.sha256(sums.encode()).hexdigest() in text
     wide = [line for line in text.splitlines() if len(line) > 120 and line[:1] not in ("|", " ")]
     assert not wide, "but for tables and commands"
     line = capsys.readouterr().out.splitlines()[-1]
     assert line.endswith(f"card.md: 40 games, {run.rows:,} rows, {boards:,} distinct boards; labels not graded")
 
 
-def test_the_commands_on_the_card_make_the_games_and_the_same_card(tmp_path: Path, undrawn: None) -> None:
-    folder = self_played(tmp_path / "games")
-    first = described(folder, "--label-rows", "0", "--use", "It's for --no games -- but tests.")
-    make, write = commands(first)
-    assert make == data_card.rebuild_command(folder, schema.read_manifest(folder))
-    assert describe.main(write[3:]) == 0
-    assert (tmp_path / "card.md").read_text(encoding="utf-8") == first
-
-
-def test_without_the_solver_the_card_says_so_in_one_line(
-    folder: Path, undrawn: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_the_solver_the_card_says_so_in_one_line(folder, undrawn, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "bitbully", None)
     (folder.parent / "card.md").write_text(data_card.TITLE)
     text = described(folder)
@@ -176,16 +155,11 @@ def test_without_the_solver_the_card_says_so_in_one_line(
     assert census.bytes_digest(reader.open_run(folder)) in text
 
 
-def late_games(place: Path, identity: dict[str, Any]) -> Path:
-    """Random games with only the rows that the solver scores at once."""
-    table = make_games(120, seed=1)
-    write_games(place, table.filter(pa.array(table["ply"].to_numpy() >= 28)), identity=identity)
-    return place
-
-
-def test_labels_are_graded_by_the_solver_and_the_teacher_labels_again(tmp_path: Path) -> None:
+def test_labels_are_graded_by_the_solver_and_the_teacher_labels_again(tmp_path):
     pytest.importorskip("bitbully", reason="the solver is an optional extra")
-    folder = late_games(tmp_path / "games", runs.identity(TEACHER))
+    folder, table = tmp_path / "games", make_games(120, seed=1)
+    late = table.filter(pa.array(table["ply"].to_numpy() >= 28))  # which the solver scores at once
+    write_games(folder, late, identity=runs.identity(TEACHER))
     text = described(folder, "--label-rows", "40")
     quality = labels.grade_labels(folder, 40, seed=0)
     assert report.label_quality("Labels", quality) in text
@@ -195,18 +169,7 @@ def test_labels_are_graded_by_the_solver_and_the_teacher_labels_again(tmp_path: 
     assert report.noise_ceiling(noise_ceiling.measure(asked, teacher, seed=0)) in text
 
 
-def test_labels_of_a_network_are_graded_and_have_no_noise_ceiling(tmp_path: Path, undrawn: None) -> None:
-    pytest.importorskip("bitbully", reason="the solver is an optional extra")
-    folder = late_games(tmp_path / "games", selfplay_identity(NETWORK, "0123abcd-float32"))
-    text = described(folder, "--preset", "smoke")
-    assert "a network's own search of 7 simulations" in text
-    assert "Not measured" in text
-    assert "two fresh labels agree" not in text
-
-
-def test_a_folder_with_its_card_is_read_as_before(
-    folder: Path, undrawn: None, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_with_its_card_is_read_as_before(folder, undrawn, capsys):
     assert describe.main([str(folder), "--label-rows", "0", "--top1-rows", "0"]) == 0
     assert {"README.md"} <= {path.name for path in folder.iterdir()}
     assert validate.main([str(folder)]) == 0
@@ -215,9 +178,7 @@ def test_a_folder_with_its_card_is_read_as_before(
     assert "violation" in capsys.readouterr().out
 
 
-def test_a_folder_that_is_no_finished_and_sound_run_is_one_line(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_that_is_no_finished_and_sound_run_is_one_line(folder, tmp_path, complaint):
     empty, damaged = tmp_path / "empty", Path(shutil.copytree(folder, tmp_path / "damaged"))
     empty.mkdir()
     content = bytearray((damaged / "shard-00002.parquet").read_bytes())
@@ -235,25 +196,7 @@ def test_a_folder_that_is_no_finished_and_sound_run_is_one_line(
         (damaged, "shard-00002.parquet: "),
         (tmp_path / "strange", "names no settings of the run"),
     ):
-        assert describe.main([str(place)]) == 1
-        (line,) = capsys.readouterr().err.splitlines()
+        line = complaint(describe, place)
         assert line.startswith(f"distill describe: {place}")
         assert message in line
         assert not (place / "README.md").exists()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ([], "name a folder of games"),
-        (["one", "two", "--out", "card.md"], "--out card.md must be left out where several are given"),
-        (["one", "--out", "card"], "--out card must be a Markdown file, such as games.md"),
-        (["one", "--label-rows", "-1"], "--label-rows -1 must be at least 0"),
-        (["one", "--top1-rows", "-1"], "--top1-rows -1 must be at least 0"),
-        (["one", "--workers", "0"], "--workers 0 must be at least 1"),
-    ],
-)
-def test_wrong_flags_are_one_line(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert describe.main(arguments) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert message in line

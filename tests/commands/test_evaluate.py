@@ -2,12 +2,10 @@
 
 * Players are graded from the shipped scores alone: tables, metrics, a report and its picture are written.
 * Equal words and seeds give equal metrics.
-* A saved network is graded in both modes.
+* A saved network is graded in its modes.
 * Networks beside a folder are compared with all its labels, also over the first rows of each game.
-* Wrong words and numbers exit with 2, unusable folders with 1, in one line.
+* Unusable folders exit with 1, in one line.
 """
-
-from __future__ import annotations
 
 import json
 import re
@@ -22,11 +20,9 @@ from helpers import make_games, write_games
 from distill import evaluate
 from distill.common import provenance
 from distill.datasets import benchmark
-from distill.evaluation import grading, labels
-from distill.game.rules import mirror, parse_board
+from distill.evaluation import grading
 from distill.games import reader, runs
 
-LABELS = provenance.ROOT / "data" / "reference" / "labels-200"
 QUICK = ["--workers", "1", "--boards", "6"]
 IDENTITY = runs.identity(runs.RunSettings(simulations=200))
 
@@ -37,9 +33,7 @@ def run(words: list[str], out: Path) -> dict[str, Any]:
     return metrics
 
 
-def test_players_are_graded_without_a_solver(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_players_are_graded_without_a_solver(tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "bitbully", None)
     metrics = run(["random", "uct:100", *QUICK], tmp_path)
     printed = capsys.readouterr().out
@@ -56,29 +50,17 @@ def test_players_are_graded_without_a_solver(
         assert (tmp_path / picture).read_bytes().startswith(b"\x89PNG")
 
 
-def test_equal_seeds_give_equal_metrics_of_the_half_asked_for(tmp_path: Path, undrawn: None) -> None:
-    words = ["punisher", *QUICK, "--half", "dev", "--sets", "midgame", "heldout"]
+def test_equal_seeds_give_equal_metrics_of_the_half_and_the_sets_asked_for(tmp_path, undrawn):
+    words = ["punisher", *QUICK, "--half", "dev", "--sets", "heldout", "midgame"]
     one, other = (run(words, tmp_path / name) for name in "ab")
     assert one["players"] == other["players"]
+    assert one["benchmark"]["sets"] == ["midgame", "heldout"]
     boards = grading.sample(benchmark.read(half="dev"), 6, seed=0)
     assert one["uniform_random"]["midgame"] == grading.uniform_by_set(boards)["midgame"]
+    assert evaluate.main(["random", *QUICK, "--sets", "opening", "--out", str(tmp_path / "c")]) == 1
 
 
-def test_the_sets_that_are_asked_for_are_graded_and_no_other(tmp_path: Path, undrawn: None) -> None:
-    metrics = run(["random", *QUICK, "--sets", "heldout", "zugzwang"], tmp_path)
-    assert metrics["benchmark"]["sets"] == ["zugzwang", "heldout"]
-    assert evaluate.main(["random", *QUICK, "--sets", "opening", "--out", str(tmp_path)]) == 1
-
-
-def test_sets_on_which_columns_and_probabilities_are_not_counted_are_graded_all_the_same(tmp_path: Path) -> None:
-    (tmp_path / "metrics.json").write_text('{"kind": "evaluation"}')  # an older one may be replaced
-    words = ["random", "uct:2", "--sets", "zugzwang", "--boards", "5", "--workers", "1"]
-    assert evaluate.main([*words, "--out", str(tmp_path)]) == 0
-    assert {*evaluate.FILES} <= {path.name for path in tmp_path.iterdir()}
-    assert json.loads((tmp_path / "metrics.json").read_text())["players"]["uct:2"]["mistakes"] == []
-
-
-def test_a_saved_network_is_graded_in_its_modes(tmp_path: Path, small_shapes: None, undrawn: None) -> None:
+def test_a_saved_network_is_graded_in_its_modes(tmp_path, small_shapes, undrawn):
     import keras
 
     from distill.networks import build
@@ -90,19 +72,7 @@ def test_a_saved_network_is_graded_in_its_modes(tmp_path: Path, small_shapes: No
     assert policy["sets"] != sample["sets"]
 
 
-MUST_WIN = """
-    . . . . . . .
-    . . . . . . .
-    . . . . . . .
-    X . . . . . .
-    X O . . . . .
-    X O . . O . .
-"""
-
-
-def test_networks_are_compared_with_the_labels_of_a_folder(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], undrawn: None
-) -> None:
+def test_networks_are_compared_with_the_labels_of_a_folder(tmp_path, capsys, undrawn):
     from distill.networks import saved
     from distill.training import top1
 
@@ -123,66 +93,14 @@ def test_networks_are_compared_with_the_labels_of_a_folder(
     assert all(f"| {name} |" in re.sub(" +", " ", table) for name in ("at most 15", "first 19 rows of a game"))
 
 
-def test_equal_boards_are_scored_once_and_mirrored_ones_in_the_mirror(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("bitbully", reason="the solver is an optional extra")
-    from distill.players.solver import score_boards
-
-    position = parse_board(MUST_WIN)
-    pair = [position, mirror(position), position]
-    current = np.array([one.current for one in pair], np.uint64)
-    mask = np.array([one.mask for one in pair], np.uint64)
-    scored: list[int] = []
-    monkeypatch.setattr(labels, "score_boards", lambda *boards: scored.append(len(boards[0])) or score_boards(*boards))
-    scores = labels.score_once(current, mask)
-    assert scored == [1]
-    assert (scores[0] == scores[1][::-1]).all()
-    assert (scores[0] == scores[2]).all()
-    assert scores[0].argmax() == 0
-
-
-@pytest.mark.parametrize(
-    ("words", "problem"),
-    [
-        ([], "name a player"),
-        (["nobody"], "player 'nobody' is unknown"),
-        (["random", "random"], "named twice"),
-        (["uct:x"], "uct:N needs a whole number"),
-        (["models", "models/"], "named twice"),
-        (["random", "--boards", "0"], "--boards 0 must be at least 1"),
-        (["random", "--seed", "-1"], "--seed -1 must be from 0 to 2^64 - 1"),
-        (["random", str(LABELS)], "name a network beside a folder of games"),
-        (["random", "--half", "both"], "--half both must be one of"),
-    ],
-)
-def test_a_wrong_word_or_number_exits_with_2(
-    words: list[str], problem: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert evaluate.main([*words, "--out", str(tmp_path / "out")]) == 2
-    error = capsys.readouterr().err
-    assert problem in error
-    assert error.count("\n") == 1
-    assert not (tmp_path / "out").exists()
-
-
-def test_folders_and_boards_that_cannot_be_graded_exit_with_1(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(evaluate, "_grade_players", None)  # what is wrong shows before hours of grading
-    for name, content in {"damaged/manifest.json": "{", "unfinished/shard-00000.parquet": ""}.items():
-        (tmp_path / name).parent.mkdir()
+def test_what_cannot_be_graded_is_one_line_before_anything_is_graded(tmp_path, complaint, monkeypatch):
+    for name, content in {"damaged/manifest.json": "{", "unfinished/shard-00000.parquet": "", "notes": ""}.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(content)
-    folders = [tmp_path, tmp_path / "damaged", tmp_path / "unfinished"]
-    for words in ([str(folder)] for folder in folders):
-        assert evaluate.main(["pillar", *words, "--out", str(tmp_path / "out")]) == 1
-        error = capsys.readouterr().err
-        assert words[0] in error
-        assert error.count("\n") == 1
-    (tmp_path / "notes").touch()
-    assert evaluate.main(["random", "--out", str(tmp_path / "notes")]) == 1
-    assert "is a file; a folder is needed here" in capsys.readouterr().err
-    monkeypatch.undo()
-    for words in [["random", "--benchmark", str(tmp_path)]]:
-        assert evaluate.main([*words, "--out", str(tmp_path / "out")]) == 1
-        error = capsys.readouterr().err
-        assert str(tmp_path) in error
-        assert error.count("\n") == 1
+
+    out = ["--out", tmp_path / "out"]
+    assert str(tmp_path) in complaint(evaluate, "random", "--benchmark", tmp_path, *out)
+    monkeypatch.setattr(evaluate, "_grade_players", None)  # what is wrong shows before hours of grading
+    for folder in (tmp_path, tmp_path / "damaged", tmp_path / "unfinished"):
+        assert str(folder) in complaint(evaluate, "pillar", folder, *out)
+    assert "is a file; a folder is needed here" in complaint(evaluate, "random", "--out", tmp_path / "notes")

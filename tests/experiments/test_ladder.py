@@ -3,15 +3,11 @@
 - a small run writes the table between the markers of its page and a CSV beside it, the strongest player first;
 - measured pairs are kept, also after an interruption; other settings are measured again;
 - a rating is the arena's for the same games, with `random` at 0;
-- neighbours play first, then those further apart, up to a distance;
 - a page without markers is refused before anything is played, and the text around the table stays;
 - in the shipped table the levels are in order, and their intervals apart.
 """
 
-from __future__ import annotations
-
 import json
-import shutil
 from itertools import pairwise
 from pathlib import Path
 
@@ -20,12 +16,11 @@ import pandas as pd
 import pytest
 
 from distill import arena
-from distill.common import Interrupted, file_hash, provenance
+from distill.common import Interrupted, provenance
 from distill.players.names import LEVELS
 from experiments.players import __main__ as ladder
 from experiments.players import measure
 from experiments.players import page as pages
-from tests.helpers import REFERENCE
 
 SMALL = ["random", "punisher", "--games", "20", "--boards", "30", "--out", "out", "--page", "page.md"]
 
@@ -77,23 +72,11 @@ def test_measured_pairs_are_kept_and_an_interrupted_run_resumes(here, monkeypatc
     assert len(played) == 7
 
 
-def test_a_network_whose_export_is_older_is_another_player(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    folder = Path("models/mine")
-    shutil.copytree(REFERENCE / "cnn", folder)
-    exported = measure.identity("models/mine")
-    assert exported == ["models/mine", *measure.identity(str(REFERENCE / "cnn"))[1:]]
-    shutil.copy(REFERENCE / "cnn-strong" / "best.keras", folder)
-    assert measure.identity("models/mine")[1] == file_hash(folder / "best.keras") != exported[1]
-
-
-def test_neighbours_play_first_and_nobody_beyond():
-    config = ladder.PlayersConfig(players=("random", "beginner", "punisher", "casual"), page=Path("page.md"))
-    names = ["".join(word[0] for word in pair) for pair in config.pairs()]
-    assert names == ["rb", "bp", "pc", "rp", "bc"]
-
-
-def test_a_page_without_markers_is_refused(here, capsys):
+def test_a_page_without_markers_and_players_that_cannot_be_ranked_are_refused(here, capsys):
+    for wrong in (["random"], ["random", "random"], ["random", "nobody"], ["random", "punisher"]):
+        assert ladder.main(wrong) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+    assert "--page docs/players.md must be another file" in line, "it is for the ladder"
     Path("page.md").write_text("# Something else\n")
     assert ladder.main(SMALL) == 1
     assert "page.md: has no place for the table" in capsys.readouterr().err
@@ -104,17 +87,6 @@ def test_a_page_without_markers_is_refused(here, capsys):
     assert text.startswith("# Ours\n")
     assert text.endswith("\n\nAfter it.\n")
     assert "old" not in text
-
-
-@pytest.mark.parametrize("wrong", [["random"], ["random", "random"], ["random", "nobody"]])
-def test_players_that_cannot_be_ranked_are_refused(wrong, capsys):
-    assert ladder.main(wrong) == 2
-    assert len(capsys.readouterr().err.splitlines()) == 1
-
-
-def test_the_ladders_page_is_for_the_ladder(capsys):
-    assert ladder.main(["random", "punisher"]) == 2
-    assert "--page docs/players.md must be another file" in capsys.readouterr().err
 
 
 def test_the_shipped_table_shows_the_levels_apart():

@@ -1,7 +1,5 @@
 """A packed table that a network labels: the boards stay, visits and value are what the network says of each."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +24,7 @@ def rows_of(folder: Path) -> dict[str, np.ndarray]:
     return {name: np.concatenate([rows[name] for rows in parts]) for name in COLUMNS}
 
 
-def test_a_network_labels_every_board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_network_labels_every_board(tmp_path, monkeypatch):
     network, cnn = (Path(f"models/reference/{name}").resolve() for name in ("pillar", "cnn"))
     monkeypatch.chdir(tmp_path)
     write_games(Path("data/games"), make_games(40, seed=1))

@@ -1,6 +1,6 @@
 """The files that ship, float and in 8 bits, in the runtimes that read them. Property:
 
-- in a fresh environment that pip makes, with one runtime and NumPy and nothing else, the client of `examples/` answers
+- in a fresh environment, with one runtime and NumPy and nothing else, the client of `examples/` answers
   64 boards with every network that ships: as its SavedModel where the file is a float one, and with nearly all of its
   moves where it is in 8 bits.
 
@@ -48,7 +48,7 @@ def folders(tmp_path_factory):
 @pytest.mark.slow
 @pytest.mark.parametrize("runtime", RUNTIMES)
 def test_the_files_that_ship_answer_as_the_saved_model_where_there_is_one_runtime_alone(tmp_path, folders, runtime):
-    environments.piped(tmp_path / "env", RUNTIMES[runtime], "numpy")
+    environments.linked(tmp_path / "env", RUNTIMES[runtime], "numpy")
     client = environments.ROOT / "examples" / f"{runtime}_client.py"
     for folder in folders:
         for name in (runtime, f"{runtime}-int8"):

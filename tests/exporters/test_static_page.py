@@ -23,7 +23,7 @@ import shutil
 
 import numpy as np
 import pytest
-from helpers import REFERENCE, SHIPPED, bits
+from helpers import REFERENCE, SHIPPED, bits, unfinished_games
 
 import distill
 from distill import export
@@ -107,7 +107,7 @@ OPINIONS = """async ([player, games]) => {
 
 def test_a_search_plays_pythons_moves(page):
     mode, number = "puct:16", 200
-    games = pages.unfinished_games(number, seed=3)
+    games = unfinished_games(number, seed=3)
     positions = bits(*map(rules.from_moves, games))
     player = names.make(f"{REFERENCE / FIRST}@{mode}", fast=True)
     expected = player.play(*positions, seeds_for(0, range(number)))

@@ -8,8 +8,6 @@
 - a killed arena resumes after its last block with the same games.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -70,22 +68,18 @@ def meet(path: Path, candidate: Any = None, champion: Any = None, at_once: int =
     return gate.meet(arena, lambda firsts: [arena.block(*players, first, **more) for first in firsts], path, at_once)
 
 
-def test_the_score_is_the_candidates(tmp_path: Path):
+def test_the_score_is_the_candidates(tmp_path):
     strong = meet(tmp_path / "a.json")
     assert strong["score"] > 0.8
     weak = meet(tmp_path / "b.json", RandomPlayer(), RandomPlayer(name="punisher", tactical=True))
     assert weak["score"] < 0.2
     assert strong["distinct_games"] == 60
+    assert meet(tmp_path / "all.json", at_once=9) == strong, "blocks played at once are those played one by one"
     stored = json.loads((tmp_path / "a.json").read_text())
     assert len(stored["results"]) == len(stored["lines"]) == 60
 
 
-def test_blocks_played_at_once_are_those_played_one_by_one(tmp_path: Path):
-    assert meet(tmp_path / "all.json", at_once=9) == meet(tmp_path / "one.json")
-    assert (tmp_path / "all.json").read_text() == (tmp_path / "one.json").read_text()
-
-
-def test_an_interrupted_arena_resumes_after_its_last_block(tmp_path: Path):
+def test_an_interrupted_arena_resumes_after_its_last_block(tmp_path):
     whole = meet(tmp_path / "whole.json")
     told: list[int] = []
 

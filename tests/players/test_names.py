@@ -4,8 +4,6 @@
 * A wrong one is refused with the known ones; a custom one is not imported by the check.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from distill.players.names import Name, check, parse
@@ -28,7 +26,7 @@ from distill.players.names import Name, check, parse
         ("/home/me@work/cnn@puct:5", Name(network="/home/me@work/cnn", mode="puct", simulations=5)),
     ],
 )
-def test_a_name_is_parsed(name: str, parts: Name) -> None:
+def test_a_name_is_parsed(name, parts):
     assert parse(name) == parts
 
 
@@ -40,8 +38,8 @@ def test_a_name_is_parsed(name: str, parts: Name) -> None:
         ("teacher:many", "teacher:N needs"),
         *(
             (f"{name}:{wrong}", f"{name}:N needs a whole number of simulations from 1 to 10,000,000")
-            for name in ("uct", "mcts-solver", "teacher")
-            for wrong in ("10000001", "99999999999", "9" * 5000, "\u0661\u0662", "\u00b2", "1e3", "-1", " 1", "+1")
+            for name in ("uct", "teacher")
+            for wrong in ("10000001", "9" * 5000, "\u0661\u0662", "\u00b2", "1e3", "-1", " 1")
         ),
         ("pillar@puct:" + "9" * 5000, "puct:N needs a whole number of simulations from 1 to 16,384"),
         ("nobody", "unknown and no such path; networks by name are .*reference/cnn"),
@@ -53,7 +51,7 @@ def test_a_name_is_parsed(name: str, parts: Name) -> None:
         (".@mcts:100", "unknown mode 'mcts:100'; modes are policy, sample, puct:N, gumbel:N"),
     ],
 )
-def test_a_wrong_name_is_refused_with_the_known_ones(name: str, problem: str) -> None:
+def test_a_wrong_name_is_refused_with_the_known_ones(name, problem):
     with pytest.raises(ValueError, match=problem) as caught:
         check(name)
     assert repr(name)[1:80].removesuffix("'") in str(caught.value)

@@ -9,10 +9,8 @@
 * A search guided by a network wins, blocks and reports its visits, without chance.
 * A player whose answer cannot be used is named, also where a level asks it.
 * A user's function or class plays under its module:object, and its source is part of its identity.
-* What can be seen on a board: wins by direction, lines in a row, traps.
+* What can be seen on a board: wins by direction.
 """
-
-from __future__ import annotations
 
 import sys
 from pathlib import Path
@@ -49,20 +47,20 @@ def repeated(position: Position, count: int) -> tuple[NDArray[np.uint64], NDArra
     return *bits(*[position] * count), seeds_for(3, np.arange(count))
 
 
-def test_a_network_that_ships_plays_by_its_name_in_every_mode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_network_plays_by_its_name_in_every_mode_that_it_has(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for word in ("reference/pillar", "pillar@sample", "pillar@gumbel:2"):
         player = make(word)
         assert player.name == word
         assert player.play(*repeated(parse_board(WINS["vertical"]), 1)).moves.tolist() == [0]
-
-
-def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=str(tmp_path)):
         make(str(tmp_path))
+    tiny(False).save(tmp_path / "best.keras")
+    with pytest.raises(UserError, match="no value head"):
+        make(f"{tmp_path}@puct:4")
 
 
-def test_random_draws_every_legal_column_evenly() -> None:
+def test_random_draws_every_legal_column_evenly():
     position = parse_board(FULL_CENTRE)
     choices = make("random").play(*repeated(position, 6000))
     counts = np.bincount(choices.moves, minlength=7)
@@ -72,7 +70,7 @@ def test_random_draws_every_legal_column_evenly() -> None:
     assert choices.policy[0].tolist() == pytest.approx([1 / 6, 1 / 6, 1 / 6, 0, 1 / 6, 1 / 6, 1 / 6])
 
 
-def test_a_move_depends_on_its_seed_and_not_on_the_batch() -> None:
+def test_a_move_depends_on_its_seed_and_not_on_the_batch():
     current, mask, seeds = repeated(EMPTY, 50)
     for player in (make("random"), make("uct:20")):
         together = player.play(current, mask, seeds).moves
@@ -82,7 +80,7 @@ def test_a_move_depends_on_its_seed_and_not_on_the_batch() -> None:
 
 
 @pytest.mark.parametrize("direction", WINS)
-def test_punisher_wins_at_once_and_blocks_what_it_cannot_beat(direction: str) -> None:
+def test_punisher_wins_at_once_and_blocks_what_it_cannot_beat(direction):
     position = parse_board(WINS[direction])
     threatened = Position(position.opponent, position.mask)
     assert not tactics.wins(*bits(threatened)).any(), "the drawing must not let the blocker win"
@@ -90,7 +88,7 @@ def test_punisher_wins_at_once_and_blocks_what_it_cannot_beat(direction: str) ->
         assert set(make("punisher").play(*repeated(board, 20)).moves.tolist()) == {WINNING_COLUMN[direction]}
 
 
-def test_a_searchs_policy_is_its_share_of_visits() -> None:
+def test_a_searchs_policy_is_its_share_of_visits():
     choices = make("uct:140").play(*repeated(parse_board(FULL_CENTRE), 3))
     assert choices.policy.sum(1).tolist() == pytest.approx([1, 1, 1])
     assert (choices.policy[:, 3] == 0).all()
@@ -98,7 +96,7 @@ def test_a_searchs_policy_is_its_share_of_visits() -> None:
     assert np.allclose(choices.policy * 140, np.round(choices.policy * 140))
 
 
-def test_processes_give_the_moves_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_give_the_moves_of_one(monkeypatch):
     monkeypatch.setattr(search, "SHARED_SIMULATIONS", 1)
     boards = repeated(EMPTY, 9)
     one, two = make("uct:30").play(*boards), make("uct:30", workers=2).play(*boards)
@@ -106,7 +104,7 @@ def test_processes_give_the_moves_of_one(monkeypatch: pytest.MonkeyPatch) -> Non
     assert (one.policy == two.policy).all()
 
 
-def test_solver_plays_each_of_the_best_moves_and_no_other() -> None:
+def test_solver_plays_each_of_the_best_moves_and_no_other():
     pytest.importorskip("bitbully", reason="the solver is an optional extra")
     choices = make("solver").play(*repeated(rules.from_moves("334455"), 30))  # an open three
     assert set(choices.moves.tolist()) == {1, 5}
@@ -120,7 +118,7 @@ def made_up(boards: NDArray[np.int8]) -> dict[str, NDArray[Any]]:
     return {"move": np.full(len(boards), 1, np.int32), "policy": policy, "logits": np.log(policy), "value": value}
 
 
-def test_a_network_plays_its_likeliest_column() -> None:
+def test_a_network_plays_its_likeliest_column():
     choices = NetworkPlayer(name="made up", predict=made_up).play(*repeated(EMPTY, 2))
     assert choices.moves.tolist() == [1, 1]
     assert choices.policy[:, 1] == pytest.approx([0.4, 0.4])
@@ -128,28 +126,15 @@ def test_a_network_plays_its_likeliest_column() -> None:
 
 
 @pytest.mark.parametrize("direction", WINS)
-def test_a_win_is_seen_in_its_direction_alone(direction: str) -> None:
+def test_a_win_is_seen_in_its_direction_alone(direction):
     current, mask = bits(parse_board(WINS[direction]))
     for other in WINS:
         assert tactics.wins_in(current, mask, other).any() == (other == direction)
     assert np.flatnonzero(tactics.wins(current, mask)[0]).tolist() == [WINNING_COLUMN[direction]]
 
 
-def test_a_trap_needs_two_wins_at_once() -> None:
-    two = parse_board("""
-        . . . . . . .
-        . . . . . . .
-        . . . . . . .
-        . . . . . . .
-        . . . O O . .
-        . . . X X . .
-    """)
-    assert np.flatnonzero(tactics.traps(*bits(two))[0]).tolist() == [2, 5]
-    assert not tactics.traps(*bits(EMPTY)).any()
-
-
 @pytest.mark.parametrize("root", ["puct", "gumbel"])
-def test_a_guided_search_wins_blocks_and_reports_shares_of_visits(root: Any):
+def test_a_guided_search_wins_blocks_and_reports_shares_of_visits(root):
     settings = PuctSettings(simulations=30, root=root)
     player = network.GuidedPlayer(name="guided", predict=uniform, settings=settings)
     for direction, drawing in WINS.items():
@@ -161,20 +146,9 @@ def test_a_guided_search_wins_blocks_and_reports_shares_of_visits(root: Any):
     assert len(set(empty.moves.tolist())) == 1  # its seed has no say: it plays in earnest
 
 
-def test_a_saved_network_guides_a_search(tmp_path: Path):
-    tiny(True).save(tmp_path / "best.keras")
-    player = make(f"{tmp_path}@gumbel:4")
-    assert player.name == f"{tmp_path}@gumbel:4"
-    assert player.play(*repeated(parse_board(WINS["vertical"]), 1)).moves.tolist() == [0]
-    tiny(False).save(tmp_path / "best.keras")
-    with pytest.raises(UserError, match="no value head"):
-        make(f"{tmp_path}@puct:4")
-
-
 @pytest.mark.parametrize(
     ("answer", "line"),
     [
-        (Choices(moves=np.array([3, 3])), "odd: returned an illegal move on 1 of 2 boards"),
         (Choices(moves=np.array([2, 7])), "odd: returned an illegal move on 1 of 2 boards"),
         (Choices(moves=np.array([2.0, 2.0])), "odd: returned moves of type float64, not whole numbers"),
         (Choices(moves=np.array([2])), r"odd: returned moves of shape \(1,\), not \(2,\)"),
@@ -186,7 +160,7 @@ def test_a_saved_network_guides_a_search(tmp_path: Path):
         ([2, 2], "odd: returned list, not Choices"),
     ],
 )
-def test_a_player_whose_answer_cannot_be_used_is_named(answer: Any, line: str):
+def test_a_player_whose_answer_cannot_be_used_is_named(answer, line):
     class Odd:
         name = "odd"
 
@@ -232,7 +206,7 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_players_own_function_or_class_plays_under_its_spec(mine: Path) -> None:
+def test_a_players_own_function_or_class_plays_under_its_spec(mine):
     current, mask = bits(EMPTY, parse_board(FULL_CENTRE))
     asked = current, mask, seeds_for(0, np.arange(2))
     function, a_class = make("mine:centre"), make("mine:Uniform")
@@ -253,7 +227,7 @@ def test_a_players_own_function_or_class_plays_under_its_spec(mine: Path) -> Non
             make(name)
 
 
-def test_another_source_is_another_identity(mine: Path) -> None:
+def test_another_source_is_another_identity(mine):
     before = identity("mine:centre")
     (mine / "mine.py").write_text(MINE + "\n# changed\n")
     assert identity("mine:centre") != before == ["mine:centre", before[1]]

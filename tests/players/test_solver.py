@@ -1,4 +1,4 @@
-"""Properties of the judge's solver.
+"""Properties of the solver that grades.
 
 * Its scores equal those of a plain search, on late boards of random games, full columns among them.
 * A mirrored board has the mirrored scores.
@@ -8,8 +8,6 @@
 * Without the package there is one line with the command that installs it.
 """
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np
@@ -18,7 +16,7 @@ from helpers import bits, random_positions
 
 from distill.common import UserError, provenance
 from distill.datasets.benchmark import FULL_COLUMN
-from distill.game.rules import EMPTY, Position, is_over, is_won, legal_columns, mirror, parse_board, play
+from distill.game.rules import EMPTY, Position, from_moves, is_over, is_won, legal_columns, mirror, play
 from distill.players.solver import Solver, moves_to_end, score_boards
 
 pytest.importorskip("bitbully", reason="the solver is an optional extra")
@@ -48,7 +46,7 @@ def plain_move(position: Position, column: int, known: dict[Position, tuple[int,
     return -score, plies + 1
 
 
-def test_scores_equal_those_of_a_plain_search(optimal: Solver) -> None:
+def test_scores_equal_those_of_a_plain_search(optimal):
     outcomes = set()
     for position in random_positions(60, 29, seed=7):
         known: dict[Position, tuple[int, int]] = {}
@@ -60,37 +58,25 @@ def test_scores_equal_those_of_a_plain_search(optimal: Solver) -> None:
     assert outcomes == {-1, 0, 1}
 
 
-def test_moves_to_end_counts_the_plies_of_perfect_play(optimal: Solver) -> None:
+def test_moves_to_end_counts_the_plies_of_perfect_play(optimal):
     for position in random_positions(40, 31, seed=7):
         score, plies = plain_best(position, {})
         assert moves_to_end([score], [position.ply]).tolist() == [plies]
     assert moves_to_end([1, 0], [0, 0]).tolist() == [41, 42]
 
 
-def test_a_mirrored_board_has_the_mirrored_scores(optimal: Solver) -> None:
+def test_a_mirrored_board_has_the_mirrored_scores(optimal):
     for position in random_positions(100, 20, seed=7):
         assert optimal.scores(mirror(position)) == optimal.scores(position)[::-1]
 
 
-def test_the_first_player_wins_with_the_last_stone_from_the_centre(optimal: Solver) -> None:
-    assert optimal.scores(EMPTY) == [-2, -1, 0, 1, 0, -1, -2]
+def test_known_scores(optimal):
+    assert optimal.scores(EMPTY) == [-2, -1, 0, 1, 0, -1, -2], "in the centre the first player wins with its last stone"
+    three = optimal.scores(from_moves("343536"))
+    assert max(three) == three[2] == 22 - 4, "a win at once, with the fourth stone"
 
 
-def test_a_win_at_once_scores_22_less_the_winners_stones(optimal: Solver) -> None:
-    position = parse_board("""
-        . . . . . . .
-        . . . . . . .
-        . . . . . . .
-        . . . O . . .
-        . . . O . . .
-        . . X X X O .
-    """)
-    scores = optimal.scores(position)
-    assert scores[1] == 22 - 4 == max(scores)
-    assert scores[0] < scores[1]
-
-
-def test_processes_give_the_scores_of_one() -> None:
+def test_processes_give_the_scores_of_one():
     positions = random_positions(130, 24, seed=7)
     current, mask = bits(*positions)
     done: list[int] = []
@@ -99,7 +85,7 @@ def test_processes_give_the_scores_of_one() -> None:
     assert (scores == score_boards(current, mask)).all()
 
 
-def test_a_missing_package_is_named_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_named_with_the_command_that_installs_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "bitbully", None)
     with pytest.raises(UserError) as caught:
         Solver()

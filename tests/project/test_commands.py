@@ -11,8 +11,6 @@ The log and the changelog show commands of their day. What a shell fills in, `$â
 read; `distill.mcts.compiling` has no flags.
 """
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import importlib
@@ -95,7 +93,7 @@ def give(words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
-def test_a_command_that_is_shown_can_be_given(words: tuple[str, ...], only_read: None, monkeypatch: pytest.MonkeyPatch):
+def test_a_command_that_is_shown_can_be_given(words, only_read, monkeypatch):
     with pytest.raises((Read, SystemExit)) as stop:
         give(words, monkeypatch)
     assert getattr(stop.value, "code", 0) == 0  # --help ends a command
@@ -114,9 +112,7 @@ NEEDED = {
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_help_lists_at_most_20_flags_in_80_columns(
-    stage: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-):
+def test_help_lists_at_most_20_flags_in_80_columns(stage, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "80")
     assert importlib.import_module(f"distill.{stage}").main(["--help"]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -136,7 +132,7 @@ def numbers() -> Iterator[tuple[str, str, int]]:
 
 
 @pytest.mark.parametrize(("stage", "name", "number"), list(numbers()))
-def test_no_setting_is_nan_or_infinite(stage: str, name: str, number: int, capsys: pytest.CaptureFixture[str]):
+def test_no_setting_is_nan_or_infinite(stage, name, number, capsys):
     command = importlib.import_module(f"distill.{stage}").main
     config, flag = command.config_class(**NEEDED.get(stage, {})), f"--{name.replace('_', '-')}"
     for value in (math.nan, math.inf):
@@ -156,7 +152,7 @@ def test_no_setting_is_nan_or_infinite(stage: str, name: str, number: int, capsy
         "PRECISION=float32 python -m distill.generate --gmes 5  # games",
     ],
 )
-def test_one_that_cannot_is_found(text: str, only_read: None, monkeypatch: pytest.MonkeyPatch):
+def test_one_that_cannot_is_found(text, only_read, monkeypatch):
     (words,) = shown(text)
     with pytest.raises(SystemExit):
         give(tuple(words), monkeypatch)

@@ -4,23 +4,16 @@
 - its command is valid, listens on all addresses at the exposed port, and does not run as root;
 - its packages are dependencies of this project, those of the extra `serve` included, without TensorFlow; with them
   alone the page opens, and a shipped network, a search, and both together play.
-
-`pytest -m slow tests/project/test_container.py` runs the Dockerfile's lines in a fresh environment with pip.
 """
-
-from __future__ import annotations
 
 import json
 import os
 import re
-import shlex
-import shutil
 import subprocess
 import tomllib
 from pathlib import Path
 
 import pathspec
-import pytest
 from pages import fetched, listening
 
 from distill.common import cli
@@ -105,35 +98,3 @@ def test_with_its_packages_alone_the_server_plays(tmp_path):
     code = f"import importlib.util as u, sys; sys.exit(any(map(u.find_spec, {absent})))"
     subprocess.run([python, "-c", code], check=True)
     check_server(python, "-m", "distill", *COMMAND[1:], PYTHONPATH=str(ROOT))
-
-
-@pytest.mark.slow
-def test_its_lines_make_an_environment_that_serves(tmp_path):
-    """The stages' root is a folder here, and pip that of an environment."""
-    environments.empty(tmp_path / "env")
-    bin = tmp_path / "env" / "bin"
-    place = tmp_path
-    for instruction, rest in STEPS:
-        rest = re.sub(r"(?<=\s)/(?=\w)", f"{tmp_path}/", rest)
-        if instruction == "WORKDIR":
-            place = Path(re.sub(r"^/", f"{tmp_path}/", rest))
-            place.mkdir(parents=True, exist_ok=True)
-        elif instruction == "COPY" and "--from" not in rest:
-            *sources, target = rest.split()
-            for source in map(ROOT.joinpath, sources):
-                if source.is_dir():  # its contents
-                    ignore = shutil.ignore_patterns("__pycache__")
-                    shutil.copytree(source, place / target, dirs_exist_ok=True, ignore=ignore)
-                else:
-                    assert target.endswith("/") or target == "."
-                    (place / target).mkdir(parents=True, exist_ok=True)
-                    shutil.copy(source, place / target)
-        elif instruction == "RUN" and "useradd" not in rest:
-            program, *words = shlex.split(rest)
-            done = subprocess.run([bin / program, *words], cwd=place, capture_output=True, text=True)
-            assert done.returncode == 0, done.stdout + done.stderr
-    assert not list((tmp_path / "env").glob("lib/*/site-packages/tensorflow"))
-    size = sum(file.stat().st_size for file in (tmp_path / "env" / "lib").rglob("*") if file.is_file()) / 1e6
-    print(f"packages: {size:.0f} MB")
-    assert size < 800
-    check_server(bin / "python", str(bin / COMMAND[0]), *COMMAND[1:])

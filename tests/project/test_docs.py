@@ -1,7 +1,7 @@
 """The documents, the code and the recipes name only what exists.
 
-* Files and modules named in documents, docstrings, comments and recipes exist, unless .gitignore lists them as made by
-  a run. The log and the changelog may name earlier ones.
+* Files named in documents, docstrings, comments and recipes exist, unless .gitignore lists them as made by a run
+  (`test_commands`: modules). The log and the changelog may name earlier ones.
 * Links in documents lead to existing files and headings.
 * Each published system cited in a comment has a section in docs/sources.md.
 * Each preset of each command stands in docs/, on one line with its command.
@@ -9,8 +9,6 @@
 * README has at most 110 lines.
 * These checks find the errors in an example text.
 """
-
-from __future__ import annotations
 
 import ast
 import importlib
@@ -82,16 +80,6 @@ def _is_there(place: Path, path: str) -> bool:
     return any(place.glob(path)) if "*" in path else (place / path).exists()
 
 
-def missing_modules(text: str) -> list[str]:
-    """Modules of this project after `python -m` in a text that do not exist."""
-    found = []
-    for module in re.findall(r"-m ((?:distill|experiments)(?:\.[a-z_]+)*)", text):
-        place = ROOT.joinpath(*module.split("."))
-        if not place.with_suffix(".py").is_file() and not (place / "__main__.py").is_file():
-            found.append(module)
-    return found
-
-
 def dead_links(text: str, page: Path) -> list[str]:
     """Links of a page, outside code, to a missing file or heading."""
     text = re.sub("^(```.*?^```|    [^\n]*)$", "", text, flags=re.MULTILINE | re.DOTALL)
@@ -148,24 +136,23 @@ def unexplained(command: str, preset: str, lines: list[str]) -> bool:
     return not any(f"`{command}`" in line and f"`{preset}`" in line for line in lines)
 
 
-def test_files_and_modules_that_are_named_exist() -> None:
+def test_files_that_are_named_exist():
     wrong = {}
     for file in FILES:
         if (file.suffix in TEXT or file.name in WRITTEN) and file.name not in HISTORY:
             text = read(file)
             said = prose(text) if file.suffix == ".py" else text
-            run = said if file.parts[0] == "tests" else text  # tests also run invented commands
-            wrong[file.as_posix()] = missing_files(said, file.parent) + missing_modules(run)
+            wrong[file.as_posix()] = missing_files(said, file.parent)
     assert {file: names for file, names in wrong.items() if names} == {}
     assert {"README.md", "docs/sources.md", "distill/game/rules.py", "pipelines/quickstart.sh"} <= set(wrong)
 
 
-def test_links_lead_to_files_and_headings() -> None:
+def test_links_lead_to_files_and_headings():
     dead = {page.as_posix(): dead_links(read(page), page) for page in FILES if page.suffix == ".md"}
     assert {page: links for page, links in dead.items() if links} == {}
 
 
-def test_cited_systems_have_a_section() -> None:
+def test_cited_systems_have_a_section():
     headings = "\n".join(re.findall("^## (.*)$", read(DOCS / "sources.md"), re.MULTILINE))
     recipes = [file for file in FILES if file.suffix in (".py", ".sh") and file.parts[0] != "tests"]
     cited = set(re.findall("“((?:UT Project|Connect)[^”]*)”", "\n".join(map(read, recipes))))
@@ -173,7 +160,7 @@ def test_cited_systems_have_a_section() -> None:
     assert {title for title in cited if title not in headings} == set()
 
 
-def test_every_preset_is_in_the_documents() -> None:
+def test_every_preset_is_in_the_documents():
     pages = [file for file in FILES if file.parent == DOCS and file.suffix == ".md" and file.name not in HISTORY]
     lines = "\n".join(map(read, pages)).splitlines()
     known = list(presets())
@@ -181,17 +168,17 @@ def test_every_preset_is_in_the_documents() -> None:
     assert [pair for pair in known if unexplained(*pair, lines)] == []
 
 
-def test_the_tests_that_the_faults_name_exist() -> None:
+def test_the_tests_that_the_faults_name_exist():
     page = read(DOCS / "faults.md")
     assert missing_tests(page, _tests()) == []
     assert len(re.findall("`test_", page)) > 60
 
 
-def test_readme_is_short() -> None:
+def test_readme_is_short():
     assert len(read(Path("README.md")).splitlines()) <= 110
 
 
-def test_errors_in_an_example_text_are_found() -> None:
+def test_errors_in_an_example_text_are_found():
     wrong = [
         "distill/networks/a.py",
         "networks/a.py",
@@ -203,9 +190,6 @@ def test_errors_in_an_example_text_are_found() -> None:
     right = "`networks/cnn.py`, models/cnn/best.keras, docs/*.png, https://a.b/c.md, 4 boards/s, data/games/"
     assert missing_files("`{}`, {}: ./{} ({}) {} {}.".format(*wrong), DOCS) == wrong
     assert missing_files(f"{right}, `README.md`, study.md, docs/study.md, ../distill/train.py", DOCS) == []
-
-    commands = "python -m distill.generate, -m distill, python -m distill.learned and -m distill.evaluation.none"
-    assert missing_modules(commands) == ["distill.learned", "distill.evaluation.none"]
 
     links = "[a](none.md) [b](faults.md#none) [c](#none) [d](faults.md#other-systems) [e](https://a.b)\n    [f](g)"
     assert dead_links(links, DOCS / "study.md") == ["none.md", "faults.md#none", "#none"]

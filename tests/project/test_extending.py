@@ -5,8 +5,6 @@
 * The example with PyTorch needs it: `pytest -m slow tests/project/test_extending.py` installs it first.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
@@ -34,11 +32,11 @@ def run(command: list[str], folder: Path) -> None:
 
 
 @pytest.mark.parametrize("code", [code for kind, code in EVERY if kind == "python"], ids=file_name)
-def test_an_example_is_short(code: str) -> None:
+def test_an_example_is_short(code):
     assert len([line for line in code.splitlines() if line.strip()]) <= MOST_LINES + (file_name(code) is not None)
 
 
-def test_the_examples_run(tmp_path: Path) -> None:
+def test_the_examples_run(tmp_path):
     for kind, code in BLOCKS:
         if kind == "sh":
             run(["bash", "-ec", code], tmp_path)
@@ -49,7 +47,7 @@ def test_the_examples_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_example_with_pytorch_runs(tmp_path: Path) -> None:
+def test_the_example_with_pytorch_runs(tmp_path):
     wheels = tmp_path / "wheels"
     run([sys.executable, "-m", "pip", "install", "--quiet", "--target", str(wheels), "torch"], tmp_path)
     run([sys.executable, "-m", "distill.generate", "--preset", "smoke", "--out", "games"], tmp_path)

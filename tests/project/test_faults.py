@@ -13,8 +13,6 @@ docs/faults.md lists all faults and where each is tested. Here:
 - shards and manifests from others: sizes are checked before memory is allocated, names stay in their folder
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -10,8 +10,6 @@
 (DISTILL_FUZZ_SEED).
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -21,10 +19,9 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pytest
-from helpers import make_games
+from helpers import game_at_random, make_games
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -155,47 +152,25 @@ def test_a_manifest_of_random_json_is_inspected_safely(value):
     assert place.names() == [schema.MANIFEST], "an inspection writes and deletes nothing"
 
 
-def check_position(position: rules.Position) -> None:
-    """A parsed position is reachable and prints back."""
-    assert rules.problem_with(position) is None
-    assert rules.parse_board(rules.draw(position)) == position
-
-
-@given(moves=st.one_of(st.text(alphabet="1234567", max_size=45), st.text(max_size=12)))
-@settings(max_examples=100)
-def test_a_move_string_is_a_game_or_is_refused(moves):
-    try:
-        position = rules.from_moves(moves)
-    except ValueError:
-        return
-    assert position.ply == len(moves)
-    check_position(position)
-
-
 LINES = st.text(alphabet="XO. ", min_size=6, max_size=9)
 BOARD_LINES = st.text(alphabet="XO.", min_size=7, max_size=7)
 
 
 @given(
+    moves=st.one_of(st.text(alphabet="1234567", max_size=45), st.text(max_size=12)),
     drawing=st.lists(LINES, min_size=5, max_size=7).map("\n".join)
     | st.lists(BOARD_LINES, min_size=6, max_size=6).map("\n".join)
-    | st.text(max_size=60)
+    | st.text(max_size=60),
 )
 @settings(max_examples=100)
-def test_a_drawing_is_a_position_or_is_refused(drawing):
-    try:
-        position = rules.parse_board(drawing)
-    except ValueError:
-        return
-    check_position(position)
-
-
-@given(seed=st.integers(0, 2**32), games=st.integers(1, 3))
-@settings(max_examples=15)
-def test_random_games_are_accepted_for_any_seed(seed, games):
-    table = make_games(games, seed=seed)
-    assert list(checks.faults(table, METADATA | {"games": games})) == []
-    assert np.unique(table["game_id"].to_numpy()).tolist() == list(range(games))
+def test_a_move_string_and_a_drawing_are_positions_or_are_refused(moves, drawing):
+    for parse, text in ((rules.from_moves, moves), (rules.parse_board, drawing)):
+        with contextlib.suppress(ValueError):
+            position = parse(text)
+            if parse is rules.from_moves:
+                assert position.ply == len(moves)
+            assert rules.problem_with(position) is None
+            assert rules.draw(rules.parse_board(rules.draw(position))) == rules.draw(position)
 
 
 def played(moves: str) -> rules.Position | None:
@@ -219,16 +194,6 @@ def mutated(text: str, alphabet: str, dice: random.Random) -> str:
     return "".join(letters)
 
 
-def random_game(dice: random.Random) -> str:
-    """Random legal moves, up to a random ply or the end of the game."""
-    position, moves = rules.EMPTY, ""
-    for _ in range(dice.randrange(43)):
-        if not rules.is_over(position):
-            column = dice.choice(rules.legal_columns(position))
-            position, moves = rules.play(position, column), moves + str(column + 1)
-    return moves
-
-
 @pytest.mark.slow
 def test_many_move_strings_and_drawings_are_parsed_or_refused():
     """Games and their drawings, most of them with a few wrong characters.
@@ -238,7 +203,7 @@ def test_many_move_strings_and_drawings_are_parsed_or_refused():
     """
     found: Counter[str] = Counter()
     for dice in long_run(0.4):
-        game = random_game(dice)
+        game = game_at_random(dice.getrandbits(32), dice.randrange(43))
         moves = mutated(game, "1234567089xX .\u0661\u00b2\n", dice)
         expected = played(moves)
         try:

@@ -11,8 +11,6 @@
 * The walk itself sees what it should, shown on a small made-up package.
 """
 
-from __future__ import annotations
-
 import ast
 import subprocess
 import sys
@@ -117,28 +115,28 @@ def test_every_module_is_a_package_or_a_command():
 
 
 @pytest.mark.parametrize("module", IN_PACKAGES)
-def test_a_package_imports_packages_to_its_left_only(module: str):
+def test_a_package_imports_packages_to_its_left_only(module):
     left = PACKAGES[: PACKAGES.index(str(package_of(module))) + 1]
     assert not {other for other in PROJECT.needs(module) if package_of(other) not in left}
 
 
 @pytest.mark.parametrize("module", sorted(PROJECT.files))
-def test_no_module_needs_itself_to_be_loaded(module: str):
+def test_no_module_needs_itself_to_be_loaded(module):
     assert module not in PROJECT.reaches(module, at_load_only=True)
 
 
 @pytest.mark.parametrize("command", ["generate", "prepare", "train"])
-def test_teacher_and_grader_never_meet(command: str):
+def test_teacher_and_grader_never_meet(command):
     assert not {module for module in PROJECT.reaches(command) if package_of(module) in ("players", "evaluation")}
 
 
 @pytest.mark.parametrize("command", sorted(COMMANDS))
-def test_no_command_imports_another(command: str):
+def test_no_command_imports_another(command):
     assert not PROJECT.reaches(command) & (COMMANDS | {"__main__"})
 
 
 @pytest.mark.parametrize("module", sorted(PROJECT.files))
-def test_only_packages_of_networks_import_tensorflow_or_keras_when_a_module_is_loaded(module: str):
+def test_only_packages_of_networks_import_tensorflow_or_keras_when_a_module_is_loaded(module):
     if package_of(module) not in WITH_TENSORS:
         assert not PROJECT.tensor_imports(module, at_load_only=True)
     if package_of(module) in ("game", "mcts"):
@@ -146,7 +144,7 @@ def test_only_packages_of_networks_import_tensorflow_or_keras_when_a_module_is_l
 
 
 @pytest.mark.parametrize("command", ["generate", "prepare", "__main__"])
-def test_a_command_that_trains_nothing_loads_no_network(command: str):
+def test_a_command_that_trains_nothing_loads_no_network(command):
     loaded = {command, *PROJECT.reaches(command, at_load_only=True)}
     assert not {module for module in loaded if PROJECT.tensor_imports(module, at_load_only=True)}
 
@@ -167,12 +165,12 @@ def test_nothing_else_is_imported_by_a_computed_name():
 
 
 @pytest.mark.parametrize("module", sorted(PROJECT.files))
-def test_the_package_knows_no_experiment(module: str):
+def test_the_package_knows_no_experiment(module):
     assert EXPERIMENTS.name not in {entry.name.split(".")[0] for entry in PROJECT.imports[module]}
 
 
 @pytest.mark.parametrize("module", sorted(Project(EXPERIMENTS).files))
-def test_experiments_import_nothing_of_the_checkout_but_the_package(module: str):
+def test_experiments_import_nothing_of_the_checkout_but_the_package(module):
     beside = {path.stem for path in PACKAGE.parent.iterdir()} - {PACKAGE.name, EXPERIMENTS.name}
     assert {"tests", "benchmarks"} <= beside
     imported = {entry.name.split(".")[0] for entry in Project(EXPERIMENTS).imports[module]}
@@ -199,7 +197,7 @@ def made_up(tmp_path: Path) -> Project:
     return Project(root)
 
 
-def test_the_walk_follows_absolute_relative_nested_and_package_imports(made_up: Project):
+def test_the_walk_follows_absolute_relative_nested_and_package_imports(made_up):
     assert made_up.needs("a.one") == {"b", "b.two"}
     assert made_up.needs("b") == {"c", "c.three"}
     assert made_up.needs("b.two") == {"d"}
@@ -209,7 +207,7 @@ def test_the_walk_follows_absolute_relative_nested_and_package_imports(made_up: 
     assert made_up.reaches("a.one", at_load_only=True) == {"b", "b.two", "c", "c.three"}
 
 
-def test_the_walk_tells_what_loading_runs_from_what_a_function_runs(made_up: Project):
+def test_the_walk_tells_what_loading_runs_from_what_a_function_runs(made_up):
     assert made_up.tensor_imports("a.one") == {"keras"}
     assert made_up.tensor_imports("a.one", at_load_only=True) == set()
     assert made_up.tensor_imports("b.two") == {"tensorflow"}

@@ -1,7 +1,5 @@
 """The runs kept in `models/` count as finished for today's commands."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from pathlib import Path
@@ -25,7 +23,7 @@ def those_with(setting: str) -> list[Path]:
 
 
 @pytest.mark.parametrize("run", those_with("validation_fraction"), ids=lambda run: run.name)
-def test_a_kept_training_run_is_finished(run: Path):
+def test_a_kept_training_run_is_finished(run):
     """Most games and initial networks are not kept, so the run's own records stand for them."""
     stored = json.loads((run / "run.json").read_text())["identity"]
     config = cli.parse(train.TrainConfig, ["--config", str(run / "config.json")])

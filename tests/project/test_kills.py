@@ -8,10 +8,7 @@ time (Linux), which does not depend on other load.
 `pytest -m slow tests/project/test_kills.py -s` prints which stages were hit.
 """
 
-from __future__ import annotations
-
 import contextlib
-import json
 import os
 import random
 import signal
@@ -27,6 +24,7 @@ from typing import Any
 import pytest
 from helpers import make_games, same_manifest, shard_hashes, write_games
 from network_helpers import same
+from selfplay_helpers import metrics_of
 
 from distill import validate
 from distill.alphazero import plan
@@ -235,13 +233,6 @@ def played(folder: Path) -> str:
     return next((phase for phase, file in ends.items() if not (iterations[-1] / file).is_file()), "after an iteration")
 
 
-def iterations_of(folder: Path) -> list[dict[str, Any]]:
-    """The metrics of a run's iterations, without times."""
-    found = [json.loads(path.read_text()) for path in sorted(folder.glob("iterations/*/metrics.json"))]
-    times = {"minutes", "training_seconds"}
-    return [{name: value for name, value in each.items() if name not in times} for each in found]
-
-
 @pytest.mark.slow
 def test_selfplay_survives_20_strikes(tmp_path):
     """Two iterations. The network always evaluates batches of one size, so games are equal to the last bit."""
@@ -257,7 +248,7 @@ def test_selfplay_survives_20_strikes(tmp_path):
     check_networks("best.keras", whole, runs)
     for folder in runs:
         assert shard_hashes(folder) == shard_hashes(whole)
-        assert iterations_of(folder) == iterations_of(whole)
+        assert metrics_of(folder) == metrics_of(whole)
         for games in sorted(folder.glob("iterations/*/games")):
             tables = [schema.read_table(path)[0].to_pandas() for path in sorted(games.glob("shard-*"))]
             rows = [(row.game_id, row.ply) for table in tables for row in table.itertuples()]

@@ -8,8 +8,6 @@
 Neither Windows nor bash 3.2 was available for these tests: docs/faults.md says what is untested.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -11,8 +11,6 @@ The recipes run in a copy of their folder with stand-ins for Python as the only 
 * It works from another working directory and in a folder with spaces in its name.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

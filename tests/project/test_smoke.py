@@ -5,8 +5,6 @@
 - every command has the preset; another network or kind of run has another folder.
 """
 
-from __future__ import annotations
-
 import importlib
 import io
 import json

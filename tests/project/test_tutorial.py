@@ -6,8 +6,6 @@
 - slow: it runs from top to bottom, and a second time, with the stored kinds of output, and writes only its two folders.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import importlib
 import re

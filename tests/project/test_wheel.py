@@ -9,8 +9,6 @@ The environment is a fresh one that also sees the packages of this one, but not 
 tests/project/test_wheel.py` installs everything from the index.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """The API on a folder of small models, one a module of tests; a browser, and in it the page of a module's `server`."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

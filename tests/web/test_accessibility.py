@@ -2,13 +2,11 @@
 
 - axe finds nothing to complain of: in every tab, in a game, with opinions, in a review, with the list of keys open, on
   the description of the API; in light and dark, on desktop and phone;
-- light and dark differ, and text has enough contrast in both, also where it stands on a bar;
+- light and dark differ; nothing is wider than the window;
 - the Tab key reaches every control once, in the order in which they stand, and never leaves the list of keys;
 - keys of one character can be turned off, and stay so;
 - every control has a name of its own.
 """
-
-from __future__ import annotations
 
 import pytest
 
@@ -27,8 +25,11 @@ def server():
         yield address
 
 
+ROLES = ("button", "combobox", "checkbox", "textbox", "link", "tab", "radio", "slider")
+
+
 @pytest.mark.parametrize("look", LOOKS)
-def test_axe_does_not_complain(browser, server, look):
+def test_axe_does_not_complain_and_every_control_has_a_name_of_its_own(browser, server, look):
     with pages.open_page(browser, f"{server}#4445332232", **LOOKS[look]) as page:
         for kind in ("network", "search", "solver"):
             page.locator(f"#{kind}-on").check()
@@ -39,54 +40,20 @@ def test_axe_does_not_complain(browser, server, look):
                 page.click("#review-go")
                 page.locator("#review-errors button").first.click()
             assert pages.complaints(page) == [], tab
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), tab
+            lines = [line.strip() for line in page.locator("body").aria_snapshot().splitlines()]
+            controls = [line for line in lines if line.strip("- ").split(" ")[0] in ROLES]
+            assert all('"' in line for line in controls), controls
+            assert len(controls) == len(set(controls)) > 15, controls
         page.click("#keys-button")
         assert pages.complaints(page) == [], "keys"
-        pages.visit(page, f"{server}docs")
-        assert pages.complaints(page) == [], "docs"
-
-
-CONTRAST = """() => {
-  const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
-  const rgb = (colours) => {
-    canvas.clearRect(0, 0, 1, 1);
-    for (const colour of colours) { canvas.fillStyle = colour; canvas.fillRect(0, 0, 1, 1); }
-    return [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3);
-  };
-  const light = (channels) => {
-    const [r, g, b] = channels.map((c) => (c /= 255) <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
-    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-  };
-  const faint = [];
-  const texts = "#status, .strip-title, .strip-value, .number, .column-names li, label, button, select, .note, h2, a";
-  for (const element of document.querySelectorAll(texts)) {
-    if (!element.checkVisibility() || !element.textContent.trim()) continue;
-    if (element.closest(".columns, .later, :disabled, [aria-disabled=true]")) continue;
-    const behind = [];
-    for (let at = element; at; at = at.parentElement) behind.unshift(getComputedStyle(at).backgroundColor);
-    const bar = element.parentElement.querySelector(":scope > .bar");
-    if (bar?.offsetHeight > element.parentElement.offsetHeight / 2) behind.push(getComputedStyle(bar).backgroundColor);
-    const back = light(rgb(behind));
-    const front = light(rgb([...behind, getComputedStyle(element).color]));
-    const ratio = (Math.max(front, back) + 0.05) / (Math.min(front, back) + 0.05);
-    if (ratio < 4.5) faint.push(`${element.id || element.className} ${element.textContent.trim()} ${ratio.toFixed(2)}`);
-  }
-  return faint;
-}"""
-"""Visible texts whose contrast with what is painted behind them is below 4.5 (WCAG AA)."""
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_light_and_dark_both_have_contrast(browser, server, scheme):
-    with pages.open_page(browser, f"{server}#4445332232", color_scheme=scheme) as page:
-        for kind in ("network", "search", "solver"):
-            page.locator(f"#{kind}-on").check()
-            pages.wait_for(page, f"document.querySelector('#{kind}-strip[data-state=shown]') !== null")
-        assert page.evaluate(CONTRAST) == []
+        page.keyboard.press("Escape")
         paper = "getComputedStyle(document.body).backgroundColor"
         before = page.evaluate(paper)
         page.get_by_role("button", name="Switch between light and dark").click()
         assert page.evaluate(paper) != before
-        assert page.evaluate(CONTRAST) == []
+        pages.visit(page, f"{server}docs")
+        assert pages.complaints(page) == [], "docs"
 
 
 FOCUSED = """document.activeElement === document.body ? null :
@@ -141,14 +108,3 @@ def test_single_keys_can_be_turned_off_for_people_who_speak(browser, server):
         page.keyboard.press("ArrowRight")
         page.keyboard.press("Enter")
         assert len(pages.moves_of(page)) == 2
-
-
-def test_every_control_has_a_name_of_its_own(browser, server):
-    with pages.open_page(browser, f"{server}#44") as page:
-        for tab in TABS:
-            page.click(f"#tab-{tab}")
-            lines = page.locator("body").aria_snapshot().splitlines()
-            roles = ("button", "combobox", "checkbox", "textbox", "link", "tab", "radio", "slider")
-            controls = [line.strip() for line in lines if line.strip("- ").split(" ")[0] in roles]
-            assert all('"' in line for line in controls), controls
-            assert len(controls) == len(set(controls)) > 15, controls

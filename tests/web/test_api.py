@@ -10,8 +10,6 @@
 - page and API load nothing from elsewhere; the solver's licence is named where it is installed.
 """
 
-from __future__ import annotations
-
 import importlib.util
 
 import hypothesis
@@ -35,11 +33,8 @@ def test_moves_and_a_board_get_the_same_answer(client, player):
     by_moves = ask(client, player=player, moves="44532", seed=3).json()
     by_board = ask(client, player=player, board=board_of("44532"), seed=3).json()
     assert by_moves == by_board
-
-
-def test_the_name_of_a_network_that_ships_may_be_short(client):
     short, whole = (ask(client, player=name, moves="44").json() for name in ("shipped", "reference/shipped"))
-    assert short | {"player": whole["player"]} == whole
+    assert short | {"player": whole["player"]} == whole, "the name of a network that ships may be short"
 
 
 def test_a_network_answers_what_its_saved_model_says(client, models):
@@ -63,29 +58,15 @@ def test_many_requests_together_are_answered_as_each_alone(client, models, mode)
         assert sum(reply.json()["policy"]) == pytest.approx(1)
 
 
-def test_a_network_with_search_takes_a_win_and_is_in_the_catalogue(client):
-    reply = ask(client, player="small@puct:50", moves="414243").json()
-    assert (reply["move"], reply["value"]) == (3, 1)
-    cards = [card for card in client.get("/api/players").json()["players"] if card["kind"] == "guided"]
-    assert cards == [], "this network has no card that tells of a value head"
-
-
-@pytest.mark.parametrize("player", ["uct:500", "mcts-solver:500"])
-def test_a_search_answers_with_its_share_of_visits_and_takes_a_win(client, player):
+@pytest.mark.parametrize("player", ["uct:500", "mcts-solver:500", "small@puct:50"])
+def test_a_search_answers_with_its_share_of_visits_and_takes_a_win_as_the_solver_does(client, player):
+    solved = ask(client, player="solver", moves="414243").json()
+    assert (solved["move"], solved["value"], solved["scores"][3]) == (3, 1, 22 - 4)
     reply = ask(client, player=player, moves="414243").json()
     assert reply["move"] == 3
     assert sum(reply["policy"]) == pytest.approx(1)
     assert reply["policy"][3] == max(reply["policy"])
     assert reply["value"] > 0.5
-
-
-def test_the_solver_answers_with_optimal_scores(client):
-    reply = ask(client, player="solver", moves="414243").json()
-    assert reply["scores"][3] == 18  # four stones of the first player: 22 - 4
-    assert reply["move"] == 3
-    assert reply["value"] == 1
-    full = ask(client, player="solver", moves=FULL_LEFT).json()
-    assert full["scores"][0] is None
 
 
 def test_a_seed_repeats_a_players_chance(client):
@@ -141,16 +122,11 @@ def test_what_is_no_open_game_is_refused(client, given, line):
         ("nobody", 404, "'nobody' is unknown"),
         ("random:5", 404, "unknown"),
         ("../small", 404, "unknown"),
-        ("/etc", 404, "unknown"),
         ("unfinished", 404, "unknown"),
         ("uct:1001", 422, "simulations from 1 to 1,000"),
-        ("uct:99999999999", 422, "whole number"),
-        ("uct:0", 422, "from 1"),
         ("uct:٣", 422, "whole number"),
         ("uct", 422, "whole number"),
         ("teacher:100", 404, "unknown"),
-        ("small@puct:0", 422, "from 1"),
-        ("small@puct", 422, "whole number"),
         ("small@puct:1001", 422, "simulations from 1 to 1,000"),
         ("small@value", 422, "modes are policy, sample, puct:N, gumbel:N"),
         ("nobody@puct:5", 404, "unknown"),
@@ -170,24 +146,16 @@ def test_anything_else_is_refused_in_one_line(client, body):
     assert list(reply.json()) == ["error"]
 
 
-def test_a_body_over_the_limit_or_without_its_length_is_refused(client):
+def test_a_request_too_long_or_from_another_site_is_refused(client):
     small = b'{"player": "random", "moves": "4"}'
     head = {"Content-Type": "application/json"}
     assert client.post("/api/move", content=small.ljust(api.BODY_LIMIT), headers=head).status_code == 200
     reply = client.post("/api/move", content=small.ljust(api.BODY_LIMIT + 1), headers=head)
     assert (reply.status_code, reply.json()["error"]) == (413, "the body is over 4096 bytes")
     assert client.post("/api/move", content=iter([small]), headers=head).status_code == 411
-
-
-def test_another_web_sites_name_is_not_answered(client):
+    form = client.post("/api/move", content=small, headers={"Content-Type": "text/plain"})
+    assert form.status_code == 422, "of another site"
     assert client.get("/api/players", headers={"Host": "evil.example"}).status_code == 400
-
-
-def test_a_form_of_another_site_cannot_ask(client):
-    reply = client.post(
-        "/api/move", content=b'{"player": "random", "moves": "4"}', headers={"Content-Type": "text/plain"}
-    )
-    assert reply.status_code == 422
 
 
 def test_the_catalogue_lists_models_searches_and_the_solver_with_its_licence(client):

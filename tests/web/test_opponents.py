@@ -6,8 +6,6 @@
 - the solver's process comes back after it was killed; one that cannot be started, or dies again, is an error.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import shutil
@@ -98,13 +96,8 @@ def test_your_own_players_are_listed_and_answer_and_no_request_imports_a_module(
     client = TestClient(api.application(Opponents([tmp_path], 1000, 1, own)), base_url=URL)
     cards = {card["name"]: card for card in client.get("/api/players").json()["players"]}
     assert cards[own[0]] | {"note": ""} == {"name": own[0], "kind": "custom", "title": "rightmost", "note": ""}
-    assert ask(client, player=own[0], moves="7").json() == {
-        "player": own[0],
-        "move": 6,
-        "policy": None,
-        "value": None,
-        "scores": None,
-    }
+    silent = {"policy": None, "value": None, "scores": None}
+    assert ask(client, player=own[0], moves="7").json() == {"player": own[0], "move": 6, **silent}
     assert "illegal move" in refusal(client, 500, player=own[1], moves="111111")
     assert "is unknown" in refusal(client, 404, player="my_page_player:PLAYER", moves="7")
     assert "is unknown" in refusal(client, 404, player="antigravity:fly", moves="7")
@@ -137,25 +130,13 @@ NAN = row(*[np.nan] * 7)
     [
         ("made", {"logits": NAN}, 500, "returned NaN logits on 1 of 1 boards"),
         ("made@puct:20", {"logits": NAN}, 500, "returned NaN logits on 1 of 1 boards"),
-        ("made@gumbel:20", {"logits": NAN}, 500, "returned NaN logits on 1 of 1 boards"),
         ("made", {"policy": NAN}, 500, "returned a NaN in its policy"),
         ("made", {"policy": row(*[0.3] * 7)}, 500, "returned a probability above 0 for a full column"),
         ("made", {"policy": row(0, *[0.3] * 6)}, 500, "returned a policy that does not sum to 1"),
         ("made", {"policy": row(0, *[1 / 6] * 6), "move": np.zeros(1, np.int32)}, 500, "returned an illegal move"),
-        (
-            "made",
-            {"policy": row(0, *[1 / 6] * 6), "move": np.full(1, 3.0)},
-            500,
-            "returned moves of type float64, not whole numbers",
-        ),
         ("made", {"value": row(5)[0], "policy": row(0, *[1 / 6] * 6)}, 500, "returned a value outside [-1, 1]"),
         ("made@puct:20", {"logits": row(1, 2)}, 500, "returned logits of shape (1, 2), not (1, 7)"),
-        (
-            "made",
-            {"policy": None},
-            404,
-            "not a model of distill (arguments ['board'], outputs ['logits', 'move', 'value'])",
-        ),
+        ("made", {"policy": None}, 404, "not a model of distill (arguments ['board'], outputs ['logits', 'move',"),
         ("made", {"argument": "planes"}, 404, "not a model of distill (arguments ['planes']"),
     ],
 )

@@ -6,8 +6,6 @@
 - an aborted search ends at once.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from helpers import REFERENCE

@@ -1,28 +1,26 @@
 """The tab "Review" in headless Chromium against `python -m distill.serve`. Properties:
 
-- the browser's marks and accuracies are Python's: 1,000 moves of shipped games by the same scores, and whole games by
-  the same values and shares of visits;
+- the browser's marks are Python's: 1,000 moves of shipped games by the same scores, and whole games by the same values
+  and shares of visits;
 - two games by the button, each as Python reviews it: a planted blunder, random players; marks stand in
   the list of moves and on the graph, and no move with the best score is called an error;
 - a mistake that is chosen, in the list, among the moves or on the graph, leads to the position before it, with the
   better column on the board and Python's line, which can be stepped by its numbers and by the marked column;
 - a reviewed game stays as it is until another tab; a changed one has no review;
-- all of it by keyboard alone, the graph being a slider that tells each position;
+- the graph is a slider that tells each position;
 - without the solver a network's search judges and says so; without both the button is off and a line says why;
 - the image is a PNG with the board, the moves and their marks;
-- nothing runs out of a phone's width, and the console stays silent (`pages.open_page`).
+- the console stays silent (`pages.open_page`).
 """
 
-from __future__ import annotations
-
 import io
-import json
 import random
 import re
 
 import pytest
+from helpers import game_at_random
 from matplotlib import image
-from review_helpers import game_at_random, shipped_moves, with_blunder
+from review_helpers import shipped_moves, with_blunder
 
 from distill.datasets.benchmark import FULL_COLUMN
 from distill.game import rules
@@ -83,23 +81,13 @@ def check_page(page, found: review.Review) -> None:
     assert page.inner_text("#review-note") == "By the solver: exact."
 
 
-def test_the_browsers_marks_are_pythons_on_1000_moves_of_shipped_games(page, solver):
+def test_the_browsers_marks_and_estimates_are_pythons(page, solver):
     moves = shipped_moves(1000)
     scores = [solver.scores(position) for position, _ in moves]
-    expected = [review.mark(own, column) for own, (_, column) in zip(scores, moves, strict=True)]
-    script = """async ([scores, moves]) => {
-      const { marks, accuracy } = await import("./review.js");
-      const found = marks(scores, moves);
-      return [found, accuracy(found)];
-    }"""
+    script = """async ([scores, moves]) => (await import("./review.js")).marks(scores, moves)"""
     given = [[None if score == FULL_COLUMN else score for score in own] for own in scores]
-    found, accuracy = page.evaluate(script, [given, "".join(str(column + 1) for _, column in moves)])
-    assert found == expected
-    assert set(found) == {*review.POINTS, "forced"}
-    assert accuracy == list(review.accuracy(expected))
-
-
-def test_the_browsers_estimates_are_pythons(page):
+    found = page.evaluate(script, [given, "".join(str(column + 1) for _, column in moves)])
+    assert found == [review.mark(own, column) for own, (_, column) in zip(scores, moves, strict=True)]
     dice = random.Random(3)
     games = []
     for seed in range(40):
@@ -174,7 +162,12 @@ def test_random_players_are_reviewed_and_every_way_to_a_mistake_leads_before_it(
 
 def test_a_reviewed_game_stays_and_a_changed_one_has_no_review(page):
     reviewed(page, "4455")
-    page.get_by_role("button", name="To the start").click()
+    graph = page.get_by_role("slider", name="Evaluation after each move")
+    graph.focus()
+    for key, after in (("End", 4), ("Home", 0), ("PageDown", 2), ("Home", 0)):
+        page.keyboard.press(key)
+        assert stones(page) == after
+    assert graph.get_attribute("aria-valuetext") == "After 0 moves: Red wins in 21 moves; next red plays 4, only move"
     page.locator("#board .columns button").nth(0).click()
     assert "A reviewed game stays as it is" in page.inner_text("#status")
     assert page.evaluate("location.hash.slice(1)") == "4455"
@@ -187,49 +180,12 @@ def test_a_reviewed_game_stays_and_a_changed_one_has_no_review(page):
     assert page.evaluate("location.hash.slice(1)") == "4455"
     page.locator("#board .columns button").nth(0).click()
     page.get_by_role("tab", name="Play").click()
-    assert page.inner_text("#status") == "Move 0 of 4."
-    page.get_by_role("button", name="One move forward").click()
     assert grades(page)[2] == "blunder"
     page.keyboard.press("1")
-    assert page.evaluate("location.hash.slice(1)") == "41"
-    assert grades(page) == ["", ""]
+    assert page.evaluate("location.hash.slice(1)") == "1"
+    assert grades(page) == [""]
     page.get_by_role("tab", name="Review").click()
     assert not page.is_visible("#review-result")
-
-
-def test_a_review_by_keyboard_alone(page, grader):
-    page.select_option("#player-1", "person")
-    page.fill("#game-text", "4455")
-    page.press("#game-text", "Enter")
-    page.locator("#tab-play").focus()
-    page.keyboard.press("ArrowRight")
-    page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.textContent") == "Review this game"
-    page.keyboard.press("Enter")
-    page.wait_for_selector("#review-result:not([hidden])")
-    page.keyboard.press("Tab")
-    page.keyboard.press("Tab")
-    graph = page.get_by_role("slider", name="Evaluation after each move")
-    assert graph.evaluate("(graph) => graph === document.activeElement")
-    page.keyboard.press("Home")
-    assert stones(page) == 0
-    assert graph.get_attribute("aria-valuetext") == "After 0 moves: Red wins in 21 moves; next red plays 4, only move"
-    page.keyboard.press("ArrowRight")
-    assert stones(page) == 1
-    page.keyboard.press("PageDown")
-    assert stones(page) == 2
-    assert "next red plays 5, blunder" in graph.get_attribute("aria-valuetext")
-    page.wait_for_selector("#review-line button")
-    page.keyboard.press("Tab")
-    page.keyboard.press("Enter")
-    assert stones(page) == 3
-    assert page.evaluate("document.activeElement.closest('#review-line') !== null"), "focus stays in the line"
-    page.keyboard.press("Shift+Tab")
-    page.keyboard.press("End")
-    assert stones(page) == 4
-    assert page.evaluate(
-        "[...document.querySelectorAll('#panel-review button')].every((one) => one.textContent.trim())"
-    )
 
 
 @pytest.mark.parametrize("missing", [["solver"], ["solver", "guided"]])
@@ -266,37 +222,13 @@ def test_the_image_is_a_png_of_board_moves_and_marks(page):
         page.get_by_role("button", name="Save image").click()
     assert download.value.suggested_filename == "connect4-4455.png"
     data = download.value.path().read_bytes()
-    assert data.startswith(b"\x89PNG\r\n\x1a\n")
-    assert len(data) > 10_000
     pixels = (255 * image.imread(io.BytesIO(data))[:, :, :3]).round().astype(int)
-    height, width, _ = pixels.shape
-    assert width == 1000
-    assert height > 850
+    assert pixels.shape[1] == 1000
 
     def at(row: int, column: int) -> tuple[int, ...]:
         return tuple(pixels[120 + round(104 * (row + 0.5)) + 34, 136 + round(104 * (column + 0.5))].tolist())
 
     red, yellow, hole = (0xCF, 0x2F, 0x38), (0xFF, 0xC0, 0x2E), (0xDF, 0xE4, 0xF6)
     assert [at(5, 3), at(4, 3), at(5, 4), at(4, 4), at(0, 0), at(3, 3)] == [red, yellow, red, yellow, hole, hole]
-    ink = (pixels == (0x1B, 0x20, 0x30)).all(2)[780:]
-    badges = ink.any(0).nonzero()[0]
-    assert ink.sum() > 1000, "signs beside moves"
-    assert badges.min() < 120, "the first is an only move"
-    assert json.dumps(grades(page)) == '["only move", "best move", "blunder", "blunder"]'
-
-
-def test_nothing_runs_out_of_a_phones_width(browser, server, grader):
-    game = game_at_random(0)
-    with pages.open_page(browser, server, color_scheme="dark", **pages.PHONE) as page:
-        reviewed(page, game)
-        page.locator("#review-errors button").first.click()
-        page.wait_for_selector("#review-line button")
-        top = page.evaluate("document.getElementById('board').getBoundingClientRect().top")
-        assert 0 <= top < 100, "the board came into view"
-        page.locator("#panel-review summary").click()
-        assert page.evaluate("document.documentElement.scrollWidth") == 390
-        inside = """[...document.querySelectorAll('#panel-review *')].every((part) => {
-          const { left, right, width } = part.getBoundingClientRect();
-          return !width || part.closest('svg') || (left >= 0 && right <= 390);
-        })"""
-        assert page.evaluate(inside)
+    assert (pixels == (0x1B, 0x20, 0x30)).all(2)[780:].sum() > 1000, "signs beside moves"
+    assert grades(page) == ["only move", "best move", "blunder", "blunder"]

@@ -1,12 +1,10 @@
 """The command `serve`. Properties:
 
 - a connection is served with TCP_NODELAY, or every reply on a kept one would wait for the client's acknowledgement;
-- a taken port, a wrong flag and missing packages are told in one line;
+- a taken port, a folder without networks and missing packages are told in one line;
 - it may be called where an event loop runs already;
 - other machines may ask only where that was said.
 """
-
-from __future__ import annotations
 
 import asyncio
 import http.client
@@ -16,7 +14,6 @@ import threading
 from contextlib import closing
 from queue import Queue
 
-import pytest
 import uvicorn
 from starlette.testclient import TestClient
 
@@ -55,19 +52,19 @@ def test_a_connection_is_served_without_waiting_for_acknowledgements(monkeypatch
         serving.join()
 
 
-def test_a_taken_port_is_told_in_one_line(models, capsys):
+def test_what_cannot_be_served_is_told_in_one_line(models, tmp_path, complaint, monkeypatch):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        assert serve.main(["--models", str(models), "--port", str(taken.getsockname()[1])]) == 1
-    error = capsys.readouterr().err
-    assert "cannot be used" in error
-    assert "Traceback" not in error
-
-
-def test_an_address_that_is_not_this_machines_is_told_in_one_line(models, capsys):
-    assert serve.main(["--models", str(models), "--host", "192.0.2.1", "--port", "0"]) == 1
-    assert "--host 192.0.2.1 cannot be used" in capsys.readouterr().err
+        assert "cannot be used" in complaint(serve, "--models", models, "--port", taken.getsockname()[1])
+    assert "--host 192.0.2.1 cannot be used" in complaint(serve, "--models", models, "--host", "192.0.2.1", "--port", 0)
+    assert "no module no_such_module" in complaint(serve, "--players", "no_such_module:player", "--port", 0)
+    assert f"--models {tmp_path / 'nope'}: no such folder" in complaint(serve, "--models", tmp_path / "nope")
+    (tmp_path / "net").mkdir()
+    (tmp_path / "net" / "best.keras").touch()
+    assert f"--models {tmp_path}: no NAME/saved_model/1/saved_model.pb in it" in complaint(serve, "--models", tmp_path)
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    assert complaint(serve).endswith(f"serve needs the web packages: {provenance.install_line('serve')}")
 
 
 def test_other_machines_may_ask_only_where_that_was_said(models, monkeypatch):
@@ -98,41 +95,3 @@ def test_a_notebook_with_an_event_loop_of_its_own_may_serve(models, monkeypatch)
 
     monkeypatch.setattr(uvicorn.Server, "run", serving)
     assert asyncio.run(cell()) == "stopped"
-
-
-@pytest.mark.parametrize(
-    ("flags", "line"),
-    [
-        (["--port", "65536"], "--port 65536 must be from 0 to 65535"),
-        (["--workers", "0"], "--workers 0 must be at least 1"),
-        (["--max-simulations", "0"], "--max-simulations 0 must be from 1 to 1,000,000"),
-        (["--max-simulations", "2000000"], "must be from 1 to 1,000,000"),
-        (["--host", "everywhere"], "must be an IPv4 address"),
-        (["--players", "nobody"], "--players nobody must be module:object"),
-    ],
-)
-def test_a_wrong_flag_exits_with_2(flags, line, capsys):
-    assert serve.main(flags) == 2
-    assert line in capsys.readouterr().err
-
-
-def test_a_player_of_your_own_that_cannot_be_imported_is_one_line(capsys):
-    assert serve.main(["--players", "no_such_module:player", "--port", "0"]) == 1
-    assert "no module no_such_module" in capsys.readouterr().err
-
-
-def test_missing_packages_are_told_with_the_line_that_installs_them(monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "uvicorn", None)
-    assert serve.main([]) == 1
-    assert f"serve needs the web packages: {provenance.install_line('serve')}\n" in capsys.readouterr().err
-
-
-def test_a_folder_that_is_named_must_hold_a_network(tmp_path, capsys):
-    assert serve.main(["--models", str(tmp_path / "nope")]) == 1
-    assert f"--models {tmp_path / 'nope'}: no such folder" in capsys.readouterr().err
-    (tmp_path / "net").mkdir()
-    (tmp_path / "net" / "best.keras").touch()
-    assert serve.main(["--models", str(tmp_path)]) == 1
-    error = capsys.readouterr().err
-    assert f"--models {tmp_path}: no NAME/saved_model/1/saved_model.pb in it" in error
-    assert error.count("\n") == 1

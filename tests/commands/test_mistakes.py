@@ -1,0 +1,113 @@
+"""A wrong flag or word of a command: one line that says what is wrong, exit 2, and nothing is written.
+
+`test_settings` checks types and ranges of any setting; this table has what each command checks.
+"""
+
+import importlib
+import json
+import shlex
+
+import pytest
+
+from distill import selfplay
+from distill.common import provenance
+
+MISTAKES = """
+arena random -> at least two players
+arena random nobody -> player 'nobody' is unknown
+arena random random -> named twice
+arena random punisher --games 3 -> --games 3 must be an even number from 2
+arena random punisher --seed -1 -> --seed -1 must be from 0 to 2^64 - 1
+arena random punisher --opening-plies 1 -> openings of 1 plies, 100 are needed
+describe -> name a folder of games
+describe one two --out card.md -> --out card.md must be left out where several are given
+describe one --out card -> --out card must be a Markdown file
+describe one --label-rows -1 -> --label-rows -1 must be at least 0
+evaluate -> name a player
+evaluate nobody -> player 'nobody' is unknown
+evaluate random random -> named twice
+evaluate uct:x -> uct:N needs a whole number
+evaluate random --boards 0 -> --boards 0 must be at least 1
+evaluate random ROOT/data/reference/labels-200 -> name a network beside a folder of games
+evaluate random --half both -> --half both must be one of
+export -> needs a model
+export a b --out c -> --out c must be left out with several models
+export a --web c --out d -> --out d must be left out with --web
+export a --formats onyx -> --formats onyx must be of savedmodel, litert, onnx, litert-int8, onnx-int8
+export a --formats '' -> --formats  must be of savedmodel
+play random --moves 48 -> --moves 48: move 2 is '8', not a column from 1 to 7
+play random --moves 4444444 -> --moves 4444444: move 7 falls into column 4, which is full
+play random uct:5 -> one machine, not 2: random uct:5
+play nobody -> player 'nobody' is unknown
+play uct:0 -> whole number of simulations
+prepare --validation-fraction 1 -> --validation-fraction 1.0 must be
+prepare --validation-fraction some -> --validation-fraction
+prepare --data -> --data
+prepare --unknown -> --unknown
+reinforce --arch gpt -> --arch gpt must be one of
+reinforce --games 7 -> --games 7 must be an even number from 2
+reinforce --lr -> --lr  must be one number or more
+reinforce --lr 1e-3 0 -> --lr 0.0 must be above 0
+reinforce --entropy 0.1 -> --entropy: expected 2 arguments
+reinforce --entropy 0.1 -1 -> --entropy -1.0 must be at least 0
+reinforce --gate 1.2 -> --gate 1.2 must be above 0 and at most 1
+reinforce --arch cnn --init models/pillar -> --arch and --init exclude each other
+reinforce --games 6 --opponents 4 -> --opponents 4 must be from 1 to 3, with --games 6
+review -> name one game
+review '' -> name one game
+review 44 55 -> name one game
+review 48 -> game 48: move 2 is '8', not a column from 1 to 7
+review 41424345 -> move 8 comes after the end of the game
+review 44 --by pillar -> player 'pillar' reviews no game
+review 44 --by nobody@puct:9 -> player 'nobody@puct:9' is unknown
+selfplay --games-only -> --games-only needs --init
+selfplay --gate 1 -> --gate 1.0 must be between 0 and 1
+selfplay --arena-games 3 -> --arena-games 3 must be an even number
+selfplay --arena-plies 1 -> there are only about 4 openings
+selfplay --replay-rows 0 -> --replay-rows 0 must be at least 1
+selfplay --opening-moves 3 1 -> --opening-moves 3 1
+selfplay --simulations 0 -> --simulations 0
+selfplay --minutes -1 -> --minutes -1.0 must be above 0
+selfplay --plan plan.json -> --plan and stages need --teacher-share, which makes a plan
+selfplay --teacher-share 0.1 --gate none -> --teacher-share needs --minutes, or the --plan of another run
+selfplay --teacher-share 0.1 --minutes 9 -> --teacher-share goes with --gate none
+selfplay --ema 1 -> --ema 1.0 must be at least 0 and below 1
+serve --port 65536 -> --port 65536 must be from 0 to 65535
+serve --max-simulations 0 -> --max-simulations 0 must be from 1 to 1,000,000
+serve --host everywhere -> must be an IPv4 address
+serve --players nobody -> --players nobody must be module:object
+train --arch gpt -> --arch gpt must be one of
+train --batch-size -3 -> --batch-size -3 must be at least 1
+train --steps 9 --minutes 1 -> --steps 9 must be left out with --minutes
+train --dropout 1 -> --dropout 1.0 must be at least 0 and below 1
+train --arch pillar --dropout 0.1 -> --dropout 0.1 must be left out for pillar
+train --interpolate 0.5 -> --interpolate 0.5 must be 0 without --init
+train --arch resnet --value-target none -> resnet, which always has a value head
+validate --lines 0 -> --lines 0 must be at least 1
+"""
+
+
+@pytest.mark.parametrize("line", MISTAKES.strip().splitlines())
+def test_a_mistake_is_one_line_and_writes_nothing(line, tmp_path, monkeypatch, complaint):
+    monkeypatch.chdir(tmp_path)
+    words, problem = line.split(" -> ")
+    stage, *flags = shlex.split(words.replace("ROOT", str(provenance.ROOT)))
+    assert problem in complaint(importlib.import_module(f"distill.{stage}"), *flags, code=2)
+    assert not list(tmp_path.iterdir())
+
+
+SEARCH = {"root": "puct", "simulations": 9, "noise_fraction": 0}
+
+
+@pytest.mark.parametrize(
+    ("table", "problem"),
+    [
+        ({"lr_schedule": [{"start": 50}]}, "a list of rows with start, lr"),
+        ({"lr_schedule": [{"start": 5, "lr": -1}]}, "lr -1.0 must be above 0"),
+        ({"stages": [{"start": 3, **SEARCH}]}, "start 3.0 must be from 0 to 1"),
+        ({"stages": [{"start": 0, **SEARCH, "simulations": 0}]}, "--simulations 0"),
+    ],
+)
+def test_a_wrong_table_in_a_config_file_is_named(table, problem, tmp_path, complaint):
+    (tmp_path / "config.json").write_text(json.dumps(table))
+    assert problem in complaint(selfplay, "--preset", "hour", "--config", tmp_path / "config.json", code=2)
