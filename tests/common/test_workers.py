@@ -15,7 +15,7 @@ import pytest
 from helpers import state
 
 from distill import generate
-from distill.common import workers
+from distill.common import machine, workers
 
 SCRIPT = """
 import asyncio
@@ -67,3 +67,8 @@ def test_a_restart_deletes_nothing_where_no_worker_can_be_started(tmp_path, monk
     assert generate.main([*flags, "--restart"]) == 1
     assert capsys.readouterr().err == "distill generate: /dev/shm: full\n"
     assert state(tmp_path) == before
+
+
+def test_the_processors_are_those_that_this_process_may_use(monkeypatch):
+    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")  # as a quota of a container, which loky reads, too
+    assert machine.cores() == 1

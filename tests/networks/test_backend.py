@@ -42,11 +42,7 @@ print(config.backend(), config.image_data_format(), config.floatx(), config.dtyp
 
 @pytest.mark.parametrize(
     ("backend", "stored", "named"),
-    [
-        ("nope", {}, "nope"),
-        ("tensorflow", {"floatx": "int"}, "keras.json"),
-        ("tensorflow", {"epsilon": "x"}, "epsilon"),
-    ],
+    [("nope", {}, "nope"), ("tensorflow", {"epsilon": "x"}, "epsilon")],
 )
 def test_settings_with_which_keras_does_not_start_are_one_line(backend, stored, named, tmp_path):
     (tmp_path / "keras.json").write_text(json.dumps(stored), encoding="utf-8")

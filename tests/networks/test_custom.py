@@ -79,19 +79,15 @@ def test_it_is_trained_exported_and_loaded_like_a_built_in_one(here, checked_her
     found = distill.load_pretrained(folder)(board)
     core = saved.load_core(folder / "best.keras")
     assert networks.arch_of(core) == "my_nets:build"
+    half = copy(core, "bfloat16")
+    assert {layer.compute_dtype for layer in half.layers if layer.weights} == {"bfloat16"}
+    assert all(np.array_equal(a, b) for a, b in zip(core.get_weights(), half.get_weights(), strict=True))
     np.testing.assert_allclose(saved.predict_with(core)(board)["policy"], found["policy"], atol=1e-5)
     positions = np.zeros(3, np.uint64), np.zeros(3, np.uint64)
     assert Evaluator(core)(*positions)[1] == pytest.approx(float(found["value"]), abs=1e-4)
     (here / "my_nets.py").write_text(MODULE + "\n")
     with pytest.raises(UserError, match=r"holds a run with other settings \(arch source: "):
         distill.train_network("my_nets:build", data=["games"], out="models/mine", ema=0.5, **settings)
-
-
-def test_copies_have_its_weights_and_precision(here):
-    core = networks.build("my_nets:build", True)
-    half = copy(core, "bfloat16")
-    assert {layer.compute_dtype for layer in half.layers if layer.weights} == {"bfloat16"}
-    assert all(np.array_equal(a, b) for a, b in zip(core.get_weights(), half.get_weights(), strict=True))
 
 
 @pytest.mark.usefixtures("eagerly")
@@ -142,8 +138,3 @@ def test_a_function_that_gives_no_network_is_one_line(spec, line):
     with pytest.raises(UserError, match=f"^--arch {spec}: .*{line}") as caught:
         networks.build(spec)
     assert "\n" not in str(caught.value)
-
-
-def test_a_function_is_taken_as_it_is_unless_it_is_defined_in_no_file(here):
-    with pytest.raises(UserError, match="defined in no file"):
-        distill.train_network(eval("lambda value_head: None"))

@@ -2,7 +2,6 @@
 
 - its results are the network's, in any batch, in bfloat16 nearly so;
 - the last bit of a result does not depend on its batch: a game is the same beside other games;
-- batches are padded by little;
 - it keeps its weights until it takes others, and equal networks have one hash;
 - a network without value head is refused.
 """
@@ -20,7 +19,7 @@ from distill import networks
 from distill.common import UserError
 from distill.game import encoding, rules
 from distill.networks import saved
-from distill.networks.evaluator import Evaluator, padded_size, weights_hash
+from distill.networks.evaluator import Evaluator, weights_hash
 
 
 def positions(count: int) -> tuple[Any, Any]:
@@ -39,19 +38,14 @@ def test_results_are_the_networks_in_any_batch():
         np.testing.assert_allclose(value, expected["value"][:count], atol=1e-6)
 
 
-@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-def test_a_result_does_not_depend_on_its_batch(precision):
-    does_not_depend_on_its_batch(Evaluator(saved.load_core(REFERENCE / "pillar" / "best.keras"), 256, precision))
-
-
-@pytest.mark.parametrize("arch", [arch for arch in networks.ARCHS if arch != "pillar"])
-def test_nor_does_the_result_of_another_network(arch):
-    core, rng = networks.build(arch, True), np.random.default_rng(0)
-    core.set_weights([rng.normal(0, 0.05, weight.shape) for weight in core.get_weights()])  # none of them zeros
-    does_not_depend_on_its_batch(Evaluator(core))
-
-
-def does_not_depend_on_its_batch(given: Evaluator) -> None:
+@pytest.mark.parametrize("arch", [*networks.ARCHS, "pillar in bfloat16"])
+def test_a_result_does_not_depend_on_its_batch(arch):
+    if arch.startswith("pillar in"):
+        given = Evaluator(saved.load_core(REFERENCE / "pillar" / "best.keras"), 256, "bfloat16")
+    else:
+        core, rng = networks.build(arch, True), np.random.default_rng(0)
+        core.set_weights([rng.normal(0, 0.05, weight.shape) for weight in core.get_weights()])  # none of them zeros
+        given = Evaluator(core)
     current, mask = positions(256)
     logits, value = given(current, mask)
     for number in (1, 5, 12, 30, 60, 110, 190, 256):
@@ -59,10 +53,6 @@ def does_not_depend_on_its_batch(given: Evaluator) -> None:
         again = given(current[chosen], mask[chosen])
         np.testing.assert_array_equal(again[0], logits[chosen])
         np.testing.assert_array_equal(again[1], value[chosen])
-
-
-def test_batches_are_padded_by_little():
-    assert [padded_size(number) for number in (1, 8, 9, 32, 33, 64, 65, 400)] == [8, 8, 16, 32, 64, 64, 128, 448]
 
 
 def test_bfloat16_gives_nearly_the_same_and_the_read_out_stays_float32():

@@ -34,7 +34,6 @@ from distill import models, networks
 from distill.common import UserError, file_hash
 from distill.game import encoding, rules
 from distill.networks import finding, pretrained, saved
-from distill.players import names
 
 
 @pytest.mark.parametrize("name", SHIPPED)
@@ -53,46 +52,15 @@ def test_the_file_that_ships_gives_the_outputs_of_the_saved_model(name):
     np.testing.assert_allclose(quick(boards[7])["policy"], found["policy"][7], atol=2e-5)
 
 
-def test_a_network_is_loaded_and_searched_with_without_tensorflow():
-    lines = """
-import sys, distill, numpy as np
-answer = distill.load_pretrained("pillar")(np.zeros((6, 7), np.int8))
-assert answer["move"] == 3 and abs(answer["policy"].sum() - 1) < 1e-5 and -1 <= answer["value"] <= 1
-from distill.players import names
-player = names.make("pillar@puct:20", fast=True)
-choices = player.play(*(np.zeros(2, np.uint64) for _ in range(3)))
-assert choices.moves.tolist() == [3, 3] and choices.policy.shape == (2, 7)
-assert not {"tensorflow", "keras"} & set(sys.modules)
-"""
-    environment = {**os.environ, "PYTHONPATH": str(REFERENCE.parents[1])}
-    done = subprocess.run([sys.executable, "-c", lines], env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-
-
-def test_the_saved_model_is_used_without_onnx_runtime(tmp_path, monkeypatch):
-    boards = played_boards(20)
-    expected = saved.load(REFERENCE / "cnn")(boards)["logits"]
-    monkeypatch.setattr(pretrained.importlib.util, "find_spec", lambda _: None)
-    assert not pretrained.onnx_to_run(REFERENCE / "cnn")
-    np.testing.assert_array_equal(distill.load_pretrained(str(REFERENCE / "cnn"))(boards)["logits"], expected)
-
-
-RUNTIMES = pytest.mark.parametrize("quick", [True, False], ids=["onnx", "tensorflow"])
-
-
-@pytest.fixture
-def network(quick, monkeypatch):
-    if not quick:
+@pytest.mark.parametrize("onnx_runtime", [True, False])
+def test_what_is_no_board_is_refused_and_what_the_examples_hold_is_not(onnx_runtime, monkeypatch):
+    if not onnx_runtime:
         monkeypatch.setattr(pretrained.importlib.util, "find_spec", lambda _: None)
-    return distill.load_pretrained(str(REFERENCE / "cnn"))
-
-
-@RUNTIMES
-def test_what_is_no_board_is_refused_and_what_the_examples_hold_is_not(network):
-    with pytest.raises(ValueError, match=r"from Kaggle's: np\.where"):
-        network(np.full((6, 7), 2))
-    with pytest.raises(ValueError, match=r"shape \(7, 6\)"):
-        network(np.zeros((7, 6)))
+    assert bool(pretrained.onnx_to_run(REFERENCE / "cnn")) == onnx_runtime
+    network = distill.load_pretrained(str(REFERENCE / "cnn"))
+    for wrong, line in ((np.full((6, 7), 2), r"from Kaggle's: np\.where"), (np.zeros((7, 6)), r"shape \(7, 6\)")):
+        with pytest.raises(ValueError, match=line):
+            network(wrong)
     for example in json.loads((REFERENCE / "cnn" / "saved_model" / "examples.json").read_text()):
         found = network(example["board"])
         np.testing.assert_allclose(found["policy"], example["policy"], atol=2e-5)
@@ -102,32 +70,37 @@ def test_what_is_no_board_is_refused_and_what_the_examples_hold_is_not(network):
     assert network(won[:0])["policy"].shape == (0, 7)
 
 
-FORKED_AND_SPAWNED = """
-import multiprocessing
+SCRIPT = """
+import multiprocessing, sys
 import numpy as np
 import distill
 
 if __name__ == "__main__":
     predict, board = distill.load_pretrained("pillar"), np.zeros((2, 6, 7))
     expected = predict(board)
+    assert expected["move"].tolist() == [3, 3] and abs(expected["policy"][0].sum() - 1) < 1e-5
     for method in ("fork", "spawn"):
         with multiprocessing.get_context(method).Pool(1) as pool:
             found = pool.apply_async(predict, (board,)).get(timeout=120)
         assert all((found[name] == expected[name]).all() for name in expected), method
+    from distill.players import names
+    choices = names.make("pillar@puct:20", fast=True).play(*(np.zeros(2, np.uint64) for _ in range(3)))
+    assert choices.moves.tolist() == [3, 3] and choices.policy.shape == (2, 7)
+    assert not {"tensorflow", "keras"} & set(sys.modules)
 """
 
 
-def test_it_answers_in_forked_and_in_spawned_processes(tmp_path):
+def test_it_answers_without_tensorflow_in_forked_and_in_spawned_processes_and_guides_a_search(tmp_path):
     script = tmp_path / "script.py"
-    script.write_text(FORKED_AND_SPAWNED)
+    script.write_text(SCRIPT)
     environment = {**os.environ, "PYTHONPATH": str(REFERENCE.parents[1])}
     done = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("quick", [False], ids=["tensorflow"])
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_tensorflow_in_a_forked_process_is_an_error_instead_of_a_hang(network):
+def test_tensorflow_in_a_forked_process_is_an_error_instead_of_a_hang():
+    network = saved.load(REFERENCE / "cnn")
     network(np.zeros((6, 7)))
     reading, writing = os.pipe()
     if not (child := os.fork()):
@@ -186,16 +159,6 @@ def test_a_model_hubs_folder_of_links_is_loaded_and_left_as_it_is(tmp_path):
     assert state(tmp_path) == before
 
 
-def test_a_search_with_the_onnx_file_is_that_with_the_network():
-    boards = played_boards(12)
-    current, mask = (np.ascontiguousarray(array) for array in encoding.bitboards(boards))
-    seeds = np.zeros(len(current), np.uint64)
-    found, expected = (names.make("pillar@puct:30", fast=quick).play(current, mask, seeds) for quick in (True, False))
-    np.testing.assert_array_equal(found.moves, expected.moves)
-    np.testing.assert_allclose(found.policy, expected.policy, atol=0.07)  # two visits of thirty
-    np.testing.assert_allclose(found.value, expected.value, atol=0.02)
-
-
 def test_a_file_that_cannot_be_loaded_is_one_line(tmp_path):
     file = tmp_path / pretrained.ONNX
     file.parent.mkdir()
@@ -217,21 +180,18 @@ def test_a_file_that_cannot_be_loaded_is_one_line(tmp_path):
 def test_every_network_is_listed_with_what_its_card_says(tmp_path, capsys):
     (tmp_path / "bare" / "saved_model" / "1").mkdir(parents=True)
     (tmp_path / "bare" / finding.EXPORTED).touch()
-    assert models.main(["--models", str(tmp_path)]) == 0
-    lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line}
-    assert lines["bare"].split()[1:] == ["–", "–", "–", "–", "–", "0", "KB", "–", "–", "–", "–"]
-    assert lines["name"].split("  ")[-1] == "ONNX int8"
-    assert models.main(["--models", str(tmp_path / "typo")]) == 1
-    assert "typo: no such folder" in capsys.readouterr().err
     (tmp_path / "trained").mkdir()
     shutil.copy(REFERENCE / "cnn" / "best.keras", tmp_path / "trained")  # --no-export: known by its name all the same
+    assert models.main(["--models", str(tmp_path / "typo")]) == 1
+    assert "typo: no such folder" in capsys.readouterr().err
     assert models.main(["--models", str(tmp_path)]) == 0
-    listed = {line.split()[0] for line in capsys.readouterr().out.split("\n\n")[0].splitlines()[1:]}
-    assert listed == {*finding.networks(finding.places(tmp_path))} >= {"bare", "trained", "reference/cnn"}
+    table = capsys.readouterr().out.split("\n\n")[0].splitlines()
+    lines = {line.split()[0]: line for line in table[1:]}
+    assert table[0].split("  ")[-1] == "ONNX int8"
+    assert lines["bare"].split()[1:] == ["–", "–", "–", "–", "–", "0", "KB", "–", "–", "–", "–"]
+    assert lines.keys() == {*finding.networks(finding.places(tmp_path))} >= {"bare", "trained", "reference/cnn"}
     for name in SHIPPED:
-        core = saved.load_core(REFERENCE / name / "best.keras")
-        assert lines[f"reference/{name}"].split()[1:3] == [networks.arch_of(core), f"{core.count_params():,}"]
-        files = [REFERENCE / name / file for file in models.FILES]
-        assert lines[f"reference/{name}"].count(" KB") == len(files) == 6
-        assert all(f" {finding.size(file)}" in lines[f"reference/{name}"] for file in files)
-        assert lines[f"reference/{name}"].count("%") == 2, "its grades"
+        line, core = lines[f"reference/{name}"], saved.load_core(REFERENCE / name / "best.keras")
+        assert line.split()[1:3] == [networks.arch_of(core), f"{core.count_params():,}"]
+        assert all(f" {finding.size(REFERENCE / name / file)}" in line for file in models.FILES)
+        assert (line.count(" KB"), line.count("%")) == (6, 2), "its files and its grades"
