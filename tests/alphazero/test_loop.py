@@ -99,11 +99,6 @@ def test_a_run_leaves_what_it_promises_and_follows_one_plan(flags, tmp_path, cap
     plan.write(other, dataclasses.replace(PLAN, teacher_games=8))
     assert selfplay.main([*flags[:-2], str(other), "--out", str(out)]) == 1
     assert f"{out}: follows another plan than {other}" in capsys.readouterr().err
-
-
-def test_missing_games_are_named_before_the_run_resumes(flags, tmp_path, capsys):
-    out = tmp_path / "run"
-    assert selfplay.main([*flags, str(out)]) == 0
     shutil.move(out / "iterations/0003" / run_files.CANDIDATE, out / "iterations/0002")
     shutil.rmtree(out / "iterations/0003")  # about as it was before the last iteration
     for place in ("0000/games", "0001/games"):
@@ -144,11 +139,10 @@ def test_games_that_nothing_learns_from_any_more_can_go(flags, tmp_path):
     assert selfplay.main([*flags, str(tmp_path / "kept"), *window]) == 0
     assert selfplay.main([*flags, str(tmp_path / "gone"), *window, "--no-keep-games"]) == 0
     kept, gone = (
-        [path.parent.name for path in sorted((tmp_path / run).glob("iterations/*/games"))] for run in ("kept", "gone")
+        {path.parent.name for path in (tmp_path / run).glob("iterations/*/games")} for run in ("kept", "gone")
     )
-    assert kept == ["0000", "0001", "0002", "0003"]
-    assert "0000" not in gone
-    assert "0002" in gone
+    assert kept == {"0000", "0001", "0002", "0003"}
+    assert {"0002"} <= gone <= kept - {"0000"}
     assert weights_hash(saved.load_core(tmp_path / "gone" / run_files.BEST)) == outcome(tmp_path / "kept")[1]
 
 

@@ -59,9 +59,9 @@ def few_graded_boards(monkeypatch):
 
 
 def test_an_export_leaves_the_model_its_examples_card_and_sums_and_nothing_else(exported):
-    assert sorted(p.name for p in exported.iterdir()) == [".lock", "best.keras", "config.json", "saved_model"]
-    found = sorted(p.name for p in (exported / "saved_model").iterdir())
-    assert found == ["1", "README.md", "SHA256SUMS", "examples.json", "export.json", "model.onnx", "model.tflite"]
+    assert {p.name for p in exported.iterdir()} == {".lock", "best.keras", "config.json", "saved_model"}
+    found = {p.name for p in (exported / "saved_model").iterdir()}
+    assert found == {"1", "README.md", "SHA256SUMS", "examples.json", "export.json", "model.onnx", "model.tflite"}
 
 
 def test_every_exported_file_holds_version_commit_and_network(exported):
@@ -74,11 +74,8 @@ def test_every_exported_file_holds_version_commit_and_network(exported):
     assert facts["network_sha256"] == file_hash(exported / "best.keras")
     beside = json.loads((folder / "export.json").read_text())
     assert facts.items() <= beside.items()
-    assert {name: found["difference"] <= 1e-5 for name, found in beside["files"].items()} == {
-        "1": True,
-        "model.tflite": True,
-        "model.onnx": True,
-    }
+    assert beside["files"].keys() == {"1", "model.tflite", "model.onnx"}
+    assert max(found["difference"] for found in beside["files"].values()) <= 1e-5
     with zipfile.ZipFile(folder / "model.tflite") as archive:
         assert json.loads(archive.read("export.json")) == facts
     session = onnxruntime.InferenceSession(str(folder / "model.onnx"), providers=["CPUExecutionProvider"])
@@ -89,26 +86,22 @@ def test_every_exported_file_holds_version_commit_and_network(exported):
     assert texts == {name: str(value) for name, value in facts.items()}
 
 
-@pytest.mark.parametrize("network", SHIPPED)
+CORES = [*(f"reference/{name}" for name in SHIPPED), *(pytest.param(a, marks=pytest.mark.slow) for a in networks.ARCHS)]
+
+
+@pytest.mark.parametrize("network", CORES)
 @pytest.mark.parametrize("name", formats.FORMATS)
-def test_every_network_that_ships_can_be_exported_to_every_format(tmp_path, network, name, few_graded_boards):
-    if network == "pillar" and name in ("savedmodel", "litert", "onnx"):
+def test_every_network_can_be_exported_to_every_format(tmp_path, network, name, few_graded_boards):
+    if network == "reference/pillar" and name in ("savedmodel", "litert", "onnx"):
         pytest.skip("exported by the fixture `exported`")
-    core = saved.load_core(REFERENCE / network / "best.keras")
+    keras.utils.set_random_seed(1)
+    file = REFERENCE.parent / network / "best.keras"
+    core = saved.load_core(file) if file.exists() else networks.build(network, value_head=True)
     found = conversion.convert(name, core, tmp_path / "model")
     assert found.losses if formats.FORMATS[name].int8 else found.difference <= comparison.TOLERANCE
     if name == "savedmodel":
         weights = (tmp_path / "model" / "variables" / "variables.data-00000-of-00001").stat().st_size
         assert weights < 1.1 * 4 * core.count_params(), "each is written once"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("arch", networks.ARCHS)
-@pytest.mark.parametrize("name", formats.FORMATS)
-def test_every_architecture_can_be_exported_to_every_format(tmp_path, arch, name, few_graded_boards):
-    keras.utils.set_random_seed(1)
-    found = conversion.convert(name, networks.build(arch, value_head=True), tmp_path / "model")
-    assert found.losses if formats.FORMATS[name].int8 else found.difference <= comparison.TOLERANCE
 
 
 def write_keras(core, path):
@@ -208,16 +201,6 @@ def test_a_file_of_another_network_is_refused(tmp_path, monkeypatch):
     assert "ONNX: the written file differs from the network (policy by 2." in error
 
 
-def test_a_file_for_a_single_board_is_refused(tmp_path, core, monkeypatch):
-    def write(_core, file):
-        model = onnx.load(MODEL / "model.onnx")
-        model.graph.input[0].type.tensor_type.shape.dim[0].dim_value = 1
-        onnx.save(model, file)
-
-    writing(monkeypatch, "onnx", write)
-    assert "does not work" in refused(tmp_path, core)
-
-
 def test_an_invalid_file_of_a_converter_that_reports_success_is_refused(tmp_path, core, monkeypatch):
     """tf2onnx writes an operation it does not know under its own name, without an error."""
 
@@ -267,7 +250,6 @@ def changed(name: str, place: tuple[int, ...], by: float) -> dict[str, np.ndarra
     [
         ("logits", (0, 0), 1.9e-5),  # the shipped network on a Zen 4
         ("logits", (0, 1), 4e-4),  # a smaller logit of the same board is a sum of terms as large
-        ("logits", (1, 2), 9e-6),
         ("policy", (1, 2), 9e-6),
         ("value", (0,), -9e-6),
     ],
@@ -282,31 +264,22 @@ def test_a_rounding_error_is_accepted(name, place, by):
         ("logits", (0, 0), 1e-3),
         ("logits", (1, 2), 1.9e-5),  # of 0.3: no rounding error
         ("logits", (1, 0), 64),  # the next float32 to -1e9: a full column has exactly that
-        ("logits", (2, 6), 1e9),
         ("logits", (0, 2), np.nan),
         ("policy", (1, 2), 1.9e-5),
         ("value", (0,), -1.9e-5),
-        ("value", (1,), np.nan),
         ("move", (0,), 1),
-        ("move", (1,), -1),
-        ("move", (2,), 4),
     ],
 )
 def test_a_larger_difference_is_refused(name, place, by):
     found = changed(name, place, by)
     assert comparison.differences(outputs(), outputs()) == {"logits": 0, "move": 0, "policy": 0, "value": 0}
     assert not comparison.largest_difference(outputs(), found) <= comparison.TOLERANCE
+    assert comparison.largest_difference(outputs(), outputs() | {name: found[name][..., None]}) == np.inf, "its shape"
+    assert comparison.largest_difference(outputs(), {key: found[key] for key in found if key != name}) == np.inf
     wrong = {output for output, difference in comparison.differences(outputs(), found).items() if difference != 0}
     assert name in wrong <= {name, "move"}  # a NaN logit has no best column either
     with pytest.raises(UserError, match=f"A: the written file differs from the network .*{name}"):
         comparison.check("A", outputs(), found)
-
-
-def test_an_output_that_is_missing_or_of_another_shape_is_refused():
-    without = {name: array for name, array in outputs().items() if name != "value"}
-    for found in ({}, without, outputs() | {"value": np.zeros((3, 1), np.float32)}):
-        assert comparison.largest_difference(outputs(), found) == np.inf
-    assert comparison.largest_difference(without, outputs()) == np.inf
 
 
 def test_a_move_is_the_best_of_its_own_logits_and_may_differ_by_their_rounding_only():

@@ -99,8 +99,9 @@ def test_it_answers_without_tensorflow_in_forked_and_in_spawned_processes_and_gu
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_tensorflow_in_a_forked_process_is_an_error_instead_of_a_hang():
-    network = saved.load(REFERENCE / "cnn")
+def test_tensorflow_in_a_forked_process_is_an_error_instead_of_a_hang(monkeypatch):
+    monkeypatch.setattr(pretrained.importlib.util, "find_spec", lambda _: None)
+    network = distill.load_pretrained("cnn")
     network(np.zeros((6, 7)))
     reading, writing = os.pipe()
     if not (child := os.fork()):

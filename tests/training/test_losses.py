@@ -8,8 +8,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pytest
 from keras import ops
@@ -72,19 +70,6 @@ def test_evaluation_gives_the_loss_of_a_training_step(arch, eagerly):
     measured = losses.evaluate(model, few, recipe)
     assert measured["loss"] == pytest.approx(float(expected["loss"]), rel=1e-5)
     assert ("value_error" in measured) == (arch == "resnet")
-
-
-def test_counts_weigh_in_the_training_loss(eagerly):
-    model = step.compiled(networks.build("resnet"), Recipe())
-    found = []
-    for count in [(1, 1), (3, 1), (1, 3)]:
-        batch = dataclasses.replace(a_batch(count), boards=np.stack([np.zeros((6, 7)), np.eye(6, 7)]).astype(np.int8))
-        weight = losses.weights(batch.count, Recipe(count_weights="count"))
-        wanted = losses.targets(batch, Recipe(), True)
-        found.append(float(model.test_on_batch(batch.boards, wanted, weight, return_dict=True)["loss"]))
-    both, first_thrice, second_thrice = found
-    assert first_thrice + second_thrice == pytest.approx(4 * both, rel=1e-5)
-    assert first_thrice != pytest.approx(second_thrice, rel=1e-3)
 
 
 def test_any_function_of_targets_and_outputs_can_be_the_loss(eagerly):

@@ -7,40 +7,26 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import itertools
 
 import numpy as np
-from helpers import make_games, write_games
+from helpers import bits, make_games, write_games
 
 from distill.datasets import batching
-from distill.game import rules
+from distill.game.rules import Position, from_moves, mirror
 from distill.games import reader
 from distill.training import top1
 
-LOPSIDED = """
-    . . . . . . .
-    . . . . . . .
-    . . . . . . .
-    . . . . . . .
-    . . . . . . .
-    X O . . . . .
-"""
-SYMMETRIC = """
-    . . . . . . .
-    . . . . . . .
-    . . . . . . .
-    . . . . . . .
-    . . . O . . .
-    . . . X . . .
-"""
+LOPSIDED, SYMMETRIC = from_moves("12"), from_moves("44")
 
 
-def rows_of(*labelled: tuple[str, int]) -> reader.RawRows:
-    positions = [rules.parse_board(drawing) for drawing, _ in labelled]
+def rows_of(*labelled: tuple[Position, int]) -> reader.RawRows:
+    positions = [position for position, _ in labelled]
+    current, mask = bits(*positions)
     return reader.RawRows(
         game=np.zeros(len(positions), np.int64),
-        current=np.array([p.current for p in positions], np.uint64),
-        mask=np.array([p.mask for p in positions], np.uint64),
+        current=current,
+        mask=mask,
         label=np.array([label for _, label in labelled], np.int8),
         ply=np.array([p.ply for p in positions], np.int8),
     )
@@ -53,10 +39,10 @@ def test_a_column_and_its_mirror_are_one_answer_on_a_symmetric_board_only():
 
 def test_top1_counts_raw_rows_and_boards_that_training_never_had():
     rows = rows_of((LOPSIDED, 2), (LOPSIDED, 4), (SYMMETRIC, 3), (SYMMETRIC, 3))
-    lopsided = rules.mirror(rules.parse_board(LOPSIDED))
+    current, mask = bits(mirror(LOPSIDED))
     seen = batching.Examples(
-        current=np.array([lopsided.current], np.uint64),
-        mask=np.array([lopsided.mask], np.uint64),
+        current=current,
+        mask=mask,
         visits=np.ones((1, 7), np.int64),
         label=np.zeros(1, np.int8),
         value=np.zeros(1, np.float32),
@@ -76,20 +62,11 @@ def test_top1_counts_raw_rows_and_boards_that_training_never_had():
     assert (measured["top1_first_19"], measured["rows_first_19"]) == (0.75, 4)
 
 
-def test_the_first_rows_of_every_game_are_found(tmp_path):
-    table = make_games(12, seed=2)
-    write_games(tmp_path / "run", table, shard_games=5)
-    early = top1.is_early(reader.raw_rows([tmp_path / "run"], None, 0.0))
-    expected = [row < 19 for game in Counter(table["game_id"].to_pylist()).values() for row in range(game)]
-    assert early.tolist() == expected
-    assert 0 < early.sum() < len(expected)
-
-
-def test_games_of_several_runs_that_have_one_number_are_told_apart(tmp_path):
+def test_the_first_rows_of_every_game_are_found_also_where_games_of_several_runs_have_one_number(tmp_path):
     folders = [tmp_path / str(seed) for seed in range(3)]
     for seed, folder in enumerate(folders):
-        write_games(folder, make_games(1, seed), identity={"seed": seed})
-    lengths = [run.rows for run in reader.open_runs(folders)]
-    early = top1.is_early(reader.raw_rows(folders, None, 0.0))
-    assert early.tolist() == [row < 19 for length in lengths for row in range(length)]
-    assert 0 < early.sum() < len(early)
+        write_games(folder, make_games(4, seed), shard_games=3, identity={"seed": seed})
+    rows = reader.raw_rows(folders, None, 0.0)
+    lengths = [len(list(group)) for _, group in itertools.groupby(rows.game.tolist())]
+    assert len(lengths) == 12
+    assert top1.is_early(rows).tolist() == [row < 19 for length in lengths for row in range(length)]

@@ -15,7 +15,6 @@ import dataclasses
 
 import keras
 import numpy as np
-import pandas as pd
 import pytest
 
 from distill import networks
@@ -158,36 +157,28 @@ def test_evaluations_within_an_epoch_change_no_weight_and_are_resumed_from(split
     assert state.history[-1]["validation_loss"] == undisturbed.history[-1]["validation_loss"]
 
 
-def test_bfloat16_steps_leave_a_network_in_float32(splits, tmp_path, eagerly):
-    recipe = dataclasses.replace(TINY, precision="bfloat16", steps=3)
-    variables, state = fitted(tmp_path / "bfloat16", splits, recipe, "pillar")
-    plain_recipe = dataclasses.replace(recipe, precision="float32")
-    plain, plain_state = fitted(tmp_path / "float32", splits, plain_recipe, "pillar")
-    assert {v.dtype for v in variables} == {np.dtype("float32")}
-    assert not same(variables, plain), "the steps were computed otherwise"
-    assert state.best_loss == pytest.approx(plain_state.best_loss, abs=0.05), "8 bits of mantissa, few steps"
-    best = saved.load_core(tmp_path / "bfloat16" / BEST)
-    assert {layer.compute_dtype for layer in best.layers if layer.weights} == {"float32"}
-    assert same([keras.ops.convert_to_numpy(v) for v in best.variables], variables)
-
-
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 def test_the_ema_of_the_weights_is_saved_also_by_a_resumed_run(precision, splits, tmp_path, eagerly):
-    plain = dataclasses.replace(TINY, precision=precision, schedule="plateau", eval_every=1)
+    plain = dataclasses.replace(TINY, precision=precision, schedule="plateau", eval_every=1, steps=3)
     steps: list[list[np.ndarray]] = []
 
     def watch(core):
         steps.append([keras.ops.convert_to_numpy(v) for v in core.variables])
         return {}
 
-    fitted(tmp_path / "plain", splits, dataclasses.replace(plain, steps=3), "pillar", watch)
-    assert len(steps) == 3
-    recipe = dataclasses.replace(plain, steps=3, ema=0.5)
+    fitted(tmp_path / "plain", splits, plain, "pillar", watch)
+    recipe = dataclasses.replace(plain, ema=0.5)
     with killed_at(step, "train_step", 3):
         fitted(tmp_path / "average", splits, recipe, "pillar")
-    kept, _ = fitted(tmp_path / "average", splits, recipe, "pillar")
+    kept, state = fitted(tmp_path / "average", splits, recipe, "pillar")
     for average, first, second, third in zip(kept, *steps, strict=True):
         np.testing.assert_allclose(average, first / 4 + second / 4 + third / 2, atol=1e-6)
+    last = saved.load_core(tmp_path / "average" / "last.keras")
+    assert {layer.compute_dtype for layer in last.layers if layer.weights} == {"float32"}
+    assert same([keras.ops.convert_to_numpy(v) for v in last.variables], kept)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(step, "compiled", None)
+        assert fitted(tmp_path / "average", splits, recipe, "pillar")[1] == state, "a finished run is not set up again"
 
 
 @pytest.mark.parametrize("average", [0.0, 0.5])
@@ -205,32 +196,6 @@ def test_the_interpolation_with_the_initial_weights_is_saved_also_by_a_resumed_r
     measured = losses.evaluate(heads.played(core), splits[1], recipe)["loss"]
     assert state.history[-1]["validation_loss"] == pytest.approx(measured), "the interpolation is evaluated"
     assert same([keras.ops.convert_to_numpy(v) for v in core.variables], mixed)
-
-
-def test_a_checkpoint_holds_the_random_state_of_dropout(eagerly):
-    step.make_repeatable(1)
-    model = step.compiled(networks.build("transformer"), TINY)
-    batch = a_batch()
-    before = checkpoint.snapshot(model)
-    wanted = losses.targets(batch, TINY, False)
-    model.train_on_batch(batch.boards, wanted, np.ones(2, np.float32))
-    once = checkpoint.snapshot(model)
-    checkpoint.restore(model, before)
-    assert same(before, checkpoint.snapshot(model))
-    model.train_on_batch(batch.boards, wanted, np.ones(2, np.float32))
-    assert same(once, checkpoint.snapshot(model))
-
-
-def test_curves_that_cannot_be_drawn_leave_the_history(tmp_path, monkeypatch, capsys):
-    def refuse(*_, **__):
-        raise RuntimeError("latex could not be found")
-
-    monkeypatch.setattr("matplotlib.figure.Figure.savefig", refuse)
-    history.write(tmp_path, [{"step": 1, "loss": 2.0}], {"loss": ["loss"], "again": ["loss"]})
-    assert (tmp_path / history.CSV).read_text(encoding="utf-8") == "step,loss\n1,2.0\n"
-    assert not (tmp_path / history.CURVES).exists()
-    said = capsys.readouterr().err
-    assert said.startswith(f"{tmp_path / history.CURVES}: not drawn (RuntimeError: latex could not be found)")
 
 
 def test_half_a_checkpoint_is_never_used_and_a_damaged_one_is_named(splits, tmp_path):
@@ -260,21 +225,6 @@ def test_steps_replace_epochs_down_to_the_last_one(splits, tmp_path):
     assert state.evaluations == -(-30 // an_epoch) > 1, "more than --epochs, the last one cut short"
     expected = [schedule.learning_rate(TINY, state, row["step"] - 1) for row in state.history]
     assert [row["learning_rate"] for row in state.history] == expected
-
-
-def test_a_finished_training_is_not_set_up_again(splits, tmp_path, monkeypatch):
-    recipe = dataclasses.replace(TINY, steps=3)
-    _, state = fitted(tmp_path, splits, recipe, arch="tiny")
-    monkeypatch.setattr(step, "compiled", None)
-    _, again = fitted(tmp_path, splits, recipe, arch="tiny")
-    assert again == state
-
-
-def test_steps_are_whole_numbers_on_the_curves():
-    rows = [{"step": step, "training_loss": 2.0, "validation_loss": 2.0} for step in (1, 2)]
-    figure = history.drawn(pd.DataFrame(rows), {"loss": ["training_loss", "validation_loss"]}, "step")
-    ticks = figure.axes[0].get_xticks()
-    assert [tick for tick in ticks if tick != round(tick)] == []
 
 
 def test_a_loss_that_is_no_number_ends_the_run_with_one_line(splits, tmp_path, eagerly):
