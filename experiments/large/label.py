@@ -60,6 +60,20 @@ evaluations = [0]
 """Boards evaluated so far, for the progress lines."""
 
 
+def words_of(current: Keys, mask: Keys) -> NDArray[np.uint32]:
+    """uint32 (B, 2, 2): current and mask, each as its lower and upper 32 bits; accelerators prefer those."""
+    return np.stack([current, mask], axis=1).view(np.uint32).reshape(-1, 2, 2)
+
+
+def boards_of_words(words: Any) -> Any:
+    """Boards int8 (B, 6, 7) of words uint32 (B, 2, 2), on the accelerator."""
+    import jax.numpy as jnp
+
+    cell = np.array([column * (ROWS + 1) + ROWS - 1 - row for row in range(ROWS) for column in range(COLUMNS)])
+    bits = ((words[:, :, cell // 32] >> (cell % 32).astype(np.uint32)) & 1).astype(jnp.int8)  # (B, 2, T)
+    return (2 * bits[:, 0] - bits[:, 1]).reshape(-1, ROWS, COLUMNS)
+
+
 # The network ----------------------------------------------------------------------------------------------------------
 
 
@@ -72,21 +86,18 @@ def evaluator(path: Path, batch: int, precision: str = "bfloat16") -> Evaluate:
 
     model = heads.played(network(path, precision))
     weights = [each.value for each in model.trainable_variables], [each.value for each in model.non_trainable_variables]
-    cell = np.array([column * (ROWS + 1) + ROWS - 1 - row for row in range(ROWS) for column in range(COLUMNS)])
 
     @jax.jit  # type: ignore[untyped-decorator]
     def forward(words: Any) -> Any:
-        """words uint32 (B, 2, 2): current and mask, each as its lower and upper 32 bits → (B, 8) logits and value."""
-        bits = (words[:, :, cell // 32] >> (cell % 32).astype(np.uint32)) & 1  # (B, 2, T)
-        own, stones = bits[:, 0].astype(jnp.int8), bits[:, 1].astype(jnp.int8)
-        found, _ = model.stateless_call(*weights, (2 * own - stones).reshape(-1, ROWS, COLUMNS), training=False)
+        """words uint32 (B, 2, 2) → float32 (B, 8), logits and value."""
+        found, _ = model.stateless_call(*weights, boards_of_words(words), training=False)
         return jnp.concatenate([found["logits"], found["value"][:, None]], axis=1).astype(jnp.float32)
 
     def evaluate(current: Keys, mask: Keys) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         evaluations[0] += len(current)
-        both = np.zeros((batch, 2), np.uint64)
-        both[: len(current), 0], both[: len(current), 1] = current, mask
-        found = np.asarray(forward(both.view(np.uint32).reshape(batch, 2, 2)))[: len(current)]
+        words = np.zeros((batch, 2, 2), np.uint32)
+        words[: len(current)] = words_of(current, mask)
+        found = np.asarray(forward(words))[: len(current)]
         return found[:, :COLUMNS], found[:, COLUMNS]
 
     evaluate(np.zeros(1, np.uint64), np.zeros(1, np.uint64))  # compiles

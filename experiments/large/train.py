@@ -31,6 +31,7 @@ from distill.game.mixing import mix
 from experiments.large import boards as labelled_boards
 from experiments.large import shapes
 from experiments.large.boards import VALUE_STEPS
+from experiments.large.label import boards_of_words, words_of
 
 STEPS_A_CALL = 100
 """Steps of one call of the device."""
@@ -43,6 +44,8 @@ HELD_OUT = 1 / 100
 EVALUATION_BATCH = 4096
 SOFT_TEMPERATURE = 4.0
 """Temperature of the softened policy target, as in KataGo."""
+NO_OUTCOME = 2
+"""In place of the outcome of a board whose value is not learned."""
 NOT_FOR_MUON = ["logits", "children", "reply", "of_side", "value_unit", "embedding", "relations"]
 """Outputs, and tables that are looked up: their rows are no directions of a space, so they go to AdamW."""
 
@@ -57,6 +60,8 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--data", type=Path, nargs="+", required=True)
     parser.add_argument("--extra", type=Path, nargs="*", default=[], help="boards that fill --extra-share of a batch")
     parser.add_argument("--extra-share", type=float, default=0.5)
+    parser.add_argument("--tree", type=Path, help="folder of tree.py: keep the moves of its won positions")
+    parser.add_argument("--tree-share", type=float, default=0.3, help="share of a batch from --tree")
     parser.add_argument("--graded", type=Path, help="graded boards (dev half) to report on")
     parser.add_argument("--steps", type=int, default=20_000)
     parser.add_argument("--fit-minutes", type=float, help="as many steps as fit, by the speed of the first calls")
@@ -90,6 +95,19 @@ def held_out(boards: NDArray[np.int8]) -> NDArray[np.bool_]:
     current, mask = encoding.bitboards(boards)
     kept: NDArray[np.bool_] = (mix(current + mask) >> np.uint64(11)).astype(np.float64) * 2.0**-53 < HELD_OUT
     return kept
+
+
+def won_in_tree(folder: Path, excluded: NDArray[np.uint64] | None) -> dict[str, NDArray[Any]]:
+    """The won positions of an enumeration and the moves that win them: `words` uint32 (N, 2, 2), `move` int8 (N,)."""
+    lost = np.sort(np.load(folder / "not_won.npz")["key"])
+    layers = sorted(folder.glob("moves-*.npy"))  # a last layer that was not enumerated has no moves
+    moves = np.concatenate([np.load(path) for path in layers])
+    keys = np.concatenate([np.load(folder / path.name.replace("moves", "keys")) for path in layers])
+    keep = ~np.isin(keys, lost)
+    if excluded is not None:
+        own, stones, _ = rules.canonicalise(*rules.from_keys(keys))
+        keep &= ~np.isin(own + stones, excluded)
+    return {"words": words_of(*rules.from_keys(keys[keep])), "move": moves[keep]}
 
 
 def values_of_children(path: Path, boards: NDArray[np.int8], precision: str) -> NDArray[np.int8]:
@@ -152,9 +170,14 @@ def train(options: argparse.Namespace) -> None:
     if options.children:
         for pool in pools:
             pool["children"] = values_of_children(options.children, pool["boards"], options.precision)
-    counts = [len(pool["value"]) for pool in pools]
-    filled = int(options.extra_share * options.batch_size) if options.extra else 0
-    shares = [options.batch_size - filled, filled][: len(pools)]
+    graded = dict(np.load(options.graded)) if options.graded else {}
+    excluded = graded.pop("excluded", None)
+    filled = [int(options.extra_share * options.batch_size)] if options.extra else []
+    if options.tree:
+        pools.append(won_in_tree(options.tree, excluded))
+        filled.append(int(options.tree_share * options.batch_size))
+    counts = [len(next(iter(pool.values()))) for pool in pools]
+    shares = [options.batch_size - sum(filled), *filled]
     learned = [{name: jnp.asarray(values) for name, values in pool.items()} for pool in pools]
     if options.loss_sampling:
         for pool, count in zip(learned, counts, strict=True):
@@ -169,7 +192,7 @@ def train(options: argparse.Namespace) -> None:
         wanted = 0.5 * batch["value"].astype(jnp.float32) / VALUE_STEPS + 0.5 * batch["outcome"].astype(jnp.float32)
         found = {
             "policy": -(target * log_policy).sum(1),
-            "value": jnp.square(outputs["value"].astype(jnp.float32) - wanted),
+            "value": jnp.square(outputs["value"].astype(jnp.float32) - wanted) * (batch["outcome"] != NO_OUTCOME),
             "entropy": -(target * jnp.log(target + 1e-9)).sum(1),
         }
         if options.soft_weight:
@@ -198,6 +221,15 @@ def train(options: argparse.Namespace) -> None:
         loss = sum(weight * found[name].mean() for name, weight in weights_of.items() if name in found)
         return loss, (found["policy"] - found["entropy"], fixed)
 
+    def of_tree(part: dict[str, Any]) -> dict[str, Any]:
+        """Boards whose target is one move; their value is not learned."""
+        nothing = jnp.zeros_like(part["move"])
+        return {
+            "boards": boards_of_words(part["words"]),
+            "visits": jax.nn.one_hot(part["move"], rules.COLUMNS, dtype=jnp.uint8),
+            "value": nothing, "outcome": nothing + NO_OUTCOME, "reply": nothing - 1,
+        }  # fmt: skip
+
     def drawn(key: Any, pools: Any) -> tuple[dict[str, Any], Any]:
         """A batch of boards, half of them mirrored, and which rows of the pools they are."""
         parts, rows = [], []
@@ -211,7 +243,8 @@ def train(options: argparse.Namespace) -> None:
             else:
                 chosen = jax.random.randint(picks, (share,), 0, count)
             rows.append(chosen)
-            parts.append({name: values[chosen] for name, values in pool.items()})
+            part = {name: values[chosen] for name, values in pool.items()}
+            parts.append(of_tree(part) if "words" in part else part)
         batch = {name: jnp.concatenate([part[name] for part in parts]) for name in parts[0]}
         turned = jax.random.bernoulli(jax.random.fold_in(key, 99), shape=(options.batch_size,))
         batch["boards"] = jnp.where(turned[:, None, None], batch["boards"][:, :, ::-1], batch["boards"])
@@ -251,7 +284,6 @@ def train(options: argparse.Namespace) -> None:
         (state, divergences), losses = jax.lax.scan(one, (state, divergences), first + jnp.arange(STEPS_A_CALL))
         return state, divergences, losses.mean()
 
-    graded = dict(np.load(options.graded)) if options.graded else {}
     measured = jax.jit(lambda trainable, fixed, batch: errors(
         model.stateless_call(trainable, fixed, batch["boards"], training=False)[0], batch)
     )  # fmt: skip
@@ -266,7 +298,7 @@ def train(options: argparse.Namespace) -> None:
         kept_batches = [each for each in kept_batches if len(each["value"]) == size]
         found = [measured(state[3], state[1], each) for each in kept_batches]
         row = {name: float(np.mean([each[name].mean() for each in found])) for name in ("policy", "value") if found}
-        for name in sorted({key.split(":")[0] for key in graded if ":" in key}):
+        for name in sorted({key.split(":")[0] for key in graded}):
             boards, scores = graded[f"{name}:boards"], graded[f"{name}:scores"].astype(int)
             moves = np.asarray(chosen_moves(state[3], state[1], boards))
             got, best = scores[np.arange(len(moves)), moves], scores.max(1)
