@@ -76,14 +76,33 @@ def largest_difference(expected: Outputs, found: Outputs) -> float:
     return float(np.max([*differences(expected, found).values()]))  # unlike max, keeps a NaN
 
 
-def check(title: str, expected: Outputs, found: Outputs, tolerance: float = TOLERANCE) -> float:
-    """The largest difference. Raises UserError, which names the file by its `title`, beyond the tolerance."""
-    wrong = {name: by for name, by in differences(expected, found).items() if not by <= tolerance}  # also NaN
+def check(title: str, expected: Outputs, found: Outputs) -> float:
+    """The largest difference. Raises UserError, which names the file by its `title`, above TOLERANCE."""
+    wrong = {name: by for name, by in differences(expected, found).items() if not by <= TOLERANCE}  # also NaN
     if wrong:
         listed = ", ".join(name + (f" by {by:.1e}" if np.isfinite(by) else " wrong") for name, by in wrong.items())
-        allowed = f"allowed: {tolerance:.0e}, {MEASURE}"
+        allowed = f"allowed: {TOLERANCE:.0e}, {MEASURE}"
         raise UserError(f"{title}: the written file differs from the network ({listed}); {allowed}")
     return largest_difference(expected, found)
+
+
+def contradictions(found: Outputs) -> list[str]:
+    """Names of the outputs that contradict the `logits` found with them, for any network.
+
+    The policy is the softmax of the logits and exactly 0 on full columns; the move is their best column, ties to the
+    centre and then the lower one; full columns have the logit -1e9; the value is in [-1, 1].
+    """
+    logits = found["logits"].astype(np.float64)
+    full = found["logits"] == heads.FULL_COLUMN_LOGIT
+    powers = np.where(full, 0.0, np.exp(logits - logits.max(1, keepdims=True)))
+    policy = powers / np.maximum(powers.sum(1, keepdims=True), 1e-30)
+    right = {
+        "logits": bool(np.isfinite(logits).all() and (np.abs(logits[~full]) < -heads.FULL_COLUMN_LOGIT / 2).all()),
+        "policy": bool((np.abs(found["policy"] - policy) <= TOLERANCE).all() and (found["policy"][full] == 0).all()),
+        "move": bool((found["move"] == _best_columns(found["logits"], full)).all()),
+        "value": bool((np.abs(found.get("value", 0.0)) <= 1).all()),
+    }
+    return [name for name, is_right in right.items() if not is_right]
 
 
 def _best_columns(logits: NDArray[Any], full: NDArray[np.bool_]) -> NDArray[Any]:

@@ -100,11 +100,13 @@ def _check(format: formats.Format, core: keras.Model, new: Path, expected: Outpu
     _, graded = quantized.graded_boards()
     questions = quantized.with_mirrors(graded)
     found = run_alone(format, new, np.concatenate([checked, questions]))
-    on_checked = {name: array[: len(checked)] for name, array in found.items()}
-    difference = comparison.check(format.title, expected, on_checked, quantized.TOLERANCE)
+    same_names = found.keys() == expected.keys()
+    if wrong := comparison.contradictions(found) if same_names else sorted(found.keys() ^ expected.keys()):
+        raise UserError(f"{format.title}: the outputs of the written file contradict each other ({', '.join(wrong)})")
     losses = quantized.losses(graded, predict(questions)["move"], found["move"][len(checked) :])
     quantized.check(format.title, losses)
-    return Converted(difference=difference, losses=losses)
+    on_checked = {name: array[: len(checked)] for name, array in found.items()}
+    return Converted(difference=comparison.largest_difference(expected, on_checked), losses=losses)
 
 
 def run_alone(format: formats.Format, path: Path, boards: NDArray[np.int8]) -> dict[str, NDArray[Any]]:

@@ -34,8 +34,6 @@ CALIBRATION = 512
 """Number of boards, of both sets together, that ranges are found on."""
 MOST_LOST = 0.01
 """Refuse a file whose optimal-move rate is lower by this much (one point) on any set."""
-TOLERANCE = 2.0
-"""Largest difference from the network of an output; only what is missing, NaN or contradicts its logits is refused."""
 
 
 Loss: TypeAlias = Mapping[str, float]
@@ -114,8 +112,11 @@ def to_onnx(floating: Path, file: Path) -> None:
             return next(({"board": part} for part in parts), None)
 
     prepared = file.with_suffix(".prepared")
-    logging.getLogger().setLevel(logging.ERROR)  # it recommends the pre-processing that the next line does
+    root = logging.getLogger()
+    level = root.level
+    root.setLevel(logging.ERROR)  # it recommends the pre-processing that the next line does
     quantization.quant_pre_process(floating, prepared, skip_symbolic_shape=True)
+    root.setLevel(level)
     quantization.quantize_static(
         prepared,
         file,
