@@ -96,8 +96,13 @@ def locked(folder: Path, *, wait: bool = False, beside: bool = False) -> Iterato
 
 def _locked_file(path: Path, folder: Path, wait: bool) -> IO[bytes]:
     while True:
-        path.parent.mkdir(parents=True, exist_ok=True)  # again: a holder that failed may have removed it
-        file = path.open("a+b")  # network file systems want it writable
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)  # again: a holder that failed may have removed it
+            file = path.open("a+b")  # network file systems want it writable
+        except (FileExistsError, FileNotFoundError):  # removed between two of these steps
+            if path.parent.exists() and not path.parent.is_dir():
+                raise
+            continue
         try:
             portalocker.lock(file, portalocker.LOCK_EX | portalocker.LOCK_NB)
             with contextlib.suppress(FileNotFoundError):  # its holder has removed it

@@ -111,7 +111,9 @@ def learner(
     precision: networks.Precision = "float32",
     ema: float = 0.0,
 ) -> WithOpponents:
-    """The network with its opponents, ready for `step`. A value baseline needs a value head."""
+    """The network with its opponents, ready for `step`. Raises UserError for a value baseline without a value head."""
+    if baseline == "value":
+        heads.require_value(core, core.name)
     model = WithOpponents(core, opponents, precision, ema)
     model.compile(
         keras.optimizers.Adam(),  # its rate is set at every step

@@ -11,7 +11,9 @@ export KERAS_BACKEND=jax JAX_COMPILATION_CACHE_DIR="${JAX_COMPILATION_CACHE_DIR:
 export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0
 python=${PYTHON:-python3}
 searched=
-for round in $(seq 1 "$rounds"); do
+round=0
+while [ "$round" -lt "$rounds" ]; do
+    round=$((round + 1))
     here=$out/$round
     mkdir -p "$here"
     if [ ! -e "$here/best.keras" ]; then

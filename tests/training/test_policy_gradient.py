@@ -25,6 +25,7 @@ from network_helpers import (
 )
 
 from distill import networks
+from distill.common import UserError
 from distill.training import policy_gradient
 
 
@@ -78,7 +79,7 @@ def test_a_move_that_won_becomes_likelier_and_equal_returns_with_their_mean_as_b
     after = policy_of(model.core, boards)
     assert after[0, 6] > before[0, 6]
     assert after[1, 0] < before[1, 0]
-    with pytest.raises(ValueError, match="no value head"):
+    with pytest.raises(UserError, match="value head"):
         policy_gradient.learner(core, "value", 0.5)
 
 
