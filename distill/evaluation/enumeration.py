@@ -28,7 +28,7 @@ Moves: TypeAlias = NDArray[np.int8]
 Choose: TypeAlias = Callable[[Keys, Keys], NDArray[np.integer[Any]]]
 """(current, mask), uint64 (B,) → the player's columns (B,), a function of the position alone."""
 Layer: TypeAlias = dict[str, int]
-"""Of one number of `stones`: `positions`, `won` (the player's move wins), `losing_replies`, `draws` (replies)."""
+"""Counts for one number of `stones`: `positions`, `won` (by the move), `losing_replies` and `draws` (replies)."""
 Result = TypeVar("Result")
 
 CHUNK = 1 << 16
