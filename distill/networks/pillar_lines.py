@@ -44,12 +44,15 @@ class Lines(layers.Layer):
         second = count - 2 * ops.floor(count / 2)
         odd = ops.cast(np.arange(ROWS, 0, -1)[:, None, None] % 2, planes.dtype)  # the lowest row is the first
         followed = odd + second - 2 * odd * second
-        own = ops.conv(planes, ops.cast(line_kernels(), planes.dtype), padding="same")
-        own = ops.reshape(own + ops.cast(_off_board(), planes.dtype), (-1, ROWS, COLUMNS, 2, LINES))
+        own = ops.reshape(self.stones_on_lines(planes) + ops.cast(_off_board(), planes.dtype), (-1, ROWS, COLUMNS, 2, LINES))
         three = ops.max(ops.relu(own - 2), axis=-1) * empty
         two = ops.sum(ops.clip(own - 1, 0, 1), axis=-1) * empty / 4
         on_all = ops.ones_like(stones)
         return ops.concatenate([planes, playable, followed * on_all, second * on_all, three, two], axis=-1)
+
+    def stones_on_lines(self, planes: Any) -> Any:
+        """The lines' sums around each cell as if the board had no edge: (B, H, W, 2 · LINES)."""
+        return ops.conv(planes, ops.cast(line_kernels(), planes.dtype), padding="same")
 
 
 LINES = 13
