@@ -10,7 +10,7 @@ URL = "http://127.0.0.1"
 FULL_LEFT = "1111112"  # column 1 is full
 
 
-def ask(client, path="/api/analysis", **body):
+def ask(client, path="/api/v1/analysis", **body):
     return client.post(path, json=body)
 
 
@@ -33,6 +33,6 @@ def gather(app, requests: list[dict]) -> list[httpx2.Response]:
 
     async def all_of_them():
         async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app), base_url=URL, timeout=60) as client:
-            return await asyncio.gather(*(client.post("/api/analysis", json=body) for body in requests))
+            return await asyncio.gather(*(client.post("/api/v1/analysis", json=body) for body in requests))
 
     return asyncio.run(all_of_them())

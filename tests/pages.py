@@ -168,7 +168,7 @@ def cells_of(page: Any, kind: str) -> list[str]:
 
 def asked(page: Any, server: str, player: str, moves: str) -> dict[str, Any]:
     """What the API answers."""
-    return page.request.post(f"{server}api/analysis", data={"player": player, "moves": moves, "seed": 1}).json()
+    return page.request.post(f"{server}api/v1/analysis", data={"player": player, "moves": moves, "seed": 1}).json()
 
 
 def fetched(url: str, **body: Any) -> bytes:

@@ -44,7 +44,9 @@ class Lines(layers.Layer):
         second = count - 2 * ops.floor(count / 2)
         odd = ops.cast(np.arange(ROWS, 0, -1)[:, None, None] % 2, planes.dtype)  # the lowest row is the first
         followed = odd + second - 2 * odd * second
-        own = ops.reshape(self.stones_on_lines(planes) + ops.cast(_off_board(), planes.dtype), (-1, ROWS, COLUMNS, 2, LINES))
+        own = ops.reshape(
+            self.stones_on_lines(planes) + ops.cast(_off_board(), planes.dtype), (-1, ROWS, COLUMNS, 2, LINES)
+        )
         three = ops.max(ops.relu(own - 2), axis=-1) * empty
         two = ops.sum(ops.clip(own - 1, 0, 1), axis=-1) * empty / 4
         on_all = ops.ones_like(stones)

@@ -24,7 +24,17 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 import distill
-from distill.web.messages import Analysis, Catalogue, Move, Problem, Request, RequestError, next_position
+from distill.web.messages import (
+    Analysis,
+    Catalogue,
+    GameAnalysis,
+    GameRequest,
+    Move,
+    Problem,
+    Request,
+    RequestError,
+    next_position,
+)
 from distill.web.opponents import Opponents
 
 PAGE = Path(__file__).parent / "page"
@@ -68,22 +78,29 @@ def application(opponents: Opponents, hosts: Sequence[str] = HOSTS) -> FastAPI:
         503: {"model": Problem, "description": "too many requests wait; see Retry-After"},
     }
 
-    @app.get("/api/players")
+    @app.get("/api/v1/players")
     async def list_players() -> Catalogue:
         """The players and the limits."""
         return opponents.catalogue()
 
-    @app.post("/api/move", responses=refusals)
+    @app.post("/api/v1/move", responses=refusals)
     async def move(request: Request) -> Move:
         """A player's move in a position, and the position after it."""
         position = request.position()
-        found = await opponents.analyse(request.player, position, request.seed)
+        (found,) = await opponents.analyse(request.player, [position], request.seed)
         return next_position(request, position, found.move)
 
-    @app.post("/api/analysis", responses=refusals)
+    @app.post("/api/v1/analysis", responses=refusals)
     async def analysis(request: Request) -> Analysis:
         """A player's evaluation of each column: a network's policy, a search's visits, the solver's scores."""
-        return await opponents.analyse(request.player, request.position(), request.seed)
+        (found,) = await opponents.analyse(request.player, [request.position()], request.seed)
+        return found
+
+    @app.post("/api/v1/game", responses=refusals)
+    async def game(request: GameRequest) -> GameAnalysis:
+        """A player's evaluation of every position of a game, in one request: for a review."""
+        found = await opponents.analyse(request.player, request.positions(), request.seed)
+        return GameAnalysis(player=request.player, analyses=found)
 
     @app.get("/docs", include_in_schema=False)
     async def docs() -> FileResponse:

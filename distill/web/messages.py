@@ -18,6 +18,12 @@ Cell = Literal[-1, 0, 1]
 Row = Annotated[list[Cell], Field(min_length=rules.COLUMNS, max_length=rules.COLUMNS)]
 Board = Annotated[list[Row], Field(min_length=rules.ROWS, max_length=rules.ROWS)]
 Column = Annotated[int, Field(ge=0, lt=rules.COLUMNS)]
+PlayerName = Annotated[
+    str, Field(min_length=1, max_length=80, description="a name from /api/v1/players, such as uct:1000")
+]
+MOVES = "columns 1-7 from the empty board"
+Moves = Annotated[str, Field(max_length=rules.CELLS, pattern="^[1-7]*$", description=MOVES)]
+Seed = Annotated[int | None, Field(ge=0, lt=2**63, description="of random choices; equal seeds give equal answers")]
 
 
 class RequestError(Exception):
@@ -33,12 +39,10 @@ class Request(BaseModel):
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"player": "uct:1000", "moves": "4453"}]})
 
-    player: str = Field(min_length=1, max_length=80, description="a name from /api/players, such as uct:1000")
-    moves: str | None = Field(
-        None, max_length=rules.CELLS, pattern="^[1-7]*$", description="columns 1-7 from the empty board"
-    )
+    player: PlayerName
+    moves: Moves | None = Field(None, description=MOVES)
     board: Board | None = Field(None, description="instead of moves: six rows, row 0 on top, +1 the side to move")
-    seed: int | None = Field(None, ge=0, lt=2**63, description="of random choices; equal seeds give equal answers")
+    seed: Seed = None
 
     def position(self) -> Position:
         """The position. Raises RequestError (422) for an impossible or a finished one."""
@@ -49,6 +53,26 @@ class Request(BaseModel):
             reason = "four in a line" if rules.is_won(position) else "the board is full"
             raise RequestError(422, f"the game is over: {reason}")
         return position
+
+
+class GameRequest(BaseModel):
+    """A game from the empty board, finished or not, and a player."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"player": "reference/pillar", "moves": "4453"}]}
+    )
+
+    player: PlayerName
+    moves: Moves
+    seed: Seed = None
+
+    def positions(self) -> list[Position]:
+        """Each position of the game that is not over. Raises RequestError (422) for impossible moves."""
+        position = _from_moves(self.moves)
+        found = [rules.EMPTY]
+        for column in self.moves:
+            found.append(rules.play(found[-1], int(column) - 1))
+        return found[:-1] if rules.is_over(position) else found
 
 
 class Move(BaseModel):
@@ -79,6 +103,15 @@ class Analysis(BaseModel):
         min_length=7,
         max_length=7,
         description="the solver's exact scores; null in place of a full column",
+    )
+
+
+class GameAnalysis(BaseModel):
+    """A player's evaluation of every position of a game."""
+
+    player: str
+    analyses: list[Analysis] = Field(
+        description="of the position before each move, in order, and of the last position if the game is still open"
     )
 
 

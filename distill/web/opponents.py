@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -61,6 +61,8 @@ MOST_GUIDED = 2000
 """Largest number of simulations of a search guided by a network: about a second."""
 SOLVER_QUEUE, SEARCH_QUEUE, NETWORK_QUEUE = 8, 32, 256
 """Calls that may wait or run: seconds of the solver's or of searches' work, tenths of a second of a network's."""
+WHOLE_GAME = 42
+"""Positions in a batch of the networks: all of a game that are not over."""
 LOADED = 16
 """Networks in their modes kept in memory; the least recently used is dropped first."""
 
@@ -81,7 +83,7 @@ class Opponents:
         self.has_solver = is_installed()
         self._searches = work.threads(workers, SEARCH_QUEUE)
         # One thread for each kind: a network, and the evaluations that its search keeps, serve one caller at a time.
-        self._networks, self._guided = work.threads(1, NETWORK_QUEUE), work.threads(1, NETWORK_QUEUE)
+        self._networks, self._guided = work.threads(1, NETWORK_QUEUE, WHOLE_GAME), work.threads(1, NETWORK_QUEUE, 8)
         # The solver holds the interpreter lock while it computes, so it has a process of its own.
         self._solver = work.process(SOLVER_QUEUE)
         self._found: dict[str, Path] = {}
@@ -116,14 +118,17 @@ class Opponents:
             if names.parse(levels.named(name).player).simulations <= self.max_simulations
         ]
 
-    async def analyse(self, name: str, position: Position, seed: int | None = None) -> Analysis:
-        """A player's analysis of a position that is not over. Raises RequestError: no such player, or busy."""
+    async def analyse(self, name: str, positions: Sequence[Position], seed: int | None = None) -> list[Analysis]:
+        """A player's analyses of positions that are not over. Raises RequestError: no such player, or busy."""
         seed = random.getrandbits(63) if seed is None else seed
         try:
             queue = self._queue(name)
-            if queue is self._solver:
-                return await queue.run(_by_solver, name, position, seed)
-            return await queue.run(lambda: _choose(self._player(name), position, seed))
+            batches = [positions[start : start + queue.batch] for start in range(0, len(positions), queue.batch)]
+            if queue is self._solver:  # in another process, to which a bound method cannot be sent
+                found = await queue.run(partial(_by_solver, name, batch, seed) for batch in batches)
+            else:
+                found = await queue.run(partial(self._choose, name, batch, seed) for batch in batches)
+            return [analysis for batch in found for analysis in batch]
         except work.BusyError:
             raise RequestError(503, "too many requests wait already; try again in a moment", retry_after=1) from None
         except (OutputError, WorkerError) as error:
@@ -137,7 +142,7 @@ class Opponents:
         searches = ["uct:1", *(f"{name}@puct:1" for name in models)]
         for name in [*models, *searches, *(["solver"] if self.has_solver else [])]:
             with suppress(RequestError):  # the next request for this player gets it
-                await self.analyse(name, EMPTY)
+                await self.analyse(name, [EMPTY])
 
     def close(self) -> None:
         """Drop waiting calls and stop the workers."""
@@ -157,12 +162,15 @@ class Opponents:
             return self._solver
         # A name is only looked up: nothing that a request names is opened or imported.
         if parts.player not in BUILT_IN and self._model(parts.network) is None:
-            raise RequestError(404, f"player {name!r} is unknown; /api/players lists those there are")
+            raise RequestError(404, f"player {name!r} is unknown; /api/v1/players lists those there are")
         try:
             names.check_mode(name, self.max_simulations if parts.player else min(MOST_GUIDED, self.max_simulations))
         except ValueError as error:
             raise RequestError(422, str(error)) from None
         return self._searches if parts.player else self._guided if parts.simulations else self._networks
+
+    def _choose(self, name: str, positions: Sequence[Position], seed: int) -> list[Analysis]:
+        return _choose(self._player(name), positions, seed)
 
     def _player(self, name: str) -> Player:
         """The player of a checked name, made in the thread in which it computes: the first search loads Numba."""
@@ -196,25 +204,27 @@ def _load(name: str, folder: Path, _changed: int) -> Player:
     return network.with_predict(name, predict, parts.mode, parts.simulations)
 
 
-def _bits(position: Position) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    return np.array([position.current], np.uint64), np.array([position.mask], np.uint64)
-
-
-def _choose(player: Player, position: Position, seed: int) -> Analysis:
-    choices = checked_choices(player, *_bits(position), mix(seed))
-    return Analysis(
-        player=player.name,
-        move=int(choices.moves[0]),
-        policy=None if choices.policy is None else choices.policy[0].tolist(),
-        # Rounding may leave a value of 1.0000001.
-        value=None if choices.value is None else float(np.clip(choices.value[0], -1, 1)),
+def _bits(positions: Sequence[Position]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    return np.array([each.current for each in positions], np.uint64), np.array(
+        [each.mask for each in positions], np.uint64
     )
 
 
-def _by_solver(name: str, position: Position, seed: int) -> Analysis:
-    """In the solver's process: the analysis by the solver, or by the level that plays as it does."""
-    found = _choose(names.make(name), position, seed)
-    if name == "solver":  # which has just scored the position: the second time takes no time
-        scores = score_boards(*_bits(position))[0].tolist()
-        found.policy, found.scores = None, [None if score == FULL_COLUMN else score for score in scores]
+def _choose(player: Player, positions: Sequence[Position], seed: int) -> list[Analysis]:
+    choices = checked_choices(player, *_bits(positions), np.repeat(mix(seed), len(positions)))
+    policies = [None] * len(positions) if choices.policy is None else choices.policy.tolist()
+    # Rounding may leave a value of 1.0000001.
+    values = [None] * len(positions) if choices.value is None else np.clip(choices.value, -1, 1).tolist()
+    return [
+        Analysis(player=player.name, move=move, policy=policy, value=value)
+        for move, policy, value in zip(choices.moves.tolist(), policies, values, strict=True)
+    ]
+
+
+def _by_solver(name: str, positions: Sequence[Position], seed: int) -> list[Analysis]:
+    """In the solver's process: the analyses by the solver, or by the level that plays as it does."""
+    found = _choose(names.make(name), positions, seed)
+    if name == "solver":  # which has just scored the positions: the second time takes no time
+        for analysis, scores in zip(found, score_boards(*_bits(positions)).tolist(), strict=True):
+            analysis.policy, analysis.scores = None, [None if score == FULL_COLUMN else score for score in scores]
     return found

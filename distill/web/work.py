@@ -7,10 +7,10 @@ lock), the solver in a process of its own (it does not).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from distill.common.workers import WorkerError, pool
 
@@ -22,35 +22,43 @@ class BusyError(Exception):
 
 
 class Queue:
-    """An executor, started with its first call, that refuses work when `limit` calls wait or run.
+    """An executor, started with its first call, that refuses work when `limit` requests wait or run.
 
     Args:
       start: returns the executor; stop: arguments of its `shutdown` that drop waiting calls.
+      batch: number of positions in a call.
     """
 
-    def __init__(self, start: Callable[[], Executor], limit: int, **stop: bool) -> None:
+    def __init__(self, start: Callable[[], Executor], limit: int, batch: int = 1, **stop: bool) -> None:
         self._start, self._limit, self._stop = start, limit, stop
+        self.batch = batch
         self._executor: Executor | None = None
         self._inside, self._closed = 0, False
 
-    async def run(self, function: Callable[..., Result], *arguments: Any) -> Result:
-        """The function's result, computed by the executor. Raises BusyError, and WorkerError where no worker lives."""
+    async def run(self, calls: Iterable[Callable[[], Result]]) -> list[Result]:
+        """The results of a request's calls. The executor gets one at a time, so that requests take turns.
+
+        Raises BusyError, and WorkerError if no worker lives.
+        """
         if self._inside >= self._limit:
             raise BusyError
         self._inside += 1
         try:
-            for _ in range(2):  # a second process if the first dies: something else may have killed it
-                if self._closed:
-                    raise BusyError
-                executor = self._executor = self._executor or self._start()
-                try:
-                    return await asyncio.get_running_loop().run_in_executor(executor, function, *arguments)
-                except BrokenProcessPool:
-                    if executor is self._executor:  # the first of its callers to notice
-                        self._drop()
-            raise WorkerError("the worker process cannot be started, or has died (out of memory?)")
+            return [await self._run(call) for call in calls]
         finally:
             self._inside -= 1
+
+    async def _run(self, call: Callable[[], Result]) -> Result:
+        for _ in range(2):  # a second process if the first dies: something else may have killed it
+            if self._closed:
+                raise BusyError
+            executor = self._executor = self._executor or self._start()
+            try:
+                return await asyncio.get_running_loop().run_in_executor(executor, call)
+            except BrokenProcessPool:
+                if executor is self._executor:  # the first of its callers to notice
+                    self._drop()
+        raise WorkerError("the worker process cannot be started, or has died (out of memory?)")
 
     def close(self) -> None:
         """Drop waiting calls for good, without waiting for running ones."""
@@ -63,9 +71,9 @@ class Queue:
             self._executor = None
 
 
-def threads(workers: int, limit: int) -> Queue:
+def threads(workers: int, limit: int, batch: int = 1) -> Queue:
     """A queue before threads."""
-    return Queue(lambda: ThreadPoolExecutor(workers), limit, cancel_futures=True)
+    return Queue(lambda: ThreadPoolExecutor(workers), limit, batch, cancel_futures=True)
 
 
 def process(limit: int) -> Queue:

@@ -88,7 +88,7 @@ def check_server(python: Path, *command: str, **environment: str) -> None:
     with listening(server) as address:
         assert b"<html" in fetched(address)
         for player in ("pillar", "uct:200", "pillar@puct:20"):
-            assert json.loads(fetched(f"{address}api/move", player=player, moves="44"))["move"] in range(7)
+            assert json.loads(fetched(f"{address}api/v1/move", player=player, moves="44"))["move"] in range(7)
 
 
 def test_with_its_packages_alone_the_server_plays(tmp_path):

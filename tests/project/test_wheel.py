@@ -155,7 +155,7 @@ def test_shipped_networks_are_found_by_name_and_games_generated_and_trained_on(i
 def test_the_page_is_served_with_the_shipped_networks(installed):
     with listening(installed.start(installed.python.with_name("distill"), "serve", "--port", "0")) as address:
         assert b"<html" in fetched(address)
-        players = json.loads(fetched(f"{address}api/players"))["players"]
+        players = json.loads(fetched(f"{address}api/v1/players"))["players"]
         networks = [player["name"] for player in players if player["kind"] == "network"]
         assert networks == [f"reference/{name}" for name in SHIPPED]
-        assert len(json.loads(fetched(f"{address}api/move", player="pillar", moves="44"))["moves"]) == 3
+        assert len(json.loads(fetched(f"{address}api/v1/move", player="pillar", moves="44"))["moves"]) == 3

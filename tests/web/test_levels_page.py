@@ -74,13 +74,13 @@ def test_the_api_answers_with_a_levels_probabilities_and_a_seed_repeats_its_move
     for moves in ("", "4453", "443", "112233", "1212", "454545"):
         position = rules.from_moves(moves)
         current, mask = (np.array([bits], np.uint64) for bits in (position.current, position.mask))
-        reply = client.post("/api/analysis", json={"player": name, "moves": moves, "seed": 9}).json()
+        reply = client.post("/api/v1/analysis", json={"player": name, "moves": moves, "seed": 9}).json()
         expected = player.play(current, mask, np.zeros(1, np.uint64)).policy
         np.testing.assert_allclose(reply["policy"], expected[0], atol=1e-6)
         assert (reply["value"], reply["scores"]) == (None, None)
-        again = client.post("/api/move", json={"player": name, "moves": moves, "seed": 9}).json()
+        again = client.post("/api/v1/move", json={"player": name, "moves": moves, "seed": 9}).json()
         assert again["move"] == reply["move"]
-    cards = client.get("/api/players").json()["players"]
+    cards = client.get("/api/v1/players").json()["players"]
     assert [card["name"] for card in cards[:5]] == list(LEVELS)
 
 

@@ -7,6 +7,7 @@
 """
 
 import asyncio
+import functools
 import os
 import shutil
 import sys
@@ -36,13 +37,13 @@ def test_more_than_the_queue_takes_is_told_to_come_again(models):
 
     async def flood():
         async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app), base_url=URL, timeout=60) as client:
-            holding = asyncio.create_task(found._searches.run(release.wait))
+            holding = asyncio.create_task(found._searches.run([release.wait]))
             await asyncio.sleep(0)
-            asked = [asyncio.create_task(client.post("/api/analysis", json=body)) for body in blocked]
+            asked = [asyncio.create_task(client.post("/api/v1/analysis", json=body)) for body in blocked]
             refused = await asyncio.gather(*asked[-6:])
             release.set()
             await holding
-            return refused, [await task for task in asked], await client.post("/api/analysis", json=blocked[0])
+            return refused, [await task for task in asked], await client.post("/api/v1/analysis", json=blocked[0])
 
     refused, everybody, afterwards = asyncio.run(flood())
     assert {reply.status_code for reply in refused} == {503}
@@ -94,7 +95,7 @@ def test_your_own_players_are_listed_and_answer_and_no_request_imports_a_module(
     Path("my_page_player.py").write_text(PLAYER)
     own = ("my_page_player:rightmost", "my_page_player:illegal")
     client = TestClient(api.application(Opponents([tmp_path], 1000, 1, own)), base_url=URL)
-    cards = {card["name"]: card for card in client.get("/api/players").json()["players"]}
+    cards = {card["name"]: card for card in client.get("/api/v1/players").json()["players"]}
     assert cards[own[0]] | {"note": ""} == {"name": own[0], "kind": "custom", "title": "rightmost", "note": ""}
     silent = {"policy": None, "value": None, "scores": None}
     assert ask(client, player=own[0], moves="7").json() == {"player": own[0], "move": 6, **silent}
@@ -110,10 +111,10 @@ def test_the_solver_comes_back_after_its_process_was_killed(models):
         found = Opponents([models], 1000, 1)
         queue = found._solver
         with pytest.raises(WorkerError, match="cannot be started, or has died"):
-            await queue.run(os._exit, 1)
-        opinion = await found.analyse("solver", rules.from_moves("414243"))
+            await queue.run([functools.partial(os._exit, 1)])
+        opinion = await found.analyse("solver", [rules.from_moves("414243")])
         found.close()
-        return opinion
+        return opinion[0]
 
     assert asyncio.run(kill_and_ask()).move == 3
 

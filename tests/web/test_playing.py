@@ -161,15 +161,15 @@ def test_take_back_returns_to_the_persons_turn(page):
 def test_a_busy_server_is_asked_again_and_a_player_who_fails_is_told_of_and_can_be_asked_again(browser, server):
     with pages.open_page(browser, server, ignore=("503", "422")) as page:
         busy = {"status": 503, "json": {"error": "too many"}, "headers": {"Retry-After": "1"}}
-        page.route("**/api/move", lambda route: route.fulfill(**busy), times=1)
+        page.route("**/api/v1/move", lambda route: route.fulfill(**busy), times=1)
         pages.start(page, "", second="cnn")
         page.keyboard.press("4")
         pages.wait_for(page, "location.hash.length === 3")
-        page.route("**/api/move", lambda route: route.fulfill(status=422, json={"error": "no, thank you"}))
+        page.route("**/api/v1/move", lambda route: route.fulfill(status=422, json={"error": "no, thank you"}))
         pages.start(page, "", second="cnn")
         page.keyboard.press("4")
         pages.status_says(page, "no, thank you")
-        page.unroute("**/api/move")
+        page.unroute("**/api/v1/move")
         page.get_by_role("button", name="Go on").click()
         pages.wait_for(page, "location.hash.length === 3")
 
@@ -229,9 +229,9 @@ def test_the_description_of_the_api_lists_and_tries_it_and_nothing_is_asked_of_a
     for path in ("", "docs"):
         pages.visit(page, f"{server}{path}")
     text = page.inner_text("body")
-    for word in ("/api/players", "/api/move", "/api/analysis", "too many requests wait", "Analysis"):
+    for word in ("/api/v1/players", "/api/v1/move", "/api/v1/analysis", "too many requests wait", "Analysis"):
         assert word in text
-    page.locator("section", has_text="/api/move").get_by_role("button").click()
+    page.locator("section", has_text="/api/v1/move").get_by_role("button").click()
     page.wait_for_selector("pre:not([hidden])")
     status, _, answer = page.inner_text("pre:not([hidden])").partition(" ")
     assert status == "200"

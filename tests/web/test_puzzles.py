@@ -134,7 +134,7 @@ def test_the_solution_can_be_asked_for_and_no_engine_is(page):
     assert streak(page) == "0 in a row, best 0"
     assert "lost" in page.inner_text("#puzzle-text")
     assert page.evaluate("document.activeElement.id") == "puzzle-next", "the pressed button is gone"
-    assert not any(url.endswith("/api/move") for url in asked)
+    assert not any(url.endswith("/api/v1/move") for url in asked)
 
 
 def test_the_persons_own_game_waits(page):

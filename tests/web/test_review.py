@@ -197,7 +197,7 @@ def test_without_the_solver_a_search_judges_or_a_line_says_why_not(browser, serv
             catalogue["players"] = [player for player in catalogue["players"] if player["kind"] not in missing]
             route.fulfill(json=catalogue)
 
-        page.route("**/api/players", without)
+        page.route("**/api/v1/players", without)
         pages.visit(page)
         if missing == ["solver"]:
             reviewed(page, "4455")

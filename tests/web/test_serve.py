@@ -42,7 +42,7 @@ def test_a_connection_is_served_without_waiting_for_acknowledgements(monkeypatch
     try:
         port = server.servers[0].sockets[0].getsockname()[1]
         with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as client:
-            client.request("GET", "/api/players")
+            client.request("GET", "/api/v1/players")
             assert client.getresponse().read().startswith(b'{"players"')
             (connection,) = server.server_state.connections
             accepted = connection.transport.get_extra_info("socket")
@@ -82,7 +82,7 @@ def test_other_machines_may_ask_only_where_that_was_said(models, monkeypatch):
     assert sum("there is no password" in line for line in said) == 1
     for app, status in zip(served, (400, 200), strict=True):
         headers = {"Host": "another.example"}
-        assert TestClient(app, base_url=URL).get("/api/players", headers=headers).status_code == status
+        assert TestClient(app, base_url=URL).get("/api/v1/players", headers=headers).status_code == status
 
 
 def test_a_notebook_with_an_event_loop_of_its_own_may_serve(models, monkeypatch):

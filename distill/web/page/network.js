@@ -67,6 +67,15 @@ export async function opinion(player, moves, signal) {
   return { move: answer.move, policy: answer.policy, value: answer.value ?? null, scores: null };
 }
 
+/** The opinion before each move of a game, and of its last position if that is open. */
+export async function opinions(player, moves, signal) {
+  const places = Array.from({ length: moves.length + 1 }, (_, ply) => moves.slice(0, ply));
+  if (replay(moves).isOver) places.pop();
+  const found = [];
+  for (const place of places) found.push(await opinion(player, place, signal));
+  return found;
+}
+
 /**
  * A network's outputs, by name, of each board.
  * @param {Int8Array[]} boards 42 cells each, rows from the top, +1 side to move

@@ -1,17 +1,20 @@
 /**
- * Players behind the JSON API of `python -m distill.serve`. An engine has three functions, here and in `network.js`:
- * players(), choose(player, moves) → column and opinion(player, moves) → {move, policy, value, scores}.
+ * Players behind the JSON API of `python -m distill.serve`. An engine has four functions, here and in `network.js`:
+ * players(), choose(player, moves) → column, opinion(player, moves) → {move, policy, value, scores}, and
+ * opinions(player, moves) → the opinion before each move of a game, and of its last position if that is open.
  */
 
 export const isServed = true;
 
 const TRIES = 4;
 
-export const players = () => ask("api/players");
+export const players = () => ask("api/v1/players");
 
-export const choose = async (player, moves, signal) => (await post("api/move", player, moves, signal)).move;
+export const choose = async (player, moves, signal) => (await post("api/v1/move", player, moves, signal)).move;
 
-export const opinion = (player, moves, signal) => post("api/analysis", player, moves, signal);
+export const opinion = (player, moves, signal) => post("api/v1/analysis", player, moves, signal);
+
+export const opinions = async (player, moves, signal) => (await post("api/v1/game", player, moves, signal)).analyses;
 
 function post(path, player, moves, signal) {
   const body = JSON.stringify({ player, moves });
