@@ -6,6 +6,7 @@ import { Board } from "./board.js";
 import { Game, PERSON } from "./game.js";
 import { Openings } from "./openings.js";
 import { Opinions, Strip, capital } from "./opinions.js";
+import { PasteBox } from "./paste_box.js";
 import { Puzzles } from "./puzzles.js";
 import { ReviewPanel } from "./review_panel.js";
 import { ROWS, replay } from "./rules.js";
@@ -32,6 +33,7 @@ const tabs = new Tabs(["play", "review", "puzzles", "openings"], changeMode);
 const review = new ReviewPanel($("panel-review"), {
   game, opinions, board, say, refresh: (why) => ((problem = ""), show(why), showOpinions()),
 });
+const pasteBox = new PasteBox($("share"), { load: (moves) => game.load(moves), openPuzzle: (id) => modes.puzzles.openLink(id) });
 const modes = { play: {}, review, puzzles: {}, openings: {} }; // see changeMode
 let mine = null; // the person's own game as it stood, while puzzles or openings show others
 let thinking = null; // AbortController of the requested move
@@ -239,7 +241,7 @@ function show(why) {
   $("replay").disabled = !game.moves;
   $("replay").setAttribute("aria-pressed", String(Boolean(replaying)));
   showMoves();
-  if (document.activeElement !== $("game-text")) $("game-text").value = game.moves;
+  pasteBox.show(game.moves);
 }
 
 function showMoves() {
@@ -325,16 +327,6 @@ function readLink() {
   }
 }
 
-function loadText() {
-  const text = $("game-text").value.replace(/\s/g, "");
-  try {
-    if (text !== game.moves) game.load(text);
-    $("share-note").textContent = "";
-  } catch (error) {
-    $("share-note").textContent = error.message;
-  }
-}
-
 async function copyLink() {
   const link = new URL(addressOf(game.moves), location.href).href;
   try {
@@ -414,8 +406,6 @@ function connectControls() {
   $("last").addEventListener("click", () => game.goTo(game.moves.length));
   $("replay").addEventListener("click", toggleReplay);
   $("copy").addEventListener("click", copyLink);
-  $("share").addEventListener("submit", (event) => (event.preventDefault(), loadText()));
-  $("game-text").addEventListener("change", loadText);
   $("theme-button").addEventListener("click", switchTheme);
   for (const side of [0, 1]) $(`player-${side}`).addEventListener("change", ({ target }) => game.seat(side, target.value));
   $("more-players").addEventListener("change", () => (offerPlayers(), remember()));
@@ -425,7 +415,7 @@ function connectControls() {
   }
   addEventListener("hashchange", readLink);
   addEventListener("keydown", (event) => {
-    if (event.altKey || event.ctrlKey || event.metaKey || event.target.closest("input:not([type=checkbox]), select, dialog")) return;
+    if (event.altKey || event.ctrlKey || event.metaKey || event.target.closest("input:not([type=checkbox]), textarea, select, dialog")) return;
     if (event.key.length === 1 && !$("keys-on").checked) return; // speech input types letters, which would play (WCAG 2.1.4)
     if ("1234567".includes(event.key)) drop(Number(event.key) - 1);
     else if (event.key === "ArrowLeft" || event.key === "ArrowRight") board.focus(event.key === "ArrowLeft" ? 2 : 4);

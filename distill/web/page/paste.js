@@ -1,0 +1,109 @@
+/**
+ * Read a game that somebody pasted, in any of the usual notations:
+ *
+ *   4453 · 4 4 5 3 · 4,4,5,3 · [4, 4, 5, 3]    columns from 1 to 7
+ *   1. 4 4 2. 5 3                              the same with move numbers
+ *   ddec · D D E C                             columns from a to g
+ *   https://…/#4453 · #puzzle/k3x9q            a link to this page
+ *   3342 with a 0 in it                        columns from 0 to 6, which the person is asked to confirm
+ *   42 cells of 0, 1 and 2                     Kaggle's board, the top row first; 1 has moved first
+ */
+
+import { CELLS, COLUMNS, FROM_CENTRE, ROWS, replay } from "./rules.js";
+
+const SEPARATORS = /[\s,;.|/\-()[\]{}"']/g;
+const MOST_IN_THREE = 3 * ROWS; // moves that three columns hold: longer texts of 0, 1 and 2 are boards
+
+/**
+ * What a text holds.
+ * @param {string} text
+ * @returns {{moves: string} | {zeroBased: string} | {puzzle: string}} moves of a game; moves if the columns are counted
+ *   from 0, to be confirmed; or the id of a puzzle
+ * @throws {Error} naming the first thing that cannot be read
+ */
+export function read(text) {
+  const board = /board\W*\[([^\]]*)\]/i.exec(text); // Kaggle's observation
+  const puzzle = /#puzzle\/(\w+)/.exec(text);
+  if (puzzle) return { puzzle: puzzle[1] };
+  if (text.includes("://") && !text.includes("#")) throw new Error("This link has no game after a “#”.");
+  const symbols = [...withoutNumbers((board?.[1] ?? text).split("#").at(-1)).replace(SEPARATORS, "")];
+  if (/^[a-z]/i.test(symbols[0])) return { moves: legal(symbols.map((symbol, index) => columnOfLetter(symbol, index)).join("")) };
+  if (board || symbols.length > MOST_IN_THREE && symbols.every((symbol) => "012".includes(symbol))) return { moves: gameOf(symbols) };
+  for (const [index, symbol] of symbols.entries()) if (!"01234567".includes(symbol)) throw unreadable(symbol, index, "1 to 7");
+  const zero = symbols.indexOf("0");
+  if (zero < 0) return { moves: legal(symbols.join("")) };
+  if (symbols.includes("7")) throw unreadable("0", zero, "1 to 7");
+  return { zeroBased: legal(symbols.map((symbol) => Number(symbol) + 1).join("")) };
+}
+
+/** The text without move numbers, where it has them: "1." and moves come first. */
+function withoutNumbers(text) {
+  const [before, ...rest] = text.split(/(\d+)\./);
+  const isNumbered = !before.trim() && rest[0] === "1" && rest[1].trim();
+  if (!isNumbered) return text; // periods are separators
+  const numbers = rest.filter((_, place) => place % 2 === 0);
+  const wrong = numbers.findIndex((number, place) => Number(number) !== place + 1);
+  if (wrong > 0) throw new Error(`Cannot read “${numbers[wrong]}.”: the next move number is ${wrong + 1}.`);
+  return rest.filter((_, place) => place % 2).join(" ");
+}
+
+function columnOfLetter(symbol, index) {
+  const column = "abcdefg".indexOf(symbol.toLowerCase());
+  if (column < 0) throw unreadable(symbol, index, "a to g");
+  return column + 1;
+}
+
+const unreadable = (symbol, index, columns) =>
+  new Error(`Cannot read “${symbol}”: move ${index + 1} is not a column from ${columns}.`);
+
+function legal(moves) {
+  replay(moves); // names the first move that is not
+  return moves;
+}
+
+/** A game that leads to a board of 42 cells. */
+function gameOf(cells) {
+  const wrong = cells.findIndex((cell) => !"012".includes(cell));
+  if (wrong >= 0) throw new Error(`Cannot read “${cells[wrong]}”: cell ${wrong + 1} of the board is not 0, 1 or 2.`);
+  if (cells.length !== CELLS) throw new Error(`This board has ${cells.length} cells, not ${CELLS}.`);
+  const floating = cells.findIndex((cell, place) => cell !== "0" && cells[place + COLUMNS] === "0");
+  if (floating >= 0) {
+    const [row, column] = [Math.floor(floating / COLUMNS) + 1, (floating % COLUMNS) + 1];
+    throw new Error(`The stone in row ${row} from the top, column ${column}, has an empty cell below it.`);
+  }
+  const [first, second] = ["1", "2"].map((mark) => cells.filter((cell) => cell === mark).length);
+  if (first !== second && first !== second + 1) throw new Error(`This board has ${first} stones of 1 and ${second} of 2; 1 moves first.`);
+  const columns = Array.from({ length: COLUMNS }, (_, column) =>
+    Array.from({ length: ROWS }, (_, height) => cells[(ROWS - 1 - height) * COLUMNS + column]).join("").replaceAll("0", ""));
+  const last = columns.flatMap((column, index) => (column.at(-1) === "21"[(first + second) % 2] ? [index] : []));
+  for (const end of [null, ...last]) { // after a win the winning stone has to be the last one
+    const moves = end === null ? inOrder(columns) : inOrder(columns.with(end, columns[end].slice(0, -1)), end);
+    try {
+      if (moves !== null) return legal(moves);
+    } catch { /* this order goes on after a win */ }
+  }
+  throw new Error("No game leads to this board.");
+}
+
+/**
+ * Moves that fill columns in turn, a stone of 1 first (depth-first search), or null.
+ * @param {string[]} columns marks from the bottom
+ * @param {number|null} end a column to be played last
+ */
+function inOrder(columns, end = null) {
+  const total = columns.join("").length;
+  const dead = new Set();
+  const complete = (heights, moves) => {
+    if (moves.length === total) return moves;
+    if (dead.has(heights.join())) return null;
+    for (const column of FROM_CENTRE) {
+      if (columns[column][heights[column]] !== "12"[moves.length % 2]) continue;
+      const found = complete(heights.with(column, heights[column] + 1), `${moves}${column + 1}`);
+      if (found !== null) return found;
+    }
+    dead.add(heights.join());
+    return null;
+  };
+  const moves = complete(new Array(COLUMNS).fill(0), "");
+  return moves === null || end === null ? moves : `${moves}${end + 1}`;
+}

@@ -1,0 +1,166 @@
+"""Games pasted into the page's field, in headless Chromium. Properties:
+
+- the same game is read from digits with any separators, with move numbers, from letters, a link, and Kaggle's cells;
+- any game and any board of a game is read; columns counted from 0 are asked about;
+- of other texts the first thing that cannot be read is named;
+- nothing changes before Enter or "Load": text left in the field waits, and the game may go on meanwhile.
+"""
+
+import random
+
+import pytest
+
+from distill.game import rules
+from tests import pages
+
+READ = """async (texts) => {
+  const { read } = await import("./paste.js");
+  return texts.map((text) => {
+    try {
+      return read(text);
+    } catch (error) {
+      return error.message;
+    }
+  });
+}"""
+EMPTY_ROWS = "0" * 35
+KNOWN = {
+    "": {"moves": ""},
+    "4453": {"moves": "4453"},
+    " 4 4\n5 3 ": {"moves": "4453"},
+    "4, 4, 5, 3.": {"moves": "4453"},
+    "[4, 4, 5, 3]": {"moves": "4453"},
+    "4-4-5-3": {"moves": "4453"},
+    "4.4.5.3": {"moves": "4453"},
+    "1.4.4.5": {"moves": "1445"},
+    "1. 4 4 2. 5 3": {"moves": "4453"},
+    "1. 4 4\n2. 5": {"moves": "445"},
+    "1.44 2.53 3.": {"moves": "4453"},
+    "1. 4 2. 4 3. 5 4. 3": {"moves": "4453"},
+    "ddec": {"moves": "4453"},
+    "1. D D 2. E C": {"moves": "4453"},
+    "https://example.org/game/#4453": {"moves": "4453"},
+    "#4453": {"moves": "4453"},
+    "http://127.0.0.1:8000/#puzzle/k3x9q": {"puzzle": "k3x9q"},
+    "3340": {"zeroBased": "4451"},
+    "[3, 3, 4, 0]": {"zeroBased": "4451"},
+    "0" * 42: {"moves": ""},
+    EMPTY_ROWS + "0001000": {"moves": "4"},
+    "{'remainingOverageTime': 60, 'step': 1, 'board': [" + ", ".join(EMPTY_ROWS + "0001000") + "], 'mark': 2}": {
+        "moves": "4"
+    },
+}
+UNREADABLE = {
+    "4489": "Cannot read “8”: move 3 is not a column from 1 to 7.",
+    "44x": "Cannot read “x”: move 3 is not a column from 1 to 7.",
+    "ddh": "Cannot read “h”: move 3 is not a column from a to g.",
+    "d4": "Cannot read “4”: move 2 is not a column from a to g.",
+    "hello": "Cannot read “h”: move 1 is not a column from a to g.",
+    "70": "Cannot read “0”: move 2 is not a column from 1 to 7.",
+    "1. 4 4 3. 5": "Cannot read “3.”: the next move number is 2.",
+    "4444444": "Move 7 falls into column 4, which is full.",
+    "12121212": "Move 8 comes after the end of the game.",
+    "https://example.org/game": "This link has no game after a “#”.",
+    "0" * 41: "This board has 41 cells, not 42.",
+    "board: [0, 3]": "Cannot read “3”: cell 2 of the board is not 0, 1 or 2.",
+    "0" * 31 + "10000000000": "The stone in row 5 from the top, column 4, has an empty cell below it.",
+    EMPTY_ROWS + "0020000": "This board has 0 stones of 1 and 1 of 2; 1 moves first.",
+}
+
+
+@pytest.fixture(scope="module")
+def read(browser, server):
+    with pages.open_page(browser, server) as page:
+        yield lambda texts: page.evaluate(READ, texts)
+
+
+def games(number: int, seed: int) -> list[str]:
+    """Random games, each cut short at random or finished."""
+    dice, found = random.Random(seed), []
+    for _ in range(number):
+        position, moves, length = rules.EMPTY, "", dice.randint(1, 42)
+        while len(moves) < length and not rules.is_over(position):
+            column = dice.choice(rules.legal_columns(position))
+            position, moves = rules.play(position, column), f"{moves}{column + 1}"
+        found.append(moves)
+    return found
+
+
+def test_every_usual_notation_is_read(read):
+    assert dict(zip(KNOWN, read(list(KNOWN)), strict=True)) == KNOWN
+
+
+def test_the_first_thing_that_cannot_be_read_is_named(read):
+    assert dict(zip(UNREADABLE, read(list(UNREADABLE)), strict=True)) == UNREADABLE
+
+
+def test_any_game_is_read_in_any_notation(read):
+    dice = random.Random(4)
+    for moves, found in zip(played := games(60, seed=1), read([spaced(dice, game) for game in played]), strict=True):
+        assert found == {"moves": moves}
+    numbered = [
+        " ".join(f"{k // 2 + 1}. {' '.join(game[k : k + 2])}" for k in range(0, len(game), 2)) for game in played
+    ]
+    letters = [game.translate(str.maketrans("1234567", "abcdefg")) for game in played]
+    for texts in (numbered, letters, [text.upper() for text in letters]):
+        assert read(texts) == [{"moves": moves} for moves in played]
+    from_zero = [game.translate(str.maketrans("1234567", "0123456")) for game in played if "1" in game]
+    assert read(from_zero) == [{"zeroBased": moves} for moves in played if "1" in moves]
+
+
+def spaced(dice: random.Random, moves: str) -> str:
+    return "".join(move + dice.choice(["", " ", ", ", "-", "; ", "\n"]) for move in moves)
+
+
+def cells(position: rules.Position) -> list[int]:
+    """Kaggle's board: 42 cells from the top row, 1 the first player."""
+    first = position.opponent if position.ply % 2 else position.current
+    bits = [7 * column + row for row in range(5, -1, -1) for column in range(7)]
+    return [0 if not position.mask >> bit & 1 else 1 if first >> bit & 1 else 2 for bit in bits]
+
+
+def test_any_board_of_kaggle_is_read_finished_games_too(read):
+    positions = [rules.from_moves(game) for game in games(80, seed=2)]
+    assert sum(map(rules.is_won, positions)) > 10
+    found = read([str(cells(position)) for position in positions])
+    assert [rules.from_moves(one["moves"]) for one in found] == positions
+    impossible = cells(rules.from_moves("1213141"))  # a win; the other side has gone on
+    impossible[35 + 6] = 2
+    assert read([str(impossible)]) == ["No game leads to this board."]
+
+
+def enter(page, text: str) -> None:
+    page.fill("#game-text", text)
+    page.press("#game-text", "Enter")
+
+
+def test_text_waits_in_the_field_until_it_is_loaded(page):
+    pages.start(page, "44")
+    page.fill("#game-text", "1. 4 4 2. 5")
+    page.focus("#copy")
+    assert pages.moves_of(page) == "44"
+    assert page.input_value("#game-text") == "1. 4 4 2. 5"
+    page.get_by_role("button", name="Load", exact=True).click()
+    assert pages.moves_of(page) == page.input_value("#game-text") == "445"
+    assert page.get_by_role("button", name="Load", exact=True).is_hidden()
+
+
+def test_an_unreadable_text_changes_nothing_and_columns_from_0_are_asked_about(page):
+    pages.start(page, "44")
+    enter(page, "4x5")
+    assert page.inner_text("#share-note") == "Cannot read “x”: move 2 is not a column from 1 to 7."
+    assert page.get_attribute("#game-text", "aria-invalid") == "true"
+    assert pages.moves_of(page) == "44"
+    enter(page, "3 0 6")
+    assert "counted from 0 to 6?" in page.inner_text("#share-note")
+    assert pages.moves_of(page) == "44"
+    page.get_by_role("button", name="Yes, load it").click()
+    assert pages.moves_of(page) == "417"
+    assert page.inner_text("#share-note") == ""
+
+
+def test_lines_of_a_pasted_text_stay_apart(page):
+    page.click("#game-text")
+    page.keyboard.insert_text("1. 4 4\n2. 5 3\n")
+    page.keyboard.press("Enter")
+    assert pages.moves_of(page) == "4453"
