@@ -88,7 +88,7 @@ def _write_page(models: Sequence[str], folder: Path) -> str:
     networks.start_backend(aloud=True)
     from distill.exporters.static_page import write_static_page
 
-    with folders.locked(folder, beside=True):
+    with folders.locked(folder):
         write_static_page(models, folder)
     return f"{folder}: a static page; any file server shows it: python -m http.server --directory {folder}"
 

@@ -15,10 +15,11 @@ import re
 import time
 from collections import Counter
 from dataclasses import dataclass
+from pathlib import Path
 
 from distill.common import Progress, UserError, cli
 from distill.games import inspection, reader, schema
-from distill.games.storage import Folder, storage_of
+from distill.games.storage import storage_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,8 +63,7 @@ def run(config: ValidateConfig) -> str:
                 print(f"{place}: and {number - config.lines:,} more: {kind} (--lines none prints all)")
         wrong += kinds.total()
         if kinds:
-            command = reader.remake_command(storage.path) if isinstance(storage, Folder) else None
-            repairs.append(f"to make again what is wrong: {command or f'{place}: the command that made it'}")
+            repairs.append(f"to make again what is wrong: {reader.remake_command(Path(place))}")
     seconds = time.monotonic() - began
     if wrong:
         raise UserError(f"{wrong:,} violations in {rows:,} rows; {'; '.join(repairs)}")

@@ -86,8 +86,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder, done = root / name, root / f"{name}.done"
     with portalocker.Lock(root / f"{name}.lock", timeout=900):
         if not done.exists():
-            (folder / ".saved_model.killed.partial").mkdir(parents=True)
-            (folder / "saved_model").mkdir()
+            (folder / "saved_model" / ".new.partial").mkdir(parents=True)  # of a killed export
             for file in ("best.keras", "config.json"):
                 shutil.copy(REFERENCE / name / file, folder)
             for file, text in (("older", ""), ("SHA256SUMS", "0  older\n")):

@@ -235,16 +235,16 @@ HOLD = """
 import sys, time
 from pathlib import Path
 from distill.common import folders
-with folders.locked(Path(sys.argv[1]), beside="beside" in sys.argv):
+with folders.locked(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(600)
 """
 
 
 @contextlib.contextmanager
-def held(folder: Path, *how: str) -> Iterator[subprocess.Popen[str]]:
+def held(folder: Path) -> Iterator[subprocess.Popen[str]]:
     """Another process that holds a folder's lock until it is killed."""
-    command = [sys.executable, "-c", HOLD, str(folder), *how]
+    command = [sys.executable, "-c", HOLD, str(folder)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "held\n"

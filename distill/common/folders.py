@@ -16,17 +16,15 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import errno
 import json
 import os
 import shutil
-import tempfile
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, TypeAlias
+from typing import IO, Any
 
 import portalocker
 
@@ -64,7 +62,7 @@ def refuse_file(folder: Path) -> None:
 
 
 @contextmanager
-def locked(folder: Path, *, wait: bool = False, beside: bool = False) -> Iterator[None]:
+def locked(folder: Path, *, wait: bool = False) -> Iterator[None]:
     """Hold a folder for one writer; the system releases the lock however the process ends.
 
     A body that ends without an error removes the half-written files that killed processes left in the folder. One that
@@ -73,19 +71,16 @@ def locked(folder: Path, *, wait: bool = False, beside: bool = False) -> Iterato
     Args:
       folder: created where missing.
       wait: wait for another holder instead of raising UserError.
-      beside: lock a hidden file next to the folder, which may then be replaced as a whole.
     """
     refuse_file(folder)
-    place = behind_links(folder)  # the target of a link need not exist yet
-    path = place.with_name(f".{place.name}{LOCK}") if beside else place / LOCK
+    path = behind_links(folder) / LOCK  # the target of a link need not exist yet
     new = [each for each in (path, *path.parents) if not each.exists()]
     stays = False
     with _locked_file(path, folder, wait):
         try:
             yield
-            if not beside:
-                _sweep_files(folder)
-            stays = not beside
+            _sweep_files(folder)
+            stays = True
         finally:
             if path in new and not stays:
                 with contextlib.suppress(OSError):  # Windows removes no open file; a folder may not be empty
@@ -212,66 +207,30 @@ def clear(folder: Path, own: Sequence[str]) -> None:
         shutil.rmtree(gone, ignore_errors=True)  # left by a killed restart
         if path.is_symlink() or not path.is_dir():
             path.unlink(missing_ok=True)
-        else:
-            _set_aside(path, gone)  # a half-deleted folder must not look like a run
-            shutil.rmtree(gone)
-
-
-Own: TypeAlias = Callable[[Path], Collection[str]]
-"""Maps a folder that may be replaced to the names in it that the program wrote. Everything else is kept."""
+            continue
+        with contextlib.suppress(OSError):  # neither a mounted volume nor an image's folder can be renamed
+            path = path.rename(gone)  # a half-deleted folder must not look like a run
+        shutil.rmtree(path)
 
 
 @contextmanager
-def replaced(place: Path, own: Own = all_visible) -> Iterator[Path]:
-    """Yield a path for a new folder, which takes `place` as a whole once the body has ended without an error.
+def replaced(place: Path, own: Callable[[Path], Sequence[str]]) -> Iterator[Path]:
+    """Yield an empty folder for new files, which replace the old ones once the body has ended without an error.
 
-    Names in the old folder that are not `own` move to the new one. Where `place` is a link, its target is replaced.
-    The parent of the new folder is a hidden workplace for other temporary files. The caller holds a lock.
+    `own` maps a folder to the names in it that the program wrote, the file that lists them first: it is replaced last.
+    Everything else at `place` stays. Where `place` is a link, the folder that it leads to is filled. The caller holds
+    a lock.
     """
     place = behind_links(place)
-    place.parent.mkdir(parents=True, exist_ok=True)
-    sweep(place, own)
-    workplace = Path(tempfile.mkdtemp(prefix=f".{place.name}.", suffix=PARTIAL, dir=place.parent))
+    new = place / f".new{PARTIAL}"
+    shutil.rmtree(new, ignore_errors=True)  # left by a killed process
+    new.mkdir(parents=True)
     try:
-        yield workplace / "new"
-        if place.exists():
-            _set_aside(place, workplace / "old")
-        os.rename(workplace / "new", place)
+        yield new
+        clear(place, own(place)[1:])
+        for name in reversed(own(new)):
+            os.replace(new / name, place / name)
     finally:
-        _remove(workplace, place, own)
-
-
-def _set_aside(folder: Path, aside: Path) -> None:
-    """Rename a folder. Raises UserError for a mounted volume."""
-    try:
-        os.rename(folder, aside)
-    except OSError as error:
-        if error.errno == errno.EBUSY or os.path.ismount(folder):
-            advice = "a mounted volume, which cannot be replaced as a whole; mount the folder above it instead"
-            raise UserError(f"{folder}: {advice}") from None
-        if error.errno != errno.EXDEV:
-            raise
-        # A folder that came with a container's image: overlayfs cannot rename it.
-        shutil.copytree(folder, aside, symlinks=True)
-        shutil.rmtree(folder)
-
-
-def sweep(place: Path, own: Own = all_visible) -> None:
-    """Remove the workplaces that killed processes left while they replaced a folder."""
-    for entry in place.parent.iterdir():
-        if entry.name.startswith(f".{place.name}.") and entry.name.endswith(PARTIAL) and entry.is_dir():
-            _remove(entry, place, own)
-
-
-def _remove(workplace: Path, place: Path, own: Own) -> None:
-    """Remove a workplace. First move back from the old folder what is not `own`.
-
-    If the process was stopped between the two renames, nothing is at `place`: then restore the whole old folder.
-    """
-    old = workplace / "old"
-    if old.exists() and not place.exists():
-        os.rename(old, place)
-    elif old.exists():
-        for name in {*_names(old)} - {*own(old)} - {*_names(place)}:
-            os.rename(old / name, place / name)
-    shutil.rmtree(workplace, ignore_errors=True)
+        shutil.rmtree(new)
+        with contextlib.suppress(OSError):  # it holds files unless it was made here, and the body failed
+            place.rmdir()

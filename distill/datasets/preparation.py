@@ -28,7 +28,6 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,7 +38,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from distill.common import DataError, Progress, UserError, canonical_json, file_hash, provenance, say
-from distill.common.folders import all_visible, locked, replaced, sweep
+from distill.common.folders import all_visible, clear, locked
 from distill.datasets.canonical import canonical, excluded_keys, merged
 from distill.game import rules
 from distill.games import reader, schema
@@ -87,8 +86,8 @@ def prepare(
         shipped), Parquet files with columns `current` and `mask`, or folders of such files.
       restart: prepare again even where the result exists.
 
-    The tables' bytes depend on the inputs and settings alone. An interrupted run leaves nothing but a hidden folder,
-    which the next one removes. Raises DataError for inputs that cannot be used, naming the file.
+    The tables' bytes depend on the inputs and settings alone. An interrupted run leaves no manifest, so the next one
+    writes the tables again. Raises DataError for inputs that cannot be used, naming the file.
     """
     runs = reader.open_runs(folders)
     reader.verify(runs)
@@ -105,29 +104,26 @@ def prepare(
         return before
     if not {*all_visible(folder)} <= _OWN:
         raise UserError(f"{folder}: holds files that are no prepared tables; name another folder than {out}")
-    with locked(out, wait=True):
+    with locked(folder, wait=True):
         if not restart and (meanwhile := _finished(folder, inputs)):
             return meanwhile
-        for killed in filter(_is_partial, out.iterdir()):  # a process that still worked would hold the lock
-            sweep(out / killed.name[1:17])
         say(f"preparing tables of {', '.join(str(run.folder) for run in runs)}")
-        with replaced(folder) as new:
-            new.mkdir()
-            rows, counts = _read(runs, validation_fraction, excluded)
-            tables, of_boards = _merge(rows)
-            about = {"schema_version": schema.SCHEMA_VERSION, "kind": "tables", "prepared": folder.name}
-            for split, name in FILES.items():
-                with schema.table_writer(new / name, PREPARED_ROW, about | {"split": split}) as writer:
-                    writer.write_table(tables[split], row_group_size=GROUP_ROWS)
-            manifest = about | {
-                "identity": identity,
-                "inputs": inputs,
-                "counts": counts | of_boards,
-                "files": {file: file_hash(new / file) for file in FILES.values()},
-                "commit": provenance.commit(),
-                "versions": provenance.versions("numpy", "pyarrow"),
-            }
-            schema.write_manifest(new, manifest)
+        rows, counts = _read(runs, validation_fraction, excluded)
+        tables, of_boards = _merge(rows)
+        # Without the manifest, old and new tables side by side are not complete.
+        clear(folder, [schema.MANIFEST])
+        about = {"schema_version": schema.SCHEMA_VERSION, "kind": "tables", "prepared": folder.name}
+        for split, name in FILES.items():
+            schema.write_table(folder / name, tables[split], about | {"split": split}, GROUP_ROWS)
+        manifest = about | {
+            "identity": identity,
+            "inputs": inputs,
+            "counts": counts | of_boards,
+            "files": {name: file_hash(folder / name) for name in FILES.values()},
+            "commit": provenance.commit(),
+            "versions": provenance.versions("numpy", "pyarrow"),
+        }
+        schema.write_manifest(folder, manifest)
     return Prepared(folder=folder, manifest=manifest, reused=False)
 
 
@@ -246,7 +242,3 @@ def _by_ply(counts: NDArray[np.int64]) -> dict[str, int]:
 
 def _digest(value: Any) -> str:
     return hashlib.sha256(canonical_json(value).encode()).hexdigest()
-
-
-def _is_partial(path: Path) -> bool:
-    return re.fullmatch(r"\.[0-9a-f]{16}\.(.*\.)?partial", path.name) is not None and path.is_dir()

@@ -8,19 +8,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from distill.common import DataError, provenance, read_object, write_atomically
+from distill.common import DataError, provenance, write_atomically
 from distill.evaluation import report
 from distill.evaluation.labels import LabelQuality
 from distill.evaluation.noise_ceiling import NoiseCeiling
-from distill.games import census, schema
+from distill.games import census, reader, schema
 from distill.games.census import Census
 from distill.games.reader import Run
 
 TITLE, PACKED_TITLE = "# Games `", "# Boards `"
 """The first words of a card."""
-
-_NO_FLAGS = {"search_version", "puct_version", "network", "labeller_source"}
-"""Entries of a run's identity that no flag sets."""
 
 LIMITS = (
     "Rows of one game are not independent of each other, and a board comes as often as games met it. A label is a "
@@ -72,7 +69,7 @@ def write(
         made, facts = "`manifest.json` names the runs of these games.", {}
     else:
         about = f"{run.games:,} games, {run.rows:,} labelled positions; {_labeller(manifest['identity'])}. {use}"
-        made = f"    {shlex.join(rebuild_command(run.folder, manifest))}"
+        made = f"    {reader.remake_command(run.folder)}"
         results = zip(("wins", "draws", "losses"), counted.results.values(), strict=True)
         lengths = counted.lengths
         facts = {
@@ -82,6 +79,8 @@ def write(
             "results of the first player": ", ".join(f"{n:,} {name} ({n / run.games:.1%})" for name, n in results),
             "stones at the end": f"{lengths.min()} to {lengths.max()}, mean {lengths.mean():.1f}",
         }
+        # The card may be kept where the games are not, so it has what `--config` would read.
+        facts["settings"] = ", ".join(f"{name} {value}" for name, value in manifest["identity"].items())
     facts |= {
         "run": run.name,
         "commit": str(manifest.get("commit")),
@@ -119,26 +118,6 @@ def _labeller(made: Mapping[str, Any]) -> str:
     else:
         labeller = f"the majority of {made.get('votes', 1)} votes, each a {search} without a network,"
     return f"{labeller} chose every label"
-
-
-def rebuild_command(folder: Path, manifest: Mapping[str, Any]) -> list[str]:
-    """The words of the command that makes the run, with every setting, so that no default can change it."""
-    made = manifest["identity"]
-    words = ["python", "-m", "distill.generate"]
-    if "network" in made:
-        network = str(read_object(folder / "config.json").get("init") or "NETWORK")
-        words = ["python", "-m", "distill.selfplay", "--games-only", "--init", network]
-        words += ["--precision", made["network"].partition("-")[2] or "float32"]
-    for name, value in made.items():
-        if name in _NO_FLAGS:
-            continue
-        flag = name.replace("_", "-")
-        if isinstance(value, bool):
-            words.append(f"--{flag}" if value else f"--no-{flag}")
-        else:
-            values = value if isinstance(value, list) else [value]
-            words += [f"--{flag}", *("none" if each is None else str(each) for each in values)]
-    return [*words, "--games", str(manifest["games"]), "--out", str(folder)]
 
 
 def _filled(text: str) -> str:

@@ -16,7 +16,7 @@ from distill.common import Progress, say
 from distill.datasets import benchmark
 from distill.datasets.benchmark import GradedBoards, Half
 from distill.evaluation import grading
-from distill.evaluation.grading import Graded, Mistake
+from distill.evaluation.grading import Graded
 from distill.players.intervals import Estimate
 from distill.players.names import make
 from distill.players.player import Player, as_player, checked_choices, seeds_for
@@ -80,14 +80,12 @@ class Summary:
     Attributes:
       sets: set → metric → estimate, see `grading.by_set`.
       mirrored_moves: see `grading.mirrored_moves`.
-      mistakes: the most costly moves, see `grading.mistakes`.
       empty_move: its move on the empty board.
     """
 
     name: str
     sets: dict[str, dict[str, Estimate]]
     mirrored_moves: float | None
-    mistakes: list[Mistake]
     empty_move: int
 
 
@@ -98,6 +96,5 @@ def summarise(player: Player, boards: GradedBoards, graded: Graded, seed: int) -
         name=player.name,
         sets=grading.by_set(boards, graded),
         mirrored_moves=grading.mirrored_moves(boards, graded),
-        mistakes=grading.mistakes(boards, graded),
         empty_move=int(checked_choices(player, empty, empty, seeds_for(seed, 2, 0)).moves[0]),
     )

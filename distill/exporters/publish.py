@@ -2,8 +2,8 @@
 
 Out: `<folder>/saved_model/` with the SavedModel in `1/` (the folder is a base path for TensorFlow Serving), the other
 formats, `examples.json` (boards and outputs to test a client with), `export.json` (`exporters/formats.py`, files and
-grades), `README.md` (the model card) and `SHA256SUMS`. The folder is replaced as a whole, so a reader finds either the
-old model or the new one.
+grades), `README.md` (the model card) and `SHA256SUMS`. The files of an older export are replaced once all new ones are
+checked.
 """
 
 from __future__ import annotations
@@ -69,7 +69,6 @@ def publish(
         (new / "examples.json").write_text(_examples(boards, expected), encoding="utf-8")
         (new / "README.md").write_text(card.write(facts, run, written, new), encoding="utf-8")
         (new / SUMS).write_text(sums(new), encoding="utf-8")
-        new.chmod(0o755)
     return written
 
 

@@ -48,7 +48,7 @@ CHANGES = {
 
 
 def write_static_page(models: Sequence[str | Path], out: Path) -> None:
-    """Write the folder `out` as a whole: a host sees the old page or the new one. The caller has locked it.
+    """Write the page into the folder `out`, in place of an older one. The caller has locked it.
 
     Args:
       models: names of networks, `.keras` files, or folders of training runs; the first network is the page's default.
@@ -61,7 +61,6 @@ def write_static_page(models: Sequence[str | Path], out: Path) -> None:
     publish.require_ours(out)
     cores = {name: saved.load_core(file) for name, file in files.items()}
     with folders.replaced(out, publish.own) as new:
-        new.mkdir()
         for file in (*PAGE.iterdir(), *SITE.iterdir()):
             if file.name not in SERVER_ONLY:
                 shutil.copyfile(file, new / file.name)  # without its mode: an installed package may be read-only

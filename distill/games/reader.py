@@ -82,13 +82,12 @@ class RawRows(schema.Arrays):
 # Runs -----------------------------------------------------------------------------------------------------------------
 
 
-def remake_command(folder: Path) -> str | None:
-    """The command that makes missing games of a folder; None where the folder does not say who played."""
-    config = folder / "config.json"
-    kind = folders.kind_of(folder)
-    command = {folders.GAMES: "generate", folders.NETWORK_GAMES: "selfplay"}.get(kind) if kind else None
-    if command is None or not config.is_file():
-        return None
+def remake_command(folder: Path) -> str:
+    """The command that makes missing games of a folder, or words for it where the folder does not say who played."""
+    config, kind = folder / "config.json", folders.kind_of(folder)
+    if kind not in (folders.GAMES, folders.NETWORK_GAMES) or not config.is_file():
+        return f"the command that made {folder}"
+    command = "generate" if kind == folders.GAMES else "selfplay"
     return f"python -m distill.{command} --config {shlex.quote(str(config))} --out {shlex.quote(str(folder))}"
 
 
@@ -133,8 +132,7 @@ def verify(runs: Iterable[Run], advice: str | None = None) -> None:
             there = shard.path.is_file()
             if not there or file_hash(shard.path) != shard.sha256:
                 # `generate` does not overwrite rows that somebody changed, so the file must go first.
-                command = remake_command(run.folder)
-                again = advice or (f"to make it again, delete it, then: {command}" if command else "restore a copy")
+                again = advice or f"to make it again, delete it, then: {remake_command(run.folder)}"
                 what = "not the file the manifest describes (damaged or changed)" if there else "missing"
                 raise DataError(f"{shard.path}: {what}; {again}")
             with schema.opened(shard.path) as file:

@@ -142,31 +142,25 @@ def _arrow(values: NDArray[Any], kind: pa.DataType) -> pa.Array:
     return pa.Array.from_buffers(kind, len(typed), [None, pa.py_buffer(typed)])
 
 
-def table_writer(sink: Any, schema: pa.Schema, metadata: Mapping[str, Any]) -> pq.ParquetWriter:
-    """A writer into a path or stream, with page checksums and `metadata` under the key "distill"."""
-    repeating = [field for field in schema if field.name not in DISTINCT]
-    writer = pq.ParquetWriter(
+def write_table(path: Path, table: pa.Table, metadata: Mapping[str, Any], group_rows: int | None = None) -> None:
+    """Write one Parquet file atomically, as `table_bytes` describes it."""
+    write_atomically(path, table_bytes(table, metadata, group_rows))
+
+
+def table_bytes(table: pa.Table, metadata: Mapping[str, Any], group_rows: int | None = None) -> bytes:
+    """A Parquet file with page checksums and `metadata` under the key "distill"; `group_rows` rows in each group."""
+    repeating = [field for field in table.schema if field.name not in DISTINCT]
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(
         sink,
-        schema,
+        table.schema,
         compression="zstd",
         use_dictionary=[f"{field.name}.list.element" if field.type.num_fields else field.name for field in repeating],
         write_page_checksum=True,
         store_schema=False,
-    )
-    writer.add_key_value_metadata({"distill": canonical_json(metadata)})  # store_schema=False drops the schema's own
-    return writer
-
-
-def write_table(path: Path, table: pa.Table, metadata: Mapping[str, Any]) -> None:
-    """Write one Parquet file atomically, with page checksums and `metadata` under the key "distill"."""
-    write_atomically(path, table_bytes(table, metadata))
-
-
-def table_bytes(table: pa.Table, metadata: Mapping[str, Any]) -> bytes:
-    """The bytes of such a file."""
-    sink = pa.BufferOutputStream()
-    with table_writer(sink, table.schema, metadata) as writer:
-        writer.write_table(table)
+    ) as writer:
+        writer.add_key_value_metadata({"distill": canonical_json(metadata)})  # store_schema=False drops the schema's
+        writer.write_table(table, group_rows)
     content: bytes = sink.getvalue().to_pybytes()
     return content
 

@@ -2,15 +2,13 @@
 
 - every count is the one that plain Python finds row by row, with boards and their mirrors as one
 - the digest is what `sha256sum` prints
-- the command on the card makes the same run again, for the teacher's games and for a network's; the other command
-  writes the same card again
+- one command on the card makes the same run again, the other writes the same card again
 - labels are graded where the solver is installed; without it the card says so in one line, and the teacher labels again
   all the same, but not for a network's games
 - a damaged file, a folder without games, an unfinished and an empty run are one line each
 - a folder with its card in it is read as before
 """
 
-import dataclasses
 import hashlib
 import shlex
 import shutil
@@ -24,8 +22,7 @@ import pytest
 from helpers import SIMULATIONS, VOTES, make_games, write_games
 
 from distill import describe, prepare, validate
-from distill.alphazero.settings import SelfPlayConfig
-from distill.common import cli
+from distill.common import cli, folders, write_json
 from distill.evaluation import data_card, labels, noise_ceiling, report
 from distill.game.rules import Position, mirror, play
 from distill.games import census, reader, runs, schema, shards
@@ -85,45 +82,28 @@ def first_player(game: list[dict[str, Any]]) -> int:
     return 1 if last["ply"] % 2 == 0 else -1
 
 
-def test_a_teachers_run_is_made_again_by_the_command_on_its_card(folder):
-    words = data_card.rebuild_command(folder, schema.read_manifest(folder))
-    assert words[:3] == ["python", "-m", "distill.generate"]
-    config = cli.parse(GenerateConfig, words[3:])
-    assert runs.identity(config) == runs.identity(TEACHER)
-    assert (config.games, config.out) == (40, str(folder))
-    for where in ("label", "move"):  # said in both cases, so that another default changes nothing
-        made = runs.identity(dataclasses.replace(TEACHER, noise_at=where))
-        again = data_card.rebuild_command(folder, {"games": 40, "identity": made})
-        assert again[again.index("--noise-at") + 1] == where
-        assert runs.identity(cli.parse(GenerateConfig, again[3:])) == made
-    teacher = noise_ceiling.teacher_of(folder)
-    assert teacher is not None
-    assert (teacher.simulations, teacher.votes) == (SIMULATIONS, VOTES)
-
-
-NETWORK = SelfPlaySettings(simulations=7, fpu_reduction=None, noise_fraction=0.0, opening_moves=(1, 2), seed=3)
-
-
-def test_a_networks_run_is_made_again_by_the_command_on_its_card(tmp_path, undrawn):
-    folder = tmp_path / "games"
-    write_games(folder, make_games(12, seed=3), identity=selfplay_identity(NETWORK, "0123abcd-bfloat16"))
-    (folder / "config.json").write_text('{"init": "models/some network"}', encoding="utf-8")
-    words = data_card.rebuild_command(folder, schema.read_manifest(folder))
-    config = cli.parse(SelfPlayConfig, words[3:])
-    assert selfplay_identity(config, "0123abcd-bfloat16") == selfplay_identity(NETWORK, "0123abcd-bfloat16")
-    assert (config.games_only, config.games, config.precision) == (True, 12, "bfloat16")
-    assert config.init == "models/some network"
-    assert noise_ceiling.teacher_of(folder) is None, "its labels cannot be measured again"
+def test_both_commands_on_a_card_make_what_they_are_beside(folder, undrawn, capsys):
+    generate_config = folders.stored(folders.GAMES, GenerateConfig(**cli.as_json(TEACHER), games=40, out=str(folder)))
+    write_json(folder / "config.json", generate_config)
     first = described(folder, "--preset", "smoke", "--use", "It's for --no games -- but tests.")
     make, write = commands(first)
-    assert make == words
-    assert "a network's own search of 7 simulations" in first
-    assert "two fresh labels agree" not in first
+    config = cli.parse(GenerateConfig, make[3:])
+    assert make[2] == "distill.generate"
+    assert runs.identity(config) == runs.identity(TEACHER)
+    assert (config.games, config.out) == (40, str(folder))
+    assert "opening_moves [1, 2], seed 5, shard_games 10" in first, "a card may be kept without its games"
     assert describe.main(write[3:]) == 0
-    assert (tmp_path / "card.md").read_text(encoding="utf-8") == first
-    for config_file in ("{", "[]", '{"init": null}'):
-        (folder / "config.json").write_text(config_file, encoding="utf-8")
-        assert "NETWORK" in data_card.rebuild_command(folder, schema.read_manifest(folder)), "it is not known"
+    assert (folder.parent / "card.md").read_text(encoding="utf-8") == first
+    (folder / "config.json").unlink()
+    assert f"    the command that made {folder}\n" in described(folder)
+
+
+def test_the_labels_of_a_network_are_not_measured_again(tmp_path, undrawn):
+    settings = SelfPlaySettings(simulations=7, fpu_reduction=None, noise_fraction=0.0, opening_moves=(1, 2), seed=3)
+    write_games(tmp_path / "games", make_games(12, seed=3), identity=selfplay_identity(settings, "0123abcd-bfloat16"))
+    text = described(tmp_path / "games", "--preset", "smoke")
+    assert "a network's own search of 7 simulations" in text
+    assert "two fresh labels agree" not in text
 
 
 def test_the_card_tells_counts_and_hashes(folder, capsys):

@@ -325,7 +325,6 @@ def test_a_restart_that_is_stopped_is_resumed_without_restart(name, there, tmp_p
 def test_what_another_process_writes_is_left_to_it(there, tmp_path, capsys):
     """By name: where the command writes, and its flags."""
     out, network = tmp_path / "out", str(there / "net.keras")
-    (out / ".saved_model.alive.partial").mkdir(parents=True)
     with held(out):
         before = state(out)
         for case in CASES.values():
@@ -337,7 +336,7 @@ def test_what_another_process_writes_is_left_to_it(there, tmp_path, capsys):
         assert export.main([network, "--out", str(out)]) == 1
         one_line(capsys, f"{out}: another process is writing here")
         assert state(out) == before
-    with held(tmp_path / "site", "beside"):
+    with held(tmp_path / "site"):
         assert export.main([network, "--web", str(tmp_path / "site")]) == 1
         one_line(capsys, "site: another process is writing here")
 
@@ -357,7 +356,8 @@ def test_who_writes_for_a_moment_waits_for_its_turn(stage, there, tmp_path, undr
         "evaluate": ["random", "--boards", "5"],
     }[stage]
     ended = []
-    with held(out) as process:
+    [tables] = (there / "tables").glob("[0-9a-f]" * 16)
+    with held(out / tables.name if stage == "prepare" else out) as process:
         work = threading.Thread(target=lambda: ended.append(main(stage, *words, "--out", out)))
         work.start()
         work.join(3)

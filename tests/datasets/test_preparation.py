@@ -10,7 +10,7 @@
   second process that came while the first was at work
 - it is not reused where labels in a shard were changed, whatever was done to the manifest, nor where a table was
 - exclusions are found in either orientation, count per set, and leave validation alone
-- a failure leaves nothing behind; the leavings of a killed run are removed
+- a failure leaves nothing behind; what a killed run left is written again
 """
 
 from collections import defaultdict
@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from helpers import make_games, write_games
+from helpers import make_games, state, write_games
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -377,14 +377,17 @@ def test_too_few_games_are_one_line(games, tmp_path):
         prepare(games, tmp_path / "out", validation_fraction=1 - 1e-9)
 
 
-def test_a_failure_leaves_nothing_and_the_next_run_removes_the_leavings_of_a_killed_one(games, tmp_path, monkeypatch):
+def test_what_a_killed_run_left_is_written_again(games, tmp_path, monkeypatch):
     out = tmp_path / "out"
     with monkeypatch.context() as patched:
         patched.setattr(preparation, "_merge", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             prepare(games, out)
-    assert not out.exists()
-    (out / ".0123456789abcdef.partial" / "spill").mkdir(parents=True)
-    prepared = prepare(games, out)
-    assert sorted(path.name for path in out.iterdir()) == [".lock", prepared.folder.name]
-    assert {path.name for path in prepared.folder.iterdir()} == {"manifest.json", *preparation.FILES.values()}
+    assert not out.exists(), "a failure leaves nothing"
+    whole = prepare(games, out)
+    expected = state(whole.folder)
+    (whole.folder / schema.MANIFEST).unlink()
+    (whole.folder / preparation.FILES[schema.TRAINING]).write_bytes(b"half")
+    (whole.folder / f".{schema.MANIFEST}.abcd_123.partial").touch()
+    assert not prepare(games, out).reused
+    assert state(whole.folder) == expected
