@@ -22,7 +22,7 @@ from distill.common import cli, cores, file_hash, folders, provenance, read_obje
 from distill.datasets.benchmark import Half
 from distill.evaluation import grading, noise_ceiling, plots, report, summary
 from distill.evaluation.summary import Summary
-from distill.games import reader
+from distill.games import executors, reader
 from distill.games.schema import MANIFEST
 from distill.networks import finding
 from distill.players import names
@@ -40,6 +40,9 @@ class EvaluateConfig(cli.Settings):
     boards: int | None = cli.setting(None, "most boards of each set; none: all")
     benchmark: Path | None = cli.setting(None, "folder of graded boards; none: the shipped ones")
     workers: int = cli.setting(cores(), "processes for searches and the solver")
+    cluster: str | None = cli.setting(
+        None, "address of a Dask scheduler whose workers share long UCT searches, such as tcp://head:8786"
+    )
     seed: int = cli.setting(0, "seed of samples, searches and random moves")
     out: Path = cli.setting(Path("models/evaluation"), "folder for metrics.json, report.md and the plot")
 
@@ -89,7 +92,10 @@ def run(config: EvaluateConfig) -> str:
     of_games = [Path(name) for name in config.players if _is_data(name)]
     for folder in of_games:
         reader.verify([reader.open_run(folder)])
-    players = [names.make(name, config.workers) for name in config.players if Path(name) not in of_games]
+    if config.cluster:
+        executors.on_cluster(config.cluster).check()
+    made = (name for name in config.players if Path(name) not in of_games)
+    players = [names.make(name, config.workers, cluster=config.cluster) for name in made]
     metrics["networks"] = _networks(config.players)
     summaries, line = _grade_players(config, players, metrics, page)
     last.append(line)

@@ -79,7 +79,7 @@ def run(config: GenerateConfig) -> str:
         shards.require(storage, folders.GAMES)
         if config.restart:
             # Whatever may fail is tried before anything is deleted.
-            executors.check_cluster(config.cluster) if config.cluster else workers.check()
+            executors.on_cluster(config.cluster).check() if config.cluster else workers.check()
             shards.delete(storage)
         plan = shards.plan(config, config.games, storage, identity)
         for line in plan.damaged:

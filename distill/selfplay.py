@@ -13,6 +13,7 @@ graded on the benchmark's dev half: logged, never used to choose.
 Out, in `models/selfplay/`: `best.keras` (the champion), `config.json`, `history.csv`, `curves.png`, `metrics.json`,
 with a plan `plan.json`, and `iterations/0001/` with `games/` (ordinary shards), `arena.json` and, written last,
 `metrics.json`. The same command resumes an interrupted run. `--games-only` writes a folder of games and trains nothing.
+`--cluster` plays on the workers of a Dask cluster (docs/scaling.md).
 """
 
 from __future__ import annotations
@@ -54,8 +55,7 @@ def run(config: SelfPlayConfig) -> str:
             initial = step.initial_network(config.arch, config.init, True, config.seed)
         boards = grades.boards(config.eval_boards)
         schedule = Schedule(config=config, plan=_plan(config, out))
-        if config.workers or config.is_planned:
-            check_workers()
+        _check_workers(config, bool(config.workers or config.is_planned))
         claim.begin()
         return loop.run(schedule, out, initial, boards)
 
@@ -73,6 +73,14 @@ def _plan(config: SelfPlayConfig, out: Path) -> plan.Plan | None:
     return own or given
 
 
+def _check_workers(config: SelfPlayConfig, processes: bool) -> None:
+    """Raise UserError where the workers that a config asks for are not there, before anything is deleted."""
+    if config.cluster:
+        workers.on_cluster(config.cluster).check()
+    elif processes:
+        check_workers()
+
+
 def _only_play(config: SelfPlayConfig) -> str:
     networks.start_backend(aloud=True)
     out, processes = config.out or Path("data/selfplay"), config.workers or cores()
@@ -81,7 +89,7 @@ def _only_play(config: SelfPlayConfig) -> str:
     with shards.locked(out):
         shards.require(out, folders.NETWORK_GAMES)
         if config.restart:
-            check_workers()
+            _check_workers(config, True)
             shards.delete(out)
         plan = wanted.plan()
         games = dataclasses.replace(wanted, number=plan.games)
@@ -89,11 +97,12 @@ def _only_play(config: SelfPlayConfig) -> str:
             (out / schema.MANIFEST).unlink(missing_ok=True)
             write_json(
                 out / "config.json",
-                folders.stored(folders.NETWORK_GAMES, dataclasses.replace(config, games=games.number)),
+                folders.stored(folders.NETWORK_GAMES, dataclasses.replace(config, games=games.number, cluster=None)),
             )
             compiling.prepare("puct", config.engine)
-            say(f"playing games in {processes} processes; each loads Keras first")
-            with workers.Workers(processes) as pool:
+            where = f"on {config.cluster}" if config.cluster else f"in {processes} processes"
+            say(f"playing games {where}; each loads Keras first")
+            with workers.start(config, processes) as pool:
                 played = workers.finish(pool.play(games), games)
             return f"{out}: {played['games']:,} games, {played['rows']:,} rows"
     return f"finished before: {games.number:,} games in {out}"

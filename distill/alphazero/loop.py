@@ -82,7 +82,8 @@ def run(timetable: Schedule, out: Path, initial: keras.Model | None, boards: ben
         continual.resume(learner, run_files.iteration_folder(out, len(finished)))
     for search in ("uct", "puct")[not config.is_planned :]:
         compiling.prepare(search)
-    with workers.Workers(config.workers or (max(1, cores() - 1) if config.is_planned else 0)) as pool:
+    processes = config.workers or (max(1, cores() - 1) if config.is_planned else 0)
+    with workers.start(config, processes) as pool:
         if config.is_planned:
             followed = timetable.plan or plan.make(config, pool, learner, out / run_files.INITIAL)
             plan.write(out / run_files.PLAN, followed)
@@ -107,7 +108,7 @@ def play_first(loop: Loop, began: float) -> None:
     """Play the games of iteration 0. This process has nothing to learn yet, so one more worker plays."""
     games, metrics = games_of(loop, 0), loop.folder(0) / run_files.METRICS
     say(f"the teacher plays {games.number:,} games")
-    with shards.locked(games.folder), workers.Workers(len(loop.workers.pools) + 1) as pool:
+    with shards.locked(games.folder), loop.workers.one_more() as pool:
         workers.finish(pool.play(games), games)
     if not metrics.is_file():
         minutes = round((time.monotonic() - began) / 60, 2)

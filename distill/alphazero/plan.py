@@ -86,7 +86,7 @@ def make(config: SelfPlayConfig, pool: workers.Workers, learner: Learner, networ
 
     say("measuring this machine, half a minute")
     players = range(pool.number)
-    futures = pool.submit(measure_search, [(config, network, MEASURED_SECONDS)] * len(players))
+    futures = pool.submit(measure_search, [(config, MEASURED_SECONDS)] * len(players), network)
     examples, played = _openings(learner.recipe.batch_size), lambda _: all(future.done() for future in futures)
     steps = step.steps_a_second(learner.model, examples, learner.recipe, played)
     simulations = sum(workers.results(futures))
@@ -169,7 +169,7 @@ def line(plan: Plan) -> str:
 # Measuring ------------------------------------------------------------------------------------------------------------
 
 
-def measure_search(config: SelfPlayConfig, network: Path, seconds: float) -> float:
+def measure_search(config: SelfPlayConfig, seconds: float, network: Path) -> float:
     """Simulations a second of this network's searches, without the time of compiling."""
     config = dataclasses.replace(config, simulations=MEASURED_SIMULATIONS)
     evaluate = workers.evaluator(config, network)

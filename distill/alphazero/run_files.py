@@ -9,6 +9,7 @@ plays before a planned run learns.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from collections.abc import Sequence
@@ -27,7 +28,19 @@ METRICS, BEST, CANDIDATE, INITIAL = "metrics.json", "best.keras", "candidate.ker
 ARENA, GAMES, PLAN, CHECKPOINT = "arena.json", "games", "plan.json", "checkpoint.npz"
 OWN_FILES = (METRICS, "iterations", BEST, INITIAL, PLAN, "history.csv", "curves.png")
 """What --restart deletes, in this order."""
-FREE = ("init", "out", "restart", "iterations", "minutes", "lanes", "games_only", "plan", "workers", "keep_games")
+FREE = (
+    "init",
+    "out",
+    "restart",
+    "iterations",
+    "minutes",
+    "lanes",
+    "games_only",
+    "plan",
+    "workers",
+    "cluster",
+    "keep_games",
+)
 """Settings that may change when a run is resumed."""
 
 PANELS = {
@@ -46,6 +59,7 @@ def claim(out: Path, config: SelfPlayConfig) -> Claim:
     """The run's claim to its folder."""
     from distill.training import run_folder
 
+    config = dataclasses.replace(config, cluster=None)  # a place, as in `generate`
     return run_folder.claim(out, folders.SELFPLAY, OWN_FILES, config, FREE, {"puct_version": puct.PUCT_VERSION})
 
 

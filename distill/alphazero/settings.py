@@ -93,6 +93,7 @@ class MachineSettings(cli.Settings, group="machine", shown=("workers", "precisio
     workers: int | None = cli.setting(
         None, "worker processes; none: with --games-only one a core, with a plan one less, else 0"
     )
+    cluster: str | None = cli.setting(None, "address of a Dask scheduler whose workers play, such as tcp://head:8786")
     precision: networks.Precision = cli.setting("float32", "arithmetic of the network, in self-play and training")
     lanes: int = cli.setting(512, "games played side by side; no influence on the games")
 

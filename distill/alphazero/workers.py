@@ -1,12 +1,16 @@
-"""Worker processes of a self-play run: each plays whole shards of games, or blocks of arena games.
+"""Workers of a self-play run, processes or those of a Dask cluster: they play shards of games, and blocks of an arena.
 
 A worker lives as long as the run, so TensorFlow starts once in it and a network's graph is traced once. It has one
 thread: then a network's output for a position depends on no other position in the batch, and a game on no number of
-workers.
+workers. To a cluster networks travel by the hash of their file, and shards come back as files: no folder is shared.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import os
+import tempfile
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
@@ -15,11 +19,14 @@ from typing import TYPE_CHECKING, Any
 
 from distill import networks
 from distill.alphazero.settings import SelfPlayConfig
-from distill.common import Progress, UserError, file_hash, say
+from distill.common import Progress, UserError, file_hash, provenance, say, write_atomically
+from distill.common.cluster import Cluster
+from distill.common.progress import silence
 from distill.common.workers import pool
 from distill.game import outputs
-from distill.games import runs, schema, selfplay, shards
+from distill.games import executors, runs, schema, selfplay, shards
 from distill.games.runs import RunSettings
+from distill.mcts import puct
 from distill.players import gate
 from distill.players.network import GuidedPlayer
 
@@ -48,20 +55,83 @@ class Workers:
         for each in self.pools:
             each.shutdown(wait=False, kill_workers=True)
 
-    def submit(self, work: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> list[Future[Any]]:
-        """Start `work(*task)` for at most as many tasks as there are workers."""
+    def one_more(self) -> Workers:
+        """Other workers, one more than these."""
+        return Workers(len(self.pools) + 1)
+
+    def submit(self, work: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], *files: Path) -> list[Future[Any]]:
+        """Start `work(*task, *files)` for at most as many tasks as there are workers."""
         if self.pools:
-            return [each.submit(work, *task) for each, task in zip(self.pools, tasks, strict=False)]
+            return [each.submit(work, *task, *files) for each, task in zip(self.pools, tasks, strict=False)]
         futures = []
         for task in tasks:
             futures.append(Future[Any]())
-            futures[-1].set_result(work(*task))
+            futures[-1].set_result(work(*task, *files))
         return futures
 
     def play(self, games: Games) -> list[Future[Any]]:
         """Start playing these games, every worker its part of the shards."""
         todo = games.plan().todo
         return self.submit(play, ((games, todo[part :: self.number]) for part in range(self.number)))
+
+
+class ClusterWorkers(Workers):
+    """The same on the workers of a Dask cluster, any number of tasks at a time."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__(0)
+        self.cluster = on_cluster(address)
+        self.number = self.cluster.check()
+
+    def one_more(self) -> Workers:
+        return self
+
+    def submit(self, work: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], *files: Path) -> list[Future[Any]]:
+        return self._submit([(work, *task) for task in tasks], files, lambda _, result: result)
+
+    def play(self, games: Games) -> list[Future[Any]]:
+        todo = games.plan().todo
+
+        def keep(number: int, content: bytes) -> None:
+            write_atomically(games.folder / schema.shard_name(todo[number].index), content)
+
+        network = [games.network] if games.network else []
+        return self._submit([(play_apart, games, task) for task in todo], network, keep)
+
+    def _submit(
+        self, tasks: Sequence[tuple[Any, ...]], files: Sequence[Path], keep: Callable[[int, Any], Any]
+    ) -> list[Future[Any]]:
+        """A future a task, of `keep(its number, result)`; all of it in a thread."""
+        futures = [Future[Any]() for _ in tasks]
+
+        def run() -> None:
+            try:
+                for number, result in self.cluster.mapped(_alone, tasks, files):
+                    futures[number].set_result(keep(number, result))
+            except BaseException as error:  # raised where the results are waited for
+                for future in futures:
+                    if not future.done():
+                        future.set_exception(error)
+
+        threading.Thread(target=run, daemon=True).start()
+        return futures
+
+
+def start(config: SelfPlayConfig, processes: int) -> Workers:
+    """The workers that a config asks for: of its cluster, or so many processes."""
+    return ClusterWorkers(config.cluster) if config.cluster else Workers(processes)
+
+
+def on_cluster(address: str) -> Cluster:
+    """A cluster whose workers evaluate networks as this process does."""
+    return Cluster(address=address, versions=versions_here)
+
+
+def versions_here() -> dict[str, Any]:
+    """The versions that decide what a network plays."""
+    backend = os.environ.get("KERAS_BACKEND") or "tensorflow"
+    found = provenance.versions(*selfplay.LIBRARIES, backend)
+    return found | executors.versions_here() | {"puct_version": puct.PUCT_VERSION, "backend": backend}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,6 +214,25 @@ def play(games: Games, todo: Sequence[shards.Task]) -> None:
             )  # fmt: skip
 
 
+def play_apart(games: Games, task: shards.Task, *network: Path) -> bytes:
+    """The content of a shard, from a machine that does not share the folder; `network` is the network's file there."""
+    with tempfile.TemporaryDirectory() as place:
+        play(dataclasses.replace(games, folder=Path(place), network=next(iter(network), None)), [task])
+        return (Path(place) / schema.shard_name(task.index)).read_bytes()
+
+
+_TURN = threading.Lock()
+"""Held by the one task of a cluster's worker process that computes: networks are evaluated in shared memory."""
+
+
+def _alone(work: Callable[..., Any], *task: Any) -> Any:
+    """On a cluster's worker: a task, with the one thread that the run's own processes have."""
+    os.environ.update(ONE_THREAD)
+    silence()
+    with _TURN:
+        return work(*task)
+
+
 def arena(
     workers: Workers, config: SelfPlayConfig, candidate: Path, champion: Path, seed: int, path: Path
 ) -> dict[str, Any]:
@@ -153,7 +242,7 @@ def arena(
     with Progress(config.arena_games, "arena games") as progress:
 
         def blocks(firsts: Sequence[int]) -> Iterable[gate.Block]:
-            for future in workers.submit(meet, ((games, first, config, candidate, champion) for first in firsts)):
+            for future in workers.submit(meet, ((games, first, config) for first in firsts), candidate, champion):
                 yield from results([future])
 
         return gate.meet(games, blocks, path, workers.number, progress.reach)

@@ -9,19 +9,18 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from distill.common import DataError
-from distill.datasets.preparation import FILES
+from distill.common.arrays import Arrays
 from distill.game import encoding, rules
-from distill.games import schema
-from distill.games.schema import PREPARED_ROW
 
 
 @dataclass(frozen=True, kw_only=True)
-class Examples(schema.Arrays):
+class Examples(Arrays):
     """A prepared table in memory: N canonical boards, everything from the side to move.
 
     current, mask: uint64 (N,).  visits: int64 (N, 7), summed.  label: int8 (N,).
@@ -55,6 +54,10 @@ class Batch:
 
 def load(folder: Path, split: int) -> Examples:
     """The table of a prepared folder for TRAINING or VALIDATION, checksums verified. Raises DataError."""
+    from distill.datasets.preparation import FILES  # not above: an accelerator's machine may have no PyArrow
+    from distill.games import schema
+    from distill.games.schema import PREPARED_ROW
+
     schema.read_manifest(folder)
     table, _ = schema.read_table(folder / FILES[split], PREPARED_ROW)
     columns = {
@@ -68,34 +71,45 @@ def batches_an_epoch(examples: Examples, batch_size: int) -> int:
     return len(examples) // batch_size or 1
 
 
-def batches(examples: Examples, batch_size: int, *, seed: int, mirror: bool = True, step: int = 0) -> Iterator[Batch]:
-    """The batches of all epochs, without end, from the batch number `step` on.
+Pick: TypeAlias = tuple[NDArray[np.intp], NDArray[np.bool_]]
+"""The rows of a batch, (B,), and which of them are mirrored, (B,)."""
+
+
+def picks(rows: int, batch_size: int, *, seed: int, mirror: bool = True, step: int = 0) -> Iterator[Pick]:
+    """The batches of all epochs, without end, from the batch number `step` on, for a table of so many rows.
 
     The order of an epoch is drawn from (seed, epoch), and each row is mirrored with probability 1/2 by its own draw.
 
     Every batch has `batch_size` rows, so that one compiled step serves them all: the rows left over
     at the end of an epoch are dropped, other ones each time. Raises DataError for an empty table.
     """
-    if not len(examples):
+    if not rows:
         raise DataError("no rows to train on: the table is empty; generate more games")
-    size, number = min(batch_size, len(examples)), batches_an_epoch(examples, batch_size)
+    size, number = min(batch_size, rows), rows // batch_size or 1
     for epoch in itertools.count(step // number):
         rng = np.random.default_rng((seed, epoch))
-        order = rng.permutation(len(examples))
-        mirrored = rng.random(len(examples)) < 0.5 if mirror else np.zeros(len(examples), np.bool_)
+        order = rng.permutation(rows)
+        mirrored = rng.random(rows) < 0.5 if mirror else np.zeros(rows, np.bool_)
         for batch in range(step % number if epoch == step // number else 0, number):
-            rows = order[batch * size : (batch + 1) * size]
-            yield _batch(examples, rows, mirrored[rows])
+            chosen = order[batch * size : (batch + 1) * size]
+            yield chosen, mirrored[chosen]
+
+
+def batches(examples: Examples, batch_size: int, *, seed: int, mirror: bool = True, step: int = 0) -> Iterator[Batch]:
+    """The batches of `picks`."""
+    for rows, mirrored in picks(len(examples), batch_size, seed=seed, mirror=mirror, step=step):
+        yield batch_of(examples, rows, mirrored)
 
 
 def in_order(examples: Examples, batch_size: int) -> Iterator[Batch]:
     """Every row once, in the table's order and never mirrored, the last batch shorter: for evaluation."""
     for start in range(0, len(examples), batch_size):
         rows = np.arange(start, min(start + batch_size, len(examples)))
-        yield _batch(examples, rows, np.zeros(len(rows), np.bool_))
+        yield batch_of(examples, rows, np.zeros(len(rows), np.bool_))
 
 
-def _batch(examples: Examples, rows: NDArray[np.intp], mirrored: NDArray[np.bool_]) -> Batch:
+def batch_of(examples: Examples, rows: NDArray[np.intp], mirrored: NDArray[np.bool_]) -> Batch:
+    """These rows as a batch, some of them mirrored."""
     boards = encoding.boards(examples.current[rows], examples.mask[rows])
     visits, label = examples.visits[rows].astype(np.float32), examples.label[rows].astype(np.int32)
     return Batch(

@@ -17,8 +17,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from distill.common import DataError
+from distill.common.arrays import Arrays
 from distill.common.provenance import shipped
-from distill.games.schema import Arrays, matrix, read_table
+from distill.games.schema import matrix, read_table
 
 FULL_COLUMN = -128
 """In place of a score where a column is full."""

@@ -10,9 +10,10 @@ import hashlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
-from distill.common import DataError, UserError, first_line, provenance
+from distill.common import DataError, provenance
+from distill.common.cluster import Cluster, KilledError
 from distill.common.workers import pool as new_pool
 from distill.games.runs import RunSettings, plugin_of
 from distill.games.schema import Shard, shard_name
@@ -22,12 +23,6 @@ from distill.mcts import uct
 
 KILLS_ALLOWED = 2
 """Deaths of local workers after which a shard is given up and reported."""
-
-CONNECT_SECONDS = 15.0
-"""Seconds that a scheduler may take to answer."""
-
-WORKERS_AWAITED = 120.0
-"""Seconds that the first worker of a cluster may take to appear."""
 
 Work: TypeAlias = Callable[..., Shard]
 """A function with the parameters of `make_shard`."""
@@ -91,84 +86,26 @@ def make_on_cluster(
 ) -> Iterator[Shard]:
     """Make shards on the workers of the Dask scheduler at `address`.
 
-    Dask gives the shard of a dead worker to another one, and gives up after `distributed.scheduler.allowed-failures`
-    (3) deaths. Raises DataError for such shards, once all others are made. Every worker must have the versions of this
-    process, on which the bytes depend, and must reach the same storage: shards are read back from here.
+    Raises DataError for shards whose workers died again and again, once all others are made. Workers must reach the
+    same storage: shards are read back from here.
     """
-    client = _connected(address)
-    import distributed
-    from distributed.scheduler import KilledWorker
-
     storage, plugin = storage_of(out), plugin_of(settings)
     if isinstance(storage, Folder):
         storage = Folder(path=storage.path.resolve())  # workers have working directories of their own
-    suspects, completed = tasks, cast(Any, distributed.as_completed)
+    todo = [(settings, task.index, task.games, storage, plugin) for task in tasks]
     try:
-        _check_workers(client, address)
-        # Dask blames every shard that waited on a worker that died: the shards it gives up are tried again, one by one.
-        for at_once in (len(tasks), 1):
-            waiting, suspects = suspects, []
-            for first in range(0, len(waiting), at_once):
-                made = {
-                    client.submit(work, settings, task.index, task.games, storage, plugin, pure=False): task
-                    for task in waiting[first : first + at_once]
-                }
-                with client.as_current():
-                    finished = completed([*made])
-                for future in finished:
-                    try:
-                        shard = future.result()
-                    except KilledWorker:
-                        suspects.append(made[future])
-                        continue
-                    _require_stored(storage, shard)
-                    yield shard
-    except distributed.CancelledError:
-        raise UserError(f"--cluster {address}: the scheduler is gone; start the command again") from None
-    finally:
-        client.close(timeout=5)
-    if suspects:
-        raise _killers(out, suspects, "died again and again (out of memory?)")
+        for _, shard in on_cluster(address).mapped(work, todo):
+            _require_stored(storage, shard)
+            yield shard
+    except KilledError as error:
+        raise _killers(
+            out, [tasks[number] for number in error.numbers], "died again and again (out of memory?)"
+        ) from None
 
 
-def check_cluster(address: str) -> None:
-    """Raise UserError where `make_on_cluster` would find no scheduler, no worker, or workers of other versions."""
-    client = _connected(address)
-    try:
-        _check_workers(client, address)
-    finally:
-        client.close(timeout=5)
-
-
-def _connected(address: str) -> Any:
-    """A client of the scheduler at this address."""
-    try:
-        import distributed
-    except ImportError:
-        raise UserError(f"--cluster needs the extra cluster: {provenance.install_line('cluster')}") from None
-    start: Any = distributed.Client
-    try:
-        return start(address, timeout=CONNECT_SECONDS, set_as_default=False, name="distill")
-    except (OSError, ValueError) as error:
-        raise UserError(f"--cluster {address}: no scheduler answers there ({first_line(error)})") from None
-
-
-def _check_workers(client: Any, address: str) -> None:
-    """Raise UserError unless the cluster has a worker and all have the versions of this process."""
-    try:
-        client.wait_for_workers(1, timeout=WORKERS_AWAITED)
-        found = client.run(versions_here)
-    except TimeoutError:
-        raise UserError(f"--cluster {address}: no worker there after {WORKERS_AWAITED:.0f} s") from None
-    except Exception as error:  # whatever a worker without the package raises
-        raise UserError(f"--cluster {address}: a worker cannot run distill ({first_line(error)})") from None
-    ours = versions_here()
-    for worker, theirs in sorted(found.items()):
-        differences = [
-            f"{key} {theirs.get(key)} there, {ours[key]} here" for key in ours if theirs.get(key) != ours[key]
-        ]
-        if differences:
-            raise UserError(f"--cluster {address}: worker {worker} would write other bytes ({'; '.join(differences)})")
+def on_cluster(address: str) -> Cluster:
+    """A cluster whose workers make the bytes that this process would make."""
+    return Cluster(address=address, versions=versions_here)
 
 
 def versions_here() -> dict[str, Any]:

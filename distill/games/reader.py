@@ -22,6 +22,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from distill.common import DataError, cli, file_hash, folders
+from distill.common.arrays import Arrays
 from distill.game import rules
 from distill.game.mixing import GOLDEN, mix
 from distill.games import schema
@@ -65,7 +66,7 @@ class Run:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RawRows(schema.Arrays):
+class RawRows(Arrays):
     """Labelled positions in the orientation they were played in, one entry a row.
 
     game: int64 (N,), its number in its run.  current, mask: uint64 (N,).  label: int8 (N,), the majority vote.

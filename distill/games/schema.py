@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -89,16 +89,6 @@ def shard_name(index: int) -> str:
 def is_shard(name: str) -> bool:
     """Whether a file is a shard, by its name."""
     return _SHARD.fullmatch(name) is not None
-
-
-class Arrays:
-    """What a dataclass inherits whose fields are arrays with one entry a row."""
-
-    def __len__(self) -> int:
-        return len(next(iter(vars(self).values())))
-
-    def __getitem__(self, rows: NDArray[np.integer[Any]] | NDArray[np.bool_] | slice) -> Self:
-        return type(self)(**{name: values[rows] for name, values in vars(self).items()})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -120,7 +120,7 @@ def check_mode(name: str, most: int) -> None:
         raise ValueError(f"player {shown}: unknown mode {shortened(search)!r}; modes are {modes}")
 
 
-def make(name: str, workers: int = 1, *, fast: bool = False) -> Player:
+def make(name: str, workers: int = 1, *, fast: bool = False, cluster: str | None = None) -> Player:
     """The player of a name; a search is compiled here, and a line says so.
 
     Args:
@@ -128,6 +128,7 @@ def make(name: str, workers: int = 1, *, fast: bool = False) -> Player:
       workers: processes for searches and the solver.
       fast: evaluate an exported network with ONNX Runtime where it is installed: ready at once and equal up to
         rounding. Published figures are measured without it.
+      cluster: address of a Dask scheduler whose workers share long UCT searches.
 
     Raises ValueError for an unknown name, DataError for a folder without a model, and UserError where the solver is not
     installed or a custom module cannot be imported.
@@ -140,14 +141,14 @@ def make(name: str, workers: int = 1, *, fast: bool = False) -> Player:
     if parts.player == "solver":
         return SolverPlayer(workers=workers)
     if parts.player in LEVELS:
-        base = make(levels.base_name(name), workers, fast=fast)
+        base = make(levels.base_name(name), workers, fast=fast, cluster=cluster)
         return levels.LevelPlayer(name=name, base=base, level=levels.named(name))
     if parts.player:
         compiling.prepare("uct")
         from distill.mcts.uct import UctSettings
 
         settings = UctSettings(simulations=parts.simulations, **SEARCHES[parts.player])
-        return SearchPlayer(name=name, settings=settings, workers=workers)
+        return SearchPlayer(name=name, settings=settings, workers=workers, cluster=cluster)
     # Shells complete a folder's name with a slash, which tables need not show.
     shown, folder = name.replace("/@", "@").rstrip("/"), finding.required(parts.network)
     player = network.load(shown, folder, parts.mode, parts.simulations, fast=fast)

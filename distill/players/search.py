@@ -21,11 +21,17 @@ SHARED_SIMULATIONS = 20_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class SearchPlayer:
-    """A UCT search; its policy is the share of root visits."""
+    """A UCT search; its policy is the share of root visits.
+
+    Attributes:
+      workers: processes that share long searches.
+      cluster: address of a Dask scheduler whose workers share them instead.
+    """
 
     name: str
     settings: UctSettings
     workers: int = 1
+    cluster: str | None = None
 
     def play(self, current: Boards, mask: Boards, seeds: Boards) -> Choices:
         results = self.search(current, mask, seeds)
@@ -38,14 +44,18 @@ class SearchPlayer:
 
     def search(self, current: Boards, mask: Boards, seeds: Boards) -> list[SearchResult]:
         """The result of searching each position; bitboards and seeds are uint64 (B,)."""
+        from distill.games import executors
         from distill.mcts.uct import search
 
         positions = [Position(*bits) for bits in zip(current.tolist(), mask.tolist(), strict=True)]
         numbers = [int(seed) for seed in seeds]
         simulations = len(positions) * self.settings.simulations * self.settings.votes
-        if self.workers <= 1 or simulations < SHARED_SIMULATIONS:
+        there = executors.on_cluster(self.cluster) if self.cluster else None
+        if (self.workers <= 1 and not there) or simulations < SHARED_SIMULATIONS:
             return search(positions, self.settings, numbers)
-        size = -(-len(positions) // (4 * self.workers))  # several parts a worker: searches end at different times
+        workers = there.check() if there else self.workers
+        size = -(-len(positions) // (4 * workers))  # several parts a worker: searches end at different times
         parts = range(0, len(positions), size)
-        tasks = ((positions[p : p + size], self.settings, numbers[p : p + size]) for p in parts)
-        return [result for part in spread(search, tasks, self.workers) for result in part]
+        tasks = [(positions[p : p + size], self.settings, numbers[p : p + size]) for p in parts]
+        found = there.spread(search, tasks) if there else spread(search, tasks, workers)
+        return [result for part in found for result in part]

@@ -25,8 +25,8 @@ from selfplay_helpers import tiny
 
 from distill import export, generate, prepare, selfplay
 from distill.__main__ import COMMANDS as STAGES
-from distill.common import Interrupted, UserError, cli, folders, provenance, write_json
-from distill.games import executors, shards
+from distill.common import Interrupted, UserError, cli, cluster, folders, provenance, write_json
+from distill.games import shards
 from distill.training import run_folder
 
 TINY_GAMES = ["--games", "4", "--simulations", "20", "--votes", "1", "--shard-games", "2", "--workers", "1"]
@@ -103,8 +103,9 @@ class Restart:
 
 
 NETWORKS = [["--init", "ROOT/nope"], ["--init", "ROOT/network.damaged.keras"]]
+NO_CLUSTER = [["--cluster", "tcp://127.0.0.1:1"]]
 CASES = {
-    "generate": Restart("generate", TINY_GAMES, "teacher", [["--cluster", "tcp://127.0.0.1:1"]]),
+    "generate": Restart("generate", TINY_GAMES, "teacher", NO_CLUSTER),
     "prepare": Restart("prepare", ["--data", "ROOT/random", "--exclude"], "tables", [["--data", "ROOT/nope"]]),
     "train": Restart(
         "train",
@@ -116,9 +117,11 @@ CASES = {
         "selfplay",
         ["--init", "ROOT/net.keras"],
         "loop",
-        [["--preset", "hour", "--init", "none", "--plan", "ROOT/nope"], *NETWORKS],
+        [["--preset", "hour", "--init", "none", "--plan", "ROOT/nope"], *NETWORKS, *NO_CLUSTER],
     ),
-    "selfplay --games-only": Restart("selfplay", [*TINY_PLAY, "--init", "ROOT/net.keras"], "network", NETWORKS),
+    "selfplay --games-only": Restart(
+        "selfplay", [*TINY_PLAY, "--init", "ROOT/net.keras"], "network", [*NETWORKS, *NO_CLUSTER]
+    ),
     "reinforce": Restart("reinforce", ["--init", "ROOT/net.keras"], "reinforce", NETWORKS),
     "walk": Restart("walk", TINY_WALK, "walk", []),  # its player is no flag: test_walk
 }
@@ -155,7 +158,7 @@ def test_a_folder_of_another_kind_is_refused_and_stays_as_it_is(name, kind, rest
 
 @pytest.mark.parametrize(("name", "bad"), [(name, bad) for name, case in CASES.items() for bad in case.bad])
 def test_a_bad_argument_beside_restart_leaves_the_old_run_whole(name, bad, there, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(executors, "CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.5)
     case, out = CASES[name], tmp_path / "out"
     shutil.copytree(there / case.own, out)
     before = state(out)

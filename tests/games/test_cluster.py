@@ -24,6 +24,7 @@ from helpers import die_always, die_once, same_manifest, shard_hashes
 
 from distill import generate, validate
 from distill.common import DataError, UserError, provenance
+from distill.common import cluster as cluster_module
 from distill.games import executors, schema, shards
 from distill.games.runs import RunSettings
 from distill.games.schema import Shard
@@ -128,13 +129,13 @@ def one_line(capsys: pytest.CaptureFixture[str]) -> str:
 
 
 def test_an_address_without_a_scheduler_is_named(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(executors, "CONNECT_SECONDS", 1)
+    monkeypatch.setattr(cluster_module, "CONNECT_SECONDS", 1)
     assert generate.main([*SMALL, "--cluster", "tcp://127.0.0.1:1", "--out", str(tmp_path)]) == 1
     assert "--cluster tcp://127.0.0.1:1: no scheduler answers there" in capsys.readouterr().err.splitlines()[-1]
 
 
 def test_a_cluster_without_workers_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr(executors, "WORKERS_AWAITED", 0.5)
+    monkeypatch.setattr(cluster_module, "WORKERS_AWAITED", 0.5)
     with (
         distributed.LocalCluster(n_workers=0, dashboard_address=":0", silence_logs=50) as empty,
         pytest.raises(UserError, match="no worker there"),
