@@ -234,21 +234,20 @@ def _lines(positions: list[Position], grader: Grader) -> list[str]:
 
 def text(found: Review) -> str:
     """A review as text: the grader, both accuracies, the moves with their signs, each error with its line."""
-    kind = "exact" if found.is_optimal else "an estimate"
-    percents = ("no choice" if percent is None else f"{percent}%" for percent in found.accuracy)
+    kind = "Checked by the perfect solver" if found.is_optimal else f"Estimated by {found.by}"
+    percents = ("only forced moves" if percent is None else f"{percent}%" for percent in found.accuracy)
     accuracies = ", ".join(f"{side} {percent}" for side, percent in zip(SIDES, percents, strict=True))
     signs = " ".join(f"{move.column + 1}{SIGNS.get(move.mark, '')}" for move in found.moves)
     errors = [_of_error(move, found.is_optimal) for move in found.moves if move.mark in ERRORS]
-    errors = errors or ["no move could clearly have been better"]
-    return "\n".join([f"reviewed by {found.by}: {kind}", f"accuracy: {accuracies}", f"moves: {signs}", *errors])
+    errors = errors or ["No mistakes found"]
+    return "\n".join([kind, f"Accuracy: {accuracies}", f"Moves: {signs}", *errors])
 
 
 def _of_error(move: Move, is_optimal: bool) -> str:
     """An error in two lines."""
     before, after = (_result(move, how) if is_optimal else f"value {how:+.2f}" for how in (move.before, move.after))
-    line = "best play" if is_optimal else "the search's line"
     played = f"{move.number:3} {move.side} plays {move.column + 1}, {move.mark}: {after}"
-    return f"{played}; better {move.better + 1}: {before}\n      {line}: {' '.join(move.line)}"
+    return f"{played}; column {move.better + 1} is better: {before}\n      best line: {' '.join(move.line)}"
 
 
 def _result(move: Move, score: float) -> str:

@@ -156,11 +156,11 @@ def test_a_game_is_played_and_reviewed_without_a_server(page):
     assert "wins" in page.inner_text("#status") or "draw" in page.inner_text("#status")
     page.select_option("#player-1", "person")
     page.evaluate("location.hash = '4455'")
-    page.click("#tab-review")
-    page.click("#review-go")
-    page.wait_for_selector("#review-result:not([hidden])")
-    note = page.inner_text("#review-note")
-    assert note == f"By {FIRST} with a search of 400 simulations: an estimate."
+    pages.wait_for_stones(page, 4)
+    page.click("#analysis-go")
+    page.wait_for_selector("#analysis-result:not([hidden])")
+    note = page.inner_text("#analysis-note")
+    assert note == f"Estimated by {FIRST} with a search of 400 simulations"
     grades = "[...document.querySelectorAll('#moves button')].map((chip) => chip.dataset.grade)"
     expected = review.review("4455", review.Grader(f"{REFERENCE / FIRST}@puct:400"))
     words = {"best": "best move", "good": ""}

@@ -135,7 +135,7 @@ def test_perfect_play_has_100_percent_and_a_planted_blunder_is_found_at_its_ply(
     found = review.review(perfect_game(solver), grader)
     assert found.accuracy == (100, 100)
     assert {move.mark for move in found.moves} <= {"best", "only move", "forced"}
-    assert "no move could clearly have been better" in review.text(found)
+    assert "No mistakes found" in review.text(found)
     game = with_blunder(solver, ply=12)
     found = review.review(game, grader)
     (error,) = [move for move in found.moves if move.mark in review.ERRORS]
@@ -146,7 +146,7 @@ def test_perfect_play_has_100_percent_and_a_planted_blunder_is_found_at_its_ply(
     text = review.text(found)
     assert f" {game[12]}?? " in text
     assert f" 13 X plays {game[12]}, blunder: O wins in " in text
-    assert f"better {error.better + 1}: X wins in " in text
+    assert f"column {error.better + 1} is better: X wins in " in text
 
 
 def test_the_better_column_and_its_line_are_best_play(solver, grader):
@@ -176,7 +176,7 @@ def test_a_search_says_that_it_estimates_and_sees_a_threat_that_was_not_stopped(
     assert error.better in (2, 5)
     assert error.line[0] == str(error.better + 1)
     assert not found.is_optimal
-    assert "reviewed by pillar@puct:50: an estimate" in review.text(found)
+    assert "Estimated by pillar@puct:50" in review.text(found)
     assert f"  4 O plays 5, {error.mark}: value -" in review.text(found)
     assert all(-1 <= move.after <= 1 and move.mark != "only move" for move in found.moves)
 

@@ -1,6 +1,6 @@
 """The page for people who do not see it, or do not use a mouse. Properties:
 
-- axe finds nothing to complain of: in every tab, in a game, with opinions, in a review, with the list of keys open, on
+- axe finds nothing to complain of: in every tab, in a game, in an analysis, with the list of keys open, on
   the description of the API; in light and dark, on desktop and phone;
 - light and dark differ; nothing is wider than the window;
 - the Tab key reaches every control once, in the order in which they stand, and never leaves the list of keys;
@@ -12,7 +12,7 @@ import pytest
 
 from tests import pages
 
-TABS = ("play", "review", "puzzles", "openings")
+TABS = ("play", "analysis", "puzzles", "openings")
 LOOKS = {
     "desktop, light": {"color_scheme": "light"},
     "phone, dark": {"color_scheme": "dark", "viewport": {"width": 390, "height": 844}, "has_touch": True},
@@ -31,14 +31,16 @@ ROLES = ("button", "combobox", "checkbox", "textbox", "link", "tab", "radio", "s
 @pytest.mark.parametrize("look", LOOKS)
 def test_axe_does_not_complain_and_every_control_has_a_name_of_its_own(browser, server, look):
     with pages.open_page(browser, f"{server}#4445332232", **LOOKS[look]) as page:
-        for kind in ("network", "search", "solver"):
-            page.locator(f"#{kind}-on").check()
-            pages.wait_for(page, f"document.querySelector('#{kind}-strip[data-state=shown]') !== null")
         for tab in TABS:
             page.click(f"#tab-{tab}")
-            if tab == "review":
-                page.click("#review-go")
-                page.locator("#review-errors button").first.click()
+            if tab == "analysis":
+                page.evaluate("location.hash = '4445332232'")
+                for kind in ("network", "search", "solver"):
+                    page.locator(f"#{kind}-on").check()
+                    pages.wait_for(page, f"document.querySelector('#{kind}-strip[data-state=shown]') !== null")
+                page.click("#analysis-go")
+                page.locator("#analysis-errors button").first.click()
+                page.locator("#analysis-line button").first.click()
             assert pages.complaints(page) == [], tab
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), tab
             lines = [line.strip() for line in page.locator("body").aria_snapshot().splitlines()]

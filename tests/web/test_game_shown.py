@@ -1,6 +1,7 @@
 """What the page shows of a game, in headless Chromium. Properties:
 
-- the network's policy and value, the search's visits and the solver's scores are those of the API, column by column;
+- in the analysis, the network's policy and value, the search's visits and the solver's scores are those of the API,
+  column by column; in "Play" there are none;
 - replay steps through the game, and the focus stays;
 - a move string in the address is the game, and every move is written there.
 """
@@ -14,7 +15,8 @@ LONG = "47577445752275465721432151"
 
 def test_the_networks_policy_and_value_are_shown(page, server):
     pages.start(page, FULL_LEFT)
-    assert not page.is_checked("#network-on"), "nobody is told what to play who has not asked"
+    assert page.is_hidden("#strips"), "in a game nobody is told what to play"
+    page.click("#tab-analysis")
     page.locator("#network-on").check()
     reply = pages.asked(page, server, page.input_value("#network-who"), FULL_LEFT)
     percents = [round(100 * share) for share in reply["policy"]]
@@ -28,7 +30,8 @@ def test_the_networks_policy_and_value_are_shown(page, server):
 
 def test_the_searchs_and_the_solvers_opinions_are_shown(page, server):
     pages.start(page, "41424", first="person")
-    page.locator("#solver-on").check()
+    page.click("#tab-analysis")
+    assert page.is_checked("#solver-on")
     page.locator("#search-on").check()
     page.select_option("#search-who", "uct:1000")
     scores = pages.asked(page, server, "solver", "41424")["scores"]
@@ -40,18 +43,13 @@ def test_the_searchs_and_the_solvers_opinions_are_shown(page, server):
     assert not page.locator("#solver-strip").is_visible()
 
 
-def test_the_solver_says_how_many_moves_are_left_and_grades_moves(page):
+def test_the_solver_says_how_many_moves_are_left(page):
     pages.start(page, "414243")
-    page.locator("#solver-on").check()
+    page.click("#tab-analysis")
     pages.cells_of(page, "solver")
     assert "Red wins in 1 move" in page.inner_text("#solver-strip")
-    page.keyboard.press("n")
+    page.keyboard.press("Home")
     pages.wait_for(page, "document.querySelector('#solver-strip .strip-value').textContent === 'Red wins in 21 moves'")
-    page.keyboard.press("1")  # from the empty board only the centre wins, and a corner loses
-    page.wait_for_selector("#moves [data-grade=mistake]")
-    page.keyboard.press("u")
-    page.keyboard.press("4")
-    page.wait_for_selector("#moves [data-grade='best move']")
 
 
 def test_replay_steps_through_the_game_and_back(page):
@@ -79,4 +77,4 @@ def test_an_address_is_a_game_and_the_game_is_in_the_address(browser, server):
         page.evaluate("location.hash = '44'")
         pages.wait_for_stones(page, 2)
         page.evaluate("location.hash = '1111111'")
-        pages.status_says(page, "The link holds no game. Move 7 falls into column 1, which is full.")
+        pages.status_says(page, "The link contains no game. Move 7 falls into column 1, which is full.")

@@ -178,9 +178,6 @@ def test_a_phone_shows_everything_in_its_width_and_plays_by_touch(browser, serve
     phone = {"viewport": {"width": 375, "height": 812}, "has_touch": True, "is_mobile": True}
     with pages.open_page(browser, server, **phone) as page:
         pages.start(page, "44455", second="cnn")
-        for kind in ("search", "solver"):
-            page.locator(f"#{kind}-on").check()
-            pages.cells_of(page, kind)
         for width in (375, 320):
             page.set_viewport_size({"width": width, "height": 700})
             assert page.evaluate("document.documentElement.scrollWidth") == width
@@ -216,8 +213,9 @@ def test_networks_are_offered_with_their_sizes_and_play_with_a_search(page, serv
     pages.start(page, "414243", first="reference/pillar@puct:50")
     pages.status_says(page, "Red wins with four in a row.")
     assert pages.moves_of(page) == "4142434"
-    page.select_option("#search-who", "reference/pillar@puct:200")
     pages.start(page, "44")
+    page.click("#tab-analysis")
+    page.select_option("#search-who", "reference/pillar@puct:200")
     page.locator("#search-on").check()
     reply = pages.asked(page, server, "reference/pillar@puct:200", "44")
     assert pages.cells_of(page, "search")[reply["move"]] == str(round(100 * reply["policy"][reply["move"]]))

@@ -117,8 +117,6 @@ def test_a_wrong_column_is_refuted_and_ends_the_streak(page):
 
 def test_the_solution_can_be_asked_for_and_no_engine_is(page):
     asked = []
-    page.check("#solver-on")
-    page.wait_for_selector("#solver-strip[data-state=shown]")
     page.on("request", lambda request: asked.append(request.url))
     puzzle = choose(page, "only-draw", "hard")
     says(page, "to move and hold the draw.")

@@ -1,5 +1,5 @@
 /**
- * A game as a picture to keep: the board as it is looked at, the moves, and what a review says of them.
+ * A game as a picture to keep: the board as it is shown, the moves, and their marks if the game was analysed.
  */
 
 import { capital } from "./opinions.js";
@@ -20,8 +20,8 @@ const COLOURS = {
 
 /**
  * @param {Game} game
- * @param {{marks: string[], accuracy: (number|null)[]}|null} result of its review, if there is one
- * @param {string} by who reviewed it
+ * @param {{marks: string[], accuracy: (number|null)[]}|null} result of its analysis, if there is one
+ * @param {string} by who checked it
  * @returns {HTMLCanvasElement}
  */
 export function drawGame(game, result, by) {

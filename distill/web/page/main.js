@@ -1,21 +1,19 @@
 /**
- * The page: ties game, board, engine and opinions together. The engine is the module that <html data-engine> names.
+ * The page: ties game, board, engine and tabs together. The engine is the module that <html data-engine> names.
  */
 
+import { Analysis } from "./analysis.js";
 import { Board } from "./board.js";
 import { Game, PERSON } from "./game.js";
 import { Openings } from "./openings.js";
-import { Opinions, Strip, capital } from "./opinions.js";
+import { Opinions, capital } from "./opinions.js";
 import { PasteBox } from "./paste_box.js";
 import { Puzzles } from "./puzzles.js";
-import { ReviewPanel } from "./review_panel.js";
 import { ROWS, replay } from "./rules.js";
 import { Tabs } from "./tabs.js";
 
 const STRENGTHS = { search: [100, 1000, 10_000, 100_000], guided: [16, 50, 200, 800] }; // simulations
-const PACE = { answer: 350, watch: 700, replay: 600, settle: 100 }; // ms between moves, and before opinions are requested
-const STRIPS = ["network", "search", "solver"];
-const UNITS = { network: "policy, %", search: "visits, %", solver: "score" };
+const PACE = { answer: 350, watch: 700, replay: 600 }; // ms between moves
 
 const $ = (id) => document.getElementById(id);
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
@@ -25,17 +23,15 @@ const engine = await import(document.documentElement.dataset.engine).catch((erro
   throw error;
 });
 const game = new Game();
-const opinions = new Opinions(engine);
 const board = new Board($("board"), drop);
-const strips = Object.fromEntries(STRIPS.map((kind) => [kind, new Strip($(`${kind}-strip`), kind)]));
 const titles = new Map([[PERSON, "Person"]]);
-const tabs = new Tabs(["play", "review", "puzzles", "openings"], changeMode);
-const review = new ReviewPanel($("panel-review"), {
-  game, opinions, board, say, refresh: (why) => ((problem = ""), show(why), showOpinions()),
+const tabs = new Tabs(["play", "analysis", "puzzles", "openings"], changeMode);
+const analysis = new Analysis({
+  game, board, opinions: new Opinions(engine), refresh: (why) => ((problem = ""), show(why)), play: playFrom,
 });
 const pasteBox = new PasteBox($("share"), { load: (moves) => game.load(moves), openPuzzle: (id) => modes.puzzles.openLink(id) });
-const modes = { play: {}, review, puzzles: {}, openings: {} }; // see changeMode
-let mine = null; // the person's own game as it stood, while puzzles or openings show others
+const modes = { play: {}, analysis, puzzles: {}, openings: {} }; // see changeMode
+let mine = null; // the person's own game as it stood, while another tab shows another
 let thinking = null; // AbortController of the requested move
 let problem = ""; // what went wrong last, until the next change
 let replaying = 0; // the timer of a running replay
@@ -47,21 +43,27 @@ let others = {}; // cards of the other players, by heading
 /**
  * Another tab is chosen. A mode may have enter(), leave(), drop(column) → whether that was its own affair, change(why)
  * after anything changed, status(position) → its own line, preview() → moves to be looked at in place of the game's, and
- * keys of its own. Engines answer in "play" alone, and the person's own game waits while others are looked at.
+ * keys of its own. Engines answer in "play" alone, and the person's own game waits there; the analysis begins with a copy.
  */
 function changeMode(mode, before) {
   problem = "";
   modes[before].leave?.();
-  const isOwn = ["play", "review"].includes(mode);
   if (mine) {
     game.load(mine.moves);
     game.goTo(mine.cursor);
     game.pause(mine.isPaused);
   }
-  mine = isOwn ? null : { moves: game.moves, cursor: game.cursor, isPaused: game.isPaused };
+  mine = mode === "play" ? null : { moves: game.moves, cursor: game.cursor, isPaused: game.isPaused };
   modes[mode].enter?.();
+  writeLink();
   letEngineMove();
   show();
+}
+
+/** Continue from a position in the tab "Play". */
+function playFrom(moves) {
+  tabs.choose("play");
+  game.load(moves);
 }
 
 /* ---- who plays ---- */
@@ -85,22 +87,11 @@ function fillSelects(catalogue) {
   };
   for (const { name, title } of [...levels, ...Object.values(others).flat()]) titles.set(name, title);
   $("more-label").hidden = !levels.length;
-  $("network-who").append(...networks.map(option));
-  $("search-who").append(...[...guided, ...searches].map(({ name, title }) => new Option(title.replace("Search, ", ""), name)));
-  const search = searches.find(({ name }) => name === "uct:10000") ?? searches[0] ?? guided[0];
-  if (search) $("search-who").value = search.name;
-  for (const [kind, all] of [["network", networks], ["search", [...guided, ...searches]], ["solver", of("solver")]]) {
-    if (all.length) continue;
-    $(`${kind}-on`).checked = false;
-    $(`${kind}-on`).disabled = true;
-  }
-  if (!of("solver").length) $("solver-note").textContent = "not installed";
-  review.offer(catalogue);
+  analysis.offer(catalogue);
   $("notices").textContent = catalogue.notices.join(" ");
   $("api-link").hidden = !engine.isServed;
   const rival = networks.find(({ name }) => name.endsWith("pillar")) ?? networks[0] ?? searches[1] ?? searches[0];
   game.players = [PERSON, levels.find(({ name }) => name === "club")?.name ?? rival?.name ?? PERSON];
-  if (rival?.kind === "network") $("network-who").value = rival.name;
 }
 
 const option = ({ name, title, note }) => Object.assign(new Option(title, name), { title: note ?? "" });
@@ -236,8 +227,10 @@ function show(why) {
   const isEnginesTurn = game.players[position.side] !== PERSON && !position.isOver;
   $("pause").hidden = !game.isWatched && !(game.isPaused && isEnginesTurn);
   $("pause").textContent = game.isPaused ? (game.isWatched && !game.cursor ? "Watch" : "Go on") : "Pause";
-  for (const id of ["back", "first", "take-back"]) $(id).setAttribute("aria-disabled", String(game.cursor === 0));
-  for (const id of ["forward", "last"]) $(id).setAttribute("aria-disabled", String(game.isAtEnd)); // and keep the focus
+  const [isFirst, isLast] = modes[tabs.chosen].ends ?? [game.cursor === 0, game.isAtEnd];
+  for (const id of ["back", "first"]) $(id).setAttribute("aria-disabled", String(isFirst)); // and keep the focus
+  for (const id of ["forward", "last"]) $(id).setAttribute("aria-disabled", String(isLast));
+  $("take-back").setAttribute("aria-disabled", String(game.cursor === 0));
   $("replay").disabled = !game.moves;
   $("replay").setAttribute("aria-pressed", String(Boolean(replaying)));
   showMoves();
@@ -251,13 +244,13 @@ function showMoves() {
     button.type = "button";
     button.textContent = column;
     const colour = game.colour(index % 2);
-    const grade = gradeOf(index);
+    const grade = analysis.gradeOf(index);
     button.className = `chip ${colour}`;
     button.dataset.grade = grade;
     button.setAttribute("aria-label", `Move ${index + 1}: ${colour}, column ${column}${grade && `, ${grade}`}`);
     if (index + 1 === game.cursor) button.setAttribute("aria-current", "step");
     if (index >= game.cursor) button.classList.add("later");
-    button.addEventListener("click", () => game.goTo(modes[tabs.chosen].placeOf?.(index) ?? index + 1));
+    button.addEventListener("click", () => (tabs.chosen === "analysis" ? analysis.open(index) : game.goTo(index + 1)));
     item.append(button);
     return item;
   });
@@ -266,65 +259,34 @@ function showMoves() {
   chips[hadFocus]?.firstChild.focus();
 }
 
-/** The review's mark of a played move, or else the solver's, if known: "best move", "mistake" or "". */
-function gradeOf(index) {
-  const grade = review.gradeOf(index);
-  if (grade !== undefined) return grade;
-  const scores = $("solver-on").checked && opinions.known("solver", game.moves.slice(0, index))?.scores;
-  if (!scores) return "";
-  const best = Math.max(...scores.filter((score) => score !== null));
-  const score = scores[Number(game.moves[index]) - 1];
-  if (score === best) return "best move";
-  return Math.sign(score) === Math.sign(best) ? "" : "mistake";
-}
-
-async function showOpinions() {
-  if (!$("strips").offsetParent) return; // they are hidden while a puzzle is open
-  const moves = looked();
-  const position = replay(moves);
-  const players = { network: $("network-who").value, search: $("search-who").value, solver: "solver" };
-  await Promise.all(STRIPS.map(async (kind) => {
-    const isOn = $(`${kind}-on`).checked;
-    strips[kind].root.hidden = !isOn;
-    if (!isOn) return;
-    const title = `${kind === "solver" ? "Solver" : titles.get(players[kind])} · ${UNITS[kind]}`;
-    if (position.isOver) return strips[kind].clear(title, "the game is over");
-    const stillWanted = () => looked() === moves && $(`${kind}-on`).checked &&
-      (kind === "solver" || $(`${kind}-who`).value === players[kind]);
-    try {
-      if (!opinions.known(players[kind], moves)) {
-        strips[kind].wait(title);
-        await pause(PACE.settle);
-        if (!stillWanted()) return; // who steps through a game asks where they stop
-      }
-      const opinion = await opinions.ask(players[kind], moves);
-      if (stillWanted()) strips[kind].show(title, opinion, game.colour(position.side), position.ply);
-      if (kind === "solver") showMoves();
-    } catch (error) {
-      if (stillWanted()) strips[kind].clear(title, error.message);
-    }
-  }));
-}
-
 /* ---- sharing ---- */
 
 const addressOf = (moves) => (moves ? `#${moves}` : location.pathname + location.search);
 
-/** The address keeps the person's own game, whatever is looked at. */
+/** The address keeps the analysed game or else the person's own, and its state tells which, and what the own one is. */
 function writeLink() {
-  const { moves } = mine ?? game;
-  if (location.hash.slice(1) !== moves) history.replaceState(null, "", addressOf(moves));
+  const tab = tabs.chosen === "analysis" ? "analysis" : "play";
+  const own = (mine ?? game).moves;
+  const moves = tab === "analysis" ? game.moves : own;
+  if (location.hash.slice(1) !== moves || history.state?.tab !== tab) history.replaceState({ tab, own }, "", addressOf(moves));
 }
 
+/** A link opens in the analysis, where no engine replies; the page's own address opens where it was written. */
 function readLink() {
   const moves = location.hash.slice(1);
-  if (moves === (mine ?? game).moves) return;
-  if (mine) tabs.choose("play");
+  const { tab, own } = history.state ?? { tab: moves ? "analysis" : "play" };
   try {
-    game.load(moves);
+    replay(moves);
   } catch (error) {
-    say(`The link holds no game. ${error.message}`);
+    return say(`The link contains no game. ${error.message}`);
   }
+  if (tab === "analysis") {
+    tabs.choose("play");
+    if (own !== undefined && own !== game.moves) game.load(own);
+    tabs.choose("analysis");
+  } else tabs.choose("play");
+  if (moves !== game.moves) game.load(moves);
+  else writeLink();
 }
 
 async function copyLink() {
@@ -339,12 +301,11 @@ async function copyLink() {
 
 /* ---- remembering what was chosen ---- */
 
-const CHOICES = ["player-0", "player-1", "network-who", "search-who"];
+const CHOICES = ["player-0", "player-1"];
 
 function remember() {
   const store = Object.fromEntries([
     ...CHOICES.map((id) => [id, $(id).value]),
-    ...STRIPS.map((kind) => [`${kind}-on`, $(`${kind}-on`).checked]),
     ["more", $("more-players").checked],
     ["keys", $("keys-on").checked],
     ["flipped", game.isFlipped],
@@ -360,12 +321,6 @@ function recall() {
   try {
     store = JSON.parse(localStorage.getItem("distill") ?? "{}") ?? {};
   } catch { /* as above */ }
-  for (const id of ["network-who", "search-who"]) {
-    if ([...$(id).options].some((option) => option.value === store[id])) $(id).value = store[id];
-  }
-  for (const kind of STRIPS) {
-    if (!$(`${kind}-on`).disabled && `${kind}-on` in store) $(`${kind}-on`).checked = store[`${kind}-on`];
-  }
   $("more-players").checked = Boolean(store.more);
   $("keys-on").checked = store.keys ?? true;
   for (const side of [0, 1]) if (titles.has(store[`player-${side}`])) game.players[side] = store[`player-${side}`];
@@ -383,41 +338,30 @@ const COMMANDS = {
   s: () => game.switchSides(),
   f: () => game.flipColours(),
   p: () => game.pause(!game.isPaused),
+  Home: () => game.goTo(0),
+  End: () => game.goTo(game.moves.length),
   ",": () => game.goTo(game.cursor - 1),
   ".": () => game.goTo(game.cursor + 1),
-  o: toggleOpinions,
   "?": () => $("keys").showModal(),
 };
 
-function toggleOpinions() {
-  const switches = STRIPS.map((kind) => $(`${kind}-on`)).filter((input) => !input.disabled);
-  const isOn = !switches.some((input) => input.checked);
-  for (const input of switches) input.checked = isOn;
-  showOpinions();
-  remember();
-}
-
 function connectControls() {
   const clicks = {
-    switch: "s", flip: "f", pause: "p", back: ",", forward: ".", "take-back": "u", new: "n", "keys-button": "?",
+    switch: "s", flip: "f", pause: "p", first: "Home", back: ",", forward: ".", last: "End", "take-back": "u", new: "n", "keys-button": "?",
   };
   for (const [id, key] of Object.entries(clicks)) $(id).addEventListener("click", () => act(key));
-  $("first").addEventListener("click", () => game.goTo(0));
-  $("last").addEventListener("click", () => game.goTo(game.moves.length));
   $("replay").addEventListener("click", toggleReplay);
   $("copy").addEventListener("click", copyLink);
   $("theme-button").addEventListener("click", switchTheme);
   for (const side of [0, 1]) $(`player-${side}`).addEventListener("change", ({ target }) => game.seat(side, target.value));
   $("more-players").addEventListener("change", () => (offerPlayers(), remember()));
   $("keys-on").addEventListener("change", remember);
-  for (const id of ["network-on", "search-on", "solver-on", "network-who", "search-who"]) {
-    $(id).addEventListener("change", () => (showOpinions(), showMoves(), remember()));
-  }
   addEventListener("hashchange", readLink);
   addEventListener("keydown", (event) => {
     if (event.altKey || event.ctrlKey || event.metaKey || event.target.closest("input:not([type=checkbox]), textarea, select, dialog")) return;
     if (event.key.length === 1 && !$("keys-on").checked) return; // speech input types letters, which would play (WCAG 2.1.4)
     if ("1234567".includes(event.key)) drop(Number(event.key) - 1);
+    else if (event.key in (modes[tabs.chosen].keys ?? {})) act(event.key);
     else if (event.key === "ArrowLeft" || event.key === "ArrowRight") board.focus(event.key === "ArrowLeft" ? 2 : 4);
     else if (event.key.toLowerCase() in COMMANDS) act(event.key.toLowerCase());
     else return;
@@ -444,7 +388,6 @@ game.addEventListener("change", ({ detail }) => {
   writeLink();
   show(detail.why);
   modes[tabs.chosen].change?.(detail.why);
-  showOpinions();
   letEngineMove();
   remember();
 });
@@ -460,6 +403,5 @@ try {
   problem = error.message;
 }
 show();
-showOpinions();
 letEngineMove();
 document.documentElement.dataset.ready = "";

@@ -1,5 +1,5 @@
 /**
- * Strips under the board: what a network, a search and the solver think of each column of the position looked at.
+ * Evaluations of a position by players: requested once each, shown in strips below the board, and put into words.
  */
 
 import { COLUMNS } from "./rules.js";
@@ -33,10 +33,23 @@ export class Opinions {
           throw error;
         },
       );
-      this.#answers.set(key, entry);
-      if (this.#answers.size > KEPT) this.#answers.delete(this.#answers.keys().next().value);
+      this.#keep(key, entry);
     }
     return this.#answers.get(key).promise;
+  }
+
+  /** The opinion before each move of a game, and of its last position if that is open: one request for all. */
+  async askGame(player, moves, signal) {
+    const found = await this.#engine.opinions(player, moves, signal);
+    for (const [ply, value] of found.entries()) {
+      this.#keep(`${player}|${moves.slice(0, ply)}`, { value, promise: Promise.resolve(value) });
+    }
+    return found;
+  }
+
+  #keep(key, entry) {
+    this.#answers.set(key, entry);
+    if (this.#answers.size > KEPT) this.#answers.delete(this.#answers.keys().next().value);
   }
 }
 
@@ -141,10 +154,14 @@ export function outlook(scores, colour, ply) {
   return `${capital(winner)} wins in ${count(movesToEnd(best, ply), "move")}`;
 }
 
-function expectation(value, colour) {
-  if (value === null || value === undefined) return "";
+/** A search's or a network's value in words. */
+export function expectation(value, colour) {
+  return value === null || value === undefined ? "" : `value ${signed(value)} for ${capital(colour)}`;
+}
+
+export function signed(value) {
   const sign = value > 0.005 ? "+" : value < -0.005 ? "−" : "";
-  return `value ${sign}${Math.abs(value).toFixed(2)} for ${capital(colour)}`;
+  return `${sign}${Math.abs(value).toFixed(2)}`;
 }
 
 function fill(cell, { number, label, height = 0, isBest = false, kind = "" }) {

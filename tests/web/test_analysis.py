@@ -1,0 +1,336 @@
+"""The tab "Analysis" in headless Chromium against `python -m distill.serve`. Properties:
+
+- the browser's marks are Python's: 1,000 moves of shipped games by the same scores, and whole games by the same values
+  and shares of visits;
+- two games by the button, each as Python reviews it: a planted blunder, random players; marks stand in
+  the list of moves and on the graph, the same in the tab "Play", and no move with the best score is called an error;
+- a mistake that is chosen, in the list, among the moves or on the graph, leads to the position before it, with the
+  better column on the board and Python's line, which can be stepped;
+- arrow keys, Home and End step through the game, also after a click on a tab or a column; the graph is a slider;
+- a move played from an earlier position starts a variation: it is shown, the game stays, and one can return;
+- a link opens here, no engine replies, and the game in "Play" stays as it was; "Play from here" continues one there;
+- the evaluation of the position is next to the board: the solver's, or a value; accuracy is labelled;
+- on a phone board, buttons and graph are on the screen together;
+- one request has a whole game analysed, and "Stop" ends it;
+- without the solver a network's search estimates and says so; without both the button is off and a line says why;
+- the image is a PNG with the board, the moves and their marks;
+- the console stays silent (`pages.open_page`).
+"""
+
+import io
+import random
+import re
+
+import pytest
+from helpers import game_at_random
+from matplotlib import image
+from review_helpers import shipped_moves, with_blunder
+
+from distill.datasets.benchmark import FULL_COLUMN
+from distill.game import rules
+from distill.players import review
+from distill.players.solver import Solver
+from tests import pages
+from tests.pages import stones
+
+pytest.importorskip("bitbully", reason="the solver is an optional extra")
+
+
+@pytest.fixture(scope="module")
+def server():
+    with pages.serving("--max-simulations", "40") as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def solver() -> Solver:
+    return Solver()
+
+
+@pytest.fixture(scope="module")
+def grader() -> review.Grader:
+    return review.Grader("solver")
+
+
+def reviewed(page, game: str) -> None:
+    """Open the link of a game and have it analysed."""
+    page.evaluate("game => (location.hash = game)", game)
+    pages.wait_for_stones(page, len(game))
+    page.get_by_role("button", name="Analyse game").click()
+    page.wait_for_selector("#analysis-result:not([hidden])")
+
+
+def grades(page) -> list[str]:
+    return page.evaluate("[...document.querySelectorAll('#moves button')].map((chip) => chip.dataset.grade)")
+
+
+def errors_of(found: review.Review) -> list[review.Move]:
+    return [move for move in found.moves if move.mark in review.ERRORS]
+
+
+def check_page(page, found: review.Review) -> None:
+    """Accuracy, marks in the list of moves, signs on the graph and the list of errors are those of Python."""
+    shown = [page.inner_text(f"#analysis-accuracy-{side}") for side in (0, 1)]
+    assert shown == [f"{percent} %" for percent in found.accuracy]
+    words = {"best": "best move", "good": "", "forced": ""}
+    assert grades(page) == [words.get(move.mark, move.mark) for move in found.moves]
+    signs = page.evaluate(
+        "[...document.querySelectorAll('#analysis-graph .sign')].map((sign) => [+sign.dataset.ply, sign.dataset.mark])"
+    )
+    assert signs == [[move.number - 1, move.mark] for move in found.moves if move.mark in review.SIGNS]
+    listed = page.locator("#analysis-errors button").all_inner_texts()
+    assert [text.strip().split(".")[0] for text in listed] == [str(move.number) for move in errors_of(found)]
+    assert page.inner_text("#analysis-note") == "Checked by the perfect solver"
+
+
+def test_the_browsers_marks_and_estimates_are_pythons(page, solver):
+    moves = shipped_moves(1000)
+    scores = [solver.scores(position) for position, _ in moves]
+    script = """async ([scores, moves]) => (await import("./review.js")).marks(scores, moves)"""
+    given = [[None if score == FULL_COLUMN else score for score in own] for own in scores]
+    found = page.evaluate(script, [given, "".join(str(column + 1) for _, column in moves)])
+    assert found == [review.mark(own, column) for own, (_, column) in zip(scores, moves, strict=True)]
+    dice = random.Random(3)
+    games = []
+    for seed in range(40):
+        game = game_at_random(seed)
+        opinions = []
+        for ply in range(len(game)):
+            legal = rules.legal_columns(rules.from_moves(game[:ply]))
+            shares = [dice.random() ** 3 if column in legal else 0.0 for column in range(7)]
+            opinions.append(
+                {"policy": [share / sum(shares) for share in shares], "value": dice.uniform(-1, 1), "scores": None}
+            )
+        games.append((game, opinions))
+    script = """async (games) => {
+      const { estimatedMarks } = await import("./review.js");
+      return games.map(([moves, opinions]) => estimatedMarks(opinions, moves));
+    }"""
+    seen = set()
+    for (game, opinions), found in zip(games, page.evaluate(script, games), strict=True):
+        for ply, mark in enumerate(found):
+            after = rules.from_moves(game[: ply + 1])
+            worth = float(rules.is_won(after)) if rules.is_over(after) else -opinions[ply + 1]["value"]
+            own = opinions[ply]
+            expected = review.estimated_mark(own["policy"], int(game[ply]) - 1, own["value"], worth)
+            is_forced = len(rules.legal_columns(rules.from_moves(game[:ply]))) == 1
+            assert mark == ("forced" if is_forced else expected)
+            seen.add(mark)
+    assert seen >= {"best", "good", *review.ERRORS}
+
+
+def test_a_planted_blunder_is_found_and_what_was_better_is_shown(page, solver, grader):
+    game = with_blunder(solver, ply=12)
+    found = review.review(game, grader)
+    (error,) = errors_of(found)
+    reviewed(page, game)
+    check_page(page, found)
+    page.get_by_role("button", name="13. Red").click()
+    assert stones(page) == 12
+    assert page.inner_text("#status") == f"Red played column {game[12]}?? Column {error.better + 1} was better."
+    assert f"Move 13: Red plays column {game[12]}, a blunder: Yellow wins in" in page.inner_text("#analysis-detail")
+    assert f"Column {error.better + 1} is better: Red wins in" in page.inner_text("#analysis-detail")
+    page.wait_for_selector("#analysis-line button")
+    assert "".join(page.locator("#analysis-line button").all_inner_texts()) == error.line
+    marked = "[...document.querySelectorAll('#board .columns button')].findIndex((one) => one.matches('.better'))"
+    assert page.evaluate(marked) == error.better
+
+    page.locator("#analysis-line button").nth(2).click()
+    assert stones(page) == 15
+    assert page.inner_text("#status") == "Best line, move 3 of 10: Yellow to move."
+    page.locator("#board .columns button").nth(int(error.line[3]) - 1).click()
+    assert stones(page) == 16
+    page.keyboard.press("ArrowRight")
+    assert page.inner_text("#status").startswith("Best line, move 5 of 10")
+    page.get_by_role("button", name="Back to the game").click()
+    assert stones(page) == 12
+    assert page.evaluate("location.hash.slice(1)") == game
+
+
+def test_random_players_are_reviewed_and_every_way_to_a_mistake_leads_before_it(page, grader):
+    game = game_at_random(4)
+    found = review.review(game, grader)
+    reviewed(page, game)
+    check_page(page, found)
+    first, second, *_ = errors_of(found)
+    page.locator("#moves button").nth(second.number - 1).click()
+    assert stones(page) == second.number - 1
+    graph = page.locator("#analysis-graph")
+    graph.scroll_into_view_if_needed()
+    width = graph.bounding_box()["width"]
+    graph.click(position={"x": width * (first.number - 0.5) / (len(game) + 1), "y": 20})
+    assert stones(page) == first.number - 1
+    assert page.locator("#analysis-errors [aria-current]").inner_text().strip().startswith(f"{first.number}.")
+
+
+def test_keys_and_buttons_step_through_the_game_and_its_graph(page):
+    reviewed(page, "4455")
+    page.get_by_role("tab", name="Puzzles").click()
+    page.get_by_role("tab", name="Play").click()
+    page.evaluate("location.hash = '4455'")
+    pages.wait_for_stones(page, 4)
+    for key, after in (("ArrowLeft", 3), ("Home", 0), ("ArrowRight", 1), ("End", 4), ("u", 3), (",", 2), (".", 3)):
+        page.keyboard.press(key)
+        assert stones(page) == after, key
+    page.locator("#board .columns button").nth(4).click()
+    page.keyboard.press("ArrowLeft")
+    assert stones(page) == 3
+    for button, after in (("To the start", 0), ("One move forward", 1), ("To the end", 4), ("One move back", 3)):
+        page.get_by_role("button", name=button, exact=True).click()
+        assert stones(page) == after, button
+    graph = page.get_by_role("slider", name="Evaluation after each move")
+    graph.focus()
+    for key, after in (("End", 4), ("Home", 0), ("PageDown", 2), ("Home", 0)):
+        page.keyboard.press(key)
+        assert stones(page) == after
+    assert graph.get_attribute("aria-valuetext") == "After 0 moves: Red wins in 21 moves; next red plays 4, only move"
+    assert page.inner_text("#analysis-detail") == "Move 1: Red plays column 4. The only winning move."
+    page.keyboard.press("End")
+    assert page.inner_text("#analysis-detail") == "End of game: select a move above."
+
+
+def test_a_move_from_an_earlier_position_starts_a_variation_and_the_game_stays(page):
+    reviewed(page, "4455")
+    marks = grades(page)
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowRight")
+    for number in (3, 2):
+        pages.column(page, number).click()
+    assert stones(page) == 3
+    assert page.inner_text("#status") == "Variation, move 2 of 2: Yellow to move."
+    assert page.inner_text("#variation-note") == "Variation after move 1"
+    assert page.locator("#variation button").all_inner_texts() == ["3", "2"]
+    assert page.evaluate("location.hash.slice(1)") == "4455"
+    assert grades(page) == marks
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowLeft")
+    assert stones(page) == 1
+    page.keyboard.press("ArrowRight")  # on in the game
+    assert page.inner_text("#status").startswith("Move 2 of 4") or "played column" in page.inner_text("#status")
+    page.locator("#variation button").nth(1).click()
+    assert stones(page) == 3
+    page.get_by_role("button", name="Back to the game").click()
+    assert stones(page) == 1
+    page.get_by_role("tab", name="Play").click()
+    assert pages.moves_of(page) == ""
+    page.get_by_role("tab", name="Analysis").click()
+    pages.column(page, 4).click()  # a new game goes on at its end
+    pages.column(page, 1).click()
+    assert pages.moves_of(page) == "41"
+    assert page.is_hidden("#variation-box")
+
+
+def test_a_link_opens_in_the_analysis_without_a_reply_and_the_own_game_stays(browser, server):
+    with pages.open_page(browser, server) as page:
+        asked = []
+        page.on("request", lambda request: asked.append(request.url) if request.url.endswith("/move") else None)
+        pages.start(page, "44", first="person", second="person")
+        pages.visit(page)
+        assert page.get_attribute("#tab-play", "aria-selected") == "true", "the page's own address"
+        pages.visit(page, f"{server}?shared#4441")
+        assert page.get_attribute("#tab-analysis", "aria-selected") == "true"
+        pages.visit(page)
+        assert (page.get_attribute("#tab-analysis", "aria-selected"), stones(page)) == ("true", 4)
+        page.wait_for_selector("#solver-strip[data-state=shown]")
+        page.wait_for_timeout(600)
+        assert (stones(page), asked) == (4, [])
+        page.get_by_role("button", name="Play from here").click()
+        assert page.get_attribute("#tab-play", "aria-selected") == "true"
+        assert pages.moves_of(page).startswith("4441")
+
+
+def test_the_evaluation_is_next_to_the_board_and_accuracy_is_labelled(page):
+    reviewed(page, "4142434")
+    page.keyboard.press("ArrowLeft")
+    pages.wait_for(page, "document.getElementById('evaluation').textContent === 'Red wins in 1 move'")
+    assert page.get_attribute("#gauge", "aria-label") == "Evaluation: Red wins in 1 move"
+    gauge, board = page.locator("#gauge").bounding_box(), page.locator("#board").bounding_box()
+    assert 0 <= board["x"] - (gauge["x"] + gauge["width"]) < 16
+    assert page.evaluate("parseFloat(document.getElementById('gauge').style.getPropertyValue('--share'))") > 90
+    assert page.inner_text("#analysis-side-0") == "Red’s accuracy"
+    steps, board = page.locator(".steps").bounding_box(), page.locator("#board").bounding_box()
+    assert 0 <= steps["y"] - (board["y"] + board["height"]) < 40, "buttons directly below"
+
+
+def test_marks_are_the_same_in_every_tab(page):
+    pages.start(page, "4455")
+    page.get_by_role("tab", name="Analysis").click()
+    page.get_by_role("button", name="Analyse game").click()
+    page.wait_for_selector("#analysis-result:not([hidden])")
+    marks = grades(page)
+    assert marks[2:] == ["blunder", "blunder"]
+    page.get_by_role("tab", name="Play").click()
+    assert grades(page) == marks
+
+
+@pytest.mark.parametrize("size", [(390, 844)])
+def test_on_a_phone_the_graph_stays_on_the_screen(browser, server, size):
+    phone = {"viewport": dict(zip(("width", "height"), size, strict=True)), "has_touch": True, "is_mobile": True}
+    with pages.open_page(browser, server, **phone) as page:
+        reviewed(page, "4455")
+        page.evaluate("scrollTo(0, 0)")
+        for part in ("#board", ".steps", "#analysis-graph"):
+            box = page.locator(part).bounding_box()
+            assert box["height"] > 30, part
+            assert box["y"] + box["height"] <= size[1], part
+
+
+def test_a_game_is_analysed_in_one_request_which_can_be_stopped(page):
+    asked = []
+    page.on("request", lambda request: asked.append(request.url.rsplit("/", 1)[1]))
+    reviewed(page, "44556")
+    assert asked.count("game") == 1
+    page.route("**/api/v1/game", lambda route: None)  # never answered
+    page.evaluate("location.hash = '4466'")
+    pages.wait_for_stones(page, 4)
+    page.get_by_role("button", name="Analyse game").click()
+    assert page.inner_text("#analysis-note") == "Analysing…"
+    page.get_by_role("button", name="Stop").click()
+    assert page.is_hidden("#analysis-progress")
+    assert page.get_by_role("button", name="Analyse game").is_enabled()
+
+
+@pytest.mark.parametrize("missing", [["solver"], ["solver", "guided"]])
+def test_without_the_solver_a_search_judges_or_a_line_says_why_not(browser, server, missing):
+    with pages.open_page(browser, server) as page:
+
+        def without(route):
+            catalogue = route.fetch().json()
+            catalogue["players"] = [player for player in catalogue["players"] if player["kind"] not in missing]
+            route.fulfill(json=catalogue)
+
+        page.route("**/api/v1/players", without)
+        pages.visit(page)
+        if missing == ["solver"]:
+            reviewed(page, "4455")
+            assert page.inner_text("#analysis-note").endswith("with a search of 40 simulations")
+            assert grades(page)[-1] in ("mistake", "blunder")
+            page.locator("#moves button").last.click()
+            detail = page.inner_text("#analysis-detail")
+            better = re.search(r"Column ([36]) is better: value [+−]?\d\.\d\d\.", detail)
+            assert better, detail
+            first = "better => document.querySelector('#analysis-line button')?.textContent === better"
+            pages.wait_for(page, first, better[1])
+        else:
+            page.get_by_role("tab", name="Analysis").click()
+            assert page.get_by_role("button", name="Analyse game").is_disabled()
+            assert "that needs the solver, or a network with a value" in page.inner_text("#analysis-note")
+
+
+def test_the_image_is_a_png_of_board_moves_and_marks(page):
+    game = "4455"
+    reviewed(page, game)
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save image").click()
+    assert download.value.suggested_filename == "connect4-4455.png"
+    data = download.value.path().read_bytes()
+    pixels = (255 * image.imread(io.BytesIO(data))[:, :, :3]).round().astype(int)
+    assert pixels.shape[1] == 1000
+
+    def at(row: int, column: int) -> tuple[int, ...]:
+        return tuple(pixels[120 + round(104 * (row + 0.5)) + 34, 136 + round(104 * (column + 0.5))].tolist())
+
+    red, yellow, hole = (0xCF, 0x2F, 0x38), (0xFF, 0xC0, 0x2E), (0xDF, 0xE4, 0xF6)
+    assert [at(5, 3), at(4, 3), at(5, 4), at(4, 4), at(0, 0), at(3, 3)] == [red, yellow, red, yellow, hole, hole]
+    assert (pixels == (0x1B, 0x20, 0x30)).all(2)[780:].sum() > 1000, "signs beside moves"
+    assert grades(page) == ["only move", "best move", "blunder", "blunder"]
