@@ -1,7 +1,7 @@
 """Write the data card of finished games: how made, counts, redundancy, label quality, hashes.
 
     python -m distill.describe data/games                                 # data/games/README.md
-    python -m distill.describe data/games --out docs/data/games-5000.md
+    python -m distill.describe data/games --out dev/data/games-5000.md
 
 In: a folder that `generate`, or `selfplay --games-only`, finished, or packed boards of `prepare`. Out: a Markdown page.
 Rows are counted in `games/census.py`; a sample of labels is graded by the exact solver (`evaluation/labels.py`), and

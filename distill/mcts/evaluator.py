@@ -31,12 +31,9 @@ BitboardEvaluator: TypeAlias = Callable[[Bitboards, Bitboards], Evaluations]
 class Evaluator(Protocol):
     """Evaluates positions for a search; any function of this form will do.
 
-    Args:
-      boards: int8 (B, 6, 7): row 0 on top, +1 the side to move, −1 the opponent, 0 empty.
-
-    Returns:
-      Policy logits, floats (B, 7), and values, floats (B,), in [−1, 1] for the side to move. The search ignores the
-      logits of full columns. The evaluation of a board must not depend on the others in its batch.
+    It maps boards, int8 (B, 6, 7): row 0 on top, +1 the side to move, −1 the opponent, 0 empty, to policy logits,
+    floats (B, 7), and values, floats (B,), in [−1, 1] for the side to move. The search ignores the logits of full
+    columns. The evaluation of a board must not depend on the others in its batch.
     """
 
     def __call__(self, boards: NDArray[np.int8], /) -> tuple[NDArray[Any], NDArray[Any]]: ...

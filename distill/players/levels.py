@@ -21,7 +21,7 @@ The rule is deterministic, and `web/page/levels.js` has the same in JavaScript:
     perfect   solver  never missed  always                 always               never
 
 Without the solver `perfect` is the network's search of 800 simulations, deterministic. Where a trap is on the board,
-all moves of the two lowest levels ignore it, except wins and blocks. `docs/players.md` has the levels' Elo.
+all moves of the two lowest levels ignore it, except wins and blocks. `docs/benchmark.md` has the levels' Elo.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ LADDER = (
 )  # fmt: skip
 SLOW = ("uct:10000", "pillar@puct:50", "pillar@puct:200", "pillar@puct:800", "perfect")
 """Players of the ladder that are graded on fewer boards."""
-LADDER_PAGE = Path("docs/players.md")
+LADDER_PAGE = Path("docs/benchmark.md")
 
 
 @dataclass(frozen=True, kw_only=True)

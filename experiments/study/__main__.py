@@ -58,7 +58,7 @@ class StudyConfig(cli.Settings):
     boards: int | None = cli.setting(None, "boards of each set at most; none takes all")
     data: Path = cli.setting(Path("data/study"), "folder of the games that the recipe asks for")
     out: Path = cli.setting(Path("models/study"), "folder of the runs")
-    page: Path = cli.setting(Path("docs/study.md"), "the page; table and pictures lie beside it")
+    page: Path = cli.setting(Path("models/study/study.md"), "the page; table and pictures lie beside it")
     workers: int = cli.setting(cores(), "processes for the searches that runs are measured by")
 
     def __post_init__(self) -> None:

@@ -76,7 +76,7 @@ def test_a_page_without_markers_and_players_that_cannot_be_ranked_are_refused(he
     for wrong in (["random"], ["random", "random"], ["random", "nobody"], ["random", "punisher"]):
         assert ladder.main(wrong) == 2
         (line,) = capsys.readouterr().err.splitlines()
-    assert "--page docs/players.md must be another file" in line, "it is for the ladder"
+    assert "--page docs/benchmark.md must be another file" in line, "it is for the ladder"
     Path("page.md").write_text("# Something else\n")
     assert ladder.main(SMALL) == 1
     assert "page.md: has no place for the table" in capsys.readouterr().err
@@ -90,10 +90,10 @@ def test_a_page_without_markers_and_players_that_cannot_be_ranked_are_refused(he
 
 
 def test_the_shipped_table_shows_the_levels_apart():
-    table = pd.read_csv(provenance.checkout() / "docs" / "players.csv").set_index("player")
+    table = pd.read_csv(provenance.checkout() / "docs" / "benchmark.csv").set_index("player")
     assert (np.diff(table.elo) < 0).all()
     for one, other in pairwise(LEVELS):
         assert table.elo_high[one] < table.elo_low[other], f"{one} and {other}"
     assert table.games.min() >= 200
-    page = (provenance.checkout() / "docs" / "players.md").read_text(encoding="utf-8")
+    page = (provenance.checkout() / "docs" / "benchmark.md").read_text(encoding="utf-8")
     assert all(f"| `{player}`" in page for player in table.index)

@@ -18,7 +18,6 @@ from distill import generate, train
 from distill.common import cli, folders
 from distill.players import simple
 from experiments.study import __main__ as study
-from experiments.study import page as pages
 from experiments.study import plan as plans
 from experiments.study import train as study_train
 from tests.helpers import make_games, write_games
@@ -194,4 +193,3 @@ def test_no_other_page_is_overwritten(tmp_path, capsys):
     (line,) = capsys.readouterr().err.splitlines()
     assert "notes.md: is no page of a study" in line
     assert page.read_text() == "# My notes\n"
-    pages.require(SHIPPED.parents[2] / "docs" / "study.md")

@@ -4,7 +4,7 @@
 - with it a network is loaded without TensorFlow and Keras; without such a file, or without ONNX Runtime, the SavedModel
   is used;
 - `load_pretrained` refuses what is no board, whichever runtime there is, and takes what an export's examples hold; the
-  conversions that docs/files.md shows lead to the board;
+  conversions that docs/networks.md shows lead to the board;
 - what it returns can be pickled, and answers in a forked process, where TensorFlow is an error instead of a hang;
 - the folder of links that a model hub makes of `saved_model/` is a network, too, and an ONNX file by itself;
 - a damaged file, another model and an unknown name are one line;
@@ -118,8 +118,10 @@ def test_tensorflow_in_a_forked_process_is_an_error_instead_of_a_hang(monkeypatc
 
 
 def test_the_conversions_in_the_documents_lead_to_the_board():
-    page = (REFERENCE.parents[1] / "docs" / "files.md").read_text()
-    code = textwrap.dedent(re.search("## Boards from other formats\n.*?\n\n(    .*?)\n\n(?!    )", page, re.DOTALL)[1])
+    page = (REFERENCE.parents[1] / "docs" / "networks.md").read_text()
+    code = textwrap.dedent(
+        re.search("## In Python\n.*?from row 0 at the bottom:\n\n(    .*?)\n\n(?!    )", page, re.DOTALL)[1]
+    )
     board = encoding.boards(*bits(rules.from_moves("4453")))[0]
     marks = np.where(board == 0, 0, np.where(board == 1, 1, 2)).ravel().tolist()
     given = {

@@ -4,7 +4,7 @@
 - each has at most twenty lines; the browser's needs no other files than those it names;
 - a client reports differing outputs;
 - without an argument, TensorFlow's client takes the shipped network; the others print their usage and exit with 2;
-- README's lines load the shipped network, which opens in the centre.
+- README's five lines load the shipped network, which answers a board.
 
 `pytest -m slow tests/project/test_examples.py` runs the page in Chromium with the runtime that `--web` fetches.
 """
@@ -73,12 +73,13 @@ def test_a_client_matches_the_examples_in_a_clean_environment(tmp_path, model, c
 
 
 def test_the_lines_of_the_readme_run_in_a_clone(monkeypatch, capsys):
-    part = (ROOT / "README.md").read_text().split("## Load a network")[1]
+    part = (ROOT / "README.md").read_text().split("## Use a network")[1]
     lines = re.findall("(?:^    .*\n)+", part, re.MULTILINE)[0]
     monkeypatch.chdir(ROOT)
     exec(textwrap.dedent(lines), {})
-    assert len(lines.splitlines()) == 6
-    assert capsys.readouterr().out.startswith("[3] ")
+    assert len(lines.splitlines()) == 5
+    move, policy = re.match(r"(\d) \[(.*?)\] ", capsys.readouterr().out).groups()
+    assert int(move) == np.argmax([float(share) for share in policy.split()])
 
 
 @pytest.mark.parametrize("client", ["onnx_client", "litert_client"])

@@ -1,6 +1,6 @@
 """Faults of a command's surroundings, in every stage: one line, nothing broken, and the same command then works.
 
-docs/faults.md lists all faults and where each is tested. Here:
+tests/FAULTS.md lists all faults and where each is tested. Here:
 
 - disk full (a real limit on the size of files) and read-only folders, in generate, prepare, train, export, evaluate
 - rows that do not fit in memory, in prepare

@@ -5,7 +5,7 @@
 * No recipe expands an array that may be empty, which bash 3.2 takes for an unset variable, or uses what needs bash 4
   or GNU's tools. Faulty lines are shown to be found.
 
-Neither Windows nor bash 3.2 was available for these tests: docs/faults.md says what is untested.
+Neither Windows nor bash 3.2 was available for these tests: tests/FAULTS.md says what is untested.
 """
 
 import os

@@ -1,0 +1,115 @@
+"""Hooks of the documentation site (mkdocs.yml): reference pages from the code, and links out of docs/.
+
+- `commands.md`: `--help-all` and the presets of every command.
+- `api.md`: the public names of `distill` and the extension points; mkdocstrings fills in their docstrings.
+- `tutorial.md`: the notebook with its outputs.
+- Pictures outside docs/ are copied into the site; other files there are linked to the repository, where it is known.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+
+import distill
+from distill.__main__ import COMMANDS
+from distill.common import cli
+
+ROOT = Path(__file__).parents[1]
+OUTSIDE = re.compile(r"(!?)\[([^\]]*)\]\(\.\./([^)#\s]+)(#[^)\s]*)?\)")
+"""A link of a page to a file above docs/: picture or not, text, path, heading."""
+EXTENSION_POINTS = (
+    "distill.mcts.uct.search",
+    "distill.mcts.settings.UctSettings",
+    "distill.mcts.puct.search",
+    "distill.mcts.settings.PuctSettings",
+    "distill.mcts.evaluator.Evaluator",
+    "distill.exporters.formats.Format",
+    "distill.exporters.formats.register",
+)
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Add the generated pages, and the pictures outside docs/ that pages show."""
+    os.environ["COLUMNS"] = "100"  # the width of `--help`
+    files.append(File.generated(config, "commands.md", content=commands()))
+    files.append(File.generated(config, "api.md", content=api()))
+    files.append(File.generated(config, "tutorial.md", content=tutorial()))
+    for page in ROOT.glob("docs/*.md"):
+        for is_picture, _, path, _ in OUTSIDE.findall(page.read_text(encoding="utf-8")):
+            if is_picture and files.get_file_from_path(path) is None:
+                files.append(File.generated(config, path, abs_src_path=str(ROOT / path)))
+    return files
+
+
+def on_page_markdown(markdown: str, config: Any, **_: Any) -> str:
+    """Lead links out of docs/ to the copied picture or to the repository."""
+
+    def led(link: re.Match[str]) -> str:
+        is_picture, text, path, heading = link.groups("")
+        if is_picture:
+            return f"![{text}]({path})"
+        return f"[{text}]({config.repo_url}/blob/HEAD/{path}{heading})" if config.repo_url else text
+
+    return OUTSIDE.sub(led, markdown).replace("(tutorial.ipynb)", "(tutorial.md)")
+
+
+def commands() -> str:
+    """The page of all commands."""
+    lines = ["# Commands and settings", "", "`python -m distill.COMMAND`, or `distill COMMAND`. "]
+    lines[-1] += "Flags override `--config FILE`, which overrides `--preset NAME`, which overrides the defaults."
+    for name in COMMANDS:
+        command = importlib.import_module(f"distill.{name}").main
+        lines += ["", f"## {name}", "", "```text", help_of(command), "```"]
+        for preset, values in presets(command.presets or {}):
+            lines += ["", f"Preset `{preset}`:", "", "```json", values, "```"]
+    return "\n".join(lines) + "\n"
+
+
+def help_of(command: cli.Command[Any]) -> str:
+    """What `--help-all` prints."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        assert command(["--help-all"]) == 0
+    return printed.getvalue().strip()
+
+
+def presets(known: cli.Presets) -> Iterator[tuple[str, str]]:
+    """Names and values of presets; those that depend on other settings are described, not computed."""
+    for name, preset in known.items():
+        plain = {key: "depends on other settings" if callable(value) else value for key, value in preset.values.items()}
+        yield name, json.dumps(plain, default=str)
+
+
+def api() -> str:
+    """The page of the library; the directives are mkdocstrings'."""
+    public = [place.replace(":", ".") for place in distill.PUBLIC.values()]
+    lines = ["# Python API", "", "`import distill` gives these names; nothing heavy is loaded before one is used.", ""]
+    lines += [f"::: {place}" for place in public]
+    lines += ["", "## Searches and formats", ""]
+    lines += [f"::: {place}" for place in EXTENSION_POINTS]
+    return "\n\n".join(lines) + "\n"
+
+
+def tutorial() -> str:
+    """The notebook as Markdown: text, code and what each cell printed or drew."""
+    parts = []
+    for cell in json.loads((ROOT / "docs/tutorial.ipynb").read_text(encoding="utf-8"))["cells"]:
+        source = "".join(cell["source"])
+        parts.append(source if cell["cell_type"] == "markdown" else f"```python\n{source}\n```")
+        for output in cell.get("outputs", []):
+            data = output.get("data", {})
+            if "image/png" in data:
+                parts.append(f"![output](data:image/png;base64,{''.join(data['image/png']).strip()})")
+            elif text := "".join(output.get("text", data.get("text/plain", ""))).rstrip():
+                parts.append(f"```text\n{text}\n```")
+    return "\n\n".join(parts) + "\n"

@@ -1,0 +1,96 @@
+"""The documentation site (mkdocs.yml, docs/hooks.py) and the snippets of docs/data.md.
+
+* It builds with warnings as errors: links and headings exist, docstrings of the public names can be read.
+* The reference has every command with every setting and preset, and every public name.
+* Its pages load nothing from another host.
+* Pictures outside docs/ are in the site; other links out of docs/ lead to the repository.
+* Every snippet of docs/data.md runs; the one with PyTorch needs it: `pytest -m slow tests/project/test_site.py`.
+"""
+
+import dataclasses
+import importlib
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import distill
+from distill.__main__ import COMMANDS
+from distill.common.settings import flag
+
+ROOT = Path(__file__).parents[2]
+SNIPPETS = re.findall(r"```python\n(.*?)```", (ROOT / "docs/data.md").read_text(encoding="utf-8"), re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site, built as the workflow builds it."""
+    folder = tmp_path_factory.mktemp("site")
+    words = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "REPOSITORY_URL": "https://host.invalid/owner/name"}
+    ended = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr[-4000:]
+    return folder
+
+
+def text_of(page: Path) -> str:
+    """A page without tags."""
+    return re.sub("<[^>]*>", "", page.read_text(encoding="utf-8"))
+
+
+def test_the_reference_has_all_commands_settings_presets_and_names(site):
+    page = text_of(site / "commands/index.html")
+    for name in COMMANDS:
+        command = importlib.import_module(f"distill.{name}").main
+        part = page.split(f"usage: distill {name}")[1]
+        settings = dataclasses.fields(command.config_class)
+        assert [each.name for each in settings if not shows(part, each)] == []
+        assert [preset for preset in command.presets or {} if f"Preset {preset}:" not in part] == []
+    names = text_of(site / "api/index.html")
+    assert [name for name in distill.PUBLIC if name not in names] == []
+
+
+def shows(page: str, setting: dataclasses.Field) -> bool:
+    if setting.metadata.get("positional"):
+        return setting.name.upper() in page
+    return (setting.name if "table" in setting.metadata else flag(setting.name)) in page
+
+
+def test_pages_load_nothing_from_another_host(site):
+    loaded = set()
+    pages = list(site.rglob("*.html"))
+    for page in pages:
+        tags = re.findall(r"<(?:script|link|img|iframe)\b[^>]*>", page.read_text(encoding="utf-8"))
+        loaded |= {tag for tag in tags if re.search(r'(?:src|href)="?(?:https?:)?//', tag)}
+    assert len(pages) > 15
+    assert loaded == set()
+
+
+def test_links_out_of_docs_lead_to_copied_pictures_or_to_the_repository(site):
+    page = (site / "results/index.html").read_text(encoding="utf-8")
+    (picture,) = set(re.findall(r'src="([^"]*time-to-strength.png)"', page))
+    assert (site / "results" / picture).resolve().is_file()
+    assert 'href="https://host.invalid/owner/name/blob/HEAD/dev/LOG.md"' in page
+
+
+def test_the_snippets_run_in_a_checkout():
+    plain = [code for code in SNIPPETS if "torch" not in code]
+    assert [word for word in ("pandas", "polars", "duckdb") if not any(word in code for code in plain)] == []
+    run("\n".join(plain))
+
+
+@pytest.mark.slow
+def test_the_snippet_with_pytorch_runs(tmp_path):
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(tmp_path), "torch"]
+    subprocess.run(command, check=True)
+    first = next(code for code in SNIPPETS if "pandas" in code)
+    (torch,) = [code for code in SNIPPETS if "torch" in code]
+    run(f"import sys; sys.path.append({str(tmp_path)!r})\n{first}\n{torch}")
+
+
+def run(code: str) -> None:
+    ended = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr[-3000:]
