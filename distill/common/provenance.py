@@ -61,12 +61,12 @@ def checkout() -> Path | None:
 
 
 def shipped(name: str) -> Path | None:
-    """A shipped folder, such as "data/benchmark"; None if it is missing.
+    """A shipped folder or file, such as "data/benchmark"; None if it is missing.
 
     A checkout has them at its top, an installed package in its folder `shipped`.
     """
-    folder = (checkout() or ROOT / "distill" / "shipped") / name
-    return folder if folder.is_dir() else None
+    path = (checkout() or ROOT / "distill" / "shipped") / name
+    return path if path.exists() else None
 
 
 def licence() -> Path:

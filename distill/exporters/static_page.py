@@ -15,8 +15,9 @@ import os
 import shutil
 import tarfile
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import keras
@@ -37,7 +38,7 @@ RUNTIME_FILES = ("ort.wasm.bundle.min.mjs", "ort-wasm-simd-threaded.wasm")
 PAGE, SITE = (Path(distill.__file__).parent / "web" / name for name in ("page", "site"))
 SERVER_ONLY = ("server.js", "docs.html", "docs.css", "docs.js")
 CATALOGUE = "networks.json"
-"""The networks and versions."""
+"""The networks, the levels' Elo, and versions."""
 WORKER = "sw.js"
 CHANGES = {
     "./server.js": "./network.js",
@@ -47,11 +48,12 @@ CHANGES = {
 """Replacements in index.html."""
 
 
-def write_static_page(models: Sequence[str | Path], out: Path) -> None:
+def write_static_page(models: Sequence[str | Path], out: Path, elo: Mapping[str, int] = MappingProxyType({})) -> None:
     """Write the page into the folder `out`, in place of an older one. The caller has locked it.
 
     Args:
       models: names of networks, `.keras` files, or folders of training runs; the first network is the page's default.
+      elo: measured strength of the levels, which play with the first network.
 
     Raises UserError for a path that is no such model, two networks of one name, a folder that holds something else, a
     missing extra, a network whose ONNX file differs, and where ONNX Runtime Web is not available.
@@ -70,6 +72,7 @@ def write_static_page(models: Sequence[str | Path], out: Path) -> None:
         (new / "index.html").write_text(index, encoding="utf-8")
         catalogue = {
             "networks": [_add_network(name, files[name], core, new) for name, core in cores.items()],
+            "elo": dict(elo),
             "versions": provenance.versions("keras", "tensorflow") | {RUNTIME: VERSION},
             "commit": provenance.commit(),
         }

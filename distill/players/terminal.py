@@ -62,11 +62,11 @@ class Game:
 
     def result(self) -> str:
         """How the game stands, and its moves."""
-        stands = "not finished"
+        stands = "Not finished"
         if rules.is_won(self.position):
-            stands = "the machine wins" if self.humans_turn() else "you win"
+            stands = f"{self.name} wins" if self.humans_turn() else "You win!"
         elif rules.is_over(self.position):
-            stands = "a draw"
+            stands = "Draw"
         return f"{stands} · {f'game {self.moves}' if self.columns else 'no move'}"
 
 
@@ -77,7 +77,8 @@ def session(name: str, columns: Sequence[int], human: int, seed: int) -> str:
     """
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(errors="replace")  # a stray byte is a typing error, not the end of the game
-    player, shown = names.make(name, fast=True), Path(name.replace("/@", "@")).name
+    player = names.make(name, fast=True)
+    shown = name.capitalize() if name in names.LEVELS else Path(name.replace("/@", "@")).name
     game = Game(name=shown, player=player, seed=seed, columns=[*columns], human=human)
     print(f"You are {SIDES[human]}, {shown} is {SIDES[1 - human]}. {HELP}\n{board_text(columns)}")
     try:
@@ -96,10 +97,10 @@ def _next_word(game: Game) -> str | None:
         choices = game.machines_choices()
         game.columns.append(int(choices.moves[0]))
         value = "" if choices.value is None else f", expects {choices.value[0]:+.2f} from -1 to 1"
-        print(f"{game.name} plays {game.columns[-1] + 1}{value}\n{board_text(game.columns)}")
+        print(f"{game.name} played column {game.columns[-1] + 1}{value}\n{board_text(game.columns)}")
     over = rules.is_over(game.position)
     try:
-        word = input(f"{game.result()}; b or q: " if over else f"{SIDES[game.human]} to move: ")
+        word = input(f"{game.result()}; b or q: " if over else f"Your turn ({SIDES[game.human]}): ")
     except EOFError:
         print()
         return None
@@ -113,7 +114,7 @@ def _obey(word: str, game: Game) -> str:
     over = rules.is_over(game.position)
     if word in set("1234567") and not over:
         if not rules.is_legal(game.position, int(word) - 1):
-            return f"column {word} is full"
+            return f"Column {word} is full. Please choose another one."
         game.columns.append(int(word) - 1)
         return board_text(game.columns)
     if word in ("h", "hint") and not over:
@@ -121,12 +122,12 @@ def _obey(word: str, game: Game) -> str:
     if word in ("b", "back"):
         own = range(game.human, len(game.columns), 2)
         if not own:
-            return "you have no move to take back"
+            return "You have no move to take back."
         del game.columns[own[-1] :]
         return board_text(game.columns)
     if word in ("?", "help", ""):
         return HELP
-    return "the game is over" if over else f"{word[:20]!r} is none of: {HELP}"
+    return "The game is over." if over else f"{word[:20]!r} is none of: {HELP}"
 
 
 def _hint(game: Game) -> str:
@@ -134,7 +135,7 @@ def _hint(game: Game) -> str:
     rows = [("column", [str(column + 1) for column in range(rules.COLUMNS)], "")]
     policy = game.machines_choices().policy
     if policy is not None:
-        rows.append(("policy", [f"{share:.0%}" for share in policy[0]], game.name))
+        rows.append(("prefers", [f"{share:.0%}" for share in policy[0]], game.name))
     try:
         scores = Solver().scores(game.position)
         texts = ["full" if score == FULL_COLUMN else f"{score:+d}" for score in scores]

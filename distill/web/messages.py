@@ -124,6 +124,7 @@ class Card(BaseModel):
     )
     title: str
     note: str
+    elo: int | None = Field(default=None, description="measured strength, the player “random” at 0; null: not measured")
 
 
 class Catalogue(BaseModel):

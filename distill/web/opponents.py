@@ -21,7 +21,7 @@ from distill.datasets.benchmark import FULL_COLUMN
 from distill.game.mixing import mix
 from distill.game.rules import EMPTY, Position
 from distill.networks import finding, pretrained
-from distill.players import levels, names, network
+from distill.players import levels, names, network, ratings
 from distill.players.player import Player, checked_choices
 from distill.players.solver import is_installed, score_boards
 from distill.web import work
@@ -34,13 +34,13 @@ SOLVER_NOTICE = (
 """Section 13 of that licence: users over a network must be shown where the source is."""
 
 LEVELS = {
-    "beginner": "wins when it can, often forgets to block",
-    "casual": "blocks nearly always, walks into traps",
-    "club": "sees traps, but errs now and then",
-    "expert": "the network’s best move, without search",
-    "perfect": "perfect play, by the solver",
+    "beginner": "Wins when it can, but often forgets to block",
+    "casual": "Usually blocks, but falls into traps",
+    "club": "Sees traps but makes occasional mistakes",
+    "expert": "Plays the network’s best move, without search",
+    "perfect": "Never makes a mistake: the perfect solver",
 }
-PERFECT_WITHOUT_SOLVER = "the network with a search of 800 simulations; the solver is not installed"
+PERFECT_WITHOUT_SOLVER = "The network with a search of 800 simulations; the solver is not installed"
 SEARCHES = [
     Card(name="uct:N", kind="search", title="Search", note="Monte-Carlo tree search with playouts"),
     Card(
@@ -113,7 +113,13 @@ class Opponents:
     def _levels(self) -> list[Card]:
         notes = LEVELS if self.has_solver else LEVELS | {"perfect": PERFECT_WITHOUT_SOLVER}
         return [
-            Card(name=name, kind="level", title=name.capitalize(), note=note)
+            Card(
+                name=name,
+                kind="level",
+                title=name.capitalize(),
+                note=note,
+                elo=ratings.of_level(name, self.has_solver),
+            )
             for name, note in notes.items()
             if names.parse(levels.named(name).player).simulations <= self.max_simulations
         ]

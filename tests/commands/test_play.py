@@ -48,8 +48,8 @@ def last_line(screen: str) -> str:
 def test_a_win_is_reported_with_its_moves(session):
     code, screen = session("4", "random", "--moves", "414243")
     assert code == 0
-    assert "\nyou win · game 4142434; b or q: " in screen.split("X to move: 4")[1]
-    assert last_line(screen) == "you win · game 4142434"
+    assert "\nYou win! · game 4142434; b or q: " in screen.split("Your turn (X): 4")[1]
+    assert last_line(screen) == "You win! · game 4142434"
 
 
 DRAWN = "121212212121343434434343565656656565777777"
@@ -58,15 +58,15 @@ DRAWN = "121212212121343434434343565656656565777777"
 @pytest.mark.parametrize(
     ("typed", "arguments", "said", "end"),
     [
-        ("q", "random --first machine", "You are O, random is X.", r"not finished · game \d"),
-        ("7", "punisher --first human --moves 212131", "", r"the machine wins .*"),
-        ("q", f"random --moves {DRAWN}", "", f"a draw · game {DRAWN}"),
-        ("\t4  Q", "random", "", r"not finished · game 4\d"),  # words may have capitals and blanks
-        ("4 b q", "random", "", "not finished · no move"),
-        ("4 b b q", "random --first machine", "you have no move to take back", r"not finished · game \d"),
-        ("4 5 b q", "random --moves 414243", "the game is over", "not finished · game 414243"),
-        ("4", "random", "", r"not finished · game 4\d"),  # the end of the input
-        ("4 4 q", "uct:20", "You are X, uct:20 is O.", r"not finished · game 4\d4\d"),
+        ("q", "random --first machine", "You are O, random is X.", r"Not finished · game \d"),
+        ("7", "punisher --first human --moves 212131", "", r"punisher wins .*"),
+        ("q", f"random --moves {DRAWN}", "", f"Draw · game {DRAWN}"),
+        ("\t4  Q", "random", "", r"Not finished · game 4\d"),  # words may have capitals and blanks
+        ("4 b q", "random", "", "Not finished · no move"),
+        ("4 b b q", "random --first machine", "You have no move to take back.", r"Not finished · game \d"),
+        ("4 5 b q", "random --moves 414243", "The game is over.", "Not finished · game 414243"),
+        ("4", "random", "", r"Not finished · game 4\d"),  # the end of the input
+        ("4 4 q", "uct:20", "You are X, uct:20 is O.", r"Not finished · game 4\d4\d"),
     ],
 )
 def test_a_game_goes_as_it_is_typed(session, typed, arguments, said, end):
@@ -79,7 +79,7 @@ def test_a_game_goes_as_it_is_typed(session, typed, arguments, said, end):
 @pytest.mark.parametrize(
     ("typed", "answer"),
     [
-        ("4", "column 4 is full"),
+        ("4", "Column 4 is full. Please choose another one."),
         ("8", "'8' is none of: 1-7 plays"),
         ("0", "'0' is none of"),
         ("44", "'44' is none of"),
@@ -93,17 +93,17 @@ def test_a_game_goes_as_it_is_typed(session, typed, arguments, said, end):
 def test_what_cannot_be_done_is_answered_and_the_game_goes_on(session, typed, answer):
     code, screen = session(f"{typed} 7 q", "random", "--moves", "444444")
     assert code == 0
-    assert answer in screen.split("X to move: ", 1)[1]
-    assert last_line(screen).startswith("not finished · game 4444447")
+    assert answer in screen.split("Your turn (X): ", 1)[1]
+    assert last_line(screen).startswith("Not finished · game 4444447")
 
 
 def test_a_hint_shows_the_policy_and_the_scores_or_how_to_install_the_solver(session, monkeypatch):
     pytest.importorskip("bitbully")
     optimal = Solver().scores(rules.from_moves("444444"))
     _, screen = session("h q", "random", "--moves", "444444")
-    rows = {line.split()[0]: line.split()[1:] for line in screen.splitlines() if line[:6] in ("policy", "score ")}
+    rows = {line.split()[0]: line.split()[1:] for line in screen.splitlines() if line[:6] in ("prefer", "score ")}
     assert "column     1    2    3    4    5    6    7" in screen
-    assert rows["policy"][:7] == ["17%", "17%", "17%", "0%", "17%", "17%", "17%"]
+    assert rows["prefers"][:7] == ["17%", "17%", "17%", "0%", "17%", "17%", "17%"]
     assert rows["score"][:7] == [
         *(f"{score:+d}" for score in optimal[:3]),
         "full",
@@ -151,12 +151,12 @@ def test_ctrl_c_shows_the_moves():
         process.stdin.write(b"4\n")
         process.stdin.flush()
         screen = b""
-        while screen.count(b"X to move: ") < 2:
+        while screen.count(b"Your turn (X): ") < 2:
             screen += process.stdout.read(1)
         process.send_signal(signal.SIGINT)
         shown, said = process.communicate()
     assert process.returncode == 130
-    assert b"\nnot finished \xc2\xb7 game 4" in shown
+    assert b"\nNot finished \xc2\xb7 game 4" in shown
     assert b"stopped by SIGINT" in said
     assert b"Traceback" not in said
 
@@ -166,7 +166,7 @@ def test_the_shipped_network_plays_and_no_library_speaks():
     command = [sys.executable, "-m", "distill.play"]
     run = subprocess.run(command, input="4\nq\n", env=environment, capture_output=True, text=True, check=True)
     assert run.stderr == ""
-    assert "pillar plays" in run.stdout
+    assert "pillar played column" in run.stdout
 
 
 def test_a_network_that_cannot_be_read_is_one_line(session, tmp_path):

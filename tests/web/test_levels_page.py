@@ -1,13 +1,16 @@
 """Named levels on the page and in the API. Properties:
 
-- on a first visit the selects hold a person and the five levels, and Club is the opponent; its note stands below;
+- a first visit offers the five levels, each with its Elo of `docs/players.csv` and a sentence, and a friend;
 - the switch shows everybody else, works by keyboard and is remembered;
 - the API answers a level with the probabilities of `levels.probabilities`, and a seed repeats its move;
 - without the solver, Perfect says that it is a search;
 - the rule in JavaScript has Python's numbers and gives Python's probabilities, for every level, to 1e-6.
 """
 
+import csv
 import importlib.util
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -51,12 +54,17 @@ def offered(page, side: int) -> list[str]:
     )
 
 
-def test_a_first_visit_offers_a_person_and_the_levels_and_club_is_the_opponent(page):
-    assert (offered(page, 0), offered(page, 1)) == (OFFERED, OFFERED)
-    assert page.input_value("#player-1") == "club"
-    assert page.inner_text("#players-note") == "Club: sees traps, but errs now and then."
-    page.select_option("#player-1", "person")
-    assert not page.is_visible("#players-note")
+def test_a_first_visit_offers_the_levels_and_a_friend_with_elo_and_a_sentence(page):
+    rows = page.locator(".opponent").all_inner_texts()
+    notes = [*opponents.LEVELS.values(), "Two people share this device"]
+    with Path("docs/players.csv").open() as table:
+        elo = {row["player"]: f"Elo {float(row['elo']):.0f}" for row in csv.DictReader(table)}
+    for row, name, note in zip(rows, [*LEVELS, "a friend"], notes, strict=True):
+        assert row.split("\n")[0] == name.capitalize()
+        assert note in row
+        assert elo.get(name, "") in row
+    assert page.get_by_role("radio", name=re.compile("^Club Elo")).is_checked()
+    assert not page.is_visible("#player-1")
 
 
 def test_the_switch_shows_everybody_and_is_remembered(page):
@@ -107,7 +115,7 @@ def test_the_rule_in_javascript_is_pythons(page):
     answer = page.evaluate(script, [games, policy.tolist()])
     assert list(answer["levels"]) == list(LEVELS)
     assert {card["name"]: card["note"] for card in answer["cards"]} == opponents.LEVELS | {
-        "perfect": "the network with a search of 800 simulations"
+        "perfect": "The network with a search of 800 simulations"
     }
     for name, numbers in answer["levels"].items():
         level = levels.WITHOUT_SOLVER if name == "perfect" else levels.LEVELS[name]

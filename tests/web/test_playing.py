@@ -30,8 +30,8 @@ FULL_LEFT = "1111112"
 
 def check_end(page, moves: str) -> None:
     position = rules.from_moves(moves)
-    winner = ("Yellow" if position.ply % 2 == 0 else "Red") if rules.is_won(position) else None
-    pages.status_says(page, f"{winner} wins" if winner else "A draw")
+    winner = ("cnn wins" if position.ply % 2 == 0 else "You win!") if rules.is_won(position) else None
+    pages.status_says(page, winner or "Draw")
     assert pages.stones(page) == position.ply
     assert (page.locator(".won-ring").count() >= 4) == (winner is not None)
 
@@ -59,7 +59,7 @@ def test_a_whole_game_by_keyboard_alone(page):
 
     check_end(page, pages.play_at_random(page, press, seed=5))
     page.keyboard.press("n")
-    pages.status_says(page, "Red, it is your turn")
+    pages.status_says(page, "Your turn (Red)")
     assert pages.moves_of(page) == ""
 
 
@@ -113,7 +113,7 @@ def test_a_win_is_marked_on_its_stones(page, moves, winner, cells):
     pages.start(page, moves[:-1])
     assert page.locator(".won-ring").count() == 0
     page.keyboard.press(moves[-1])
-    pages.status_says(page, f"{winner} wins with four in a row" if winner else "it is your turn")
+    pages.status_says(page, f"{winner} wins. Four in a row." if winner else "Yellow’s turn")
     script = "[...document.querySelectorAll('.won-ring')].map((ring) => [ring.cy.baseVal.value, ring.cx.baseVal.value])"
     assert {(round((y - 62) / 96), round((x - 62) / 96)) for y, x in page.evaluate(script)} == cells
     if winner:
@@ -124,17 +124,17 @@ def test_a_win_is_marked_on_its_stones(page, moves, winner, cells):
 
 def test_players_switch_sides_and_colours_are_watched_and_kept_for_the_next_visit(page, server):
     pages.start(page, "", first="punisher", second="cnn")
-    pages.status_says(page, "Paused")
+    pages.status_says(page, "Punisher (Red) against cnn (Yellow)")
     page.get_by_role("button", name="Watch").click()
     pages.wait_for(page, "location.hash.length >= 3")
     page.get_by_role("button", name="Pause").click()
     stopped = pages.moves_of(page)
     page.wait_for_timeout(1000)
     assert pages.moves_of(page) == stopped
-    page.get_by_role("button", name="Go on").click()
+    page.get_by_role("button", name="Resume").click()
     pages.wait_for(page, "length => location.hash.slice(1).length > length", len(stopped))
     page.get_by_role("button", name="Switch sides").click()
-    page.get_by_role("button", name="Flip colours").click()
+    page.get_by_role("button", name="Swap colours").click()
     pages.visit(page, f"{server}?again")
     assert [page.input_value(f"#player-{side}") for side in (0, 1)] == ["cnn", "punisher"]
     assert page.inner_text("#seat-name-0") == "Yellow"
@@ -147,14 +147,14 @@ def test_take_back_returns_to_the_persons_turn(page):
     pages.wait_for_turn(page)
     page.get_by_role("button", name="Take back").click()
     assert pages.moves_of(page) == ""
-    pages.status_says(page, "Red, it is your turn")
+    pages.status_says(page, "Your turn (Red)")
     pages.start(page, "44", first="cnn")  # a person moves second, and the network answers at once
     pages.wait_for(page, "location.hash.length === 4")
     page.keyboard.press("u")
     assert pages.moves_of(page) == "4"
     page.keyboard.press("u")  # no person has had a turn before: the network waits, or it would play the same again
-    pages.status_says(page, "Paused: Red is to move")
-    page.get_by_role("button", name="Go on").click()
+    pages.status_says(page, "Paused: cnn is to move")
+    page.get_by_role("button", name="Resume").click()
     pages.wait_for(page, "location.hash.length === 2")
 
 
@@ -170,7 +170,7 @@ def test_a_busy_server_is_asked_again_and_a_player_who_fails_is_told_of_and_can_
         page.keyboard.press("4")
         pages.status_says(page, "no, thank you")
         page.unroute("**/api/v1/move")
-        page.get_by_role("button", name="Go on").click()
+        page.get_by_role("button", name="Resume").click()
         pages.wait_for(page, "location.hash.length === 3")
 
 
@@ -193,7 +193,7 @@ def test_a_screen_reader_finds_states_and_news(page):
     assert status.get_attribute("role") == "status"
     pages.wait_for(page, "location.hash.length === 5")
     pages.wait_for_turn(page)
-    assert re.match(r"Yellow played column \d\. Red, it is your turn\.", status.inner_text())
+    assert re.match(r"cnn played column \d\. Your turn \(Red\)", status.inner_text())
     labels = [pages.column(page, number).get_attribute("aria-label") for number in range(1, 8)]
     assert labels[3].startswith("Column 4, from the bottom red, red")
     assert sum(label.count("red") + label.count("yellow") for label in labels) == 4
@@ -211,7 +211,7 @@ def test_networks_are_offered_with_their_sizes_and_play_with_a_search(page, serv
         option = page.locator(f"#player-1 option[value='reference/{facts['network']}']")
         assert option.get_attribute("title") == f"{facts['arch']}, {facts['parameters']:,} parameters"
     pages.start(page, "414243", first="reference/pillar@puct:50")
-    pages.status_says(page, "Red wins with four in a row.")
+    pages.status_says(page, "reference/pillar with search, 50 simulations wins.")
     assert pages.moves_of(page) == "4142434"
     pages.start(page, "44")
     page.click("#tab-analysis")

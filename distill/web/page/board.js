@@ -7,14 +7,17 @@
 import { CELLS, COLUMNS, ROWS } from "./rules.js";
 
 const SVG = "http://www.w3.org/2000/svg";
-const CELL = 96; // of a board 700 wide
-const EDGE = 14;
+const CELL = 96; // of a board 696 wide
+const EDGE = 12;
 const HOLE = 40;
 const STONE = 43; // a little larger than the hole it is seen through
 const LANE = 76; // above the board, where the next stone hovers
 const CENTRE = 3;
+const SLOP = 12; // px: a pointer that moved farther drags
+const DOUBLE = 100; // ms in which a click after a drag is the same gesture
 const FALL = 150; // ms for the first row; a fall of n rows takes √n times as long
 
+const WIDTH = CELL * COLUMNS + 2 * EDGE;
 const x = (column) => EDGE + CELL * (column + 0.5);
 const y = (row) => EDGE + CELL * (row + 0.5);
 
@@ -22,6 +25,9 @@ export class Board {
   #stones = new Array(CELLS).fill(null); // {element, side}
   #buttons;
   #layers;
+  #drag = null; // {x, hasMoved}: where a pointer took the stone
+  #dropped = -Infinity; // when a dragged stone was dropped
+  wait = 0; // ms until the last stone lands
 
   /**
    * @param {HTMLElement} root
@@ -38,7 +44,9 @@ export class Board {
       const button = document.createElement("button");
       button.type = "button";
       button.tabIndex = column === CENTRE ? 0 : -1;
-      button.addEventListener("click", () => onDrop(column));
+      button.addEventListener("click", (event) => {
+        if (event.timeStamp - this.#dropped > DOUBLE) onDrop(column);
+      });
       button.addEventListener("focus", () => this.#rove(column));
       for (const [event, target] of [["pointerenter", column], ["focus", column], ["pointerleave", null], ["blur", null]]) {
         button.addEventListener(event, () => this.#aim(target));
@@ -47,6 +55,10 @@ export class Board {
     });
     columns.append(...this.#buttons);
     columns.addEventListener("keydown", (event) => this.#steer(event));
+    columns.addEventListener("pointerdown", ({ clientX }) => (this.#drag = { x: clientX, hasMoved: false }));
+    addEventListener("pointermove", (event) => this.#follow(event));
+    addEventListener("pointerup", (event) => this.#release(event, columns, onDrop));
+    addEventListener("pointercancel", () => this.#letGo());
     root.append(svg, columns);
     this.root = root;
   }
@@ -57,12 +69,14 @@ export class Board {
    * @param {object} look
    * @param {(side: number) => "red"|"yellow"} look.colour
    * @param {boolean} look.isOpen whether a person may drop a stone now
+   * @param {boolean} look.isOver
    * @param {boolean} look.isThinking
+   * @param {number|null} look.hint a column to mark
    * @param {boolean} look.isAnimated whether new stones fall
    */
   show(position, look) {
     const isStill = !look.isAnimated || matchMedia("(prefers-reduced-motion: reduce)").matches;
-    let wait = 0;
+    this.wait = 0;
     for (let cell = 0; cell < CELLS; cell += 1) {
       const side = position.cells[cell];
       const stone = this.#stones[cell];
@@ -72,7 +86,7 @@ export class Board {
       }
       if (side >= 0 && !this.#stones[cell]) {
         const element = this.#place(cell, side);
-        if (!isStill && cell === position.last) wait = fall(element, Math.floor(cell / COLUMNS) + 1);
+        if (!isStill && cell === position.last) this.wait = fall(element, Math.floor(cell / COLUMNS) + 1);
       }
     }
     for (const [cell, stone] of this.#stones.entries()) {
@@ -81,8 +95,9 @@ export class Board {
       stone.element.classList.toggle("last", cell === position.last);
       stone.element.classList.toggle("won", position.line.includes(cell));
     }
-    this.#mark(position, wait);
-    const state = position.isOver ? "over" : look.isThinking ? "thinking" : look.isOpen ? "open" : "closed";
+    this.#mark(position, this.wait);
+    for (const [column, button] of this.#buttons.entries()) button.classList.toggle("hinted", column === look.hint);
+    const state = look.isOver ? "over" : look.isThinking ? "thinking" : look.isOpen ? "open" : "closed";
     this.root.dataset.state = state;
     this.root.dataset.colour = look.colour(position.side);
     this.#layers.ghost.setAttribute("href", `#${look.colour(position.side)}`);
@@ -136,13 +151,44 @@ export class Board {
       }
       const holds = stones ? `${isFull ? "full, " : ""}from the bottom ${names.join(", ")}` : "empty";
       button.setAttribute("aria-label", `Column ${column + 1}, ${holds}`);
-      button.setAttribute("aria-disabled", String(isFull || position.isOver || !look.isOpen));
+      button.setAttribute("aria-disabled", String(isFull || look.isOver || !look.isOpen));
     }
   }
 
   /** The next stone hovers over a column, or over the centre. */
   #aim(column) {
     this.root.style.setProperty("--aim", column ?? CENTRE);
+  }
+
+  /** A dragged stone follows the pointer above the board. */
+  #follow({ clientX }) {
+    if (!this.#drag) return;
+    this.#drag.hasMoved ||= Math.abs(clientX - this.#drag.x) > SLOP;
+    if (!this.#drag.hasMoved) return;
+    this.root.classList.add("is-dragged");
+    this.#aim(Math.max(0, Math.min(COLUMNS - 1, this.#columnAt(clientX) - 0.5)));
+  }
+
+  /** A dragged stone falls into the column below it; beside the board nothing happens. */
+  #release({ clientX, clientY, timeStamp }, columns, onDrop) {
+    const isDragged = this.#drag?.hasMoved;
+    this.#letGo();
+    if (!isDragged) return;
+    this.#dropped = timeStamp;
+    const { top, bottom } = columns.getBoundingClientRect();
+    const column = Math.floor(this.#columnAt(clientX));
+    if (column >= 0 && column < COLUMNS && clientY >= top && clientY <= bottom) onDrop(column);
+  }
+
+  #letGo() {
+    this.#drag = null;
+    this.root.classList.remove("is-dragged");
+  }
+
+  /** Where a point of the screen is, in columns from the left edge of the first. */
+  #columnAt(clientX) {
+    const { left, width } = this.root.getBoundingClientRect();
+    return (((clientX - left) / width) * WIDTH - EDGE) / CELL;
   }
 
   #rove(column) {
@@ -195,7 +241,7 @@ function picture() {
     holes.push(`M${cx - HOLE} ${cy}a${HOLE} ${HOLE} 0 1 0 ${2 * HOLE} 0a${HOLE} ${HOLE} 0 1 0 ${-2 * HOLE} 0z`);
     rims.push(`<circle cx="${cx}" cy="${cy}" r="${HOLE}"/>`);
   }
-  const [width, height] = [CELL * COLUMNS + 2 * EDGE, CELL * ROWS + 2 * EDGE];
+  const [width, height] = [WIDTH, CELL * ROWS + 2 * EDGE];
   const corner = 34;
   const plate =
     `M${corner} 0H${width - corner}a${corner} ${corner} 0 0 1 ${corner} ${corner}V${height - corner}` +

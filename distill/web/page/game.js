@@ -1,7 +1,8 @@
 /**
- * One game: the moves, where in them we look, who plays which side. Knows nothing of the screen or of engines.
+ * One game: the moves, the position shown, who plays which side. Knows nothing of the screen or of engines.
  *
- * Fires "change" after anything changed, with `detail.why`: "move", "step", "take-back", "load", "players" or "look".
+ * Fires "change" after anything changed, with `detail.why`: "move", "step", "take-back", "load", "resign", "players" or
+ * "look".
  */
 
 import { replay } from "./rules.js";
@@ -13,9 +14,12 @@ export class Game extends EventTarget {
   cursor = 0; // moves shown, of moves.length
   players = [PERSON, PERSON]; // of the side that moves first, and of the other
   isFlipped = false; // first side yellow
+  isStarted = false; // an engine that moves first waits for the start
   isPaused = false;
+  resigned = null; // the side that resigned
+  counted = null; // the result in the score against the opponent: "won", "drawn" or "lost"
 
-  /** The position looked at. */
+  /** The position shown. */
   get position() {
     return replay(this.shown);
   }
@@ -32,35 +36,63 @@ export class Game extends EventTarget {
     return !this.players.includes(PERSON);
   }
 
+  /** The person's side against an engine; undefined for two people or two engines. */
+  get side() {
+    const people = [0, 1].filter((side) => this.players[side] === PERSON);
+    return people.length === 1 ? people[0] : undefined;
+  }
+
+  /** How the game ended: {winner: side, or null for a draw}; undefined while it goes on or an earlier position is shown. */
+  get result() {
+    const { isOver, winner } = this.position;
+    if (isOver) return { winner };
+    return this.resigned !== null && this.isAtEnd ? { winner: 1 - this.resigned } : undefined;
+  }
+
   /** "red" or "yellow": the colour of a side. */
   colour(side) {
     return (side === 0) !== this.isFlipped ? "red" : "yellow";
   }
 
-  /** Play from the position looked at; moves after it are dropped. Throws an Error for a move against the rules. */
+  start() {
+    this.isStarted = true;
+    this.isPaused = false;
+    this.#changed("players");
+  }
+
+  /** Play from the position shown; later moves are dropped. Throws an Error for an illegal move. */
   play(column) {
     const moves = `${this.shown}${column + 1}`;
     replay(moves);
-    Object.assign(this, { moves, cursor: moves.length });
+    if (this.players[this.cursor % 2] === PERSON && !this.isWatched) this.isPaused = false; // the opponent replies
+    Object.assign(this, { moves, cursor: moves.length, isStarted: true, resigned: null });
     this.#changed("move");
   }
 
   /**
-   * Back to a person's turn, one move at least. Where no person has one, the players stop, or they would play the
-   * same again at once.
+   * Undo a resignation, or return to the person's turn, by one move at least. Without a person's turn to return to, the
+   * engines pause, or they would play the same again at once.
    */
   takeBack() {
+    if (this.resigned !== null && this.isAtEnd) {
+      Object.assign(this, { resigned: null, counted: null });
+      return this.#changed("take-back");
+    }
     if (!this.cursor) return;
     let length = this.cursor - 1;
     while (length > 0 && this.players[length % 2] !== PERSON) length -= 1;
     if (this.isWatched) length = this.cursor - 1;
     this.isPaused = this.players[length % 2] !== PERSON;
-    this.moves = this.moves.slice(0, length);
-    this.cursor = length;
+    Object.assign(this, { moves: this.moves.slice(0, length), cursor: length, resigned: null });
     this.#changed("take-back");
   }
 
-  /** Look at the position after so many moves. */
+  resign(side) {
+    this.resigned = side;
+    this.#changed("resign");
+  }
+
+  /** Show the position after so many moves. */
   goTo(cursor) {
     const inside = Math.max(0, Math.min(this.moves.length, cursor));
     if (inside === this.cursor) return;
@@ -68,16 +100,31 @@ export class Game extends EventTarget {
     this.#changed("step");
   }
 
-  /** Take over a move string; throws an Error, and changes nothing, where it is no game. */
+  /** Load a move string; throws an Error, and changes nothing, if it is illegal. Games that were loaded do not count. */
   load(moves) {
     replay(moves);
-    Object.assign(this, { moves, cursor: moves.length, isPaused: this.isWatched });
+    const isStarted = moves !== "";
+    const isPaused = isStarted && this.isWatched;
+    Object.assign(this, { moves, cursor: moves.length, isStarted, isPaused, resigned: null, counted: moves ? "loaded" : null });
+    this.#changed("load");
+  }
+
+  /** All but players and colours, as `restore` takes it. */
+  snapshot() {
+    const { moves, cursor, isStarted, isPaused, resigned, counted } = this;
+    return { moves, cursor, isStarted, isPaused, resigned, counted };
+  }
+
+  /** Throws an Error, and changes nothing, for an illegal game. */
+  restore(snapshot) {
+    replay(snapshot.moves);
+    Object.assign(this, snapshot);
     this.#changed("load");
   }
 
   seat(side, player) {
     this.players[side] = player;
-    this.isPaused = this.isWatched; // watching begins with a click
+    this.isPaused = this.isStarted && this.isWatched; // watching begins with a click
     this.#changed("players");
   }
 

@@ -14,11 +14,11 @@ export const LEVELS = {
   perfect: { mode: "@puct:800", temperature: 0, blindness: 0, trapBlindness: 0, blockStraight: 1, blockDiagonal: 1 },
 };
 const NOTES = {
-  beginner: "wins when it can, often forgets to block",
-  casual: "blocks nearly always, walks into traps",
-  club: "sees traps, but errs now and then",
-  expert: "the network’s best move, without search",
-  perfect: "the network with a search of 800 simulations",
+  beginner: "Wins when it can, but often forgets to block",
+  casual: "Usually blocks, but falls into traps",
+  club: "Sees traps but makes occasional mistakes",
+  expert: "Plays the network’s best move, without search",
+  perfect: "The network with a search of 800 simulations",
 };
 export const cards = Object.entries(NOTES).map(([name, note]) => ({
   name, kind: "level", title: name[0].toUpperCase() + name.slice(1), note,

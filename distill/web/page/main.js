@@ -8,23 +8,25 @@ import { Game, PERSON } from "./game.js";
 import { Openings } from "./openings.js";
 import { Opinions, capital } from "./opinions.js";
 import { PasteBox } from "./paste_box.js";
+import { PlayPanel, resultInWords } from "./play_panel.js";
+import { Players } from "./players.js";
 import { Puzzles } from "./puzzles.js";
 import { ROWS, replay } from "./rules.js";
+import * as scores from "./scores.js";
+import * as sound from "./sound.js";
 import { Tabs } from "./tabs.js";
 
-const STRENGTHS = { search: [100, 1000, 10_000, 100_000], guided: [16, 50, 200, 800] }; // simulations
 const PACE = { answer: 350, watch: 700, replay: 600 }; // ms between moves
 
 const $ = (id) => document.getElementById(id);
+const hasKeyboard = matchMedia("(hover: hover), (pointer: fine)").matches;
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-const engine = await import(document.documentElement.dataset.engine).catch((error) => {
-  $("status").textContent = `The players cannot be loaded. ${error.message}`;
-  throw error;
-});
+const engine = await import(document.documentElement.dataset.engine).catch(({ message }) => ({
+  players: () => Promise.reject(new Error(message)), // two people can play without
+}));
 const game = new Game();
 const board = new Board($("board"), drop);
-const titles = new Map([[PERSON, "Person"]]);
 const tabs = new Tabs(["play", "analysis", "puzzles", "openings"], changeMode);
 const analysis = new Analysis({
   game, board, opinions: new Opinions(engine), refresh: (why) => ((problem = ""), show(why)), play: playFrom,
@@ -35,8 +37,10 @@ let mine = null; // the person's own game as it stood, while another tab shows a
 let thinking = null; // AbortController of the requested move
 let problem = ""; // what went wrong last, until the next change
 let replaying = 0; // the timer of a running replay
-let levels = []; // cards of the named levels
-let others = {}; // cards of the other players, by heading
+let players = new Players({ players: [], max_simulations: 0 });
+let panel = null; // of the tab "Play"
+let hasUndo = false; // whether the game before this one can be had back
+let hint = { moves: null, column: null };
 
 /* ---- what to do ---- */
 
@@ -49,11 +53,11 @@ function changeMode(mode, before) {
   problem = "";
   modes[before].leave?.();
   if (mine) {
-    game.load(mine.moves);
-    game.goTo(mine.cursor);
-    game.pause(mine.isPaused);
+    const own = mine;
+    mine = null;
+    game.restore(own);
   }
-  mine = mode === "play" ? null : { moves: game.moves, cursor: game.cursor, isPaused: game.isPaused };
+  mine = mode === "play" ? null : game.snapshot();
   modes[mode].enter?.();
   writeLink();
   letEngineMove();
@@ -68,60 +72,32 @@ function playFrom(moves) {
 
 /* ---- who plays ---- */
 
-function fillSelects(catalogue) {
-  const of = (kind) => catalogue.players.filter((player) => player.kind === kind);
-  const networks = of("network");
-  const withStrengths = (kind) => of(kind).flatMap(({ name, title, note }) =>
-    STRENGTHS[kind].filter((number) => number <= catalogue.max_simulations).map((number) => ({
-      name: name.replace(/N$/, number),
-      title: `${title}, ${number.toLocaleString("en")} simulations`,
-      note,
-    })),
-  );
-  const guided = withStrengths("guided");
-  const searches = withStrengths("search");
-  levels = of("level");
-  others = {
-    "Your own": of("custom"), Networks: networks, "Networks with search": guided, Searches: searches,
-    Others: [...of("solver"), ...of("simple")],
-  };
-  for (const { name, title } of [...levels, ...Object.values(others).flat()]) titles.set(name, title);
-  $("more-label").hidden = !levels.length;
+function usePlayers(catalogue) {
+  players = new Players(catalogue);
+  panel = new PlayPanel(game, players, () => (show(), remember()));
   analysis.offer(catalogue);
   $("notices").textContent = catalogue.notices.join(" ");
   $("api-link").hidden = !engine.isServed;
-  const rival = networks.find(({ name }) => name.endsWith("pillar")) ?? networks[0] ?? searches[1] ?? searches[0];
-  game.players = [PERSON, levels.find(({ name }) => name === "club")?.name ?? rival?.name ?? PERSON];
+  game.players = [PERSON, players.usual];
 }
 
 const option = ({ name, title, note }) => Object.assign(new Option(title, name), { title: note ?? "" });
 
-/** Offer a person, the levels, seated players, and with the switch all others. */
-function offerPlayers() {
-  const isWanted = ({ name }) => !levels.length || $("more-players").checked || game.players.includes(name);
-  for (const side of [0, 1]) {
-    const groups = Object.entries(others).map(([label, cards]) => {
-      const group = Object.assign(document.createElement("optgroup"), { label });
-      group.append(...cards.filter(isWanted).map(option));
-      return group;
-    });
-    const shown = groups.filter((group) => group.children.length);
-    $(`player-${side}`).replaceChildren(new Option("Person", PERSON), ...levels.map(option), ...shown);
-    $(`player-${side}`).value = game.players[side];
-  }
-}
-
 /* ---- playing ---- */
 
-/** Whether a person may drop a stone: in turn, for a player that is paused, and to try another way from further back. */
-const mayDrop = (position) => tabs.chosen !== "play" || game.players[position.side] === PERSON || game.isPaused || !game.isAtEnd;
+/** Whether a person may drop a stone: in turn, for a paused engine, and to try another move in an earlier position. */
+function mayDrop(position) {
+  if (tabs.chosen !== "play") return true;
+  if (game.result || panel?.isDrawing) return false;
+  return game.players[position.side] === PERSON || (game.isStarted && (game.isPaused || !game.isAtEnd));
+}
 
 /** A person presses a column. */
 function drop(column) {
   if (modes[tabs.chosen].drop?.(column)) return;
   const position = game.position;
-  if (position.isOver) return say(`The game is over.${$("keys-on").checked ? " N starts a new one." : ""}`);
-  if (!mayDrop(position)) return say(`Not yet: ${capital(game.colour(position.side))}, ${nameOf(position.side)}, is thinking.`);
+  if (game.result) return say(`The game is over.${hasKeyboard && $("keys-on").checked ? " N starts a new one." : ""}`);
+  if (!mayDrop(position)) return say(game.isStarted ? `Wait for ${nameOf(position.side)}’s move.` : setupLine(position));
   if (position.heights[column] === ROWS) {
     board.refuse(column);
     return say(`Column ${column + 1} is full. Please choose another one.`);
@@ -129,14 +105,68 @@ function drop(column) {
   game.play(column);
 }
 
+async function giveHint() {
+  const moves = game.shown;
+  if (game.result || game.players[game.position.side] !== PERSON || !players.adviser) return;
+  try {
+    const { move } = await opinions.ask(players.adviser, moves);
+    if (game.shown !== moves || tabs.chosen !== "play") return;
+    hint = { moves, column: move };
+    say(`Hint: column ${move + 1}.`);
+  } catch (error) {
+    say(error.message);
+  }
+}
+
+/** Give up the game for a new one; the browser's Back, or a button, brings it back. */
+function newGame() {
+  if (mine || !game.isStarted) return game.load("");
+  writeLink();
+  history.pushState({}, "", addressOf(""));
+  hasUndo = true;
+  game.load("");
+}
+
+/** The same players with the other colours. */
+function rematch() {
+  newGame();
+  game.players.reverse();
+  game.start();
+}
+
+/** Undo, from a position to the person's turn before it. */
+function takeBack() {
+  if (!game.cursor && !game.isStarted && hasUndo) return history.back();
+  if (game.resigned !== null && game.isAtEnd && game.counted) scores.count(game.players[1 - game.side], game.counted, -1);
+  game.takeBack();
+}
+
+function togglePause() {
+  if (!game.isStarted) return panel?.start();
+  const isEnginesTurn = game.players[game.position.side] !== PERSON;
+  if (!game.result && (game.isWatched || isEnginesTurn)) game.pause(!game.isPaused);
+}
+
+/** "won", "drawn" or "lost" for the person; "won" where there is not one person. */
+function resultKind({ winner }) {
+  if (winner === null) return "drawn";
+  return (game.side ?? winner) === winner ? "won" : "lost";
+}
+
+/** Add a game that has just ended to the score against this opponent, once. */
+function countResult() {
+  if (game.side === undefined || game.counted) return;
+  game.counted = resultKind(game.result);
+  scores.count(game.players[1 - game.side], game.counted);
+}
+
 /** Ask the engine for a move where it is its turn; whatever changes meanwhile makes the answer void. */
 async function letEngineMove() {
-  thinking?.abort();
-  thinking = null;
+  stopThinking();
   const position = game.position;
   const player = game.players[position.side];
-  if (tabs.chosen !== "play") return;
-  if (player === PERSON || position.isOver || !game.isAtEnd || game.isPaused || replaying) return;
+  if (tabs.chosen !== "play" || !game.isStarted || game.result) return;
+  if (player === PERSON || !game.isAtEnd || game.isPaused || replaying) return;
   const request = new AbortController();
   thinking = request;
   show();
@@ -153,6 +183,11 @@ async function letEngineMove() {
     game.pause(true);
     say(error.message);
   }
+}
+
+function stopThinking() {
+  thinking?.abort();
+  thinking = null;
 }
 
 function toggleReplay() {
@@ -176,7 +211,7 @@ function stopReplay() {
 
 /* ---- showing ---- */
 
-const nameOf = (side) => titles.get(game.players[side]) ?? game.players[side];
+const nameOf = (side) => `${players.title(game.players[side])}${game.isWatched ? ` (${capital(game.colour(side))})` : ""}`;
 
 /** The moves looked at. */
 const looked = () => modes[tabs.chosen].preview?.() ?? game.shown;
@@ -186,14 +221,34 @@ function statusLine(position) {
   const own = modes[tabs.chosen].status?.(position);
   if (own) return own;
   const colour = (side) => capital(game.colour(side));
-  if (position.winner !== null) return `${colour(position.winner)} wins with four in a row.`;
-  if (position.isOver) return "A draw: the board is full.";
-  if (!game.isAtEnd) return `Move ${game.cursor} of ${game.moves.length}.`;
-  const played = position.ply ? `${colour(1 - position.side)} played column ${game.shown.at(-1)}. ` : "";
-  if (game.players[position.side] === PERSON) return `${played}${colour(position.side)}, it is your turn.`;
-  if (tabs.chosen !== "play") return `${played}${colour(position.side)} is to move.`;
-  if (game.isPaused) return `${played}Paused: ${colour(position.side)} is to move.`;
-  return `${played}${colour(position.side)}, ${nameOf(position.side)}, is thinking.`;
+  if (tabs.chosen !== "play") {
+    if (position.winner !== null) return `${colour(position.winner)} wins with four in a row.`;
+    if (position.isOver) return "A draw: the board is full.";
+  } else if (game.result) {
+    const { title, reason } = resultInWords(game, players, game.result);
+    return `${title.replace(/[^!]$/, "$&.")} ${reason}`;
+  }
+  if (!game.isAtEnd) return `Move ${game.cursor} of ${game.moves.length}`;
+  if (tabs.chosen !== "play") return `${lastMove(position)}${colour(position.side)} to move`;
+  if (!game.isStarted) return setupLine(position);
+  if (game.players[position.side] === PERSON) return `${lastMove(position)}${game.side === undefined ? `${colour(position.side)}’s turn` : `Your turn (${colour(position.side)})`}`;
+  if (game.isPaused) return `${lastMove(position)}Paused: ${nameOf(position.side)} is to move`;
+  return `${lastMove(position)}${nameOf(position.side)} is thinking…`;
+}
+
+/** Who played what last; nothing after the person's own move. */
+function lastMove({ ply, side }) {
+  if (!ply || (tabs.chosen === "play" && game.side === 1 - side)) return "";
+  const isPerson = tabs.chosen !== "play" || game.players[1 - side] === PERSON;
+  return `${isPerson ? capital(game.colour(1 - side)) : nameOf(1 - side)} played column ${game.shown.at(-1)}. `;
+}
+
+/** What to do before the game. */
+function setupLine({ side }) {
+  if (panel?.isDrawing) return "Start the game to draw the colours";
+  if (game.isWatched) return `${nameOf(0)} against ${nameOf(1)}`;
+  if (game.players[side] !== PERSON) return `Start the game: ${nameOf(side)} moves first`;
+  return game.side === undefined ? `${capital(game.colour(side))}’s turn` : `Your turn (${capital(game.colour(side))})`;
 }
 
 /** A line for the person, until something changes. */
@@ -207,30 +262,19 @@ function show(why) {
   board.show(position, {
     colour: (side) => game.colour(side),
     isOpen: mayDrop(position),
+    isOver: tabs.chosen === "play" ? Boolean(game.result) : position.isOver,
     isThinking: thinking !== null,
     isAnimated: why === "move" || why === "step",
+    hint: hint.moves === looked() && tabs.chosen === "play" ? hint.column : null,
   });
   const status = statusLine(position);
   if ($("status").textContent !== status) $("status").textContent = status;
   $("status").dataset.colour = game.colour(position.winner ?? position.side);
   $("status").classList.toggle("is-won", position.winner !== null);
-  for (const side of [0, 1]) {
-    const colour = game.colour(side);
-    $(`chip-${side}`).className = `chip ${colour}`;
-    $(`seat-name-${side}`).textContent = capital(colour);
-    $(`player-${side}`).value = game.players[side];
-    $(`player-${side}`).closest(".seat").classList.toggle("to-move", !position.isOver && position.side === side);
-  }
-  const seated = levels.filter(({ name }) => game.players.includes(name));
-  $("players-note").textContent = seated.map(({ title, note }) => `${title}: ${note}.`).join(" ");
-  $("players-note").hidden = !seated.length;
-  const isEnginesTurn = game.players[position.side] !== PERSON && !position.isOver;
-  $("pause").hidden = !game.isWatched && !(game.isPaused && isEnginesTurn);
-  $("pause").textContent = game.isPaused ? (game.isWatched && !game.cursor ? "Watch" : "Go on") : "Pause";
+  panel?.show({ hasUndo });
   const [isFirst, isLast] = modes[tabs.chosen].ends ?? [game.cursor === 0, game.isAtEnd];
   for (const id of ["back", "first"]) $(id).setAttribute("aria-disabled", String(isFirst)); // and keep the focus
   for (const id of ["forward", "last"]) $(id).setAttribute("aria-disabled", String(isLast));
-  $("take-back").setAttribute("aria-disabled", String(game.cursor === 0));
   $("replay").disabled = !game.moves;
   $("replay").setAttribute("aria-pressed", String(Boolean(replaying)));
   showMoves();
@@ -263,18 +307,20 @@ function showMoves() {
 
 const addressOf = (moves) => (moves ? `#${moves}` : location.pathname + location.search);
 
-/** The address keeps the analysed game or else the person's own, and its state tells which, and what the own one is. */
+/** The address has the analysed game or else the person's own. The history keeps the own one, for Back and reloading. */
 function writeLink() {
   const tab = tabs.chosen === "analysis" ? "analysis" : "play";
-  const own = (mine ?? game).moves;
-  const moves = tab === "analysis" ? game.moves : own;
-  if (location.hash.slice(1) !== moves || history.state?.tab !== tab) history.replaceState({ tab, own }, "", addressOf(moves));
+  const own = mine ?? game.snapshot();
+  const moves = tab === "analysis" ? game.moves : own.moves;
+  const state = { tab, own, players: [...game.players], isFlipped: game.isFlipped, hasUndo };
+  const isKept = JSON.stringify(state) === JSON.stringify(history.state) && location.hash.slice(1) === moves;
+  if (!isKept) history.replaceState(state, "", addressOf(moves));
 }
 
 /** A link opens in the analysis, where no engine replies; the page's own address opens where it was written. */
 function readLink() {
   const moves = location.hash.slice(1);
-  const { tab, own } = history.state ?? { tab: moves ? "analysis" : "play" };
+  const { state } = history;
   try {
     replay(moves);
   } catch (error) {
@@ -301,12 +347,14 @@ async function copyLink() {
 
 /* ---- remembering what was chosen ---- */
 
-const CHOICES = ["player-0", "player-1"];
 
 function remember() {
   const store = Object.fromEntries([
     ...CHOICES.map((id) => [id, $(id).value]),
+    ["players", game.players],
+    ["isRandom", panel.isRandom],
     ["more", $("more-players").checked],
+    ["sound", $("sound-on").checked],
     ["keys", $("keys-on").checked],
     ["flipped", game.isFlipped],
     ["theme", document.documentElement.dataset.theme ?? ""],
@@ -323,21 +371,23 @@ function recall() {
   } catch { /* as above */ }
   $("more-players").checked = Boolean(store.more);
   $("keys-on").checked = store.keys ?? true;
-  for (const side of [0, 1]) if (titles.has(store[`player-${side}`])) game.players[side] = store[`player-${side}`];
-  offerPlayers();
-  game.isPaused = game.isWatched;
+  $("sound-on").checked = Boolean(store.sound);
+  panel.isRandom = Boolean(store.isRandom);
+  if (store.players?.every((name) => players.has(name))) game.players = store.players;
   game.isFlipped = Boolean(store.flipped);
+  panel.offer();
   if (store.theme) document.documentElement.dataset.theme = store.theme;
 }
 
 /* ---- controls ---- */
 
 const COMMANDS = {
-  u: () => game.takeBack(),
-  n: () => game.load(""),
+  u: takeBack,
+  n: newGame,
+  h: giveHint,
   s: () => game.switchSides(),
   f: () => game.flipColours(),
-  p: () => game.pause(!game.isPaused),
+  p: togglePause,
   Home: () => game.goTo(0),
   End: () => game.goTo(game.moves.length),
   ",": () => game.goTo(game.cursor - 1),
@@ -347,20 +397,28 @@ const COMMANDS = {
 
 function connectControls() {
   const clicks = {
-    switch: "s", flip: "f", pause: "p", first: "Home", back: ",", forward: ".", last: "End", "take-back": "u", new: "n", "keys-button": "?",
+    switch: "s", flip: "f", pause: "p", first: "Home", back: ",", forward: ".", last: "End", "take-back": "u", new: "n", hint: "h",
+    "keys-button": "?",
   };
   for (const [id, key] of Object.entries(clicks)) $(id).addEventListener("click", () => act(key));
   $("replay").addEventListener("click", toggleReplay);
+  $("start-game").addEventListener("click", togglePause);
+  $("rematch").addEventListener("click", rematch);
+  $("to-review").addEventListener("click", () => tabs.choose("analysis"));
+  $("resign").addEventListener("click", () => game.resign(game.side ?? game.position.side));
+  $("undo-new").addEventListener("click", () => history.back());
+  $("sound-on").addEventListener("change", remember);
   $("copy").addEventListener("click", copyLink);
   $("theme-button").addEventListener("click", switchTheme);
-  for (const side of [0, 1]) $(`player-${side}`).addEventListener("change", ({ target }) => game.seat(side, target.value));
-  $("more-players").addEventListener("change", () => (offerPlayers(), remember()));
   $("keys-on").addEventListener("change", remember);
-  addEventListener("hashchange", readLink);
+  addEventListener("popstate", ({ state }) => state?.own && readLink());
+  addEventListener("hashchange", () => history.state?.own || readLink()); // a link
   addEventListener("keydown", (event) => {
-    if (event.altKey || event.ctrlKey || event.metaKey || event.target.closest("input:not([type=checkbox]), textarea, select, dialog")) return;
+    if (event.altKey || event.ctrlKey || event.metaKey || event.target.closest("input:not([type=checkbox], [type=radio]), textarea, dialog")) return;
+    const isChoosing = event.target.closest("select, [type=radio]"); // arrows and letters belong to it, digits do not
     if (event.key.length === 1 && !$("keys-on").checked) return; // speech input types letters, which would play (WCAG 2.1.4)
     if ("1234567".includes(event.key)) drop(Number(event.key) - 1);
+    else if (isChoosing) return;
     else if (event.key in (modes[tabs.chosen].keys ?? {})) act(event.key);
     else if (event.key === "ArrowLeft" || event.key === "ArrowRight") board.focus(event.key === "ArrowLeft" ? 2 : 4);
     else if (event.key.toLowerCase() in COMMANDS) act(event.key.toLowerCase());
@@ -370,7 +428,7 @@ function connectControls() {
 }
 
 function act(key) {
-  if (mine && "sp".includes(key)) return; // who plays is a matter of the person's own game
+  if (mine && "sph".includes(key)) return; // who plays is a matter of the person's own game
   if (replaying) stopReplay();
   (modes[tabs.chosen].keys?.[key] ?? COMMANDS[key])();
 }
@@ -382,26 +440,38 @@ function switchTheme() {
   remember();
 }
 
-game.addEventListener("change", ({ detail }) => {
+game.addEventListener("change", ({ detail: { why } }) => {
   problem = "";
-  if (replaying && detail.why !== "step") stopReplay();
+  stopThinking();
+  if (replaying && why !== "step") stopReplay();
+  const hasEnded = ["move", "resign"].includes(why) && tabs.chosen === "play" && Boolean(game.result);
+  if (hasEnded) countResult();
   writeLink();
-  show(detail.why);
-  modes[tabs.chosen].change?.(detail.why);
+  show(why);
+  if ($("sound-on").checked && why === "move") sound.knock(board.wait);
+  if ($("sound-on").checked && hasEnded) sound.finish(resultKind(game.result), board.wait);
+  modes[tabs.chosen].change?.(why);
   letEngineMove();
   remember();
 });
 
+/** Without the list of players two people can still play. */
+async function loadPlayers() {
+  let failure = "";
+  const catalogue = await engine.players().catch(({ message }) => {
+    failure = `The players cannot be loaded: ${message} Reload the page to try again.`;
+    return { players: [], max_simulations: 0, notices: [] };
+  });
+  usePlayers(catalogue);
+  recall();
+  readLink();
+  if (failure) problem = failure;
+}
+
 modes.puzzles = new Puzzles(game, $("panel-puzzles"), show, toggleReplay);
 modes.openings = new Openings(game, $("panel-openings"), show);
 connectControls();
-try {
-  fillSelects(await engine.players());
-  recall();
-  readLink();
-} catch (error) {
-  problem = error.message;
-}
+await loadPlayers();
 show();
 letEngineMove();
 document.documentElement.dataset.ready = "";

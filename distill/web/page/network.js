@@ -11,7 +11,7 @@ export const isServed = false;
 const MOST_GUIDED = 2000; // largest number of simulations of a search guided by a network
 const BROKEN = "The networks cannot be computed in this browser.";
 const WARM_UP = 100; // simulations that let the browser optimize the code
-const { networks } = await (await fetch("networks.json")).json();
+const { networks, elo } = await (await fetch("networks.json")).json();
 const inference = new Worker(new URL("./inference.js", import.meta.url), { type: "module" });
 const unanswered = new Set(); // functions that reject a pending request
 let isBroken = false; // whether it cannot compute
@@ -35,7 +35,8 @@ export async function players() {
   }));
   return {
     players: [
-      ...levels.filter(({ name }) => networks[0].value_head || !LEVELS[name].mode),
+      ...levels.filter(({ name }) => networks[0].value_head || !LEVELS[name].mode)
+        .map((level) => ({ ...level, elo: elo[level.name] ?? null })),
       ...cards,
       ...guided,
       { name: "uct:N", kind: "search", title: "Search", note: "Monte-Carlo tree search with playouts" },

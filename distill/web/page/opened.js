@@ -1,11 +1,25 @@
-/* Says what to do where the page was opened as a file: from there browsers load no modules, so nothing else runs. */
+/* Says what is wrong where the page cannot run: opened as a file, from which browsers load no modules, or incomplete. */
 
 if (location.protocol === "file:") {
   const isServed = document.documentElement.dataset.engine === "./server.js";
-  const line = document.createElement("p");
-  line.textContent = isServed
+  insteadOfThePage(isServed
     ? "This page needs its server: run python -m distill.serve and open the address that it prints."
-    : "This page needs a file server: run python -m http.server in its folder and open http://127.0.0.1:8000 instead.";
+    : "This page needs a file server: run python -m http.server in its folder and open http://127.0.0.1:8000 instead.");
+}
+
+const failed = () => {
+  if (!("ready" in document.documentElement.dataset)) {
+    insteadOfThePage("A part of this page could not be loaded. Check the connection, then reload the page.");
+  }
+};
+document.querySelector("script[type=module]").addEventListener("error", failed); // a file that is missing
+addEventListener("error", failed); // one that cannot be run
+addEventListener("unhandledrejection", failed);
+
+function insteadOfThePage(text) {
+  const line = document.createElement("p");
+  line.setAttribute("role", "alert");
+  line.textContent = text;
   document.querySelector("main").replaceChildren(line);
-  document.querySelector("nav").remove();
+  document.querySelector("nav")?.remove();
 }

@@ -1,0 +1,302 @@
+"""The tab "Play" as a person meets it, in headless Chromium against `python -m distill.serve`. Properties:
+
+- the opponent and a colour are chosen, an engine that moves first waits for the start, and chance may draw the colours;
+- a won, a lost, a drawn and a resigned game end with a title for the person and the score against the opponent, counted
+  once and kept on the device; a rematch swaps the colours; the review is one click away;
+- a hint marks the solver's move; a resignation can be taken back;
+- a new game can be undone by the button and by the browser's Back, and a reload brings back the game and its players;
+- a move of the engine that is no longer wanted leaves nothing "thinking": after Take back, New game and Pause;
+- P is without effect in the person's own turn; digits play while a select or a radio button has the focus; text in the
+  moves field changes the game by Enter alone; another tab's opponent stays in that tab;
+- without the list of players two people play, and without one of its files the page says so;
+- the sound is off, can be turned on, and stays so;
+- a stone can be dragged to a column, and dropped beside the board is not played.
+"""
+
+import re
+
+import pytest
+
+from tests import pages
+
+RED_WINS = "4142434"
+ALMOST = RED_WINS[:-1]
+DRAW = "656173566152215676422337377473141445425321"
+
+
+@pytest.fixture(scope="module")
+def server():
+    with pages.serving("--max-simulations", "1000") as address:
+        yield address
+
+
+@pytest.fixture
+def page(browser, server):
+    with pages.open_page(browser, server, more=False) as opened:
+        yield opened
+
+
+def oppose(page, name: str) -> None:
+    page.get_by_role("radio", name=re.compile(f"^{name}")).check()
+
+
+def reply_with(page, *columns: int) -> None:
+    """Let the engine reply with these columns, 1 to 7, one after another."""
+    replies = iter(columns)
+    page.route("**/move", lambda route: route.fulfill(json={"move": next(replies) - 1}))
+
+
+def press(page, columns: str) -> None:
+    """Play columns in the person's turns."""
+    for column in columns:
+        pages.wait_for_turn(page)
+        pages.column(page, int(column)).click()
+
+
+def win(page) -> None:
+    reply_with(page, 1, 2, 3)
+    press(page, "4444")
+    pages.status_says(page, "You win! Four in a row.")
+
+
+def test_an_opponent_and_a_colour_are_chosen_and_an_engine_that_is_first_waits_for_the_start(page):
+    oppose(page, "Beginner")
+    page.get_by_text("Yellow, second").click()
+    pages.status_says(page, "Start the game: Beginner moves first")
+    pages.column(page, 4).click(force=True)
+    assert pages.stones(page) == 0
+    page.get_by_role("button", name="Start game").click()
+    pages.status_says(page, "Beginner played column", "Your turn (Yellow)")
+    assert page.inner_text("#seats").split("\n") == ["Red", "Beginner · Elo 462", "Yellow", "You"]
+
+
+def test_chance_draws_the_colours(page):
+    page.get_by_text("Random").click()
+    sides = set()
+    for _ in range(40):
+        pages.status_says(page, "Start the game to draw the colours")
+        page.get_by_role("button", name="Start game").click()
+        sides.add(page.inner_text("#seats").split("\n")[1])
+        page.get_by_role("button", name="New game").click()
+        if len(sides) == 2:
+            return
+    pytest.fail(f"40 times {sides}")
+
+
+def test_a_won_game_ends_with_the_score_a_rematch_and_a_review(page):
+    win(page)
+    assert page.inner_text("#end-title") == "You win!"
+    assert page.inner_text("#end-score") == "Your score against Club: 1 won, 0 drawn, 0 lost."
+    page.get_by_role("button", name="Take back").click()
+    press(page, "4")
+    assert "1 won, 0 drawn" in page.inner_text("#end-score"), "a game counts once"
+    page.locator("#end").get_by_role("button", name="Review").click()
+    assert page.get_by_role("tab", name=re.compile("Review|Analysis")).get_attribute("aria-selected") == "true"
+    assert pages.stones(page) == 7
+    page.get_by_role("tab", name="Play").click()
+    reply_with(page, 4)
+    page.get_by_role("button", name="Rematch").click()
+    pages.status_says(page, "Club played column 4. Your turn (Yellow)")
+    pages.visit(page)
+    assert "Your score: 1 won, 0 drawn, 0 lost." in page.inner_text("#players-note")
+
+
+def test_a_lost_and_a_drawn_game_are_told_of(page, server):
+    reply_with(page, 4, 4, 4, 4)
+    press(page, "1223")
+    pages.status_says(page, "Club wins. Four in a row.")
+    assert page.inner_text("#end-title") == "Club wins"
+    assert "0 won, 0 drawn, 1 lost" in page.inner_text("#end-score")
+    page.get_by_role("button", name="New game").click()
+    reply_with(page, *map(int, DRAW[1::2]))
+    press(page, DRAW[::2])
+    pages.status_says(page, "Draw. The board is full.")
+    assert "0 won, 1 drawn, 1 lost" in page.inner_text("#end-score")
+
+
+def test_a_resignation_counts_and_can_be_taken_back(page):
+    reply_with(page, 1)
+    press(page, "4")
+    pages.wait_for_turn(page)
+    page.get_by_role("button", name="Resign").click()
+    pages.status_says(page, "Club wins. You resigned.")
+    assert "0 won, 0 drawn, 1 lost" in page.inner_text("#end-score")
+    pages.column(page, 4).click(force=True)
+    assert pages.stones(page) == 2
+    page.get_by_role("button", name="Take back").click()
+    pages.status_says(page, "Your turn (Red)")
+    assert not page.is_visible("#players-note") or "lost" not in page.inner_text("#players-note")
+
+
+def test_a_hint_marks_the_best_column(page):
+    reply_with(page, 1, 2)
+    press(page, "44")
+    pages.wait_for_turn(page)
+    press(page, "4")
+    page.evaluate("history.back()")
+    pages.wait_for_turn(page)
+    page.get_by_role("button", name="Hint").click()
+    pages.status_says(page, "Hint: column 4.")
+    assert page.locator(".columns .hinted").get_attribute("aria-label").startswith("Column 4,")
+
+
+def test_a_new_game_can_be_undone_by_button_and_by_back(page):
+    reply_with(page, 1, 2)
+    press(page, "44")
+    pages.wait_for_turn(page)
+    page.get_by_role("button", name="New game").click()
+    oppose(page, "Perfect")
+    page.get_by_role("button", name="Back to the last game").click()
+    pages.wait_for(page, "location.hash === '#4142'")
+    pages.wait_for_stones(page, 4)
+    assert "Club" in page.inner_text("#seats")
+    pages.status_says(page, "Your turn (Red)")
+    page.get_by_role("button", name="New game").click()
+    assert pages.stones(page) == 0
+    page.go_back()
+    pages.wait_for_stones(page, 4)
+    pages.visit(page)
+    pages.wait_for_stones(page, 4)
+    assert "Club" in page.inner_text("#seats")
+
+
+@pytest.mark.parametrize("what", ["Take back", "New game", "p"])
+def test_a_move_that_is_no_longer_wanted_leaves_nothing_thinking(page, what):
+    page.route("**/move", lambda route: None)  # an engine that never answers
+    press(page, "4")
+    pages.status_says(page, "Club is thinking…")
+    assert page.get_attribute("#board", "data-state") == "thinking"
+    pages.column(page, 4).click(force=True)
+    pages.status_says(page, "Wait for Club’s move.")
+    if len(what) == 1:
+        page.keyboard.press(what)
+        pages.status_says(page, "Paused: Club is to move")
+    else:
+        page.get_by_role("button", name=what).click()
+        pages.status_says(page, "Your turn (Red)")
+    assert page.get_attribute("#board", "data-state") == "open"
+
+
+def test_p_is_without_effect_in_the_persons_turn(page):
+    reply_with(page, 1, 2)
+    press(page, "4")
+    pages.wait_for_turn(page)
+    page.keyboard.press("p")
+    press(page, "4")
+    pages.wait_for_stones(page, 4)
+
+
+def test_the_winning_rings_appear_in_their_places(browser, server):
+    with pages.open_page(browser, server, reduced_motion="no-preference") as page:
+        pages.start(page, ALMOST)
+        page.add_style_tag(
+            content=".won-ring { animation-play-state: paused !important; animation-delay: -150ms !important }"
+        )
+        page.keyboard.press("4")
+        page.wait_for_selector(".won-ring")
+        script = """[...document.querySelectorAll(".won-ring")].map((ring) => {
+          const is = ring.getBoundingClientRect();
+          const svg = ring.ownerSVGElement.getScreenCTM();
+          return Math.hypot((is.left + is.right) / 2 - (svg.e + svg.a * ring.cx.baseVal.value),
+            (is.top + is.bottom) / 2 - (svg.f + svg.d * ring.cy.baseVal.value));
+        })"""
+        assert max(page.evaluate(script)) < 1
+
+
+def test_digits_play_while_a_choice_of_players_has_the_focus(browser, server):
+    with pages.open_page(browser, server) as page:
+        page.select_option("#player-1", "person")
+        page.focus("#player-1")
+        page.keyboard.press("4")
+        assert pages.moves_of(page) == "4"
+    with pages.open_page(browser, server, more=False) as page:
+        oppose(page, "A friend")
+        page.keyboard.press("4")
+        assert pages.moves_of(page) == "4"
+
+
+def test_text_in_the_moves_field_changes_the_game_by_enter_alone(page):
+    oppose(page, "A friend")
+    press(page, "44")
+    page.fill("#game-text", "1234")
+    page.get_by_role("tab", name="Play").click()
+    assert pages.moves_of(page) == "44"
+    page.fill("#game-text", "1234")
+    page.press("#game-text", "Enter")
+    assert pages.moves_of(page) == "1234"
+
+
+def test_another_tabs_opponent_stays_in_that_tab(page, server):
+    oppose(page, "Beginner")
+    other = page.context.new_page()
+    pages.visit(other, server)
+    oppose(other, "Perfect")
+    pages.visit(page)
+    assert page.get_by_role("radio", name=re.compile("^Beginner")).is_checked()
+    other.close()
+
+
+def test_without_the_list_of_players_two_people_play_and_the_page_says_so(browser, server):
+    with pages.open_page(browser, server, more=False, ignore=("500", "404")) as page:
+        page.route("**/players", lambda route: route.fulfill(status=500, json={"error": "out of order"}))
+        pages.visit(page)
+        pages.status_says(page, "The players cannot be loaded: out of order")
+        pages.start(page, "44")
+        assert pages.stones(page) == 2
+        page.unroute("**/players")
+        page.route("**/server.js", lambda route: route.abort())
+        pages.visit(page)
+        pages.status_says(page, "The players cannot be loaded")
+
+
+@pytest.mark.parametrize("file", ["main.js", "puzzles.js", "rules.js"])
+def test_without_one_of_its_files_the_page_says_so(browser, server, file):
+    context = browser.new_context()
+    page = context.new_page()
+    page.route(f"**/{file}", lambda route: route.fulfill(status=404))
+    page.goto(server)
+    page.get_by_role("alert").wait_for()
+    assert "could not be loaded" in page.inner_text("main")
+    context.close()
+
+
+COUNTS_SOUNDS = """
+  window.sounds = 0;
+  const start = OscillatorNode.prototype.start;
+  OscillatorNode.prototype.start = function (...when) { window.sounds += 1; return start.apply(this, when); };
+"""
+
+
+def test_the_sound_is_off_can_be_turned_on_and_stays_so(browser, server):
+    with pages.open_page(browser, server, more=False) as page:
+        page.context.add_init_script(COUNTS_SOUNDS)
+        pages.visit(page)
+        oppose(page, "A friend")
+        press(page, "4")
+        assert page.evaluate("sounds") == 0
+        page.get_by_role("checkbox", name="Sound").check()
+        press(page, "4")
+        assert page.evaluate("sounds") == 1
+        pages.visit(page)
+        press(page, "515")
+        assert page.evaluate("sounds") == 3
+        press(page, "424")
+        assert page.evaluate("sounds") > 6
+
+
+def test_a_stone_can_be_dragged_and_dropped(page):
+    oppose(page, "A friend")
+    first, last = pages.column(page, 1).bounding_box(), pages.column(page, 6).bounding_box()
+    middle = first["y"] + 100
+    page.mouse.move(first["x"] + 9, middle)
+    page.mouse.down()
+    page.mouse.move(last["x"] + 20, middle, steps=5)
+    page.mouse.up()
+    assert pages.moves_of(page) == "6"
+    page.mouse.down()
+    page.mouse.move(last["x"] + 20, first["y"] + first["height"] + 60, steps=5)
+    page.mouse.move(last["x"] - 120, first["y"] + first["height"] + 60, steps=5)
+    page.mouse.up()
+    assert pages.moves_of(page) == "6"
+    pages.column(page, 2).click()
+    assert pages.moves_of(page) == "62"
