@@ -17,7 +17,7 @@ export class Game extends EventTarget {
   isStarted = false; // an engine that moves first waits for the start
   isPaused = false;
   resigned = null; // the side that resigned
-  counted = null; // the result in the score against the opponent: "won", "drawn" or "lost"
+  counted = null; // the result in the score against the opponent: "won", "drawn", "lost", or why there is none, as `load` says
 
   /** The position shown. */
   get position() {
@@ -100,12 +100,15 @@ export class Game extends EventTarget {
     this.#changed("step");
   }
 
-  /** Load a move string; throws an Error, and changes nothing, if it is illegal. Games that were loaded do not count. */
+  /**
+   * Load a move string; throws an Error, and changes nothing, if it is illegal. It does not count: "loaded", or "shown" for
+   * a finished game, which the person at the screen may not have played.
+   */
   load(moves) {
-    replay(moves);
+    const { isOver } = replay(moves);
     const isStarted = moves !== "";
     const isPaused = isStarted && this.isWatched;
-    Object.assign(this, { moves, cursor: moves.length, isStarted, isPaused, resigned: null, counted: moves ? "loaded" : null });
+    Object.assign(this, { moves, cursor: moves.length, isStarted, isPaused, resigned: null, counted: moves ? (isOver ? "shown" : "loaded") : null });
     this.#changed("load");
   }
 

@@ -15,11 +15,12 @@ const $ = (id) => document.getElementById(id);
 /** How a game ended, for the person who plays; in colours for two people, by name for two engines. */
 export function resultInWords(game, players, { winner }) {
   const isByResignation = game.resigned !== null;
+  const person = game.counted === "shown" ? undefined : game.side;
   if (winner === null) return { title: "Draw", reason: "The board is full." };
   const colour = capital(game.colour(winner));
   const reason = isByResignation ? `${game.side === 1 - winner ? "You" : capital(game.colour(1 - winner))} resigned.` : "Four in a row.";
-  if (game.side === winner) return { title: "You win!", reason };
-  if (game.side !== undefined) return { title: `${players.title(game.players[winner])} wins`, reason };
+  if (person === winner) return { title: "You win!", reason };
+  if (person !== undefined) return { title: `${players.title(game.players[winner])} wins`, reason };
   return { title: game.isWatched ? `${players.title(game.players[winner])} (${colour}) wins` : `${colour} wins`, reason };
 }
 
