@@ -14,7 +14,6 @@ const STONE = 43; // a little larger than the hole it is seen through
 const LANE = 76; // above the board, where the next stone hovers
 const CENTRE = 3;
 const SLOP = 12; // px: a pointer that moved farther drags
-const DOUBLE = 100; // ms in which a click after a drag is the same gesture
 const FALL = 150; // ms for the first row; a fall of n rows takes √n times as long
 
 const WIDTH = CELL * COLUMNS + 2 * EDGE;
@@ -26,7 +25,7 @@ export class Board {
   #buttons;
   #layers;
   #drag = null; // {x, hasMoved}: where a pointer took the stone
-  #dropped = -Infinity; // when a dragged stone was dropped
+  #hasDropped = false; // a dragged stone, in the gesture that is ending
   wait = 0; // ms until the last stone lands
 
   /**
@@ -44,8 +43,8 @@ export class Board {
       const button = document.createElement("button");
       button.type = "button";
       button.tabIndex = column === CENTRE ? 0 : -1;
-      button.addEventListener("click", (event) => {
-        if (event.timeStamp - this.#dropped > DOUBLE) onDrop(column);
+      button.addEventListener("click", () => {
+        if (!this.#hasDropped) onDrop(column);
       });
       button.addEventListener("focus", () => this.#rove(column));
       for (const [event, target] of [["pointerenter", column], ["focus", column], ["pointerleave", null], ["blur", null]]) {
@@ -170,11 +169,12 @@ export class Board {
   }
 
   /** A dragged stone falls into the column below it; beside the board nothing happens. */
-  #release({ clientX, clientY, timeStamp }, columns, onDrop) {
+  #release({ clientX, clientY }, columns, onDrop) {
     const isDragged = this.#drag?.hasMoved;
     this.#letGo();
     if (!isDragged) return;
-    this.#dropped = timeStamp;
+    this.#hasDropped = true; // a click may follow at once
+    setTimeout(() => (this.#hasDropped = false));
     const { top, bottom } = columns.getBoundingClientRect();
     const column = Math.floor(this.#columnAt(clientX));
     if (column >= 0 && column < COLUMNS && clientY >= top && clientY <= bottom) onDrop(column);

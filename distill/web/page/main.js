@@ -81,8 +81,6 @@ function usePlayers(catalogue) {
   game.players = [PERSON, players.usual];
 }
 
-const option = ({ name, title, note }) => Object.assign(new Option(title, name), { title: note ?? "" });
-
 /* ---- playing ---- */
 
 /** Whether a person may drop a stone: in turn, for a paused engine, and to try another move in an earlier position. */
@@ -317,6 +315,14 @@ function writeLink() {
   if (!isKept) history.replaceState(state, "", addressOf(moves));
 }
 
+/** The browser was reloaded, or went back or forward. */
+function restoreOwn({ own, players: seated, isFlipped, hasUndo: hadUndo }) {
+  if (seated.every((name) => players.has(name))) game.players = [...seated];
+  game.isFlipped = isFlipped;
+  hasUndo = hadUndo;
+  game.restore(own);
+}
+
 /** A link opens in the analysis, where no engine replies; the page's own address opens where it was written. */
 function readLink() {
   const moves = location.hash.slice(1);
@@ -326,11 +332,9 @@ function readLink() {
   } catch (error) {
     return say(`The link contains no game. ${error.message}`);
   }
-  if (tab === "analysis") {
-    tabs.choose("play");
-    if (own !== undefined && own !== game.moves) game.load(own);
-    tabs.choose("analysis");
-  } else tabs.choose("play");
+  tabs.choose("play");
+  if (state?.own) restoreOwn(state);
+  if ((state?.tab ?? (moves ? "analysis" : "play")) === "analysis") tabs.choose("analysis");
   if (moves !== game.moves) game.load(moves);
   else writeLink();
 }
@@ -347,10 +351,8 @@ async function copyLink() {
 
 /* ---- remembering what was chosen ---- */
 
-
 function remember() {
   const store = Object.fromEntries([
-    ...CHOICES.map((id) => [id, $(id).value]),
     ["players", game.players],
     ["isRandom", panel.isRandom],
     ["more", $("more-players").checked],
@@ -404,7 +406,7 @@ function connectControls() {
   $("replay").addEventListener("click", toggleReplay);
   $("start-game").addEventListener("click", togglePause);
   $("rematch").addEventListener("click", rematch);
-  $("to-review").addEventListener("click", () => tabs.choose("analysis"));
+  $("to-review").addEventListener("click", () => (tabs.choose("analysis"), analysis.start()));
   $("resign").addEventListener("click", () => game.resign(game.side ?? game.position.side));
   $("undo-new").addEventListener("click", () => history.back());
   $("sound-on").addEventListener("change", remember);
@@ -459,7 +461,7 @@ game.addEventListener("change", ({ detail: { why } }) => {
 async function loadPlayers() {
   let failure = "";
   const catalogue = await engine.players().catch(({ message }) => {
-    failure = `The players cannot be loaded: ${message} Reload the page to try again.`;
+    failure = `The players cannot be loaded: ${message.replace(/\.?$/, ".")} Reload the page to try again.`;
     return { players: [], max_simulations: 0, notices: [] };
   });
   usePlayers(catalogue);
