@@ -26,10 +26,11 @@ const engine = await import(document.documentElement.dataset.engine).catch(({ me
   players: () => Promise.reject(new Error(message)), // two people can play without
 }));
 const game = new Game();
+const opinions = new Opinions(engine);
 const board = new Board($("board"), drop);
 const tabs = new Tabs(["play", "analysis", "puzzles", "openings"], changeMode);
 const analysis = new Analysis({
-  game, board, opinions: new Opinions(engine), refresh: (why) => ((problem = ""), show(why)), play: playFrom,
+  game, board, opinions, refresh: (why) => ((problem = ""), show(why)), play: playFrom,
 });
 const pasteBox = new PasteBox($("share"), { load: (moves) => game.load(moves), openPuzzle: (id) => modes.puzzles.openLink(id) });
 const modes = { play: {}, analysis, puzzles: {}, openings: {} }; // see changeMode
