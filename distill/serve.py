@@ -12,8 +12,13 @@ from __future__ import annotations
 
 import errno
 import ipaddress
+import os
+import re
 import socket
+import sys
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,8 +26,8 @@ from distill.common import UserError, cli, cores, plugins, provenance, say
 from distill.mcts import cache, compiling
 from distill.networks import finding
 
-CONNECTIONS = 512
-"""Largest number of open connections; others get 503."""
+ORIGIN = re.compile(r"https?://[^/\s]+")
+ORIGINS = "scheme and host, such as https://example.org"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,17 +36,20 @@ class ServeConfig(cli.Settings):
 
     models: Path | None = cli.setting(None, "folder of networks to play, beside those that ship; none: models")
     players: tuple[str, ...] = cli.setting((), "your own players, each module:object")
-    host: str = cli.setting("127.0.0.1", "IPv4 address to listen at; 0.0.0.0: all of this machine's")
+    host: str = cli.setting("127.0.0.1", "IP address to listen at; 0.0.0.0 or ::, all of this machine's")
     port: int = cli.setting(8765, "port to listen at; 0 takes a free one")
+    allow_host: tuple[str, ...] = cli.setting((), "names at which it answers, beside localhost and IP addresses")
+    allow_origin: tuple[str, ...] = cli.setting((), "web sites that may use the API, such as https://example.org")
     max_simulations: int = cli.setting(100_000, "largest number of simulations of one search (up to 1,000,000)")
     workers: int = cli.setting(cores(), "searches at a time")
 
     def __post_init__(self) -> None:
         super().__post_init__()
         try:
-            ipaddress.IPv4Address(self.host)
+            ipaddress.ip_address(self.host)
         except ValueError:
-            raise ValueError(f"--host {self.host} must be an IPv4 address, such as 127.0.0.1 or 0.0.0.0") from None
+            raise ValueError(f"--host {self.host} must be an IP address, such as 127.0.0.1, 0.0.0.0 or ::1") from None
+        cli.check(all(map(ORIGIN.fullmatch, self.allow_origin)), "allow_origin", " ".join(self.allow_origin), ORIGINS)
         cli.check(all(map(plugins.is_spec, self.players)), "players", " ".join(self.players), "module:object")
         cli.check_within(self, "[0, 65535]", "port")
         cli.check_within(self, "[1, 1_000_000]", "max_simulations")
@@ -54,9 +62,8 @@ PRESETS: cli.Presets = {"smoke": cli.smoke(models=cli.SMOKE_MODELS, port=0, max_
 def run(config: ServeConfig) -> str:
     """Serve until interrupted."""
     try:
-        import uvicorn
-
-        from distill.web.api import HOSTS, application
+        from distill.web.api import application
+        from distill.web.connections import Server
     except ModuleNotFoundError as error:
         if error.name and error.name.startswith("distill"):
             raise
@@ -69,23 +76,16 @@ def run(config: ServeConfig) -> str:
     folders = finding.places(config.models)
     opponents = Opponents(folders, config.max_simulations, config.workers, config.players)
     with _listen(config.host, config.port) as listener:
-        everywhere = config.host == "0.0.0.0"
-        url = f"http://{'127.0.0.1' if everywhere else config.host}:{listener.getsockname()[1]}/"
         say(f"networks: {', '.join(opponents.models()) or f'none in {folders[0]} yet'}")
         for notice in opponents.catalogue().notices:
             say(notice)
         for search in cache.ENTRY_POINTS:
             compiling.prepare(search)  # now, so that no request waits for it
-        say(f"play at {url} · API at {url}docs · Ctrl-C stops")
-        if not ipaddress.IPv4Address(config.host).is_loopback:
-            say("there is no password: everybody who reaches this machine can play")
-        settings = uvicorn.Config(
-            application(opponents, ["*"] if everywhere else [config.host, *HOSTS]),
-            log_level="warning",
-            access_log=False,
-            limit_concurrency=CONNECTIONS,
-        )
-        server = uvicorn.Server(settings)
+        urls = [f"http://{address}:{listener.getsockname()[1]}/" for address in _addresses(config.host)]
+        say(f"play at {' or '.join(urls)} · API at {urls[0]}docs · Ctrl-C stops")
+        if not ipaddress.ip_address(config.host).is_loopback:
+            say("Anyone who can reach this machine can play. Other names for it need --allow-host NAME.")
+        server = Server(application(opponents, config.allow_host, config.allow_origin))
         # In a thread, because a notebook's own already runs an event loop. Ctrl-C interrupts the wait for the result.
         with ThreadPoolExecutor(1) as thread:
             try:
@@ -99,19 +99,52 @@ def run(config: ServeConfig) -> str:
 def _listen(host: str, port: int) -> socket.socket:
     # asyncio sets TCP_NODELAY only on sockets whose protocol is named; without it the second packet of a reply waits
     # some 40 ms for the client's acknowledgement of the first.
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listener.bind((host, port))
-        listener.listen()  # now, so that the printed address accepts connections
+        listener = socket.socket(_family(host), socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if host == "::":  # IPv4 as well
+                listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+            listener.bind((host, port))
+            listener.listen()  # now, so that the printed address accepts connections
+        except OSError:
+            listener.close()
+            raise
     except OSError as error:
-        listener.close()
-        wrong = f"--host {host}" if error.errno == errno.EADDRNOTAVAIL else f"--port {port}"
+        wrong = f"--port {port}" if error.errno in (errno.EADDRINUSE, errno.EACCES) else f"--host {host}"
         raise UserError(f"{wrong} cannot be used ({error.strerror}); another may be free") from None
     return listener
 
 
-main = cli.Command("serve", ServeConfig, run, PRESETS)
+def _family(host: str) -> socket.AddressFamily:
+    return socket.AF_INET if ipaddress.ip_address(host).version == 4 else socket.AF_INET6
+
+
+def _addresses(host: str) -> list[str]:
+    """The addresses to print, as they stand in a URL: of 0.0.0.0 and ::, the loopback one and the one others use."""
+    if not ipaddress.ip_address(host).is_unspecified:
+        return [f"[{host}]" if ":" in host else host]
+    found = ["127.0.0.1"]
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe, suppress(OSError):
+        probe.connect(("192.0.2.1", 9))  # sends nothing: the system chooses the address that it would send from
+        found.append(probe.getsockname()[0])
+    return found
+
+
+@dataclass(frozen=True)
+class _Command(cli.Command[ServeConfig]):
+    """The command. It ends its process at once: Python would first wait for the threads of searches that still run."""
+
+    def __call__(self, arguments: Sequence[str] | None = None) -> int:
+        code = super().__call__(arguments)
+        if arguments is None:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
+        return code
+
+
+main = _Command("serve", ServeConfig, run, PRESETS)
 
 if __name__ == "__main__":
     raise SystemExit(main())

@@ -135,6 +135,13 @@ class Catalogue(BaseModel):
     notices: list[str] = Field(description="licences that must be shown to a user")
 
 
+class Health(BaseModel):
+    """That the server answers."""
+
+    status: Literal["ok"]
+    version: str
+
+
 class Problem(BaseModel):
     """Why a request was refused, in one line."""
 

@@ -63,6 +63,8 @@ SOLVER_QUEUE, SEARCH_QUEUE, NETWORK_QUEUE = 8, 32, 256
 """Calls that may wait or run: seconds of the solver's or of searches' work, tenths of a second of a network's."""
 WHOLE_GAME = 42
 """Positions in a batch of the networks: all of a game that are not over."""
+GUIDED_BATCH = 8
+"""Positions in a batch of searches with a network: a game takes 0.6 of the time, and others wait twice as long."""
 LOADED = 16
 """Networks in their modes kept in memory; the least recently used is dropped first."""
 
@@ -83,7 +85,8 @@ class Opponents:
         self.has_solver = is_installed()
         self._searches = work.threads(workers, SEARCH_QUEUE)
         # One thread for each kind: a network, and the evaluations that its search keeps, serve one caller at a time.
-        self._networks, self._guided = work.threads(1, NETWORK_QUEUE, WHOLE_GAME), work.threads(1, NETWORK_QUEUE, 8)
+        self._networks = work.threads(1, NETWORK_QUEUE, WHOLE_GAME)
+        self._guided = work.threads(1, NETWORK_QUEUE, GUIDED_BATCH)
         # The solver holds the interpreter lock while it computes, so it has a process of its own.
         self._solver = work.process(SOLVER_QUEUE)
         self._found: dict[str, Path] = {}
@@ -136,7 +139,7 @@ class Opponents:
                 found = await queue.run(partial(self._choose, name, batch, seed) for batch in batches)
             return [analysis for batch in found for analysis in batch]
         except work.BusyError:
-            raise RequestError(503, "too many requests wait already; try again in a moment", retry_after=1) from None
+            raise RequestError(503, "the server is busy; try again in a second", retry_after=1) from None
         except (OutputError, WorkerError) as error:
             raise RequestError(500, str(error)) from None
         except UserError as error:  # a model that was found and cannot be read
@@ -173,7 +176,9 @@ class Opponents:
             names.check_mode(name, self.max_simulations if parts.player else min(MOST_GUIDED, self.max_simulations))
         except ValueError as error:
             raise RequestError(422, str(error)) from None
-        return self._searches if parts.player else self._guided if parts.simulations else self._networks
+        if parts.simulations:
+            return self._searches if parts.player else self._guided
+        return self._networks  # and those that compute even less, which must not wait for searches
 
     def _choose(self, name: str, positions: Sequence[Position], seed: int) -> list[Analysis]:
         return _choose(self._player(name), positions, seed)

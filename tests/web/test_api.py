@@ -7,6 +7,7 @@
 - the reply to a move says where the stone fell and whether it won, drew or neither;
 - floating stones, wrong counts, games that are won or over, unknown players, too many simulations, bodies over the
   limit, foreign hosts and anything that is no such request: 4xx with one line;
+- HEAD is answered as GET, without the body; every reply has the headers that keep other sites out;
 - fuzzed requests over the schema: no 5xx, and every reply is as the schema says;
 - page and API load nothing from elsewhere; the solver's licence is named where it is installed.
 """
@@ -22,9 +23,10 @@ from hypothesis import strategies as st
 from schemathesis import GenerationMode
 from starlette.testclient import TestClient
 
+import distill
 from distill.game import encoding, rules
 from distill.networks import saved
-from distill.web import api
+from distill.web import api, guard
 from distill.web.opponents import Opponents
 from tests.api_helpers import FULL_LEFT, URL, ask, board_of, gather, refusal
 
@@ -165,13 +167,27 @@ def test_anything_else_is_refused_in_one_line(client, body):
 def test_a_request_too_long_or_from_another_site_is_refused(client):
     small = b'{"player": "random", "moves": "4"}'
     head = {"Content-Type": "application/json"}
-    assert client.post("/api/v1/move", content=small.ljust(api.BODY_LIMIT), headers=head).status_code == 200
-    reply = client.post("/api/v1/move", content=small.ljust(api.BODY_LIMIT + 1), headers=head)
+    assert client.post("/api/v1/move", content=small.ljust(guard.BODY_LIMIT), headers=head).status_code == 200
+    reply = client.post("/api/v1/move", content=small.ljust(guard.BODY_LIMIT + 1), headers=head)
     assert (reply.status_code, reply.json()["error"]) == (413, "the body is over 4096 bytes")
     assert client.post("/api/v1/move", content=iter([small]), headers=head).status_code == 411
-    form = client.post("/api/v1/move", content=small, headers={"Content-Type": "text/plain"})
-    assert form.status_code == 422, "of another site"
-    assert client.get("/api/v1/players", headers={"Host": "evil.example"}).status_code == 400
+    for kind in ("text/plain", "application/x-www-form-urlencoded", ""):  # which another site's page may send
+        form = client.post("/api/v1/move", content=small, headers={"Content-Type": kind})
+        assert form.status_code == 415
+        assert "Content-Type: application/json" in form.json()["error"]
+    foreign = client.get("/api/v1/players", headers={"Host": "evil.example"})
+    assert foreign.status_code == 400
+    assert "--allow-host evil.example" in foreign.json()["error"]
+
+
+def test_the_server_says_that_it_is_well_and_head_is_answered_as_get_without_the_body(client):
+    assert client.get("/api/v1/health").json() == {"status": "ok", "version": distill.__version__}
+    for path in ("/api/v1/health", "/api/v1/players", "/", "/docs", "/nothing"):
+        whole, head = client.get(path), client.head(path)
+        assert (head.status_code, head.content) == (whole.status_code, b"")
+        assert head.headers["content-length"] == whole.headers["content-length"]
+        assert head.headers["cross-origin-resource-policy"] == "same-origin"
+        assert head.headers["cross-origin-opener-policy"] == "same-origin"
 
 
 def test_the_catalogue_lists_models_searches_and_the_solver_with_its_licence(client):

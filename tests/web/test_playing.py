@@ -227,7 +227,7 @@ def test_the_description_of_the_api_lists_and_tries_it_and_nothing_is_asked_of_a
     for path in ("", "docs"):
         pages.visit(page, f"{server}{path}")
     text = page.inner_text("body")
-    for word in ("/api/v1/players", "/api/v1/move", "/api/v1/analysis", "too many requests wait", "Analysis"):
+    for word in ("/api/v1/players", "/api/v1/move", "/api/v1/analysis", "the server is busy", "Analysis"):
         assert word in text
     page.locator("section", has_text="/api/v1/move").get_by_role("button").click()
     page.wait_for_selector("pre:not([hidden])")

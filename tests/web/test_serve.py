@@ -1,55 +1,213 @@
-"""The command `serve`. Properties:
+"""The command `serve`, with a real server. Properties:
 
 - a connection is served with TCP_NODELAY, or every reply on a kept one would wait for the client's acknowledgement;
+- SIGTERM and Ctrl-C stop it within seconds, whatever is open: half-sent requests, queued and running searches;
+- several people review at once, and none of them is refused;
+- hundreds of slow clients keep nobody from playing, and each is dropped in the end;
+- what a client that has gone was waiting for is not computed;
 - a taken port, a folder without networks and missing packages are told in one line;
 - it may be called where an event loop runs already;
-- other machines may ask only where that was said.
+- it prints where others reach it, over IPv4 and IPv6, and answers under other names only where that was said.
 """
 
 import asyncio
 import http.client
+import json
+import signal
 import socket
+import subprocess
 import sys
 import threading
-from contextlib import closing
-from queue import Queue
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager
+from urllib.parse import urlsplit
 
+import pytest
 import uvicorn
 from starlette.testclient import TestClient
 
 from distill import serve
 from distill.common import provenance
+from distill.players import solver
+from distill.web import api, connections
 from distill.web.opponents import Opponents
 from tests.api_helpers import URL
+from tests.pages import PATIENCE
+
+STOPS_WITHIN = 15
+"""Seconds, for a machine with much else to do; 3 are promised where it has not. Before, it waited without end."""
+GAME = "54712566226127126621574377157631535333"
 
 
-def test_a_connection_is_served_without_waiting_for_acknowledgements(monkeypatch):
-    started: Queue[uvicorn.Server] = Queue()
+class Started:
+    """A server in a thread of this process."""
 
-    class Server(uvicorn.Server):
-        async def startup(self, sockets=None):
-            await super().startup(sockets)
-            started.put(self)
+    def __init__(self, opponents: Opponents) -> None:
+        self.opponents = opponents
+        self.server = connections.Server(api.application(opponents))
+        self.listener = serve._listen("127.0.0.1", 0)
+        self.address = self.listener.getsockname()
+        self._thread = threading.Thread(target=self.server.run, args=[[self.listener]])
+        self._thread.start()
 
+    def stop(self) -> None:
+        self.server.should_exit = True
+        self._thread.join()
+
+
+@pytest.fixture
+def started(models, monkeypatch) -> Iterator[Started]:
     async def nothing(_):
         pass
 
-    monkeypatch.setattr(uvicorn, "Server", Server)
     monkeypatch.setattr(Opponents, "warm_up", nothing)  # seconds of work for nobody
-    serving = threading.Thread(target=serve.run, args=[serve.ServeConfig(port=0)])
-    serving.start()
-    server = started.get(timeout=60)
+    found = Started(Opponents([models], 1000, workers=1))
+    yield found
+    found.stop()
+
+
+def request(player: str, moves: str = "4", path: str = "move", length: int | None = None) -> bytes:
+    """A request's bytes; `length` is the Content-Length that it claims."""
+    body = json.dumps({"player": player, "moves": moves}).encode()
+    head = f"POST /api/v1/{path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    return f"{head}Content-Length: {length or len(body)}\r\n\r\n".encode() + body
+
+
+def status(address: tuple[str, int], *question: str) -> int:
+    """The status of the reply to a request over a connection of its own."""
+    with socket.create_connection(address, timeout=PATIENCE) as client:
+        client.sendall(request(*question))
+        return int(client.makefile("rb").readline().split()[1])
+
+
+def eventually(condition) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@contextmanager
+def process(*flags) -> Iterator[tuple[subprocess.Popen[str], tuple[str, int]]]:
+    """A server in a process of its own, and its address."""
+    command = [sys.executable, "-m", "distill.serve", "--port", "0", *map(str, flags)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stderr is not None
+        try:
+            line = next(line for line in server.stderr if "play at" in line)
+            url = urlsplit(line.split()[2])
+            yield server, (url.hostname, url.port)
+        finally:
+            server.kill()
+
+
+def test_a_connection_is_served_without_waiting_for_acknowledgements(started):
+    with closing(http.client.HTTPConnection(*started.address, timeout=PATIENCE)) as client:
+        client.request("GET", "/api/v1/players")
+        assert client.getresponse().read().startswith(b'{"players"')
+        (connection,) = started.server.server_state.connections
+        accepted = connection.transport.get_extra_info("socket")
+        assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) != 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_stops_within_seconds_whatever_is_open(number):
+    with process("--workers", 1, "--max-simulations", 1_000_000) as (server, address):
+        with ExitStack() as stack:
+            clients = [stack.enter_context(socket.create_connection(address)) for _ in range(36)]
+            clients[0].sendall(b"POST /api/v1/move HTTP/1.1\r\nHost:")
+            clients[1].sendall(request("random", length=1000))
+            clients[2].sendall(b"GET /api/v1/health HTTP/1.1\r\nHost: localhost\r\n\r\n")  # then kept open
+            for client in clients[4:]:
+                client.sendall(request("uct:1000000"))
+            assert status(address, "random") == 200
+            began = time.monotonic()
+            server.send_signal(number)
+            assert server.wait(PATIENCE) == 128 + number
+            assert time.monotonic() - began < STOPS_WITHIN
+        said = server.stderr.read()
+        assert f"stopped by {number.name}" in said
+        assert "Traceback" not in said
+
+
+def test_four_people_review_at_once_twenty_times_and_none_is_refused():
+    players = ["solver" if solver.is_installed() else "pillar@puct:20", "pillar@puct:5", "pillar", "uct:20"]
+    with process("--workers", 1) as (_, address), ThreadPoolExecutor(4) as people:
+        for number in range(20):
+            player = players[number % len(players)]
+            assert list(people.map(status, [address] * 4, [player] * 4, [GAME] * 4, ["game"] * 4)) == [200] * 4
+
+
+def test_hundreds_of_slow_clients_keep_nobody_from_playing():
+    texts = [b"POST /api/v1/move HTTP/1.1\r\nHost: localhost\r\nX-Slow: " + b"x" * 1000, request("random", length=1000)]
+    with process() as (_, address), ExitStack() as stack:
+        slow = [stack.enter_context(socket.create_connection(address, timeout=PATIENCE)) for _ in range(520)]
+        for index, client in enumerate(slow):
+            client.sendall(texts[index % 100 == 0][:140])
+        for second in range(12):
+            for index, client in enumerate(slow):
+                try:
+                    client.sendall(texts[index % 100 == 0][140 + second : 141 + second])
+                except OSError:  # the server has dropped it
+                    slow[index] = stack.enter_context(socket.create_connection(address, timeout=PATIENCE))
+            assert [status(address, player) for player in ("random", "pillar")] == [200, 200]
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET / HT", request("random", length=1000), b"GET /puzzles.json"])
+def test_a_client_that_keeps_it_waiting_is_dropped(started, monkeypatch, sent):
+    monkeypatch.setattr(connections, "PATIENCE", 0.2)
+    with socket.create_connection(started.address, timeout=PATIENCE) as client:
+        client.sendall(sent)
+        assert client.recv(1) == b""
+    assert status(started.address, "random") == 200
+
+
+def test_a_client_that_reads_slowly_gets_everything_and_one_that_does_not_read_is_dropped(started, monkeypatch):
+    line = b"GET /openings.json HTTP/1.1\r\nHost: localhost\r\n"
+    for reads in (True, False):
+        with socket.socket() as client:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            client.settimeout(PATIENCE)
+            client.connect(started.address)
+            client.sendall((line + b"\r\n") * 99 + line + b"Connection: close\r\n\r\n")
+            eventually(lambda: any(each.flow.write_paused for each in started.server.server_state.connections))
+            if reads:
+                text = client.makefile("rb").read()
+                assert text.count(b"HTTP/1.1 200 OK") == 100
+                assert text.count((api.PAGE / "openings.json").read_bytes()) == 100
+                monkeypatch.setattr(connections, "PATIENCE", 0.5)
+            else:
+                eventually(lambda: not started.server.server_state.connections)
+
+
+def test_what_a_client_that_has_gone_was_waiting_for_is_not_computed(started):
+    release = threading.Event()
+    queue = started.opponents._searches
+    with socket.create_connection(started.address) as client:
+        client.sendall(request("uct:10"))
+        client.recv(1)
+    blocked = [socket.create_connection(started.address) for _ in range(5)]
+    queue._executor.submit(release.wait)  # its only thread
+    for client in blocked:
+        client.sendall(request("uct:10", path="game", moves=GAME))
+    eventually(lambda: queue._inside == 5)
+    for client in blocked:
+        client.close()
+    eventually(lambda: queue._inside == 0)
+    release.set()
+
+
+def test_random_and_networks_do_not_wait_for_searches(started):
+    assert status(started.address, "uct:10") == 200
+    release = threading.Event()
+    started.opponents._searches._executor.submit(release.wait)  # its only thread
     try:
-        port = server.servers[0].sockets[0].getsockname()[1]
-        with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as client:
-            client.request("GET", "/api/v1/players")
-            assert client.getresponse().read().startswith(b'{"players"')
-            (connection,) = server.server_state.connections
-            accepted = connection.transport.get_extra_info("socket")
-            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) != 0
+        for player in ("random", "punisher", "small"):
+            assert status(started.address, player) == 200
     finally:
-        server.should_exit = True
-        serving.join()
+        release.set()
 
 
 def test_what_cannot_be_served_is_told_in_one_line(models, tmp_path, complaint, monkeypatch):
@@ -64,25 +222,46 @@ def test_what_cannot_be_served_is_told_in_one_line(models, tmp_path, complaint, 
     (tmp_path / "net" / "best.keras").touch()
     assert f"--models {tmp_path}: no NAME/saved_model/1/saved_model.pb in it" in complaint(serve, "--models", tmp_path)
     monkeypatch.setitem(sys.modules, "uvicorn", None)
+    monkeypatch.delitem(sys.modules, "distill.web.connections")
     assert complaint(serve).endswith(f"serve needs the web packages: {provenance.install_line('serve')}")
 
 
-def test_other_machines_may_ask_only_where_that_was_said(models, monkeypatch):
+def test_it_prints_where_others_reach_it_and_answers_under_other_names_only_where_that_was_said(models, monkeypatch):
     served, said = [], []
     monkeypatch.setattr(serve, "say", said.append)
     monkeypatch.setattr(uvicorn.Config, "configure_logging", lambda _: None)
 
     def run(server: uvicorn.Server, sockets: list[socket.socket]) -> None:
-        sockets[0].close()
+        with closing(sockets[0]) as listener, socket.create_connection(addresses(said[-2:])[-1]):
+            listener.accept()[0].close()
         served.append(server.config.app)
 
+    def addresses(lines: list[str]) -> list[tuple[str, int]]:
+        urls = [
+            urlsplit(word) for line in lines for word in line.split() if word.startswith("http") and "docs" not in word
+        ]
+        return [(url.hostname, url.port) for url in urls]
+
     monkeypatch.setattr(uvicorn.Server, "run", run)
-    for flags in ({}, {"host": "0.0.0.0"}):
+    allowed = {"allow_host": ("Home.example",), "allow_origin": ("https://app.example",)}
+    for flags in ({}, {"host": "0.0.0.0"}, {"host": "::1"}, {"host": "::", **allowed}):
         assert serve.run(serve.ServeConfig(models=models, port=0, **flags)) == "stopped"
-    assert sum("there is no password" in line for line in said) == 1
-    for app, status in zip(served, (400, 200), strict=True):
-        headers = {"Host": "another.example"}
-        assert TestClient(app, base_url=URL).get("/api/v1/players", headers=headers).status_code == status
+    assert sum("Anyone who can reach this machine can play" in line for line in said) == 2
+    for app, expected in zip(served, (400, 400, 400, 200), strict=True):
+        client = TestClient(app, base_url=URL)
+        for host, code in (("home.example", expected), ("192.0.2.1:80", 200), ("[::1]:80", 200), ("localhost", 200)):
+            assert client.get("/api/v1/players", headers={"Host": host}).status_code == code
+        headers = {"Origin": "https://app.example", "Access-Control-Request-Method": "POST"}
+        preflight = client.options("/api/v1/move", headers=headers | {"Access-Control-Request-Headers": "Content-Type"})
+        assert preflight.headers.get("access-control-allow-origin") == {200: "https://app.example"}.get(expected)
+        body = {"player": "nobody", "moves": "4"}
+        reply = client.post("/api/v1/move", json=body, headers={"Origin": "https://app.example"})
+        assert reply.headers.get("access-control-allow-origin") == {200: "https://app.example"}.get(expected)
+    reply = TestClient(served[0], base_url=URL).get("/", headers={"Host": "evil.example"})
+    assert "--allow-host evil.example" in reply.json()["error"]
+    for wrong in ("example.org", "https://example.org/page", "*"):
+        with pytest.raises(ValueError, match="--allow-origin"):
+            serve.ServeConfig(allow_origin=(wrong,))
 
 
 def test_a_notebook_with_an_event_loop_of_its_own_may_serve(models, monkeypatch):
