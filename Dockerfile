@@ -12,7 +12,7 @@ COPY pyproject.toml hatch_build.py README.md LICENSE ./
 COPY distill distill
 COPY data/benchmark data/benchmark
 COPY data/reference/validation data/reference/validation
-COPY docs/players.csv docs/players.csv
+COPY docs/benchmark.csv docs/benchmark.csv
 COPY models/reference models/reference
 RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheel .
 

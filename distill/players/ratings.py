@@ -1,4 +1,4 @@
-"""Measured Elo of the players that ship: the table that `python -m experiments.players` writes, `docs/players.csv`."""
+"""Measured Elo of the players that ship: the table that `python -m experiments.players` writes, `docs/benchmark.csv`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NETWORK = levels.NETWORK.rpartition("/")[2]
 @cache
 def table() -> dict[str, int]:
     """Player → Elo, `random` at 0; empty where the table is missing."""
-    file = provenance.shipped("docs/players.csv")
+    file = provenance.shipped("docs/benchmark.csv")
     if file is None:
         return {}
     with file.open(encoding="utf-8", newline="") as text:

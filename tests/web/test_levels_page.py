@@ -1,6 +1,6 @@
 """Named levels on the page and in the API. Properties:
 
-- a first visit offers the five levels, each with its Elo of `docs/players.csv` and a sentence, and a friend;
+- a first visit offers the five levels, each with its Elo of `docs/benchmark.csv` and a sentence, and a friend;
 - the switch shows everybody else, works by keyboard and is remembered;
 - the API answers a level with the probabilities of `levels.probabilities`, and a seed repeats its move;
 - without the solver, Perfect says that it is a search;
@@ -57,7 +57,7 @@ def offered(page, side: int) -> list[str]:
 def test_a_first_visit_offers_the_levels_and_a_friend_with_elo_and_a_sentence(page):
     rows = page.locator(".opponent").all_inner_texts()
     notes = [*opponents.LEVELS.values(), "Two people share this device"]
-    with Path("docs/players.csv").open() as table:
+    with Path("docs/benchmark.csv").open() as table:
         elo = {row["player"]: f"Elo {float(row['elo']):.0f}" for row in csv.DictReader(table)}
     for row, name, note in zip(rows, [*LEVELS, "a friend"], notes, strict=True):
         assert row.split("\n")[0] == name.capitalize()
