@@ -1,4 +1,4 @@
-"""Measured Elo of the players that ship: the table that `python -m experiments.players` writes, `docs/benchmark.csv`."""
+"""Measured Elo of the players that ship: `docs/benchmark.csv`, which `python -m experiments.players` writes."""
 
 from __future__ import annotations
 
