@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from distill import networks
 from distill.common import DataError, UserError
-from distill.datasets.benchmark import FULL_COLUMN
 from distill.evaluation import labels, report
 from distill.evaluation.grading import grade_moves
+from distill.game.encoding import FULL_COLUMN
 from distill.networks import finding
 from distill.players.intervals import share
 

@@ -3,8 +3,8 @@
 import random
 from pathlib import Path
 
-from distill.datasets.benchmark import FULL_COLUMN
 from distill.game import rules
+from distill.game.encoding import FULL_COLUMN
 from distill.game.rules import Position
 from distill.games import reader
 from distill.players.solver import Solver

@@ -21,9 +21,6 @@ from distill.common.arrays import Arrays
 from distill.common.provenance import shipped
 from distill.games.schema import matrix, read_table
 
-FULL_COLUMN = -128
-"""In place of a score where a column is full."""
-
 Half = Literal["dev", "test"]
 
 FILES = ("boards.parquet", "heldout.parquet")

@@ -23,7 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distill.common.progress import Advance, silent
-from distill.datasets.benchmark import FULL_COLUMN, GradedBoards
+from distill.datasets.benchmark import GradedBoards
+from distill.game.encoding import FULL_COLUMN
 from distill.game.rules import COLUMNS, is_own_mirror, mirror_bits
 from distill.players.intervals import Estimate, difference, share
 from distill.players.player import Player, checked_choices, seeds_for

@@ -23,6 +23,9 @@ from distill.game.rules import BITS_PER_COLUMN, CELLS, COLUMNS, ROWS, Position
 ENCODING_VERSION = 1
 """Raised whenever a plane, a token or their order changes meaning."""
 
+FULL_COLUMN = -128
+"""In place of an exact score where a column is full."""
+
 EMPTY_TOKEN, OWN_TOKEN, OPPONENT_TOKEN = range(3)
 
 _CELL_BITS = np.array(

@@ -34,8 +34,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distill.common import UserError
-from distill.datasets.benchmark import FULL_COLUMN
 from distill.game import rules
+from distill.game.encoding import FULL_COLUMN
 from distill.game.rules import COLUMNS_FROM_CENTRE, Position
 from distill.players import names
 from distill.players.player import checked_choices

@@ -44,13 +44,16 @@ class SearchPlayer:
 
     def search(self, current: Boards, mask: Boards, seeds: Boards) -> list[SearchResult]:
         """The result of searching each position; bitboards and seeds are uint64 (B,)."""
-        from distill.games import executors
         from distill.mcts.uct import search
 
         positions = [Position(*bits) for bits in zip(current.tolist(), mask.tolist(), strict=True)]
         numbers = [int(seed) for seed in seeds]
         simulations = len(positions) * self.settings.simulations * self.settings.votes
-        there = executors.on_cluster(self.cluster) if self.cluster else None
+        there = None
+        if self.cluster:
+            from distill.games import executors  # which needs pyarrow, as a search does not
+
+            there = executors.on_cluster(self.cluster)
         if (self.workers <= 1 and not there) or simulations < SHARED_SIMULATIONS:
             return search(positions, self.settings, numbers)
         workers = there.check() if there else self.workers

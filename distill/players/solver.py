@@ -30,8 +30,8 @@ from distill.common import UserError
 from distill.common.progress import Advance, silent
 from distill.common.provenance import install_line
 from distill.common.workers import spread
-from distill.datasets.benchmark import FULL_COLUMN
 from distill.game import encoding
+from distill.game.encoding import FULL_COLUMN
 from distill.game.rules import CELLS, COLUMNS, ROWS, Position, legal_mask
 from distill.players.player import Boards, Choices, draw_column
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from distill.common import Interrupted, UserError
-from distill.datasets.benchmark import FULL_COLUMN
 from distill.game import rules
+from distill.game.encoding import FULL_COLUMN
 from distill.players import names
 from distill.players.player import Choices, Player, checked_choices, seeds_for
 from distill.players.solver import Solver

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from distill.common import OutputError, UserError
 from distill.common.workers import WorkerError
-from distill.datasets.benchmark import FULL_COLUMN
+from distill.game.encoding import FULL_COLUMN
 from distill.game.mixing import mix
 from distill.game.rules import EMPTY, Position
 from distill.networks import finding, pretrained

@@ -15,8 +15,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.datasets.benchmark import FULL_COLUMN
 from distill.evaluation.grading import best_scores, is_critical
+from distill.game.encoding import FULL_COLUMN
 from distill.game.rules import (
     BITS_PER_COLUMN,
     BOTTOM_ROW,

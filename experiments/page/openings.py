@@ -21,7 +21,7 @@ import numpy as np
 
 from distill.common import DataError, Progress, cli, cores
 from distill.common.files import write_atomically
-from distill.datasets.benchmark import FULL_COLUMN
+from distill.game.encoding import FULL_COLUMN
 from distill.game.rules import BITS_PER_COLUMN, COLUMNS, EMPTY, ROWS, Position, from_moves, mirror, play
 from distill.games import reader, runs, schema
 from distill.players.solver import score_boards

@@ -24,9 +24,10 @@ from numpy.typing import NDArray
 from distill.common import cli, cores
 from distill.common.files import write_atomically
 from distill.datasets import benchmark
-from distill.datasets.benchmark import FULL_COLUMN, GradedBoards
+from distill.datasets.benchmark import GradedBoards
 from distill.datasets.canonical import board_keys
 from distill.evaluation.grading import GENERAL, best_scores, keeps_outcome
+from distill.game.encoding import FULL_COLUMN
 from distill.game.mixing import mix
 from distill.game.rules import COLUMNS, COLUMNS_FROM_CENTRE, ROWS, Position, column_bits, is_over, mirror_bits, play
 from distill.game.tactics import wins

@@ -14,8 +14,9 @@ from helpers import low, one_row_games, write_games
 
 from distill.common import DataError
 from distill.datasets import batching, benchmark, preparation
-from distill.datasets.benchmark import FULL_COLUMN, GradedBoards
+from distill.datasets.benchmark import GradedBoards
 from distill.evaluation.grading import best_scores
+from distill.game.encoding import FULL_COLUMN
 from distill.game.rules import (
     Position,
     canonicalise,

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 import distill
 from distill.datasets import benchmark
-from distill.datasets.benchmark import FULL_COLUMN, GradedBoards
+from distill.datasets.benchmark import GradedBoards
 from distill.evaluation import grading
 from distill.evaluation.grading import grade, grade_moves, is_critical, uniform_grades
+from distill.game.encoding import FULL_COLUMN
 from distill.game.rules import canonicalise, is_own_mirror, legal_mask
 from distill.players.names import make
 from distill.players.player import Boards, Choices

@@ -17,9 +17,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from distill.datasets import benchmark
-from distill.datasets.benchmark import FULL_COLUMN
 from distill.datasets.canonical import board_keys
 from distill.game import rules
+from distill.game.encoding import FULL_COLUMN
 from distill.game.rules import Position
 from distill.players.solver import score_boards
 from distill.web import api

@@ -22,8 +22,8 @@ from hypothesis import strategies as st
 from review_helpers import perfect_game, shipped_moves, with_blunder
 
 from distill import review as command
-from distill.datasets.benchmark import FULL_COLUMN
 from distill.game import rules
+from distill.game.encoding import FULL_COLUMN
 from distill.game.rules import Position
 from distill.players import review
 from distill.players.solver import Solver, moves_to_end

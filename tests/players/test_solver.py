@@ -15,7 +15,7 @@ import pytest
 from helpers import bits, random_positions
 
 from distill.common import UserError, provenance
-from distill.datasets.benchmark import FULL_COLUMN
+from distill.game.encoding import FULL_COLUMN
 from distill.game.rules import EMPTY, Position, from_moves, is_over, is_won, legal_columns, mirror, play
 from distill.players.solver import Solver, moves_to_end, score_boards
 

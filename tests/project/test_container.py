@@ -2,8 +2,9 @@
 
 - the copied files exist, get past `.dockerignore` and are all that the wheel is made of; other files stay out;
 - its command is valid, listens on all addresses at the exposed port, and does not run as root;
-- its packages are dependencies of this project, those of the extra `serve` included, without TensorFlow; with them
-  alone the page opens, and a shipped network, a search, and both together play.
+- its packages, those that docs/networks.md names, are dependencies of this project, those of the extra `serve`
+  included, without TensorFlow; with them alone the page opens, and a shipped network, a search, and both together play;
+- with NumPy and ONNX Runtime alone `load_pretrained` answers and `play` plays.
 """
 
 import json
@@ -77,6 +78,9 @@ def test_its_packages_are_dependencies_without_tensorflow():
         for texts in (project["dependencies"], project["optional-dependencies"]["serve"])
     )
     assert extra <= set(PACKAGES) <= known | extra
+    page = (ROOT / "docs" / "networks.md").read_text(encoding="utf-8")
+    (named,) = re.findall(r"^    pip install (numpy .*)$", page, re.MULTILINE)
+    assert sorted(named.split()) == sorted(PACKAGES)
     assert not {"tensorflow", "keras"} & environments.needs(*PACKAGES)
 
 
@@ -98,3 +102,18 @@ def test_with_its_packages_alone_the_server_plays(tmp_path):
     code = f"import importlib.util as u, sys; sys.exit(any(map(u.find_spec, {absent})))"
     subprocess.run([python, "-c", code], check=True)
     check_server(python, "-m", "distill", *COMMAND[1:], PYTHONPATH=str(ROOT))
+
+
+def test_a_network_answers_and_plays_with_numpy_and_onnx_runtime_alone(tmp_path):
+    environments.linked(tmp_path / "env", "numpy", "onnxruntime")
+    code = "import distill, numpy as np; print(distill.load_pretrained('pillar')(np.zeros((6, 7), np.int8))['move'])"
+    typed = {("-c", code): "", ("-m", "distill", "play", "club", "--first", "machine"): "4\nq\n"}
+    said = [
+        subprocess.run(
+            [tmp_path / "env" / "bin" / "python", *words],
+            input=text, capture_output=True, text=True, check=True, cwd=tmp_path, env={"PYTHONPATH": str(ROOT)},
+        ).stdout
+        for words, text in typed.items()
+    ]  # fmt: skip
+    assert said[0] == "3\n"
+    assert "<X>" in said[1], "its last move"

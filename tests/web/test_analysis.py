@@ -26,8 +26,8 @@ from helpers import game_at_random
 from matplotlib import image
 from review_helpers import shipped_moves, with_blunder
 
-from distill.datasets.benchmark import FULL_COLUMN
 from distill.game import rules
+from distill.game.encoding import FULL_COLUMN
 from distill.players import review
 from distill.players.solver import Solver
 from tests import pages

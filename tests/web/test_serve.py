@@ -6,6 +6,7 @@
 - hundreds of slow clients keep nobody from playing, and each is dropped in the end;
 - what a client that has gone was waiting for is not computed;
 - a taken port, a folder without networks and missing packages are told in one line;
+- the examples of docs/website.md work, and a page of another host may use the API where that was said;
 - it may be called where an event loop runs already;
 - it prints where others reach it, over IPv4 and IPv6, and answers under other names only where that was said.
 """
@@ -13,6 +14,8 @@
 import asyncio
 import http.client
 import json
+import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -22,6 +25,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -33,6 +37,7 @@ from distill.common import provenance
 from distill.players import solver
 from distill.web import api, connections
 from distill.web.opponents import Opponents
+from tests import pages
 from tests.api_helpers import URL
 from tests.pages import PATIENCE
 
@@ -208,6 +213,20 @@ def test_random_and_networks_do_not_wait_for_searches(started):
             assert status(started.address, player) == 200
     finally:
         release.set()
+
+
+def test_the_examples_of_the_documentation_work_and_a_page_of_another_host_may_use_the_api(tmp_path):
+    text = Path("docs/website.md").read_text(encoding="utf-8")
+    examples = dict(re.findall(r"```(sh|js)\n(.*?)```", text, re.DOTALL))
+    (tmp_path / "index.html").write_text("<!doctype html><title>another host</title>")
+    with pages.hosted(tmp_path) as other, process("--allow-origin", other.rstrip("/")) as (_, (host, port)):
+        curl, fetch = (examples[kind].replace("127.0.0.1:8765", f"{host}:{port}") for kind in ("sh", "js"))
+        answer = subprocess.run(shlex.split(curl), capture_output=True, text=True, check=True).stdout
+        assert json.loads(answer)["moves"].startswith("4453")
+        with pages.browser() as running:
+            page = running.new_page()
+            page.goto(other)
+            assert len(page.evaluate(f"async () => {{ {fetch.split(' // ')[0]}; return analyses; }}")) == 5
 
 
 def test_what_cannot_be_served_is_told_in_one_line(models, tmp_path, complaint, monkeypatch):
