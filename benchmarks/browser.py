@@ -1,10 +1,13 @@
-"""The browser-only page in headless Chromium: a guided search, the first load, what is sent.
+"""The browser-only page in headless Chromium: first load, first reply, a game's analysis, searches, what is sent.
 
     pip install -e ".[onnx,dev]"
     python benchmarks/browser.py                      # those of docs/website.md; other models may be named
+    python benchmarks/browser.py --site before --site after         # compare two folders of `export --web`, in turn
 
 A page is written into a temporary folder and served by a plain file server on this machine. The first load is that of
-a browser without any cache, until the first network has answered; what a real connection takes comes on top. Searches
+a browser without any cache, until the first network has answered; what a real connection takes comes on top. The first
+reply is that of `perfect` on the same fresh page, and the analysis that of a game of 38 moves by a search of 400
+simulations; both are medians of --rounds, from the opening of the page. Searches
 are of positions of random games, one each, so that little is known from before; the first one of each number of
 simulations is counted apart, since the browser compiles better code while it runs. Sent is what a host that compresses
 sends: the site's files, each by gzip.
@@ -13,16 +16,15 @@ sends: the site's files, each by gzip.
 from __future__ import annotations
 
 import argparse
-import functools
 import gzip
-import http.server
 import json
 import os
 import random
 import sys
 import tempfile
-import threading
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -39,16 +41,23 @@ SEARCH = """async ([player, moves]) => {
   await opinion(player, moves);
   return performance.now() - began;
 }"""
+ANSWERED = """async () => {
+  const { opinion } = await import("./network.js");
+  await opinion("perfect", "4");
+  return performance.now();
+}"""
+ANALYSED = """async ([player, moves]) => {
+  const { opinion } = await import("./network.js");
+  for (let ply = 0; ply < moves.length; ply += 1) await opinion(player, moves.slice(0, ply));
+  return performance.now();
+}"""
+GAME = "43357244545376421543275671312672712536"
+"""A game of two random players with 38 moves."""
 LOADED = """async () => {
   const { predict } = await import("./network.js");
   await predict([new Int8Array(42)]);
   return performance.now();
 }"""
-
-
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *_: object) -> None:
-        pass
 
 
 def open_games(number: int) -> list[str]:
@@ -65,12 +74,39 @@ def open_games(number: int) -> list[str]:
     return found
 
 
+def measure_sites(running: Any, sites: dict[str, str], rounds: int) -> None:
+    """Print the seconds of a first load, a first reply and a game's analysis, for pages that take turns."""
+    for script, argument, what in (
+        (LOADED, None, "first load"),
+        (ANSWERED, None, "first reply of perfect"),
+        (ANALYSED, ["pillar@puct:400", GAME], "analysis of 38 moves"),
+    ):
+        times: dict[str, list[float]] = {name: [] for name in sites}
+        for _ in range(rounds):
+            for name, url in sites.items():
+                with pages.open_page(running, url) as page:
+                    times[name].append(page.evaluate(script, argument) / 1000)
+        for name, seconds in times.items():
+            print(f"{what}: {np.median(seconds):.2f} s, {min(seconds):.2f} to {max(seconds):.2f}  {name}", flush=True)
+        first, *others = (np.array(seconds) for seconds in times.values())
+        for other in others:
+            print(f"  ratio {np.median(first / other):.2f}, the median of pairs", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("models", nargs="*", default=["pillar", "cnn-strong", "transformer-strong"])
     parser.add_argument("--searches", type=int, default=20)
     parser.add_argument("--simulations", type=int, nargs="*", default=[50, 200, 800])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--site", type=Path, action="append", default=[], help="measure this folder; for two, a ratio")
     arguments = parser.parse_args()
+    if arguments.site:
+        with ExitStack() as stack:
+            sites = {str(site): stack.enter_context(pages.hosted(site)) for site in arguments.site}
+            measure_sites(stack.enter_context(pages.browser()), sites, arguments.rounds)
+        print(f"load of this machine meanwhile: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+        return
 
     with tempfile.TemporaryDirectory() as folder:
         site = Path(folder) / "site"
@@ -83,18 +119,11 @@ def main() -> None:
         for path in sorted(files, key=lambda path: -sent[path])[:5]:
             print(f"  {sent[path] / 1e6:5.2f} MB  {path.relative_to(site)}")
 
-        handler = functools.partial(Quiet, directory=folder)
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        url = f"http://127.0.0.1:{server.server_port}/site/"
-        with pages.browser() as running:
-            loads = []
-            for _ in range(5):
-                with pages.open_page(running, url) as page:
-                    loads.append(page.evaluate(LOADED))
-            print(f"first load: {np.median(loads):.0f} ms, the median of {len(loads)}")
+        with pages.hosted(Path(folder)) as address, pages.browser() as running:
+            url = f"{address}site/"
+            measure_sites(running, {"": url}, arguments.rounds)
             networks = json.loads((site / "networks.json").read_text())["networks"]
-            for name in [each["name"] for each in networks if each["value"]]:
+            for name in [each["name"] for each in networks if each["value_head"]]:
                 with pages.open_page(running, url) as page:
                     page.evaluate(LOADED)
                     for simulations in arguments.simulations:
@@ -106,8 +135,6 @@ def main() -> None:
                             f"{max(others):.0f}; the first {first:.0f}",
                             flush=True,
                         )
-        server.shutdown()
-        server.server_close()
     print(f"load of this machine meanwhile: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
 
 

@@ -1,9 +1,10 @@
 """The page as a folder of static files: the network runs in the visitor's browser.
 
-In: trained networks. Out: a folder with the page (`web/page/`), `NAME.onnx` of each network, `networks.json`, ONNX
-Runtime Web, the licences of what is bundled, and a service worker that lets the page work offline (`web/site/`). ONNX
-Runtime Web comes from the npm registry the first time, in one pinned version, checked against the hash below, and is
-kept in the user's cache.
+In: trained networks. Out: a folder with the page (`web/page/`), a file of each network, `networks.json`, ONNX Runtime
+Web, the licences of what is bundled, and a service worker that lets the page work offline (`web/site/`). `pillar` and
+`pillar-lines` are weights, `NAME.f32`, which the page computes with (`web/page/pillar.js`); others are `NAME.onnx`, and
+the browser loads ONNX Runtime Web with the first of them. It comes from the npm registry the first time, in one pinned
+version, checked against the hash below, and is kept in the user's cache.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from types import MappingProxyType
 from typing import Any
 
 import keras
+import numpy as np
 
 import distill
 from distill.common import UserError, folders, provenance, say, write_atomically, write_json
@@ -39,6 +41,8 @@ PAGE, SITE = (Path(distill.__file__).parent / "web" / name for name in ("page", 
 SERVER_ONLY = ("server.js", "docs.html", "docs.css", "docs.js")
 CATALOGUE = "networks.json"
 """The networks, the levels' Elo, and versions."""
+PILLARS = ("pillar", "pillar-lines")
+"""The networks that `web/page/pillar.js` computes."""
 WORKER = "sw.js"
 CHANGES = {
     "./server.js": "./network.js",
@@ -95,11 +99,20 @@ def _by_name(models: Sequence[str | Path]) -> dict[str, Path]:
 
 
 def _add_network(name: str, file: Path, core: keras.Model, folder: Path) -> dict[str, Any]:
-    """Write NAME.onnx; returns what the page needs to know about the network."""
+    """Write the network's file; returns what the page needs to know about it."""
     facts = formats.facts(core, file)
-    converted = conversion.convert("onnx", core, folder / f"{name}.onnx", facts=facts)
     kept = {key: facts[key] for key in ("arch", "parameters", "value_head", finding.SHA256)}
-    return {"name": name, **kept, "difference": converted.difference}
+    if facts["arch"] in PILLARS and facts["value_head"]:
+        (folder / f"{name}.f32").write_bytes(weights(core))
+        return {"name": name, "file": f"{name}.f32", **kept}
+    converted = conversion.convert("onnx", core, folder / f"{name}.onnx", facts=facts)
+    return {"name": name, "file": f"{name}.onnx", **kept, "difference": converted.difference}
+
+
+def weights(core: keras.Model) -> bytes:
+    """The weights of a network of PILLARS as `web/page/pillar.js` reads them: float32, layer by layer."""
+    arrays = [array.ravel() for layer in core.layers for array in layer.get_weights()]
+    return np.concatenate(arrays).astype("<f4").tobytes()
 
 
 def _list_files(folder: Path) -> None:

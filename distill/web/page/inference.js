@@ -1,49 +1,58 @@
 /**
- * Networks in a worker: ONNX Runtime Web evaluates boards here, and searches run beside it.
+ * Networks in a worker: they evaluate boards here, and searches run beside them. `pillar` is computed by our own kernel,
+ * other networks by ONNX Runtime Web, which is loaded with the first of them.
  *
- * A message is {network, boards} or {network, moves, simulations}, with a port for the one reply, {answer} or {error};
- * any message through the port ends a search.
+ * A message is {network, boards} or {network, moves, simulations}, `network` as in `networks.json`, with a port for the
+ * one reply, {answer} or {error}; any message through the port ends a search.
  */
 
-import * as ort from "./ort/ort.wasm.bundle.min.mjs";
+import { Pillar } from "./pillar.js";
 import { search } from "./puct.js";
 import { COLUMNS, ROWS, replay } from "./rules.js";
 
 const KEPT = 50_000; // largest number of cached evaluations
 const BREATH = 40; // ms of a search after which messages are handled
 
-ort.env.wasm.numThreads = 1; // more would need headers that a plain file host does not send
-ort.env.wasm.wasmPaths = { wasm: new URL("./ort/ort-wasm-simd-threaded.wasm", import.meta.url).href };
+/** A function from boards to their outputs, by name. */
+async function load(file) {
+  const address = encodeURIComponent(file);
+  if (!file.endsWith(".f32")) return loadOnnx(address);
+  const reply = await fetch(address);
+  if (!reply.ok) throw new Error(`The server replied ${reply.status}.`);
+  const network = await Pillar.load(await reply.arrayBuffer());
+  return (boards) => boards.map((board) => network.evaluate(board));
+}
 
-/** One network; construction starts loading it. */
+async function loadOnnx(address) {
+  const ort = await import("./ort/ort.wasm.bundle.min.mjs");
+  ort.env.wasm.numThreads = 1; // more would need headers that a plain file host does not send
+  ort.env.wasm.wasmPaths = { wasm: new URL("./ort/ort-wasm-simd-threaded.wasm", import.meta.url).href };
+  const session = await ort.InferenceSession.create(address, { executionProviders: ["wasm"] });
+  let queue = Promise.resolve(); // a session computes one batch at a time
+  const run = async (boards) => {
+    const cells = Int8Array.from(boards.flatMap((board) => [...board]));
+    const { logits, policy, move, value } = await session.run({ board: new ort.Tensor("int8", cells, [boards.length, ROWS, COLUMNS]) });
+    const row = (output, index) => [...output.data.slice(index * COLUMNS, (index + 1) * COLUMNS)];
+    return boards.map((_, index) => ({
+      logits: row(logits, index), policy: row(policy, index), move: Number(move.data[index]), value: value?.data[index],
+    }));
+  };
+  return (boards) => {
+    const answer = queue.then(() => run(boards));
+    queue = answer.catch(() => {});
+    return answer;
+  };
+}
+
+/** Evaluations of a network, cached: searches reach a position by several move orders. */
 class Network {
   #answers = new Map();
-  #queue = Promise.resolve(); // a session computes one batch at a time
 
-  constructor(name) {
-    const file = `${encodeURIComponent(name)}.onnx`;
-    this.session = ort.InferenceSession.create(file, { executionProviders: ["wasm"] });
+  constructor({ file }) {
+    this.predict = async (boards) => (await this.loaded)(boards);
+    this.loaded = load(file);
   }
 
-  /** The outputs, by name, of each board. */
-  predict(boards) {
-    const run = async () => {
-      const cells = Int8Array.from(boards.flatMap((board) => [...board]));
-      const session = await this.session;
-      const outputs = await session.run({ board: new ort.Tensor("int8", cells, [boards.length, ROWS, COLUMNS]) });
-      return boards.map((_, index) => ({
-        logits: [...outputs.logits.data.slice(index * COLUMNS, (index + 1) * COLUMNS)],
-        policy: [...outputs.policy.data.slice(index * COLUMNS, (index + 1) * COLUMNS)],
-        move: Number(outputs.move.data[index]),
-        value: outputs.value?.data[index],
-      }));
-    };
-    const answer = this.#queue.then(run);
-    this.#queue = answer.catch(() => {});
-    return answer;
-  }
-
-  /** The outputs of one board, cached: searches reach a position by several move orders. */
   async evaluate(board) {
     const key = board.join("");
     if (!this.#answers.has(key)) {
@@ -57,18 +66,19 @@ class Network {
 
 const networks = new Map();
 
-async function called(name) {
-  if (!networks.has(name)) networks.set(name, new Network(name));
+async function called(card) {
+  const { name } = card;
+  if (!networks.has(name)) networks.set(name, new Network(card));
   const network = networks.get(name);
-  await network.session.catch((error) => {
+  await network.loaded.catch((error) => {
     networks.delete(name); // may be tried again
     throw new Error(`The network ${name} cannot be loaded. ${error.message}`);
   });
   return network;
 }
 
-async function answer({ network: name, boards, moves, simulations }, signal) {
-  const network = await called(name);
+async function answer({ network: card, boards, moves, simulations }, signal) {
+  const network = await called(card);
   if (boards) return network.predict(boards);
   let since = performance.now();
   const evaluate = async (board) => {

@@ -1,5 +1,5 @@
 /**
- * Players without a server: the networks of `networks.json` in one worker, a search with playouts in another. It has
+ * Players without a server: the networks of `networks.json` in workers, a search with playouts in another. It has
  * the functions of `server.js`, which `write_static_page` replaces by this module.
  */
 
@@ -10,17 +10,13 @@ export const isServed = false;
 
 const MOST_GUIDED = 2000; // largest number of simulations of a search guided by a network
 const BROKEN = "The networks cannot be computed in this browser.";
+const WORKERS = Math.min(4, navigator.hardwareConcurrency || 1);
 const WARM_UP = 100; // simulations that let the browser optimize the code
 const { networks, elo } = await (await fetch("networks.json")).json();
-const inference = new Worker(new URL("./inference.js", import.meta.url), { type: "module" });
 const unanswered = new Set(); // functions that reject a pending request
-let isBroken = false; // whether it cannot compute
+const inference = [startInference()]; // workers; the others start when a whole game is first analysed
+let isBroken = false; // whether they cannot compute
 let playouts = null; // {worker, unanswered}, from the first search with playouts on
-
-inference.addEventListener("error", () => {
-  isBroken = true;
-  for (const reject of unanswered) reject(new Error(BROKEN));
-});
 
 const loaded = predict([boardOf(replay(""))]); // early; the first request gets the error, if there is one
 loaded.then(() => navigator.serviceWorker?.register("sw.js")).catch(() => {}); // from now on it works offline
@@ -49,18 +45,18 @@ export async function players() {
 
 export const choose = async (player, moves, signal) => (await opinion(player, moves, signal)).move;
 
-export async function opinion(player, moves, signal) {
+export async function opinion(player, moves, signal, worker = inference[0]) {
   const position = replay(moves);
   if (player === "random") {
     const legal = legalColumns(position);
     const policy = Array.from({ length: COLUMNS }, (_, column) => (legal.includes(column) ? 1 / legal.length : 0));
     return { move: legal[Math.floor(Math.random() * legal.length)], policy, value: null, scores: null };
   }
-  if (player in LEVELS) return levelOpinion(player, moves, (mode) => opinion(`${networks[0].name}${mode}`, moves, signal));
+  if (player in LEVELS) return levelOpinion(player, moves, (mode) => opinion(`${networks[0].name}${mode}`, moves, signal, worker));
   if (player.startsWith("uct:")) return askPlayouts(Number(player.split(":")[1]), moves, signal);
   const [network, mode] = read(player);
   if (mode) {
-    const { move, visits, value } = await ask({ network, moves, simulations: Number(mode.split(":")[1]) }, signal);
+    const { move, visits, value } = await ask({ network, moves, simulations: Number(mode.split(":")[1]) }, signal, worker);
     const total = visits.reduce((sum, number) => sum + number, 0);
     return { move, policy: visits.map((number) => number / total), value, scores: null };
   }
@@ -68,12 +64,19 @@ export async function opinion(player, moves, signal) {
   return { move: answer.move, policy: answer.policy, value: answer.value ?? null, scores: null };
 }
 
-/** The opinion before each move of a game, and of its last position if that is open. */
+/** The opinion before each move of a game, and of its last position if that is open; several workers share them. */
 export async function opinions(player, moves, signal) {
   const places = Array.from({ length: moves.length + 1 }, (_, ply) => moves.slice(0, ply));
   if (replay(moves).isOver) places.pop();
+  while (inference.length < WORKERS) inference.push(startInference());
   const found = [];
-  for (const place of places) found.push(await opinion(player, place, signal));
+  let next = 0;
+  await Promise.all(inference.map(async (worker) => {
+    while (next < places.length) {
+      const ply = next++;
+      found[ply] = await opinion(player, places[ply], signal, worker);
+    }
+  }));
   return found;
 }
 
@@ -95,12 +98,22 @@ function read(player) {
   return [name, mode];
 }
 
-/** Query the worker with the networks; an aborted signal ends a search. */
-function ask(question, signal) {
+/** Query a worker with the networks; an aborted signal ends a search. */
+function ask({ network: name, ...question }, signal, worker = inference[0]) {
   if (isBroken) return Promise.reject(new Error(BROKEN));
-  return answered(inference, unanswered, question, (port) => {
+  const network = networks.find((each) => each.name === name) ?? { name, file: `${name}.onnx` };
+  return answered(worker, unanswered, { network, ...question }, (port) => {
     signal?.addEventListener("abort", () => port.postMessage("stop"));
   });
+}
+
+function startInference() {
+  const worker = new Worker(new URL("./inference.js", import.meta.url), { type: "module" });
+  worker.addEventListener("error", () => {
+    isBroken = true;
+    for (const reject of unanswered) reject(new Error(BROKEN));
+  });
+  return worker;
 }
 
 /** Query the worker that searches with playouts; aborting ends it unless other requests wait for it. */
