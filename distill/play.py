@@ -1,6 +1,6 @@
 """A game in the terminal, against a network or any other player.
 
-    python -m distill.play                            # the shipped network, or the newest one in models/
+    python -m distill.play                            # the shipped network
     python -m distill.play uct:1000 --first machine   # any player of players/names.py
     python -m distill.play my_players:centre          # your own function, in my_players.py
     python -m distill.play models/cnn --moves 4453    # continues a game
@@ -13,10 +13,9 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
-from distill.common import UserError, cli, provenance
+from distill.common import cli
 from distill.game import rules
 from distill.players import names, terminal
 
@@ -26,7 +25,7 @@ class PlayConfig(cli.Settings):
     """Play a game in the terminal."""
 
     player: tuple[str, ...] = cli.setting(
-        (), f"the machine: {names.NAMES}; without a name the shipped network or the newest", positional=True
+        (), f"the machine: {names.NAMES}; without a name the shipped network", positional=True
     )
     first: Literal["human", "machine"] = cli.setting("human", "who has the first stone, X")
     moves: str = cli.setting("", "moves of a game to continue, as columns from 1 to 7, such as 4453")
@@ -50,20 +49,9 @@ PRESETS = {"smoke": cli.smoke(player=(str(cli.SMOKE_MODELS / "cnn"),))}
 
 def run(config: PlayConfig) -> str:
     """Play until the user quits; returns the line with the result and the moves."""
-    name = config.player[0] if config.player else default_player()
+    name = config.player[0] if config.player else "pillar"
     columns, human = [int(text) - 1 for text in config.moves], int(config.first == "machine")
     return terminal.session(name, columns, human, secrets.randbits(32) if config.seed is None else config.seed)
-
-
-def default_player() -> str:
-    """The shipped network, or else the newest in `models/`. Raises UserError where there is neither."""
-    if shipped := provenance.shipped("models/reference/pillar"):
-        return str(shipped)
-    exported = Path("models").glob("*/saved_model/1/saved_model.pb")
-    newest = max(exported, key=lambda file: file.stat().st_mtime, default=None)
-    if newest is None:
-        raise UserError("no network yet; python -m distill.train --arch cnn makes one, or name a player: uct:1000")
-    return str(newest.parents[2])
 
 
 main = cli.Command("play", PlayConfig, run, PRESETS)

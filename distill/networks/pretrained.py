@@ -65,7 +65,7 @@ def load_pretrained(name: str | Path = "pillar") -> Pretrained:
         board = distill.board(distill.from_moves("4453"))
         board = upside_down[::-1]
 
-    A text without a slash is first looked up as a network's name (`python -m distill.models` lists them), then as a
+    A text without a slash is first looked up as a network's name (the line on an unknown one lists them), then as a
     path; a text with a slash, such as "./pillar", first as a path. A `Path` is always a path. `predict` can be pickled.
     With ONNX Runtime installed, neither TensorFlow nor Keras is loaded. Raises `distill.UserError` if there is neither
     such a network nor such a path.

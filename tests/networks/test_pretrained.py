@@ -8,7 +8,6 @@
 - what it returns can be pickled, and answers in a forked process, where TensorFlow is an error instead of a hang;
 - the folder of links that a model hub makes of `saved_model/` is a network, too, and an ONNX file by itself;
 - a damaged file, another model and an unknown name are one line;
-- the command `models` lists every network with what its card says.
 """
 
 from __future__ import annotations
@@ -30,10 +29,9 @@ from helpers import REFERENCE, SHIPPED, bits, state
 from network_helpers import played_boards
 
 import distill
-from distill import models, networks
 from distill.common import UserError, file_hash
 from distill.game import encoding, rules
-from distill.networks import finding, pretrained, saved
+from distill.networks import pretrained, saved
 
 
 @pytest.mark.parametrize("name", SHIPPED)
@@ -58,7 +56,7 @@ def test_what_is_no_board_is_refused_and_what_the_examples_hold_is_not(onnx_runt
         monkeypatch.setattr(pretrained.importlib.util, "find_spec", lambda _: None)
     assert bool(pretrained.onnx_to_run(REFERENCE / "cnn")) == onnx_runtime
     network = distill.load_pretrained(str(REFERENCE / "cnn"))
-    for wrong, line in ((np.full((6, 7), 2), r"from Kaggle's: np\.where"), (np.zeros((7, 6)), r"shape \(7, 6\)")):
+    for wrong, line in ((np.full((6, 7), 2), "boards hold 2; "), (np.zeros((7, 6)), r"shape \(7, 6\)")):
         with pytest.raises(ValueError, match=line):
             network(wrong)
     for example in json.loads((REFERENCE / "cnn" / "saved_model" / "examples.json").read_text()):
@@ -178,23 +176,3 @@ def test_a_file_that_cannot_be_loaded_is_one_line(tmp_path):
         pretrained.load(tmp_path)
     with pytest.raises(UserError, match=r"nobody: no such path, and no network of that name; .*reference/pillar"):
         distill.load_pretrained("nobody")
-
-
-def test_every_network_is_listed_with_what_its_card_says(tmp_path, capsys):
-    (tmp_path / "bare" / "saved_model" / "1").mkdir(parents=True)
-    (tmp_path / "bare" / finding.EXPORTED).touch()
-    (tmp_path / "trained").mkdir()
-    shutil.copy(REFERENCE / "cnn" / "best.keras", tmp_path / "trained")  # --no-export: known by its name all the same
-    assert models.main(["--models", str(tmp_path / "typo")]) == 1
-    assert "typo: no such folder" in capsys.readouterr().err
-    assert models.main(["--models", str(tmp_path)]) == 0
-    table = capsys.readouterr().out.split("\n\n")[0].splitlines()
-    lines = {line.split()[0]: line for line in table[1:]}
-    assert table[0].split("  ")[-1] == "ONNX int8"
-    assert lines["bare"].split()[1:] == ["–", "–", "–", "–", "–", "0", "KB", "–", "–", "–", "–"]
-    assert lines.keys() == {*finding.networks(finding.places(tmp_path))} >= {"bare", "trained", "reference/cnn"}
-    for name in SHIPPED:
-        line, core = lines[f"reference/{name}"], saved.load_core(REFERENCE / name / "best.keras")
-        assert line.split()[1:3] == [networks.arch_of(core), f"{core.count_params():,}"]
-        assert all(f" {finding.size(REFERENCE / name / file)}" in line for file in models.FILES)
-        assert (line.count(" KB"), line.count("%")) == (6, 2), "its files and its grades"
