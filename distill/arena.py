@@ -69,6 +69,7 @@ def run(config: ArenaConfig) -> str:
     found, tables = tournament.meet(players, config.openings(), config.seed)
     origin = f"{config.games // 2} openings" if config.opening_plies else "the empty board"
     print(f"{tables}\n{found.games} games, {found.distinct_games} of them distinct, from {origin}")
+    # Deterministic players repeat games; an interval that counts each of them would look better than it is.
     if 10 * found.distinct_games < 9 * found.games:
         print("many games are the same, so the intervals, which assume independent games, are too narrow")
     best = found.standings[0]

@@ -60,8 +60,6 @@ def _describe(config: DescribeConfig, folder: Path) -> str:
     manifest = schema.read_manifest(folder)
     if not isinstance(manifest.get("identity"), dict):
         raise DataError(f"{folder / schema.MANIFEST}: names no settings of the run")
-    if manifest.get("kind") == schema.PACKED and not manifest.get("inputs"):
-        raise DataError(f"{folder / schema.MANIFEST}: names no games that the boards are from")
     counted = census.count(found)
     quality, ceiling = _grade(config, folder), _label_again(config, folder)
     data_card.write(page, found, manifest, counted, quality, ceiling, use=config.use, command=_command(config, folder))

@@ -136,6 +136,7 @@ def _grade_players(
     print(f"{report.headline(found, uniform)}\n\n{report.by_set(found, uniform, 'outcome')}\n")
     page.append(f"Benchmark: {len(boards):,} boards of the {config.half} half.")
     page += report.of_players(boards, found, uniform, pairs)
+    # The last line names the best player on the first headline set that was graded.
     main = report.headline_sets(boards.sets)[0]
     best = max(found, key=lambda one: one.sets[main]["optimal"].mean)
     optimal, outcome = (report.percent(best.sets[main][metric]) for metric in ("optimal", "outcome"))

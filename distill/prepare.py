@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from distill.common import cli, folders, write_json
+from distill.common.tables import table
 from distill.datasets import packed, preparation
 
 
@@ -39,6 +40,9 @@ class PrepareConfig(cli.Settings):
         )
 
 
+KEPT = ("games", "rows", "boards")
+"""Counts of both tables."""
+
 PRESETS: cli.Presets = {
     "smoke": cli.smoke(
         data=(cli.SMOKE_DATA / "games",),
@@ -51,7 +55,7 @@ PRESETS: cli.Presets = {
 def run(config: PrepareConfig) -> str:
     """Prepare, print the counts, and return the line that says where the tables are."""
     if config.packed:
-        packed.require(config.packed, config.restart)
+        folders.require(config.packed, folders.PACKED_BOARDS, own=())
     prepared = preparation.prepare(
         config.data,
         config.out,
@@ -67,26 +71,21 @@ def run(config: PrepareConfig) -> str:
     line = prepared.summary(config.data)
     line += f"; {boards['training']:,} training and {boards['validation']:,} validation boards"
     if config.packed:
-        line += f"; {packed.pack(prepared, config.packed, config.restart):,} boards in {config.packed}"
+        line += f"; {packed.pack(prepared, config.packed):,} boards in {config.packed}"
     return line
 
 
 def report(counts: dict[str, Any]) -> str:
-    """The counts of a prepared folder as a small table with a sentence on each thing left out."""
-    lines = [f"{'':22}{'training':>14}{'validation':>14}"]
-    for name, key in (("games", "games"), ("rows", "rows"), ("boards", "boards"), ("own mirror", "self_mirror_boards")):
-        lines.append(f"{name:22}{counts[key]['training']:>14,}{counts[key]['validation']:>14,}")
-    all_rows, boards = counts["rows"]["training"], counts["boards"]["training"]
-    lines.append(f"redundancy: {all_rows / boards:.3f} training rows a board, {1 - boards / all_rows:.1%} merged away")
+    """The counts of a prepared folder as a small table, with a line on what was left out."""
+    rows = [[name, *(f"{counts[name][split]:,}" for split in ("training", "validation"))] for name in KEPT]
     removed = counts["removed_from_validation"]
-    by_ply = ", ".join(f"{ply}: {number:,}" for ply, number in removed["boards"].items())
-    lines.append(
-        f"removed from validation, as training has the board: {sum(removed['boards'].values()):,} boards, "
-        f"{sum(removed['rows'].values()):,} rows" + (f" (boards by ply {by_ply})" if by_ply else "")
-    )
+    lines = [
+        table(["", "training", "validation"], rows),
+        f"removed from validation, as training has the board: {removed['boards']:,} boards, {removed['rows']:,} rows",
+    ]
     for name, found in counts["excluded"].items():
-        rows = " and ".join(f"{number:,} {split} rows" for split, number in found["rows"].items())
-        lines.append(f"excluded by {name}: {rows} on {found['boards_found']:,} of {found['boards']:,} boards")
+        excluded = " and ".join(f"{number:,} {split} rows" for split, number in found["rows"].items())
+        lines.append(f"excluded by {name}: {excluded} on {found['boards_found']:,} of {found['boards']:,} boards")
     return "\n".join(lines)
 
 

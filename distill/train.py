@@ -144,6 +144,7 @@ def run(
         networks.start_backend(aloud=True)
         from distill.training import step
 
+        # Weights are drawn when a network is built, so the seed comes first.
         step.make_repeatable(config.seed)
         core = build(config.arch, config.value_head)
         if given is not None:

@@ -26,6 +26,7 @@ from distill.evaluation.grading import grade_moves
 from distill.game.encoding import FULL_COLUMN
 from distill.networks import finding
 from distill.players.intervals import share
+from distill.players.solver import score_boards
 
 MUCH = 1e4
 """A concentration at which Dirichlet noise is equal shares."""
@@ -65,7 +66,7 @@ def compare(arguments: argparse.Namespace) -> None:
 
     rows, _ = labels.sample(arguments.data, arguments.boards, seed=0)
     rows = rows[(rows.ply >= arguments.stones[0]) & (rows.ply <= arguments.stones[1])]
-    scores = labels.score_once(rows.current, rows.mask)
+    scores = score_boards(rows.current, rows.mask)
     evaluators: dict[str, Any] = {
         name: Evaluator(saved.load_core(finding.network_file(name)), BATCH) for name in arguments.networks
     }

@@ -45,7 +45,7 @@ def teach(data: Path, network: str | Path, out: Path) -> None:
 
     run = reader.open_run(data)
     reader.verify([run])
-    parts = [rows for shard in run.shards for rows in reader.read(shard, ("current", "mask", "outcome"))]
+    parts = [reader.read(shard, ("current", "mask", "outcome")) for shard in run.shards]
     current, mask, outcome = (np.concatenate([part[name] for part in parts]) for name in ("current", "mask", "outcome"))
     teacher = Evaluator(saved.load_core(finding.network_file(network)), BATCH)
     visits, values = [], []

@@ -18,13 +18,12 @@ def shipped_moves(count: int, plies: tuple[int, ...] = AT_ONCE) -> list[tuple[Po
     """The first `count` moves of shipped games at the given plies, each with the position before it."""
     found = []
     for shard in reader.open_run(SHIPPED_GAMES).shards:
-        for rows in reader.read(shard, ("ply", "current", "mask", "move")):
-            columns = (rows[name].tolist() for name in ("ply", "current", "mask", "move"))
-            for ply, current, mask, move in zip(*columns, strict=True):
-                if ply in plies:
-                    found.append((Position(current, mask), move))
-                if len(found) == count:
-                    return found
+        columns = reader.read(shard, ("ply", "current", "mask", "move")).values()
+        for ply, current, mask, move in zip(*(values.tolist() for values in columns), strict=True):
+            if ply in plies:
+                found.append((Position(current, mask), move))
+            if len(found) == count:
+                return found
     raise AssertionError(f"fewer than {count} moves")
 
 

@@ -106,6 +106,7 @@ def parse(
     presets = presets or {}
     parser = _parser(config_class, presets, prog, lists_all="--help-all" in words)
     given = vars(parser.parse_args(words))
+    # Precedence: preset, then file, then flags; defaults fill what none of them names.
     values = dict(presets[given.pop("preset")].values) if "preset" in given else {}
     fields = dataclasses.fields(config_class)  # type: ignore[arg-type]
     try:
@@ -166,6 +167,7 @@ def _parser(config_class: Any, presets: Presets, prog: str | None, lists_all: bo
         general.add_argument("--preset", choices=sorted(presets), metavar="NAME", help="a set of values, listed below")
     more = len(tables)
     for field in flags:
+        # The class that declares a field decides its group, and whether `--help` shows it.
         owner = next(each for each in config_class.__mro__ if field.name in vars(each).get("__annotations__", ()))
         is_shown = owner._shown is None or field.name in owner._shown
         hidden = (field.metadata["advanced"] or not is_shown) and not lists_all
@@ -258,6 +260,7 @@ class Command(Generic[Config]):
                 signal.signal(number, signal.SIG_IGN)
             if ends_process:  # the signals stay ignored while Python exits
                 previous.clear()
+            # A restart that has begun must be resumed, not begun again.
             again = [word for word in words if word != "--restart"]
             command = shlex.join(["python", "-m", f"{self.package}.{self.stage}", *again])
             print(f"\nstopped by {stop}; to resume: {command}", file=sys.stderr)

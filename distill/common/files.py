@@ -28,6 +28,7 @@ def write_atomically(path: Path, content: bytes) -> None:
     """Replace a file by `content`; readers see the old file or the new one. A link stays a link."""
     path = behind_links(path)
     path.parent.mkdir(parents=True, exist_ok=True)
+    # A hidden file beside the target, on the same disk, then a rename: it appears whole or not at all.
     descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=PARTIAL, dir=path.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:

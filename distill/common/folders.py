@@ -76,6 +76,7 @@ def locked(folder: Path, *, wait: bool = False) -> Iterator[None]:
     path = behind_links(folder) / LOCK  # the target of a link need not exist yet
     new = [each for each in (path, *path.parents) if not each.exists()]
     stays = False
+    # What this process creates it also removes, unless the body fills it.
     with _locked_file(path, folder, wait):
         try:
             yield

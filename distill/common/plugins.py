@@ -41,6 +41,7 @@ def load(spec: str, what: str) -> Any:
     """
     if not is_spec(spec):
         raise UserError(f"{what} {spec}: must be module:object, such as my_engine:label")
+    # `distill COMMAND` starts without the working directory on the path, unlike `python -m`.
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     name, _, path = spec.partition(":")

@@ -104,6 +104,7 @@ def _converted(value: Any, hint: Any) -> Any:
     """
     if types.NoneType in kinds(hint) and value in (None, "none"):
         return None
+    # The first type of a union that takes the value wins; its first type's complaint is the clearest.
     errors = []
     for kind in kinds(hint):
         try:
@@ -130,6 +131,7 @@ def _of_kind(value: Any, kind: Any) -> Any:
         return tuple(_converted(entry, items[0]) for entry in value)
     if dataclasses.is_dataclass(kind):
         return _row(value, kind)
+    # For Python a bool is a whole number; for a user it is not.
     if not isinstance(value, ACCEPTED.get(kind, kind)) or (isinstance(value, bool) and kind is not bool):
         raise ValueError(NAMES.get(kind, "something else"))
     if kind is str and isinstance(value, os.PathLike) and len(Path(value).parts) == 1:

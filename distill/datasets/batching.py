@@ -60,10 +60,7 @@ def load(folder: Path, split: int) -> Examples:
 
     schema.read_manifest(folder)
     table, _ = schema.read_table(folder / FILES[split], PREPARED_ROW)
-    columns = {
-        field.name: table[field.name].to_numpy() for field in PREPARED_ROW if field.name not in ("visits", "split")
-    }
-    return Examples(visits=schema.matrix(table["visits"]), **columns)
+    return Examples(**schema.arrays(table.drop_columns("split")))
 
 
 def batches_an_epoch(examples: Examples, batch_size: int) -> int:
@@ -87,6 +84,7 @@ def picks(rows: int, batch_size: int, *, seed: int, mirror: bool = True, step: i
         raise DataError("no rows to train on: the table is empty; generate more games")
     size, number = min(batch_size, rows), rows // batch_size or 1
     for epoch in itertools.count(step // number):
+        # From the seed and the epoch alone, so that a resumed run sees the same batches.
         rng = np.random.default_rng((seed, epoch))
         order = rng.permutation(rows)
         mirrored = rng.random(rows) < 0.5 if mirror else np.zeros(rows, np.bool_)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from distill.common import DataError
 from distill.common.arrays import Arrays
 from distill.common.provenance import shipped
-from distill.games.schema import matrix, read_table
+from distill.games.schema import arrays, read_table
 
 Half = Literal["dev", "test"]
 
@@ -80,12 +80,7 @@ def read(
     if not found:
         raise DataError(f"{place / files[0]}: no such file; data/benchmark of a checkout has the graded boards")
     table = pa.concat_tables([read_table(path, GRADED_BOARD)[0] for path in found])
-    columns: dict[str, NDArray[Any]] = {
-        name: table[name].to_numpy() for name in ("current", "mask", "ply", "moves_to_end")
-    }
-    for name in ("set", "half"):
-        columns[name] = np.array(table[name].to_pylist(), np.str_)
-    boards = GradedBoards(scores=matrix(table["scores"]), **columns)
+    boards = GradedBoards(**arrays(table))
     if unknown := sorted(set(sets or ()) - set(boards.sets)):
         raise DataError(f"{place}: no set {', '.join(unknown)}; there are {', '.join(boards.sets)}")
     chosen = np.ones(len(boards), np.bool_)

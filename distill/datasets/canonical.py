@@ -40,6 +40,7 @@ def merged(rows: Columns, by: Sequence[str]) -> Columns:
     Visits are summed, value and outcome averaged, and rows counted. The label is the column with most rows, then most
     visits, then nearest the centre, then the lower. On a board that is its own mirror both columns count.
     """
+    # Sort the rows by group; a group starts where one of its columns changes.
     order = np.lexsort([rows[name] for name in reversed(by)])
     group = {name: rows[name][order] for name in by}
     is_new = np.any([np.diff(values, prepend=values[:1]) != 0 for values in group.values()], axis=0)
@@ -54,9 +55,11 @@ def merged(rows: Columns, by: Sequence[str]) -> Columns:
     group = {name: values[starts] for name, values in group.items()}
     count = np.diff(starts, append=len(order))
     visits, votes = total(rows["visits"]), total(rows["label"][:, None] == np.arange(rules.COLUMNS))
+    # On a board that is its own mirror, a column and its mirror are one answer.
     own_mirror = rules.is_own_mirror(group["current"], group["mask"])
     for counts in (visits, votes):
         counts[own_mirror] += counts[own_mirror][:, ::-1]
+    # Whole numbers add up to the same sum in any order, floats do not.
     units = np.rint(rows["value"].astype(np.float64) / VALUE_UNIT)
     return group | {
         "visits": visits,

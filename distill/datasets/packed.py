@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,57 +55,44 @@ def write_labels(
     if cells.ndim != 3 or cells.shape[1:] != (rules.ROWS, rules.COLUMNS) or not np.isin(cells, (-1, 0, 1)).all():
         raise UserError(f"write_labels: boards must be (B, 6, 7) of 1, 0 and -1, not {cells.dtype} {cells.shape}")
     current, mask = encoding.bitboards(cells)
-    stones, (own, whole) = np.bitwise_count(mask), rules.from_keys(current + mask)
-    wrong = (own != current) | (whole != mask) | (np.bitwise_count(current) != stones // 2)
-    wrong |= rules.has_four(current) | rules.has_four(current ^ mask) | (mask == np.uint64(rules.FULL_BOARD))
+    wrong = rules.are_over(current, mask)
+    for found, _ in rules.faults(current, mask):
+        wrong |= found
     if wrong.any() or not len(mask):
         why = "a stone floats, a side has too many stones, or the game is over"
         raise UserError(f"write_labels: {wrong.sum()} of {len(wrong)} boards cannot be labelled: {why}")
     with outputs.named("write_labels"):
         labels = Labels(visits=np.asarray(visits), value=np.asarray(value, np.float64))
-        found = check_labels(labels, rules.legal_mask(mask))
-        results = found.value if outcome is None else outputs.values(np.asarray(outcome, np.float64), len(mask))
-    assert found.label is not None
-    rows = canonical({"current": current, "mask": mask, "label": found.label, "visits": found.visits})
+        checked = check_labels(labels, rules.legal_mask(mask))
+        results = checked.value if outcome is None else outputs.values(np.asarray(outcome, np.float64), len(mask))
+    assert checked.label is not None
+    rows = canonical({"current": current, "mask": mask, "label": checked.label, "visits": checked.visits})
+    # A board and its mirror are one: add up its visits, average its values.
     keys, board, count = np.unique(rows["current"] + rows["mask"], return_inverse=True, return_counts=True)
     summed = np.zeros((len(keys), rules.COLUMNS), np.int64)
     np.add.at(summed, board, rows["visits"])
-    table = _table(keys, summed, *(np.bincount(board, values) / count for values in (found.value, results)))
-    identity = {"kind": PACKED, "source": "write_labels", "rows": schema.content_hash(table)}
-    _write(Path(out), identity, lambda: table, inputs=[], versions=provenance.versions("numpy", "pyarrow"))
+    table = _table(keys, summed, *(np.bincount(board, values) / count for values in (checked.value, results)))
+    _write(Path(out), table, inputs=[])
     return Path(out)
 
 
-def require(out: Path, restart: bool = False) -> None:
-    """Raise UserError unless `out` is free, or holds packed boards that may stay or, with `restart`, be deleted."""
-    folders.require(out, folders.PACKED_BOARDS, own=_own(out), restart=restart)
-
-
-def pack(prepared: Prepared, out: Path, restart: bool = False) -> int:
+def pack(prepared: Prepared, out: Path) -> int:
     """Write the boards of prepared tables, training and validation, into `out`; returns how many there are.
 
-    Raises UserError where `out` holds boards of other tables, or files that were changed since, unless `restart`
-    deletes them.
+    Raises UserError where `out` holds other boards, or files that were changed since.
     """
-    source = prepared.manifest
-    identity = source["identity"] | {"kind": PACKED}
-    made = {"inputs": source["inputs"], "versions": source["versions"]}
-    return _write(out, identity, lambda: _boards(prepared.folder), **made, restart=restart)
-
-
-def _boards(folder: Path) -> pa.Table:
-    """A prepared folder's boards as rows of `PACKED_ROW`."""
-    tables = [batching.load(folder, split) for split in (TRAINING, VALIDATION)]
+    tables = [batching.load(prepared.folder, split) for split in (TRAINING, VALIDATION)]
     current, mask, visits, value, outcome = (
         np.concatenate([getattr(table, name) for table in tables])
         for name in ("current", "mask", "visits", "value", "outcome")
     )
-    return _table(current + mask, visits, value, outcome)
+    return _write(out, _table(current + mask, visits, value, outcome), prepared.manifest["inputs"])
 
 
 def _table(keys: NDArray[np.uint64], visits: NDArray[np.int64], value: NDArray[Any], outcome: NDArray[Any]) -> pa.Table:
     """Rows of `PACKED_ROW`, by key: neighbours differ little, which compresses well."""
     order = np.argsort(keys)
+    # Shares of visits matter, not their number: scale down what does not fit a byte.
     largest = visits.max(axis=1, keepdims=True)
     columns = {
         "key": keys,
@@ -116,45 +103,32 @@ def _table(keys: NDArray[np.uint64], visits: NDArray[np.int64], value: NDArray[A
     return schema.table_of({name: values[order] for name, values in columns.items()}, PACKED_ROW)
 
 
-def _write(
-    out: Path,
-    identity: Mapping[str, Any],
-    boards: Callable[[], pa.Table],
-    *,
-    inputs: Sequence[Any],
-    versions: Mapping[str, str],
-    restart: bool = False,
-) -> int:
+def _write(out: Path, table: pa.Table, inputs: Sequence[Any]) -> int:
     """Write boards, or find that the folder has them; returns how many there are.
 
-    The manifest comes last: a killed run leaves a folder without one, which the next run fills.
+    `inputs` describes the runs of games that they are from. The manifest comes last: a killed run leaves a folder
+    without one, which the next run fills.
     """
+    identity = {"kind": PACKED, "rows": schema.content_hash(table)}
     with folders.locked(out):
-        require(out, restart)
-        if restart:
-            folders.clear(out, _own(out))
-        elif (out / schema.MANIFEST).is_file():
-            before = schema.read_manifest(out)
-            if before["identity"] != identity:
-                raise UserError(f"{out}: holds other boards; name another folder, or add --restart")
-            reader.verify([reader.open_run(out)], "to write the boards again: add --restart")
-            return int(before["rows"])
-        write_json(out / "config.json", identity)
+        folders.require(out, folders.PACKED_BOARDS, own=(schema.MANIFEST,))
+        if (out / schema.MANIFEST).is_file():
+            if schema.read_manifest(out)["identity"] != identity:
+                raise UserError(f"{out}: holds other boards; delete it, or name another folder")
+            reader.verify([reader.open_run(out)], f"to write the boards again: delete {out}")
+            return len(table)
+        write_json(out / "config.json", identity)  # from here on the folder is known by its kind
         run = hashlib.sha256(canonical_json(identity).encode()).hexdigest()
         about = {"schema_version": schema.SCHEMA_VERSION, "kind": PACKED, "run": run, "identity": identity}
-        table, shards = boards(), []
+        shards = []
         for number, first in enumerate(range(0, len(table), SHARD_ROWS)):
-            name, part = f"shard-{number:05}.parquet", table.slice(first, SHARD_ROWS)
+            name, part = schema.shard_name(number), table.slice(first, SHARD_ROWS)
             own = {**about, "first_game": first, "games": len(part)}
             schema.write_table(out / name, part, own)
             shards.append(inspection.describe(name, part, own, file_hash(out / name)))
         for left in {*out.glob("shard-*.parquet")} - {out / shard.name for shard in shards}:
             left.unlink()  # by a killed run of other boards
         totals = {"games": len(table), "rows": len(table), "shards": list(map(dataclasses.asdict, shards))}
-        made = {"inputs": inputs, "commit": provenance.commit(), "versions": versions}
-        schema.write_manifest(out, {**about, **totals, **made})
+        made = {"commit": provenance.commit(), "versions": provenance.versions("numpy", "pyarrow")}
+        schema.write_manifest(out, {**about, **totals, **made, "inputs": inputs})
     return len(table)
-
-
-def _own(out: Path) -> list[str]:
-    return [schema.MANIFEST, *sorted(path.name for path in out.glob("shard-*.parquet"))]

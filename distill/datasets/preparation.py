@@ -27,7 +27,6 @@ The rows are in memory, about 60 bytes each, as the tables are in training.
 from __future__ import annotations
 
 import hashlib
-import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,7 +39,6 @@ from numpy.typing import NDArray
 from distill.common import DataError, Progress, UserError, canonical_json, file_hash, provenance, say
 from distill.common.folders import all_visible, clear, locked
 from distill.datasets.canonical import canonical, excluded_keys, merged
-from distill.game import rules
 from distill.games import reader, schema
 from distill.games.reader import Columns
 from distill.games.schema import PREPARED_ROW, TRAINING, VALIDATION
@@ -99,6 +97,7 @@ def prepare(
         "runs": {run.name: _digest([shard.content_hash for shard in run.shards]) for run in runs},
         "excluded": _digest(sorted({int(key) for keys in excluded.values() for key in keys})),
     }
+    # Other inputs or settings give another folder, so tables never need to be compared with them.
     folder, inputs = out / _digest(identity)[:16], [_input(run) for run in runs]
     if not restart and (before := _finished(folder, inputs)):
         return before
@@ -164,6 +163,7 @@ def _read(
     rows = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     of_runs = [reader.count_games(run, validation_fraction) for run in runs]
     games = [sum(counts[split] for counts in of_runs) for split in FILES]
+    # A row goes once, however many sets of excluded boards have its board; each set counts it.
     kept, of_sets = np.ones(len(rows["split"]), np.bool_), {}
     for name, boards in excluded.items():
         keys = rows["current"] + rows["mask"]
@@ -193,7 +193,7 @@ def _canonical_rows(runs: Sequence[reader.Run], validation_fraction: float) -> I
     columns = ("game_id", "current", "mask", "label", "visits", "value", "outcome")
     with Progress(sum(run.rows for run in runs), "rows") as progress:
         for run in runs:
-            for rows in itertools.chain.from_iterable(reader.read(shard, columns) for shard in run.shards):
+            for rows in (reader.read(shard, columns) for shard in run.shards):
                 game = rows.pop("game_id")
                 rows["split"] = reader.in_validation(run.name, game, validation_fraction).astype(np.int8)
                 yield canonical(rows)
@@ -204,40 +204,31 @@ def _merge(rows: Columns) -> tuple[dict[int, pa.Table], dict[str, Any]]:
     """Both tables, sorted by (stones, current, mask), and the counts of their boards."""
     stones = np.bitwise_count(rows["mask"])
     parts: dict[int, list[Columns]] = {TRAINING: [], VALIDATION: []}
-    removed_boards, removed_rows = np.zeros(rules.CELLS, np.int64), np.zeros(rules.CELLS, np.int64)
+    removed = {"boards": 0, "rows": 0}
     for ply in np.unique(stones).tolist():  # one number of stones at a time needs little memory beside the rows
         here = np.flatnonzero(stones == ply)
-        boards = merged({name: values[here] for name, values in rows.items()}, ("current", "mask", "split"))
-        key = boards["current"] + boards["mask"]
+        # Rows of one board merge inside their split only; the training row of a board sorts before its validation row.
+        found = merged({name: values[here] for name, values in rows.items()}, ("current", "mask", "split"))
+        key = found["current"] + found["mask"]
         in_training = np.concatenate([[False], key[1:] == key[:-1]])  # a board's training row comes just before
-        removed_boards[ply], removed_rows[ply] = in_training.sum(), boards["count"][in_training].sum()
+        removed["boards"] += int(in_training.sum())
+        removed["rows"] += int(found["count"][in_training].sum())
         for split in FILES:
-            chosen = (boards["split"] == split) & ~in_training
-            parts[split].append({name: values[chosen] for name, values in boards.items()})
+            chosen = (found["split"] == split) & ~in_training
+            parts[split].append({name: values[chosen] for name, values in found.items()})
     tables = {
         split: schema.table_of(
-            {name: np.concatenate([part[name] for part in found]) for name in found[0]}, PREPARED_ROW
+            {name: np.concatenate([part[name] for part in pieces]) for name in pieces[0]}, PREPARED_ROW
         )
-        for split, found in parts.items()
+        for split, pieces in parts.items()
     }
-    own_mirror = {
-        split: rules.is_own_mirror(*(table[name].to_numpy() for name in ("current", "mask"))).sum()
-        for split, table in tables.items()
-    }
-    return tables, {
-        "boards": _by_split([len(tables[split]) for split in FILES]),
-        "self_mirror_boards": _by_split([own_mirror[split] for split in FILES]),
-        "removed_from_validation": {"boards": _by_ply(removed_boards), "rows": _by_ply(removed_rows)},
-    }
+    boards = _by_split([len(tables[split]) for split in FILES])
+    return tables, {"boards": boards, "removed_from_validation": removed}
 
 
 def _by_split(counts: Sequence[int] | NDArray[np.int64]) -> dict[str, int]:
     """Counts by split, as a manifest has them."""
     return {"training": int(counts[TRAINING]), "validation": int(counts[VALIDATION])}
-
-
-def _by_ply(counts: NDArray[np.int64]) -> dict[str, int]:
-    return {str(ply): int(count) for ply, count in enumerate(counts) if count}
 
 
 def _digest(value: Any) -> str:

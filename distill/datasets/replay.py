@@ -53,6 +53,7 @@ def latest(
     def over(limit: int | None, number: int) -> bool:
         return limit is not None and number > limit
 
+    # From the newest run back, until the next shard would be one too many.
     for folder in reversed(folders):
         newest = folder == folders[-1] and not ahead
         if not newest and (over(most_rows, rows + 1) or over(most_games, count + 1)):
@@ -71,13 +72,15 @@ def table(shards: Sequence[reader.ShardFile], excluded: NDArray[np.uint64]) -> E
     The label of a merged board is the column with most visits, then nearest the centre, then lower. Raises DataError
     where no row is left.
     """
-    parts = [rows for shard in shards for rows in reader.read(shard, COLUMNS_READ)]
+    parts = [reader.read(shard, COLUMNS_READ) for shard in shards]
     rows = canonical({name: np.concatenate([part[name] for part in parts]) for name in COLUMNS_READ})
+    # Each search counts the same, however many simulations it had.
     totals = np.maximum(rows["visits"].sum(1, dtype=np.int64), 1)
     rows["visits"] = np.rint(rows["visits"] * (totals.max() / totals)[:, None])
     boards = merged(rows, ("current", "mask"))
     keys = boards["current"] + boards["mask"]
     kept = np.argsort(keys)
+    # Boards that grade networks must not teach them.
     kept = kept[~np.isin(keys[kept], excluded, assume_unique=True)]
     if not len(kept):
         raise DataError("no row to train on: every board is kept out of training")

@@ -28,6 +28,7 @@ def validation_rows(folders: Sequence[Path], fraction: float) -> tuple[str, RawR
     reference = provenance.shipped("data/reference")
     if reference is not None and (reference / "validation" / schema.MANIFEST).is_file():
         shipped, *given = (schema.read_manifest(folder) for folder in (reference / "validation", *folders))
+        # Another teacher's labels would measure the difference of the teachers, and known games what was memorised.
         if all(_teacher(run) == _teacher(shipped) and run["run"] != shipped["run"] for run in given):
             return "data/reference/validation", raw_rows([reference / "validation"], None, 0)
     return f"the validation split of {', '.join(map(str, folders))}", raw_rows(folders, schema.VALIDATION, fraction)

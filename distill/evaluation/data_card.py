@@ -65,7 +65,8 @@ def write(
     size = sum(shard.path.stat().st_size for shard in run.shards) / 1e6
     if packed := manifest.get("kind") == schema.PACKED:
         games, rows = (sum(each[name] for each in manifest["inputs"]) for name in ("games", "rows"))
-        about = f"{run.rows:,} distinct boards, merged from {rows:,} rows of {games:,} games. {use}"
+        source = f", merged from {rows:,} rows of {games:,} games" if games else ""
+        about = f"{run.rows:,} distinct boards{source}. {use}"
         made, facts = "`manifest.json` names the runs of these games.", {}
     else:
         about = f"{run.games:,} games, {run.rows:,} labelled positions; {_labeller(manifest['identity'])}. {use}"

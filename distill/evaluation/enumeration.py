@@ -150,6 +150,7 @@ class Enumeration:
             found = replies(keys[part], moves[part])
             return _distinct(found.key[found.open]), np.array([found.won.sum(), found.lost.sum(), found.drawn.sum()])
 
+        # Two positions may lead to the same one: each layer holds it once.
         parts = list(_in_parts(len(keys), expand))
         following = _distinct(np.concatenate([part for part, _ in parts]))
         if len(following):

@@ -106,6 +106,7 @@ def grade_moves(scores: NDArray[np.int8], moves: NDArray[np.int64]) -> tuple[NDA
 
     Raises ValueError for a move into a full column.
     """
+    # Scores by board and move, also for moves of both orientations, (2, B).
     rows = np.arange(len(scores))
     played = scores[rows, moves]
     if (played == FULL_COLUMN).any():

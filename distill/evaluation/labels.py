@@ -9,15 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from distill.common import DataError, Progress, say
 from distill.evaluation.grading import by_stones, grade_moves, is_critical
-from distill.game.rules import canonicalise
 from distill.games import reader
 from distill.games.reader import RawRows
 from distill.players.intervals import Estimate
-from distill.players.player import Boards
 from distill.players.solver import score_boards
 
 
@@ -55,7 +52,8 @@ def grade_labels(folder: Path, rows: int | None, seed: int, workers: int = 1) ->
     """
     chosen, of = sample(folder, rows, seed)
     say(f"grading {len(chosen):,} labels of {folder} with the solver")
-    scores = score_once(chosen.current, chosen.mask, workers)
+    with Progress(len(chosen), "boards") as progress:
+        scores = score_boards(chosen.current, chosen.mask, workers, progress.advance)
     optimal, outcome = grade_moves(scores, chosen.label.astype(np.int64))
     critical = is_critical(scores)
     plies = [(ply, ply) for ply in np.unique(chosen.ply).tolist()]
@@ -66,12 +64,3 @@ def grade_labels(folder: Path, rows: int | None, seed: int, workers: int = 1) ->
         outcome=by_stones(outcome, chosen.ply, 1, plies),
         critical=by_stones(outcome[critical], chosen.ply[critical], 1, plies),
     )
-
-
-def score_once(current: Boards, mask: Boards, workers: int = 1) -> NDArray[np.int8]:
-    """int8 (B, 7) scores of boards (B,), of which those that are equal up to mirror are scored once."""
-    *small, mirrored = canonicalise(current, mask)
-    distinct, place = np.unique(np.stack(small, 1), axis=0, return_inverse=True)
-    with Progress(len(distinct), "boards") as progress:
-        scores = score_boards(distinct[:, 0], distinct[:, 1], workers, progress.advance)[place.reshape(-1)]
-    return np.where(mirrored[:, None], scores[:, ::-1], scores)

@@ -29,13 +29,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.common import DataError, Progress, say
+from distill.common import Progress, say
 from distill.common.progress import Advance, silent
 from distill.evaluation.grading import by_stones
 from distill.game.rules import CENTRE, COLUMNS, is_own_mirror
 from distill.games.labeller import majority
 from distill.games.reader import RawRows
-from distill.games.schema import PACKED, read_manifest
+from distill.games.schema import read_manifest
 from distill.mcts import compiling
 from distill.players.intervals import Estimate, share
 from distill.players.network import NetworkPlayer
@@ -77,16 +77,13 @@ def teacher_of(folder: Path) -> UctSettings | None:
     """The settings of the search that labelled a run; None where it cannot label again.
 
     That is the case for labels of a network's search, which needs the network, for those of a user's own engine, and
-    for packed boards, which come from many runs. Raises DataError for a manifest without settings.
+    for packed boards, which come from many runs: none of them names its votes.
     """
     from distill.mcts.uct import UctSettings
 
-    manifest = read_manifest(folder)
-    identity = manifest.get("identity", {})
-    if manifest.get("kind") == PACKED or "network" in identity or "labeller" in identity:
+    identity = read_manifest(folder).get("identity", {})
+    if "votes" not in identity:
         return None
-    if "simulations" not in identity:
-        raise DataError(f"{folder}: its manifest names no simulations, so its teacher cannot label again")
     known = [field.name for field in dataclasses.fields(UctSettings)]
     return UctSettings(**{name: identity[name] for name in known if name in identity})
 
@@ -112,6 +109,7 @@ def fresh_labels(
     current: Boards, mask: Boards, settings: UctSettings, seed: int, workers: int = 1, advance: Advance = silent
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Labels int64 (R, N) and the visits behind each (R, N, A); label k of row r depends on (seed, k, r) alone."""
+    # Each row LABELS times, each time with a seed of its own.
     rows = np.repeat(np.arange(len(mask)), LABELS)
     seeds = seeds_for(seed, np.tile(np.arange(1, LABELS + 1), len(mask)), rows)
     teacher = SearchPlayer(name="teacher", settings=settings, workers=workers)
@@ -137,6 +135,7 @@ def ceiling(labels: NDArray[np.int64], visits: NDArray[np.int64]) -> NDArray[np.
 
     `visits`, (R, N, A), of the searches behind each label, decide ties.
     """
+    # Leave each label out in turn, with its visits, and compare it with the most frequent of the others.
     counts, total = _counts(labels), visits.sum(1)
     columns = np.arange(COLUMNS)
     hits = [

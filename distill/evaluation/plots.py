@@ -34,13 +34,10 @@ def new_figure(rows: int, columns: int, width: float, height: float) -> tuple[Fi
 
 
 def save_figure(figure: Figure, path: Path) -> None:
-    """Write a figure as PNG of 256 colours, a third of the size of one with all of them."""
-    from PIL import Image
-
-    drawn, small = io.BytesIO(), io.BytesIO()
+    """Write a figure as PNG."""
+    drawn = io.BytesIO()
     figure.savefig(drawn, format="png", dpi=110)
-    Image.open(drawn).convert("RGB").quantize(256, dither=Image.Dither.NONE).save(small, "PNG", optimize=True)
-    write_atomically(path, small.getvalue())
+    write_atomically(path, drawn.getvalue())
 
 
 def in_percent(found: Sequence[Estimate]) -> tuple[NDArray[np.float64], list[NDArray[np.float64]]]:

@@ -102,10 +102,12 @@ def best_replies(
         walk.share_won += float(share[won].sum())
         scores = np.full((len(layer), COLUMNS), -CELLS, np.int8)
         scores[~won] = score_boards(current[~won], mask[~won], workers)
+        # The opponent's view: a score of 0 or more means that the win is gone.
         best = scores.max(1)
         given_away = ~won & (best >= 0)
         walk.given_away += [f"{lines[i]}{moves[i] + 1}" for i in np.flatnonzero(given_away)]
         found = replies(layer, moves, (scores == best[:, None]) & ~given_away[:, None])
+        # Positions that several lines reach are walked once, with the sum of the lines' shares.
         each = share / np.maximum(np.bincount(found.parent, minlength=len(layer)), 1)
         layer, first, merged = np.unique(found.key, return_index=True, return_inverse=True)
         share = np.bincount(merged.reshape(-1), each[found.parent], len(layer)).astype(np.float64)

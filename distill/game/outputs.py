@@ -65,8 +65,7 @@ def logits(found: ArrayLike, legal: NDArray[np.bool_]) -> NDArray[Any]:
     """Logits (B, A). Full columns may hold anything; -inf means probability 0, which not all legal columns may have."""
     array = _array(found, "logits", legal.shape)
     if not np.isfinite(array).all():
-        _refuse("NaN logits", (np.isnan(array) & legal).any(1))
-        _refuse("an infinite logit", (np.isposinf(array) & legal).any(1))
+        _refuse("a logit that is NaN or infinite", ((np.isnan(array) | np.isposinf(array)) & legal).any(1))
         _refuse("no finite logit for a legal column", legal.any(1) & ~(np.isfinite(array) & legal).any(1))
     return array
 
@@ -74,39 +73,29 @@ def logits(found: ArrayLike, legal: NDArray[np.bool_]) -> NDArray[Any]:
 def policy(found: ArrayLike, legal: NDArray[np.bool_]) -> NDArray[Any]:
     """Probabilities (B, A)."""
     array = _array(found, "a policy", legal.shape)
-    off = np.abs(array.sum(1) - legal.any(1))
-    if not ((off <= SUM_ROUNDING).all() and ((array >= 0) & (array <= legal)).all()):
-        _refuse("a NaN in its policy", np.isnan(array).any(1))
-        _refuse("a negative probability", (array < 0).any(1))
-        _refuse("a probability above 0 for a full column", ((array > 0) & ~legal).any(1))
-        _refuse("a policy that does not sum to 1", off > SUM_ROUNDING)
+    _refuse("a probability that is NaN, negative or of a full column", ~((array >= 0) & (array <= legal)).all(1))
+    _refuse("a policy that does not sum to 1", np.abs(array.sum(1) - legal.any(1)) > SUM_ROUNDING)
     return array
 
 
 def moves(found: ArrayLike, legal: NDArray[np.bool_]) -> NDArray[Any]:
     """Columns (B,)."""
     array = _array(found, "moves", legal.shape[:1], kinds="iu")
-    is_column = (array >= 0) & (array < COLUMNS)
-    is_legal = is_column & legal[np.arange(len(array)), array * is_column]
-    if not is_legal.all():
-        _refuse("an illegal move", ~is_legal & (legal.any(1) | (array != -1)))
+    _refuse("an illegal move", ~are_legal(array[:, None], legal)[:, 0] & (legal.any(1) | (array != -1)))
     return array
 
 
 def values(found: ArrayLike, boards: int) -> NDArray[Any]:
     """Values (B,) in [-1, 1], up to rounding."""
     array = _array(found, "values", (boards,))
-    if not (np.abs(array) <= 1 + VALUE_ROUNDING).all():
-        _refuse("a NaN as its value", np.isnan(array))
-        _refuse("a value outside [-1, 1]", np.abs(array) > 1)
+    _refuse("a value outside [-1, 1]", ~(np.abs(array) <= 1 + VALUE_ROUNDING))  # NaN is outside, too
     return array
 
 
 def visits(found: ArrayLike, legal: NDArray[np.bool_]) -> NDArray[Any]:
     """Visits (B, A) of a labeller: whole numbers, 0 on full columns, at least one on each board."""
     array = _array(found, "visits", legal.shape, kinds="iu")
-    _refuse("negative visits", (array < 0).any(1))
-    _refuse("visits of a full column", ((array != 0) & ~legal).any(1))
+    _refuse("visits that are negative or of a full column", ((array < 0) | ((array != 0) & ~legal)).any(1))
     _refuse("no visits", ~array.any(1))
     _refuse("more than 2,147,483,647 visits", array.sum(1, dtype=np.float64) >= 2**31)
     return array
@@ -118,10 +107,14 @@ def votes(found: ArrayLike, legal: NDArray[np.bool_]) -> NDArray[Any]:
     if not 1 <= number <= 100:
         raise OutputError(f"returned votes of shape {np.shape(found)}, not ({len(legal)}, K) with K from 1 to 100")
     array = _array(found, "votes", (len(legal), number), kinds="iu")
-    is_column = (array >= 0) & (array < COLUMNS)
-    is_legal = is_column & np.take_along_axis(legal, array * is_column, axis=1)
-    _refuse("a vote for an illegal column", ~(is_legal | (array == -1)).all(1))
+    _refuse("a vote for an illegal column", ~(are_legal(array, legal) | (array == -1)).all(1))
     return array
+
+
+def are_legal(columns: NDArray[Any], legal: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """bool (B, n): whether columns (B, n) exist and are not full."""
+    inside = (columns >= 0) & (columns < COLUMNS)
+    return inside & np.take_along_axis(legal, np.where(inside, columns, 0).astype(np.intp), axis=1)
 
 
 def _array(found: ArrayLike, what: str, shape: tuple[int, ...], kinds: str = "f") -> NDArray[Any]:

@@ -102,6 +102,7 @@ def has_four(stones: int) -> bool: ...
 def has_four(stones: NDArray[np.uint64]) -> NDArray[np.bool_]: ...
 def has_four(stones: Any) -> Any:
     """Whether the stones hold four in a line; bool for an integer, bool array for an array."""
+    # Stones with a neighbour, then such pairs two cells apart: four in a line.
     found = stones & 0
     for shift in LINE_SHIFTS:
         pairs = stones & (stones >> shift)
@@ -119,8 +120,15 @@ def is_over(position: Position) -> bool:
     return position.mask == FULL_BOARD or is_won(position)
 
 
+def are_over(current: NDArray[np.uint64], mask: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """bool (B,): whether a side has four in a line or the board is full."""
+    over: NDArray[np.bool_] = has_four(current) | has_four(current ^ mask) | (mask == np.uint64(FULL_BOARD))
+    return over
+
+
 def mirror_bits(bits: Bits) -> Bits:
     """The bits reflected left to right."""
+    # The centre column stays; each other one changes places with its opposite.
     mirrored: Any = bits & column_bits(CENTRE)
     for column in range(CENTRE):
         distance = BITS_PER_COLUMN * (COLUMNS - 1 - 2 * column)
@@ -188,25 +196,27 @@ def landing(mask: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return cells
 
 
+def faults(current: Any, mask: Any) -> Iterator[tuple[Any, str]]:
+    """What two integers, or arrays of them, may have that no position has: whether they do, and the words for it."""
+    yield mask | FULL_BOARD != FULL_BOARD, "stones outside the 42 cells"
+    yield current | mask != mask, "stones of the side to move on empty cells"
+    yield (mask + BOTTOM_ROW) & mask != 0, "a stone floats above an empty cell"
+    half = np.bitwise_count(mask) // 2
+    yield np.bitwise_count(current) != half, "the stone counts do not fit alternating moves"
+
+
 def problem_with(position: Position) -> str | None:
     """Why two integers are not a position of a game, or None if they may be one.
 
-    Checks for stray bits, floating stones, wrong stone counts, a line of the side to move, and lines of the last mover
-    that no single last stone explains.
+    Beside `faults`: a line of the side to move, and lines of the last mover that no single last stone explains.
     """
-    current, mask = position.current, position.mask
-    if mask & ~FULL_BOARD:
-        return "stones outside the 42 cells"
-    if current & ~mask:
-        return "stones of the side to move on empty cells"
-    if (mask + BOTTOM_ROW) & mask:
-        return "a stone floats above an empty cell"
-    if current.bit_count() != mask.bit_count() // 2:
-        return "the stone counts do not fit alternating moves"
-    if has_four(current):
+    for is_wrong, what in faults(position.current, position.mask):
+        if is_wrong:
+            return what
+    if has_four(position.current):
         return "the side to move already has four in a line"
     opponent = position.opponent
-    tops = mask & ~(mask >> 1) & opponent
+    tops = position.mask & ~(position.mask >> 1) & opponent
     if has_four(opponent) and all(has_four(opponent ^ stone) for stone in _each_bit(tops)):
         return "no single last stone explains the lines of four"
     return None

@@ -47,6 +47,7 @@ def traps(stones: Boards, mask: Boards) -> Columns:
     found = np.zeros((len(mask), COLUMNS), np.bool_)
     for column, cell in enumerate(landing(mask).T):
         added, after = stones | cell, mask | cell
+        # After this stone: what it threatens, the forced block, and what lies on top of it.
         threats = wins(added, after)
         block = landing(after)[np.arange(len(mask)), threats.argmax(1)]
         above = wins(added, after | block)

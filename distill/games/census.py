@@ -44,8 +44,7 @@ def count(run: Run) -> Census:
     reader.verify([run])
     if not run.rows:
         raise DataError(f"{run.folder}: holds no rows")
-    parts = (rows for shard in run.shards for rows in reader.read(shard, _READ))
-    rows = pd.concat(map(pd.DataFrame, parts), ignore_index=True)
+    rows = pd.concat((pd.DataFrame(reader.read(shard, _READ)) for shard in run.shards), ignore_index=True)
     rows["current"], rows["mask"], _ = rules.canonicalise(rows["current"].to_numpy(), rows["mask"].to_numpy())
     boards = rows.groupby(["ply", "current", "mask"]).size().rename("rows").reset_index()
     boards["repeated"] = boards["rows"].where(boards["rows"] > 1, 0)

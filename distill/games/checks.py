@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from distill.game import rules
+from distill.game import outputs, rules
 from distill.game.rules import COLUMNS
 from distill.games import schema
 from distill.games.labeller import majority
@@ -50,11 +50,13 @@ def faults(table: pa.Table, metadata: Mapping[str, Any]) -> Iterator[Fault]:
         yield Fault(None, rows)
         return
     wrong, expected, identity = np.zeros(len(table), np.bool_), np.arange(first, first + number), metadata["identity"]
+    findings: Iterator[Finding]
     if metadata.get("kind") == schema.PACKED:
-        games, findings = first + np.arange(len(table)), _of_packed_rows(rows)
+        games, findings = first + np.arange(len(table)), iter(())  # merged from many runs: there is nothing to compare
     else:
         games = rows["game_id"]
         findings = itertools.chain(_of_rows(rows, identity), _of_games(rows, expected, identity, wrong))
+    # A row is reported once, with its first fault: the others may follow from it.
     for found, what in findings:
         new = np.flatnonzero(found & ~wrong)
         wrong |= found
@@ -82,27 +84,6 @@ def _columns(table: pa.Table) -> Columns | str:
     return columns
 
 
-def _of_packed_rows(rows: Columns) -> Iterator[Finding]:
-    key, visits, value, outcome = (rows[name] for name in ("key", "visits", "value", "outcome"))
-    current, mask = rules.from_keys(key)
-    stones = np.bitwise_count(mask)
-    outside = (mask & ~np.uint64(rules.FULL_BOARD)) != 0
-    no_board = outside | (current + mask != key) | (np.bitwise_count(current) != stones // 2)
-    yield no_board, lambda i: f"key {key[i]} is not that of a position"
-    yield _is_over(current, mask), lambda _: "the game is over in this position"
-    smaller_current, smaller_mask, _ = rules.canonicalise(current, mask)
-    mirrored = smaller_current + smaller_mask != key
-    yield mirrored, lambda i: f"key {key[i]} is not canonical: its mirror image is the smaller board"
-    disorder = np.append(False, key[1:] <= key[:-1])[: len(key)]
-    yield disorder, lambda i: f"key {key[i]} after {key[i - 1]}: keys must ascend, each board once"
-    on_full = ((visits != 0) & ~rules.legal_mask(mask)).any(axis=1)
-    yield on_full, lambda i: f"visits {_text(visits[i])} on a full column"
-    yield ~visits.any(axis=1), lambda _: "no visits"
-    steps = schema.VALUE_STEPS
-    yield np.abs(value.astype(np.int16)) > steps, lambda i: f"value {value[i]} outside [-{steps}, {steps}]"
-    yield np.abs(outcome.astype(np.int16)) > 1, lambda i: f"outcome {outcome[i]} is not 1, 0 or -1"
-
-
 def _of_rows(rows: Columns, identity: Mapping[str, Any]) -> Iterator[Finding]:
     """What a row alone shows."""
     current, mask, ply, votes, visits = (rows[name] for name in ("current", "mask", "ply", "votes", "visits"))
@@ -111,26 +92,21 @@ def _of_rows(rows: Columns, identity: Mapping[str, Any]) -> Iterator[Finding]:
     )
     legal, stones = rules.legal_mask(mask), np.bitwise_count(mask)
 
-    def is_legal(columns: NDArray[Any]) -> NDArray[np.bool_]:
-        """Whether columns, (B, n), may be played."""
-        inside = (columns >= 0) & (columns < COLUMNS)
-        return inside & np.take_along_axis(legal, np.where(inside, columns, 0).astype(np.intp), axis=1)
-
     # The position.
-    yield (mask & ~np.uint64(rules.FULL_BOARD)) != 0, lambda _: "stones outside the 42 cells"
-    yield (current & ~mask) != 0, lambda _: "stones of the side to move on empty cells"
-    yield ((mask + np.uint64(rules.BOTTOM_ROW)) & mask) != 0, lambda _: "a stone floats above an empty cell"
-    counts = np.bitwise_count(current) != stones // 2
-    yield counts, lambda i: f"{current[i].bit_count()} of {stones[i]} stones belong to the side to move"
-    yield _is_over(current, mask), lambda _: "the game is over in this position"
+    for wrong, what in rules.faults(current, mask):
+        yield wrong, lambda _, what=what: what  # type: ignore[misc]
+    yield rules.are_over(current, mask), lambda _: "the game is over in this position"
     yield ply != stones, lambda i: f"ply {ply[i]}, but {stones[i]} stones on the board"
 
     # What the labeller found.
-    yield ~(is_legal(votes) | (votes == -1)).all(axis=1), lambda i: f"votes {_text(votes[i])} for no legal column"
+    yield (
+        ~(outputs.are_legal(votes, legal) | (votes == -1)).all(axis=1),
+        lambda i: f"votes {_text(votes[i])} for no legal column",
+    )
     yield (visits < 0).any(axis=1), lambda i: f"visits {_text(visits[i])} below zero"
     yield ((visits != 0) & ~legal).any(axis=1), lambda i: f"visits {_text(visits[i])} on a full column"
-    yield ~is_legal(label[:, None])[:, 0], lambda i: f"label {label[i]} is no legal column"
-    yield ~is_legal(move[:, None])[:, 0], lambda i: f"move {move[i]} is no legal column"
+    yield ~outputs.are_legal(label[:, None], legal)[:, 0], lambda i: f"label {label[i]} is no legal column"
+    yield ~outputs.are_legal(move[:, None], legal)[:, 0], lambda i: f"move {move[i]} is no legal column"
     searched, by_user = "votes" in identity, "labeller" in identity
     if searched or by_user:  # a network's visits may be an improved policy, in parts of the simulations
         total = visits.sum(axis=1, dtype=np.int64)
@@ -187,7 +163,7 @@ def _of_games(
         differs = first & ((ply < fewest) | (ply > most))
         yield differs, lambda i: f"the game starts at ply {ply[i]}, its opening has {fewest[i]} to {most[i]} moves"
 
-    # The last move and the result of a game.
+    # The last move and the result of a game, seen by turns from either side.
     last = np.append(first[1:], True)
     over = won | (mask == np.uint64(rules.FULL_BOARD))
     yield last & sound & ~over, lambda _: "the game's last row, but the move does not end the game"
@@ -195,11 +171,6 @@ def _of_games(
     result = won[end].astype(np.int64) * (1 - 2 * ((end - np.arange(len(game))) % 2))
     differs = sound & sound[end] & (outcome != result)
     yield differs, lambda i: f"outcome {outcome[i]}, but the moves lead to {result[i]}"
-
-
-def _is_over(current: NDArray[np.uint64], mask: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    won = rules.has_four(current) | rules.has_four(current ^ mask)
-    return won | (mask == np.uint64(rules.FULL_BOARD))
 
 
 def _text(values: NDArray[Any]) -> str:

@@ -69,17 +69,14 @@ def _manifest(storage: Storage, names: list[str]) -> tuple[dict[str, Any], dict[
     try:
         if schema.MANIFEST not in names:
             raise DataError(f"{schema.MANIFEST}: missing, so the run is not finished")
-        manifest = schema.parse_manifest(schema.MANIFEST, storage.read(schema.MANIFEST))
-        shards = [schema.shard_of(entry) for entry in manifest["shards"]]
-        totals = {key: int(manifest[key]) for key in ("games", "rows")}
+        manifest, shards = schema.parse_run(schema.MANIFEST, storage.read(schema.MANIFEST))
     except DataError as error:
         return {}, {}, [_without_name(error)]
-    except (KeyError, TypeError, ValueError) as error:
-        return {}, {}, [f"not the manifest of a run of games ({error})"]
+    # Sums and order: together the shards hold games 0 to the last one, each once.
     wrong, end = [], 0
-    for key, total in totals.items():
-        if total != (found := sum(getattr(shard, key) for shard in shards)):
-            wrong.append(f"{total:,} {key}, but its shards have {found:,}")
+    for key in ("games", "rows"):
+        if manifest[key] != (found := sum(getattr(shard, key) for shard in shards)):
+            wrong.append(f"{manifest[key]:,} {key}, but its shards have {found:,}")
     for shard in sorted(shards, key=lambda shard: shard.first_game):
         if shard.first_game != end:
             wrong.append(f"{shard.name} begins with game {shard.first_game}, but game {end} comes next")
@@ -102,6 +99,7 @@ def inspect_shard(storage: Storage, name: str, listed: Shard | None = None, run:
         table, metadata = schema.read_table(f"{storage}/{name}", None, content)
         if run is not None and metadata.get("run") != run:
             wrong.append((None, f"of the run {metadata.get('run')}, the manifest of {run}"))
+        # The rows by themselves, then what the manifest says of them.
         wrong += checks.faults(table, metadata)
         shard = describe(name, table, metadata, sha256)
         for key in ("first_game", "games", "rows", "content_hash") if listed else ():

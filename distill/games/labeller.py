@@ -1,6 +1,6 @@
 """What labels positions: the `Labeller` protocol, the check of what it returns, and the majority rule of several votes.
 
-The built-in search is one (`playing.UctLabeller`). Your own is a function in a module of yours, here `my_engine`:
+Yours is a function in a module of yours, here `my_engine`:
 
     import numpy as np
     from distill import Labels

@@ -1,8 +1,8 @@
 """Whole games: each position is labelled, the label or a move near it is played, until the game ends.
 
 In: the settings of a run and the numbers of games. Out: their rows. The built-in search labels and plays in compiled
-code (`mcts`). `play_labelled` is the same loop in Python for any `Labeller`, and `UctLabeller` is the search as one:
-the two play the same games.
+code (`mcts`). `play_labelled` is the same loop in Python for any `Labeller`; with the search as one it plays the same
+games.
 
 Dimensions: G games, S positions of a game at most, A = 7 columns, K votes of a position.
 """
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,6 @@ from distill.games.labeller import Labeller, Labels, check_labels
 from distill.games.runs import RunSettings, opening, opening_pairs
 from distill.mcts import uct
 from distill.mcts.engine.record import GameRecord, new_record
-from distill.mcts.engine.uct_games import UctDraws
 from distill.mcts.settings import UctSettings
 
 
@@ -127,32 +125,11 @@ def noisy_moves(
     if settings.noise_at == "label" or not settings.noise_fraction:
         return label.astype(np.intp)
     gamma = np.where(legal, noise[:, : rules.COLUMNS], 0)
+    # Normalised gamma variates are a Dirichlet draw.
     chances = settings.noise_fraction * gamma / gamma.sum(axis=1, keepdims=True)
     chances[np.arange(len(label)), label] += 1 - settings.noise_fraction
     reached = chances.cumsum(axis=1) > noise[:, rules.COLUMNS :]
     return np.where(reached.any(axis=1), reached.argmax(axis=1), label).astype(np.intp)
-
-
-@dataclass(frozen=True, kw_only=True)
-class UctLabeller:
-    """The built-in search as a `Labeller`, with the same random numbers as in compiled games.
-
-    Attributes:
-      settings: of the search.
-      steps: positions of a game for which there are random numbers (`longest`).
-    """
-
-    settings: UctSettings
-    steps: int
-
-    def __call__(self, boards: NDArray[np.int8], seeds: NDArray[np.uint64]) -> Labels:
-        draws = []
-        for seed, game, step in seeds.tolist():
-            drawn = uct.draw(seed, [game], self.steps, self.settings)
-            draws.append([part[:, step : step + 1] for part in drawn])
-        here = UctDraws(*(np.concatenate(parts) for parts in zip(*draws, strict=True)))
-        record = uct.play(*encoding.bitboards(boards), here, self.settings)
-        return Labels(**{name: getattr(record, name)[:, 0] for name in ("visits", "value", "label", "votes")})
 
 
 def rows(record: GameRecord, places: NDArray[np.int64], game_ids: NDArray[np.int64]) -> pa.Table:
@@ -162,6 +139,7 @@ def rows(record: GameRecord, places: NDArray[np.int64], game_ids: NDArray[np.int
       places: int64 (G,), the games' indices in the record.
       game_ids: int64 (G,), their numbers.
     """
+    # One row for each position up to the end of its game.
     game, step = np.nonzero(np.arange(record.label.shape[1]) < record.length[places][:, None])
     place = places[game]
     plies_to_end = record.length[place] - 1 - step

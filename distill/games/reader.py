@@ -1,7 +1,7 @@
 """Reads finished games: a complete folder, its verified shards, the split of its games, its raw rows.
 
-In: folders that `generate` finished, each one run. Out: columns as NumPy arrays, a shard or a bounded number of rows at
-a time. Nothing is changed on disk. Packed boards are read like games of one row each.
+In: folders that `generate` finished, each one run. Out: columns as NumPy arrays, a shard at a time. Nothing is changed
+on disk. Packed boards are read like games of one row each.
 
 `verify` compares every shard with the SHA-256 in the manifest before a row is used. This covers the footer as well as
 the pages and notices a shard of another run, which page checksums do not; it takes about a second per gigabyte.
@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,9 +31,6 @@ from distill.games.schema import PACKED_ROW, ROW, TRAINING, VALIDATION, VALUE_ST
 
 KINDS = (folders.GAMES, folders.NETWORK_GAMES, folders.PACKED_BOARDS)
 """The kinds of folders that can be read as games."""
-
-BATCH_ROWS = 1 << 17
-"""Rows decoded at a time: about 10 MB of arrays."""
 
 RAW = ("game_id", "current", "mask", "label", "ply")
 """The columns of RawRows."""
@@ -103,15 +100,9 @@ def open_run(folder: Path) -> Run:
         raise DataError(f"{folder}: no games here; make them with: python -m distill.generate {where}")
     if kind and kind not in KINDS:
         raise DataError(f"{folder}: holds {kind.description}, no games")
-    manifest = schema.read_manifest(folder)
-    try:
-        run, games, rows = str(manifest["run"]), int(manifest["games"]), int(manifest["rows"])
-        bytes.fromhex(run[:16])
-        entries = (schema.shard_of(entry) for entry in manifest["shards"])
-        shards = tuple(ShardFile(folder=folder, **dataclasses.asdict(entry)) for entry in entries)
-        return Run(folder=folder, name=run, games=games, rows=rows, shards=shards)
-    except (KeyError, TypeError, ValueError) as error:
-        raise DataError(f"{folder / schema.MANIFEST}: not the manifest of a run of games ({error})") from None
+    manifest, entries = schema.read_manifest(folder, schema.parse_run)
+    shards = tuple(ShardFile(folder=folder, **dataclasses.asdict(entry)) for entry in entries)
+    return Run(folder=folder, name=manifest["run"], games=manifest["games"], rows=manifest["rows"], shards=shards)
 
 
 def open_runs(folders: Sequence[Path]) -> list[Run]:
@@ -169,24 +160,20 @@ def count_games(run: Run, validation_fraction: float) -> dict[int, int]:
 # Rows -----------------------------------------------------------------------------------------------------------------
 
 
-def read(shard: ShardFile, columns: Sequence[str]) -> Iterator[Columns]:
-    """Some columns of a verified shard in its order, at most BATCH_ROWS rows at a time.
+def read(shard: ShardFile, columns: Sequence[str]) -> Columns:
+    """Some columns of a verified shard, in its order.
 
     Raises DataError for a damaged file, and where packed boards lack a column.
     """
-    game = shard.first_game
-    with schema.opened(shard.path) as file:
-        packed = schema.row_of(schema.metadata_of(shard.path, file)) is PACKED_ROW
-        expected = PACKED_ROW if packed else pa.schema([ROW.field(name) for name in columns])
-        for batch in file.iter_batches(BATCH_ROWS, columns=expected.names):
-            table = pa.Table.from_batches([batch]).select(expected.names).cast(expected)
-            rows = {name: _array(table[name]) for name in expected.names}
-            if packed:
-                rows = _unpacked(rows, game)
-                game += len(batch)
-                if missing := [name for name in columns if name not in rows]:
-                    raise DataError(f"{shard.path}: packed boards, which have no {missing[0]}; games are needed here")
-            yield {name: rows[name] for name in columns}
+    packed = schema.row_of(schema.read_metadata(shard.path)) is PACKED_ROW
+    wanted = PACKED_ROW if packed else pa.schema([ROW.field(name) for name in columns])
+    rows = schema.arrays(schema.read_table(shard.path, wanted)[0])
+    # Packed boards hold less than rows of games: what follows from it is added, what does not is missing.
+    if packed:
+        rows = _unpacked(rows, shard.first_game)
+        if missing := [name for name in columns if name not in rows]:
+            raise DataError(f"{shard.path}: packed boards, which have no {missing[0]}; games are needed here")
+    return {name: rows[name] for name in columns}
 
 
 def raw_rows(folders: Sequence[Path], split: int | None = None, validation_fraction: float = 0) -> RawRows:
@@ -201,20 +188,13 @@ def raw_rows(folders: Sequence[Path], split: int | None = None, validation_fract
     verify(runs)
     parts: list[Columns] = [{name: np.empty(0, ROW.field(name).type.to_pandas_dtype()) for name in RAW}]
     for run in runs:
-        for rows in itertools.chain.from_iterable(read(shard, RAW) for shard in run.shards):
+        for rows in (read(shard, RAW) for shard in run.shards):
             if split is not None:
                 chosen = in_validation(run.name, rows["game_id"], validation_fraction) == (split == VALIDATION)
                 rows = {name: values[chosen] for name, values in rows.items()}
             parts.append(rows)
     columns = {name: np.concatenate([part[name] for part in parts]) for name in RAW}
     return RawRows(game=columns.pop("game_id"), **columns)
-
-
-def _array(column: pa.ChunkedArray) -> NDArray[Any]:
-    if pa.types.is_fixed_size_list(column.type):
-        return schema.matrix(column, column.type.list_size)
-    values: NDArray[Any] = column.to_numpy()
-    return values
 
 
 def _unpacked(rows: Columns, game: int) -> Columns:

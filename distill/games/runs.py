@@ -72,6 +72,7 @@ def identity(settings: RunSettings) -> dict[str, Any]:
     if plugin is None:
         del stored["labeller"]
         return {"search_version": uct.SEARCH_VERSION, **with_engine(stored)}
+    # With a labeller of the user's, settings of the search change nothing.
     searched = {"simulations", "votes", "rollout", "exploration", "mcts_solver", "engine"}
     return {"labeller_source": plugin.source, **{name: stored[name] for name in stored if name not in searched}}
 
@@ -102,6 +103,7 @@ def opening_moves(settings: Any, game: int) -> list[int]:
     """The columns of a game's random opening; an opening that ends the game is redrawn."""
     pairs = opening_pairs(settings.opening_moves)
     fewest, most = pairs[game % len(pairs)]
+    # The game's own generator: its opening does not depend on which other games are played.
     random = generator(settings.seed, game, 0)
     while True:
         position, moves = EMPTY, []

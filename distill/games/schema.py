@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -213,8 +213,19 @@ def read_table(
         metadata = metadata_of(path, file)
         schema = schema or row_of(metadata)
         check_schema(path, metadata, file, schema)
-        table = file.read(use_threads=False).select(schema.names)
+        table = file.read(columns=schema.names, use_threads=False).select(schema.names)
         return table.cast(schema), metadata
+
+
+def arrays(table: pa.Table) -> dict[str, NDArray[Any]]:
+    """The columns of a table without nulls by name: (B,), texts as str, lists of one length as (B, length)."""
+    found = {}
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if pa.types.is_fixed_size_list(column.type):
+            found[name] = column.combine_chunks().flatten().to_numpy().reshape(-1, column.type.list_size)
+        else:
+            found[name] = column.to_numpy().astype(np.str_) if pa.types.is_string(column.type) else column.to_numpy()
+    return found
 
 
 def row_of(metadata: Mapping[str, Any]) -> pa.Schema:
@@ -246,12 +257,6 @@ def _same_type(found: pa.DataType, expected: pa.DataType) -> bool:
     return bool(found == expected)
 
 
-def matrix(column: pa.ChunkedArray, width: int = 7) -> NDArray[Any]:
-    """A list column whose lists all have `width` entries, as an array (B, width)."""
-    flat: NDArray[Any] = column.combine_chunks().flatten().to_numpy(zero_copy_only=False)
-    return flat.reshape(-1, width)
-
-
 def numbers(array: pa.Array) -> NDArray[Any]:
     """The values of a numeric array without nulls. (`to_numpy` imports pandas: 40 MB in every worker.)"""
     kind = np.dtype(array.type.to_pandas_dtype())
@@ -278,13 +283,24 @@ def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
     write_json(folder / MANIFEST, manifest)
 
 
-def read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of a complete folder. Raises DataError where it is missing or cannot be read."""
+def read_manifest(folder: Path, parse: Callable[[Path, bytes], Any] | None = None) -> Any:
+    """The manifest of a complete folder, by `parse_manifest` or by `parse`. Raises DataError where there is none."""
     path = folder / MANIFEST
     try:
-        return parse_manifest(path, path.read_bytes())
+        return (parse or parse_manifest)(path, path.read_bytes())
     except FileNotFoundError:
         raise DataError(f"{folder}: no {MANIFEST}, so the run that writes it is not finished; start it again") from None
+
+
+def parse_run(path: Path | str, content: bytes) -> tuple[dict[str, Any], list[Shard]]:
+    """The manifest of a run of games, and its shards. Raises DataError where it is none."""
+    manifest = parse_manifest(path, content)
+    try:
+        bytes.fromhex(str(manifest["run"])[:16])
+        totals = {key: int(manifest[key]) for key in ("games", "rows")}
+        return manifest | totals, [shard_of(entry) for entry in manifest["shards"]]
+    except (KeyError, TypeError, ValueError) as error:
+        raise DataError(f"{path}: not the manifest of a run of games ({error})") from None
 
 
 def parse_manifest(path: Path | str, content: bytes) -> dict[str, Any]:

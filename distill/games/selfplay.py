@@ -79,6 +79,7 @@ def make_shards(
     numbers = np.concatenate([task.index * size + np.arange(task.games) for task in tasks])
     shard = numbers // size
 
+    # Games end in any order; a shard is written when its last one has.
     def ended(record: GameRecord, games: NDArray[np.int64]) -> None:
         advance(len(games))
         for index in np.unique(shard[games]).tolist():

@@ -127,12 +127,12 @@ def plan(settings: Any, games: int, out: Path | Storage, run: Mapping[str, Any] 
     names = storage.names()
     if schema.MANIFEST in names:
         try:
-            manifest = schema.parse_manifest(f"{storage}/{schema.MANIFEST}", storage.read(schema.MANIFEST))
-            listed = {shard.name: shard for shard in map(schema.shard_of, manifest["shards"])}
-            games = max(games, int(manifest["games"]))
-        except (DataError, KeyError, TypeError, ValueError) as error:
-            damaged, manifest, listed = [str(error)], {}, {}
+            manifest, entries = schema.parse_run(f"{storage}/{schema.MANIFEST}", storage.read(schema.MANIFEST))
+            listed, games = {shard.name: shard for shard in entries}, max(games, manifest["games"])
+        except DataError as error:
+            damaged = [str(error)]
     _refuse_other_run(run, storage, manifest)
+    # Keep what is sound. A file that is damaged is made again; one whose rows were changed is somebody's work.
     for name in filter(is_shard, names):
         inspected = inspection.inspect_shard(storage, name, listed.get(name))
         _refuse_other_run(run, storage, inspected.metadata)
@@ -151,6 +151,7 @@ def plan(settings: Any, games: int, out: Path | Storage, run: Mapping[str, Any] 
     games = max(games, *(shard.first_game + shard.games for shard in found.values()), 0)
     size = settings.shard_games
     tasks = [Task(index=first // size, games=min(size, games - first)) for first in range(0, games, size)]
+    # An extension may need more games of the last shard: then it is made again.
     done = {}
     for task in tasks:
         shard = found.get(shard_name(task.index))

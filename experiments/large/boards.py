@@ -102,8 +102,8 @@ def _folder(path: Path) -> Boards:
     parts = []
     for file in sorted(path.glob("shard-*.parquet")):
         table, metadata = schema.read_table(file, None)
-        column = {name: table[name].to_numpy() for name in table.column_names if name not in ("visits", "votes")}
-        visits = schema.matrix(table["visits"])
+        column = schema.arrays(table)
+        visits = column.pop("visits")
         if metadata.get("kind") == schema.PACKED:
             unknown = np.full(len(visits), -1, np.int8)
             parts.append({"visits": visits, "reply": unknown} | column)

@@ -20,7 +20,7 @@ COLUMNS = ("current", "mask", "outcome", "visits", "value")
 def rows_of(folder: Path) -> dict[str, np.ndarray]:
     (run,) = reader.open_runs([folder])
     reader.verify([run])
-    parts = [rows for shard in run.shards for rows in reader.read(shard, COLUMNS)]
+    parts = [reader.read(shard, COLUMNS) for shard in run.shards]
     return {name: np.concatenate([rows[name] for rows in parts]) for name in COLUMNS}
 
 

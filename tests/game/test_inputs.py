@@ -44,30 +44,29 @@ CHANGED[0, 0] = np.nan
 @pytest.mark.parametrize(
     ("given", "line"),
     [
-        (MARKS, "not 2; from Kaggle's: np.where(marks == 0, 0, np.where(marks == mark_to_move, 1, -1))"),
-        (BOARD / 2, "not -0.5, 0.5"),
-        (BOARD == 1, "not values of type bool"),
-        (BOARD.astype(np.uint8), "not 255; from unsigned bytes: astype(np.int8)"),
-        (CHANGED, "not nan"),
-        (BOARD.astype(str), "not values of type <U"),
-        (MARKS.ravel(), "shape (42,), not (B, 6, 7) or (6, 7); a list of 42 cells, the top row first, becomes a board"),
-        (BOARD.T, "shape (7, 6), not (B, 6, 7) or (6, 7)"),
-        (encoding.planes(BOARD, 3), "shape (6, 7, 3), not (B, 6, 7) or (6, 7); planes become boards"),
-        (np.stack([BOARD == 1, BOARD == -1, BOARD == 0]).astype(int), "board 1 has a stone above an empty cell"),
-        ([[0] * 7] * 5 + [[0] * 6], "rows of different lengths"),
-        (BOARD[::-1], "column 2, both counted from 0; row 0 must be the top row: board[::-1]"),
-        (np.stack([0 * BOARD, BOARD[::-1]]), "board 1 has a stone above an empty cell, in row 0, column 2"),
-        (FLOATING, "the board has a stone above an empty cell, in row 2, column 6, both counted from 0"),
+        (MARKS, "boards hold 2; row 0 is the top row, 1 the side to move"),
+        (BOARD / 2, "boards hold -0.5, 0.5; "),
+        (BOARD == 1, "values of type bool"),
+        (BOARD.astype(np.uint8), "boards hold 255; "),
+        (CHANGED, "boards hold nan; "),
+        (BOARD.astype(str), "values of type <U"),
+        (MARKS.ravel(), "shape (42,), not (B, 6, 7) or (6, 7); "),
+        (BOARD.T, "shape (7, 6), not (B, 6, 7) or (6, 7); "),
+        (encoding.planes(BOARD, 3), "shape (6, 7, 3), not (B, 6, 7) or (6, 7); "),
+        (np.stack([BOARD == 1, BOARD == -1, BOARD == 0]).astype(int), "board 1: a stone floats above an empty cell; "),
+        ([[0] * 7] * 5 + [[0] * 6], "rows of different lengths; "),
+        (BOARD[::-1], "the board: a stone floats above an empty cell; row 0 is the top row"),
+        (FLOATING, "the board: a stone floats above an empty cell; "),
         (
             -board_of("445"),
-            "2 stones of the side to move and 1 of the opponent: the other side is to move, so multiply",
+            "the board: the stone counts do not fit alternating moves; row 0 is the top row, 1 the side",
         ),
-        (abs(BOARD), "the board has 4 stones of the side to move and 0 of the opponent; the side to move has as many"),
-        (-abs(board_of("44")), "0 stones of the side to move and 2 of the opponent; the side to move has as many"),
+        (abs(BOARD), "the board: the stone counts do not fit alternating moves; "),
     ],
 )
 def test_another_board_is_refused_with_how_to_convert_it(given, line):
     with pytest.raises(ValueError, match="board") as caught:
         inputs.boards(given)
     assert line in str(caught.value)
+    assert str(caught.value).endswith("(docs/networks.md converts other boards)")
     assert "\n" not in str(caught.value)

@@ -20,6 +20,7 @@ from distill.game import encoding, outputs, rules
 FULL_LEFT = rules.from_moves("111111")
 FULL = rules.Position(0, rules.FULL_BOARD)
 POSITIONS = (rules.EMPTY, FULL_LEFT)
+WRONG_POLICY = "a probability that is NaN, negative or of a full column"
 NAN, INFINITE = np.float32("nan"), np.float32("inf")
 
 
@@ -71,16 +72,16 @@ def changed(name: str, place: Any, value: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("given", "line"),
     [
-        (changed("logits", (0, 2), NAN), "returned NaN logits on 1 of 3 boards"),
-        (changed("logits", (1, 2), INFINITE), "returned an infinite logit on 1 of 3 boards"),
+        (changed("logits", (0, 2), NAN), "returned a logit that is NaN or infinite on 1 of 3 boards"),
+        (changed("logits", (1, 2), INFINITE), "returned a logit that is NaN or infinite on 1 of 3 boards"),
         (changed("logits", 1, -INFINITE), "returned no finite logit for a legal column on 1 of 3 boards"),
-        (changed("policy", (0, 1), NAN), "returned a NaN in its policy on 1 of 3 boards"),
-        (changed("policy", (0, 1), -0.1), "returned a negative probability on 1 of 3 boards"),
-        (changed("policy", (1, 0), 1e-6), "returned a probability above 0 for a full column on 1 of 3 boards"),
+        (changed("policy", (0, 1), NAN), f"returned {WRONG_POLICY} on 1 of 3 boards"),
+        (changed("policy", (0, 1), -0.1), f"returned {WRONG_POLICY} on 1 of 3 boards"),
+        (changed("policy", (1, 0), 1e-6), f"returned {WRONG_POLICY} on 1 of 3 boards"),
         (changed("policy", slice(2), 0), "returned a policy that does not sum to 1 on 2 of 3 boards"),
         (changed("move", 1, 0), "returned an illegal move on 1 of 3 boards"),
         (changed("move", 2, 3), "returned an illegal move on 1 of 3 boards"),
-        (changed("value", 0, NAN), "returned a NaN as its value on 1 of 3 boards"),
+        (changed("value", 0, NAN), "returned a value outside [-1, 1] on 1 of 3 boards"),
         (changed("value", slice(2), 1.1), "returned a value outside [-1, 1] on 2 of 3 boards"),
         (sound() | {"logits": np.zeros((3, 6), np.float32)}, "returned logits of shape (3, 6), not (3, 7)"),
         (sound() | {"value": np.zeros((3, 1), np.float32)}, "returned values of shape (3, 1), not (3,)"),

@@ -1,6 +1,6 @@
 """Labellers: `generate --labeller module:object`, and the built-in search as one. Properties:
 
-- compiled games and the plain loop over `UctLabeller` are the same games, with noise at the label and at the move
+- compiled games and the plain loop over the search are the same games, with noise at the label and at the move
 - a user's labeller makes rows that `validate` accepts and `prepare` reads, named in rows and manifest
 - the same games for one and two workers; another source, with the same name, is another run
 - wrong output, a failing labeller and a missing module are each one line that names the object, and nothing is written
@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
 from helpers import bits, random_positions, shard_hashes
+from numpy.typing import NDArray
 
 import distill
 from distill import generate, validate
@@ -28,6 +30,9 @@ from distill.game import encoding, rules
 from distill.games import executors, playing, reader, schema
 from distill.games.labeller import Labels
 from distill.games.runs import RunSettings
+from distill.mcts import uct
+from distill.mcts.engine.uct_games import UctDraws
+from distill.mcts.settings import UctSettings
 
 ENGINE = """
 import numpy as np
@@ -51,10 +56,32 @@ def engine(tmp_path, monkeypatch):
     return tmp_path / "my_engine.py"
 
 
+@dataclass(frozen=True, kw_only=True)
+class UctLabeller:
+    """The built-in search as a `Labeller`, with the same random numbers as in compiled games.
+
+    Attributes:
+      settings: of the search.
+      steps: positions of a game for which there are random numbers (`longest`).
+    """
+
+    settings: UctSettings
+    steps: int
+
+    def __call__(self, boards: NDArray[np.int8], seeds: NDArray[np.uint64]) -> Labels:
+        draws = []
+        for seed, game, step in seeds.tolist():
+            drawn = uct.draw(seed, [game], self.steps, self.settings)
+            draws.append([part[:, step : step + 1] for part in drawn])
+        here = UctDraws(*(np.concatenate(parts) for parts in zip(*draws, strict=True)))
+        record = uct.play(*encoding.bitboards(boards), here, self.settings)
+        return Labels(**{name: getattr(record, name)[:, 0] for name in ("visits", "value", "label", "votes")})
+
+
 @pytest.mark.parametrize("noise", [{}, {"noise_at": "move", "noise_fraction": 0.5}, {"mcts_solver": True, "votes": 2}])
 def test_the_plain_loop_and_the_compiled_search_play_the_same_games(noise):
     settings = RunSettings(simulations=40, opening_moves=(2, 8), seed=7, **noise)
-    labeller = playing.UctLabeller(settings=settings, steps=playing.longest(settings))
+    labeller = UctLabeller(settings=settings, steps=playing.longest(settings))
     compiled, plain = playing.play_games(settings, 3, 4), playing.play_games(settings, 3, 4, labeller=labeller)
     assert plain.num_rows > 40
     assert plain.equals(compiled)
@@ -100,8 +127,11 @@ def test_noise_at_the_move_varies_the_games_of_a_labeller_without_chance(engine)
         ("None", "returned NoneType, not distill.Labels"),
         ("Labels(visits=legal * 1.0, value=zeros)", "returned visits of type float64, not whole numbers"),
         ("Labels(visits=legal[:, :6] * 1, value=zeros)", "returned visits of shape (2, 6), not (2, 7)"),
-        ("Labels(visits=legal * -1, value=zeros)", "returned negative visits on 2 of 2 boards"),
-        ("Labels(visits=legal * 0 + 1, value=zeros)", "returned visits of a full column"),
+        (
+            "Labels(visits=legal * -1, value=zeros)",
+            "returned visits that are negative or of a full column on 2",
+        ),
+        ("Labels(visits=legal * 0 + 1, value=zeros)", "returned visits that are negative or of a full column"),
         ("Labels(visits=legal * 1, value=zeros + 2)", "returned a value outside [-1, 1] on 2 of 2 boards"),
         ("Labels(visits=legal * 1, value=zeros, label=np.full(n, 7))", "returned an illegal move on 2 of 2 boards"),
         ("Labels(visits=legal * 1, value=zeros, votes=np.full((n, 2), 9))", "returned a vote for an illegal column"),
@@ -169,7 +199,7 @@ def test_own_labels_become_a_folder_that_prepare_reads(tmp_path):
     assert distill.write_labels(boards, visits, value, str(out)) == out, "the same labels again"
     assert validate.main([str(out)]) == 0
     (run,) = reader.open_runs([out])
-    (rows,) = reader.read(run.shards[0], ("current", "mask", "visits", "value", "outcome"))
+    rows = reader.read(run.shards[0], ("current", "mask", "visits", "value", "outcome"))
     current, mask, mirrored = rules.canonicalise(*encoding.bitboards(boards))
     order = np.argsort(current + mask)
     np.testing.assert_array_equal(rows["mask"], mask[order])
@@ -190,7 +220,7 @@ def test_labels_of_a_board_and_its_mirror_are_merged(tmp_path):
         [1.0, 0.5],
         tmp_path / "mine",
     )
-    (rows,) = reader.read(reader.open_run(out).shards[0], ("visits", "value"))
+    rows = reader.read(reader.open_run(out).shards[0], ("visits", "value"))
     assert rows["visits"].max() == min(255, 2 * visits.max())
     assert abs(rows["value"][0] - 0.75) < 0.5 / 127 + 1e-6
 

@@ -92,15 +92,6 @@ def test_a_game_keeps_its_split_when_its_run_grows(folder):
     np.testing.assert_array_equal(after.current[: len(before)], before.current)
 
 
-def test_rows_arrive_in_bounded_pieces(folder, monkeypatch):
-    monkeypatch.setattr(reader, "BATCH_ROWS", 16)
-    shard = reader.open_run(folder).shards[0]
-    pieces = list(reader.read(shard, ("current", "visits")))
-    assert {len(piece["current"]) for piece in pieces[:-1]} == {16}
-    table, _ = schema.read_table(shard.path)
-    np.testing.assert_array_equal(np.concatenate([p["visits"] for p in pieces]), schema.matrix(table["visits"]))
-
-
 def refusal(folder: Path) -> str:
     with pytest.raises(DataError) as caught:
         reader.raw_rows([folder], None, 0.15)

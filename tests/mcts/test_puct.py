@@ -186,9 +186,9 @@ def test_wrong_settings_are_refused_by_name(wrong, message):
 @pytest.mark.parametrize(
     ("logits", "value", "line"),
     [
-        (np.nan, 0, "NaN logits on 1 of 1 boards"),
+        (np.nan, 0, "a logit that is NaN or infinite on 1 of 1 boards"),
         (-np.inf, 0, "no finite logit for a legal column"),
-        (0, np.nan, "a NaN as its value"),
+        (0, np.nan, "a value outside"),
         (0, 2, r"a value outside \[-1, 1\]"),
     ],
 )

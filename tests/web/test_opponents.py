@@ -1,7 +1,7 @@
 """The opponents behind the API: their queues, what is loaded, who waits for what. Properties:
 
 - more requests than the queue takes: 503 with Retry-After, and the next one is answered again;
-- a model that is trained again while the server runs is loaded again, a damaged one is reported, and one whose outputs
+- a model that is trained again while the server runs is loaded again, a damaged one is told of, and one whose outputs
   cannot be used;
 - the solver's process comes back after it was killed; one that cannot be started, or dies again, is an error.
 """
@@ -129,10 +129,10 @@ NAN = row(*[np.nan] * 7)
 @pytest.mark.parametrize(
     ("word", "changed", "status", "line"),
     [
-        ("made", {"logits": NAN}, 500, "returned NaN logits on 1 of 1 boards"),
-        ("made@puct:20", {"logits": NAN}, 500, "returned NaN logits on 1 of 1 boards"),
-        ("made", {"policy": NAN}, 500, "returned a NaN in its policy"),
-        ("made", {"policy": row(*[0.3] * 7)}, 500, "returned a probability above 0 for a full column"),
+        ("made", {"logits": NAN}, 500, "returned a logit that is NaN or infinite on 1 of 1 boards"),
+        ("made@puct:20", {"logits": NAN}, 500, "returned a logit that is NaN or infinite on 1 of 1 boards"),
+        ("made", {"policy": NAN}, 500, "returned a probability that is NaN"),
+        ("made", {"policy": row(*[0.3] * 7)}, 500, "returned a probability that is NaN, negative or of a full column"),
         ("made", {"policy": row(0, *[0.3] * 6)}, 500, "returned a policy that does not sum to 1"),
         ("made", {"policy": row(0, *[1 / 6] * 6), "move": np.zeros(1, np.int32)}, 500, "returned an illegal move"),
         ("made", {"value": row(5)[0], "policy": row(0, *[1 / 6] * 6)}, 500, "returned a value outside [-1, 1]"),
