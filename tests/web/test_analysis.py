@@ -263,7 +263,7 @@ def test_marks_are_the_same_in_every_tab(page):
     assert grades(page) == marks
 
 
-@pytest.mark.parametrize("size", [(390, 844)])
+@pytest.mark.parametrize("size", [(390, 844), (844, 390), (320, 568)])
 def test_on_a_phone_the_graph_stays_on_the_screen(browser, server, size):
     phone = {"viewport": dict(zip(("width", "height"), size, strict=True)), "has_touch": True, "is_mobile": True}
     with pages.open_page(browser, server, **phone) as page:

@@ -108,7 +108,7 @@ export class Analysis {
     this.#evaluation = new Evaluation($("gauge"), $("evaluation"));
     this.#players = new WhatTheyThink($("analysis-players"), context.opinions, () => this.#evaluate());
     $("analysis-go").addEventListener("click", () => (this.#running ? (this.#stop(), this.show()) : this.start()));
-    $("analysis-play").addEventListener("click", () => context.play(this.#looked));
+    $("analysis-play").addEventListener("click", () => context.play(this.#onBoard));
     $("analysis-image").addEventListener("click", () => this.#saveImage());
     $("analysis-back").addEventListener("click", () => this.#showVariation(0));
   }
@@ -180,7 +180,7 @@ export class Analysis {
   drop(column) {
     const { game } = this.#context;
     const { shown = 0, moves = "", from } = this.#variation ?? {};
-    const position = replay(this.#looked);
+    const position = replay(this.#onBoard);
     if (position.isOver || position.heights[column] === ROWS) {
       if (shown) this.#context.board.refuse(column);
       return shown > 0; // else the page says why
@@ -239,7 +239,7 @@ export class Analysis {
     return mark === "best" ? "best move" : mark in SIGNS ? mark : "";
   }
 
-  get #looked() {
+  get #onBoard() {
     return this.preview() ?? this.#context.game.shown;
   }
 
@@ -288,7 +288,7 @@ export class Analysis {
     $("analysis-go").textContent = this.#running ? "Stop" : "Analyse game";
     $("analysis-go").hidden = isDone;
     $("analysis-go").disabled = !this.#running && (!this.#grader || !game.moves);
-    $("analysis-play").disabled = replay(this.#looked).isOver;
+    $("analysis-play").disabled = replay(this.#onBoard).isOver;
     $("analysis-image").disabled = !game.moves;
     $("analysis-progress").hidden = !this.#running;
     $("analysis-result").hidden = !isDone;
@@ -459,10 +459,10 @@ export class Analysis {
 
   async #evaluate() {
     const { game, opinions } = this.#context;
-    const moves = this.#looked;
+    const moves = this.#onBoard;
     const position = replay(moves);
     const colours = SIDES.map((side) => game.colour(side));
-    const isWanted = () => this.#isChosen && this.#looked === moves;
+    const isWanted = () => this.#isChosen && this.#onBoard === moves;
     this.#players.show(moves, position, colours[position.side], isWanted);
     if (position.isOver || !this.#grader) return this.#evaluation.show(position, null, colours);
     const known = opinions.known(this.#grader.player, moves);

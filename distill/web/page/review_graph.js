@@ -8,8 +8,7 @@ import { SIGNS, isError, standing } from "./review.js";
 import { replay } from "./rules.js";
 
 const SVG = "http://www.w3.org/2000/svg";
-const WIDTH = 336;
-const HEIGHT = 150;
+const HEIGHT = 150; // of the drawing; its width follows from the element's shape
 const MIDDLE = 75;
 const REACH = 48; // of the longest bar
 const LANES = [12, 138]; // of the signs of either side
@@ -38,6 +37,8 @@ export class ReviewGraph {
   #marks = [];
   #length = 0;
   #place = 0;
+  #width = 3 * HEIGHT;
+  #redraw = () => {};
 
   /**
    * @param {SVGElement} svg
@@ -46,7 +47,7 @@ export class ReviewGraph {
   constructor(svg, onPick) {
     this.#svg = svg;
     this.onPick = onPick;
-    svg.setAttribute("viewBox", `0 0 ${WIDTH} ${HEIGHT}`);
+    new ResizeObserver(() => this.#redraw()).observe(svg);
     svg.addEventListener("click", (event) => this.#pick(event));
     svg.addEventListener("keydown", (event) => this.#steer(event));
   }
@@ -55,7 +56,16 @@ export class ReviewGraph {
    * @param {{moves: string, opinions: object[], marks: string[]}} result
    * @param {Game} game
    */
-  show({ moves, opinions, marks }, game) {
+  show(result, game) {
+    this.#redraw = () => this.#draw(result, game);
+    this.#redraw();
+  }
+
+  #draw({ moves, opinions, marks }, game) {
+    const { width, height } = this.#svg.getBoundingClientRect();
+    if (!height) return;
+    this.#width = (HEIGHT * width) / height;
+    this.#svg.setAttribute("viewBox", `0 0 ${this.#width} ${HEIGHT}`);
     this.#marks = marks;
     this.#length = moves.length;
     this.#place = game.cursor;
@@ -66,7 +76,7 @@ export class ReviewGraph {
       return bar(ply, value, step, game) + sign(marks[ply], ply, step);
     });
     const here = `<rect class="here" x="${game.cursor * step}" y="0" width="${step}" height="${HEIGHT}" rx="3"/>`;
-    this.#svg.innerHTML = `${here}<path class="axis" d="M0 ${MIDDLE}H${WIDTH}"/>${parts.join("")}`;
+    this.#svg.innerHTML = `${here}<path class="axis" d="M0 ${MIDDLE}H${this.#width}"/>${parts.join("")}`;
     const opinion = opinions[game.cursor];
     const stands = opinion?.scores ? outlook(opinion.scores, game.colour(position.side), position.ply)
       : opinion ? `value ${opinion.value.toFixed(2)} for ${game.colour(position.side)}` : "the end";
@@ -78,7 +88,7 @@ export class ReviewGraph {
   }
 
   #step() {
-    return WIDTH / (this.#length + 1);
+    return this.#width / (this.#length + 1);
   }
 
   #pick(event) {
