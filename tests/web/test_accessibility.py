@@ -61,7 +61,8 @@ def test_axe_does_not_complain_and_every_control_has_a_name_of_its_own(browser, 
 
 FOCUSED = """document.activeElement === document.body ? null :
   [...document.querySelectorAll("*")].indexOf(document.activeElement)"""
-REACHABLE = """[...document.querySelectorAll("a[href], button, select, textarea, input, summary, [tabindex='0']")].filter(
+REACHABLE = """[...document.querySelectorAll("a[href], button, select, textarea, input, summary, [tabindex='0']")]
+.filter(
   (control) => control.checkVisibility() && !control.disabled && control.tabIndex >= 0 && !control.closest("dialog")
 ).length"""
 
