@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,10 +62,10 @@ MOST_GUIDED = 2000
 """Largest number of simulations of a search guided by a network: about a second."""
 SOLVER_QUEUE, SEARCH_QUEUE, NETWORK_QUEUE = 8, 32, 256
 """Calls that may wait or run: seconds of the solver's or of searches' work, tenths of a second of a network's."""
-WHOLE_GAME = 42
-"""Positions in a batch of the networks: all of a game that are not over."""
 GUIDED_BATCH = 8
 """Positions in a batch of searches with a network: a game takes 0.6 of the time, and others wait twice as long."""
+Asked: TypeAlias = tuple[Position, int]
+"""A position, and the seed of the player's random choices."""
 LOADED = 16
 """Networks in their modes kept in memory; the least recently used is dropped first."""
 
@@ -85,7 +86,8 @@ class Opponents:
         self.has_solver = is_installed()
         self._searches = work.threads(workers, SEARCH_QUEUE)
         # One thread for each kind: a network, and the evaluations that its search keeps, serve one caller at a time.
-        self._networks = work.threads(1, NETWORK_QUEUE, WHOLE_GAME)
+        self._networks = work.threads(1, NETWORK_QUEUE)
+        self._together = work.Batches(self._networks, self._choose)
         self._guided = work.threads(1, NETWORK_QUEUE, GUIDED_BATCH)
         # The solver holds the interpreter lock while it computes, so it has a process of its own.
         self._solver = work.process(SOLVER_QUEUE)
@@ -130,13 +132,17 @@ class Opponents:
     async def analyse(self, name: str, positions: Sequence[Position], seed: int | None = None) -> list[Analysis]:
         """A player's analyses of positions that are not over. Raises RequestError: no such player, or busy."""
         seed = random.getrandbits(63) if seed is None else seed
+        asked = [(position, seed) for position in positions]
         try:
             queue = self._queue(name)
-            batches = [positions[start : start + queue.batch] for start in range(0, len(positions), queue.batch)]
-            if queue is self._solver:  # in another process, to which a bound method cannot be sent
-                found = await queue.run(partial(_by_solver, name, batch, seed) for batch in batches)
-            else:
-                found = await queue.run(partial(self._choose, name, batch, seed) for batch in batches)
+            if queue is None:
+                return self._choose(name, asked)
+            if queue is self._networks:
+                return await self._together.run(name, asked)
+            # Another process computes for the solver, and takes no bound method.
+            compute = _by_solver if queue is self._solver else self._choose
+            starts = range(0, len(asked), queue.batch)
+            found = await queue.run(partial(compute, name, asked[start : start + queue.batch]) for start in starts)
             return [analysis for batch in found for analysis in batch]
         except work.BusyError:
             raise RequestError(503, "the server is busy; try again in a second", retry_after=1) from None
@@ -158,8 +164,8 @@ class Opponents:
         for queue in (self._searches, self._networks, self._guided, self._solver):
             queue.close()
 
-    def _queue(self, name: str) -> work.Queue:
-        """Where a player computes. Raises RequestError for one that is unknown or searches too long."""
+    def _queue(self, name: str) -> work.Queue | None:
+        """Where a player computes; None for microseconds. Raises RequestError: unknown, or too many simulations."""
         if name in self.custom:
             return self._searches
         parts = names.parse(name)
@@ -176,12 +182,12 @@ class Opponents:
             names.check_mode(name, self.max_simulations if parts.player else min(MOST_GUIDED, self.max_simulations))
         except ValueError as error:
             raise RequestError(422, str(error)) from None
-        if parts.simulations:
-            return self._searches if parts.player else self._guided
-        return self._networks  # and those that compute even less, which must not wait for searches
+        if parts.player:
+            return self._searches if parts.simulations else None
+        return self._guided if parts.simulations else self._networks
 
-    def _choose(self, name: str, positions: Sequence[Position], seed: int) -> list[Analysis]:
-        return _choose(self._player(name), positions, seed)
+    def _choose(self, name: str, asked: Sequence[Asked]) -> list[Analysis]:
+        return _choose(self._player(name), asked)
 
     def _player(self, name: str) -> Player:
         """The player of a checked name, made in the thread in which it computes: the first search loads Numba."""
@@ -215,27 +221,28 @@ def _load(name: str, folder: Path, _changed: int) -> Player:
     return network.with_predict(name, predict, parts.mode, parts.simulations)
 
 
-def _bits(positions: Sequence[Position]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+def _bits(asked: Sequence[Asked]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    positions = [position for position, _ in asked]
     return np.array([each.current for each in positions], np.uint64), np.array(
         [each.mask for each in positions], np.uint64
     )
 
 
-def _choose(player: Player, positions: Sequence[Position], seed: int) -> list[Analysis]:
-    choices = checked_choices(player, *_bits(positions), np.repeat(mix(seed), len(positions)))
-    policies = [None] * len(positions) if choices.policy is None else choices.policy.tolist()
+def _choose(player: Player, asked: Sequence[Asked]) -> list[Analysis]:
+    choices = checked_choices(player, *_bits(asked), mix([seed for _, seed in asked]))
+    policies = [None] * len(asked) if choices.policy is None else choices.policy.tolist()
     # Rounding may leave a value of 1.0000001.
-    values = [None] * len(positions) if choices.value is None else np.clip(choices.value, -1, 1).tolist()
+    values = [None] * len(asked) if choices.value is None else np.clip(choices.value, -1, 1).tolist()
     return [
         Analysis(player=player.name, move=move, policy=policy, value=value)
         for move, policy, value in zip(choices.moves.tolist(), policies, values, strict=True)
     ]
 
 
-def _by_solver(name: str, positions: Sequence[Position], seed: int) -> list[Analysis]:
+def _by_solver(name: str, asked: Sequence[Asked]) -> list[Analysis]:
     """In the solver's process: the analyses by the solver, or by the level that plays as it does."""
-    found = _choose(names.make(name), positions, seed)
+    found = _choose(names.make(name), asked)
     if name == "solver":  # which has just scored the positions: the second time takes no time
-        for analysis, scores in zip(found, score_boards(*_bits(positions)).tolist(), strict=True):
+        for analysis, scores in zip(found, score_boards(*_bits(asked)).tolist(), strict=True):
             analysis.policy, analysis.scores = None, [None if score == FULL_COLUMN else score for score in scores]
     return found

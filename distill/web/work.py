@@ -7,13 +7,16 @@ lock), the solver in a process of its own (it does not).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from typing import TypeVar
+from dataclasses import dataclass
+from functools import partial
+from typing import Generic, TypeVar
 
 from distill.common.workers import WorkerError, pool
 
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
@@ -69,6 +72,60 @@ class Queue:
         if self._executor:
             self._executor.shutdown(wait=False, **self._stop)
             self._executor = None
+
+
+@dataclass(frozen=True, eq=False)
+class Asked(Generic[Item, Result]):
+    """A request that waits in `Batches`."""
+
+    name: str
+    items: Sequence[Item]
+    results: asyncio.Future[list[Result]]
+
+
+class Batches(Generic[Item, Result]):
+    """Requests to a player that arrive while the queue computes are answered together, by one call.
+
+    Args:
+      queue: computes one call at a time.
+      compute: maps a player's name and items to results.
+      limit: requests that may wait; size: requests in a call.
+    """
+
+    def __init__(
+        self, queue: Queue, compute: Callable[[str, list[Item]], list[Result]], limit: int = 256, size: int = 64
+    ) -> None:
+        self._queue, self._compute, self._limit, self._size = queue, compute, limit, size
+        self._waiting: list[Asked[Item, Result]] = []
+        self._task: asyncio.Task[None] | None = None
+
+    async def run(self, name: str, items: Sequence[Item]) -> list[Result]:
+        """The results of a request's items. Raises BusyError, and what `compute` raises."""
+        if len(self._waiting) >= self._limit:
+            raise BusyError
+        asked = Asked[Item, Result](name, items, asyncio.get_running_loop().create_future())
+        self._waiting.append(asked)
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._compute_all())
+        return await asked.results
+
+    async def _compute_all(self) -> None:
+        while self._waiting:
+            name = self._waiting[0].name
+            batch = [asked for asked in self._waiting if asked.name == name][: self._size]
+            self._waiting = [asked for asked in self._waiting if asked not in batch]
+            items = [item for asked in batch for item in asked.items]
+            try:
+                (found,) = await self._queue.run([partial(self._compute, name, items)])
+            except Exception as error:
+                for asked in batch:
+                    if not asked.results.done():
+                        asked.results.set_exception(error)
+                continue
+            for asked in batch:
+                own, found = found[: len(asked.items)], found[len(asked.items) :]
+                if not asked.results.done():
+                    asked.results.set_result(own)
 
 
 def threads(workers: int, limit: int, batch: int = 1) -> Queue:

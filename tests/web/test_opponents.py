@@ -96,7 +96,7 @@ def test_your_own_players_are_listed_and_answer_and_no_request_imports_a_module(
     own = ("my_page_player:rightmost", "my_page_player:illegal")
     client = TestClient(api.application(Opponents([tmp_path], 1000, 1, own)), base_url=URL)
     cards = {card["name"]: card for card in client.get("/api/v1/players").json()["players"]}
-    assert cards[own[0]] | {"note": ""} == {"name": own[0], "kind": "custom", "title": "rightmost", "note": ""}
+    assert (cards[own[0]]["kind"], cards[own[0]]["title"]) == ("custom", "rightmost")
     silent = {"policy": None, "value": None, "scores": None}
     assert ask(client, player=own[0], moves="7").json() == {"player": own[0], "move": 6, **silent}
     assert "illegal move" in refusal(client, 500, player=own[1], moves="111111")
