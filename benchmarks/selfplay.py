@@ -7,7 +7,7 @@ Whole games are played to their end. Self-play stops every second or so for a bu
 its best batch size on random positions: the peak. So peak and self-play are measured in turns, under the same load of
 the machine. `share` is the rate of evaluations while all lanes are at work, as a part of the peak; `by CPU` compares
 the processor time of an evaluation instead of the wall time. The range of `share` over ten parts of the run says how
-sure it is. `games_per_hour` counts everything but the bursts, the last games with few lanes at work among it. A run of
+sure it is. `games_per_hour` counts everything but the bursts, also the last games with few lanes at work. A run of
 `selfplay` keeps the answers that it has met and asks less, so it plays more games than these.
 """
 

@@ -4,7 +4,7 @@
     python benchmarks/serve.py                        # a shipped network; --player NETWORK@puct:50 adds a search
     python benchmarks/serve.py --browser              # also `fetch` and from click to stone in headless Chromium
 
-Two servers run, each in a process of its own: one as users start it, which asks the network by ONNX Runtime, and one
+Two servers run, each in a process of its own: one as users start it, which runs the network by ONNX Runtime, and one
 that asks it by TensorFlow, as it does where ONNX Runtime is not installed. They are asked in turns, in rounds, so that
 whatever else the machine does meets both; the ratio is the median over the rounds. `first` is the time from the start
 of the command to its first answer, with the compiled search in the cache. The client is what a browser is to them:

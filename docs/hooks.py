@@ -27,6 +27,12 @@ from distill.common import cli
 ROOT = Path(__file__).parents[1]
 OUTSIDE = re.compile(r"(!?)\[([^\]]*)\]\(\.\./([^)#\s]+)(#[^)\s]*)?\)")
 """A link of a page to a file above docs/: picture or not, text, path, heading."""
+ON_THE_SITE = {
+    "(tutorial.ipynb)": "(tutorial.md)",
+    "Generated for the site: commands and settings, the Python API.": "[Commands and settings](commands.md) · "
+    "[the Python API](api.md).",
+}
+"""What pages say of generated ones, which are not beside them in the repository."""
 EXTENSION_POINTS = (
     "distill.mcts.uct.search",
     "distill.mcts.settings.UctSettings",
@@ -60,7 +66,9 @@ def on_page_markdown(markdown: str, config: Any, **_: Any) -> str:
             return f"![{text}]({path})"
         return f"[{text}]({config.repo_url}/blob/HEAD/{path}{heading})" if config.repo_url else text
 
-    return OUTSIDE.sub(led, markdown).replace("(tutorial.ipynb)", "(tutorial.md)")
+    for here, on_the_site in ON_THE_SITE.items():
+        markdown = markdown.replace(here, on_the_site)
+    return OUTSIDE.sub(led, markdown)
 
 
 def commands() -> str:

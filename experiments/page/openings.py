@@ -1,9 +1,10 @@
-"""Build the page's opening book: the moves that finished games played in each early position, and their exact scores.
+"""Build the page's opening book: the moves of each early position with their exact scores, how much strong players like
+them, and how the games that played them ended.
 
     python -m experiments.page.openings
 
-In: a folder of games made by `generate`, and the solver package. Out: `distill/web/page/openings.json`, whose bytes are
-a function of the games. Takes some seconds.
+In: a folder of games made by `generate`, the solver package, and the players of STRONG. Out:
+`distill/web/page/openings.json`, whose bytes are a function of these. Takes a minute.
 
 The rows of a game start after its random opening. This opening is drawn again from the run's seed, so that games count
 from the empty board. Transpositions and mirror images are merged.
@@ -12,19 +13,25 @@ from the empty board. Transpositions and mirror images are merged.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from distill.common import DataError, Progress, cli, cores
 from distill.common.files import write_atomically
 from distill.game.encoding import FULL_COLUMN
-from distill.game.rules import BITS_PER_COLUMN, COLUMNS, EMPTY, ROWS, Position, from_moves, mirror, play
+from distill.game.rules import BITS_PER_COLUMN, COLUMNS, EMPTY, ROWS, Position, from_moves, mirror, mirror_bits, play
 from distill.games import reader, runs, schema
+from distill.players.names import make
+from distill.players.player import Boards, Player, checked_choices, seeds_for
 from distill.players.solver import score_boards
+
+STRONG = ("reference/pillar@puct:200", "uct:10000")
+"""Searches with and without a network; the book has the mean of their shares of visits."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +83,8 @@ def run(config: Config) -> str:
     kept = {key: passed for key, passed in book.items() if sum(m.games for m in passed.moves.values()) >= config.least}
     if not kept:
         raise DataError(f"{config.data}: {config.least} games reached no position; try a smaller --least")
-    write_atomically(config.out, as_bytes(kept, source.games, config.plies, config.least, config.workers))
+    players = [make(word, config.workers) for word in STRONG]
+    write_atomically(config.out, as_bytes(kept, players, source.games, config.plies, config.least, config.workers))
     return f"{len(kept)} positions of {source.games:,} games · {config.out}"
 
 
@@ -134,21 +142,36 @@ def key(position: Position) -> tuple[str, bool]:
     return min(own, mirrored), mirrored < own
 
 
-def as_bytes(book: Mapping[str, Passed], games: int, plies: int, least: int, workers: int = 1) -> bytes:
-    """The file: for each position the exact score of every column, and its moves, most frequent first."""
+def as_bytes(
+    book: Mapping[str, Passed], players: Sequence[Player], games: int, plies: int, least: int, workers: int = 1
+) -> bytes:
+    """The file: for each position two lists by column and one of its moves, most frequent first.
+
+    The lists by column are exact scores, None for a full column, and the mean share of the players' visits in percent.
+    """
     current = np.array([passed.position.current for passed in book.values()], np.uint64)
     mask = np.array([passed.position.mask for passed in book.values()], np.uint64)
     with Progress(len(book), "positions") as progress:
         scores = score_boards(current, mask, workers, progress.advance)
+    shares = np.rint(100 * liked(current, mask, players)).astype(int)
     lines = []
-    for (name, passed), row in zip(book.items(), scores.tolist(), strict=True):
+    for (name, passed), row, share in zip(book.items(), scores.tolist(), shares.tolist(), strict=True):
         ordered = sorted(passed.moves.items(), key=lambda entry: (-entry[1].games, entry[0]))
         moves = [[column + 1, *astuple(move)] for column, move in ordered]
-        entry = [[None if score == FULL_COLUMN else score for score in row], moves]
+        entry = [[None if score == FULL_COLUMN else score for score in row], share, moves]
         lines.append(f"{json.dumps(name)}: {json.dumps(entry, separators=(',', ':'))}")
     head = f'"games": {games},\n"plies": {plies},\n"least": {least}'
     body = ",\n".join(lines)
     return f'{{{head},\n"positions": {{\n{body}\n}}}}\n'.encode()
+
+
+def liked(current: Boards, mask: Boards, players: Sequence[Player]) -> NDArray[np.float64]:
+    """float64 (B, 7), the mean policy; equal for a column and its mirror on a board that is its own mirror."""
+    seeds = seeds_for(0, np.arange(len(mask)))
+    found = [checked_choices(player, current, mask, seeds).policy for player in players]
+    mean = np.mean([policy for policy in found if policy is not None], axis=0)  # searches have one
+    is_symmetric = (mirror_bits(current) == current) & (mirror_bits(mask) == mask)
+    return np.where(is_symmetric[:, None], (mean + mean[:, ::-1]) / 2, mean)
 
 
 main = cli.Command("page.openings", Config, run, package="experiments")

@@ -1,12 +1,15 @@
-"""Build the page's puzzles: graded boards on which a single column keeps the win or the draw.
+"""Build the page's puzzles: graded boards in which one column alone keeps the win, or the draw, played to the end.
 
     python -m experiments.page.puzzles
 
-In: the benchmark (`datasets/benchmark.py`), four levels, and the solver package. Out: `distill/web/page/puzzles.json`,
-whose bytes are a function of these. Takes some minutes.
+In: the benchmark (`datasets/benchmark.py`), the four levels that err and their Elo (`players/ratings.py`), and
+the solver package. Out: `distill/web/page/puzzles.json`, whose bytes are a function of these. Takes some minutes.
 
-The tactic of a puzzle is the benchmark set of its board. Its difficulty is the number of PLAYERS that miss the
-solution. A board has no move order and the page works on move strings, so `history` finds one.
+The tactic of a puzzle is the benchmark set of its board. `lines.py` has the moves after the first. A board has no move
+order and the page works on move strings, so `history` finds one.
+
+The rating of a puzzle is on the Elo scale of the levels. Each level's chance to solve the puzzle to the end follows
+from its policy; the rating is the one at which Elo's formula expects as many solutions as the levels have on average.
 """
 
 from __future__ import annotations
@@ -23,29 +26,55 @@ from numpy.typing import NDArray
 
 from distill.common import cli, cores
 from distill.common.files import write_atomically
+from distill.common.workers import spread
 from distill.datasets import benchmark
 from distill.datasets.benchmark import GradedBoards
 from distill.datasets.canonical import board_keys
 from distill.evaluation.grading import GENERAL, best_scores, keeps_outcome
 from distill.game.encoding import FULL_COLUMN
 from distill.game.mixing import mix
-from distill.game.rules import COLUMNS, COLUMNS_FROM_CENTRE, ROWS, Position, column_bits, is_over, mirror_bits, play
+from distill.game.rules import COLUMNS, COLUMNS_FROM_CENTRE, ROWS, Position, column_bits, mirror_bits
 from distill.game.tactics import wins
+from distill.players import ratings
 from distill.players.names import make
-from distill.players.player import Player, checked_choices, seeds_for
-from distill.players.solver import check_installed, score_boards
+from distill.players.player import Player, checked_choices
+from distill.players.solver import check_installed
+from experiments.page.lines import Node, depth, tree
 
 OUT = Path("distill/web/page/puzzles.json")
 PLAYERS = ("beginner", "casual", "club", "expert")
-"""Players that try each puzzle once."""
-DIFFICULTIES = ("easy", "medium", "hard")
-"""Missed by fewer than half of the players, by half of them, by more."""
+"""Players that rate the puzzles."""
 EACH = 60
 """Largest number of puzzles per tactic."""
-LONGEST_WIN = 25
+CANDIDATES = 120
+"""Largest number of boards per tactic that are rated."""
+LONGEST_WIN = 19
 """Largest number of plies to the end of a won puzzle."""
+LONGEST_DRAW = 28
+"""The same of a drawn one; earlier positions take the solver seconds."""
 FEWEST_COLUMNS = 3
 """Smallest number of open columns."""
+MOST_NODES = 24
+"""Largest number of positions in which the person is to move."""
+DRAWISH = 1000
+"""Rating of one more player in each fit, which solves half of all puzzles: it keeps the ratings finite."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difficulty:
+    """A name for puzzles below a rating. One with more moves of the person than that is left out."""
+
+    name: str
+    below: float = np.inf
+    moves: float = np.inf
+
+
+DIFFICULTIES = (
+    Difficulty(name="easy", below=700, moves=3),
+    Difficulty(name="medium", below=1050, moves=6),
+    Difficulty(name="hard"),
+)
+"""The first whose rating fits is a puzzle's."""
 
 Belongs = Callable[[GradedBoards], NDArray[np.bool_]]
 
@@ -80,7 +109,7 @@ class Config(cli.Settings):
     """Build the page's puzzles."""
 
     out: Path = cli.setting(OUT, "file to write")
-    workers: int = cli.setting(cores(), "processes for searches and the solver; does not change the puzzles")
+    workers: int = cli.setting(cores(), "processes for networks and the solver; does not change the puzzles")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,83 +117,146 @@ class Puzzle:
     """One position to solve; columns are 1–7, as on screen.
 
     Attributes:
+      id: five characters, the same for the mirror image, for links.
       moves: move string that leads to it.
-      solution: the only column that keeps the outcome.
       tactic: one of TACTICS.
-      difficulty: one of DIFFICULTIES.
-      missed: indices of the players that play another column.
-      outcome: 1 for a win of the side to move, 0 for a draw.
-      plies: stones until the game ends under perfect play, including the solution.
-      line: perfect play of both sides from the solution to the end.
-      scores: exact score of each column for the side to move (`players/solver.py`), None for a full one.
-      replies: for each column the best reply, as a digit; "-" for the solution and for full columns.
+      difficulty: name of one of DIFFICULTIES.
+      rating: on the Elo scale of PLAYERS.
+      found: indices of the players that solve it more often than not.
+      nodes: for each `lines.Node` its scores (None for a full column), its replies, and its `next` if any is not 0.
     """
 
+    id: str
     moves: str
-    solution: int
     tactic: str
     difficulty: str
-    missed: list[int]
-    outcome: int
-    plies: int
-    line: str
-    scores: list[int | None]
-    replies: str
+    rating: int
+    found: list[int]
+    nodes: list[list[object]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Rated:
+    """A board with its tree, its players' chances to solve it, float (P,), and its rating."""
+
+    key: int
+    nodes: list[Node]
+    chances: NDArray[np.float64]
+    rating: int
+    difficulty: int
 
 
 def run(config: Config) -> str:
-    """Select boards, let the players try them, solve, write the file."""
+    """Select boards, find the moves after the first, let the players rate them, write the file."""
     check_installed()
-    players = [make(word, config.workers) for word in PLAYERS]
-    puzzles = make_puzzles(benchmark.read(), players, workers=config.workers)
+    players = {word: make(word, config.workers) for word in PLAYERS}
+    puzzles = make_puzzles(benchmark.read(), players, ratings.table(), workers=config.workers)
     write_atomically(config.out, as_bytes(PLAYERS, puzzles))
     counts = Counter((puzzle.tactic, puzzle.difficulty) for puzzle in puzzles)
     for tactic in TACTICS:
-        print(f"{tactic:14}", *(f"{counts[tactic, difficulty]:3} {difficulty}" for difficulty in DIFFICULTIES))
+        print(f"{tactic:14}", *(f"{counts[tactic, level.name]:3} {level.name}" for level in DIFFICULTIES))
     return f"{len(puzzles)} puzzles · {config.out}"
 
 
 def make_puzzles(
-    boards: GradedBoards, players: Sequence[Player], each: int = EACH, seed: int = 0, workers: int = 1
+    boards: GradedBoards,
+    players: Mapping[str, Player],
+    elo: Mapping[str, float],
+    each: int = EACH,
+    candidates: int = CANDIDATES,
+    workers: int = 1,
 ) -> list[Puzzle]:
-    """At most `each` puzzles per tactic, balanced by difficulty, sorted by tactic and difficulty."""
+    """At most `each` puzzles per tactic, balanced by difficulty, sorted by tactic, difficulty and rating."""
     boards = _turned(boards[_is_clear(boards)])
-    solutions = keeps_outcome(boards.scores).argmax(1)
-    seeds = seeds_for(seed, np.arange(len(boards)))
-    missed = np.stack(
-        [checked_choices(player, boards.current, boards.mask, seeds).moves != solutions for player in players]
-    )
-    difficulty = np.sign(2 * missed.sum(0) - len(players)) + 1
-    rows, tactics = list[int](), list[str]()
+    puzzles = []
     for tactic, belongs in TACTICS.items():
-        kinds = [np.flatnonzero(belongs(boards) & (difficulty == level)) for level in range(len(DIFFICULTIES))]
-        rows += _evenly(kinds, each)
-        tactics += [tactic] * (len(rows) - len(tactics))
-    positions = [Position(int(boards.current[row]), int(boards.mask[row])) for row in rows]
-    lines = _lines(positions, solutions[rows].tolist(), workers)
-    replies = _replies(positions, boards.scores[rows], solutions[rows].tolist(), workers)
-    return [
-        Puzzle(
-            moves=history(positions[place]),
-            solution=int(solutions[row]) + 1,
-            tactic=tactics[place],
-            difficulty=DIFFICULTIES[difficulty[row]],
-            missed=np.flatnonzero(missed[:, row]).tolist(),
-            outcome=int(np.sign(boards.scores[row].max())),
-            plies=int(boards.moves_to_end[row]),
-            line=lines[place],
-            scores=[None if score == FULL_COLUMN else score for score in boards.scores[row].tolist()],
-            replies=replies[place],
-        )
-        for place, row in enumerate(rows)
-    ]
+        rated = _rated(boards[np.flatnonzero(belongs(boards))[:candidates]], players, elo, workers)
+        kinds = [[one for one in rated if one.difficulty == level] for level in range(len(DIFFICULTIES))]
+        puzzles += [
+            _puzzle(one, tactic) for one in sorted(_evenly(kinds, each), key=lambda one: (one.difficulty, one.rating))
+        ]
+    if len({puzzle.id for puzzle in puzzles}) < len(puzzles):
+        raise ValueError("two puzzles have the same id; make ids longer")
+    return puzzles
+
+
+def _rated(boards: GradedBoards, players: Mapping[str, Player], elo: Mapping[str, float], workers: int) -> list[_Rated]:
+    """The boards whose tree is small enough and not too long for its rating, in their order."""
+    pairs = zip(boards.current.tolist(), boards.mask.tolist(), strict=True)
+    trees = list(spread(tree, [(Position(*pair), MOST_NODES) for pair in pairs], workers))
+    keys = [key for key, nodes in zip(board_keys(boards.current, boards.mask).tolist(), trees, strict=True) if nodes]
+    kept = [nodes for nodes in trees if nodes]
+    chances = np.array([_chances(player, kept) for player in players.values()]).T
+    rated = []
+    for key, nodes, row in zip(keys, kept, chances, strict=True):
+        rating = round(fitted_rating([*(elo[word] for word in players), DRAWISH], [*row, 0.5]))
+        difficulty = next(place for place, level in enumerate(DIFFICULTIES) if rating < level.below)
+        if depth(nodes) <= DIFFICULTIES[difficulty].moves:
+            rated.append(_Rated(key=key, nodes=nodes, chances=row, rating=rating, difficulty=difficulty))
+    return rated
+
+
+def _chances(player: Player, trees: Sequence[Sequence[Node]]) -> list[float]:
+    """A player's chance to solve each puzzle to the end. The page rejects a slower win, so it is drawn again."""
+    positions = [node.position for nodes in trees for node in nodes]
+    current, mask = np.array([(position.current, position.mask) for position in positions], np.uint64).reshape(-1, 2).T
+    policy = checked_choices(player, current.copy(), mask.copy(), np.zeros(len(positions), np.uint64)).policy
+    assert policy is not None  # levels have one
+    rows = iter(policy.tolist())
+    return [_chance(nodes, [next(rows) for _ in nodes]) for nodes in trees]
+
+
+def _chance(nodes: Sequence[Node], policies: Sequence[Sequence[float]]) -> float:
+    solved = [0.0] * len(nodes)
+    for index in reversed(range(len(nodes))):  # a node comes before the ones it leads to
+        node, policy = nodes[index], policies[index]
+        best = node.best
+        right = sum(policy[column] * (solved[node.next[column]] if node.next[column] else 1) for column in best)
+        slower = sum(share for column, share in enumerate(policy) if column not in best and node.scores[column] > 0)
+        solved[index] = right / (1 - slower) if slower < 1 else 0.0
+    return solved[0]
+
+
+def fitted_rating(ratings: Sequence[float], solved: Sequence[float]) -> float:
+    """The rating at which Elo's formula expects what players of these ratings solved, shares from 0 to 1."""
+    low, high = -10_000.0, 10_000.0
+    while high - low > 1e-6:
+        middle = (low + high) / 2
+        expected = sum(1 / (1 + 10 ** ((middle - rating) / 400)) for rating in ratings)
+        low, high = (middle, high) if expected > sum(solved) else (low, middle)
+    return (low + high) / 2
+
+
+def _puzzle(rated: _Rated, tactic: str) -> Puzzle:
+    nodes: list[list[object]] = []
+    for node in rated.nodes:
+        scores = [None if score == FULL_COLUMN else score for score in node.scores]
+        nodes.append([scores, node.replies, node.next] if any(node.next) else [scores, node.replies])
+    return Puzzle(
+        id=_id(rated.key),
+        moves=history(rated.nodes[0].position),
+        tactic=tactic,
+        difficulty=DIFFICULTIES[rated.difficulty].name,
+        rating=rated.rating,
+        found=np.flatnonzero(rated.chances > 0.5).tolist(),
+        nodes=nodes,
+    )
+
+
+def _id(key: int) -> str:
+    """Five digits and letters."""
+    number, text = int(mix(key).item()) % 36**5, ""
+    for _ in range(5):
+        number, digit = divmod(number, 36)
+        text += "0123456789abcdefghijklmnopqrstuvwxyz"[digit]
+    return text
 
 
 def _is_clear(boards: GradedBoards) -> NDArray[np.bool_]:
-    """bool (B,), whether a single column keeps the outcome, with enough open columns, and a win comes soon enough."""
+    """bool (B,), whether a single column keeps the outcome, with enough open columns, and the end is near enough."""
     single = keeps_outcome(boards.scores).sum(1) == 1
     choice = (boards.scores != FULL_COLUMN).sum(1) >= FEWEST_COLUMNS
-    soon = (best_scores(boards.scores) == 0) | (boards.moves_to_end <= LONGEST_WIN)
+    soon = boards.moves_to_end <= np.where(best_scores(boards.scores) == 0, LONGEST_DRAW, LONGEST_WIN)
     return np.asarray(single & choice & soon)
 
 
@@ -181,11 +273,10 @@ def _turned(boards: GradedBoards) -> GradedBoards:
     return GradedBoards(**{**vars(boards), **turned})
 
 
-def _evenly(kinds: Sequence[NDArray[np.int64]], count: int) -> list[int]:
-    """`count` rows drawn in turn from each kind while it has any, grouped by kind."""
-    turns = itertools.zip_longest(*(kind.tolist() for kind in kinds))
-    taken = [(kind, row) for turn in turns for kind, row in enumerate(turn) if row is not None][:count]
-    return [row for _, row in sorted(taken, key=lambda pair: pair[0])]
+def _evenly(kinds: Sequence[Sequence[_Rated]], count: int) -> list[_Rated]:
+    """`count` boards drawn in turn from each kind while it has any."""
+    turns = itertools.zip_longest(*kinds)
+    return [one for turn in turns for one in turn if one is not None][:count]
 
 
 def history(position: Position) -> str:
@@ -220,43 +311,6 @@ def history(position: Position) -> str:
 def _column(bits: int, column: int) -> int:
     """The bits of one column, its bottom cell lowest."""
     return (bits & column_bits(column)) >> (column * (ROWS + 1))
-
-
-def _lines(positions: Sequence[Position], solutions: Sequence[int], workers: int) -> list[str]:
-    """For each position the solution and perfect play after it, to the end of the game."""
-    lines = [str(column + 1) for column in solutions]
-    after = {place: play(*pair) for place, pair in enumerate(zip(positions, solutions, strict=True))}
-    while after := {place: position for place, position in after.items() if not is_over(position)}:
-        for place, column in zip(after, best_columns(list(after.values()), workers), strict=True):
-            lines[place] += str(column + 1)
-            after[place] = play(after[place], column)
-    return lines
-
-
-def _replies(
-    positions: Sequence[Position], scores: NDArray[np.int8], solutions: Sequence[int], workers: int
-) -> list[str]:
-    """For each position seven characters: the best reply to each wrong column, "-" for other columns."""
-    wrong = [
-        (place, column)
-        for place, solution in enumerate(solutions)
-        for column in range(COLUMNS)
-        if column != solution and scores[place, column] != FULL_COLUMN
-    ]
-    replies = [["-"] * COLUMNS for _ in positions]
-    best = best_columns([play(positions[place], column) for place, column in wrong], workers)
-    for (place, column), reply in zip(wrong, best, strict=True):
-        replies[place][column] = str(reply + 1)
-    return ["".join(reply) for reply in replies]
-
-
-def best_columns(positions: Sequence[Position], workers: int) -> list[int]:
-    """The column with the best exact score in each position, ties to the centre."""
-    current = np.array([position.current for position in positions], np.uint64)
-    mask = np.array([position.mask for position in positions], np.uint64)
-    order = np.array(COLUMNS_FROM_CENTRE)
-    best: list[int] = order[score_boards(current, mask, workers)[:, order].argmax(1)].tolist()
-    return best
 
 
 def as_bytes(players: Sequence[str], puzzles: Sequence[Puzzle]) -> bytes:

@@ -110,7 +110,7 @@ def test_a_killed_worker_costs_its_shard(alone, flags, tmp_path, cluster, monkey
 def test_a_shard_that_kills_every_worker_is_named_and_all_others_are_made(
     alone, flags, tmp_path, cluster, monkeypatch, capsys
 ):
-    monkeypatch.setattr(cluster.scheduler, "allowed_failures", 0)  # to start a worker anew takes seconds
+    monkeypatch.setattr(cluster.scheduler, "allowed_failures", 0)  # to restart a worker takes seconds
     monkeypatch.setattr(workers, "play_apart", die)
     command = [*flags, str(tmp_path), "--cluster", cluster.scheduler_address]
     assert selfplay.main(command) == 1

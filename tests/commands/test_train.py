@@ -36,7 +36,7 @@ def games(tmp_path_factory):
 
 @pytest.fixture(scope="module", autouse=True)
 def _nothing_is_shipped():
-    """Agreement is measured on the run's own games, whatever this checkout ships."""
+    """Top-1 accuracy is measured on the run's own games, whatever this checkout ships."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(provenance, "shipped", lambda _name: None)
         yield

@@ -2,7 +2,7 @@
 
 - a table is loaded in the types promised, only from a finished folder and only when undamaged
 - an epoch is a function of (seed, epoch); every row once; the leftover rows are dropped
-- an epoch of some rows has each of them once, and goes on from any of its batches
+- an epoch of some rows has each of them once, and can continue from any of its batches
 - a mirrored row is the same example seen in the mirror: board, visits and label; about half are
 - fewer rows than a batch make one batch; an empty table is refused in one line
 - `in_order` gives every row once, unmirrored, the last batch shorter

@@ -1,9 +1,12 @@
 """The page's puzzles and opening book. Properties:
 
-- a puzzle is a graded, unfinished board with one column that keeps the result, and a line of play to the end; there are
-  over 300, no two equal or mirrored, with each tactic and difficulty;
-- the solver agrees: the scores of 120 puzzles, the reply to each wrong column of 20, each stone of 15 lines;
-- the book has the counts of a plain loop over the games; its scores are the solver's;
+- a puzzle is a graded, unfinished board with one column that keeps the result; there are over 300, no two equal or
+  mirrored, with each tactic and difficulty, each with an id of its own, and none is easy that takes over three moves;
+- its tree has every position that the person can reach by best columns and the replies; a won puzzle ends with four
+  in a row, a drawn one where every reply leaves no losing column;
+- the solver agrees: the scores of 120 positions, and each reply in 40, which is of equal ones the hardest;
+- a rating is the one at which Elo's formula expects what the players solved, a chance the product of its moves;
+- the book has the counts of a plain loop over the games; its scores are the solver's; strong players' shares are whole;
 - games of another kind, changed games and a book without positions are refused in one line.
 """
 
@@ -20,10 +23,12 @@ from distill.datasets import benchmark
 from distill.datasets.canonical import board_keys
 from distill.game import rules
 from distill.game.encoding import FULL_COLUMN
-from distill.game.rules import Position
+from distill.game.rules import Position, legal_mask
+from distill.players.player import Choices
 from distill.players.solver import score_boards
 from distill.web import api
 from experiments.page import openings, puzzles
+from experiments.page.lines import depth, tree
 
 PAGE = api.PAGE
 GAMES = Path(__file__).parents[2] / "data" / "reference" / "games-20000"
@@ -40,46 +45,132 @@ def solved(positions: list[Position]) -> list[list[int | None]]:
     return [[None if score == FULL_COLUMN else score for score in row] for row in scores.tolist()]
 
 
-def test_every_puzzle_is_a_graded_board_with_one_solution_and_a_line_to_the_end():
+def sign(score: int) -> int:
+    return (score > 0) - (score < 0)
+
+
+def places(puzzle: dict) -> list[tuple[Position, list, str, list[int]]]:
+    """Position, scores, replies and next indices of each node, the positions found by walking from the first."""
+    nodes = [(node[0], node[1], node[2] if len(node) > 2 else [0] * 7) for node in puzzle["nodes"]]
+    found = {0: rules.from_moves(puzzle["moves"])}
+    for index, (_, replies, following) in enumerate(nodes):
+        for column, after in enumerate(following):
+            if after:
+                position = rules.play(rules.play(found[index], column), int(replies[column]) - 1)
+                assert found.setdefault(after, position) == position
+                assert after > index
+    assert sorted(found) == list(range(len(nodes))), "every node is reached"
+    return [(found[index], *node) for index, node in enumerate(nodes)]
+
+
+def test_every_puzzle_is_a_graded_board_with_one_solution():
     boards, keys = benchmark.read(), set()
     for puzzle in PUZZLES:
-        position = rules.from_moves(puzzle["moves"])
+        position, scores, *_ = places(puzzle)[0]
         assert not rules.is_over(position)
         keys.add(int(board_keys(np.array([position.current], np.uint64), np.array([position.mask], np.uint64))[0]))
-        classes = [None if score is None else np.sign(score) for score in puzzle["scores"]]
-        assert [score is not None for score in classes] == [rules.is_legal(position, c) for c in range(7)]
-        assert classes.count(puzzle["outcome"]) == 1
-        assert classes.index(puzzle["outcome"]) == puzzle["solution"] - 1
-        assert puzzle["outcome"] == max(score for score in classes if score is not None) >= 0
-        assert puzzle["plies"] == len(puzzle["line"])
-        assert puzzle["outcome"] == 0 or puzzle["plies"] <= puzzles.LONGEST_WIN
-        assert puzzle["line"][0] == str(puzzle["solution"])
-        end = rules.from_moves(puzzle["moves"] + puzzle["line"])
-        assert rules.is_over(end)
-        assert rules.is_won(end) == bool(puzzle["outcome"])
-        assert not rules.is_won(end) or len(puzzle["line"]) % 2 == 1
-        assert [reply == "-" for reply in puzzle["replies"]] == [
-            score is None or column == puzzle["solution"] - 1 for column, score in enumerate(puzzle["scores"])
-        ]
+        signs = [sign(score) for score in scores if score is not None]
+        assert signs.count(max(signs)) == 1
+        assert max(signs) >= 0
+        assert len(signs) >= puzzles.FEWEST_COLUMNS
+        assert puzzle["id"].isalnum()
+        assert len(puzzle["id"]) == 5
     assert keys <= set(board_keys(boards.current, boards.mask).tolist())
-    assert len(keys) == len(PUZZLES) > 300
+    assert len(keys) == len({puzzle["id"] for puzzle in PUZZLES}) == len(PUZZLES) > 300
     assert {puzzle["tactic"] for puzzle in PUZZLES} == set(puzzles.TACTICS)
     counts = Counter(puzzle["difficulty"] for puzzle in PUZZLES)
-    assert min(counts[difficulty] for difficulty in puzzles.DIFFICULTIES) > 50
-    assert (PAGE / "puzzles.json").stat().st_size < 100_000
+    assert min(counts[level.name] for level in puzzles.DIFFICULTIES) > 50
+    assert (PAGE / "puzzles.json").stat().st_size < 300_000
+
+
+def test_a_puzzle_ends_when_the_result_is_safe():
+    for puzzle in PUZZLES:
+        nodes = places(puzzle)
+        assert len(nodes) <= puzzles.MOST_NODES
+        for position, scores, replies, following in nodes:
+            best = max(score for score in scores if score is not None)
+            assert sign(best) == sign(max(score for score in nodes[0][1] if score is not None))
+            for column, score in enumerate(scores):
+                assert (score is not None) == rules.is_legal(position, column)
+                if score != best:
+                    assert following[column] == 0
+                    if score is None or score > 0:
+                        assert replies[column] == "-"
+                    else:
+                        assert replies[column] != "-" or rules.is_over(rules.play(position, column))
+                elif not following[column]:
+                    assert replies[column] == "-"
+                    assert best == 0 or rules.is_won(rules.play(position, column))
+
+
+def test_difficulty_matches_the_puzzle():
+    longest: dict[str, int] = {}
+    for puzzle in PUZZLES:
+        moves = [1] * len(puzzle["nodes"])
+        for index, (*_, following) in reversed(list(enumerate(places(puzzle)))):
+            moves[index] += max((moves[after] for after in following if after), default=0)
+        longest[puzzle["difficulty"]] = max(longest.get(puzzle["difficulty"], 0), moves[0])
+    assert longest["easy"] <= 3
+    assert longest["medium"] <= 6
+    ratings = {level: [p["rating"] for p in PUZZLES if p["difficulty"] == level] for level in longest}
+    assert max(ratings["easy"]) < 700
+    assert max(ratings["medium"]) < 1050
+    means = {level: np.mean(all_of_it) for level, all_of_it in ratings.items()}
+    assert means["easy"] < means["medium"] < means["hard"]
 
 
 def test_the_solver_agrees_with_the_puzzles():
     dice = random.Random(3)
-    sample = dice.sample(PUZZLES, 120)
-    assert [puzzle["scores"] for puzzle in sample] == solved([rules.from_moves(puzzle["moves"]) for puzzle in sample])
-    answers = []  # game, next move
-    for puzzle in sample[:20]:
-        replies = enumerate(puzzle["replies"], 1)
-        answers += [(f"{puzzle['moves']}{column}", reply) for column, reply in replies if reply != "-"]
-        answers += [(puzzle["moves"] + puzzle["line"][:place], move) for place, move in enumerate(puzzle["line"])]
-    for (_, move), scores in zip(answers, solved([rules.from_moves(game) for game, _ in answers]), strict=True):
-        assert scores[int(move) - 1] == max(score for score in scores if score is not None)
+    sample = dice.sample([node for puzzle in PUZZLES for node in places(puzzle)], 120)
+    assert [scores for _, scores, *_ in sample] == solved([position for position, *_ in sample])
+    answered = [  # position after the person's stone, reply, and whether the puzzle goes on
+        (rules.play(position, column), int(reply) - 1, following[column] > 0)
+        for position, _, replies, following in sample[:40]
+        for column, reply in enumerate(replies)
+        if reply != "-"
+    ]
+    for (position, reply, goes_on), scores in zip(answered, solved([one for one, *_ in answered]), strict=True):
+        best = max(score for score in scores if score is not None)
+        assert scores[reply] == best
+        if not goes_on:
+            continue
+        equal = [column for column, score in enumerate(scores) if score == best]
+        after = {c: play for c in equal if not rules.is_over(play := rules.play(position, c))}
+        left = dict(zip(after, solved(list(after.values())), strict=True))
+        if best == 0:
+            left = {c: row for c, row in left.items() if any(score is not None and score < 0 for score in row)}
+        choices = {c: row.count(max(score for score in row if score is not None)) for c, row in left.items()}
+        assert choices[reply] == min(choices.values())
+
+
+def test_a_rating_is_fitted_by_elos_formula():
+    assert puzzles.fitted_rating([800], [0.5]) == pytest.approx(800, abs=1e-3)
+    assert puzzles.fitted_rating([1000], [10 / 11]) == pytest.approx(600, abs=1e-3)
+    assert puzzles.fitted_rating([600, 1400], [0.5, 0.5]) == pytest.approx(1000, abs=1e-3)
+    easy, hard = (puzzles.fitted_rating([400, 800, 1200, 1000], [*row, 0.5]) for row in ([0.9, 1, 1], [0, 0, 0.4]))
+    assert easy < 500 < 1150 < hard
+
+
+def test_a_chance_is_the_product_of_its_moves():
+    class Likes:
+        """Its policy gives columns 1 to 7 the same shares in every position."""
+
+        name = "likes"
+
+        def play(self, current, mask, seeds):
+            policy = np.full((len(mask), 7), 1 / 7) * legal_mask(mask)
+            policy /= policy.sum(1, keepdims=True)
+            return Choices(moves=policy.argmax(1), policy=policy)
+
+    nodes = tree(rules.from_moves("4455"), most=10)
+    assert nodes is not None
+    assert [node.scores for node in nodes] == [
+        [-4, -3, 18, 2, 2, 18, -3],  # columns 3 and 6 make an open three, 4 and 5 win later, three columns lose
+        [-5, -4, 2, 2, -2, 18, -6],
+        [-5, -8, 0, -1, 1, 2, 18],
+    ]
+    assert depth(nodes) == 2
+    assert puzzles._chances(Likes(), [nodes]) == [pytest.approx(2 / 5 * 1 / 5)]
 
 
 def entry_of(position: Position, column: int) -> tuple[str, int]:
@@ -97,11 +188,13 @@ def test_the_book_counts_what_the_games_played():
         for (current, mask, move), number in labelled.items():
             name, column = entry_of(Position(current, mask), move)
             counted[name][column] += number
-    for name, (_, moves) in BOOK["positions"].items():
+    for name, (scores, shares, moves) in BOOK["positions"].items():
+        assert 97 <= sum(shares) <= 103  # each is rounded
+        assert all(share == 0 for score, share in zip(scores, shares, strict=True) if score is None)
         assert {column - 1: chosen for column, _, chosen, _, _ in moves if chosen} == dict(counted[name])
         assert sum(played for _, played, *_ in moves) >= BOOK["least"]
         assert all(won + drawn <= played and chosen <= played for _, played, chosen, won, drawn in moves)
-    played, won, drawn = (sum(move[place] for move in BOOK["positions"][",,,,,,"][1]) for place in (1, 3, 4))
+    played, won, drawn = (sum(move[place] for move in BOOK["positions"][",,,,,,"][2]) for place in (1, 3, 4))
     assert played == BOOK["games"] == 20_000
     assert (won, drawn) == (9_231, 1_712)  # as on the card of the games
     assert (PAGE / "openings.json").stat().st_size < 150_000

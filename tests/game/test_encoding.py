@@ -1,6 +1,6 @@
 """Positions as arrays.
 
-* A drawn board becomes the arrays one reads off the drawing: row 0 on top, own stones +1, by hand.
+* A drawn board becomes the arrays one reads off the drawing: row 0 on top, own stones +1, written out.
 * Boards and bitboards are inverse to each other, for batches of any size and for single positions.
 * Encoding a mirrored position is flipping the encoding; planes and tokens say what the boards say.
 * Everything is seen from the side to move.

@@ -76,7 +76,7 @@ def test_a_worker_that_dies_costs_its_shard_alone(alone, tmp_path, cluster):
 
 
 def test_a_shard_that_kills_every_worker_is_named_and_the_rest_is_made(alone, tmp_path, cluster, monkeypatch):
-    monkeypatch.setattr(cluster.scheduler, "allowed_failures", 0)  # to start a worker anew takes seconds
+    monkeypatch.setattr(cluster.scheduler, "allowed_failures", 0)  # to restart a worker takes seconds
     todo = shards.plan(RUN, 10, tmp_path).todo
     with pytest.raises(DataError, match=r"shard-00001\.parquet died again and again"):
         list(executors.make_on_cluster(RUN, todo, tmp_path, cluster.scheduler_address, die_always))

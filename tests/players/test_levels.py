@@ -3,7 +3,7 @@
 * Every level takes a win in one, in whatever direction, on every board of the benchmark that has one.
 * A threat is blocked with the probability that the level states, straight or diagonal; the higher levels always block.
 * Probabilities sum to 1 and are 0 on full columns; a mirrored board and policy have mirrored probabilities.
-* What a trap is; where one is, the levels that see none do not ask the network; on other boards they do.
+* What a trap is; where one is, the levels that see none do not query the network; on other boards they do.
 * Club's probabilities are the policy's, at a temperature; the expert's move is the policy's best.
 * A policy of zeros leaves a move; so does a board on which only threatened columns are open.
 * A move is drawn by its seed, whatever else is in the batch, with those probabilities.

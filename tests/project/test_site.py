@@ -4,11 +4,13 @@
 * The reference has every command with every setting and preset, and every public name.
 * Its pages load nothing from another host.
 * Pictures outside docs/ are in the site; other links out of docs/ lead to the repository.
+* The player of docs/benchmark.md is graded by one command, which imports neither TensorFlow nor the solver.
 * Every snippet of docs/data.md runs; the one with PyTorch needs it: `pytest -m slow tests/project/test_site.py`.
 """
 
 import dataclasses
 import importlib
+import json
 import os
 import re
 import subprocess
@@ -74,6 +76,22 @@ def test_links_out_of_docs_lead_to_copied_pictures_or_to_the_repository(site):
     (picture,) = set(re.findall(r'src="([^"]*time-to-strength.png)"', page))
     assert (site / "results" / picture).resolve().is_file()
     assert 'href="https://host.invalid/owner/name/blob/HEAD/dev/LOG.md"' in page
+
+
+def test_a_player_of_ones_own_is_graded_without_tensorflow(tmp_path):
+    page = (ROOT / "docs/benchmark.md").read_text(encoding="utf-8")
+    (tmp_path / "my_engine.py").write_text(re.search(r"```python\n(.*?)```", page, re.DOTALL)[1])
+    command = re.search(r"^    python -m distill.evaluate (.*)$", page, re.MULTILINE)[1].split()
+    code = f"""
+import sys
+from distill import evaluate
+assert evaluate.main({[*command, "--boards", "10"]}) == 0
+assert not {{"tensorflow", "keras", "bitbully"}} & set(sys.modules), sorted(sys.modules)
+"""
+    ended = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr[-3000:]
+    grades = json.loads((tmp_path / "models/evaluation/metrics.json").read_text())
+    assert "my_engine:player" in json.dumps(grades)
 
 
 def test_the_snippets_run_in_a_checkout():

@@ -1,4 +1,4 @@
-"""Agreement with the teacher. Properties:
+"""Top-1 accuracy against the teacher. Properties:
 
 - a column and its mirror image are one answer on a symmetric board, and on no other;
 - raw rows are counted, each board is asked for once, and boards that training had, mirrored or not, are known

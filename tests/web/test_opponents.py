@@ -1,7 +1,7 @@
 """The opponents behind the API: their queues, what is loaded, who waits for what. Properties:
 
 - more requests than the queue takes: 503 with Retry-After, and the next one is answered again;
-- a model that is trained again while the server runs is loaded again, a damaged one is told of, and one whose outputs
+- a model that is trained again while the server runs is loaded again, a damaged one is reported, and one whose outputs
   cannot be used;
 - the solver's process comes back after it was killed; one that cannot be started, or dies again, is an error.
 """

@@ -4,7 +4,7 @@
 - the browser's rules are Python's, on random games and on every kind of bad move string;
 - a full column is refused with a polite line and nothing is played; a win is marked on its four stones, and only then;
 - take back returns to the person's turn; a paused player can be helped;
-- two players are watched, paused, resumed, switched and kept; a player who fails is told of and can be asked again;
+- two players are watched, paused, resumed, switched and kept; a player who fails is reported and can be asked again;
 - nothing runs out of a phone's width, and touch plays;
 - a screen reader finds columns that say what they hold, and each move told in a live region;
 - every shipped network is offered with its number of parameters, with a search too where it has a value head; such a

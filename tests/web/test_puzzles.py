@@ -1,21 +1,26 @@
 """The page's puzzles and opening explorer, in headless Chromium. Properties:
 
-- the right column is praised with its reason, its line can be stepped through and played out, and the streak grows; a
-  wrong one is refuted as the scores say, ends the streak, and can be tried again; the streak outlives a reload;
-- the solution can be asked for; it ends the streak, and no puzzle's answer asks an engine;
-- tactic and difficulty choose among the puzzles;
-- news come in live regions; a full column is refused; no opinion shows before the answer;
-- the person's own game is there again afterwards, and the address keeps it meanwhile;
-- the explorer lists Python's counts, shares, results and exact classes for the position looked at, mirrored ones too; a
-  click and a stone walk; beyond the book it says so and leads back.
+- a puzzle is played to the end: the opponent answers each right column as the file says, and the last one is praised
+  with its reason; a slower win costs nothing; a column that loses the win or the draw is refuted as the scores say, at
+  any move, and can be tried again from there;
+- the first try alone counts: it moves the streak, and the rating by Glicko's formula; both outlive a reload; a puzzle
+  left unsolved ends the streak, also by another choice of kind; a puzzle that has been rated does not come again;
+- each puzzle has a link, which opens it; one that is unknown is named, and another puzzle comes;
+- tactic and difficulty choose among the puzzles; a stored choice that there is not, or a broken store, stops nothing;
+- the solution can be asked for, and no puzzle's answer asks an engine; no opinion shows before the answer;
+- the person's own game is there again afterwards, also after a reload in between;
+- the explorer lists moves as perfect play and strong players order them, with Python's results in words and counts, for
+  mirrored positions too; a click and a stone walk; beyond the book it says so and leads back.
 """
 
 import json
+import math
 from pathlib import Path
 
 import pytest
 
 from distill.game import rules
+from distill.game.rules import COLUMNS_FROM_CENTRE
 from distill.web.api import PAGE
 from experiments.page import openings
 from tests import pages
@@ -23,7 +28,8 @@ from tests.pages import status_says as says
 from tests.pages import stones
 
 STORED = json.loads((PAGE / "puzzles.json").read_text())
-PUZZLES = {values[0]: dict(zip(STORED["fields"], values, strict=True)) for values in STORED["puzzles"]}
+PUZZLES = [dict(zip(STORED["fields"], values, strict=True)) for values in STORED["puzzles"]]
+BY_ID = {puzzle["id"]: puzzle for puzzle in PUZZLES}
 BOOK = json.loads((PAGE / "openings.json").read_text())
 
 
@@ -33,149 +39,347 @@ def server():
         yield address
 
 
-def choose(page, tactic: str = "", difficulty: str = "") -> dict:
-    """Go to the puzzles, take one of a kind, and return it."""
-    page.click("#tab-puzzles")
+class Walk:
+    """A puzzle's tree, walked along the first best columns; columns are digits."""
+
+    def __init__(self, puzzle: dict):
+        self.puzzle, self.moves, self.index = puzzle, puzzle["moves"], 0
+
+    @property
+    def scores(self) -> list:
+        return self.puzzle["nodes"][self.index][0]
+
+    @property
+    def score(self) -> int:
+        return max(score for score in self.scores if score is not None)
+
+    @property
+    def right(self) -> str:
+        return str(next(column for column in COLUMNS_FROM_CENTRE if self.scores[column] == self.score) + 1)
+
+    def reply(self, column: str) -> str:
+        return self.puzzle["nodes"][self.index][1][int(column) - 1].replace("-", "")
+
+    def go_on(self) -> bool:
+        """Play the right column and its reply; whether the puzzle goes on."""
+        column, (_, _, *following) = self.right, self.puzzle["nodes"][self.index]
+        self.moves += column + self.reply(column)
+        self.index = following[0][int(column) - 1] if following else 0
+        return self.index > 0
+
+    def wrong(self) -> list[str]:
+        """Columns that lose the win or the draw, where the opponent has an answer."""
+        sign = (self.score > 0) - (self.score < 0)
+        lost = (
+            str(c + 1) for c, score in enumerate(self.scores) if score is not None and (score > 0) - (score < 0) < sign
+        )
+        return [column for column in lost if self.reply(column)]
+
+    def slower(self) -> list[str]:
+        return [str(c + 1) for c, score in enumerate(self.scores) if score is not None and 0 < score < self.score]
+
+
+def walks(puzzle: dict) -> list[Walk]:
+    """The walk at each of the person's moves."""
+    found, is_on = [], True
+    while is_on:
+        walk = Walk(puzzle)
+        is_on = all(walk.go_on() for _ in found)
+        if is_on:
+            found.append(walk)
+    return found
+
+
+def find(condition) -> tuple[dict, int]:
+    """The first puzzle with a move of the person where a condition holds, and the number of that move."""
+    return next((puzzle, k) for puzzle in PUZZLES for k, walk in enumerate(walks(puzzle)) if condition(puzzle, k, walk))
+
+
+def in_moves(score: int, ply: int) -> str:
+    """When the winner wins: 22 less the score are its stones at the end."""
+    own = ply // 2 if score > 0 else (ply + 1) // 2
+    count = 22 - abs(score) - own
+    return "at once" if count == 1 else f"in {count}"
+
+
+def colours(puzzle: dict) -> tuple[str, str]:
+    return ("Red", "Yellow") if len(puzzle["moves"]) % 2 == 0 else ("Yellow", "Red")
+
+
+def follow(page, puzzle: dict) -> None:
+    """Open a puzzle by its link."""
+    page.evaluate("id => { location.hash = 'puzzle/' + id; }", puzzle["id"])
+    pages.wait_for(page, "id => JSON.parse(localStorage['distill-puzzles'] ?? '{}').current === id", puzzle["id"])
     page.wait_for_selector("#puzzle-next:visible")
-    page.select_option("#puzzle-tactic", tactic)
-    page.select_option("#puzzle-difficulty", difficulty)
-    page.evaluate("document.activeElement.blur()")
-    puzzle = shown(page)
-    assert tactic in ("", puzzle["tactic"])
-    assert difficulty in ("", puzzle["difficulty"])
-    return puzzle
+
+
+def press(page, walk: Walk, column: str) -> None:
+    """Drop a stone and wait for the answer to it."""
+    page.keyboard.press(column)
+    pages.wait_for_stones(page, len(walk.moves) + 1 + len(walk.reply(column)))
+
+
+def solve(page, puzzle: dict, to: int | None = None) -> Walk:
+    """Play the right columns, so many or all; returns where this leads."""
+    walk, done = Walk(puzzle), 0
+    while done != to:
+        press(page, walk, walk.right)
+        done += 1
+        if not walk.go_on():
+            break
+    return walk
 
 
 def shown(page) -> dict:
-    return PUZZLES[page.input_value("#game-text")]
+    return BY_ID[page.evaluate("JSON.parse(localStorage['distill-puzzles']).current")]
 
 
-def wrong_column(puzzle: dict, score: int | None = None) -> int:
-    fitting = (c for c, reply in enumerate(puzzle["replies"]) if reply != "-" and score in (None, puzzle["scores"][c]))
-    return next(fitting) + 1
+def streak(page) -> tuple[str, str]:
+    return page.inner_text("#puzzle-streak"), page.inner_text("#puzzle-best")
 
 
-def streak(page) -> str:
-    return page.inner_text("#puzzle-streak").split(" · ")[-1]
+def rated(rating: float, deviation: float, other: float, score: int) -> tuple[float, float]:
+    """Glicko's formula for one result against a rating with deviation 60."""
+    q = math.log(10) / 400
+    g = 1 / math.sqrt(1 + 3 * (q * 60 / math.pi) ** 2)
+    expected = 1 / (1 + 10 ** (-g * (rating - other) / 400))
+    square = 1 / (q * q * g * g * expected * (1 - expected))
+    precision = 1 / deviation**2 + 1 / square
+    return rating + q / precision * g * (score - expected), max(50, math.sqrt(1 / precision))
 
 
-def test_the_right_column_is_praised_and_its_line_can_be_walked(page):
-    puzzle = choose(page, "long-win")
-    own = "Red" if len(puzzle["moves"]) % 2 == 0 else "Yellow"
-    count = (puzzle["plies"] + 1) // 2
-    says(page, f"{own} to move and win in {count}.")
-    page.keyboard.press(str(puzzle["solution"]))
-    says(page, f"Right! {own} wins in {count}.")
-    assert "force the win" in page.inner_text("#puzzle-text")
-    assert " ".join(puzzle["line"]) in page.inner_text("#puzzle-text")
-    assert streak(page) == "1 in a row, best 1"
-    assert stones(page) == len(puzzle["moves"]) + 1
-    missed = [STORED["players"][place].split(":")[0] for place in puzzle["missed"]]
-    told = page.inner_text("#puzzle-missed")
-    assert all(("search" if name == "uct" else name) in told for name in missed)
-    assert missed or "None of" in told
-    page.keyboard.press(".")
-    says(page, "Move 2 from the puzzle on")
-    assert stones(page) == len(puzzle["moves"]) + 2
+def test_a_puzzle_is_played_to_the_end_with_the_opponents_answers(page):
+    puzzle, _ = find(lambda one, k, _: k == 2 and one["tactic"] == "long-win")
+    own, other = colours(puzzle)
+    follow(page, puzzle)
+    walk = Walk(puzzle)
+    says(page, f"{own} to move and win {in_moves(walk.score, len(walk.moves))}.")
+    assert page.inner_text("#puzzle-rating") == "800?"
+    while True:
+        reply = walk.reply(walk.right)
+        press(page, walk, walk.right)
+        if not walk.go_on():
+            break
+        soon = in_moves(walk.score, len(walk.moves))
+        says(page, f"Right! {other} replies {reply}. Now win {soon}.")
+    says(page, f"Solved! {own} wins.")
+    assert rules.is_won(rules.from_moves(walk.moves))
+    assert stones(page) == len(walk.moves)
+    told = page.inner_text("#puzzle-text")
+    assert "forces the win" in told
+    assert " ".join(walk.moves[len(puzzle["moves"]) :]) in told
+    names = [name.capitalize() for place, name in enumerate(STORED["players"]) if place in puzzle["found"]]
+    found = page.inner_text("#puzzle-found")
+    assert all(name in found for name in names) or (len(names) == 4 and found == "All four computer levels found it.")
+    assert streak(page) == ("1", "1")
+    rating, deviation = rated(800, 350, puzzle["rating"], 1)
+    assert page.inner_text("#puzzle-rating") == f"{round(rating)}{'?' * (deviation > 110)} +{round(rating) - 800}"
     page.click("#puzzle-line")
-    says(page, f"{own} wins with four in a row")
-    assert stones(page) == len(puzzle["moves"] + puzzle["line"])
+    pages.wait_for_stones(page, len(puzzle["moves"]) + 1)
+    pages.wait_for_stones(page, len(walk.moves))
+    page.keyboard.press(",")
+    says(page, "after the puzzle")
     page.click("#puzzle-next")
     assert shown(page) != puzzle
 
 
-def test_a_wrong_column_is_refuted_and_ends_the_streak(page):
-    puzzle = choose(page, "win")
-    page.keyboard.press(str(puzzle["solution"]))
-    says(page, "Right!", "wins at once")
-    assert page.is_hidden("#puzzle-line")
-    page.keyboard.press("n")
-    assert streak(page) == "1 in a row, best 1"
-    puzzle = choose(page, "block")
-    other = "Yellow" if len(puzzle["moves"]) % 2 == 0 else "Red"
-    column = next(
-        c for c in range(1, 8) if puzzle["replies"][c - 1] == str(puzzle["solution"]) and puzzle["scores"][c - 1] < 0
-    )
-    page.keyboard.press(str(column))
-    says(page, f"Not column {column}: {other} answers {puzzle['solution']} and wins at once.")
-    pages.wait_for_stones(page, len(puzzle["moves"]) + 2)
-    assert page.locator(".won-ring").count() >= 4
-    assert streak(page) == "0 in a row, best 1"
+def test_a_slower_win_costs_nothing(page):
+    puzzle, k = find(lambda one, k, walk: walk.slower())
+    follow(page, puzzle)
+    walk = solve(page, puzzle, to=k)
+    column = walk.slower()[0]
+    page.keyboard.press(column)
+    later = in_moves(walk.scores[int(column) - 1], len(walk.moves))
+    soon = in_moves(walk.score, len(walk.moves))
+    says(page, f"Column {column} wins too, but only {later}. Find the win {soon}.")
+    assert stones(page) == len(walk.moves)
+    while True:
+        press(page, walk, walk.right)
+        if not walk.go_on():
+            break
+    says(page, "Solved!")
+    assert streak(page) == ("1", "1")
+
+
+def test_a_wrong_column_is_refuted_at_any_move_and_only_the_first_try_counts(page):
+    puzzle, k = find(lambda one, k, walk: k == 1 and walk.wrong() and len(walks(one)) < 5)
+    own, other = colours(puzzle)
+    follow(page, puzzle)
+    walk = solve(page, puzzle, to=k)
+    column = walk.wrong()[0]
+    press(page, walk, column)
+    score = walk.scores[int(column) - 1]
+    result = f"wins {in_moves(score, len(walk.moves))}" if score else "holds the draw"
+    says(page, f"Column {column} fails: {other} replies {walk.reply(column)} and {result}.")
+    assert page.inner_text("#puzzle-text") == "Try another column."
+    assert streak(page) == ("0", "0")
+    after = page.inner_text("#puzzle-rating")
+    rating, deviation = rated(800, 350, puzzle["rating"], 0)
+    assert after == f"{round(rating)}{'?' * (deviation > 110)} −{800 - round(rating)}"
     page.click("#puzzle-again")
-    says(page, "to move and")
-    assert stones(page) == len(puzzle["moves"])
-    page.keyboard.press(str(puzzle["solution"]))
-    says(page, "Right!")
-    assert streak(page) == "0 in a row, best 1", "not at the first try"
+    says(page, f"{own} to move and")
+    assert stones(page) == len(walk.moves), "from the move that failed, not from the first"
+    while True:
+        press(page, walk, walk.right)
+        if not walk.go_on():
+            break
+    says(page, "Solved!")
+    assert streak(page) == ("0", "0")
+    assert page.inner_text("#puzzle-rating") == after
     pages.visit(page)
     page.click("#tab-puzzles")
     page.wait_for_selector("#puzzle-next:visible")
-    assert streak(page) == "0 in a row, best 1"
-    assert page.input_value("#puzzle-tactic") == "block"
+    assert page.inner_text("#puzzle-rating") == after.split(" ")[0]
+
+
+def test_a_draw_is_held_until_nothing_can_go_wrong(page):
+    puzzle, _ = find(lambda one, k, walk: k == 1 and walk.score == 0)
+    follow(page, puzzle)
+    says(page, "to move and hold the draw.")
+    assert page.is_hidden("#strips"), "opinions wait for the answer"
+    solve(page, puzzle)
+    says(page, "Solved! The draw is safe.")
+
+
+def test_skipping_ends_the_streak_and_solved_puzzles_do_not_come_again(page):
+    easy = [puzzle for puzzle in PUZZLES if puzzle["tactic"] == "win"]
+    follow(page, easy[0])
+    solve(page, easy[0])
+    assert streak(page) == ("1", "1")
+    page.select_option("#puzzle-tactic", "win")
+    for _ in range(5):
+        page.keyboard.press("n")
+        assert shown(page) != easy[0]
+        if int(page.inner_text("#puzzle-streak")) == 0:
+            break
+        assert page.inner_text("#puzzle-streak") == "1", "after a solved puzzle Next is no skip"
+    else:
+        raise AssertionError("skipping has not ended the streak")
+    solve(page, now := shown(page))
+    assert streak(page) == ("1", "1")
+    page.keyboard.press("n")
+    assert shown(page) not in (easy[0], now)
+    assert page.inner_text("#puzzle-next") == "Skip"
+    page.select_option("#puzzle-tactic", "block")  # leaves the puzzle, too
     assert shown(page)["tactic"] == "block"
+    assert streak(page) == ("0", "1")
+    page.select_option("#puzzle-difficulty", "hard")
+    assert shown(page)["difficulty"] == "hard"
+    rating = 800 + (rated(800, 350, easy[0]["rating"], 1)[0] - 800)
+    page.select_option("#puzzle-difficulty", "")
+    page.select_option("#puzzle-tactic", "")
+    page.keyboard.press("n")
+    distances = sorted(abs(puzzle["rating"] - rating) for puzzle in PUZZLES)
+    assert abs(shown(page)["rating"] - rating) <= distances[40] + 150, "near the person's rating"
+
+
+def test_a_link_opens_its_puzzle(browser, server):
+    puzzle = PUZZLES[123]
+    with pages.open_page(
+        browser, f"{server}#puzzle/{puzzle['id']}", permissions=["clipboard-read", "clipboard-write"]
+    ) as page:
+        page.wait_for_selector("#puzzle-next:visible")
+        assert page.get_attribute("#tab-puzzles", "aria-selected") == "true"
+        assert shown(page) == puzzle
+        assert stones(page) == len(puzzle["moves"])
+        page.click("#puzzle-copy")
+        pages.wait_for(page, "document.getElementById('puzzle-copied').textContent.includes('copied')")
+        assert page.evaluate("navigator.clipboard.readText()") == f"{server}#puzzle/{puzzle['id']}"
+        page.click("#puzzle-next")
+        assert page.evaluate("location.hash") == f"#puzzle/{shown(page)['id']}"
+        pages.visit(page)
+        page.wait_for_selector("#puzzle-next:visible")
+        page.evaluate("location.hash = 'puzzle/nowhere'")
+        says(page, "There is no puzzle “nowhere”. Here is another one:")
+        page.click("#tab-play")
+        assert page.evaluate("location.hash") == ""
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        '{"difficulty": "fiendish", "tactic": "fork"}',
+        '{"rating": {"rating": "NaN"}, "done": 3, "streak": "x"}',
+        "3",
+        "{",
+    ],
+)
+def test_an_unknown_stored_choice_or_a_broken_store_stops_nothing(page, kept):
+    page.evaluate("kept => { localStorage['distill-puzzles'] = kept; }", kept)
+    pages.visit(page)
+    page.click("#tab-puzzles")
+    page.wait_for_selector("#puzzle-next:visible")
+    assert page.input_value("#puzzle-difficulty") == page.input_value("#puzzle-tactic") == ""
+    assert page.inner_text("#puzzle-rating") == "800?"
+    says(page, "to move and")
 
 
 def test_the_solution_can_be_asked_for_and_no_engine_is(page):
     asked = []
     page.on("request", lambda request: asked.append(request.url))
-    puzzle = choose(page, "only-draw", "hard")
-    says(page, "to move and hold the draw.")
-    assert page.is_hidden("#strips"), "opinions wait for the answer"
-    if None in puzzle["scores"]:  # which puzzle comes is drawn
-        full = puzzle["scores"].index(None) + 1
+    puzzle, _ = find(lambda one, k, walk: k == 1 and None in walk.scores and walk.score == 0)
+    follow(page, puzzle)
+    walk = Walk(puzzle)
+    if None in walk.scores:
+        full = walk.scores.index(None) + 1
         page.keyboard.press(str(full))
         says(page, f"Column {full} is full.")
     page.wait_for_timeout(300)
-    assert {Path(url).name for url in asked} <= {"puzzles.json"}
+    assert {Path(url).name for url in asked} <= {"puzzles.json", "icon.svg"}
     page.click("#puzzle-show")
-    says(page, f"The solution is column {puzzle['solution']}.")
-    assert streak(page) == "0 in a row, best 0"
-    assert "lost" in page.inner_text("#puzzle-text")
+    says(page, f"The solution is column {walk.right}.")
+    assert streak(page) == ("0", "0")
+    assert "−" in page.inner_text("#puzzle-rating")
     assert page.evaluate("document.activeElement.id") == "puzzle-next", "the pressed button is gone"
-    assert not any(url.endswith("/api/v1/move") for url in asked)
+    assert not any(url.endswith("/move") for url in asked)
 
 
 def test_the_persons_own_game_waits(page):
-    page.select_option("#player-1", "person")
-    for key in "4435":
-        page.keyboard.press(key)
+    pages.start(page, "4435")
     own = page.evaluate("location.hash")
     assert own == "#4435"
-    puzzle = choose(page)
-    page.keyboard.press(str(puzzle["solution"]))
-    assert page.evaluate("location.hash") == own
+    page.click("#tab-puzzles")
+    page.wait_for_selector("#puzzle-next:visible")
+    solve(page, shown(page), to=1)
+    assert page.evaluate("location.hash") == f"#puzzle/{shown(page)['id']}"
+    pages.visit(page)
+    assert page.get_attribute("#tab-puzzles", "aria-selected") == "true"
+    page.wait_for_selector("#puzzle-next:visible")
     page.click("#tab-openings")
     page.wait_for_selector(".opening")
     assert page.input_value("#game-text") == "4435"
     page.keyboard.press("4")
     assert page.evaluate("location.hash") == own
-    page.evaluate("location.hash = '7172'")  # a link that is followed is a game to play
-    says(page, "Yellow played column 2")
-    assert page.get_attribute("#tab-play", "aria-selected") == "true"
+    page.evaluate("location.hash = '7172'")  # a link that is followed opens in the analysis
+    pages.wait_for(page, "document.getElementById('game-text').value === '7172'")
+    page.click("#tab-play")
+    assert page.evaluate("location.hash") == own
 
 
 def expected(moves: str) -> list[str]:
     """What the explorer's buttons say of a position, from the file by Python's own reading."""
     position = rules.from_moves(moves)
     name, is_mirrored = openings.key(position)
-    scores, played = BOOK["positions"][name]
+    scores, shares, played = BOOK["positions"][name]
+    own = ("Red", "Yellow")[len(moves) % 2]
+    other = ("Yellow", "Red")[len(moves) % 2]
     is_symmetric = rules.mirror(position) == position
     counts = {8 - column if is_mirrored else column: rest for column, *rest in played}
     lines = []
     for column in range(1, 8):
-        score = scores[7 - column if is_mirrored else column - 1]
+        place = 7 - column if is_mirrored else column - 1
+        score, share = scores[place], shares[place]
         if score is None or (is_symmetric and column > 4):
             continue
         games, chosen, won, drawn = counts.get(column, (0, 0, 0, 0))
-        label = f"{column} or {8 - column}" if is_symmetric and column < 4 else str(column)
-        # A score is 22 less the winner's stones at the end: its stones now are those of the plies already played.
-        own = len(moves) // 2 if score > 0 else (len(moves) + 1) // 2
-        worth = f"{'wins' if score > 0 else 'loses'} in {22 - abs(score) - own}" if score else "draw"
-        shares = [round_up(100 * part / games) for part in (won, drawn, games - won - drawn)] if games else None
-        results = f", Red won {shares[0]} percent, drawn {shares[1]}, Yellow won {shares[2]}" if shares else ""
-        line = f"Column {label}: {games:,} games, {chosen:,} chosen by the search{results}; best play: {worth}"
-        lines.append((-games, column, line))
-    return [line for _, _, line in sorted(lines)]
+        label, share = (f"{column} or {8 - column}", 2 * share) if is_symmetric and column < 4 else (str(column), share)
+        result = f"{own if score > 0 else other} wins {in_moves(score, len(moves))}" if score else "draw"
+        parts = [round_up(100 * part / games) for part in (won, drawn, games - won - drawn)] if games else None
+        ends = f", Red won {parts[0]} percent, drawn {parts[1]}, Yellow won {parts[2]}" if parts else ""
+        played_out = f"{games:,} games, {chosen:,} chosen by the search{ends}"
+        line = f"Column {label}: {result}; strong players {share} percent; {played_out}"
+        lines.append((-score, -share, COLUMNS_FROM_CENTRE.index(column - 1), line))
+    return [line for *_, line in sorted(lines)]
 
 
 def round_up(number: float) -> int:
@@ -204,7 +408,10 @@ def test_the_explorer_lists_pythons_counts_and_classes(page, moves):
 
 def test_clicks_stones_and_keys_walk_the_book_and_out_of_it(page):
     explore(page, "")
-    says(page, "Red to move. 20,000 of 20,000 games were here.")
+    says(page, "Red to move.")
+    assert page.inner_text("#openings-reached") == "Reached in 20,000 of 20,000 games"
+    assert page.inner_text("#openings-title") == "Perfect play: Red wins in 21"
+    assert "Mirror images and transpositions are merged." in page.inner_text("#openings-note")
     page.get_by_role("button", name="Column 4: ").click()
     assert page.input_value("#game-text") == "4"
     assert listed(page) == expected("4")
@@ -229,11 +436,11 @@ def test_a_file_that_does_not_come_is_told_of(browser, server):
     with pages.open_page(browser, server, ignore=("503",)) as page:
         page.route("**/*.json", lambda route: route.fulfill(status=503, body=""))
         page.click("#tab-puzzles")
-        says(page, "The puzzles cannot be fetched.")
+        says(page, "The puzzles cannot be loaded.")
         page.keyboard.press("4")
         assert stones(page) == 0
         page.click("#tab-openings")
-        says(page, "The openings cannot be fetched.")
+        says(page, "The openings cannot be loaded.")
         page.unroute("**/*.json")
         page.click("#tab-puzzles")
         says(page, "to move and")

@@ -32,7 +32,7 @@ const tabs = new Tabs(["play", "analysis", "puzzles", "openings"], changeMode);
 const analysis = new Analysis({
   game, board, opinions, refresh: (why) => ((problem = ""), show(why)), play: playFrom,
 });
-const pasteBox = new PasteBox($("share"), { load: (moves) => game.load(moves), openPuzzle: (id) => modes.puzzles.openLink(id) });
+const pasteBox = new PasteBox($("share"), { load: (moves) => game.load(moves), openPuzzle });
 const modes = { play: {}, analysis, puzzles: {}, openings: {} }; // see changeMode
 let mine = null; // the person's own game as it stood, while another tab shows another
 let thinking = null; // AbortController of the requested move
@@ -306,14 +306,22 @@ function showMoves() {
 
 const addressOf = (moves) => (moves ? `#${moves}` : location.pathname + location.search);
 
-/** The address has the analysed game or else the person's own. The history keeps the own one, for Back and reloading. */
+/**
+ * The address has the analysed game, the puzzle's name, or the person's own game. The history keeps the own one, for Back
+ * and reloading.
+ */
 function writeLink() {
-  const tab = tabs.chosen === "analysis" ? "analysis" : "play";
+  const tab = ["analysis", "puzzles"].includes(tabs.chosen) ? tabs.chosen : "play";
   const own = mine ?? game.snapshot();
-  const moves = tab === "analysis" ? game.moves : own.moves;
+  const name = { analysis: game.moves, puzzles: modes.puzzles.address?.() ?? "", play: own.moves }[tab];
   const state = { tab, own, players: [...game.players], isFlipped: game.isFlipped, hasUndo };
-  const isKept = JSON.stringify(state) === JSON.stringify(history.state) && location.hash.slice(1) === moves;
-  if (!isKept) history.replaceState(state, "", addressOf(moves));
+  const isKept = JSON.stringify(state) === JSON.stringify(history.state) && location.hash.slice(1) === name;
+  if (!isKept) history.replaceState(state, "", addressOf(name));
+}
+
+function openPuzzle(id) {
+  modes.puzzles.openLink(id);
+  tabs.choose("puzzles");
 }
 
 /** The browser was reloaded, or went back or forward. */
@@ -328,13 +336,15 @@ function restoreOwn({ own, players: seated, isFlipped, hasUndo: hadUndo }) {
 function readLink() {
   const moves = location.hash.slice(1);
   const { state } = history;
+  const [, puzzle] = /^puzzle\/(.*)/.exec(moves) ?? [];
   try {
-    replay(moves);
+    if (puzzle === undefined) replay(moves);
   } catch (error) {
     return say(`The link contains no game. ${error.message}`);
   }
   tabs.choose("play");
   if (state?.own) restoreOwn(state);
+  if (puzzle !== undefined) return openPuzzle(puzzle);
   if ((state?.tab ?? (moves ? "analysis" : "play")) === "analysis") tabs.choose("analysis");
   if (moves !== game.moves) game.load(moves);
   else writeLink();

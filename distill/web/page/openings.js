@@ -1,14 +1,16 @@
 /**
- * The opening explorer: what finished games played in the position looked at, how they ended and what each move is
- * worth, from `openings.json` (`experiments/page/openings.py` makes it and says what is in it).
+ * The opening explorer: each move of the current position, with its result under perfect play, how much strong players
+ * like it, and how finished games with it ended, from `openings.json` (`experiments/page/openings.py` makes it and says
+ * what is in it).
  */
 
 import { capital, pliesToEnd } from "./opinions.js";
-import { COLUMNS, ROWS, cellOf, legalColumns, replay } from "./rules.js";
+import { COLUMNS, FROM_CENTRE, ROWS, cellOf, replay } from "./rules.js";
 
 const PANEL = `
   <h2 id="openings-title"></h2>
-  <div class="openings-head" aria-hidden="true"><span>Move</span><span>Games</span><span>Results</span><span>Best play</span></div>
+  <p id="openings-reached" class="note" aria-live="polite"></p>
+  <div class="openings-head" aria-hidden="true"><span>Move</span><span>Perfect play</span><span>Strong players</span><span>Games</span></div>
   <ul id="openings-moves"></ul>
   <button id="openings-back" type="button" hidden>Back to the book</button>
   <p id="openings-note" class="note"></p>`;
@@ -36,7 +38,7 @@ export class Openings {
     $("openings-back").addEventListener("click", () => game.goTo(this.#lastKnown()));
   }
 
-  /* ---- what the page asks of a mode ---- */
+  /* ---- a mode, as main.js calls it ---- */
 
   async enter() {
     this.#isChosen = true;
@@ -60,33 +62,38 @@ export class Openings {
   }
 
   status(position) {
-    if (this.#hasFailed) return "The openings cannot be fetched. Please try again later.";
-    if (!this.#book) return "The openings are being fetched.";
+    if (this.#hasFailed) return "The openings cannot be loaded. Please try again later.";
+    if (!this.#book) return "Loading the openings…";
     if (position.isOver) return null;
-    const entry = this.#entry(this.#game.shown);
-    const told = entry ? `${number(entry.games)} of ${number(this.#book.games)} games were here.` : "The book ends here.";
-    return `${capital(this.#game.colour(position.side))} to move. ${told}`;
+    const end = this.#entry(this.#game.shown) ? "" : " The book ends here.";
+    return `${capital(this.#game.colour(position.side))} to move.${end}`;
   }
 
   /* ---- the book ---- */
 
-  /** What the file says of a position, turned to its orientation; null where it says nothing. */
+  /**
+   * What the file says of a position, turned to its orientation, the best move first; null where it says nothing. Of
+   * moves with equal scores the one that strong players like more comes first, then the one nearer to the centre.
+   */
   #entry(moves) {
     const position = replay(moves);
     const { name, isMirrored, isSymmetric } = keyOf(position);
     const found = this.#book.positions[name];
     if (!found) return null;
-    const [scores, played] = found;
+    const [scores, shares, played] = found;
     const counts = new Map(played.map(([column, ...rest]) => [isMirrored ? COLUMNS - column : column - 1, rest]));
-    const columns = legalColumns(position).filter((column) => !isSymmetric || column <= (COLUMNS - 1) / 2);
+    const columns = FROM_CENTRE.filter((column) => position.heights[column] < ROWS && (!isSymmetric || column <= (COLUMNS - 1) / 2));
     const rows = columns.map((column) => {
       const [games, chosen, won, drawn] = counts.get(column) ?? [0, 0, 0, 0];
       const twin = COLUMNS - 1 - column;
-      const name = isSymmetric && twin !== column ? `${column + 1} or ${twin + 1}` : String(column + 1);
-      return { column, name, games, chosen, won, drawn, score: scores[isMirrored ? twin : column] };
+      const isPair = isSymmetric && twin !== column;
+      const own = isMirrored ? twin : column;
+      const share = shares[own] * (isPair ? 2 : 1); // of both together
+      const name = isPair ? `${column + 1} or ${twin + 1}` : String(column + 1);
+      return { column, name, games, chosen, won, drawn, share, score: scores[own] };
     });
-    rows.sort((one, other) => other.games - one.games || one.column - other.column);
-    return { rows, games: rows.reduce((sum, row) => sum + row.games, 0), best: Math.max(...rows.map((row) => row.score)) };
+    rows.sort((one, other) => other.score - one.score || other.share - one.share); // stable
+    return { rows, games: rows.reduce((sum, row) => sum + row.games, 0), best: rows[0].score };
   }
 
   /** Moves of the game until it leaves the book. */
@@ -104,46 +111,50 @@ export class Openings {
     const { shown, position } = this.#game;
     const entry = position.isOver ? null : this.#entry(shown);
     const { games, plies, least } = this.#book;
-    const who = capital(this.#game.colour(position.side));
-    $("openings-title").textContent = entry ? `${who}’s moves in ${number(entry.games)} games` : "Beyond the book";
+    $("openings-title").textContent = entry ? `Perfect play: ${this.#result(entry.best, position)}` : "Beyond the book";
+    $("openings-reached").textContent = entry ? `Reached in ${number(entry.games)} of ${number(games)} games` : "";
     const before = document.activeElement.closest("#openings-moves") !== null;
     $("openings-moves").replaceChildren(...(entry?.rows ?? []).map((row) => this.#row(row, entry, position)));
     if (before) ($("openings-moves").querySelector("button") ?? $("openings-back")).focus();
     $("openings-moves").previousElementSibling.hidden = !entry;
     $("openings-back").hidden = Boolean(entry);
     $("openings-note").textContent = entry
-      ? `Of ${number(games)} games by the search that the networks learned from. Each began with 1 to 8 random moves; the darker part of a bar is what the search chose. Positions count together, mirrored or reached another way.`
-      : `The book holds the first ${plies} moves of positions that ${least} games or more passed.`;
+      ? `Strong players: how much of their search two of them spend on each move. Games: ${number(games)} by the search that the networks learned from, each after 1 to 8 random moves. Mirror images and transpositions are merged.`
+      : `The book has the first ${plies} moves of positions that at least ${least} games reached.`;
+  }
+
+  /** "Red wins in 21", counted in Red's moves, or "draw". */
+  #result(score, position) {
+    if (score === 0) return "draw";
+    const winner = score > 0 ? position.side : 1 - position.side;
+    return `${capital(this.#game.colour(winner))} wins in ${Math.ceil(pliesToEnd(score, position.ply) / 2)}`;
   }
 
   #row(row, entry, position) {
-    const { column, name, games, chosen, won, drawn, score } = row;
+    const { column, name, games, chosen, won, drawn, share, score } = row;
     const [first, second] = [0, 1].map((side) => capital(this.#game.colour(side)));
-    const count = Math.ceil(pliesToEnd(score, position.ply) / 2);
     const kind = score > 0 ? "win" : score < 0 ? "loss" : "draw";
-    const worth = score ? `${kind === "win" ? "wins" : "loses"} in ${count}` : "draw";
-    const shares = games ? [won, drawn, games - won - drawn].map((part) => percent(part, games)) : null;
+    const result = this.#result(score, position);
+    const parts = [won, drawn, games - won - drawn];
     const button = document.createElement("button");
     button.type = "button";
     button.className = "opening";
     button.classList.toggle("best", score === entry.best);
     button.innerHTML = `
       <span class="opening-column"><i class="chip ${this.#game.colour(position.side)}"></i>${name.replace(" or ", "/")}</span>
-      <span class="opening-games"><i></i><b></b><span>${games ? `${percent(games, entry.games)} %` : "–"}</span></span>
-      <span class="opening-results">${shares ? "<i></i><i></i><i></i>" : "–"}</span>
-      <span class="opening-worth" data-kind="${kind}">${worth}</span>`;
-    const [all, own] = button.querySelectorAll(".opening-games > i, .opening-games > b");
-    const most = entry.rows[0].games;
-    all.style.width = `${(100 * games) / most}%`;
-    own.style.width = `${(100 * chosen) / most}%`;
-    const results = shares ? `, ${first} won ${shares[0]} percent, drawn ${shares[1]}, ${second} won ${shares[2]}` : "";
+      <span class="opening-worth" data-kind="${kind}">${capital(result)}</span>
+      <span class="opening-share"><i></i><span>${share ? `${share} %` : "–"}</span></span>
+      <span class="opening-results">${games ? "<i></i><i></i><i></i>" : "–"}</span>`;
+    button.querySelector(".opening-share > i").style.width = `${share}%`;
     for (const [place, part] of [...button.querySelectorAll(".opening-results > i")].entries()) {
       part.className = [this.#game.colour(0), "drawn", this.#game.colour(1)][place];
-      part.style.flexGrow = [won, drawn, games - won - drawn][place];
+      part.style.flexGrow = parts[place];
     }
-    const played = `${number(games)} games, ${number(chosen)} chosen by the search`;
-    button.setAttribute("aria-label", `Column ${name}: ${played}${results}; best play: ${worth}`);
-    button.title = `${played}${results}`;
+    const [ofFirst, ofNone, ofSecond] = parts.map((part) => percent(part, games || 1));
+    const ends = games ? `, ${first} won ${ofFirst} percent, drawn ${ofNone}, ${second} won ${ofSecond}` : "";
+    const played = `${number(games)} games, ${number(chosen)} chosen by the search${ends}`;
+    button.setAttribute("aria-label", `Column ${name}: ${result}; strong players ${share} percent; ${played}`);
+    button.title = played;
     button.addEventListener("click", () => this.#game.play(column));
     const item = document.createElement("li");
     item.append(button);

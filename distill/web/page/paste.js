@@ -5,7 +5,7 @@
  *   1. 4 4 2. 5 3                              the same with move numbers
  *   ddec · D D E C                             columns from a to g
  *   https://…/#4453 · #puzzle/k3x9q            a link to this page
- *   3342 with a 0 in it                        columns from 0 to 6, which the person is asked to confirm
+ *   3340                                       columns from 0 to 6, because of the 0; the person has to confirm it
  *   42 cells of 0, 1 and 2                     Kaggle's board, the top row first; 1 has moved first
  */
 

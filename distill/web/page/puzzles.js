@@ -1,14 +1,17 @@
 /**
- * Puzzles: positions in which one column alone keeps the win or the draw, from `puzzles.json` (`experiments/page/puzzles.py`
- * makes it and says what is in it). Every answer to the person comes from that file; no engine is queried until a puzzle is
- * solved.
+ * Puzzles: positions in which one column alone keeps the win or the draw, to be played to the end. They come from
+ * `puzzles.json` (`experiments/page/puzzles.py` makes it and says what is in it), with the opponent's answers; no engine
+ * is queried until a puzzle is solved.
  */
 
+import { Attempt } from "./attempt.js";
 import { capital, pliesToEnd } from "./opinions.js";
+import { Progress } from "./puzzle_progress.js";
+import { UNSURE } from "./rating.js";
 import { ROWS, replay } from "./rules.js";
 
-const KEPT = "distill-puzzles"; // in localStorage: {streak, best, tactic, difficulty}
-const PACE = 700; // ms between a wrong stone and the answer to it
+const PACE = 600; // ms between a stone and the answer to it
+const NEAR = 8; // the next puzzle is drawn from this many with a rating near the person's
 
 const TACTICS = {
   win: "Win at once",
@@ -21,24 +24,34 @@ const TACTICS = {
   zugzwang: "Zugzwang",
 };
 const DIFFICULTIES = { easy: "Easy", medium: "Medium", hard: "Hard" };
+const NUMBERS = ["no", "one", "two", "three", "four", "five", "six"];
 
 const options = (all, names) =>
   [["", all], ...Object.entries(names)].map(([value, name]) => `<option value="${value}">${name}</option>`).join("");
 
 const PANEL = `
-  <div class="pickers">
-    <label>Tactic <select id="puzzle-tactic">${options("All", TACTICS)}</select></label>
-    <label>Difficulty <select id="puzzle-difficulty">${options("All", DIFFICULTIES)}</select></label>
-  </div>
   <h2 id="puzzle-task"></h2>
-  <p id="puzzle-streak" class="note"></p>
+  <p id="puzzle-facts" class="note"></p>
   <p id="puzzle-text" aria-live="polite"></p>
-  <p id="puzzle-missed" class="note"></p>
+  <p id="puzzle-found" class="note"></p>
   <div class="buttons">
     <button id="puzzle-again" type="button">Try again</button>
     <button id="puzzle-show" type="button">Solution</button>
     <button id="puzzle-line" type="button">Play the line</button>
     <button id="puzzle-next" type="button" class="primary">Next</button>
+  </div>
+  <dl class="tally">
+    <div><dt>Your rating</dt><dd id="puzzle-rating"></dd></div>
+    <div><dt>In a row</dt><dd id="puzzle-streak"></dd></div>
+    <div><dt>Best</dt><dd id="puzzle-best"></dd></div>
+  </dl>
+  <div class="pickers">
+    <label>Tactic <select id="puzzle-tactic">${options("All", TACTICS)}</select></label>
+    <label>Difficulty <select id="puzzle-difficulty">${options("Near your rating", DIFFICULTIES)}</select></label>
+  </div>
+  <div class="puzzle-link">
+    <button id="puzzle-copy" type="button">Copy link</button>
+    <p id="puzzle-copied" class="note" role="status"></p>
   </div>`;
 
 const $ = (id) => document.getElementById(id);
@@ -50,14 +63,18 @@ export class Puzzles {
   #show;
   #replay;
   #file = null; // {players, puzzles}, once it has been fetched
-  #seen = new Set();
+  #progress = new Progress();
+  #wanted = ""; // id of the puzzle that a link asks for
   #puzzle = null;
+  #attempt = null;
   #state = "loading"; // "open", "wrong", "solved", "shown" (the person gave up) or "failed" (no file)
-  #wrong = 0; // the wrong column, 1–7
-  #isFirst = true; // no wrong answer to this puzzle yet
-  #answering = 0; // the timer of the answer to a wrong stone
+  #line = ""; // the whole solution, once it is known
+  #remark = ""; // on the last stone, while the puzzle is open
+  #wrong = 0; // the wrong column
+  #isFirst = true; // nothing has been counted for this puzzle yet
+  #gain = null; // of the rating, by this puzzle
+  #timer = 0; // of the opponent's answer
   #isChosen = false; // whether this tab is
-  #kept = { streak: 0, best: 0, tactic: "", difficulty: "" };
 
   /**
    * @param {Game} game
@@ -66,55 +83,68 @@ export class Puzzles {
    * @param {() => void} replay plays the moves that follow
    */
   constructor(game, panel, show, replay) {
-    Object.assign(this.#kept, stored());
     this.#game = game;
     this.#panel = panel;
     this.#show = show;
     this.#replay = replay;
     panel.innerHTML = PANEL;
     for (const name of ["tactic", "difficulty"]) {
-      $(`puzzle-${name}`).value = this.#kept[name];
       $(`puzzle-${name}`).addEventListener("change", ({ target }) => this.#pick({ [name]: target.value }));
     }
     $("puzzle-again").addEventListener("click", () => this.#again());
     $("puzzle-show").addEventListener("click", () => this.#giveUp());
     $("puzzle-line").addEventListener("click", () => this.#playLine());
     $("puzzle-next").addEventListener("click", () => this.#next());
+    $("puzzle-copy").addEventListener("click", () => this.#copyLink());
     this.#render();
   }
 
-  /* ---- what the page asks of a mode ---- */
+  /* ---- a mode, as main.js calls it ---- */
 
   async enter() {
     this.#isChosen = true;
-    if (this.#puzzle) return this.#open(this.#isDone ? this.#draw() : this.#puzzle);
     try {
       this.#file ??= await fetched("puzzles.json");
     } catch {
       this.#state = "failed";
     }
-    if (!this.#isChosen || this.#puzzle) return; // another tab since, or back here in the meantime
+    if (!this.#isChosen) return; // another tab since
     if (!this.#file) return this.#show();
     this.#fit();
-    this.#next();
+    if (this.#wanted || !this.#puzzle) return this.#openLinked();
+    if (this.#isDone) return this.#open(this.#draw());
+    this.#put("", 0);
   }
 
   leave() {
     this.#isChosen = false;
-    clearTimeout(this.#answering);
+    this.#answerNow();
   }
 
-  /** A stone is an answer until the right one has been given; afterwards the board is there to try things. */
+  /** The part of the address after the "#". */
+  address() {
+    const id = this.#wanted || (this.#puzzle?.id ?? "");
+    return id && `puzzle/${id}`;
+  }
+
+  /** A link to a puzzle has been followed; the tab is chosen already or about to be. */
+  openLink(id) {
+    this.#wanted = id;
+    if (this.#isChosen && this.#file) this.#openLinked();
+  }
+
+  /** A stone is an answer until the puzzle is done; afterwards the board is there to try things. */
   drop(column) {
-    if (!this.#puzzle) return true;
+    if (!this.#puzzle || this.#isAnswering) return true;
     if (this.#isDone) return false;
-    const { moves, solution } = this.#puzzle;
-    if (replay(moves).heights[column] === ROWS) {
-      this.#game.load(moves);
+    const verdict = this.#attempt.judge(column);
+    if (verdict === "full") {
+      this.#put("", 0);
       return false; // the page says that it is full
     }
-    if (column + 1 === solution) this.#solve();
-    else this.#refute(column + 1);
+    if (verdict === "slower") this.#remind(column);
+    if (verdict === "wrong") this.#refute(column);
+    if (verdict === "right") this.#goOn(column);
     return true;
   }
 
@@ -123,104 +153,173 @@ export class Puzzles {
   }
 
   status(position) {
-    if (this.#state === "loading") return "The puzzles are being fetched.";
-    if (this.#state === "failed") return "The puzzles cannot be fetched. Please try again later.";
-    if (this.#state === "open") return `${this.#task()}.`;
+    if (this.#state === "loading") return "Loading the puzzles…";
+    if (this.#state === "failed") return "The puzzles cannot be loaded. Please try again later.";
+    if (this.#state === "open") return this.#remark || `${this.#task()}.`;
     if (this.#state === "wrong") return this.#refutation();
+    if (this.#game.shown === this.#attempt.moves && this.#state === "solved") return `Solved! ${this.#promise()}`;
+    if (this.#state === "shown" && this.#game.cursor === this.#attempt.moves.length + 1) {
+      return `The solution is column ${this.#attempt.best + 1}.`;
+    }
     const since = this.#game.cursor - this.#puzzle.moves.length;
-    if (since <= 1) return this.#state === "solved" ? `Right! ${this.#promise()}` : `The solution is column ${this.#puzzle.solution}.`;
-    return position.isOver ? null : `Move ${since} from the puzzle on: ${this.#colour(position.side)} to move.`;
+    return position.isOver || since < 0 ? null : `Move ${since} after the puzzle: ${this.#colour(position.side)} to move.`;
   }
 
   /* ---- one puzzle after another ---- */
 
+  /** The next puzzle. One that is left unsolved ends the streak. */
   #next() {
-    if (this.#file) this.#open(this.#draw());
+    if (!this.#file) return;
+    if (this.#isFirst && !this.#isDone) this.#progress.skip();
+    this.#open(this.#draw());
   }
 
-  /** A puzzle of the chosen kind that has not been shown yet; all of them again where there is none left. */
+  #openLinked() {
+    const id = this.#wanted || this.#progress.current;
+    const puzzle = this.#file.puzzles.find((one) => one.id === id);
+    const isUnknown = this.#wanted && !puzzle;
+    this.#wanted = "";
+    this.#open(puzzle ?? this.#draw());
+    if (!isUnknown) return;
+    this.#remark = `There is no puzzle “${id}”. Here is another one: ${this.#task()}.`;
+    this.#show();
+  }
+
+  /** A puzzle of the chosen kind, not rated yet while there is one, with a rating near the person's. */
   #draw() {
-    const kind = this.#file.puzzles.filter((puzzle) => this.#isOfKind(puzzle));
-    if (kind.every((puzzle) => this.#seen.has(puzzle))) for (const puzzle of kind) this.#seen.delete(puzzle);
-    const fresh = kind.filter((puzzle) => !this.#seen.has(puzzle));
-    return fresh[Math.floor(Math.random() * fresh.length)];
+    const { rating, done } = this.#progress;
+    const kind = this.#file.puzzles.filter((puzzle) => this.#isOfKind(puzzle) && puzzle !== this.#puzzle);
+    const fresh = kind.filter((puzzle) => !done.includes(puzzle.id));
+    const distance = (puzzle) => Math.abs(puzzle.rating - rating.rating);
+    const near = (fresh.length ? fresh : kind).sort((one, other) => distance(one) - distance(other));
+    const among = fresh.length ? near.slice(0, NEAR) : near;
+    return among[Math.floor(Math.random() * among.length)] ?? this.#puzzle;
   }
 
-  #isOfKind(puzzle, { tactic, difficulty } = this.#kept) {
+  #isOfKind(puzzle, { tactic, difficulty } = this.#progress) {
     return (!tactic || puzzle.tactic === tactic) && (!difficulty || puzzle.difficulty === difficulty);
   }
 
-  /** Only what there is can be chosen; a difficulty that the tactic has not becomes all. */
+  /** A puzzle of the new kind stays; another one is skipped. */
   #pick(choice) {
-    this.#keep(choice);
+    this.#progress.keep(choice);
     this.#fit();
-    this.#next();
+    if (!this.#puzzle || this.#isDone || !this.#isOfKind(this.#puzzle)) this.#next();
   }
 
+  /** Only what there is can be chosen; a choice that there is not, as of another version of the page, becomes all. */
   #fit() {
-    const names = new Set(this.#file.puzzles.map((puzzle) => puzzle.tactic));
-    if (this.#kept.tactic && !names.has(this.#kept.tactic)) this.#keep({ tactic: "" }); // of another version of the page
-    const { tactic } = this.#kept;
+    const isThere = (kind) => this.#file.puzzles.some((puzzle) => this.#isOfKind(puzzle, kind));
+    if (!isThere({ tactic: this.#progress.tactic })) this.#progress.keep({ tactic: "" });
+    const { tactic } = this.#progress;
+    if (!isThere({ tactic, difficulty: this.#progress.difficulty })) this.#progress.keep({ difficulty: "" });
+    for (const option of $("puzzle-difficulty").options) option.disabled = !isThere({ tactic, difficulty: option.value });
     $("puzzle-tactic").value = tactic;
-    for (const option of $("puzzle-difficulty").options) {
-      option.disabled = !this.#file.puzzles.some((puzzle) => this.#isOfKind(puzzle, { tactic, difficulty: option.value }));
-    }
-    if ($("puzzle-difficulty").selectedOptions[0]?.disabled) {
-      $("puzzle-difficulty").value = "";
-      this.#keep({ difficulty: "" });
-    }
+    $("puzzle-difficulty").value = this.#progress.difficulty;
   }
 
   #open(puzzle) {
-    if (puzzle !== this.#puzzle) this.#isFirst = true;
-    this.#seen.add(puzzle);
     this.#puzzle = puzzle;
-    this.#go("open", "", 0);
+    this.#attempt = new Attempt(puzzle);
+    this.#line = this.#attempt.line();
+    this.#isFirst = true;
+    this.#gain = null;
+    this.#progress.keep({ current: puzzle.id });
+    this.#enterState("open");
+    $("puzzle-copied").textContent = "";
+    this.#put("", 0);
+  }
+
+  /* ---- stones ---- */
+
+  #goOn(column) {
+    const start = this.#attempt.moves;
+    const reply = this.#attempt.replyTo(column);
+    const isLast = this.#attempt.play(column);
+    if (!isLast) {
+      this.#enterState("open", `Right! ${this.#colour(1 - this.#side)} replies ${reply}. Now ${this.#goal()}.`);
+    } else {
+      this.#line = this.#attempt.moves.slice(this.#puzzle.moves.length);
+      this.#count(true);
+      this.#enterState("solved");
+    }
+    this.#dropBoth(start, `${column + 1}${isLast ? "" : reply}`);
+  }
+
+  #refute(column) {
+    this.#count(false);
+    this.#wrong = column;
+    this.#enterState("wrong");
+    this.#dropBoth(this.#attempt.moves, `${column + 1}${this.#attempt.replyTo(column)}`);
+  }
+
+  /** A win that takes longer costs nothing, but is not the solution. */
+  #remind(column) {
+    const later = this.#soon(this.#attempt.scores[column]);
+    this.#enterState("open", `Column ${column + 1} wins too, but only ${later}. Find the win ${this.#soon(this.#attempt.score)}.`);
+    this.#put("", 0);
+    this.#show();
   }
 
   #again() {
-    if (this.#state === "open" || !this.#puzzle) return;
-    this.#isFirst = false;
-    this.#open(this.#puzzle);
-  }
-
-  #solve() {
-    const { streak, best } = this.#kept;
-    if (this.#isFirst) this.#keep({ streak: streak + 1, best: Math.max(best, streak + 1) });
-    this.#go("solved", this.#puzzle.line, 1);
+    if (this.#state !== "wrong") return;
+    this.#enterState("open");
+    this.#put("", 0);
   }
 
   #giveUp() {
-    this.#keep({ streak: 0 });
-    this.#go("shown", this.#puzzle.line, 1);
-  }
-
-  /** The wrong stone falls, then the stone that refutes it. */
-  #refute(column) {
-    this.#keep({ streak: 0 });
-    this.#isFirst = false;
-    this.#wrong = column;
-    this.#go("wrong", `${column}${this.#puzzle.replies[column - 1]}`, 1);
-    this.#answering = setTimeout(() => this.#game.goTo(this.#puzzle.moves.length + 2), PACE);
+    this.#count(false);
+    this.#line = this.#attempt.moves.slice(this.#puzzle.moves.length) + this.#attempt.line();
+    this.#enterState("shown");
+    this.#put(this.#attempt.line(), 1);
   }
 
   #playLine() {
-    const { moves, line } = this.#puzzle;
-    const isOnIt = this.#game.moves === moves + line && this.#game.cursor > moves.length;
-    if (!isOnIt || this.#game.isAtEnd) this.#go(this.#state, line, 1);
+    this.#game.load(this.#puzzle.moves + this.#line);
+    this.#game.goTo(this.#puzzle.moves.length);
     this.#replay();
   }
 
-  /** Put the puzzle on the board with what follows it, and so many stones of that. */
-  #go(state, line, shown) {
-    clearTimeout(this.#answering);
-    this.#state = state;
-    this.#game.load(this.#puzzle.moves);
-    this.#game.moves += line;
-    this.#game.goTo(this.#puzzle.moves.length + shown);
+  #count(isSolved) {
+    if (this.#isFirst) this.#gain = this.#progress.count(this.#puzzle, isSolved);
+    this.#isFirst = false;
   }
 
-  /* ---- what is said ---- */
+  #enterState(state, remark = "") {
+    clearTimeout(this.#timer);
+    this.#timer = 0;
+    this.#state = state;
+    this.#remark = remark;
+  }
+
+  /** The position in which the person is to move, with what follows it, and so many stones of that. */
+  #put(line, shown) {
+    const { moves } = this.#attempt;
+    this.#game.load(moves);
+    this.#game.moves += line;
+    this.#game.goTo(moves.length + shown);
+  }
+
+  /** Two stones onto a position, one after the other. */
+  #dropBoth(start, stones) {
+    this.#game.load(start);
+    this.#game.moves += stones;
+    if (stones.length > 1) this.#timer = setTimeout(() => this.#answerNow(), PACE);
+    this.#game.goTo(start.length + 1);
+  }
+
+  #answerNow() {
+    if (!this.#isAnswering) return;
+    clearTimeout(this.#timer);
+    this.#timer = 0;
+    if (this.#isChosen) this.#game.goTo(this.#game.moves.length);
+  }
+
+  /* ---- text ---- */
+
+  get #isAnswering() {
+    return this.#timer > 0;
+  }
 
   get #isDone() {
     return ["solved", "shown"].includes(this.#state);
@@ -230,99 +329,107 @@ export class Puzzles {
     return this.#puzzle.moves.length % 2;
   }
 
+  get #isWin() {
+    return this.#attempt.score > 0;
+  }
+
   #colour(side) {
     return capital(this.#game.colour(side));
   }
 
-  /** In how many of its moves the winner has won, if the side to move gets this score. */
-  #soon(score) {
-    const count = Math.ceil(pliesToEnd(score, this.#puzzle.moves.length) / 2);
+  /** In how many of its moves the winner wins, if the person gets this score. */
+  #soon(score, { moves } = this.#attempt) {
+    const count = Math.ceil(pliesToEnd(score, moves.length) / 2);
     return count === 1 ? "at once" : `in ${count}`;
   }
 
-  #task() {
-    const { outcome, scores, solution } = this.#puzzle;
-    const goal = outcome ? `win ${this.#soon(scores[solution - 1])}` : "hold the draw";
-    return `${this.#colour(this.#side)} to move and ${goal}`;
+  #goal(attempt = this.#attempt) {
+    return this.#isWin ? `win ${this.#soon(attempt.score, attempt)}` : "hold the draw";
+  }
+
+  #task(attempt = this.#attempt) {
+    return `${this.#colour(this.#side)} to move and ${this.#goal(attempt)}`;
   }
 
   #promise() {
-    const { outcome, scores, solution } = this.#puzzle;
-    return `${this.#colour(this.#side)} ${outcome ? `wins ${this.#soon(scores[solution - 1])}` : "holds the draw"}.`;
+    return this.#isWin ? `${this.#colour(this.#side)} wins.` : "The draw is safe.";
   }
 
   #refutation() {
-    const { scores, replies } = this.#puzzle;
-    const score = scores[this.#wrong - 1];
-    const gain = score === 0 ? "holds the draw" : `wins ${this.#soon(score)}`;
-    return `Not column ${this.#wrong}: ${this.#colour(1 - this.#side)} answers ${replies[this.#wrong - 1]} and ${gain}.`;
+    const score = this.#attempt.scores[this.#wrong];
+    const reply = this.#attempt.replyTo(this.#wrong);
+    const result = score === 0 ? "holds the draw" : `wins ${this.#soon(score)}`;
+    const consequence = reply ? `${this.#colour(1 - this.#side)} replies ${reply} and ${result}` : "the game ends in a draw";
+    return `Column ${this.#wrong + 1} fails: ${consequence}.`;
   }
 
   #explanation() {
-    const { tactic, solution, outcome } = this.#puzzle;
+    const { tactic } = this.#puzzle;
+    const solution = this.#line[0];
     const [own, other] = [this.#colour(this.#side), this.#colour(1 - this.#side)];
-    const reasons = {
+    const only = `Only column ${solution} ${this.#isWin ? "wins" : "holds the draw"}.`;
+    return {
       win: `Column ${solution} makes four in a row.`,
-      block: `${other} would have made four in a row in column ${solution}.`,
-      "double-threat": `After column ${solution}, ${own} makes four in a row whatever ${other} answers.`,
-      escape: `After many other columns ${other} wins with its second stone, whatever is blocked.`,
-      "open-two": `${other} had two in a row with room beside them: a third would have been open at both ends.`,
-      "long-win": `There is no threat on the board yet, but from column ${solution} on ${own} can force the win.`,
-      "only-draw": "After every other column the game is lost.",
-      zugzwang: `${own} would rather not move at all: every column but ${solution} gives the right stone to ${other}.`,
-    };
-    const rest = tactic === "win" || tactic === "double-threat" || tactic === "long-win" ? ""
-      : outcome ? " It is the only column that still wins." : " It is the only column that still draws.";
-    return reasons[tactic] + (tactic === "only-draw" ? "" : rest);
+      block: `${other} threatens four in a row in column ${solution}. ${only}`,
+      "double-threat": `After column ${solution}, ${own} has two ways to make four in a row, and ${other} can block only one.`,
+      escape: `After most other columns ${other} gets two threats at once. ${only}`,
+      "open-two": `${other} has two in a row with room on both sides; a third would be open at both ends. ${only}`,
+      "long-win": `There is no threat on the board yet, but column ${solution} forces the win.`,
+      "only-draw": `Every other column loses.`,
+      zugzwang: `Every other column lets ${other} take the square it needs. ${only}`,
+    }[tactic];
   }
 
-  #missed() {
+  #foundBy() {
     const { players } = this.#file;
-    const names = this.#puzzle.missed.map((place) => named(players[place]));
-    return names.length ? `Missed by ${joined(names)}.` : `None of ${players.length} players missed it.`;
+    const names = this.#puzzle.found.map((place) => capital(players[place]));
+    if (!names.length) return "No computer level found it.";
+    if (names.length === players.length) return `All ${NUMBERS[players.length]} computer levels found it.`;
+    return `Found by ${joined(names)}.`;
+  }
+
+  #text() {
+    if (this.#state === "wrong") return "Try another column.";
+    if (!this.#isDone) return this.#attempt.moves === this.#puzzle.moves ? "Choose a column on the board." : "Play on to the end.";
+    const rest = this.#line.length > 1 ? ` The line: ${[...this.#line].join(" ")}.` : "";
+    return `${this.#explanation()}${rest}`;
   }
 
   #render() {
     const hasPuzzle = this.#puzzle !== null;
     const isDone = this.#isDone;
-    const { streak, best } = this.#kept;
+    const { streak, best, rating } = this.#progress;
     const before = document.activeElement;
     this.#panel.dataset.state = this.#state;
-    $("puzzle-task").textContent = hasPuzzle ? this.#task() : "";
-    const difficulty = hasPuzzle ? `${DIFFICULTIES[this.#puzzle.difficulty]} · ` : "";
-    $("puzzle-streak").textContent = `${difficulty}${streak} in a row, best ${best}`;
+    $("puzzle-task").textContent = hasPuzzle ? this.#task(new Attempt(this.#puzzle)) : "";
+    $("puzzle-facts").textContent = hasPuzzle ? this.#facts() : "";
     $("puzzle-text").textContent = hasPuzzle ? this.#text() : "";
-    $("puzzle-missed").textContent = isDone ? this.#missed() : "";
+    $("puzzle-found").textContent = isDone ? this.#foundBy() : "";
+    const gain = this.#gain === null ? "" : ` ${signed(this.#gain)}`;
+    $("puzzle-rating").textContent = `${Math.round(rating.rating)}${rating.deviation > UNSURE ? "?" : ""}${gain}`;
+    $("puzzle-streak").textContent = streak;
+    $("puzzle-best").textContent = best;
     $("puzzle-again").hidden = this.#state !== "wrong";
     $("puzzle-show").hidden = !hasPuzzle || isDone;
-    $("puzzle-line").hidden = !isDone || this.#puzzle.line.length < 2;
-    $("puzzle-next").textContent = isDone ? "Next" : "Skip";
-    $("puzzle-next").hidden = !hasPuzzle;
+    $("puzzle-line").hidden = !isDone || this.#line.length < 2;
+    $("puzzle-next").textContent = isDone || !this.#isFirst ? "Next" : "Skip";
+    for (const id of ["puzzle-next", "puzzle-copy"]) $(id).hidden = !hasPuzzle;
     if (this.#panel.contains(before) && before.hidden) $("puzzle-next").focus();
   }
 
-  #text() {
-    if (this.#state === "wrong") return "Drop another stone: the board goes back by itself.";
-    if (!this.#isDone) return "Drop a stone: a column of the board, or a key from 1 to 7.";
-    const { line, outcome } = this.#puzzle;
-    const rest = line.length < 2 ? "" : ` Best play: ${[...line].join(" ")}, ${outcome ? `and ${this.#colour(this.#side)} wins` : "a draw"}.`;
-    return `${this.#explanation()}${rest}`;
+  #facts() {
+    const { difficulty, rating, tactic } = this.#puzzle;
+    return `${DIFFICULTIES[difficulty]}, rated ${rating}${this.#isDone ? ` · ${TACTICS[tactic]}` : ""}`;
   }
 
-  #keep(change) {
-    Object.assign(this.#kept, change);
-    this.#kept.best = Math.max(this.#kept.best, Number(stored().best) || 0); // another tab may have more
+  async #copyLink() {
+    const link = new URL(`#${this.address()}`, location.href).href;
     try {
-      localStorage.setItem(KEPT, JSON.stringify(this.#kept));
-    } catch { /* private windows may refuse; the streak lasts as long as the page */ }
-  }
-}
-
-function stored() {
-  try {
-    return JSON.parse(localStorage.getItem(KEPT) ?? "{}") ?? {};
-  } catch {
-    return {};
+      await navigator.clipboard.writeText(link);
+      $("puzzle-copied").textContent = "The link to this puzzle is copied.";
+    } catch {
+      $("puzzle-copied").textContent = `The link: ${link}`;
+    }
   }
 }
 
@@ -334,10 +441,6 @@ async function fetched(name) {
   return { players, puzzles: puzzles.map((values) => Object.fromEntries(fields.map((field, place) => [field, values[place]]))) };
 }
 
-/** A player's word for a reader: `uct:100` is a search of 100 simulations. */
-function named(word) {
-  const search = /^uct:(\d+)$/.exec(word);
-  return search ? `a search of ${Number(search[1]).toLocaleString("en")} simulations` : word;
-}
+const signed = (number) => (number < 0 ? `−${-number}` : `+${number}`);
 
 const joined = (names) => (names.length < 2 ? names.join() : `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`);

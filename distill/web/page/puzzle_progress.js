@@ -1,0 +1,67 @@
+/** What a person has done in the puzzles: streak, rating and choices, kept on the device. */
+
+import { START, rated } from "./rating.js";
+
+const KEPT = "distill-puzzles"; // in localStorage
+const PUZZLE_DEVIATION = 60; // of the ratings in puzzles.json
+
+export class Progress {
+  streak = 0;
+  best = 0;
+  rating = { ...START };
+  done = []; // ids of puzzles that have been rated
+  current = ""; // id of the puzzle on the board
+  tactic = "";
+  difficulty = "";
+
+  constructor() {
+    const { tactic, difficulty, current } = stored();
+    Object.assign(this, strings({ tactic, difficulty, current }));
+    this.#refresh();
+  }
+
+  /** The puzzle has been solved, or failed, at the first try. Returns the change of the rating; 0 for one seen before. */
+  count(puzzle, isSolved) {
+    this.#refresh();
+    this.streak = isSolved ? this.streak + 1 : 0;
+    this.best = Math.max(this.best, this.streak);
+    const before = this.rating.rating;
+    if (!this.done.includes(puzzle.id)) {
+      this.rating = rated(this.rating, { rating: puzzle.rating, deviation: PUZZLE_DEVIATION }, Number(isSolved));
+      this.done.push(puzzle.id);
+    }
+    this.keep({});
+    return Math.round(this.rating.rating) - Math.round(before);
+  }
+
+  /** A puzzle that is left unsolved ends the streak, but is not rated. */
+  skip() {
+    this.#refresh();
+    this.keep({ streak: 0 });
+  }
+
+  keep(change) {
+    Object.assign(this, change);
+    try {
+      localStorage.setItem(KEPT, JSON.stringify(this));
+    } catch { /* private windows may refuse; the streak lasts as long as the page */ }
+  }
+
+  /** Another tab may have counted since; what is no number is ignored. */
+  #refresh() {
+    const { streak, best, rating, done } = stored();
+    if (Number.isInteger(streak) && Number.isInteger(best)) Object.assign(this, { streak, best });
+    if (Number.isFinite(rating?.rating) && rating.deviation > 0) this.rating = rating;
+    if (Array.isArray(done)) this.done = done;
+  }
+}
+
+const strings = (values) => Object.fromEntries(Object.entries(values).filter(([, value]) => typeof value === "string"));
+
+function stored() {
+  try {
+    return JSON.parse(localStorage.getItem(KEPT) ?? "{}") ?? {};
+  } catch {
+    return {};
+  }
+}
