@@ -230,6 +230,11 @@ def test_a_wrong_column_is_refuted_at_any_move_and_only_the_first_try_counts(pag
     page.click("#tab-puzzles")
     page.wait_for_selector("#puzzle-next:visible")
     assert page.inner_text("#puzzle-rating") == after.split(" ")[0]
+    follow(page, puzzle)
+    solve(page, puzzle)
+    says(page, "Solved!")
+    assert streak(page) == ("0", "0"), "it counts once"
+    assert page.inner_text("#puzzle-rating") == after.split(" ")[0]
 
 
 def test_a_draw_is_held_until_nothing_can_go_wrong(page):

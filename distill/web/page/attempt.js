@@ -10,6 +10,7 @@ export class Attempt {
   #node = 0;
 
   constructor({ moves, nodes }) {
+    this.side = moves.length % 2; // the person's
     this.moves = moves; // to the position in which the person is to move, or to the end
     this.#nodes = nodes;
   }
@@ -29,7 +30,7 @@ export class Attempt {
   }
 
   /** "full", "wrong" (loses the win or the draw), "slower" (wins, but later) or "right". */
-  judge(column) {
+  classify(column) {
     const score = this.scores[column];
     if (score === null) return "full";
     if (Math.sign(score) < Math.sign(this.score)) return "wrong";

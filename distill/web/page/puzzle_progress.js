@@ -20,17 +20,21 @@ export class Progress {
     this.#refresh();
   }
 
-  /** The puzzle has been solved, or failed, at the first try. Returns the change of the rating; 0 for one seen before. */
+  /**
+   * The puzzle has been solved, or failed, at the first try. Each counts once.
+   * @returns {number|null} the change of the rating; null for a puzzle that has been counted before
+   */
   count(puzzle, isSolved) {
     this.#refresh();
-    this.streak = isSolved ? this.streak + 1 : 0;
-    this.best = Math.max(this.best, this.streak);
+    if (this.done.includes(puzzle.id)) return null;
+    const streak = isSolved ? this.streak + 1 : 0;
     const before = this.rating.rating;
-    if (!this.done.includes(puzzle.id)) {
-      this.rating = rated(this.rating, { rating: puzzle.rating, deviation: PUZZLE_DEVIATION }, Number(isSolved));
-      this.done.push(puzzle.id);
-    }
-    this.keep({});
+    this.keep({
+      streak,
+      best: Math.max(this.best, streak),
+      rating: rated(this.rating, { rating: puzzle.rating, deviation: PUZZLE_DEVIATION }, Number(isSolved)),
+      done: [...this.done, puzzle.id],
+    });
     return Math.round(this.rating.rating) - Math.round(before);
   }
 

@@ -5,26 +5,13 @@
  */
 
 import { Attempt } from "./attempt.js";
-import { capital, pliesToEnd } from "./opinions.js";
+import { capital } from "./opinions.js";
 import { Progress } from "./puzzle_progress.js";
+import * as text from "./puzzle_text.js";
 import { UNSURE } from "./rating.js";
-import { ROWS, replay } from "./rules.js";
 
 const PACE = 600; // ms between a stone and the answer to it
 const NEAR = 8; // the next puzzle is drawn from this many with a rating near the person's
-
-const TACTICS = {
-  win: "Win at once",
-  block: "Block four in a row",
-  "double-threat": "Double threat",
-  escape: "Escape a double threat",
-  "open-two": "Stop an open three",
-  "long-win": "Long win",
-  "only-draw": "Save the draw",
-  zugzwang: "Zugzwang",
-};
-const DIFFICULTIES = { easy: "Easy", medium: "Medium", hard: "Hard" };
-const NUMBERS = ["no", "one", "two", "three", "four", "five", "six"];
 
 const options = (all, names) =>
   [["", all], ...Object.entries(names)].map(([value, name]) => `<option value="${value}">${name}</option>`).join("");
@@ -46,8 +33,8 @@ const PANEL = `
     <div><dt>Best</dt><dd id="puzzle-best"></dd></div>
   </dl>
   <div class="pickers">
-    <label>Tactic <select id="puzzle-tactic">${options("All", TACTICS)}</select></label>
-    <label>Difficulty <select id="puzzle-difficulty">${options("Near your rating", DIFFICULTIES)}</select></label>
+    <label>Tactic <select id="puzzle-tactic">${options("All", text.TACTICS)}</select></label>
+    <label>Difficulty <select id="puzzle-difficulty">${options("Your level", text.DIFFICULTIES)}</select></label>
   </div>
   <div class="puzzle-link">
     <button id="puzzle-copy" type="button">Copy link</button>
@@ -113,6 +100,7 @@ export class Puzzles {
     this.#fit();
     if (this.#wanted || !this.#puzzle) return this.#openLinked();
     if (this.#isDone) return this.#open(this.#draw());
+    if (this.#state === "wrong") this.#enterState("open");
     this.#put("", 0);
   }
 
@@ -137,14 +125,14 @@ export class Puzzles {
   drop(column) {
     if (!this.#puzzle || this.#isAnswering) return true;
     if (this.#isDone) return false;
-    const verdict = this.#attempt.judge(column);
-    if (verdict === "full") {
+    const kind = this.#attempt.classify(column);
+    if (kind === "full") {
       this.#put("", 0);
       return false; // the page says that it is full
     }
-    if (verdict === "slower") this.#remind(column);
-    if (verdict === "wrong") this.#refute(column);
-    if (verdict === "right") this.#goOn(column);
+    if (kind === "slower") this.#remind(column);
+    if (kind === "wrong") this.#refute(column);
+    if (kind === "right") this.#goOn(column);
     return true;
   }
 
@@ -155,9 +143,9 @@ export class Puzzles {
   status(position) {
     if (this.#state === "loading") return "Loading the puzzles…";
     if (this.#state === "failed") return "The puzzles cannot be loaded. Please try again later.";
-    if (this.#state === "open") return this.#remark || `${this.#task()}.`;
-    if (this.#state === "wrong") return this.#refutation();
-    if (this.#game.shown === this.#attempt.moves && this.#state === "solved") return `Solved! ${this.#promise()}`;
+    if (this.#state === "open") return this.#remark || `${text.task(this.#attempt, this.#colour)}.`;
+    if (this.#state === "wrong") return text.refutation(this.#attempt, this.#wrong, this.#colour);
+    if (this.#game.shown === this.#attempt.moves && this.#state === "solved") return text.praise(this.#attempt, this.#colour);
     if (this.#state === "shown" && this.#game.cursor === this.#attempt.moves.length + 1) {
       return `The solution is column ${this.#attempt.best + 1}.`;
     }
@@ -181,7 +169,7 @@ export class Puzzles {
     this.#wanted = "";
     this.#open(puzzle ?? this.#draw());
     if (!isUnknown) return;
-    this.#remark = `There is no puzzle “${id}”. Here is another one: ${this.#task()}.`;
+    this.#remark = `There is no puzzle “${id}”. Here is another one: ${text.task(this.#attempt, this.#colour)}.`;
     this.#show();
   }
 
@@ -237,7 +225,7 @@ export class Puzzles {
     const reply = this.#attempt.replyTo(column);
     const isLast = this.#attempt.play(column);
     if (!isLast) {
-      this.#enterState("open", `Right! ${this.#colour(1 - this.#side)} replies ${reply}. Now ${this.#goal()}.`);
+      this.#enterState("open", `Right! ${this.#colour(1 - this.#attempt.side)} replies ${reply}. Now ${text.goal(this.#attempt)}.`);
     } else {
       this.#line = this.#attempt.moves.slice(this.#puzzle.moves.length);
       this.#count(true);
@@ -255,8 +243,7 @@ export class Puzzles {
 
   /** A win that takes longer costs nothing, but is not the solution. */
   #remind(column) {
-    const later = this.#soon(this.#attempt.scores[column]);
-    this.#enterState("open", `Column ${column + 1} wins too, but only ${later}. Find the win ${this.#soon(this.#attempt.score)}.`);
+    this.#enterState("open", text.reminder(this.#attempt, column));
     this.#put("", 0);
     this.#show();
   }
@@ -325,74 +312,12 @@ export class Puzzles {
     return ["solved", "shown"].includes(this.#state);
   }
 
-  get #side() {
-    return this.#puzzle.moves.length % 2;
-  }
-
-  get #isWin() {
-    return this.#attempt.score > 0;
-  }
-
-  #colour(side) {
-    return capital(this.#game.colour(side));
-  }
-
-  /** In how many of its moves the winner wins, if the person gets this score. */
-  #soon(score, { moves } = this.#attempt) {
-    const count = Math.ceil(pliesToEnd(score, moves.length) / 2);
-    return count === 1 ? "at once" : `in ${count}`;
-  }
-
-  #goal(attempt = this.#attempt) {
-    return this.#isWin ? `win ${this.#soon(attempt.score, attempt)}` : "hold the draw";
-  }
-
-  #task(attempt = this.#attempt) {
-    return `${this.#colour(this.#side)} to move and ${this.#goal(attempt)}`;
-  }
-
-  #promise() {
-    return this.#isWin ? `${this.#colour(this.#side)} wins.` : "The draw is safe.";
-  }
-
-  #refutation() {
-    const score = this.#attempt.scores[this.#wrong];
-    const reply = this.#attempt.replyTo(this.#wrong);
-    const result = score === 0 ? "holds the draw" : `wins ${this.#soon(score)}`;
-    const consequence = reply ? `${this.#colour(1 - this.#side)} replies ${reply} and ${result}` : "the game ends in a draw";
-    return `Column ${this.#wrong + 1} fails: ${consequence}.`;
-  }
-
-  #explanation() {
-    const { tactic } = this.#puzzle;
-    const solution = this.#line[0];
-    const [own, other] = [this.#colour(this.#side), this.#colour(1 - this.#side)];
-    const only = `Only column ${solution} ${this.#isWin ? "wins" : "holds the draw"}.`;
-    return {
-      win: `Column ${solution} makes four in a row.`,
-      block: `${other} threatens four in a row in column ${solution}. ${only}`,
-      "double-threat": `After column ${solution}, ${own} has two ways to make four in a row, and ${other} can block only one.`,
-      escape: `After most other columns ${other} gets two threats at once. ${only}`,
-      "open-two": `${other} has two in a row with room on both sides; a third would be open at both ends. ${only}`,
-      "long-win": `There is no threat on the board yet, but column ${solution} forces the win.`,
-      "only-draw": `Every other column loses.`,
-      zugzwang: `Every other column lets ${other} take the square it needs. ${only}`,
-    }[tactic];
-  }
-
-  #foundBy() {
-    const { players } = this.#file;
-    const names = this.#puzzle.found.map((place) => capital(players[place]));
-    if (!names.length) return "No computer level found it.";
-    if (names.length === players.length) return `All ${NUMBERS[players.length]} computer levels found it.`;
-    return `Found by ${joined(names)}.`;
-  }
+  #colour = (side) => capital(this.#game.colour(side));
 
   #text() {
     if (this.#state === "wrong") return "Try another column.";
-    if (!this.#isDone) return this.#attempt.moves === this.#puzzle.moves ? "Choose a column on the board." : "Play on to the end.";
-    const rest = this.#line.length > 1 ? ` The line: ${[...this.#line].join(" ")}.` : "";
-    return `${this.#explanation()}${rest}`;
+    if (this.#isDone) return text.explanation(this.#puzzle.tactic, this.#attempt, this.#line, this.#colour);
+    return this.#attempt.moves === this.#puzzle.moves ? "Choose a column on the board." : "Play on to the end.";
   }
 
   #render() {
@@ -401,11 +326,11 @@ export class Puzzles {
     const { streak, best, rating } = this.#progress;
     const before = document.activeElement;
     this.#panel.dataset.state = this.#state;
-    $("puzzle-task").textContent = hasPuzzle ? this.#task(new Attempt(this.#puzzle)) : "";
+    $("puzzle-task").textContent = hasPuzzle ? text.task(new Attempt(this.#puzzle), this.#colour) : "";
     $("puzzle-facts").textContent = hasPuzzle ? this.#facts() : "";
     $("puzzle-text").textContent = hasPuzzle ? this.#text() : "";
-    $("puzzle-found").textContent = isDone ? this.#foundBy() : "";
-    const gain = this.#gain === null ? "" : ` ${signed(this.#gain)}`;
+    $("puzzle-found").textContent = isDone ? text.foundBy(this.#puzzle.found, this.#file.players) : "";
+    const gain = this.#gain === null ? "" : ` ${text.signed(this.#gain)}`;
     $("puzzle-rating").textContent = `${Math.round(rating.rating)}${rating.deviation > UNSURE ? "?" : ""}${gain}`;
     $("puzzle-streak").textContent = streak;
     $("puzzle-best").textContent = best;
@@ -419,7 +344,7 @@ export class Puzzles {
 
   #facts() {
     const { difficulty, rating, tactic } = this.#puzzle;
-    return `${DIFFICULTIES[difficulty]}, rated ${rating}${this.#isDone ? ` · ${TACTICS[tactic]}` : ""}`;
+    return `${text.DIFFICULTIES[difficulty]}, rated ${rating}${this.#isDone ? ` · ${text.TACTICS[tactic]}` : ""}`;
   }
 
   async #copyLink() {
@@ -440,7 +365,3 @@ async function fetched(name) {
   const { players, fields, puzzles } = await reply.json();
   return { players, puzzles: puzzles.map((values) => Object.fromEntries(fields.map((field, place) => [field, values[place]]))) };
 }
-
-const signed = (number) => (number < 0 ? `−${-number}` : `+${number}`);
-
-const joined = (names) => (names.length < 2 ? names.join() : `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`);
