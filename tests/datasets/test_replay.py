@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -58,9 +58,9 @@ def test_searches_count_equally_whatever_their_visits_sum_to(three_runs, monkeyp
     shards, nothing = replay.latest(three_runs, None, None), np.zeros(0, np.uint64)
     before, read = replay.table(shards, nothing), reader.read
 
-    def tenfold_in_the_newest(shard: reader.ShardFile, columns: Sequence[str]) -> Iterator[Columns]:
-        for rows in read(shard, columns):
-            yield rows | {"visits": rows["visits"] * 10} if shard.folder == three_runs[-1] else rows
+    def tenfold_in_the_newest(shard: reader.ShardFile, columns: Sequence[str]) -> Columns:
+        rows = read(shard, columns)
+        return rows | {"visits": rows["visits"] * 10} if shard.folder == three_runs[-1] else rows
 
     monkeypatch.setattr(reader, "read", tenfold_in_the_newest)
     after = replay.table(shards, nothing)
