@@ -6,6 +6,7 @@ for what an interrupted process has left of it: shards, the learner's checkpoint
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 import time
 from collections.abc import Callable
@@ -64,7 +65,7 @@ def run(timetable: Schedule, out: Path, initial: keras.Model | None, boards: ben
       timetable: a run that is to follow a plan, but has none yet, makes one.
       initial: the network of a new run; None: the run is resumed.
     """
-    began, config, finished = time.monotonic(), timetable.config, run_files.finished_iterations(out)
+    config, finished = timetable.config, run_files.finished_iterations(out)
     run_files.publish(out, finished)
     if 0 < len(timetable) <= len(finished):
         return f"{result(out, finished)} (finished before, nothing to do)"
@@ -89,19 +90,42 @@ def run(timetable: Schedule, out: Path, initial: keras.Model | None, boards: ben
             plan.write(out / run_files.PLAN, followed)
             say(plan.line(followed))
             timetable = Schedule(config=config, plan=followed)
+        began = time.monotonic()  # what came before is no part of the minutes
         grade = grades.grader(network, boards)
         loop = Loop(
             out=out, schedule=timetable, workers=pool, learner=learner, network=network, grade=grade, finished=finished
         )
         if timetable.overlaps and not finished:
             play_first(loop, began)
+            began = time.monotonic()
         while len(finished) < len(timetable):
             if not config.is_planned and config.minutes and finished and finished[-1]["minutes"] >= config.minutes:
                 break
-            finished.append(iterate(loop))
-            say(line(finished[-1]))
+            loop = planned_again(loop)
+            finished.append(iterate(loop, began))
+            began = time.monotonic()
+            say(line(finished[-1]) + time_left(loop))
             run_files.publish(out, finished)
     return result(out, finished)
+
+
+def planned_again(loop: Loop) -> Loop:
+    """The loop with a plan for the time left, stored before it is followed; a given plan stays as it is."""
+    followed = loop.schedule.plan
+    if not (followed and loop.finished and loop.schedule.config.plan is None):
+        return loop
+    last = loop.finished[-1]
+    new = plan.replanned(followed, last["iteration"] + 1, last["minutes"], last["seconds"], last["waited"])
+    plan.write(loop.out / run_files.PLAN, new)
+    return dataclasses.replace(loop, schedule=dataclasses.replace(loop.schedule, plan=new))
+
+
+def time_left(loop: Loop) -> str:
+    """Minutes left by the plan, in words."""
+    followed, last = loop.schedule.plan, loop.finished[-1]
+    if not followed or last["iteration"] == len(followed.iterations) or loop.schedule.config.plan:
+        return ""
+    return f" · {max(0.0, followed.minutes - last['minutes']):.1f} minutes left"
 
 
 def play_first(loop: Loop, began: float) -> None:
@@ -123,9 +147,12 @@ def games_of(loop: Loop, number: int) -> workers.Games:
     return workers.of_network(step.settings, step.games, folder, loop.champion)
 
 
-def iterate(loop: Loop) -> Metrics:
-    """One iteration, or what an interrupted process has left of it; returns its metrics, written last."""
-    config, number, began = loop.schedule.config, len(loop.finished) + 1, time.monotonic()
+def iterate(loop: Loop, began: float) -> Metrics:
+    """One iteration, or what an interrupted process has left of it; returns its metrics, written last.
+
+    `began` is the time of `time.monotonic()` at which the one before ended.
+    """
+    config, number = loop.schedule.config, len(loop.finished) + 1
     folder, games = loop.folder(number), games_of(loop, number)
     with shards.locked(games.folder):
         futures = loop.workers.play(games) if games.number else []
@@ -140,6 +167,7 @@ def iterate(loop: Loop) -> Metrics:
             pair = folder / run_files.CANDIDATE, loop.champion
             arena = workers.arena(loop.workers, config, *pair, seed, folder / run_files.ARENA)
         graded = loop.grade()
+        before_waiting = time.monotonic()
         played = workers.finish(futures, games)
     earlier = loop.finished[-1] if loop.finished else read_object(loop.folder(0) / run_files.METRICS)
     seconds = before_learning - began + learned["training_seconds"] + time.monotonic() - after_learning
@@ -151,6 +179,8 @@ def iterate(loop: Loop) -> Metrics:
         **arena,
         "accepted": config.gate is None or arena["score"] >= config.gate,
         **graded,
+        "seconds": round(seconds, 1),
+        "waited": round(time.monotonic() - before_waiting, 1),
         "minutes": round(earlier.get("minutes", 0.0) + seconds / 60, 2),
     }
     write_json(folder / run_files.METRICS, metrics)

@@ -1,7 +1,9 @@
-"""The plan of an unattended run: minutes become games and steps, once, by measuring this machine.
+"""The plan of an unattended run: minutes become games and steps, by measuring this machine.
 
-The run follows its plan and never the clock, so the same plan gives the same weights on the same kind of processor,
-however busy the machine is.
+Measured speeds are a guess: later searches, other work on the machine and the seconds that every iteration takes to
+load, save and grade are not in them. So before each iteration `replanned` scales what is left to the time left, and the
+plan on the disk is replaced before the iteration begins. The plan of a finished run has what it did; a run that follows
+it (`--plan`) never looks at the clock, and has the same weights on the same kind of processor.
 """
 
 from __future__ import annotations
@@ -60,13 +62,19 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """All that a run's weights depend on besides its settings. `measured` has the speeds that the plan was made for."""
+    """All that a run's weights depend on besides its settings.
+
+    Attributes:
+      measured: the speeds that the plan was made for.
+      settled: the last iteration that is not planned again; None: all are settled.
+    """
 
     minutes: float
     workers: int
     teacher_games: int
     iterations: tuple[Step, ...]
     measured: dict[str, float]
+    settled: int | None = None
 
     @property
     def steps(self) -> int:
@@ -100,7 +108,7 @@ def planned(config: SelfPlayConfig, players: int, games: float, simulations: flo
     assert config.minutes is not None  # by the config's own check
     number = max(3, round(ITERATIONS * math.sqrt(config.minutes)))
     seconds = 60 * config.minutes * SHARE
-    each = seconds * (1 - config.teacher_share) / number
+    each, rows = seconds * (1 - config.teacher_share) / number, rows_per_game(config)
 
     def whole_shards(count: float) -> int:
         return max(1, round(count / config.shard_games)) * config.shard_games
@@ -111,7 +119,7 @@ def planned(config: SelfPlayConfig, players: int, games: float, simulations: flo
             count = whole_shards(games * SPEED["teacher"] * each)
         elif iteration < number:
             speed = simulations * speed_of(search["root"], search["simulations"]) / search["simulations"]
-            count = whole_shards(speed / rows_per_game(config) * each)
+            count = whole_shards(speed / rows * each)
         else:
             count = 0
         return Step(games=count, steps=max(1, round(steps * each)), **search)
@@ -122,7 +130,45 @@ def planned(config: SelfPlayConfig, players: int, games: float, simulations: flo
         teacher_games=whole_shards(games * (players + 1) / players * seconds * config.teacher_share),
         iterations=tuple(step(iteration) for iteration in range(1, number + 1)),
         measured={"teacher_games_per_s": games, "simulations_per_s": simulations, "steps_per_s": steps},
+        settled=1,
     )
+
+
+MEANT_SECONDS = 1.0
+"""A shorter wait for games is none."""
+
+MOST_CHANGE = 3.0
+"""Largest factor by which an iteration is longer or shorter than the one before."""
+
+
+def replanned(plan: Plan, number: int, done: float, took: float, waited: float) -> Plan:
+    """The plan with the iterations from `number` on scaled to the time left; itself if they are settled.
+
+    Args:
+      done: minutes since the plan was made.
+      took: seconds of the iteration before.
+      waited: those of them in which the network had learned and games were still played.
+    """
+    if plan.settled is None or number <= plan.settled:
+        return plan
+    left = plan.iterations[number - 1 :]
+    seconds = max(0.0, 60 * (plan.minutes - done)) / len(left)
+    before = plan.iterations[number - 2]
+
+    def factor(took: float) -> float:
+        return min(MOST_CHANGE, max(1 / MOST_CHANGE, seconds / max(took, 1e-3)))
+
+    # All iterations have as many steps as the one before, and games for the same time.
+    learning, playing = factor(took - waited), factor(took)
+    if waited < MEANT_SECONDS:  # games were ready in time, so nobody knows how long they took
+        playing = learning
+
+    def scaled(step: Step) -> Step:
+        games = max(1, round(step.games * playing)) if step.games else 0
+        return dataclasses.replace(step, games=games, steps=max(1, round(before.steps * learning)))
+
+    iterations = (*plan.iterations[: number - 1], *map(scaled, left))
+    return dataclasses.replace(plan, iterations=iterations, settled=number)
 
 
 def speed_of(root: str, simulations: int) -> float:

@@ -82,13 +82,12 @@ def _fixed(schedule: Schedule, number: int) -> Iteration:
 
 def _planned(schedule: Schedule, followed: Plan, number: int) -> Iteration:
     config, step = schedule.config, followed.iterations[max(number, 1) - 1]
-    before = sum(each.steps for each in followed.iterations[: number - 1])
 
     def learning_rate(done: int) -> float:
-        """A cosine over all steps of the plan."""
+        """A cosine over all iterations, as if all had the steps of this one: planning again changes no earlier rate."""
         from distill.training import schedule as learning_rates
 
-        return learning_rates.cosine(config.lr, before + done, followed.steps)
+        return learning_rates.cosine(config.lr, (number - 1) * step.steps + done, len(followed.iterations) * step.steps)
 
     settings: SelfPlayConfig | RunSettings
     if number <= 1:

@@ -16,6 +16,9 @@ from distill.networks.cpu_kernels import memory
 
 # TensorFlow reads this when it starts. Its C++ log holds nothing a user can act on: failures arrive as exceptions.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+# On a GPU, take memory as needed: worker processes share it.
+os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 ADDRESS_SPACE = 4 << 30
 """Bytes of address space that a process with TensorFlow needs: with 3.5 GB, training the `cnn` crashes."""

@@ -5,8 +5,8 @@ batch sizes, so nothing is traced twice, and a position's result does not depend
 are raw: the search masks full columns itself.
 
 In float32 there is one batch size, because a matrix product adds a row's numbers in an order that may depend on it. A
-copy of the network with fast CPU kernels is compiled by XLA. On an accelerator, on Windows and with another backend
-than TensorFlow nothing is compiled, and the last digits may depend on the batch.
+copy of the network with fast CPU kernels is compiled by XLA; on Windows nothing is. On an accelerator, and with JAX,
+batches are as large as those of the search, padded to a power of two, and the last digits may depend on the batch.
 
 With precision bfloat16 the trunk computes in it; weights and read-out stay float32. On a processor that multiplies
 bfloat16 this halves the time. With `pillar`, logits then differ by up to 0.04 and values by up to 0.015.
@@ -37,6 +37,9 @@ BATCH = 512
 STEP = 64
 """In bfloat16, batches are padded to 8, 16, 32 boards or a multiple of this; a graph is traced once for each size."""
 
+LARGE = 1 << 14
+"""Largest number of boards per call on an accelerator, and with JAX; `--lanes` decides how many there are."""
+
 STEADY = 16
 """Boards of the only size in float32: four fifths as fast as 64, and a third of the time where few are evaluated."""
 
@@ -57,7 +60,8 @@ class Evaluator:
         heads.require_value(core, networks.arch_of(core))
         self._fast = fast_copy(core) if precision == "float32" else None
         self.network = whole_board.for_inference(self._fast) if self._fast else copy(core, _trunk_in_bfloat16)
-        self.batch = (STEADY if _compiles() else STEP) if self._fast else batch
+        self._size = (STEADY if _compiles() else STEP) if self._fast and networks.on_cpu() else None
+        self.batch = self._size or (batch if networks.on_cpu() else LARGE)
         self._graphs: dict[int, Callable[[Any], Any]] = {}
         self.take_weights(core)
 
@@ -75,7 +79,7 @@ class Evaluator:
         logits, value = np.empty((len(given), COLUMNS), np.float32), np.empty(len(given), np.float32)
         for start in range(0, len(given), self.batch):
             piece = given[start : start + self.batch]
-            size = self.batch if self._fast else padded_size(len(piece))
+            size = self._size or padded_size(len(piece))
             if size not in self._graphs:
                 self._graphs[size] = _graph(self.network, size, compiled=self._fast is not None and _compiles())
             padded = np.zeros((size, ROWS, COLUMNS), np.int8)
@@ -87,7 +91,9 @@ class Evaluator:
 
 
 def padded_size(number: int) -> int:
-    """Batch size of the graph that evaluates this number of boards."""
+    """Batch size of the graph that evaluates this number of boards: few sizes where a new one is compiled for long."""
+    if not networks.on_cpu():
+        return max(STEP, 1 << (number - 1).bit_length())
     if number > STEP // 2:
         return -(-number // STEP) * STEP
     return max(8, 1 << (number - 1).bit_length())
@@ -113,6 +119,8 @@ def _graph(network: keras.Model, size: int, compiled: bool) -> Callable[[Any], A
     def outputs(board: Any) -> Any:
         return network(heads.encode(network, board), training=False)
 
+    if keras.backend.backend() == "jax":
+        return _jax_graph(network)
     if keras.backend.backend() != "tensorflow":
         return outputs
     import tensorflow as tf
@@ -121,6 +129,23 @@ def _graph(network: keras.Model, size: int, compiled: bool) -> Callable[[Any], A
         outputs, input_signature=[tf.TensorSpec((size, ROWS, COLUMNS), tf.int8)], jit_compile=compiled
     ).get_concrete_function()
     return lambda board: traced(tf.constant(board))
+
+
+def _jax_graph(network: keras.Model) -> Callable[[Any], Any]:
+    import jax
+
+    def outputs(trainable: Any, fixed: Any, board: Any) -> Any:
+        return network.stateless_call(trainable, fixed, heads.encode(network, board), training=False)[0]
+
+    compiled = jax.jit(outputs)
+
+    def evaluate(board: Any) -> Any:  # with the weights as they are now
+        values = [
+            [each.value for each in part] for part in (network.trainable_variables, network.non_trainable_variables)
+        ]
+        return compiled(*values, board)
+
+    return evaluate
 
 
 def weights_hash(core: keras.Model) -> str:

@@ -34,6 +34,13 @@ def on_cpu() -> bool:
     return is_cpu and keras.backend.backend() == "tensorflow"
 
 
+def on_accelerator() -> bool:
+    """Whether the backend computes on anything but the CPU."""
+    import keras
+
+    return not all(device.startswith("cpu") for device in keras.distribution.list_devices())
+
+
 def dtype_policy(precision: Precision) -> str:
     """Keras' name for this arithmetic with weights in float32."""
     return "mixed_bfloat16" if precision == "bfloat16" else "float32"

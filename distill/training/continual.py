@@ -27,7 +27,7 @@ class Learner:
     """A network and its compiled model, which shares the weights of `core`."""
 
     core: keras.Model
-    model: keras.Model
+    model: step.TrainingModel
     recipe: Recipe
 
     def give(self, network: keras.Model) -> None:
@@ -70,15 +70,15 @@ def learn(
     """
     recipe, model = learner.recipe, learner.model
     steps = steps or recipe.epochs * batching.batches_an_epoch(examples, recipe.batch_size)
-    batches = batching.batches(examples, recipe.batch_size, seed=seed, mirror=recipe.mirror)
+    picks = batching.picks(len(examples), recipe.batch_size, seed=seed, mirror=recipe.mirror)
     size = min(recipe.batch_size, len(examples))
     with Progress(steps * size, "boards", warm_up=True) as progress:
 
-        def report(_: int, mean: float) -> None:
-            progress.advance(size, f"loss {mean:.4f}")
+        def report(number: int, mean: float) -> None:
+            progress.reach((number + 1) * size, f"loss {mean:.4f}")
 
-        mean = step.train_steps(model, batches, examples, recipe, range(steps), rate, report)
-    if len(examples) < recipe.batch_size:
+        mean = step.train_steps(model, picks, examples, recipe, range(steps), rate, report)
+    if len(examples) < recipe.batch_size and not model.device_steps:
         # For a next table of another size TensorFlow would trace a graph for any size, which differs in the last bits
         # from the graph for one size that a resumed run traces.
         model.make_train_function(force=True)

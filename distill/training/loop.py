@@ -67,7 +67,7 @@ def fit(
         checkpoint.restore(model, found[0])
     else:
         state = State(planned_steps=_planned_steps(model, training, recipe))
-    batches = batching.batches(training, recipe.batch_size, seed=recipe.seed, mirror=recipe.mirror, step=state.step)
+    picks = batching.picks(len(training), recipe.batch_size, seed=recipe.seed, mirror=recipe.mirror, step=state.step)
     an_epoch = batching.batches_an_epoch(training, recipe.batch_size)
     every = recipe.eval_every or an_epoch
     with Progress(state.planned_steps * size, "boards", done=state.step * size, warm_up=True) as progress:
@@ -81,7 +81,7 @@ def fit(
                 progress.reach(number * size, f"epoch {number // an_epoch + 1} loss {mean:.4f}")
 
             rate = partial(schedule.learning_rate, recipe, state)
-            mean = step.train_steps(model, batches, training, recipe, steps, rate, report)
+            mean = step.train_steps(model, picks, training, recipe, steps, rate, report)
             state.step, epoch = steps.stop, round(steps.stop / an_epoch, 3)
             row = {"step": state.step, "epoch": epoch, "learning_rate": rate(steps[-1]), "training_loss": mean}
             # Evaluate what was learned.
@@ -106,12 +106,12 @@ def fit(
     return state
 
 
-def _planned_steps(model: keras.Model, training: batching.Examples, recipe: Recipe) -> int:
+def _planned_steps(model: step.TrainingModel, training: batching.Examples, recipe: Recipe) -> int:
     """Steps of the run: `steps`, or those of all epochs, or as many as fit into `minutes` at the speed measured now."""
     if recipe.steps is not None:
         return recipe.steps
     steps = recipe.epochs * batching.batches_an_epoch(training, recipe.batch_size)
     if recipe.minutes is None:
         return steps
-    speed = step.steps_a_second(model, training, recipe, lambda timed: timed == TIMED_STEPS)
+    speed = step.steps_a_second(model, training, recipe, lambda timed: timed >= TIMED_STEPS)
     return max(1, min(steps, int(recipe.minutes * 60 * SHARE_OF_MINUTES * speed)))

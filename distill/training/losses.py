@@ -44,6 +44,12 @@ def default_loss(recipe: Recipe) -> Loss:
     return partial(policy_and_value_loss, value_weight=recipe.value_weight)
 
 
+def shares(recipe: Recipe) -> tuple[float, float]:
+    """The share of the visits in the policy target, beside the vote; and of the root value beside the outcome."""
+    of_visits = {"visits": 1.0, "vote": 0.0, "blend": 0.5}[recipe.target]
+    return of_visits, {"value": 1.0, "outcome": 0.0}.get(recipe.value_target, 0.5)
+
+
 def targets(batch: batching.Batch, recipe: Recipe, with_value: bool) -> dict[str, NDArray[np.float32]]:
     """Targets of a network's outputs: "logits" as probabilities (B, A), and "value" (B,) if it has that head."""
     vote = np.eye(7, dtype=np.float32)[batch.label]
@@ -54,7 +60,7 @@ def targets(batch: batching.Batch, recipe: Recipe, with_value: bool) -> dict[str
         policy = visits if recipe.target == "visits" else (visits + vote) / 2
     if not with_value:
         return {"logits": policy}
-    share = {"value": 1.0, "outcome": 0.0}.get(recipe.value_target, 0.5)
+    share = shares(recipe)[1]
     return {"logits": policy, "value": np.float32(share) * batch.value + np.float32(1 - share) * batch.outcome}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -13,12 +14,13 @@ from keras import ops
 from numpy.typing import NDArray
 
 from distill import networks
-from distill.common import UserError
+from distill.common import UserError, say
 from distill.datasets import batching
-from distill.networks import finding, heads, saved
+from distill.networks import finding, heads, precision, saved
 from distill.networks.copies import copy_weights
 from distill.training import checkpoint
 from distill.training.losses import Loss, default_loss, targets, weights
+from distill.training.on_device import DeviceSteps
 from distill.training.recipe import Recipe
 
 WARM_UP_STEPS = 10
@@ -29,12 +31,20 @@ OUTPUT_LAYERS = ["logits", "read_out", "value_unit"]
 
 
 def make_repeatable(seed: int) -> None:
-    """Same seed, same processor, same number of threads: same weights. Call before the network is built."""
+    """Same seed, same processor, same number of threads: same weights. Call before the network is built.
+
+    On an accelerator only the seed is set: TensorFlow has no deterministic gradient of a depthwise convolution there.
+    """
     keras.utils.set_random_seed(seed % 2**32)  # NumPy takes no larger one
-    if keras.backend.backend() == "tensorflow":
+    if networks.on_cpu():
         import tensorflow as tf
 
         tf.config.experimental.enable_op_determinism()  # costs nothing measurable on a CPU
+    elif precision.on_accelerator():
+        _say_once("training on an accelerator: another run with the same seed may differ in the last digits")
+
+
+_say_once = functools.cache(say)
 
 
 def initial_network(arch: str, init: str | None, value_head: bool, seed: int) -> keras.Model:
@@ -52,6 +62,8 @@ class TrainingModel(keras.Model):
     """A network with the legal mask that minimizes a loss of each board: boards int8 (B, 6, 7) → outputs by name."""
 
     loss_of_boards: Loss
+    device_steps: DeviceSteps | None = None
+    """How steps are computed, many at a time; None: one by one, as on a CPU with TensorFlow."""
 
     def compute_loss(
         self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, training: bool = True
@@ -69,6 +81,8 @@ def compiled(core: keras.Model, recipe: Recipe, loss: Loss | None = None) -> Tra
     # XLA is seven times slower than TensorFlow's own kernels for these networks on a CPU.
     model.compile(optimizer, jit_compile=keras.backend.backend() != "tensorflow")
     optimizer.build(model.trainable_variables)  # now, because the first step would be traced twice otherwise
+    if not networks.on_cpu():
+        model.device_steps = DeviceSteps(model, recipe)
     return model
 
 
@@ -89,8 +103,8 @@ def _optimizer(recipe: Recipe) -> keras.optimizers.Optimizer:
 
 
 def train_steps(
-    model: keras.Model,
-    batches: Iterator[batching.Batch],
+    model: TrainingModel,
+    picks: Iterator[batching.Pick],
     examples: batching.Examples,
     recipe: Recipe,
     steps: range,
@@ -100,18 +114,25 @@ def train_steps(
     """Train on the next batches of a table; returns the mean loss.
 
     Args:
+      picks: the rows of these batches.
       steps: the numbers of the steps, from 0.
       rate: the learning rate by the number of the step.
-      report: called after each step with its number and the mean loss so far.
+      report: called after each step, or after many of them, with the number of the last one and the mean loss so far.
 
     Raises UserError if the loss becomes NaN or infinite.
     """
+
+    def checked(number: int, mean: float) -> None:
+        require_number(mean, number, recipe)
+        report(number, mean)
+
+    if model.device_steps:
+        return model.device_steps.train_steps(picks, examples, steps, rate, checked)
     scale, total = 1 / float(weights(examples.count, recipe).mean()), 0.0
-    for done, (number, batch) in enumerate(zip(steps, batches, strict=False), 1):
+    for done, (number, pick) in enumerate(zip(steps, picks, strict=False), 1):
         model.optimizer.learning_rate = rate(number)
-        total += train_step(model, batch, recipe, scale)
-        require_number(total, number, recipe)
-        report(number, total / done)
+        total += train_step(model, batching.batch_of(examples, *pick), recipe, scale)
+        checked(number, total / done)
     return total / len(steps)
 
 
@@ -130,16 +151,24 @@ def train_step(model: keras.Model, batch: batching.Batch, recipe: Recipe, scale:
 
 
 def steps_a_second(
-    model: keras.Model, examples: batching.Examples, recipe: Recipe, over: Callable[[int], bool]
+    model: TrainingModel, examples: batching.Examples, recipe: Recipe, over: Callable[[int], bool]
 ) -> float:
     """The speed of training steps, measured until `over(steps)`; the model is left as it was."""
-    before, batch = checkpoint.snapshot(model), next(batching.batches(examples, recipe.batch_size, seed=recipe.seed))
-    for _ in range(WARM_UP_STEPS):
-        train_step(model, batch, recipe, 1.0)
+    before, pick = checkpoint.snapshot(model), next(batching.picks(len(examples), recipe.batch_size, seed=recipe.seed))
+    batch, at_once = batching.batch_of(examples, *pick), model.device_steps.at_once if model.device_steps else 1
+
+    def work() -> None:
+        if model.device_steps:
+            float(model.device_steps.run(examples, [pick] * at_once, [recipe.lr] * at_once))
+        else:
+            train_step(model, batch, recipe, 1.0)
+
+    for _ in range(-(-WARM_UP_STEPS // at_once)):
+        work()
     began, steps = time.monotonic(), 0
     while not steps or not over(steps):
-        train_step(model, batch, recipe, 1.0)
-        steps += 1
+        work()
+        steps += at_once
     speed = steps / (time.monotonic() - began)
     checkpoint.restore(model, before)
     return speed

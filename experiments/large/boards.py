@@ -133,10 +133,14 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--data", type=Path, nargs="+", required=True)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--graded", type=Path, help="write the graded boards (dev half) and excluded boards there, too")
+    parser.add_argument("--most", type=int, help="this many boards at most, drawn at random")
     options = parser.parse_args(words)
     from distill.datasets.canonical import excluded_keys
 
     boards = merge([load(options.data)], excluded_keys("benchmark"))
+    if options.most is not None:
+        drawn = np.sort(np.random.default_rng(0).permutation(len(boards["key"]))[: options.most])
+        boards = {name: values[drawn] for name, values in boards.items()}
     save(options.out, boards)
     print(f"{options.out}: {len(boards['key']):,} boards, {options.out.stat().st_size:,} bytes")
     if options.graded:

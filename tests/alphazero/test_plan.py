@@ -2,6 +2,8 @@
 
 - a plan fills the minutes it is for, at the speeds measured: learning takes what is planned, playing no longer;
 - its searches grow by the stages, its first games are the teacher's, its last iteration only learns;
+- planned again before each iteration, a run takes its minutes within 10 %, also where this machine is half or one and a
+  half times as fast as measured and every iteration costs seconds beside; a settled plan stays as it is;
 - a stored plan is read back the same, and a file that is none is named;
 - presets calculate in bfloat16 on processors that have it, and on no others.
 """
@@ -17,6 +19,9 @@ from distill.common import UserError, cli
 from distill.networks import precision as precision_module
 
 HOUR: dict[str, Any] = {**PRESETS["hour"].values, "precision": "float32"}
+
+
+ROWS = plan.rows_per_game(SelfPlayConfig(**HOUR))
 
 
 def made(minutes: float, **changes: Any) -> plan.Plan:
@@ -47,6 +52,38 @@ def test_its_searches_grow_and_its_last_iteration_only_learns():
     assert (last.root, last.simulations, last.noise_fraction) == ("puct", 100, 0.0)
     assert [step.games > 0 for step in found.iterations] == [True] * 19 + [False]
     assert made(480).steps > 7 * found.steps
+
+
+@pytest.mark.parametrize("minutes", [3, 6, 20, 60])
+@pytest.mark.parametrize(("learning", "playing"), [(1, 1), (0.5, 0.5), (1, 0.5), (0.5, 1), (1.5, 1.5)])
+def test_a_run_takes_its_minutes_on_a_machine_of_another_speed(minutes, learning, playing):
+    """`learning` and `playing` are real speeds, as shares of those measured."""
+    found, overhead = made(minutes), 5.0
+    done = 5 + found.teacher_games / 400 / playing  # seconds
+    for number in range(1, len(found.iterations) + 1):
+        each = found.iterations[number - 1]
+        learned = overhead + each.steps / (10 * learning)
+        rate = 12_000 * plan.speed_of(each.root, each.simulations) / each.simulations / ROWS
+        played = each.games / (playing * (200 * plan.SPEED["teacher"] if number == 1 else rate))
+        took, waited = max(learned, played), max(0.0, played - learned)
+        done += took
+        if number < len(found.iterations):
+            found = plan.replanned(found, number + 1, done / 60, took, waited)
+    assert done == pytest.approx(60 * minutes, rel=0.1)
+    assert found.settled == len(found.iterations)
+    assert plan.replanned(found, 3, 0.0, 1.0, 0.0) == found
+
+
+def test_planning_again_changes_no_learning_rate_of_earlier_iterations():
+    before = made(20)
+    after = plan.replanned(before, 5, 15.0, 60.0, 0.0)
+    assert after.iterations[:4] == before.iterations[:4]
+    assert after.iterations[4].steps < before.iterations[4].steps
+    config = SelfPlayConfig(**HOUR)
+    early = [schedule.Schedule(config=config, plan=each).iteration(3).learning_rate(7) for each in (before, after)]
+    assert early[0] == early[1]
+    last = schedule.Schedule(config=config, plan=after).iteration(len(after.iterations))
+    assert 0 < last.learning_rate(last.steps - 1) < 1e-4 * config.lr
 
 
 def test_a_plan_is_read_as_it_was_stored(tmp_path):

@@ -1,0 +1,161 @@
+"""Training steps that an accelerator computes many at a time (`training/on_device.py`), here on a CPU. Properties:
+
+- the device unpacks, mirrors and labels the boards of a batch as the host does;
+- many steps a call end with the losses and weights of one step a call, with TensorFlow;
+- with Keras' JAX backend the same holds, in one loop of the device too; a search evaluates as Keras does;
+- `python -m distill.train` trains with JAX, and resumes;
+- `pipelines/gpu_check.py` runs without TensorFlow, PyArrow, optree and namex, and finds the losses of the CPU.
+"""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+
+from distill.datasets import batching
+from distill.training import losses, on_device, step
+from distill.training.recipe import Recipe
+from experiments.large import boards
+from tests.helpers import make_games, write_games
+from tests.selfplay_helpers import tiny
+from tests.training_helpers import random_examples
+
+ROOT = Path(__file__).parents[2]
+RECIPE = Recipe(batch_size=16, value_target="blend", target="blend", count_weights="root", ema=0.9)
+with_jax = pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="JAX is not installed")
+
+
+def examples() -> batching.Examples:
+    found = random_examples(50)
+    return batching.Examples(**vars(found) | {"count": np.arange(1, 51, dtype=np.int32)})
+
+
+@pytest.mark.parametrize("target", ["visits", "vote", "blend"])
+@pytest.mark.parametrize("most", [100, 1000])
+def test_the_device_makes_the_batch_of_the_host(target, most):
+    given = examples()
+    given = batching.Examples(**vars(given) | {"visits": given.visits * most // 100})
+    recipe = Recipe(target=target, value_target="blend", count_weights="root")
+    rows, mirrored = next(batching.picks(50, 40, seed=1))
+    assert 0 < mirrored.sum() < 40
+    found, wanted, weight = on_device.batch_of(on_device._table(given, recipe), rows, mirrored, recipe, True)
+    expected = batching.batch_of(given, rows, mirrored)
+    np.testing.assert_array_equal(np.asarray(found), expected.boards)
+    for name, array in losses.targets(expected, recipe, True).items():
+        np.testing.assert_allclose(np.asarray(wanted[name]), array, rtol=1e-6, err_msg=name)
+    mean = losses.weights(given.count, recipe).mean()
+    np.testing.assert_allclose(np.asarray(weight), losses.weights(expected.count, recipe) / mean, rtol=1e-6)
+
+
+def trained(many: bool) -> tuple[float, list[Any], list[int]]:
+    """Mean loss, weights and the steps at which it was reported, of 13 steps in one call or one by one."""
+    keras.utils.set_random_seed(1)
+    model, reports = step.compiled(tiny(), RECIPE), list[int]()
+    model.device_steps = on_device.DeviceSteps(model, RECIPE) if many else None
+    picks = batching.picks(50, 16, seed=0)
+    mean = step.train_steps(
+        model, picks, examples(), RECIPE, range(13), lambda n: 1e-3 * (1 + n), lambda n, _: reports.append(n)
+    )
+    return mean, [*model.get_weights(), *(np.asarray(each) for each in model.optimizer.variables)], reports
+
+
+def many_steps_are_single_steps() -> None:
+    one, many = trained(False), trained(True)
+    assert one[2] == list(range(13))
+    assert many[2] == [7, 12]
+    assert many[0] == pytest.approx(one[0], rel=1e-5)
+    for expected, found in zip(one[1], many[1], strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-5)
+
+
+def test_many_steps_a_call_are_single_steps():
+    many_steps_are_single_steps()
+
+
+WITH_JAX = """
+import numpy as np
+from distill import networks
+networks.start_backend()
+import keras
+assert keras.backend.backend() == "jax"
+from distill.networks.evaluator import Evaluator
+from distill.networks import heads
+from distill.training import on_device
+from tests.training import test_on_device
+test_on_device.many_steps_are_single_steps()
+on_device.on_accelerator = lambda: True  # one loop, as on an accelerator
+on_device.STEPS = 8
+test_on_device.many_steps_are_single_steps()
+core, given = test_on_device.tiny(), test_on_device.examples()
+logits, value = Evaluator(core)(given.current, given.mask)
+boards = test_on_device.batching.batch_of(given, np.arange(50), np.zeros(50, bool)).boards
+expected = core(heads.encode(core, boards))
+np.testing.assert_allclose(logits, expected["logits"], atol=1e-5)
+np.testing.assert_allclose(value, expected["value"].reshape(-1), atol=1e-5)
+print("fine")
+"""
+
+
+def in_process(*words: object, **variables: str) -> str:
+    """What a Python process prints, with JAX as Keras' backend."""
+    environment = (
+        os.environ
+        | {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu", "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}"}
+        | variables
+    )
+    run = subprocess.run([sys.executable, *map(str, words)], env=environment, capture_output=True, text=True, cwd=ROOT)
+    assert run.returncode == 0, run.stderr
+    return run.stdout
+
+
+@with_jax
+def test_with_jax_many_steps_are_single_steps_and_a_search_evaluates_as_keras():
+    assert in_process("-c", WITH_JAX).endswith("fine\n")
+
+
+@with_jax
+def test_train_runs_with_jax_and_a_finished_run_says_so(tmp_path):
+    write_games(tmp_path / "games", make_games(12, seed=1))
+    flags = ["-m", "distill.train", "--preset", "smoke", "--arch", "mk4", "--data", tmp_path / "games"]
+    flags += ["--prepared", tmp_path / "prepared", "--out", tmp_path / "net", "--no-export"]
+    assert "top-1 accuracy against the teacher" in in_process(*flags)
+    assert (tmp_path / "net" / "best.keras").is_file()
+    assert "jax" in json.loads((tmp_path / "net" / "run.json").read_text())["versions"]
+    assert "finished before" in in_process(*flags)
+
+
+WITHOUT = """
+import runpy, sys
+
+class Missing:
+    def find_spec(self, name, *_):
+        if name.split(".")[0] in {"tensorflow", "pyarrow", "optree", "namex", "pandas", "matplotlib", "duckdb"}:
+            raise ImportError(f"{name} is not there")
+
+sys.meta_path.insert(0, Missing())
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+@with_jax
+def test_the_check_of_an_accelerator_needs_little_and_finds_the_losses_of_the_cpu(tmp_path):
+    given = random_examples(300)
+    packed = boards.pack(given.current, given.mask, given.visits, given.value, given.outcome, np.full(300, -1))
+    boards.save(tmp_path / "boards.npz", packed)
+    flags = ["--archs", "mk4", "--batch-size", 16, "--seconds", 0, "--data", tmp_path / "boards.npz"]
+    (tmp_path / "without.py").write_text(WITHOUT)
+    lines = in_process(tmp_path / "without.py", ROOT / "pipelines" / "gpu_check.py", *flags).splitlines()
+    found = json.loads(lines[-1])
+    assert found["platform"] == "cpu"
+    assert found["differ"] == []
+    network = found["networks"]["mk4"]
+    assert network["loss"] == pytest.approx(network["loss_on_cpu"], rel=1e-6)
+    assert network["boards_per_s"] > 0
