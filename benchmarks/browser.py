@@ -47,8 +47,9 @@ ANSWERED = """async () => {
   return performance.now();
 }"""
 ANALYSED = """async ([player, moves]) => {
-  const { opinion } = await import("./network.js");
-  for (let ply = 0; ply < moves.length; ply += 1) await opinion(player, moves.slice(0, ply));
+  const { opinion, opinions } = await import("./network.js");
+  if (opinions) await opinions(player, moves);
+  else for (let ply = 0; ply < moves.length; ply += 1) await opinion(player, moves.slice(0, ply)); // an older page
   return performance.now();
 }"""
 GAME = "43357244545376421543275671312672712536"
