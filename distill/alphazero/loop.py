@@ -115,7 +115,8 @@ def planned_again(loop: Loop) -> Loop:
     if not (followed and loop.finished and loop.schedule.config.plan is None):
         return loop
     last = loop.finished[-1]
-    new = plan.replanned(followed, last["iteration"] + 1, last["minutes"], last["seconds"], last["waited"])
+    times = (last[name] for name in ("minutes", "seconds", "waited", "step_seconds"))
+    new = plan.replanned(followed, last["iteration"] + 1, *times)
     plan.write(loop.out / run_files.PLAN, new)
     return dataclasses.replace(loop, schedule=dataclasses.replace(loop.schedule, plan=new))
 

@@ -134,20 +134,18 @@ def planned(config: SelfPlayConfig, players: int, games: float, simulations: flo
     )
 
 
-MEANT_SECONDS = 1.0
-"""A shorter wait for games is none."""
-
 MOST_CHANGE = 3.0
 """Largest factor by which an iteration is longer or shorter than the one before."""
 
 
-def replanned(plan: Plan, number: int, done: float, took: float, waited: float) -> Plan:
+def replanned(plan: Plan, number: int, done: float, took: float, waited: float, steps_took: float) -> Plan:
     """The plan with the iterations from `number` on scaled to the time left; itself if they are settled.
 
     Args:
       done: minutes since the plan was made.
       took: seconds of the iteration before.
       waited: those of them in which the network had learned and games were still played.
+      steps_took: those of its training steps; the others load, evaluate, save and grade, and are the same in the next.
     """
     if plan.settled is None or number <= plan.settled:
         return plan
@@ -155,13 +153,12 @@ def replanned(plan: Plan, number: int, done: float, took: float, waited: float) 
     seconds = max(0.0, 60 * (plan.minutes - done)) / len(left)
     before = plan.iterations[number - 2]
 
-    def factor(took: float) -> float:
-        return min(MOST_CHANGE, max(1 / MOST_CHANGE, seconds / max(took, 1e-3)))
+    def factor(planned: float, took: float) -> float:
+        return min(MOST_CHANGE, max(1 / MOST_CHANGE, planned / max(took, 1e-3)))
 
     # All iterations have as many steps as the one before, and games for the same time.
-    learning, playing = factor(took - waited), factor(took)
-    if waited < MEANT_SECONDS:  # games were ready in time, so nobody knows how long they took
-        playing = learning
+    fixed = took - waited - steps_took
+    learning, playing = factor(seconds - fixed, steps_took), factor(seconds, took)
 
     def scaled(step: Step) -> Step:
         games = max(1, round(step.games * playing)) if step.games else 0

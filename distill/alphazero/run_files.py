@@ -139,7 +139,11 @@ def report(out: Path, finished: Sequence[Metrics]) -> None:
     from distill.training import history
 
     def plain(metrics: Metrics) -> dict[str, float]:
-        numbers = {name: value for name, value in metrics.items() if name not in ("seconds", "waited", "manifest")}
+        numbers = {
+            name: value
+            for name, value in metrics.items()
+            if name not in ("seconds", "waited", "step_seconds", "manifest")
+        }
         return {name: math.nan if value is None else float(value) for name, value in numbers.items()}
 
     measured = {name for name, value in finished[-1].items() if value is not None}

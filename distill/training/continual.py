@@ -6,6 +6,7 @@ small tables, with the optimizer's state and a learning rate set by the caller.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,8 @@ from distill.training.recipe import Recipe
 
 MEASURED = 16_384
 """Largest number of boards on which a network is evaluated after it was trained on a table."""
+MEASURED_SHARE = 8
+"""At most one board is evaluated for so many trained ones: else evaluating takes longer than a short iteration."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,27 +68,31 @@ def learn(
       rate: the learning rate by the number of the step, from 0.
       seed: of order and mirroring.
 
-    `policy_loss` and `value_error` are measured after the last step on these boards, at most `MEASURED` of them. Raises
+    `policy_loss` and `value_error` are measured after the last step on some of these boards. Raises
     UserError if the loss becomes NaN or infinite.
     """
     recipe, model = learner.recipe, learner.model
     steps = steps or recipe.epochs * batching.batches_an_epoch(examples, recipe.batch_size)
     picks = batching.picks(len(examples), recipe.batch_size, seed=seed, mirror=recipe.mirror)
     size = min(recipe.batch_size, len(examples))
+    began = time.monotonic()
     with Progress(steps * size, "boards", warm_up=True) as progress:
 
         def report(number: int, mean: float) -> None:
             progress.reach((number + 1) * size, f"loss {mean:.4f}")
 
         mean = step.train_steps(model, picks, examples, recipe, range(steps), rate, report)
+    took = time.monotonic() - began
     if len(examples) < recipe.batch_size and not model.device_steps:
         # For a next table of another size TensorFlow would trace a graph for any size, which differs in the last bits
         # from the graph for one size that a resumed run traces.
         model.make_train_function(force=True)
-    measured = losses.evaluate(model, examples[:MEASURED], recipe)
+    few = max(1, min(MEASURED, steps * size // MEASURED_SHARE))
+    measured = losses.evaluate(model, examples[:few], recipe)
     return {
         "training_loss": mean,
         "policy_loss": measured["loss"] - recipe.value_weight * measured["value_error"],
         "value_error": measured["value_error"],
         "steps": steps,
+        "step_seconds": round(took, 2),
     }

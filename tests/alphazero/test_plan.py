@@ -58,7 +58,7 @@ def test_its_searches_grow_and_its_last_iteration_only_learns():
 @pytest.mark.parametrize(("learning", "playing"), [(1, 1), (0.5, 0.5), (1, 0.5), (0.5, 1), (1.5, 1.5)])
 def test_a_run_takes_its_minutes_on_a_machine_of_another_speed(minutes, learning, playing):
     """`learning` and `playing` are real speeds, as shares of those measured."""
-    found, overhead = made(minutes), 5.0
+    found, overhead = made(minutes), 8.0
     done = 5 + found.teacher_games / 400 / playing  # seconds
     for number in range(1, len(found.iterations) + 1):
         each = found.iterations[number - 1]
@@ -68,15 +68,15 @@ def test_a_run_takes_its_minutes_on_a_machine_of_another_speed(minutes, learning
         took, waited = max(learned, played), max(0.0, played - learned)
         done += took
         if number < len(found.iterations):
-            found = plan.replanned(found, number + 1, done / 60, took, waited)
+            found = plan.replanned(found, number + 1, done / 60, took, waited, learned - overhead)
     assert done == pytest.approx(60 * minutes, rel=0.1)
     assert found.settled == len(found.iterations)
-    assert plan.replanned(found, 3, 0.0, 1.0, 0.0) == found
+    assert plan.replanned(found, 3, 0.0, 1.0, 0.0, 1.0) == found
 
 
 def test_planning_again_changes_no_learning_rate_of_earlier_iterations():
     before = made(20)
-    after = plan.replanned(before, 5, 15.0, 60.0, 0.0)
+    after = plan.replanned(before, 5, 15.0, 60.0, 0.0, 55.0)
     assert after.iterations[:4] == before.iterations[:4]
     assert after.iterations[4].steps < before.iterations[4].steps
     config = SelfPlayConfig(**HOUR)
