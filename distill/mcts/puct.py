@@ -87,22 +87,25 @@ def play(
     record = new_record(current, mask, steps)
     if settings.engine == "reference":
         chances = (draw(stream, steps, settings) for stream in streams)
-        textbook.play_puct(record, settings, evaluate, chances, ended)
+        textbook.play(record, textbook.puct_searches(chances, settings, evaluate), settings.simulations, ended)
         return record
     trees = _trees(settings, max(1, min(lanes, number)), steps, kept or new_kept())
     live = np.arange(len(trees.game))
     leaves = np.zeros(len(live), np.int64)
     started = 0
     while len(live):
+        # Give idle lanes the next games; lanes without one leave.
         for lane in live[trees.game[live] < 0][: number - started]:
             _start_game(trees, record, int(lane), started, streams[started], settings)
             started += 1
         live = live[trees.game[live] >= 0]
+        # Search until every lane waits for an evaluation or its game has ended.
         playing = trees.game[live]
         waiting = puct_simulation.advance_to_leaves(trees, record, live, leaves)
         over = playing[trees.game[live] < 0]
         if ended is not None and len(over):
             ended(record, over)
+        # Evaluate all leaves as one batch.
         if waiting:
             lanes_waiting = leaves[:waiting]
             leaf_mask = trees.leaf_mask[lanes_waiting]

@@ -10,8 +10,8 @@
     evaluate    the value of the leaf: the rules, a proof, or a rollout, which plays to the end by a simple policy
     backup      add the value to every move on the path, changing its sign at every ply
 
-`label` runs K such searches, each with its own noise, which vote; `play` plays a whole game so. `reference_puct.py` is
-part two: the search that a network guides.
+`label` runs K such searches, each with its own noise, which vote. `reference_puct.py` is part two: the search that a
+network guides. `textbook.py` plays whole games with either.
 
 One sign rule: a value is for the side to move in that position, in [-1, 1]. So the mean value of a move is for the side
 that plays it.
@@ -26,7 +26,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -34,7 +34,6 @@ from distill.game.rules import CENTRE, COLUMNS, COLUMNS_FROM_CENTRE, Position, i
 from distill.game.rules import play as after
 
 if TYPE_CHECKING:
-    from distill.mcts.engine.uct_games import UctDraws
     from distill.mcts.settings import UctSettings
 
 CENTRE_FIRST = COLUMNS_FROM_CENTRE
@@ -54,7 +53,7 @@ def losing_moves(position: Position) -> list[int]:
     return [column for column in legal_columns(position) if winning_moves(after(position, column))]
 
 
-def best(position: Position, score: Callable[[int], Any]) -> int:
+def best(position: Position, score: Callable[[int], float | tuple[float, ...]]) -> int:
     """The legal column with the highest score, ties to the centre."""
     return max((column for column in CENTRE_FIRST if is_legal(position, column)), key=score)
 
@@ -62,24 +61,25 @@ def best(position: Position, score: Callable[[int], Any]) -> int:
 # One search -----------------------------------------------------------------------------------------------------------
 
 
-@dataclass
-class UctNode:
+@dataclass(kw_only=True)
+class Node:
     """A position in the tree; lists have one entry a column, for the move played there."""
 
     position: Position
     visits: list[int] = field(default_factory=lambda: [0] * COLUMNS)
-    total: list[int] = field(default_factory=lambda: [0] * COLUMNS)  # sum of values, 1, 0 or -1, for the side to move
+    total: list[int] = field(default_factory=lambda: [0] * COLUMNS)  # sum of values for the side to move
     proven: list[int] = field(default_factory=lambda: [UNKNOWN] * COLUMNS)
-    children: list[UctNode | None] = field(default_factory=lambda: [None] * COLUMNS)
+    plies: list[int] = field(default_factory=lambda: [0] * COLUMNS)  # of a proven move: until the end of the game
+    children: list[Self | None] = field(default_factory=lambda: [None] * COLUMNS)
 
 
-UctPath = list[tuple[UctNode, int]]
+Path = list[tuple[Node, int]]
 """The moves of one simulation, each as the node and the column."""
 
 
 def uct(
     position: Position, settings: UctSettings, key: int, order: Sequence[float], weights: Sequence[float] | None = None
-) -> UctNode:
+) -> Node:
     """One search of a position where the game is not over; returns the root of its tree.
 
     Args:
@@ -87,21 +87,21 @@ def uct(
       order: (7,), unvisited moves are tried in descending order of this.
       weights: (7,), factors of the root's exploration term (`exploration_weights`); None: 1.
     """
-    root = UctNode(position)
+    root = Node(position=position)
     for simulation in range(settings.simulations):
         path = select(root, simulation, order, weights, settings.exploration)
         value = evaluate(path, rollout_seed(key, simulation), settings.rollout == "heuristic")
         backup(path, value)
         if settings.mcts_solver and is_won(position_after(path)):
-            propagate_proof(path)
+            propagate_proof(path, WON, plies=1)
     return root
 
 
 def select(
-    root: UctNode, simulation: int, order: Sequence[float], weights: Sequence[float] | None, exploration: float
-) -> UctPath:
+    root: Node, simulation: int, order: Sequence[float], weights: Sequence[float] | None, exploration: float
+) -> Path:
     """The moves from the root to a leaf: a move that is new, ends the game or is proven."""
-    path: UctPath = []
+    path: Path = []
     node, entered = root, simulation  # `entered` counts the earlier visits to the node
     while True:
         column = best_ucb1(node, entered, order, weights if node is root else None, exploration)
@@ -113,7 +113,7 @@ def select(
 
 
 def best_ucb1(
-    node: UctNode, entered: int, order: Sequence[float], weights: Sequence[float] | None, exploration: float
+    node: Node, entered: int, order: Sequence[float], weights: Sequence[float] | None, exploration: float
 ) -> int:
     """The legal move with the highest UCB1 score, mean + c · w · sqrt(ln N / n); unvisited moves come first."""
     legal = legal_columns(node.position)
@@ -122,26 +122,26 @@ def best_ucb1(
         return max(unvisited, key=lambda column: order[column])
     bonus = f32(exploration * math.sqrt(math.log(entered)))
 
-    def score(column: int) -> Any:
+    def score(column: int) -> float:
         root_n = f32(1) / np.sqrt(f32(node.visits[column]))
-        return (f32(node.total[column]) * root_n + bonus * f32(weights[column] if weights else 1)) * root_n
+        return float((f32(node.total[column]) * root_n + bonus * f32(weights[column] if weights else 1)) * root_n)
 
     return max((column for column in legal if node.visits[column]), key=score)  # ties: the lowest column
 
 
-def expand(node: UctNode, column: int) -> UctNode:
+def expand(node: Node, column: int) -> Node:
     """Give the position after a move its node."""
-    child = node.children[column] = UctNode(after(node.position, column))
+    child = node.children[column] = Node(position=after(node.position, column))
     return child
 
 
-def position_after(path: UctPath) -> Position:
+def position_after(path: Path) -> Position:
     """The position after the last move of the path."""
     node, column = path[-1]
     return after(node.position, column)
 
 
-def evaluate(path: UctPath, seed: int, heuristic: bool) -> int:
+def evaluate(path: Path, seed: int, heuristic: bool) -> int:
     """The value of the leaf for its side to move: by the rules, by a proof, else by a rollout."""
     (node, column), leaf = path[-1], position_after(path)
     if is_won(leaf):
@@ -173,7 +173,7 @@ def rollout(position: Position, state: int, heuristic: bool) -> int:
     return 0
 
 
-def backup(path: UctPath, value: int) -> None:
+def backup(path: Path, value: int) -> None:
     """Add the leaf's value to every move on the path, for the side that played it."""
     for node, column in reversed(path):
         value = -value
@@ -181,19 +181,20 @@ def backup(path: UctPath, value: int) -> None:
         node.total[column] += value
 
 
-def propagate_proof(path: UctPath) -> None:
-    """The last move of the path wins: carry that proof towards the root (MCTS-Solver, Winands et al. 2008).
+def propagate_proof(path: Path, result: int, plies: int) -> None:
+    """The last move of the path wins or loses in so many plies: carry that proof towards the root.
 
-    A move wins if it ends the game or leaves only losing replies; it loses if one reply wins. A proven move's total
-    becomes a number that no sum of values reaches.
+    MCTS-Solver (Winands et al. 2008): a move wins if it ends the game or leaves only losing replies; it loses if one
+    reply wins. A proven move's total becomes a number that no sum of values reaches.
     """
-    result = WON
     for node, column in reversed(path):
-        node.proven[column] = result
-        node.total[column] = result * 2**30
-        if result == LOST and any(node.proven[other] != LOST for other in legal_columns(node.position)):
-            return  # another move may still save the side to move
-        result = -result
+        node.proven[column], node.plies[column], node.total[column] = result, plies, result * 2**30
+        if result == LOST:
+            legal = legal_columns(node.position)
+            if any(node.proven[other] != LOST for other in legal):
+                return  # another move may still save the side to move
+            plies = max(node.plies[other] for other in legal)  # the losing side resists as long as it can
+        result, plies = -result, plies + 1
 
 
 # Chance ---------------------------------------------------------------------------------------------------------------
@@ -229,7 +230,7 @@ def exploration_weights(position: Position, gamma: Sequence[float], noise: float
     return [legal * ((1.0 - noise) / legal + noise * share) for share in dirichlet(position, gamma)]
 
 
-# K searches, and a game -----------------------------------------------------------------------------------------------
+# K searches -----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -248,17 +249,6 @@ class Found:
     visits: list[int]
     value: float
     move: int
-
-
-def play(position: Position, settings: UctSettings, chance: UctDraws) -> list[Found]:
-    """A whole game, or as many positions of it as there is `chance` for: its fields without their first dimension."""
-    found: list[Found] = []
-    for keys, order, gamma, move in zip(*chance, strict=True):
-        found.append(label(position, settings, keys.tolist(), order.tolist(), gamma.tolist(), move.tolist()))
-        position = after(position, found[-1].move)
-        if is_over(position):
-            break
-    return found
 
 
 def label(
@@ -286,7 +276,7 @@ def label(
     return Found(votes=votes, label=label, visits=visits, value=value / settings.votes, move=played)
 
 
-def best_visited(root: UctNode) -> int:
+def best_visited(root: Node) -> int:
     """The search's move: proven wins first and proven losses last, then most visits, then the higher mean.
 
     The total of a proven move is about 2^30 or -2^30, which outweighs all visits.
@@ -299,7 +289,7 @@ def best_visited(root: UctNode) -> int:
     return best(root.position, score)
 
 
-def total_of(root: UctNode, column: int) -> int:
+def total_of(root: Node, column: int) -> int:
     """The sum of a move's values; every visit to a proven move counts as its proof."""
     return root.proven[column] * root.visits[column] if root.proven[column] else root.total[column]
 

@@ -11,18 +11,17 @@ one simulation:
     evaluate    its value: by the rules or a proof where they decide it, else the evaluator's
     backup      add the value to every move on the path, changing its sign at every ply
 
-`search` runs a whole search and chooses a move, `play` a whole game. `reference.py` explains the board and the sign.
+`search` runs a whole search and chooses a move. `reference.py` explains the board and the sign.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from distill.game.rules import COLUMNS, Position, is_over, is_won, legal_columns
 from distill.game.rules import play as after
@@ -32,50 +31,41 @@ from distill.mcts.reference import (
     UNKNOWN,
     WON,
     Found,
+    Node,
+    Path,
     best,
     dirichlet,
     exploration_weights,
     f32,
     losing_moves,
+    propagate_proof,
     winning_moves,
 )
 
 if TYPE_CHECKING:
     from distill.mcts.settings import PuctSettings
 
-EvaluateOne = Callable[[Position], tuple[Any, float]]
+EvaluateOne = Callable[[Position], tuple[Sequence[float], float]]
 """The evaluator: a position to seven logits and a value."""
-Chance = Mapping[str, NDArray[np.float64]]
-"""The random numbers of a game with up to S searches: `gamma` and `gumbel`, (S, 7), `uniform`, (S, 2)."""
 
 UNIT = 16_384
 """Values are summed as whole multiples of 1 / UNIT, so that a sum does not depend on the order of its terms."""
 
 
-@dataclass
-class PuctNode:
-    """A position in the tree; lists have one entry a column, for the move played there."""
+@dataclass(kw_only=True)
+class PuctNode(Node):
+    """A position in the tree, with its evaluation; totals are in UNITs."""
 
-    position: Position
-    priors: list[Any]  # float32, the evaluator's policy: 0 on full columns, sums to 1
-    value: Any  # float32, the evaluator's value of this position
+    priors: list[np.float32]  # the evaluator's policy: 0 on full columns, sums to 1
+    value: np.float32  # the evaluator's value of this position
     discount: float
-    visits: list[int] = field(default_factory=lambda: [0] * COLUMNS)
-    total: list[int] = field(default_factory=lambda: [0] * COLUMNS)  # sum of values for the side to move, in UNITs
-    proven: list[int] = field(default_factory=lambda: [UNKNOWN] * COLUMNS)
-    plies: list[int] = field(default_factory=lambda: [0] * COLUMNS)  # of a proven move: until the end of the game
     weights: list[float] = field(default_factory=lambda: [1.0] * COLUMNS)  # noise of the rule without priors
-    children: list[PuctNode | None] = field(default_factory=lambda: [None] * COLUMNS)
 
     def mean(self, column: int) -> float:
         """The value of a move: proven, or the mean of its simulations; 0 without any."""
         if self.proven[column]:
             return self.proven[column] * discounted_win(self.discount, self.plies[column]) / UNIT
         return self.total[column] / (UNIT * self.visits[column]) if self.visits[column] else 0.0
-
-
-PuctPath = list[tuple[PuctNode, int]]
-"""The moves of one simulation, each as the node and the column."""
 
 
 def discounted_win(discount: float, plies: int) -> int:
@@ -95,21 +85,21 @@ def simulate(root: PuctNode, settings: PuctSettings, evaluate: EvaluateOne, firs
         node, column = path[-1]
         node.children[column] = child
         value = int(np.rint(float(child.value) * UNIT))
-    backup(path, value)
+    backup(path, value, settings.discount)
     if settings.mcts_solver and proof:
         propagate_proof(path, proof, plies)
 
 
-def select(root: PuctNode, settings: PuctSettings, first_move: int | None) -> tuple[PuctPath, Position]:
+def select(root: PuctNode, settings: PuctSettings, first_move: int | None) -> tuple[Path, Position]:
     """The moves from the root to a position that has no node, and this position."""
-    path: PuctPath = []
+    path: Path = []
     node: PuctNode | None = root
     entered = sum(root.visits) + 1  # visits to the node, its own evaluation included
     while node:
         column = best_score(node, entered, settings, node is root) if first_move is None else first_move
         path.append((node, column))
         leaf, entered, first_move = after(node.position, column), node.visits[column], None
-        node = node.children[column]
+        node = None if node.proven[column] else node.children[column]
     return path, leaf
 
 
@@ -140,7 +130,7 @@ def best_score(node: PuctNode, entered: int, settings: PuctSettings, is_root: bo
     return best(node.position, score)
 
 
-def evaluate_by_rules(path: PuctPath, leaf: Position, settings: PuctSettings) -> tuple[int | None, int, int]:
+def evaluate_by_rules(path: Path, leaf: Position, settings: PuctSettings) -> tuple[int | None, int, int]:
     """The leaf's value in UNITs where the rules or a proof decide it, else None.
 
     Returns also what is proven about the last move, and in how many plies the game then ends. With `mcts_solver` the
@@ -180,39 +170,15 @@ def expand(position: Position, evaluate: EvaluateOne, settings: PuctSettings, is
     return node
 
 
-def backup(path: PuctPath, value: int) -> None:
+def backup(path: Path, value: int, discount: float) -> None:
     """Add a leaf's value, in UNITs for its side to move, to every move on the path; each ply discounts it."""
     for node, column in reversed(path):
-        value = -round(value * node.discount)
+        value = -round(value * discount)
         node.visits[column] += 1
         node.total[column] += value
 
 
-def propagate_proof(path: PuctPath, result: int, plies: int) -> None:
-    """The last move of the path wins or loses in so many plies: carry that proof towards the root, as UCT does."""
-    for node, column in reversed(path):
-        node.proven[column], node.plies[column] = result, plies
-        node.children[column] = None  # its tree is no longer needed
-        if result == LOST:
-            if any(node.proven[other] != LOST for other in legal_columns(node.position)):
-                return
-            plies = max(node.plies[other] for other in legal_columns(node.position))  # the side to move resists longest
-        result, plies = -result, plies + 1
-
-
-# One search, and a game -----------------------------------------------------------------------------------------------
-
-
-def play(position: Position, settings: PuctSettings, evaluate: EvaluateOne, chance: Chance) -> list[Found]:
-    """A whole game, or as many positions of it as there is `chance` for."""
-    found: list[Found] = []
-    for step in range(len(chance["uniform"])):
-        gamma, gumbel, uniform = (chance[name][step].tolist() for name in ("gamma", "gumbel", "uniform"))
-        found.append(search(position, settings, evaluate, gamma, gumbel, uniform))
-        position = after(position, found[-1].move)
-        if is_over(position):
-            break
-    return found
+# One search -----------------------------------------------------------------------------------------------------------
 
 
 def search(

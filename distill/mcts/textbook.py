@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from distill.game import outputs
-from distill.game.rules import COLUMNS, Position, is_won, play
+from distill.game.rules import COLUMNS, Position, is_over, is_won
+from distill.game.rules import play as after
 from distill.mcts import reference, reference_puct
 from distill.mcts.engine.record import Ended, GameRecord
 from distill.mcts.engine.uct_games import UctDraws
 from distill.mcts.evaluator import BitboardEvaluator
 from distill.mcts.settings import PuctSettings, UctSettings
+
+Search = Callable[[Position], reference.Found]
+"""The search of one position, with its settings and random numbers."""
 
 
 def source_hash() -> str:
@@ -24,46 +29,50 @@ def source_hash() -> str:
     return hashlib.sha256(b"".join(Path(file).read_bytes() for file in files)).hexdigest()[:16]
 
 
-def play_uct(record: GameRecord, draws: UctDraws, settings: UctSettings) -> None:
-    """Fill the record, whose first positions are given, as `uct.play` does, one game after the other."""
-    draws = draws._replace(order=draws.order[..., :COLUMNS])
-    for game in range(len(record.length)):
-        chance = UctDraws(*(numbers[game] for numbers in draws))
-        found = reference.play(_start(record, game), settings, chance)
-        _write(record, game, found, settings.votes * settings.simulations)
+def play(record: GameRecord, games: Iterable[Iterable[Search]], simulations: int, ended: Ended | None = None) -> None:
+    """Fill the record, whose first positions are given, as the engine does, one game after the other.
 
-
-def play_puct(
-    record: GameRecord,
-    settings: PuctSettings,
-    evaluate: BitboardEvaluator,
-    chances: Iterable[reference_puct.Chance],
-    ended: Ended | None,
-) -> None:
-    """Fill the record, whose first positions are given, as `puct.play` does, one game after the other."""
-
-    def evaluate_one(position: Position) -> tuple[NDArray[np.float32], float]:
-        current, mask = np.array([position.current], np.uint64), np.array([position.mask], np.uint64)
-        logits, value = outputs.evaluation(evaluate(current, mask), mask)
-        return logits[0], float(value[0])
-
-    for game, chance in enumerate(chances):
-        found = reference_puct.play(_start(record, game), settings, evaluate_one, chance)
-        _write(record, game, found, settings.simulations)
+    Args:
+      games: the searches of each game, at most one a position.
+      simulations: of one position.
+    """
+    for game, searches in enumerate(games):
+        position = Position(int(record.current[game, 0]), int(record.mask[game, 0]))
+        for step, search in enumerate(searches):
+            found = search(position)
+            record.current[game, step], record.mask[game, step] = position.current, position.mask
+            for name in ("votes", "label", "visits", "value", "move"):
+                getattr(record, name)[game, step] = getattr(found, name)
+            record.simulations[game, step], record.length[game] = simulations, step + 1
+            position = after(position, found.move)
+            if is_over(position):
+                break
+        record.result[game] = is_won(position)
         if ended is not None:
             ended(record, np.array([game]))
 
 
-def _start(record: GameRecord, game: int) -> Position:
-    return Position(int(record.current[game, 0]), int(record.mask[game, 0]))
+def uct_searches(draws: UctDraws, settings: UctSettings) -> Iterator[Iterator[Search]]:
+    """The searches of the games that `uct.play` plays."""
+    draws = draws._replace(order=draws.order[..., :COLUMNS])
+    for game in zip(*(numbers.tolist() for numbers in draws), strict=True):
+        yield (
+            partial(reference.label, settings=settings, keys=keys, orders=orders, gammas=gammas, move=move)
+            for keys, orders, gammas, move in zip(*game, strict=True)
+        )
 
 
-def _write(record: GameRecord, game: int, found: Sequence[reference.Found], simulations: int) -> None:
-    position = _start(record, game)
-    for step, each in enumerate(found):
-        record.current[game, step], record.mask[game, step] = position.current, position.mask
-        for name in ("votes", "label", "visits", "value", "move"):
-            getattr(record, name)[game, step] = getattr(each, name)
-        record.simulations[game, step] = simulations
-        position = play(position, each.move)
-    record.length[game], record.result[game] = len(found), is_won(position)
+def puct_searches(
+    chances: Iterable[Mapping[str, NDArray[np.float64]]], settings: PuctSettings, evaluate: BitboardEvaluator
+) -> Iterator[Iterator[Search]]:
+    """The searches of the games that `puct.play` plays; `chances` are the results of `puct.draw` for each game."""
+
+    def evaluate_one(position: Position) -> tuple[Sequence[float], float]:
+        current, mask = np.array([position.current], np.uint64), np.array([position.mask], np.uint64)
+        logits, value = outputs.evaluation(evaluate(current, mask), mask)
+        return logits[0].tolist(), float(value[0])
+
+    search = partial(reference_puct.search, settings=settings, evaluate=evaluate_one)
+    for chance in chances:
+        steps = zip(*(chance[name].tolist() for name in ("gamma", "gumbel", "uniform")), strict=True)
+        yield (partial(search, gamma=gamma, gumbel=gumbel, uniform=uniform) for gamma, gumbel, uniform in steps)

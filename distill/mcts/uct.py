@@ -96,11 +96,11 @@ def play(
     number, steps, votes = draws.key.shape
     record = new_record(current, mask, steps, votes)
     if settings.engine == "reference":
-        textbook.play_uct(record, draws, settings)
+        textbook.play(record, textbook.uct_searches(draws, settings), votes * settings.simulations)
         return record
     lanes = max(1, min(lanes, number, MOST_NODES // settings.simulations))
     trees = uct_simulation.new_trees(lanes, settings.simulations, settings.exploration)
-    games = uct_games.new_games(min(lanes, number), number)
+    games = uct_games.new_games(min(lanes, number))
     parameters = UctParameters(
         simulations=settings.simulations,
         noise_fraction=settings.noise_fraction,
@@ -108,6 +108,6 @@ def play(
         heuristic=settings.rollout == "heuristic",
         mcts_solver=settings.mcts_solver,
     )
-    while not games.ended.all():
+    while games.counts[0]:  # between two calls Python can stop the run, as for Ctrl-C
         uct_games.play_games(trees, draws, record, games, parameters)
     return record

@@ -22,7 +22,7 @@ from distill.games.runs import RunSettings
 from distill.mcts import reference, uct
 from distill.mcts.engine import rollout, tree, uct_simulation
 from distill.mcts.engine.best_ucb1 import SLOTS
-from distill.mcts.reference import UNKNOWN, UctNode
+from distill.mcts.reference import UNKNOWN, Node
 from distill.mcts.textbook import source_hash
 from distill.mcts.uct import UctSettings, search
 
@@ -42,7 +42,7 @@ def test_a_rollout_ends_as_in_the_textbook(heuristic):
     assert set(expected) == {-1, 0, 1}
 
 
-def nodes_of(trees: uct_simulation.UctTrees, lane: int, row: int, node: UctNode) -> int:
+def nodes_of(trees: uct_simulation.UctTrees, lane: int, row: int, node: Node) -> int:
     """Compare one compiled node with the textbook's, then all below; returns the number compared."""
     start = (lane * len(trees.bonus) + row) * tree.WIDTH
     compared = 1
@@ -67,7 +67,7 @@ def test_the_compiled_tree_is_the_textbooks_node_for_node(exploration, rollout, 
     positions = [*random_positions(5, seed=2), rules.EMPTY]
     trees = uct_simulation.new_trees(len(positions), settings.simulations, exploration)
     random = np.random.default_rng(3)
-    expected: list[UctNode] = []
+    expected: list[Node] = []
     for lane, position in enumerate(positions):
         key, order = int(random.integers(2**63)), [float(rank) for rank in random.permutation(7)]
         weights = random.uniform(0.5, 2.5, 7).astype(np.float32)

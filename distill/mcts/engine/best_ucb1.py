@@ -19,37 +19,47 @@ processor.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 from llvmlite import ir
 from numba.core import cgutils, types
+from numba.core.cpu import CPUContext
+from numba.core.types import Type
+from numba.core.typing import Signature
 from numba.extending import intrinsic
+
+from distill.mcts.engine.jit import Float32s, Int32s
 
 SLOTS = 8
 """Child slots of a node: seven columns, and one that is never legal, so that a node fills a vector."""
 
 
 def _best_ucb1(
-    _context: Any, rows: Any, base: Any, weights: Any, weight_base: Any, order: Any, order_base: Any, bonus: Any
-) -> Any:
+    _context: object, rows: Type, _: Type, weights: Type, _base: Type, order: Type, _order_base: Type, _bonus: Type
+) -> tuple[Type, Callable[..., ir.Value]]:
+    # Numba passes the types of the arguments, and takes the signature and a function that writes the instructions.
     vector, counts = ir.VectorType(ir.FloatType(), SLOTS), ir.VectorType(ir.IntType(32), SLOTS)
 
-    def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        def load(array: int, index: Any, kind: Any) -> Any:
+    def generate(
+        target: CPUContext, builder: ir.IRBuilder, signature: Signature, arguments: list[ir.Value]
+    ) -> ir.Value:
+        def load(array: int, index: ir.Value, kind: ir.Type) -> ir.Value:
+            # Eight neighbours of an array as one vector; a row of the tree may begin at any multiple of 4 bytes.
             data = target.make_array(signature.args[array])(target, builder, arguments[array]).data
             loaded = builder.load(builder.bitcast(builder.gep(data, [index]), kind.as_pointer()))
             loaded.align = 4
             return loaded
 
-        def shuffled(values: Any, pattern: list[int]) -> Any:
+        def shuffled(values: ir.Value, pattern: list[int]) -> ir.Value:
             return builder.shuffle_vector(values, ir.Constant(vector, ir.Undefined), ir.Constant(counts, pattern))
 
         _, first, _, weight_first, _, order_first, scalar_bonus = arguments
         n = load(0, first, counts)
         total = load(0, builder.add(first, ir.Constant(first.type, SLOTS)), counts)
-        declare: Any = cgutils.get_or_insert_function
+        declare = cgutils.get_or_insert_function
         square_root = declare(builder.module, ir.FunctionType(vector, [vector]), f"llvm.sqrt.v{SLOTS}f32")
         one = ir.Constant(vector, [1.0] * SLOTS)
+        # One division for both terms, r = 1 / sqrt(n): total / n is total · r · r.
         r = builder.fdiv(one, builder.call(square_root, [builder.sitofp(n, vector)]))
         spread = builder.insert_element(ir.Constant(vector, ir.Undefined), scalar_bonus, ir.Constant(ir.IntType(32), 0))
         exploration = builder.fmul(shuffled(spread, [0] * SLOTS), load(2, weight_first, vector))
@@ -69,7 +79,7 @@ def _best_ucb1(
     return int64(rows, int64, weights, int64, order, int64, float32), generate
 
 
-best_ucb1: Any = intrinsic(_best_ucb1)
+best_ucb1: Callable[[Int32s, int, Float32s, int, Float32s, int, float], int] = intrinsic(_best_ucb1)
 """The slot of one node with the highest UCB1 score, the lowest of equals.
 
 Args:

@@ -5,9 +5,10 @@ Constants are uint64 too: a uint64 mixed with a Python integer becomes a float i
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
+from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
@@ -22,14 +23,14 @@ GOLDEN = U(0x9E3779B97F4A7C15)
 CENTRE_FIRST = np.array(rules.COLUMNS_FROM_CENTRE)
 
 
-def _popcount(_context: Any, _bits: Any) -> Any:
-    def generate(_target: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+def _popcount(_context: object, _bits: types.Type) -> tuple[types.Type, Callable[..., ir.Value]]:
+    def generate(_: object, builder: ir.IRBuilder, _signature: types.Type, arguments: list[ir.Value]) -> ir.Value:
         return builder.ctpop(arguments[0])
 
     return types.uint64(types.uint64), generate
 
 
-popcount: Any = intrinsic(_popcount)
+popcount: Callable[[np.uint64], np.uint64] = intrinsic(_popcount)
 """Number of set bits of a uint64: one instruction, for which Numba has no function."""
 
 
@@ -41,7 +42,7 @@ def winning_cells(stones: np.uint64) -> np.uint64:
     the other.
     """
     found = (stones << U(1)) & (stones << U(2)) & (stones << U(3))  # vertical: only from below
-    for shift in (U(6), U(7), U(8)):
+    for shift in (U(6), U(7), U(8)):  # falling, horizontal, rising
         below, above = stones << shift, stones >> shift
         two_below = below & (stones << (shift + shift))
         two_above = above & (stones >> (shift + shift))
@@ -64,6 +65,7 @@ def has_four(stones: np.uint64) -> bool:
 @inline
 def playable_cells(mask: np.uint64) -> np.uint64:
     """The cells on which a stone can land, one in each column that is not full."""
+    # Adding 1 at a column's foot carries past its stones to the first empty cell.
     return (mask + BOTTOM) & FULL & ~mask
 
 

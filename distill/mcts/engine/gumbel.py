@@ -45,9 +45,11 @@ def score_root(trees: PuctTrees, lane: int, noise: float) -> int:
         prior = max(np.float64(floats[base + PRIOR + column]), 1e-12)
         weight += prior
         returns += prior * mean_value(trees, base + column)
+    # An unvisited column has the mixed value.
     mixed = np.float64(floats[base + OWN_VALUE])
     if visits > 0:
         mixed = (mixed + visits * returns / weight) / (1 + visits)
+    # The score of each column; the lowest possible for a full one.
     for column in range(COLUMNS):
         trees.scores[column] = -np.inf
         if rows[base + TOTAL + column] == HOPELESS:

@@ -46,6 +46,7 @@ def finish_search(trees: PuctTrees, record: GameRecord, lane: int) -> int:
         record.visits[g, s, label] = POLICY_UNITS if parameters.root == GUMBEL else parameters.simulations
         record.value[g, s] = mean_value(trees, base + label)
     elif parameters.root == GUMBEL:
+        # With noise for the move, then without for the policy that is recorded.
         move = best_with_visits(trees, lane, score_root(trees, lane, 1.0))
         score_root(trees, lane, 0.0)
         label = int64(-1)
@@ -55,6 +56,7 @@ def finish_search(trees: PuctTrees, record: GameRecord, lane: int) -> int:
         record.value[g, s] = improved_policy(trees, lane, label, record.visits[g, s])
         move = move if sampled else label
     else:
+        # The root's visits are the policy, and its value their mean.
         visits, returns = int64(0), 0.0
         for column in CENTRE_FIRST:
             if trees.rows[base + TOTAL + column] != HOPELESS:
@@ -85,6 +87,7 @@ def best_visited(trees: PuctTrees, lane: int) -> tuple[int, bool]:
         if total == HOPELESS:
             continue
         mean = mean_value(trees, base + column)
+        # Weights keep three groups apart: won, open and lost; `sooner` orders the proven ones.
         weight, sooner = int64(rows[base + column]), 64 - plies_to_end(int64(rows[base + CHILD + column]))
         if total > PROVEN // 2:
             weight += 2**30 * sooner

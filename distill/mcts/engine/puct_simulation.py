@@ -97,6 +97,7 @@ def best_column(trees: PuctTrees, lane: int, base: int, entered: int, is_root: b
         for column in range(COLUMNS):
             if rows[base + column] > 0 and rows[base + TOTAL + column] != HOPELESS:
                 visited_prior += floats[base + PRIOR + column]
+        # The more of the prior has been visited, the less the remaining moves promise.
         first_play = floats[base + OWN_VALUE] - parameters.fpu_reduction * np.sqrt(visited_prior)
     best, highest = int64(-1), -np.inf
     for column in CENTRE_FIRST:
@@ -110,6 +111,7 @@ def best_column(trees: PuctTrees, lane: int, base: int, entered: int, is_root: b
             score = mean + bonus * weight / np.sqrt(np.float64(n)) if n > 0 else WON / 2 + prior
         else:
             score = mean + bonus * prior / (1 + n)
+        # A proof overrules the score.
         if total > PROVEN // 2:
             score = WON - plies_to_end(int64(rows[base + CHILD + column]))
         elif total < -PROVEN // 2:
@@ -142,7 +144,7 @@ def evaluate_by_rules(trees: PuctTrees, lane: int) -> tuple[int, int, bool]:
         value = win_value[plies_to_end(code) - 1]
         if not is_loss(code):
             value = -value
-    elif parameters.mcts_solver:
+    elif parameters.mcts_solver:  # look one move ahead: a win in one, or only moves that lose
         if winning_cells(current) & playable_cells(mask) != ZERO:
             value, plies, wins = win_value[1], 2, False
         elif losing_columns(current, mask) == open_columns(mask):
@@ -167,6 +169,7 @@ def keep_evaluation(trees: PuctTrees, lane: int, logits: Float32s, value: np.flo
     """Keep the evaluation of the lane's leaf: the softmax of the logits, (7,), over open columns, and the value."""
     entry = entry_of(trees, lane)
     allowed = open_columns(trees.leaf_mask[lane])
+    # The softmax, after subtracting the highest logit, so that nothing overflows.
     highest, total = -np.inf, 0.0
     for column in range(COLUMNS):
         if allowed >> column & 1:
@@ -236,6 +239,7 @@ def advance_to_leaves(trees: PuctTrees, record: GameRecord, live: Int64s, leaves
     waiting = 0
     for lane in live:
         while trees.game[lane] >= 0:
+            # A search begins with the evaluation of its root.
             if not trees.root_expanded[lane]:
                 trees.depth[lane] = 0
                 trees.leaf_current[lane], trees.leaf_mask[lane] = trees.current[lane], trees.mask[lane]
@@ -250,6 +254,7 @@ def advance_to_leaves(trees: PuctTrees, record: GameRecord, live: Int64s, leaves
                     if plies > 0 and trees.parameters.mcts_solver:
                         propagate_proof(trees.rows, trees.path, lane, trees.depth[lane] - 1, wins, plies)
                     continue
+            # The leaf needs an evaluation: a kept one, or the network's, for which the lane waits.
             if is_known(trees, lane):
                 expand_and_backup(trees, lane)
                 continue

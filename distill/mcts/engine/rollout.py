@@ -11,7 +11,7 @@ its neighbours.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -44,8 +44,10 @@ class Rollouts(NamedTuple):
 def new_rollouts(capacity: int) -> Rollouts:
     """Scratch space for `capacity` rollouts in lock step."""
     padded = -(-capacity // VECTOR) * VECTOR
-    scratch: list[Any] = [np.zeros(padded, np.uint64) for _ in range(6)]
-    return Rollouts(*scratch, *(np.zeros(padded, np.int64) for _ in range(3)))
+    words = [np.zeros(padded, np.uint64) for _ in range(6)]
+    own, other, own_wins, other_wins, random, ended = words
+    result, origin, results = (np.zeros(padded, np.int64) for _ in range(3))
+    return Rollouts(own, other, own_wins, other_wins, random, ended, result, origin, results)
 
 
 @inline
@@ -58,6 +60,7 @@ def rollout_seed(key: np.uint64, simulation: int) -> np.uint64:
 def _play_ply(rollouts: Rollouts, i: int, sign: int, heuristic: np.uint64) -> None:
     """One ply of rollout i. `sign` is 1 where the first mover is to move; `heuristic` is all ones, or 0."""
     own, other, random = rollouts.own[i], rollouts.other[i], rollouts.random[i]
+    # The next state of xorshift64.
     random ^= random << U(13)
     random ^= random >> U(7)
     random ^= random << U(17)
@@ -73,7 +76,8 @@ def _play_ply(rollouts: Rollouts, i: int, sign: int, heuristic: np.uint64) -> No
     move = playable
     for rank in range(6):
         move = move & (move - ONE) if chosen > U(rank) else move
-    move &= ZERO - move
+    move &= ZERO - move  # the lowest bit alone
+    # Then what overrules the random cell, the strongest rule last.
     move = centre if (centre != ZERO) & ((random & LOW_HALF) < CENTRE_CHANCE) else move
     block = blocks & (ZERO - blocks)
     move = block if blocks != ZERO else move
@@ -85,6 +89,7 @@ def _play_ply(rollouts: Rollouts, i: int, sign: int, heuristic: np.uint64) -> No
     rollouts.result[i] = rollouts.result[i] if ended != ZERO else result
     rollouts.ended[i] = ONE if won | lost | (playable == ZERO) else ended
 
+    # The sides change places; only the mover has new winning cells.
     after = own | move
     rollouts.own[i], rollouts.other[i] = other, after
     rollouts.own_wins[i], rollouts.other_wins[i] = rollouts.other_wins[i], winning_cells(after)

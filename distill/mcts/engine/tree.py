@@ -26,7 +26,7 @@ def new_rows(number: int) -> Int32s:
     """int32 (number * WIDTH,), aligned to cache lines. Untouched rows cost no memory."""
     line = 64 // 4
     rows = np.empty(number * WIDTH + line, np.int32)
-    offset = -rows.ctypes.data % 64 // 4
+    offset = -rows.ctypes.data % 64 // 4  # NumPy aligns to 16 bytes only
     return rows[offset : offset + number * WIDTH]
 
 
@@ -62,6 +62,7 @@ def propagate_proof(rows: Int32s, path: Int64s, lane: int, level: int, wins: boo
     the game, the move included.
     """
     if wins:
+        # The winning move itself; the loop below then starts at the opponent's move before it, which loses.
         slot = path[level, lane]
         rows[slot + CHILD], rows[slot + TOTAL] = PROVEN_WIN + PLY * plies, PROVEN
         level -= 1
@@ -70,6 +71,7 @@ def propagate_proof(rows: Int32s, path: Int64s, lane: int, level: int, wins: boo
         slot = path[level, lane]
         rows[slot + CHILD], rows[slot + TOTAL] = PROVEN_LOSS + PLY * plies, -PROVEN
         base = slot - slot % SLOTS
+        # The node before is lost only if all of its moves lose; full columns count as lost.
         all_lost = True
         for column in range(SLOTS):
             all_lost &= rows[base + TOTAL + column] < -PROVEN // 2

@@ -13,7 +13,7 @@ import numpy as np
 from distill.game.rules import COLUMNS
 from distill.mcts.engine.best_ucb1 import SLOTS
 from distill.mcts.engine.bits import CENTRE_FIRST, FULL, has_four, landing, open_columns
-from distill.mcts.engine.jit import Bools, Float32s, Float64s, Int8s, Int32s, Int64s, UInt64s, inline, int64, jit
+from distill.mcts.engine.jit import Float32s, Float64s, Int8s, Int32s, Int64s, UInt64s, inline, int64, jit
 from distill.mcts.engine.noise import exploration_weights, noisy_move
 from distill.mcts.engine.record import GameRecord
 from distill.mcts.engine.tree import TOTAL
@@ -49,13 +49,12 @@ class UctGames(NamedTuple):
     step: Int64s  # (L,) position of the game
     live: Int64s  # (L,)
     counts: Int64s  # (2,) lanes that have a game, and games started
-    ended: Bools  # (G,)
 
 
-def new_games(lanes: int, games: int) -> UctGames:
+def new_games(lanes: int) -> UctGames:
     """The first games, one a lane, at their first position."""
     first = np.arange(lanes)
-    return UctGames(first.copy(), np.zeros(lanes, np.int64), first, np.full(2, lanes), np.zeros(games, np.bool_))
+    return UctGames(first.copy(), np.zeros(lanes, np.int64), first, np.full(2, lanes))
 
 
 @jit
@@ -73,17 +72,17 @@ def play_games(
             for j in range(count):
                 finish_search(trees, record, games, live[j], vote, parameters.simulations)
         executed += votes * count * parameters.simulations
+        # Play the moves; lanes that still have a game move to the front of `live`.
         still = 0
         for j in range(count):
             lane = live[j]
             if play_move(draws, record, games, lane, parameters):
                 games.step[lane] += 1
-            else:
-                games.ended[games.game[lane]] = True
-                if started == number:
-                    continue
+            elif started < number:  # its game has ended, and another one waits
                 games.game[lane], games.step[lane] = started, 0
                 started += 1
+            else:
+                continue
             live[still] = lane
             still += 1
         count = still

@@ -96,7 +96,7 @@ def select(trees: UctTrees, live: Int64s, count: int, simulation: int) -> None:
         for j in range(count):
             lane = trees.descending[j]
             base = (lane * capacity + trees.node[lane]) * WIDTH
-            weights = (lane + 1) * SLOTS if level == 0 else 0
+            weights = (lane + 1) * SLOTS if level == 0 else 0  # noise at the root only; below it the ones
             bonus = trees.bonus[trees.entered[lane]]
             column = best_ucb1(rows, base, trees.weights, weights, trees.order, lane * SLOTS, bonus)
             slot = base + column
@@ -114,6 +114,7 @@ def select(trees: UctTrees, live: Int64s, count: int, simulation: int) -> None:
                 child = expand(trees, lane, slot)
             trees.node[lane] = child
             trees.entered[lane] = visits
+            # Without a branch: a lane that has reached its leaf is overwritten by the next one.
             trees.descending[still] = lane
             still += int64(inner)
         count = still
@@ -153,7 +154,7 @@ def backup(trees: UctTrees, live: Int64s, count: int, mcts_solver: bool) -> None
         mask = trees.leaf_mask[lane]
         value = trees.rollouts.results[j]
         won = has_four(trees.leaf_current[lane] ^ mask)
-        if won | (mask == FULL):
+        if won | (mask == FULL):  # the rollout's result means nothing here
             value = -1 if won else 0
             rows[leaf + CHILD] = TERMINAL
         elif rows[leaf + CHILD] < 0:
