@@ -11,8 +11,8 @@ iterations, and becomes the champion if it scores `--gate` in the arena; if not,
 graded on the benchmark's dev half: logged, never used to choose.
 
 Out, in `models/selfplay/`: `best.keras` (the champion), `config.json`, `history.csv`, `curves.png`, `metrics.json`,
-with a plan `plan.json`, and `iterations/0001/` with `games/` (ordinary shards), `arena.json` and, written last,
-`metrics.json`. The same command resumes an interrupted run. `--games-only` writes a folder of games and trains nothing.
+with a plan `plan.json`, and `iterations/0001/` with `games/` (ordinary shards) and, written last, `metrics.json`. The
+same command resumes an interrupted run. `--games-only` writes a folder of games and trains nothing.
 `--cluster` plays on the workers of a Dask cluster (docs/scaling.md).
 """
 

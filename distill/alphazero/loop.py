@@ -1,7 +1,7 @@
 """The self-play loop: play, learn, meet the champion in an arena, grade, publish; again and again.
 
 The schedule says what an iteration plays and learns, and whether playing overlaps with learning. Every step first looks
-for what an interrupted process has left of it: shards, the learner's checkpoint, blocks of arena games.
+for what an interrupted process has left of it: shards, and the learner's checkpoint.
 """
 
 from __future__ import annotations
@@ -165,8 +165,7 @@ def iterate(loop: Loop, began: float) -> Metrics:
         arena: dict[str, Any] = {"score": None, "distinct_games": None}
         if config.gate is not None:
             seed = loop.schedule.seed(number, schedule.ARENA)
-            pair = folder / run_files.CANDIDATE, loop.champion
-            arena = workers.arena(loop.workers, config, *pair, seed, folder / run_files.ARENA)
+            arena = workers.arena(loop.workers, config, folder / run_files.CANDIDATE, loop.champion, seed)
         graded = loop.grade()
         before_waiting = time.monotonic()
         played = workers.finish(futures, games)

@@ -22,7 +22,7 @@ from distill.game.rules import CELLS
 from distill.networks import finding
 from distill.players.gate import decide
 from distill.players.intervals import share
-from distill.players.match import Games, Pairing, play_games
+from distill.players.match import Games, Pairing, play_games, results_of
 from distill.players.names import make
 from distill.players.network import NetworkPlayer
 from distill.players.player import Player, seeds_for
@@ -142,7 +142,7 @@ def take_step(
     means = policy_gradient.step(model, games.states[own], target, policy_gradient.stepwise(config.lr, done))
     state.step += 1
     # Decide whether the learner replaces its oldest opponent.
-    points = (results(games, pairings) + 1) / 2
+    points = (results_of(games, pairings, LEARNER) + 1) / 2
     state.window, passed = decide(
         state.window, points.tolist(), games=config.gate_games, gate=config.gate, rule=config.gate_rule
     )
@@ -171,12 +171,6 @@ def learner_moves(games: Games, pairings: Sequence[Pairing]) -> tuple[NDArray[np
     return starts == (ply % 2 == 0), lengths - 1 - ply
 
 
-def results(games: Games, pairings: Sequence[Pairing]) -> NDArray[np.float32]:
-    """float32 (G,), each game's result for the learner: +1, 0, −1."""
-    sides = np.array([1 if pairing.first == LEARNER else -1 for pairing in pairings], np.float32)
-    return sides * games.results
-
-
 def evaluate(predict: Predict, config: ReinforceConfig, state: State, latest: dict[str, float]) -> None:
     """Add a row to the curve: the means of the latest steps, and the games won and drawn against each rival."""
     row: dict[str, float] = {"step": state.step, "games": state.step * config.games, "seconds": round(state.seconds, 1)}
@@ -190,7 +184,7 @@ def evaluate(predict: Predict, config: ReinforceConfig, state: State, latest: di
 def against(predict: Predict, rival: str, games: int, seed: int, mode: Mode = "sample") -> NDArray[np.float32]:
     """float32 (games,), the network's results against a rival from the empty board, half of them from either side."""
     pairings = both_sides(games)
-    return results(play_games([sampler(predict, mode), make(rival)], pairings, seed), pairings)
+    return results_of(play_games([sampler(predict, mode), make(rival)], pairings, seed), pairings, LEARNER)
 
 
 def final_evaluation(predict: Predict, config: ReinforceConfig) -> dict[str, Any]:

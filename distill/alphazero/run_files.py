@@ -1,7 +1,7 @@
 """The files of a self-play run, and which of them a resumed run needs.
 
     config.json  run.json  plan.json  initial.keras  best.keras  metrics.json  history.csv  curves.png
-    iterations/0001/    games/  checkpoint.npz  candidate.keras  arena.json  metrics.json
+    iterations/0001/    games/  checkpoint.npz  candidate.keras  metrics.json
 
 An iteration is finished once it has its metrics, which are written last. Iteration 0 has the games that the teacher
 plays before a planned run learns.
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from distill.training.run_folder import Claim
 
 METRICS, BEST, CANDIDATE, INITIAL = "metrics.json", "best.keras", "candidate.keras", "initial.keras"
-ARENA, GAMES, PLAN, CHECKPOINT = "arena.json", "games", "plan.json", "checkpoint.npz"
+GAMES, PLAN, CHECKPOINT = "games", "plan.json", "checkpoint.npz"
 OWN_FILES = (METRICS, "iterations", BEST, INITIAL, PLAN, "history.csv", "curves.png")
 """What --restart deletes, in this order."""
 FREE = (

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from distill import networks
 from distill.alphazero.settings import SelfPlayConfig
 from distill.common import Progress, UserError, file_hash, provenance, say, write_atomically
@@ -233,28 +235,32 @@ def _alone(work: Callable[..., Any], *task: Any) -> Any:
         return work(*task)
 
 
-def arena(
-    workers: Workers, config: SelfPlayConfig, candidate: Path, champion: Path, seed: int, path: Path
-) -> dict[str, Any]:
-    """Play a candidate against the champion, both with the search of self-play but without noise; see `gate.meet`."""
-    games = gate.Arena(games=config.arena_games, plies=config.arena_plies, seed=seed)
+def arena(workers: Workers, config: SelfPlayConfig, candidate: Path, champion: Path, seed: int) -> dict[str, Any]:
+    """Play a candidate against the champion, both with the search of self-play but without noise.
+
+    Returns the candidate's `score`, wins and half the draws, and the number of `distinct_games`.
+    """
     say("arena: candidate against champion")
+    outcomes: list[float] = []
+    lines: set[tuple[int, ...]] = set()
     with Progress(config.arena_games, "arena games") as progress:
+        while len(outcomes) < config.arena_games:
+            firsts = range(len(outcomes), config.arena_games, gate.BLOCK)[: workers.number]
+            tasks = [(config, seed, first) for first in firsts]
+            for found, moves in results(workers.submit(meet, tasks, candidate, champion)):
+                outcomes += found
+                lines |= {*moves}
+            progress.reach(len(outcomes))
+    return {"score": float((np.array(outcomes) + 1).mean() / 2), "distinct_games": len(lines)}
 
-        def blocks(firsts: Sequence[int]) -> Iterable[gate.Block]:
-            for future in workers.submit(meet, ((games, first, config) for first in firsts), candidate, champion):
-                yield from results([future])
 
-        return gate.meet(games, blocks, path, workers.number, progress.reach)
-
-
-def meet(games: gate.Arena, first: int, config: SelfPlayConfig, *pair: Path) -> gate.Block:
+def meet(config: SelfPlayConfig, seed: int, first: int, *pair: Path) -> tuple[list[float], list[tuple[int, ...]]]:
     """One block of an arena, of candidate and champion."""
-    candidate, champion = (
+    players = [
         GuidedPlayer(name=network.stem, predict=evaluator(config, network, seat), settings=config)
         for seat, network in enumerate(pair)
-    )
-    return games.block(candidate, champion, first)
+    ]
+    return gate.arena_block(players, config.arena_games, config.arena_plies, seed, first)
 
 
 _EVALUATORS: dict[tuple[Any, ...], Evaluator] = {}

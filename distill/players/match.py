@@ -155,6 +155,12 @@ def paired(first: int, second: int, starts: Sequence[Opening]) -> list[Pairing]:
     ]
 
 
+def results_of(games: Games, pairings: Sequence[Pairing], player: int = 0) -> NDArray[np.float32]:
+    """float32 (G,), each game's result for a player that took part in all of them: +1, 0, −1."""
+    sides = np.array([1 if pairing.first == player else -1 for pairing in pairings], np.float32)
+    return sides * games.results
+
+
 def pair_points(games: Games, pairings: Sequence[Pairing], players: int) -> NDArray[np.float64]:
     """(U, K, K), per opening the points, 0 to 2, of the row's player against the column's; NaN where they did not meet.
 

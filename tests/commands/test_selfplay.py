@@ -18,14 +18,13 @@ from network_helpers import same
 from selfplay_helpers import games_of, metrics_of, read, tiny
 
 from distill import networks, selfplay
-from distill.alphazero import grades, run_files
+from distill.alphazero import grades, run_files, workers
 from distill.alphazero.presets import PRESETS
 from distill.alphazero.settings import SelfPlayConfig
 from distill.common import cli
 from distill.games import schema
 from distill.networks import saved
 from distill.networks.evaluator import weights_hash
-from distill.players import gate
 from distill.training import continual
 
 SMOKE = ["--preset", "smoke", "--eval-boards", "5"]
@@ -83,7 +82,7 @@ def test_a_run_leaves_what_it_promises_and_can_be_extended(tmp_path, small_netwo
 @pytest.mark.parametrize("accepted", [True, False])
 def test_the_gate_alone_decides_who_plays_next_and_a_rejected_learner_trains_on(accepted, tmp_path, quick, monkeypatch):
     score = {"score": 0.55 if accepted else 0.54, "distinct_games": 4}
-    monkeypatch.setattr(gate, "meet", lambda *_, **__: score)
+    monkeypatch.setattr(workers, "arena", lambda *_: score)
     monkeypatch.setattr(grades, "grade", lambda *_: {"outcome": 0.0})  # grades change nothing
     learned: list[str] = []
     learn = continual.learn
@@ -189,13 +188,15 @@ def test_games_only_plays_with_the_network_as_it_is(tmp_path, small_networks, ca
 
 
 def test_a_run_is_the_same_whatever_processes_play_it(tmp_path, quick):
-    for workers in ("1", "2"):
-        assert selfplay.main([*SMOKE, "--workers", workers, "--out", str(tmp_path / workers)]) == 0
+    for number in ("1", "2"):
+        assert selfplay.main([*SMOKE, "--workers", number, "--out", str(tmp_path / number)]) == 0
     one, two = tmp_path / "1", tmp_path / "2"
     assert games_of(one) == games_of(two)
     assert len(games_of(one)) == 4
-    for arena in ("iterations/0001/arena.json", "iterations/0002/arena.json"):
-        assert (one / arena).read_text() == (two / arena).read_text()
+    for iteration in ("iterations/0001", "iterations/0002"):
+        met = [json.loads((out / iteration / "metrics.json").read_text()) for out in (one, two)]
+        assert met[0]["score"] == met[1]["score"]
+        assert met[0]["distinct_games"] == met[1]["distinct_games"]
     assert same(weights(one / "best.keras"), weights(two / "best.keras"))
 
 

@@ -4,12 +4,9 @@
 - a candidate no better than the gate passes one window in 40, one no better than the champion hardly ever, one that
   is clearly better nearly always; by the score alone, the published rule, chance passes a sixth of small windows;
 - draws are half a point;
-- the score is the candidate's;
-- a killed arena resumes after its last block with the same games.
+- the score is the candidate's.
 """
 
-import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -62,34 +59,18 @@ def test_draws_are_half_a_point_and_narrow_the_interval():
     assert not gate.decide([], [0.5] * 400, **settings)[1], "level is not above"
 
 
-def meet(path: Path, candidate: Any = None, champion: Any = None, at_once: int = 1, **more: Any) -> dict[str, Any]:
-    players = candidate or RandomPlayer(name="punisher", tactical=True), champion or RandomPlayer()
-    arena = gate.Arena(games=60, plies=4, seed=2**63 + 5)
-    return gate.meet(arena, lambda firsts: [arena.block(*players, first, **more) for first in firsts], path, at_once)
+def score(candidate: Any, champion: Any) -> float:
+    """The candidate's score in an arena of 60 games."""
+    outcomes, lines = list[float](), set()
+    for first in (0, gate.BLOCK):
+        found, moves = gate.arena_block([candidate, champion], games=60, plies=4, seed=2**63 + 5, first=first)
+        outcomes += found
+        lines |= {*moves}
+    assert len(outcomes) == len(lines) == 60
+    return (sum(outcomes) + 60) / 120
 
 
-def test_the_score_is_the_candidates(tmp_path):
-    strong = meet(tmp_path / "a.json")
-    assert strong["score"] > 0.8
-    weak = meet(tmp_path / "b.json", RandomPlayer(), RandomPlayer(name="punisher", tactical=True))
-    assert weak["score"] < 0.2
-    assert strong["distinct_games"] == 60
-    assert meet(tmp_path / "all.json", at_once=9) == strong, "blocks played at once are those played one by one"
-    stored = json.loads((tmp_path / "a.json").read_text())
-    assert len(stored["results"]) == len(stored["lines"]) == 60
-
-
-def test_an_interrupted_arena_resumes_after_its_last_block(tmp_path):
-    whole = meet(tmp_path / "whole.json")
-    told: list[int] = []
-
-    def dies(number: int) -> None:
-        told.append(number)
-        if sum(told) > gate.BLOCK + 5:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        meet(tmp_path / "cut.json", advance=dies)
-    assert len(json.loads((tmp_path / "cut.json").read_text())["results"]) == gate.BLOCK
-    assert meet(tmp_path / "cut.json") == whole
-    assert (tmp_path / "cut.json").read_text() == (tmp_path / "whole.json").read_text()
+def test_the_score_is_the_candidates():
+    strong, weak = RandomPlayer(name="punisher", tactical=True), RandomPlayer()
+    assert score(strong, weak) > 0.8
+    assert score(weak, strong) < 0.2
