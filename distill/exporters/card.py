@@ -22,11 +22,6 @@ GRADES = "grades"
 
 TEMPLATE = Path(__file__).with_suffix(".md")
 """The card with the names of its parts in braces."""
-_RESULT = """  - task: {{type: reinforcement-learning, name: Connect 4}}
-    dataset: {{type: connect-4-graded-boards, name: "{boards}, {half} half"}}
-    metrics:
-    - {{type: optimal, name: "moves that are best, %", value: {optimal:.1f}}}
-    - {{type: outcome, name: "moves that keep the win, draw or loss, %", value: {outcome:.1f}}}"""
 _VALUE = "- `value` float32 (B,), expected outcome in [-1, 1] for the side to move\n"
 _INT8 = """
 The files in 8 bits sometimes choose other columns. What their moves lose against the network's, in points, on boards
@@ -80,14 +75,11 @@ def write(about: Mapping[str, Any], run: Mapping[str, Any], converted: Mapping[s
       converted: what was written, by format.
       folder: where the files are.
     """
-    tags = dict.fromkeys(f"- {FORMATS[name].tag}" for name in converted if FORMATS[name].tag)
     versions = provenance.versions("tensorflow", "keras")
     settings = {name: value for name, value in run.items() if value is not None and name not in (GRADES, *_TOP1)}
     return TEMPLATE.read_text(encoding="utf-8").format(
         **{"commit": "unknown", **about},
         library="onnx" if "onnx" in converted else "tensorflow",
-        tags="\n".join(["- connect-4", "- board-games", "- distillation", *tags]),
-        index="\n".join(_index(about["network"], run.get(GRADES))),
         name="" if about["network"] == about["arch"] else f"\nIts name in this project is `{about['network']}`.",
         versions=", ".join(f"{name} {version}" for name, version in versions.items()),
         files="\n".join(_files(converted, folder)),
@@ -107,15 +99,6 @@ def _files(converted: Mapping[str, Converted], folder: Path) -> Iterator[str]:
         difference = "see below" if found.losses else f"{found.difference:.1e}"
         file = f"{place.name}/" if place.is_dir() else place.name
         yield f"| `{file}` | {FORMATS[name].title} | {finding.size(place)} | {difference} |"
-
-
-def _index(name: str, grades: Mapping[str, Any] | None) -> Iterator[str]:
-    """The Hub's list of results, in percent; nothing without grades."""
-    if grades:
-        yield f"model-index:\n- name: {json.dumps(name)}\n  results:"
-        for boards, found in grades["sets"].items():
-            shares = {metric: 100 * found[metric]["mean"] for metric in ("optimal", "outcome")}
-            yield _RESULT.format(boards=boards, half=grades["half"], **shares)
 
 
 def _int8(converted: Mapping[str, Converted]) -> str:

@@ -100,8 +100,8 @@ def _check(format: formats.Format, core: keras.Model, new: Path, expected: Outpu
     _, graded = quantized.graded_boards()
     questions = quantized.with_mirrors(graded)
     found = run_alone(format, new, np.concatenate([checked, questions]))
-    same_names = found.keys() == expected.keys()
-    if wrong := comparison.contradictions(found) if same_names else sorted(found.keys() ^ expected.keys()):
+    wrong = sorted(found.keys() ^ expected.keys())
+    if wrong := wrong or comparison.contradictions(found, np.concatenate([checked, questions])[:, 0] != 0):
         raise UserError(f"{format.title}: the outputs of the written file contradict each other ({', '.join(wrong)})")
     losses = quantized.losses(graded, predict(questions)["move"], found["move"][len(checked) :])
     quantized.check(format.title, losses)

@@ -58,7 +58,6 @@ class Format:
       extra: the extra of this package that installs them.
       embed: writes the `facts` into the file.
       example: Python lines for the card that load the file and print a move.
-      tag: of the Hugging Face Hub for its files.
       int8: the weights have 8 bits, so the outputs differ and the moves are graded instead (`quantized.py`).
     """
 
@@ -70,7 +69,6 @@ class Format:
     extra: str = ""
     embed: Callable[[Path, Mapping[str, Any]], None] = lambda path, facts: None
     example: str = ""
-    tag: str = ""
     int8: bool = False
 
 
@@ -249,10 +247,8 @@ SAVED_MODEL = "savedmodel"
 """The format that is always written."""
 
 _write_litert = partial(_export, format="litert")
-_onnx = partial(
-    Format, load=load_onnx, needs=("tf2onnx", "onnx", "onnxruntime"), extra="onnx", embed=into_onnx, tag="onnx"
-)
-_litert = partial(Format, load=load_litert, needs=("ai_edge_litert",), extra="litert", embed=into_litert, tag="tflite")
+_onnx = partial(Format, load=load_onnx, needs=("tf2onnx", "onnx", "onnxruntime"), extra="onnx", embed=into_onnx)
+_litert = partial(Format, load=load_litert, needs=("ai_edge_litert",), extra="litert", embed=into_litert)
 
 FORMATS: dict[str, Format] = {
     SAVED_MODEL: Format(
