@@ -82,7 +82,7 @@ def train(core: keras.Model, config: ReinforceConfig, out: Path) -> State:
     `core` takes the averaged weights. Raises UserError where the loss or the policy stops being finite.
     """
     from distill.networks import saved
-    from distill.training import checkpoint, history, policy_gradient
+    from distill.training import checkpoint, history, policy_gradient, step
 
     found = checkpoint.load(out)
     state = State(**found[1]) if found else State()
@@ -95,7 +95,7 @@ def train(core: keras.Model, config: ReinforceConfig, out: Path) -> State:
     )
     if found:
         checkpoint.restore(model, found[0])
-        core.set_weights(model.average.get_weights())
+        step.copy_learned(model, model.core, core)
     predict = saved.predict_with(core)  # follows later changes of the weights
     players = [sampler(saved.predict_with(network)) for network in (model.core, *model.opponents)]
     if not state.curve:
@@ -110,7 +110,7 @@ def train(core: keras.Model, config: ReinforceConfig, out: Path) -> State:
                 for _ in range(min(config.eval_every, config.steps - state.step)):
                     latest.append(take_step(model, players, config, state))
                     progress.reach((state.step - 1) * config.games, _note(state))  # the last one: once it is evaluated
-                core.set_weights(model.average.get_weights())
+                step.copy_learned(model, model.core, core)
                 state.seconds += time.monotonic() - began
                 means = {name: float(np.mean([row[name] for row in latest])) for name in latest[0]}
                 evaluate(predict, config, state, means)

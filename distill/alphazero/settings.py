@@ -162,23 +162,12 @@ class SelfPlayConfig(SelfPlaySettings, LearningSettings, EvaluationSettings, Pla
         return {name: getattr(chosen, name) for name in SEARCH}
 
 
-REINFORCE_SHOWN = (
-    "arch",
-    "init",
-    "out",
-    "restart",
-    "steps",
-    "games",
-    "seed",
-    "lr",
-    "entropy",
-    "baseline",
-    "eval_every",
-)
+SHOWN = ("arch", "init", "out", "restart", "steps", "games", "seed", "lr", "entropy", "baseline", "eval_every")
+"""Settings of `reinforce` that `--help` lists; `--help-all` lists all."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReinforceConfig(cli.Settings, shown=REINFORCE_SHOWN):
+class ReinforceConfig(cli.Settings, shown=SHOWN):
     """Train a network by REINFORCE: policy gradient on games against copies of itself."""
 
     arch: str | None = cli.setting(None, f"{networks.ARCH_HELP}; none: mk4, or --init's")

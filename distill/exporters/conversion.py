@@ -59,12 +59,7 @@ class Converted:
 
 
 def convert(
-    name: str,
-    core: keras.Model,
-    path: Path,
-    *,
-    facts: Mapping[str, Any] | None = None,
-    expected: Outputs | None = None,
+    name: str, core: keras.Model, path: Path, *, facts: Mapping[str, Any] | None = None, expected: Outputs | None = None
 ) -> Converted:
     """Write a network to `path` in a format of `formats.FORMATS`, checked.
 

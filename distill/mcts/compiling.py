@@ -24,6 +24,7 @@ def compile_search(search: str) -> None:
     else:
         from distill.mcts import puct
 
+        # Any evaluation will do: what compiles does not depend on it.
         evaluation = np.zeros((1, 7), np.float32), np.zeros(1, np.float32)
         puct.search(board, lambda _: evaluation, puct.PuctSettings(simulations=1))
 

@@ -62,6 +62,7 @@ def by_rollouts(evaluate: BitboardEvaluator, seed: int = 0) -> BitboardEvaluator
         value = np.zeros(len(current), np.float32)
         live, own, stones, policy, sign = np.arange(len(current)), current, mask, logits, np.float32(1)
         random = mix(current + mask + np.uint64(seed * GOLDEN % 2**64))
+        # One ply of all rollouts at a time; finished ones leave the arrays.
         while len(live):
             column = _draw(policy, stones, random)
             cell = landing(stones)[np.arange(len(stones)), column]
@@ -81,5 +82,6 @@ def _draw(logits: NDArray[np.float32], mask: Bitboards, random: Bitboards) -> ND
     """A column for each board, drawn from the softmax of its logits over legal columns."""
     masked = np.where(legal_mask(mask), logits.astype(np.float64), -np.inf)
     below = np.exp(masked - masked.max(1, keepdims=True)).cumsum(1)
+    # The upper 53 bits as a number in [0, 1).
     share = (random >> np.uint64(11)).astype(np.float64) * 2.0**-53
     return (below > share[:, None] * below[:, -1:]).argmax(1)

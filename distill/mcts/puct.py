@@ -122,6 +122,7 @@ def new_kept() -> Evaluations:
 def _trees(settings: PuctSettings, lanes: int, steps: int, kept: Evaluations) -> PuctTrees:
     """Space for `lanes` games of at most `steps` searched positions each."""
     schedule = [halving_schedule(settings.simulations, max(1, columns)) for columns in range(COLUMNS + 1)]
+    # The parameters that are settings, then those that compiled code reads in another form.
     values: dict[str, Any] = {name: getattr(settings, name, None) for name in PuctParameters._fields}
     values["root"], values["rule"] = puct_tree.ROOTS.index(settings.root), puct_tree.RULES.index(settings.rule)
     values["fpu_reduction"] = -1.0 if settings.fpu_reduction is None else settings.fpu_reduction

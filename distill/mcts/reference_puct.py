@@ -202,6 +202,7 @@ def search(
         first_move = next_by_halving(root, gumbel, turns[simulation]) if settings.root == "gumbel" else None
         simulate(root, settings, evaluate, first_move)
 
+    # Choose a move: by a proof, by the Gumbel root's policy, or by visits.
     if found := proven_result(root, settings):
         return found
     sampled = position.ply < settings.sampling_plies
@@ -266,7 +267,7 @@ def halving_schedule(simulations: int, considered: int) -> list[int]:
         for _ in range(max(1, simulations // (rounds * left))):
             turns += visits[:left]
             visits[:left] = [count + 1 for count in visits[:left]]
-        left = max(2, left // 2)
+        left = max(2, left // 2)  # the better half continues
     return turns[:simulations]
 
 

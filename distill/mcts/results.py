@@ -43,6 +43,7 @@ def bitboards_of(positions: Positions) -> tuple[Bitboards, Bitboards]:
         current, mask = bitboards(positions)
     else:
         current, mask = (np.array([getattr(p, name) for p in positions], np.uint64) for name in ("current", "mask"))
+    # A search of a finished game would have no move to choose.
     over = np.flatnonzero((mask == np.uint64(FULL_BOARD)) | has_four(current ^ mask))
     if len(over):
         raise ValueError(f"position {over[0]}: the game is over, so there is nothing to search")

@@ -54,6 +54,7 @@ def play(record: GameRecord, games: Iterable[Iterable[Search]], simulations: int
 
 def uct_searches(draws: UctDraws, settings: UctSettings) -> Iterator[Iterator[Search]]:
     """The searches of the games that `uct.play` plays."""
+    # The engine's eighth slot belongs to no column.
     draws = draws._replace(order=draws.order[..., :COLUMNS])
     for game in zip(*(numbers.tolist() for numbers in draws), strict=True):
         yield (

@@ -69,6 +69,7 @@ def draw(seed: int, games: Sequence[int], steps: int, settings: UctSettings) -> 
     gamma = np.empty((*shape, COLUMNS), np.float64)
     move = np.zeros((len(games), steps, COLUMNS + 1))
     for i, game in enumerate(games):
+        # A stream for each vote, so that more votes leave the first ones as they were.
         for vote in range(settings.votes):
             random = generator(seed, game, 1 + vote)
             key[i, vote] = random.integers(0, 2**64, steps, np.uint64)
@@ -78,16 +79,11 @@ def draw(seed: int, games: Sequence[int], steps: int, settings: UctSettings) -> 
             random = generator(seed, game, MOVE_STREAM)
             move[i, :, :COLUMNS] = random.standard_gamma(settings.dirichlet_alpha, (steps, COLUMNS))
             move[i, :, COLUMNS] = random.random(steps)
+    # Compiled code reads all votes of a position together.
     return UctDraws(key.swapaxes(1, 2).copy(), order.swapaxes(1, 2).copy(), gamma.swapaxes(1, 2).copy(), move)
 
 
-def play(
-    current: Bitboards,
-    mask: Bitboards,
-    draws: UctDraws,
-    settings: UctSettings,
-    lanes: int = LANES,
-) -> GameRecord:
+def play(current: Bitboards, mask: Bitboards, draws: UctDraws, settings: UctSettings, lanes: int = LANES) -> GameRecord:
     """Play G games on from the positions (current, mask), uint64 (G,), none of them over.
 
     A game ends by the rules or after the S positions for which there are draws. `lanes` games run side by side, without
@@ -98,6 +94,7 @@ def play(
     if settings.engine == "reference":
         textbook.play(record, textbook.uct_searches(draws, settings), votes * settings.simulations)
         return record
+    # Searches too large to stand side by side take turns.
     lanes = max(1, min(lanes, number, MOST_NODES // settings.simulations))
     trees = uct_simulation.new_trees(lanes, settings.simulations, settings.exploration)
     games = uct_games.new_games(min(lanes, number))

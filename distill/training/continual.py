@@ -56,11 +56,7 @@ def resume(learner: Learner, folder: Path) -> None:
 
 
 def learn(
-    learner: Learner,
-    examples: batching.Examples,
-    rate: Callable[[int], float],
-    seed: int,
-    steps: int | None = None,
+    learner: Learner, examples: batching.Examples, rate: Callable[[int], float], seed: int, steps: int | None = None
 ) -> dict[str, float]:
     """Train `recipe.epochs` epochs or a number of `steps`; returns the mean loss and the losses of the trained network.
 

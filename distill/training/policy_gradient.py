@@ -36,27 +36,24 @@ Baseline = Literal["none", "mean", "value"]
 
 
 class WithOpponents(keras.Model):
-    """A network that learns, its opponents, and its EMA; calls give masked logits (N, A), and the value as column 7.
+    """A network that learns, and its opponents; calls give masked logits (N, A), and the value as column 7.
 
-    The opponents are earlier copies of the network, and `average` is the EMA of its weights, in float32; no gradient
-    reaches either. One model holds all of them, so that its variables and the optimizer's are all that the next step
-    depends on.
+    The opponents are earlier copies of the network, which no gradient reaches. One model holds all of them, so that its
+    variables and the optimizer's are all that the next step depends on.
 
     Args:
       core: the initial network of all copies; it stays as it is.
       opponents: number of opponents.
       precision: arithmetic of the network and its opponents.
-      ema: EMA decay of the weights; 0: `average` equals the network.
     """
 
-    def __init__(self, core: keras.Model, opponents: int, precision: networks.Precision, ema: float) -> None:
+    def __init__(self, core: keras.Model, opponents: int, precision: networks.Precision) -> None:
         super().__init__(name="learner")
         self.core = copy(core, precision)
         self.played = heads.played(self.core)
         self.opponents = [copy(core, precision) for _ in range(opponents)]
-        self.average, self.ema = copy(core, "float32"), ema
-        for network in (*self.opponents, self.average):
-            network.trainable = False
+        for opponent in self.opponents:
+            opponent.trainable = False
 
     def call(self, boards: Any) -> Any:
         outputs = self.played(boards, training=False)
@@ -67,12 +64,6 @@ class WithOpponents(keras.Model):
     def replace_opponent(self, number: int) -> None:
         """Set one opponent to the network's current weights."""
         self.opponents[number].set_weights(self.core.get_weights())
-
-    def move_average(self) -> None:
-        """Update the EMA after a step."""
-        pairs = zip(self.average.get_weights(), self.core.get_weights(), strict=True)
-        ema = np.float32(self.ema)
-        self.average.set_weights([ema * average + (1 - ema) * weights for average, weights in pairs])
 
 
 class PolicyGradient(keras.losses.Loss):
@@ -111,12 +102,15 @@ def learner(
     precision: networks.Precision = "float32",
     ema: float = 0.0,
 ) -> WithOpponents:
-    """The network with its opponents, ready for `step`. Raises UserError for a value baseline without a value head."""
+    """The network with its opponents, ready for `step`; above 0, `ema` is the decay of an EMA of its weights.
+
+    `training.step.copy_learned` gives the averaged weights. Raises UserError for a value baseline without a value head.
+    """
     if baseline == "value":
         heads.require_value(core, core.name)
-    model = WithOpponents(core, opponents, precision, ema)
+    model = WithOpponents(core, opponents, precision)
     model.compile(
-        keras.optimizers.Adam(),  # its rate is set at every step
+        keras.optimizers.Adam(use_ema=ema > 0, ema_momentum=ema),  # its rate is set at every step
         PolicyGradient(baseline, value_weight),
         metrics=[entropy],
         jit_compile=keras.backend.backend() != "tensorflow",  # as in `training.step`
@@ -150,7 +144,7 @@ def targets(
 def step(
     model: WithOpponents, boards: NDArray[np.int8], target: NDArray[np.float32], learning_rate: float
 ) -> dict[str, float]:
-    """One step of Adam, and of the EMA after it; returns the batch's mean `loss` and mean `entropy` before it.
+    """One step of Adam; returns the batch's mean `loss` and mean `entropy` before it.
 
     Raises UserError if the loss is NaN or infinite.
     """
@@ -158,7 +152,6 @@ def step(
     logs = model.train_on_batch(boards, target, return_dict=True)
     if not math.isfinite(logs["loss"]):
         raise UserError("the loss is not a number")
-    model.move_average()
     return {name: float(logs[name]) for name in ("loss", "entropy")}
 
 

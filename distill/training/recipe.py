@@ -35,8 +35,7 @@ class Recipe(cli.Settings, group="learning", shown=SHOWN):
     batch_size: int = cli.setting(256, "boards per step")
     lr: float = cli.setting(2e-3, "peak learning rate")
     optimizer: Literal["adamw", "muon", "adam", "sgd"] = cli.setting(
-        "adamw",
-        "muon: hidden matrices by Muon, the rest by adamw; adam: no weight decay; sgd: gradient norm at most 1",
+        "adamw", "muon: hidden matrices by Muon, the rest by adamw; adam: no weight decay; sgd: gradient norm at most 1"
     )
     weight_decay: float = cli.setting(0.01, "decoupled weight decay per step, multiplied by the learning rate")
     schedule: Literal["cosine", "plateau"] = cli.setting(

@@ -99,9 +99,6 @@ class EncoderLayer(layers.Layer):
         read = ops.reshape(ops.transpose(read, (0, 2, 1, 3)), (width, -1, readers.shape[-1]))
         return _dense(read, *self.output_dense)
 
-    def compute_output_shape(self, shape: Any) -> tuple[Any, ...]:
-        return (*shape[:-1], 1) if self.only_first else tuple(shape)
-
 
 def _normalised(x: Any) -> Any:
     """`LayerNormalization` over the first axis of (D, B, S), without its own weights."""

@@ -59,27 +59,22 @@ class _Wiring:
     """Calls the copied layers. Features stay cells first from one whole-board kernel to the next."""
 
     def __init__(self) -> None:
+        # By id; the tensors are kept, so that no other gets the id of one.
         self._cells_first: dict[int, Any] = {}
         self._converted: dict[int, Any] = {}
 
     def __call__(self, layer: Any, *arguments: Any, **more: Any) -> Any:
         cells = any(id(each) in self._cells_first for each in tree.flatten(arguments))
-        if isinstance(layer, whole_board.CONVOLUTIONS) or (cells and isinstance(layer, ELEMENTWISE)):
-            result = layer(*tree.map_structure(self._to_cells, arguments), **more)
+        cells = isinstance(layer, whole_board.CONVOLUTIONS) or (cells and isinstance(layer, ELEMENTWISE))
+        result = layer(*tree.map_structure(lambda x: self._ordered(x, cells), arguments), **more)
+        if cells:
             self._cells_first[id(result)] = result
-            return result
-        return layer(*tree.map_structure(self._to_boards, arguments), **more)
+        return result
 
-    def _to_cells(self, x: Any) -> Any:
-        if id(x) in self._cells_first or not isinstance(x, keras.KerasTensor):
+    def _ordered(self, x: Any, cells: bool) -> Any:
+        """The features cells first, or boards first; each is converted once."""
+        if (id(x) in self._cells_first) == cells or not isinstance(x, keras.KerasTensor):
             return x
         if id(x) not in self._converted:
-            self._converted[id(x)] = whole_board.CellsFirst()(x)
-        return self._converted[id(x)]
-
-    def _to_boards(self, x: Any) -> Any:
-        if id(x) not in self._cells_first:
-            return x
-        if id(x) not in self._converted:
-            self._converted[id(x)] = whole_board.BoardsFirst()(x)
+            self._converted[id(x)] = (whole_board.CellsFirst() if cells else whole_board.BoardsFirst())(x)
         return self._converted[id(x)]

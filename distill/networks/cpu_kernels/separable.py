@@ -45,9 +45,6 @@ class SeparableConvolution(layers.Layer):
         x = tf.matmul(ops.reshape(x, (channels, -1)), tf.cast(self.pointwise, x.dtype), transpose_a=True)
         return ops.reshape(x, (-1, height, width, self.filters))
 
-    def compute_output_shape(self, shape: Any) -> tuple[Any, ...]:
-        return (*shape[:-1], self.filters)
-
 
 def _placement(size: int) -> NDArray[np.float32]:
     """float32 (size², T²): 1 where a weight of a size × size kernel joins two cells, else 0."""

@@ -56,9 +56,6 @@ class WholeBoardConv(layers.Layer):
         """Kernels at the points, (72, C, F), and biases, (F,)."""
         return _at_points(self.kernel), self.bias if self.use_bias else ops.zeros(self.filters)
 
-    def compute_output_shape(self, shape: Any) -> tuple[Any, ...]:
-        return (*shape[:-1], self.filters)
-
 
 class WholeBoardMirrorConv(pillar.MirrorConv):
     """`MirrorConv` with 3 × 3 kernels and padding "same": (T, B, C) → (T, B, 2F)."""
@@ -70,9 +67,6 @@ class WholeBoardMirrorConv(pillar.MirrorConv):
     def prepared(self, channels: int) -> tuple[Any, Any]:
         """As `WholeBoardConv.prepared`, for both orientations."""
         return _at_points(self.kernels(channels)), self.biases()
-
-    def compute_output_shape(self, shape: Any) -> tuple[Any, ...]:
-        return (*shape[:-1], 2 * self.features)
 
 
 # Layers, because bare operations take names such as "reshape", which a layer of a user's network may have.
@@ -121,9 +115,6 @@ class PreparedConv(layers.Layer):
 
     def call(self, x: Any) -> Any:
         return self.activation(whole_board(x, self.kernel) + self.bias)
-
-    def compute_output_shape(self, shape: Any) -> tuple[Any, ...]:
-        return (*shape[:-1], self.width)
 
 
 class WholeBoardLines(pillar_lines.Lines):
