@@ -28,7 +28,7 @@ from distill.alphazero.settings import ReinforceConfig
 from distill.common import UserError
 from distill.game import encoding, rules
 from distill.networks import saved
-from distill.players.match import play_games
+from distill.players.match import play_games, results_of
 from distill.players.names import make
 from distill.players.network import NetworkPlayer
 from distill.players.player import draw_by, seeds_for
@@ -60,7 +60,7 @@ def test_the_learners_moves_are_those_of_its_side_with_the_result_for_that_side(
     pairings = reinforce.both_sides(40)
     games = play_games([make("punisher"), make("random")], pairings, seed=1)
     own, left = reinforce.learner_moves(games, pairings)
-    results = reinforce.results(games, pairings)
+    results = results_of(games, pairings, LEARNER)
     assert results.mean() > 0.5, "the punisher beats random play"
     np.testing.assert_array_equal(games.returns[own], results[games.game[own]])
     np.testing.assert_array_equal(games.returns[~own], -results[games.game[~own]])
@@ -88,7 +88,7 @@ def test_the_checkpoint_is_replaced_at_the_end_of_a_window_that_shows_the_learne
 ):
     batches = iter([[0.0] * 6, [1.0] * 6, [1.0] * 6, [1.0] * 6, [0.5] * 6])
     copies = []
-    monkeypatch.setattr(reinforce, "results", lambda *_: 2 * np.array(next(batches)) - 1)
+    monkeypatch.setattr(reinforce, "results_of", lambda *_: 2 * np.array(next(batches)) - 1)
     monkeypatch.setattr(reinforce, "evaluate", lambda _predict, _config, state, _means: state.curve.append(NO_GAMES))
     monkeypatch.setattr(policy_gradient.WithOpponents, "replace_opponent", lambda _, number: copies.append(number))
     config = dataclasses.replace(TINY, gate_games=12, steps=5)  # windows of two batches

@@ -1,6 +1,5 @@
 """Networks loaded by the fastest runtime (`networks/pretrained.py`, `load_pretrained`). Properties:
 
-- the ONNX file that ships with each network gives its SavedModel's outputs up to rounding, for one board and for many;
 - with it a network is loaded without TensorFlow and Keras; without such a file, or without ONNX Runtime, the SavedModel
   is used;
 - `load_pretrained` refuses what is no board, whichever runtime there is, and takes what an export's examples hold; the
@@ -32,22 +31,6 @@ import distill
 from distill.common import UserError, file_hash
 from distill.game import encoding, rules
 from distill.networks import pretrained, saved
-
-
-@pytest.mark.parametrize("name", SHIPPED)
-def test_the_file_that_ships_gives_the_outputs_of_the_saved_model(name):
-    assert pretrained.onnx_to_run(REFERENCE / name)
-    quick, slow = pretrained.load(REFERENCE / name), saved.load(REFERENCE / name)
-    boards = played_boards(300)
-    found, expected = quick(boards), slow(boards)
-    assert sorted(found) == sorted(expected)
-    for output in ("policy", *({"value"} & set(expected))):
-        np.testing.assert_allclose(found[output], expected[output], atol=2e-5)
-    assert {array.dtype for array in (found["move"], expected["move"])} == {np.dtype(np.int32)}
-    clear = np.sort(expected["policy"])[:, -1] - np.sort(expected["policy"])[:, -2] > 1e-4
-    assert clear.sum() > 250
-    np.testing.assert_array_equal(found["move"][clear], expected["move"][clear])
-    np.testing.assert_allclose(quick(boards[7])["policy"], found["policy"][7], atol=2e-5)
 
 
 @pytest.mark.parametrize("onnx_runtime", [True, False])

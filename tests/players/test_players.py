@@ -5,7 +5,6 @@
 * `punisher` wins in every direction, blocks when it cannot win, and is random otherwise.
 * A search player's policy is its share of visits, and several processes give the moves of one.
 * `solver` plays each of the best moves and no other.
-* A network plays its policy.
 * A search guided by a network wins, blocks and reports its visits, without chance.
 * A player whose answer cannot be used is named, also where a level asks it.
 * A user's function or class plays under its module:object, and its source is part of its identity.
@@ -30,7 +29,6 @@ from distill.mcts.puct import PuctSettings
 from distill.players import levels, network, search
 from distill.players.identity import identity
 from distill.players.names import make
-from distill.players.network import NetworkPlayer
 from distill.players.player import Choices, checked_choices, seeds_for
 
 FULL_CENTRE = """
@@ -109,20 +107,6 @@ def test_solver_plays_each_of_the_best_moves_and_no_other():
     choices = make("solver").play(*repeated(rules.from_moves("334455"), 30))  # an open three
     assert set(choices.moves.tolist()) == {1, 5}
     assert set(choices.value.tolist()) == {1.0}
-
-
-def made_up(boards: NDArray[np.int8]) -> dict[str, NDArray[Any]]:
-    """A network that likes column 1 and finds boards good for the side to move where it has stones on the left."""
-    value = np.clip(boards[:, :, :3].sum((1, 2)) / 10, -1, 1).astype(np.float32)
-    policy = np.tile(np.array([0.1, 0.4, 0.1, 0.1, 0.1, 0.1, 0.1], np.float32), (len(boards), 1))
-    return {"move": np.full(len(boards), 1, np.int32), "policy": policy, "logits": np.log(policy), "value": value}
-
-
-def test_a_network_plays_its_likeliest_column():
-    choices = NetworkPlayer(name="made up", predict=made_up).play(*repeated(EMPTY, 2))
-    assert choices.moves.tolist() == [1, 1]
-    assert choices.policy[:, 1] == pytest.approx([0.4, 0.4])
-    assert choices.value.tolist() == [0, 0]
 
 
 @pytest.mark.parametrize("direction", WINS)
