@@ -86,7 +86,6 @@ def write(about: Mapping[str, Any], run: Mapping[str, Any], converted: Mapping[s
         boards=comparison.CHECKED_BOARDS,
         measure=comparison.MEASURE,
         int8=_int8(converted),
-        examples="\n\n".join(_examples(converted)),
         value=_VALUE if about["value_head"] else "",
         training=f"```json\n{json.dumps(settings, indent=1)}\n```" if settings else "Not recorded beside the network.",
         figures="\n".join(_figures(run)) or _NO_FIGURES,
@@ -109,15 +108,6 @@ def _int8(converted: Mapping[str, Converted]) -> str:
         for boards, loss in found.losses.items()
     ]
     return _INT8.format(rows="\n".join(rows)) if rows else ""
-
-
-def _examples(converted: Mapping[str, Converted]) -> Iterator[str]:
-    chosen = [FORMATS[name] for name in converted]
-    for format in chosen:
-        if format.example:
-            yield f"{format.title}:\n\n```python\n{format.example.strip()}\n```"
-    if in_8_bits := [f"`{format.file}`" for format in chosen if format.int8]:
-        yield f"{' and '.join(in_8_bits)}: the same lines with this name."
 
 
 def _figures(run: Mapping[str, Any]) -> Iterator[str]:

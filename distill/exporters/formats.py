@@ -57,7 +57,6 @@ class Format:
       needs: modules that `write` and `load` import. Unless TensorFlow or Keras is named, `load` must work without it.
       extra: the extra of this package that installs them.
       embed: writes the `facts` into the file.
-      example: Python lines for the card that load the file and print a move.
       int8: the weights have 8 bits, so the outputs differ and the moves are graded instead (`quantized.py`).
     """
 
@@ -68,7 +67,6 @@ class Format:
     needs: tuple[str, ...] = ()
     extra: str = ""
     embed: Callable[[Path, Mapping[str, Any]], None] = lambda path, facts: None
-    example: str = ""
     int8: bool = False
 
 
@@ -221,28 +219,6 @@ def load_litert(path: str) -> Answer:
 
 # The table ------------------------------------------------------------------------------------------------------------
 
-_SAVED_MODEL_EXAMPLE = """
-import numpy as np, tensorflow as tf
-model = tf.saved_model.load("1")  # keep it: its weights live as long as this object
-board = np.zeros((1, 6, 7), np.int8)
-answer = model.signatures["serving_default"](board=tf.constant(board))
-print(int(answer["move"][0]))
-"""
-_ONNX_EXAMPLE = """
-import numpy as np, onnxruntime
-session = onnxruntime.InferenceSession("model.onnx")
-board = np.zeros((1, 6, 7), np.int8)
-(move,) = session.run(["move"], {"board": board})
-print(int(move[0]))
-"""
-_LITERT_EXAMPLE = """
-import numpy as np
-from ai_edge_litert.interpreter import Interpreter
-runner = Interpreter("model.tflite").get_signature_runner("serving_default")
-answer = runner(board=np.zeros((1, 6, 7), np.int8))
-print(int(answer["move"][0]))
-"""
-
 SAVED_MODEL = "savedmodel"
 """The format that is always written."""
 
@@ -258,10 +234,9 @@ FORMATS: dict[str, Format] = {
         load=load_saved_model,
         needs=("tensorflow", "keras"),
         embed=into_saved_model,
-        example=_SAVED_MODEL_EXAMPLE,
     ),
-    "litert": _litert(file="model.tflite", title="LiteRT", write=_write_litert, example=_LITERT_EXAMPLE),
-    "onnx": _onnx(file=finding.ONNX, title="ONNX", write=write_onnx, example=_ONNX_EXAMPLE),
+    "litert": _litert(file="model.tflite", title="LiteRT", write=_write_litert),
+    "onnx": _onnx(file=finding.ONNX, title="ONNX", write=write_onnx),
     "litert-int8": _litert(file="model.int8.tflite", title="LiteRT int8", write=write_litert_int8, int8=True),
     "onnx-int8": _onnx(file="model.int8.onnx", title="ONNX int8", write=write_onnx_int8, int8=True),
 }

@@ -116,7 +116,7 @@ def test_the_lines_of_the_card_run_where_it_lies(exported, monkeypatch, capfd):
     (move,) = saved.load(exported)(np.zeros((1, 6, 7), np.int8))["move"]
     assert len(programs) == 3
     for program in programs:
-        assert len(program.strip().splitlines()) == 5
+        assert len(program.strip().splitlines()) == 6
         exec(program, {})
         assert capfd.readouterr().out == f"{move}\n"
 
