@@ -24,7 +24,7 @@ from distill.mcts import textbook
 from distill.mcts.engine import uct_games, uct_simulation
 from distill.mcts.engine.best_ucb1 import SLOTS
 from distill.mcts.engine.record import GameRecord, new_record
-from distill.mcts.engine.uct_games import UctDraws, UctParameters
+from distill.mcts.engine.uct_games import UctDraws
 from distill.mcts.engine.uct_simulation import UNVISITED
 from distill.mcts.results import Bitboards, Positions, SearchResult, bitboards_of, generator, results_of
 from distill.mcts.settings import UctSettings
@@ -96,15 +96,8 @@ def play(current: Bitboards, mask: Bitboards, draws: UctDraws, settings: UctSett
         return record
     # Searches too large to stand side by side take turns.
     lanes = max(1, min(lanes, number, MOST_NODES // settings.simulations))
-    trees = uct_simulation.new_trees(lanes, settings.simulations, settings.exploration)
+    trees = uct_simulation.new_trees(lanes, settings)
     games = uct_games.new_games(min(lanes, number))
-    parameters = UctParameters(
-        simulations=settings.simulations,
-        noise_fraction=settings.noise_fraction,
-        noise_at_move=settings.noise_at == "move",
-        heuristic=settings.rollout == "heuristic",
-        mcts_solver=settings.mcts_solver,
-    )
     while games.counts[0]:  # between two calls Python can stop the run, as for Ctrl-C
-        uct_games.play_games(trees, draws, record, games, parameters)
+        uct_games.play_games(trees, draws, record, games)
     return record

@@ -65,7 +65,7 @@ def nodes_of(trees: uct_simulation.UctTrees, lane: int, row: int, node: Node) ->
 def test_the_compiled_tree_is_the_textbooks_node_for_node(exploration, rollout, mcts_solver):
     settings = UctSettings(simulations=120, exploration=exploration, rollout=rollout, mcts_solver=mcts_solver, votes=1)
     positions = [*random_positions(5, seed=2), rules.EMPTY]
-    trees = uct_simulation.new_trees(len(positions), settings.simulations, exploration)
+    trees = uct_simulation.new_trees(len(positions), settings)
     random = np.random.default_rng(3)
     expected: list[Node] = []
     for lane, position in enumerate(positions):
@@ -76,7 +76,7 @@ def test_the_compiled_tree_is_the_textbooks_node_for_node(exploration, rollout, 
         trees.weights[(lane + 1) * SLOTS : (lane + 1) * SLOTS + 7] = weights
         expected.append(reference.uct(position, settings, key, order, weights.tolist()))
     lanes = np.arange(len(positions))
-    uct_simulation.simulate(trees, lanes, len(lanes), settings.simulations, rollout == "heuristic", mcts_solver)
+    uct_simulation.simulate(trees, lanes, len(lanes))
     assert sum(nodes_of(trees, lane, 0, expected[lane]) for lane in lanes) > 60
 
 

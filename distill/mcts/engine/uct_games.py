@@ -32,16 +32,6 @@ class UctDraws(NamedTuple):
     move: Float64s  # (G, S, 8) the same for the move that is played, and a uniform number
 
 
-class UctParameters(NamedTuple):
-    """The fields of `settings.UctSettings` that compiled code reads."""
-
-    simulations: int
-    noise_fraction: float
-    noise_at_move: bool
-    heuristic: bool
-    mcts_solver: bool
-
-
 class UctGames(NamedTuple):
     """Which game each of L lanes plays; the lanes that have one come first in `live`."""
 
@@ -58,25 +48,23 @@ def new_games(lanes: int) -> UctGames:
 
 
 @jit
-def play_games(
-    trees: UctTrees, draws: UctDraws, record: GameRecord, games: UctGames, parameters: UctParameters
-) -> None:
+def play_games(trees: UctTrees, draws: UctDraws, record: GameRecord, games: UctGames) -> None:
     """Play on for SIMULATIONS_A_CALL simulations, or until all games have ended."""
     number, votes, executed = len(record.length), record.votes.shape[2], 0
     live, count, started = games.live, games.counts[0], games.counts[1]
     while count > 0 and executed < SIMULATIONS_A_CALL:
         for vote in range(votes):
             for j in range(count):
-                start_search(trees, draws, record, games, live[j], vote, parameters)
-            simulate(trees, live, count, parameters.simulations, parameters.heuristic, parameters.mcts_solver)
+                start_search(trees, draws, record, games, live[j], vote)
+            simulate(trees, live, count)
             for j in range(count):
-                finish_search(trees, record, games, live[j], vote, parameters.simulations)
-        executed += votes * count * parameters.simulations
+                finish_search(trees, record, games, live[j], vote)
+        executed += votes * count * trees.parameters.simulations
         # Play the moves; lanes that still have a game move to the front of `live`.
         still = 0
         for j in range(count):
             lane = live[j]
-            if play_move(draws, record, games, lane, parameters):
+            if play_move(trees, draws, record, games, lane):
                 games.step[lane] += 1
             elif started < number:  # its game has ended, and another one waits
                 games.game[lane], games.step[lane] = started, 0
@@ -90,20 +78,12 @@ def play_games(
 
 
 @inline
-def start_search(
-    trees: UctTrees,
-    draws: UctDraws,
-    record: GameRecord,
-    games: UctGames,
-    lane: int,
-    vote: int,
-    parameters: UctParameters,
-) -> None:
+def start_search(trees: UctTrees, draws: UctDraws, record: GameRecord, games: UctGames, lane: int, vote: int) -> None:
     """An empty tree for one vote, with its own noise, order of unvisited moves, and rollouts."""
     game, step = games.game[lane], games.step[lane]
     mask = record.mask[game, step]
     set_root(trees, lane, record.current[game, step], mask, draws.key[game, step, vote])
-    fraction = 0.0 if parameters.noise_at_move else parameters.noise_fraction
+    fraction = 0.0 if trees.parameters.noise_at_move else trees.parameters.noise_fraction
     weights = exploration_weights(draws.gamma[game, step, vote], mask, fraction)
     for column in range(COLUMNS):
         trees.weights[(lane + 1) * SLOTS + column] = weights[column]
@@ -111,7 +91,7 @@ def start_search(
 
 
 @inline
-def finish_search(trees: UctTrees, record: GameRecord, games: UctGames, lane: int, vote: int, simulations: int) -> None:
+def finish_search(trees: UctTrees, record: GameRecord, games: UctGames, lane: int, vote: int) -> None:
     """Record one vote: proven wins first and proven losses last, then most visits, then the higher mean."""
     game, step = games.game[lane], games.step[lane]
     root, allowed = root_row(trees, lane), open_columns(trees.mask[lane])
@@ -131,14 +111,14 @@ def finish_search(trees: UctTrees, record: GameRecord, games: UctGames, lane: in
         if weight > most or (weight == most and mean > best_mean):
             best, most, best_mean = column, weight, mean
     record.votes[game, step, vote] = best
-    record.simulations[game, step] += simulations
-    record.value[game, step] += returns / simulations
+    record.simulations[game, step] += trees.parameters.simulations
+    record.value[game, step] += returns / trees.parameters.simulations
 
 
 @inline
-def play_move(draws: UctDraws, record: GameRecord, games: UctGames, lane: int, parameters: UctParameters) -> bool:
+def play_move(trees: UctTrees, draws: UctDraws, record: GameRecord, games: UctGames, lane: int) -> bool:
     """Label the position, play a move and record the next position; False where the game ends."""
-    game, step = games.game[lane], games.step[lane]
+    parameters, game, step = trees.parameters, games.game[lane], games.step[lane]
     own, mask = record.current[game, step], record.mask[game, step]
     label = majority(record.votes[game, step], record.visits[game, step])
     move = label

@@ -15,14 +15,26 @@ from distill.mcts.engine.bits import FULL, ONE, U, has_four
 from distill.mcts.engine.jit import Float32s, Int32s, Int64s, UInt64s, inline, int64, jit
 from distill.mcts.engine.rollout import Rollouts, new_rollouts, roll_out, rollout_seed
 from distill.mcts.engine.tree import CHILD, TERMINAL, TOTAL, WIDTH, clear_row, is_loss, new_rows, propagate_proof
+from distill.mcts.settings import UctSettings
 
 UNVISITED = 2.0**12
 """Score of an unvisited move, plus its rank in the order: above every mean, below a proven win."""
 
 
+class UctParameters(NamedTuple):
+    """The settings that compiled code reads, `settings.UctSettings`."""
+
+    simulations: int
+    noise_fraction: float
+    noise_at_move: bool
+    heuristic: bool
+    mcts_solver: bool
+
+
 class UctTrees(NamedTuple):
     """Trees of L lanes, C rows each; D = 43 levels at most."""
 
+    parameters: UctParameters
     rows: Int32s  # (L * C * WIDTH,)
     used: Int64s  # (L,) rows in use
     current: UInt64s  # (L,) root position
@@ -42,11 +54,18 @@ class UctTrees(NamedTuple):
     rollouts: Rollouts
 
 
-def new_trees(lanes: int, simulations: int, exploration: float) -> UctTrees:
-    """Space for `lanes` searches of up to `simulations` each. Untouched rows cost no memory."""
-    capacity = simulations + 2
+def new_trees(lanes: int, settings: UctSettings) -> UctTrees:
+    """Space for `lanes` searches. Untouched rows cost no memory."""
+    capacity = settings.simulations + 2
     visits = np.maximum(np.arange(capacity, dtype=np.float64), 1.0)
     return UctTrees(
+        parameters=UctParameters(
+            simulations=settings.simulations,
+            noise_fraction=settings.noise_fraction,
+            noise_at_move=settings.noise_at == "move",
+            heuristic=settings.rollout == "heuristic",
+            mcts_solver=settings.mcts_solver,
+        ),
         rows=new_rows(lanes * capacity),
         used=np.zeros(lanes, np.int64),
         current=np.zeros(lanes, np.uint64),
@@ -54,7 +73,7 @@ def new_trees(lanes: int, simulations: int, exploration: float) -> UctTrees:
         key=np.zeros(lanes, np.uint64),
         weights=np.ones((1 + lanes) * SLOTS, np.float32),
         order=np.zeros(lanes * SLOTS, np.float32),
-        bonus=(exploration * np.sqrt(np.log(visits))).astype(np.float32),
+        bonus=(settings.exploration * np.sqrt(np.log(visits))).astype(np.float32),
         node=np.zeros(lanes, np.int64),
         entered=np.zeros(lanes, np.int64),
         leaf_current=np.zeros(lanes, np.uint64),
@@ -132,7 +151,7 @@ def expand(trees: UctTrees, lane: int, slot: int) -> int:
 
 
 @inline
-def evaluate(trees: UctTrees, live: Int64s, count: int, simulation: int, heuristic: bool) -> None:
+def evaluate(trees: UctTrees, live: Int64s, count: int, simulation: int) -> None:
     """Roll out every leaf; where the game is over, `backup` takes the value from the rules."""
     rollouts = trees.rollouts
     for j in range(count):
@@ -140,11 +159,11 @@ def evaluate(trees: UctTrees, live: Int64s, count: int, simulation: int, heurist
         rollouts.own[j] = trees.leaf_current[lane]
         rollouts.other[j] = trees.leaf_current[lane] ^ trees.leaf_mask[lane]
         rollouts.random[j] = rollout_seed(trees.key[lane], simulation)
-    roll_out(rollouts, count, heuristic)
+    roll_out(rollouts, count, trees.parameters.heuristic)
 
 
 @inline
-def backup(trees: UctTrees, live: Int64s, count: int, mcts_solver: bool) -> None:
+def backup(trees: UctTrees, live: Int64s, count: int) -> None:
     """Add each leaf's value along its path, with the sign alternating; then propagate proofs."""
     rows = trees.rows
     for j in range(count):
@@ -162,14 +181,14 @@ def backup(trees: UctTrees, live: Int64s, count: int, mcts_solver: bool) -> None
         for level in range(last, -1, -1):
             value = -value
             rows[trees.path[level, lane] + TOTAL] += value
-        if mcts_solver and won:
+        if trees.parameters.mcts_solver and won:
             propagate_proof(rows, trees.path, lane, last, True, 1)
 
 
 @jit
-def simulate(trees: UctTrees, live: Int64s, count: int, simulations: int, heuristic: bool, mcts_solver: bool) -> None:
+def simulate(trees: UctTrees, live: Int64s, count: int) -> None:
     """Run all simulations of a search in each of the empty trees live[:count]."""
-    for simulation in range(simulations):
+    for simulation in range(trees.parameters.simulations):
         select(trees, live, count, simulation)
-        evaluate(trees, live, count, simulation, heuristic)
-        backup(trees, live, count, mcts_solver)
+        evaluate(trees, live, count, simulation)
+        backup(trees, live, count)
