@@ -1,9 +1,9 @@
-"""The generator as users run it: games an hour, simulations a second, memory, with 1 and 2 workers.
+"""The generator as users run it: games an hour, simulations a second and memory, with 1 and with 2 workers.
 
-    python benchmarks/generate.py                          # 10,000 x 3
+    python benchmarks/generate.py                          # 3 votes of 10,000 simulations
     python benchmarks/generate.py --simulations 1000 --votes 1 --games 2000
 
-Runs the real command in fresh processes and folders, the settings in turn, `--rounds` times.
+Runs the command in new processes and folders, alternating between the numbers of workers, `--rounds` times.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from distill.games import schema
 
 
 def generate(workers: int, arguments: argparse.Namespace) -> dict[str, float]:
+    """Speeds of one run of the command."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "distill.generate", "--out", folder, "--workers", str(workers)]
         command += ["--games", str(arguments.games), "--shard-games", str(arguments.shard_games)]
@@ -62,6 +63,7 @@ def main() -> None:
             f"{middle['sims_per_s'] / 1e6:>10.2f}{middle['wall_s']:>8.1f}"
         )
         figures |= {f"{name}_{workers}": value for name, value in middle.items()}
+    # Paired by round, so that other load on the machine affects both.
     pairs = [b["sims_per_s"] / a["sims_per_s"] for a, b in zip(runs[1], runs[2], strict=True)]
     figures["second_worker"] = statistics.median(pairs)
     figures["peak_worker_mb"] = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024

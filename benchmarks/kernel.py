@@ -1,14 +1,14 @@
-"""Where the time of a simulation goes, and what each choice in the kernel is worth, on one core.
+"""Profile of one UCT simulation on one core, and the effect of each optimization of the compiled search.
 
     python benchmarks/kernel.py
 
-Variants replace one part of `distill.mcts` and recompile it; every round runs them all, and each
-is compared with the kernel as it is, paired by round:
+Each variant replaces one part of `distill.mcts` and recompiles it. Every round runs all variants, and each is compared
+with the unchanged kernel, paired by round:
 
-    rollouts alone     the leaves of a search rolled out, without a tree
+    rollouts alone     only the rollouts of a search's leaves, without a tree
     scalar choice      the best child found by a loop over the columns, as Numba compiles it
-    drop every N       finished rollouts dropped after every N plies instead of four
-    lanes N            other numbers of trees in flight
+    drop every N       finished rollouts are dropped after every N plies instead of four
+    lanes N            another number of trees in lock step
 """
 
 from __future__ import annotations
@@ -33,16 +33,17 @@ POSITIONS = {"empty": "", "stones16": "4444532322676656"}
 SIMULATIONS = 10_000
 
 Timed = Callable[[str], float]
-"""Moves of a position in, nanoseconds a simulation out."""
+"""Moves of a position → nanoseconds a simulation."""
 
 
 def fresh(function: Any) -> Any:
-    """The function recompiled, with whatever its module contains now."""
+    """The function, recompiled with the current contents of its module."""
     return numba.njit(nogil=True, error_model="numpy")(function.py_func)
 
 
 @numba.njit(inline="always", error_model="numpy")
 def scalar_choice(rows: Any, base: Any, weights: Any, weight_base: Any, order: Any, order_base: Any, bonus: Any) -> Any:
+    """The loop that `best_ucb1` replaces."""
     best, best_score = 0, np.float32(-np.inf)
     for slot in range(7):
         n = rows[base + slot]
@@ -57,6 +58,7 @@ def scalar_choice(rows: Any, base: Any, weights: Any, weight_base: Any, order: A
 
 
 def searching(simulate: Any, lanes: int = uct.LANES) -> Timed:
+    """Whole searches, in this number of lanes."""
     trees = uct_simulation.new_trees(lanes, uct.UctSettings(simulations=SIMULATIONS))
     live = np.arange(lanes)
 
@@ -75,7 +77,7 @@ def searching(simulate: Any, lanes: int = uct.LANES) -> Timed:
 
 
 def rolling_out(simulate: Any, roll_out: Any) -> Timed:
-    """The leaves of the last steps of a search, over and over."""
+    """Repeats the rollouts of the leaves that a search ends at."""
     lanes, repeats = uct.LANES, 2000
     trees = uct_simulation.new_trees(lanes, uct.UctSettings(simulations=1000))
     live = np.arange(lanes)
@@ -106,6 +108,7 @@ def rolling_out(simulate: Any, roll_out: Any) -> Timed:
 
 
 def variants() -> dict[str, Timed]:
+    """The kernel and its variants by name; each variant is compiled here, while its part is replaced."""
     found = {
         "the kernel": searching(uct_simulation.simulate),
         "rollouts alone": rolling_out(uct_simulation.simulate, rollout.roll_out),

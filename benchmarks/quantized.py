@@ -1,12 +1,12 @@
-"""The files in 8 bits against the float ones beside them: size, time of a move, and what their moves lose.
+"""The 8-bit files against the float files beside them: size, time of a move, and how much worse their moves are.
 
     pip install -e ".[onnx,litert]"
     python benchmarks/quantized.py                       # the networks that ship
     python benchmarks/quantized.py models/cnn --boards 1000
 
-Times are of one board at a time, on one thread, the median over both files asked in turns; so whatever else the machine
-does meets both. Losses are in points, on boards of the dev half of `midgame` and `heldout` on which no range was found,
-as stored and mirrored, paired, against the float file of the same runtime; below 0: gained.
+Times are for one board at a time on one thread, the median over calls that alternate between both files, so other load
+on the machine affects both. Losses are in points, paired, against the float file of the same runtime, on boards of the
+dev half of `midgame` and `heldout` that were not used to find ranges, as stored and mirrored; negative is better.
 """
 
 from __future__ import annotations
@@ -26,13 +26,14 @@ from distill.exporters import quantized
 from distill.exporters.formats import FORMATS
 from distill.networks import finding
 
-Answer = Callable[[Any], Any]
+Choose = Callable[[Any], Any]
+"""int8 boards (B, 6, 7) → moves (B,)."""
 ROUNDS = 500
 CHUNK = 1000
 
 
-def loaded(file: Path) -> Answer:
-    """int8 boards (B, 6, 7) → moves (B,), on one thread."""
+def loaded(file: Path) -> Choose:
+    """The network in a file, on one thread."""
     if file.suffix == ".onnx":
         import onnxruntime
 
@@ -46,14 +47,14 @@ def loaded(file: Path) -> Answer:
     return lambda boards: runner(board=boards)["move"].copy()
 
 
-def milliseconds(answers: list[Answer], boards: Any) -> list[float]:
-    """Of each, the median over ROUNDS moves, in turns."""
-    times: list[list[float]] = [[] for _ in answers]
-    for number in range(-20, ROUNDS):
+def milliseconds(files: list[Choose], boards: Any) -> list[float]:
+    """The median time of a move of each file over ROUNDS boards, alternating between the files."""
+    times: list[list[float]] = [[] for _ in files]
+    for number in range(-20, ROUNDS):  # the first 20 warm up
         board = boards[number % len(boards)][None]
-        for place, answer in enumerate(answers):
+        for place, choose in enumerate(files):
             began = time.perf_counter()
-            answer(board)
+            choose(board)
             if number >= 0:
                 times[place].append(time.perf_counter() - began)
     return [1000 * float(np.median(each)) for each in times]
@@ -62,7 +63,7 @@ def milliseconds(answers: list[Answer], boards: Any) -> list[float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("models", nargs="*", type=Path, help="folders of networks; none: those that ship")
-    parser.add_argument("--boards", type=int, help="of each set at most")
+    parser.add_argument("--boards", type=int, help="largest number of boards of each set")
     arguments = parser.parse_args()
     shipped = finding.networks(finding.places(), (finding.EXPORTED,))
     models = arguments.models or [place for name, place in shipped.items() if name.startswith(finding.REFERENCE)]
@@ -71,7 +72,7 @@ def main() -> None:
     if arguments.boards:
         kept = [np.flatnonzero(boards.set == name)[: arguments.boards] for name in boards.sets]
         boards = boards[np.concatenate(kept)]
-    questions = quantized.with_mirrors(boards)
+    both = quantized.with_mirrors(boards)
     print(f"{'file':<34}{'KB':>14}{'ms a board':>16}  lost: optimal, outcome, by set")
     for model in models:
         for name, format in FORMATS.items():
@@ -79,11 +80,11 @@ def main() -> None:
             if not format.int8 or not small.is_file():
                 continue
             floating = small.with_name(FORMATS[name.removesuffix("-int8")].file)
-            answers = [loaded(floating), loaded(small)]
-            parts = range(0, len(questions), CHUNK)
-            moves = [np.concatenate([answer(questions[at : at + CHUNK]) for at in parts]) for answer in answers]
+            files = [loaded(floating), loaded(small)]
+            parts = range(0, len(both), CHUNK)
+            moves = [np.concatenate([choose(both[at : at + CHUNK]) for at in parts]) for choose in files]
             sizes = " → ".join(f"{each.stat().st_size / 1000:.0f}" for each in (floating, small))
-            times = " → ".join(f"{each:.2f}" for each in milliseconds(answers, questions))
+            times = " → ".join(f"{each:.2f}" for each in milliseconds(files, both))
             lost = "; ".join(
                 f"{name} {quantized.points(loss, 'optimal')}, {quantized.points(loss, 'outcome')}"
                 for name, loss in quantized.losses(boards, *moves).items()

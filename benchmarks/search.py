@@ -1,13 +1,13 @@
-"""Whole searches on one core: ours, OpenSpiel's C++ MCTSBot and the textbook in plain Python, in turn.
+"""Speed of whole searches on one core: ours, OpenSpiel's C++ MCTSBot, and the textbook in plain Python.
 
     pip install -e ".[bench]"
     python benchmarks/search.py                       # this processor
-    python benchmarks/search.py --puct . ../before    # PUCT without a network's time, of two checkouts in turns
+    python benchmarks/search.py --puct . ../before    # PUCT without a network, of two checkouts
     NUMBA_CPU_NAME=haswell NUMBA_CPU_FEATURES=+avx2,+bmi,+bmi2,+popcnt,+lzcnt python benchmarks/search.py   # AVX2
 
-Every round runs all contestants on all positions, so a slow spell of a shared machine hits all
-alike; printed are the median over the rounds and the spread. OpenSpiel plays random playouts (it has
-no others built in); ours is timed with heuristic playouts, root noise on, and with random ones.
+Every round runs all contestants on all positions, so other load on the machine affects all of them; the table shows the
+median over the rounds and the range. OpenSpiel's only built-in rollouts are random; ours is timed with heuristic
+rollouts and root noise, and with random rollouts.
 """
 
 from __future__ import annotations
@@ -39,10 +39,11 @@ SIMULATIONS = 10_000
 TEXTBOOK = UctSettings(simulations=100, votes=1)
 
 Contestant = Callable[[str], tuple[int, float]]
-"""Moves of a position in; simulations executed and seconds out."""
+"""Moves of a position → simulations executed, and seconds."""
 
 
 def ours(rollout: str, searches: int) -> Contestant:
+    """This package's UCT."""
     settings = UctSettings(simulations=SIMULATIONS, votes=1, rollout=rollout)  # type: ignore[arg-type]
 
     def run(moves: str) -> tuple[int, float]:
@@ -55,6 +56,7 @@ def ours(rollout: str, searches: int) -> Contestant:
 
 
 def openspiel(searches: int) -> Contestant:
+    """OpenSpiel's MCTSBot."""
     try:
         import pyspiel
     except ImportError:
@@ -78,6 +80,7 @@ def openspiel(searches: int) -> Contestant:
 
 
 def plain_python(moves: str) -> tuple[int, float]:
+    """The textbook's UCT."""
     position = from_moves(moves)
     began = time.perf_counter()
     reference.uct(position, TEXTBOOK, 1, list(range(7)))
@@ -86,11 +89,11 @@ def plain_python(moves: str) -> tuple[int, float]:
 
 GAMES = 256
 PUCT_MOVES = 4
-"""Searched in each game."""
+"""Searches in each game."""
 
 
 def predict(current: Any, mask: Any) -> tuple[Any, Any]:
-    """Logits and value that look random, functions of the position."""
+    """Logits and values that are pseudo-random functions of the position."""
     word = (current * np.uint64(3) + mask * np.uint64(5)) * np.uint64(0x9E3779B97F4A7C15)
     columns = np.arange(1, 9, dtype=np.uint64) * np.uint64(0xBF58476D1CE4E5B9)
     drawn = ((word[:, None] ^ (word[:, None] >> np.uint64(29))) * columns >> np.uint64(40)) / np.float32(1 << 24)
@@ -99,7 +102,7 @@ def predict(current: Any, mask: Any) -> tuple[Any, Any]:
 
 
 def puct_speed(simulations: int, seconds: float) -> float:
-    """Simulations a second of processor time."""
+    """PUCT simulations a second of processor time, in this process."""
     from distill.games import runs
     from distill.games.selfplay import SelfPlaySettings
     from distill.mcts import puct
@@ -122,7 +125,7 @@ def puct_speed(simulations: int, seconds: float) -> float:
 
 
 def puct_speed_of(place: Path, arguments: argparse.Namespace) -> float:
-    """What a process of its own measures with the package of a checkout."""
+    """The same, measured in a new process with the package of a checkout."""
     command = [sys.executable, __file__, "--puct", "--alone", "--seconds", str(arguments.seconds)]
     command += ["--simulations", str(arguments.simulations)]
     environment = os.environ | {"PYTHONPATH": str(place.resolve())}
@@ -131,7 +134,7 @@ def puct_speed_of(place: Path, arguments: argparse.Namespace) -> float:
 
 
 def compare_puct(arguments: argparse.Namespace) -> None:
-    """PUCT trees where an evaluation costs next to nothing; a process of each checkout measures once in every round."""
+    """PUCT with evaluations that take almost no time; every round measures each checkout once, in a new process."""
     if arguments.alone:
         print(json.dumps(puct_speed(arguments.simulations, arguments.seconds)))
         return
@@ -146,12 +149,12 @@ def compare_puct(arguments: argparse.Namespace) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--puct", action="store_true", help="PUCT, of these checkouts")
+    parser.add_argument("--puct", action="store_true", help="measure PUCT, of these checkouts")
     parser.add_argument("checkouts", type=Path, nargs="*", default=[Path(__file__).parents[1]])
-    parser.add_argument("--simulations", type=int, default=200, help="of a PUCT search [%(default)s]")
-    parser.add_argument("--seconds", type=float, default=5, help="of processor time, of a measurement [%(default)s]")
+    parser.add_argument("--simulations", type=int, default=200, help="simulations of a PUCT search [%(default)s]")
+    parser.add_argument("--seconds", type=float, default=5, help="processor time of one measurement [%(default)s]")
     parser.add_argument("--alone", action="store_true", help="measure PUCT once, in this process")
-    parser.add_argument("--searches", type=int, default=4 * LANES, help="of ours in one round, a position")
+    parser.add_argument("--searches", type=int, default=4 * LANES, help="our searches of each position in a round")
     arguments = parser.parse_args()
     if arguments.puct:
         compare_puct(arguments)
@@ -161,7 +164,7 @@ def main() -> None:
 
     contestants: dict[str, Contestant] = {
         "ours": ours("heuristic", arguments.searches),
-        "ours, random playouts": ours("random", arguments.searches),
+        "ours, random rollouts": ours("random", arguments.searches),
         "OpenSpiel C++": openspiel(2),
         "textbook": plain_python,
     }
@@ -180,7 +183,7 @@ def main() -> None:
     for place in POSITIONS:
         for name in contestants:
             values = speed[place, name]
-            against = "ours" if name == "textbook" else "ours, random playouts"
+            against = "ours" if name == "textbook" else "ours, random rollouts"
             text = ""
             if name in ("OpenSpiel C++", "textbook"):
                 pairs = {key: ratios(speed[place, key], values) for key in ("ours", against)}
@@ -192,13 +195,14 @@ def main() -> None:
             ratios(speed[place, "ours"], speed[place, "OpenSpiel C++"])
         )
         figures[f"{place}_random_vs_openspiel"] = statistics.median(
-            ratios(speed[place, "ours, random playouts"], speed[place, "OpenSpiel C++"])
+            ratios(speed[place, "ours, random rollouts"], speed[place, "OpenSpiel C++"])
         )
-    print("\n(OpenSpiel's row: ours with heuristic playouts / with random ones, paired by round)")
+    print("\n(OpenSpiel's row: ours with heuristic rollouts / with random ones, paired by round)")
     print(json.dumps({name: round(value, 2) for name, value in figures.items()}))
 
 
 def ratios(above: list[float], below: list[float]) -> list[float]:
+    """Ratios paired by round."""
     return [one / other for one, other in zip(above, below, strict=True)]
 
 

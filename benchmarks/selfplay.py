@@ -1,14 +1,14 @@
-"""Self-play with every answer calculated: network evaluations a second beside the model's own peak, and games an hour.
+"""Self-play without a cache: network evaluations a second, against the network's peak, and games an hour.
 
-    python benchmarks/selfplay.py                              # a fresh `pillar`, PUCT, 100 and 600 simulations
+    python benchmarks/selfplay.py                              # a new `pillar`, PUCT, 100 and 600 simulations
     python benchmarks/selfplay.py --model models/pillar --precision bfloat16
 
-Whole games are played to their end. Self-play stops every second or so for a burst of calls of the network alone, at
-its best batch size on random positions: the peak. So peak and self-play are measured in turns, under the same load of
-the machine. `share` is the rate of evaluations while all lanes are at work, as a part of the peak; `by CPU` compares
-the processor time of an evaluation instead of the wall time. The range of `share` over ten parts of the run says how
-sure it is. `games_per_hour` counts everything but the bursts, also the last games with few lanes at work. A run of
-`selfplay` keeps the answers that it has met and asks less, so it plays more games than these.
+Whole games are played to their end. About every second, self-play pauses while the network alone evaluates random
+positions at its best batch size: the peak. So both are measured alternately, under the same load of the machine.
+`of peak` is the rate of evaluations in self-play, while nearly all lanes have a game, divided by the peak; `by CPU`
+compares processor time instead of wall time. The range of `of peak` over ten parts of the run shows its uncertainty.
+`games_per_hour` includes the end of the run, when few games are left, but not the pauses. The command `selfplay` caches
+evaluations, so it plays more games an hour.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from distill.games.selfplay import SelfPlaySettings
 from distill.mcts import puct
 
 BATCHES = (64, 128, 256, 512)
-AT_WORK = 0.75
-"""Share of the lanes in a batch from which self-play counts; after that there are too few games left to fill it."""
+FULL = 0.75
+"""Self-play is measured while a batch has at least this fraction of the lanes; later there are too few games left."""
 STRETCH = 1.0
-"""Seconds of self-play between two bursts of the network alone, which take half as long."""
+"""Seconds of self-play between two measurements of the network alone, which take half as long."""
 PUBLISHED = "AlphaZero.jl: 5,000 games an hour at 600 simulations with a desktop GPU"
 
 
 def starts(games: int, moves: tuple[int, int]) -> tuple[Any, Any]:
-    """Positions after random openings, (current, mask)."""
+    """Positions after random openings: current and mask."""
     settings = SelfPlaySettings(opening_moves=moves)
     found = [runs.opening(settings, game) for game in range(games)]
     return tuple(np.array([getattr(each, name) for each in found], np.uint64) for name in ("current", "mask"))
 
 
 class Clock:
-    """Wall and processor seconds, and evaluations, of what ran between `start` and `stop`."""
+    """Wall seconds, processor seconds and evaluated boards between `start` and `stop`."""
 
     def __init__(self) -> None:
         self.wall = self.processor = 0.0
@@ -57,7 +57,7 @@ class Clock:
 
 
 def best_batch(predict: Any, positions: Any, seconds: float) -> int:
-    """The batch size with most evaluations a second; the sizes take turns."""
+    """The batch size with most evaluations a second; the measurement alternates between the sizes."""
     clocks = {batch: Clock() for batch in BATCHES}
     began = time.perf_counter()
     while time.perf_counter() - began < seconds:
@@ -69,13 +69,13 @@ def best_batch(predict: Any, positions: Any, seconds: float) -> int:
 
 
 class Watched:
-    """A network whose calls are counted, and which after every second of a search is measured alone for a while."""
+    """A network that counts its evaluations, and every STRETCH seconds of self-play also measures itself alone."""
 
     def __init__(self, predict: Any, positions: Any, lanes: int) -> None:
         self.predict, self.positions, self.lanes = predict, positions, lanes
-        self.stretches: list[tuple[Clock, Clock]] = []  # self-play with all lanes at work, then the network alone
+        self.stretches: list[tuple[Clock, Clock]] = []  # self-play, and the network alone after it
         self.boards = 0
-        self.aside = 0.0  # seconds of the bursts
+        self.paused = 0.0  # seconds for which self-play waited
         self._begin()
 
     def _begin(self) -> None:
@@ -84,10 +84,10 @@ class Watched:
         self._evaluations = 0
 
     def __call__(self, current: Any, mask: Any) -> Any:
-        answers = self.predict(current, mask)
+        found = self.predict(current, mask)
         self.boards += len(current)
         self._evaluations += len(current)
-        if len(current) < AT_WORK * self.lanes:
+        if len(current) < FULL * self.lanes:  # not a full batch: measure from the next one on
             self._begin()
         elif time.perf_counter() - self._began > STRETCH:
             self._play.stop(self._evaluations)
@@ -96,49 +96,50 @@ class Watched:
                 alone.start()
                 self.predict(*self.positions)
                 alone.stop(len(self.positions[0]))
-            self.aside += time.perf_counter() - began
+            self.paused += time.perf_counter() - began
             self.stretches.append((self._play, alone))
             self._begin()
-        return answers
+        return found
 
 
 def rate(clocks: Any) -> float:
+    """Evaluations a second."""
     return float(sum(clock.boards for clock in clocks) / sum(clock.wall for clock in clocks))
 
 
 def cost(clocks: Any) -> float:
-    """Microseconds of all processors an evaluation."""
+    """Processor time of one evaluation in microseconds, over all cores."""
     return float(1e6 * sum(clock.processor for clock in clocks) / sum(clock.boards for clock in clocks))
 
 
-def shares(stretches: Any) -> tuple[float, float]:
-    """Of self-play in the peak, by wall and by processor time."""
+def of_peak(stretches: Any) -> tuple[float, float]:
+    """The speed of self-play divided by the peak, in wall time and in processor time."""
     play, alone = zip(*stretches, strict=True)
     return rate(play) / rate(alone), cost(alone) / cost(play)
 
 
 def self_play(predict: Any, settings: SelfPlaySettings, games: int, lanes: int, batch: int) -> dict[str, Any]:
-    """What a run of whole games takes. Raises SystemExit where too few games leave nothing to compare."""
+    """The figures of a run of whole games. Raises SystemExit if there are too few games to measure."""
     current, mask = starts(games, (1, 8))
     positions = tuple(bits[:batch] for bits in starts(batch, (0, 20)))
     watched = Watched(predict, positions, min(lanes, games))
     began = time.perf_counter()
     record = puct.play(current, mask, settings, watched, lanes=lanes)
-    wall = time.perf_counter() - began - watched.aside
+    wall = time.perf_counter() - began - watched.paused
     parts = np.array_split(np.arange(len(watched.stretches)), 10)
     if not len(parts[-1]):
-        raise SystemExit(f"all lanes were at work for less than {10 * STRETCH:.0f} s: give more --games")
-    by_part = [shares([watched.stretches[place] for place in part]) for part in parts]
+        raise SystemExit(f"nearly all lanes had a game for less than {10 * STRETCH:.0f} s: give more --games")
+    by_part = [of_peak([watched.stretches[place] for place in part]) for part in parts]
     play, alone = zip(*watched.stretches, strict=True)
-    share, share_cpu = shares(watched.stretches)
+    whole, whole_by_cpu = of_peak(watched.stretches)
     return {
         "peak_per_s": rate(alone),
         "batch": batch,
         "evaluations_per_s": rate(play),
-        "share": share,
-        "share_low": min(each for each, _ in by_part),
-        "share_high": max(each for each, _ in by_part),
-        "share_cpu": share_cpu,
+        "of_peak": whole,
+        "of_peak_low": min(each for each, _ in by_part),
+        "of_peak_high": max(each for each, _ in by_part),
+        "of_peak_by_cpu": whole_by_cpu,
         "evaluations_per_simulation": float(watched.boards / record.simulations.sum()),
         "plies_per_game": float(record.length.mean()),
         "games_per_hour": games / wall * 3600,
@@ -147,13 +148,13 @@ def self_play(predict: Any, settings: SelfPlaySettings, games: int, lanes: int, 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--model", help="a network, by name, folder or .keras file; none: a fresh `pillar`")
+    parser.add_argument("--model", help="a network, by name, folder or .keras file; none: a new `pillar`")
     parser.add_argument("--precision", choices=("float32", "bfloat16"), default="float32")
     parser.add_argument("--games", type=int, default=512)
     parser.add_argument("--lanes", type=int, default=512)
     parser.add_argument("--simulations", type=int, nargs="+", default=(100, 600))
     parser.add_argument("--root", choices=("puct", "gumbel"), default="puct")
-    parser.add_argument("--seconds", type=float, default=8, help="given to finding the best batch size")
+    parser.add_argument("--seconds", type=float, default=8, help="time for finding the best batch size")
     arguments = parser.parse_args()
 
     networks.start_backend()
@@ -169,16 +170,16 @@ def main() -> None:
     batch = best_batch(predict, starts(max(BATCHES), (0, 20)), arguments.seconds)
     figures: dict[str, float] = {}
     print(
-        f"{'simulations':>11}{'peak/s':>9}{'batch':>6}{'self-play/s':>12}{'share':>7}"
+        f"{'simulations':>11}{'peak/s':>9}{'batch':>6}{'self-play/s':>12}{'of peak':>9}"
         f"{'range':>12}{'by CPU':>8}{'games/h':>9}"
     )
     for simulations in arguments.simulations:
         settings = SelfPlaySettings(simulations=simulations, root=arguments.root)
         found = self_play(predict, settings, arguments.games, arguments.lanes, batch)
-        span = f"{found['share_low']:.0%}–{found['share_high']:.0%}"
+        span = f"{found['of_peak_low']:.0%}–{found['of_peak_high']:.0%}"
         print(
             f"{simulations:>11}{found['peak_per_s']:>9,.0f}{batch:>6}{found['evaluations_per_s']:>12,.0f}"
-            f"{found['share']:>7.0%}{span:>12}{found['share_cpu']:>8.0%}{found['games_per_hour']:>9,.0f}"
+            f"{found['of_peak']:>9.0%}{span:>12}{found['of_peak_by_cpu']:>8.0%}{found['games_per_hour']:>9,.0f}"
         )
         figures |= {f"{name}_{simulations}": value for name, value in found.items()}
     print(f"for comparison, {PUBLISHED}")

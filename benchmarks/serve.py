@@ -1,19 +1,18 @@
-"""`distill.serve` under load: from request to reply for 1 and for 50 players at once, and memory over 10,000 moves.
+"""Load test of `distill.serve`: latency of a move for 1 and for 50 simultaneous players, and memory over 10,000 moves.
 
     pip install -e ".[serve,dev]"
     python benchmarks/serve.py                        # a shipped network; --player NETWORK@puct:50 adds a search
-    python benchmarks/serve.py --browser              # also `fetch` and from click to stone in headless Chromium
+    python benchmarks/serve.py --browser              # also `fetch`, and from click to stone, in headless Chromium
 
-Two servers run, each in a process of its own: one as users start it, which runs the network by ONNX Runtime, and one
-that asks it by TensorFlow, as it does where ONNX Runtime is not installed. They are asked in turns, in rounds, so that
-whatever else the machine does meets both; the ratio is the median over the rounds. `first` is the time from the start
-of the command to its first answer, with the compiled search in the cache. The client is what a browser is to them:
-connections that are kept, requests in one packet, and replies of two packets, which the system acknowledges when it
-likes to.
+Two servers run, each in its own process: one as users start it, which evaluates the network with ONNX Runtime, and one
+that uses TensorFlow, as it does where ONNX Runtime is not installed. Rounds alternate between them, so other load on
+the machine affects both; the ratio is the median over the rounds. `first` is the time from the start of the command to
+its first reply, with the compiled search in the cache. The client sends requests as a browser does: over persistent
+connections, one packet a request.
 
-Every player asks for a move as soon as its last one came, at random positions of random games, so 50 players are 50
-requests waiting at all times. Memory is that of the server with ONNX Runtime: its resident set, read every 500 moves
-after the first 1,000 (libraries and caches have settled by then).
+Each player requests its next move as soon as it has received the last one, at random positions of random games, so with
+50 players 50 requests are waiting at any time. Memory is the resident set of the server with ONNX Runtime, read every
+500 moves after the first 1,000, when libraries and caches have settled.
 """
 
 from __future__ import annotations
@@ -39,17 +38,17 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from distill.game import rules
 
-ANIMATION = 350  # ms that the page waits before it shows a reply; part of what is measured from a click
+ANIMATION = 350  # ms that the page waits before it shows a reply; subtracted from the time after a click
 ROUNDS = 10
 
 AS_USERS_DO = "import sys; from distill import serve; raise SystemExit(serve.main(sys.argv[1:]))"
 WITHOUT_ONNX = "from distill.networks import pretrained; pretrained.onnx_to_run = lambda path: None; "
 KINDS = {"tensorflow": WITHOUT_ONNX + AS_USERS_DO, "onnx": AS_USERS_DO}
-"""Python that serves, by what it shows."""
+"""The program of each server, by runtime."""
 
 Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 Times = dict[str, list[list[float]]]
-"""Milliseconds by kind of server and round."""
+"""Milliseconds, by runtime and round."""
 
 
 def games(number: int) -> list[str]:
@@ -68,8 +67,8 @@ def games(number: int) -> list[str]:
     return found
 
 
-async def ask(connection: Connection, player: str, moves: str) -> float:
-    """Milliseconds from a request for a move to the end of the reply."""
+async def request_move(connection: Connection, player: str, moves: str) -> float:
+    """Latency of one move in milliseconds, up to the end of the reply."""
     reader, writer = connection
     body = json.dumps({"player": player, "moves": moves}).encode()
     head = "POST /api/v1/move HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: "
@@ -84,38 +83,38 @@ async def ask(connection: Connection, player: str, moves: str) -> float:
 
 
 async def play(urls: Mapping[str, str], player: str, players: int, moves: int, rounds: int = ROUNDS) -> Times:
-    """Times of `moves` requests to each server, in turns, `players` of them waiting at any time."""
+    """Latencies of `moves` requests to each server, alternately, with `players` requests waiting at any time."""
     times: Times = {kind: [] for kind in urls}
     for number in range(rounds):
-        for kind in turn(urls, number):
+        for kind in order(urls, number):
             times[kind].append(await one_round(urls[kind], player, players, moves // rounds))
     return times
 
 
 async def one_round(url: str, player: str, players: int, moves: int) -> list[float]:
-    """Milliseconds of each of `moves` requests, over as many new connections as there are players."""
+    """Latencies of `moves` requests to one server, over one new connection a player."""
     positions = iter(games(moves))
     times: list[float] = []
 
     async def one() -> None:
         connection = await asyncio.open_connection(urlsplit(url).hostname, urlsplit(url).port)
-        for _ in range(3):  # not counted: on a new connection the system acknowledges at once
-            await ask(connection, player, "")
+        for _ in range(3):  # not counted: on a new connection packets are acknowledged without delay
+            await request_move(connection, player, "")
         for position in positions:
-            times.append(await ask(connection, player, position))
+            times.append(await request_move(connection, player, position))
         connection[1].close()
 
     await asyncio.gather(*(one() for _ in range(players)))
     return times
 
 
-def turn(kinds: Mapping[str, Any], number: int) -> list[str]:
-    """The order in which the servers are asked in a round: each is the first in every other one."""
+def order(kinds: Mapping[str, Any], number: int) -> list[str]:
+    """The order of the servers in a round; it is reversed from round to round."""
     return list(kinds) if number % 2 else list(reversed(kinds))
 
 
 def resident(pid: int) -> float:
-    """MB of memory that a process holds."""
+    """Resident memory of a process, in MB."""
     text = Path(f"/proc/{pid}/status").read_text()
     found = re.search(r"VmRSS:\s+(\d+) kB", text)
     assert found is not None
@@ -142,10 +141,10 @@ CLICK = """(column) => new Promise((resolve) => {
 
 
 def in_chromium(urls: Mapping[str, str], player: str, number: int) -> dict[str, Times]:
-    """By what is measured, the times in two pages of Chromium.
+    """Latencies in two pages of Chromium, by what is measured.
 
-    `fetch`: from the call to the parsed reply. `click`: from a click to the reply's stone on the board, the page's own
-    pause taken off.
+    `fetch`: from the call to the parsed reply. `click`: from a click until the reply's stone is on the board, without
+    the page's own pause.
     """
     from tests import pages
 
@@ -169,13 +168,13 @@ def in_chromium(urls: Mapping[str, str], player: str, number: int) -> dict[str, 
         times: dict[str, Times] = {what: {kind: [] for kind in urls} for what in measured}
         for what, measure in measured.items():
             for round_number in range(ROUNDS):
-                for kind in turn(urls, round_number):
+                for kind in order(urls, round_number):
                     times[what][kind].append(measure(opened[kind]))
     return times
 
 
 def report(what: str, times: Times) -> dict[str, Any]:
-    """Print a line of the table; gives its figures."""
+    """Print a line of the table; returns its figures."""
     figures: dict[str, Any] = {}
     for kind, rounds in times.items():
         p50, p99 = np.percentile(np.concatenate(rounds), [50, 99])
@@ -189,7 +188,7 @@ def report(what: str, times: Times) -> dict[str, Any]:
 
 @contextmanager
 def serving(code: str, models: str) -> Iterator[tuple[str, int]]:
-    """A server in a process of its own: its address and process id."""
+    """A server in its own process: its address and process id."""
     command = [sys.executable, "-c", code, "--port", "0", "--models", models]
     server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     assert server.stderr is not None
@@ -200,26 +199,30 @@ def serving(code: str, models: str) -> Iterator[tuple[str, int]]:
         server.wait()
 
 
-def first_answer(code: str, models: str, player: str) -> float:
-    """Milliseconds from the start of a server to its first move."""
+def first_reply(code: str, models: str, player: str) -> float:
+    """Milliseconds from the start of a server to its first reply."""
     began = time.perf_counter()
     with serving(code, models) as (url, _):
-        asyncio.run(one_question(url, player))
+        asyncio.run(one_request(url, player))
         return 1000 * (time.perf_counter() - began)
 
 
-async def one_question(url: str, player: str) -> None:
-    """A move from the empty board, over a connection of its own."""
+async def one_request(url: str, player: str) -> None:
+    """Request a move from the empty board, over a new connection."""
     connection = await asyncio.open_connection(urlsplit(url).hostname, urlsplit(url).port)
-    await ask(connection, player, "")
+    await request_move(connection, player, "")
     connection[1].close()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--models", default="models")
-    parser.add_argument("--player", default="reference/pillar", help="whom to ask; uct:1000 measures a search")
-    parser.add_argument("--moves", type=int, default=10_000, help="for the memory; a tenth of it for each latency")
+    parser.add_argument(
+        "--player", default="reference/pillar", help="player whose moves are requested; uct:1000 measures a search"
+    )
+    parser.add_argument(
+        "--moves", type=int, default=10_000, help="moves of the memory test; each latency takes a tenth of them"
+    )
     parser.add_argument("--browser", action="store_true")
     arguments = parser.parse_args()
 
@@ -227,16 +230,16 @@ def main() -> None:
     figures: dict[str, Any] = {"player": player}
     print(f"{'ms':>20}{'TensorFlow':>18}{'ONNX Runtime':>18}")
     print(f"{'':>20}{'p50':>9}{'p99':>9}{'p50':>9}{'p99':>9}{'ratio':>8}")
-    first_answer(KINDS["onnx"], arguments.models, player)  # fills the caches
+    first_reply(KINDS["onnx"], arguments.models, player)  # fills the caches
     begun: Times = {kind: [] for kind in KINDS}
     for number in range(3):
-        for kind in turn(KINDS, number):
-            begun[kind].append([first_answer(KINDS[kind], arguments.models, player)])
+        for kind in order(KINDS, number):
+            begun[kind].append([first_reply(KINDS[kind], arguments.models, player)])
     figures["first"] = report("first", begun)
     with ExitStack() as stack:
         servers = {kind: stack.enter_context(serving(code, arguments.models)) for kind, code in KINDS.items()}
         urls = {kind: url for kind, (url, _) in servers.items()}
-        asyncio.run(play(urls, player, 50, 500))  # loads the network, for every size of a batch
+        asyncio.run(play(urls, player, 50, 500))  # not counted: loads the network and traces every batch size
         for players in (1, 50):
             name = f"{players} player{'s' if players > 1 else ''} at once"
             times = asyncio.run(play(urls, player, players, arguments.moves // 10))

@@ -1,12 +1,12 @@
-"""How many minutes a run of self-play takes to reach searches of given lengths, by the grades of its own iterations.
+"""How many minutes a self-play run needs to reach searches of given lengths, by the grades of its own iterations.
 
     python -m distill.selfplay --preset hour --out models/hour
     python benchmarks/time_to_strength.py models/hour --plot models/hour/curve.png
 
-A run grades its network on the dev half of the boards `midgame` and `heldout` after every iteration, without search.
-Here the searches are graded on the same boards. A line is reached with the iteration from which on the network's share
-stays at or above the search's; minutes are the run's own clock, which stands still while the run is stopped (and
-until 2026-11-25 forgot what a stopped run had learned of its iteration).
+After every iteration a run grades its network, without search, on the dev half of the boards `midgame` and `heldout`.
+This script grades the searches on the same boards. A search is reached at the first iteration from which on the network
+stays at or above it. Minutes are the run's own clock, which stops while the run is stopped (until 2026-11-25 it did not
+count what an interrupted run had learned of its current iteration).
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ SEARCHES = ("uct:100", "uct:1000", "teacher:10000", "uct:100000")
 MEASURES = ("optimal", "outcome")
 
 
-def shares(name: str, boards: benchmark.GradedBoards) -> dict[str, float]:
-    """A player's shares in percent, by the names that the metrics of an iteration have."""
-    return {each: 100 * share for each, share in grades.grade(names.make(name), boards).items()}
+def metrics(name: str, boards: benchmark.GradedBoards) -> dict[str, float]:
+    """A player's metrics in percent, named as those of an iteration."""
+    return {each: 100 * value for each, value in grades.grade(names.make(name), boards).items()}
 
 
 def reached(history: list[dict[str, Any]], column: str, line: float) -> float | None:
-    """Minutes of the first iteration from which on the share is at or above the line; None where the last is not."""
+    """Minutes of the first iteration from which on the metric stays at or above the line; None if the last is below."""
     found = None
     for each in reversed(history):
         if 100 * each[column] < line:
@@ -42,6 +42,7 @@ def reached(history: list[dict[str, Any]], column: str, line: float) -> float | 
 
 
 def draw(history: list[dict[str, Any]], lines: dict[str, dict[str, float]], path: Path) -> None:
+    """Draw the metrics by minutes, with a line for each search."""
     from distill.evaluation.plots import new_figure, save_figure
 
     figure, axes = new_figure(1, 2, 10, 3.4)
@@ -55,7 +56,7 @@ def draw(history: list[dict[str, Any]], lines: dict[str, dict[str, float]], path
         written = lowest
         for level, name in levels:
             panel.axhline(level, linewidth=0.8, linestyle="--", color="#777777")
-            written = max(level, written + (highest - lowest) / 16)  # names that would touch move up
+            written = max(level, written + (highest - lowest) / 16)  # move up a name that would touch the one below
             panel.annotate(name, (1.01, written), xycoords=("axes fraction", "data"), va="center", fontsize=7)
         panel.legend(loc="lower right")
     save_figure(figure, path)
@@ -64,7 +65,7 @@ def draw(history: list[dict[str, Any]], lines: dict[str, dict[str, float]], path
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("run", type=Path, help="folder of a run of selfplay --preset hour")
-    parser.add_argument("--plot", type=Path, help="where to draw the curve")
+    parser.add_argument("--plot", type=Path, help="file for the curve")
     arguments = parser.parse_args()
     table = arguments.run / "history.csv"
     history = pd.read_csv(table).to_dict("records") if table.is_file() else []
@@ -72,7 +73,7 @@ def main() -> None:
         parser.error(f"{arguments.run}: no iteration of a planned run is finished there")
     config = json.loads((arguments.run / "config.json").read_text(encoding="utf-8"))
     boards = grades.boards(config["eval_boards"])
-    lines = {name: shares(name, boards) for name in SEARCHES}
+    lines = {name: metrics(name, boards) for name in SEARCHES}
     print(f"{arguments.run}: {history[-1]['minutes']:.0f} minutes; grades in percent, and the minutes to reach them")
     columns = [prefix + measure for prefix in grades.SETS.values() for measure in MEASURES]
     print(f"{'':14}" + "".join(f"{column.replace('_', ' '):>22}" for column in columns))

@@ -1,13 +1,14 @@
-"""How fast networks train, and what their input costs.
+"""Training speed of the networks, and the cost of their input.
 
     python benchmarks/train.py                                       # every arch, in every form
     python benchmarks/train.py --archs pillar --batch-size 1024
 
-`layers` are a network's own, as Keras computes them; `kernels` are those of `networks/cpu_kernels`, which training
-uses; `--without separable` also leaves out one of them. The table holds random boards: the cost of a batch does not
-depend on what is on them. In every round each contestant makes `--steps` steps with batches from `batching.batches` and
-the same with batches kept in memory; medians over the rounds are compared. `input` is the time to make a batch without
-training on it, as a share of the step: a busy machine disturbs it less than the difference between two whole steps.
+`layers` is a network as Keras computes it; `kernels` has the fast CPU kernels of `networks/cpu_kernels`, as in
+training; `--without separable` also measures it without that kernel. The table holds random boards, since the cost of a
+batch does not depend on its content. In every round each contestant makes `--steps` steps with batches from
+`batching.batches`, and as many with batches kept in memory; the table shows medians over the rounds. `input` is the
+time to make a batch, divided by the time of a step. It is measured without training, because other load on the machine
+disturbs that less than the difference between two whole steps.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from distill.training.recipe import Recipe
 
 
 def random_table(rows: int) -> batching.Examples:
-    """Rows like those of 5,000 games in size and type; boards of random stones in columns of random height."""
+    """A table like that of 5,000 games, with random stones in columns of random height."""
     rng = np.random.default_rng(0)
     heights = rng.integers(0, 6, (rows, 7), dtype=np.uint64)
     shifts = np.arange(7, dtype=np.uint64) * np.uint64(7)
@@ -54,7 +55,9 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=110_000)
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--without", nargs="*", choices=cpu_kernels.KERNELS, default=(), help="also without each")
+    parser.add_argument(
+        "--without", nargs="*", choices=cpu_kernels.KERNELS, default=(), help="kernels to leave out, one at a time"
+    )
     arguments = parser.parse_args()
 
     networks.start_backend()
@@ -103,12 +106,12 @@ def main() -> None:
     for (arch, form), times in pipeline.items():
         seconds, from_memory = statistics.median(times), statistics.median(memory[arch, form])
         gain = statistics.median(a / b for a, b in zip(pipeline[arch, "layers, float32"], times, strict=True))
-        share = statistics.median(alone) / seconds
+        of_step = statistics.median(alone) / seconds
         speed, speed_from_memory = recipe.batch_size / seconds, recipe.batch_size / from_memory
-        print(f"{arch:12} {form:18} {speed:9,.0f} {speed_from_memory:12,.0f} {share:7.1%} {gain:15.2f}x")
+        print(f"{arch:12} {form:18} {speed:9,.0f} {speed_from_memory:12,.0f} {of_step:7.1%} {gain:15.2f}x")
         name = f"{arch}_{form}".replace(", ", "_")
         figures[f"{name}_boards_per_s"] = round(speed)
-        figures[f"{name}_input_share"] = round(share, 4)
+        figures[f"{name}_input"] = round(of_step, 4)
         figures[f"{name}_gain"] = round(gain, 3)
     print(json.dumps(figures))
 
