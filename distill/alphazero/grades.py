@@ -31,6 +31,7 @@ def grader(network: keras.Model, graded: benchmark.GradedBoards) -> Callable[[],
     """Grades a network with the weights that it has when called; its graph is traced once."""
     from distill.networks import saved
 
+    # `predict_with` follows later changes of the weights, so one player serves all iterations.
     player = NetworkPlayer(name="candidate", predict=saved.predict_with(network))
     return lambda: grade(player, graded)
 
@@ -41,6 +42,7 @@ def grade(player: Player, graded: benchmark.GradedBoards) -> dict[str, float]:
     found: dict[str, float] = {}
     for name, prefix in SETS.items():
         found |= {prefix + metric: each.mean for metric, each in by_set.get(name, {}).items()}
+    # One figure for the four directions of a threat.
     blocked = [by_set[name]["outcome"].mean for name in BLOCKED_SETS if name in by_set]
     return found | ({"blocked": float(np.mean(blocked))} if blocked else {})
 

@@ -77,6 +77,7 @@ def run(timetable: Schedule, out: Path, initial: keras.Model | None, boards: ben
 
     if initial is not None:
         saved.save_network(initial, out / run_files.INITIAL)
+    # The learner continues from its own checkpoint, which is not the champion where a candidate was rejected.
     network = saved.load_core(run_files.champion_file(out, finished))
     learner = continual.begin(network, config.recipe())
     if finished:
@@ -86,6 +87,7 @@ def run(timetable: Schedule, out: Path, initial: keras.Model | None, boards: ben
     processes = config.workers or (max(1, cores() - 1) if config.is_planned else 0)
     with workers.start(config, processes) as pool:
         if config.is_planned:
+            # Without a stored plan, measure this machine and store one.
             followed = timetable.plan or plan.make(config, pool, learner, out / run_files.INITIAL)
             plan.write(out / run_files.PLAN, followed)
             say(plan.line(followed))
@@ -99,6 +101,7 @@ def run(timetable: Schedule, out: Path, initial: keras.Model | None, boards: ben
             play_first(loop, began)
             began = time.monotonic()
         while len(finished) < len(timetable):
+            # Without a plan, minutes only end the run between two iterations.
             if not config.is_planned and config.minutes and finished and finished[-1]["minutes"] >= config.minutes:
                 break
             loop = planned_again(loop)
@@ -156,12 +159,14 @@ def iterate(loop: Loop, began: float) -> Metrics:
     config, number = loop.schedule.config, len(loop.finished) + 1
     folder, games = loop.folder(number), games_of(loop, number)
     with shards.locked(games.folder):
+        # Start playing; a planned run learns meanwhile, others wait for the games first.
         futures = loop.workers.play(games) if games.number else []
         if not loop.schedule.overlaps:
             workers.finish(futures, games)
         before_learning = time.monotonic()
         learned = learn(loop)
         after_learning = time.monotonic()
+        # Let the candidate meet the champion, and grade it.
         arena: dict[str, Any] = {"score": None, "distinct_games": None}
         if config.gate is not None:
             seed = loop.schedule.seed(number, schedule.ARENA)
@@ -170,6 +175,7 @@ def iterate(loop: Loop, began: float) -> Metrics:
         before_waiting = time.monotonic()
         played = workers.finish(futures, games)
     earlier = loop.finished[-1] if loop.finished else read_object(loop.folder(0) / run_files.METRICS)
+    # Learning counts by its own clock, which includes what an interrupted process had done.
     seconds = before_learning - began + learned["training_seconds"] + time.monotonic() - after_learning
     metrics = {
         "iteration": number,
@@ -194,6 +200,7 @@ def learn(loop: Loop) -> dict[str, Any]:
 
     began, timetable, number = time.monotonic(), loop.schedule, len(loop.finished) + 1
     folder, step = loop.folder(number), timetable.iteration(number)
+    # A checkpoint in the folder of this iteration says that it has learned already.
     found = checkpoint.load(folder)
     if found:
         state = found[1]
@@ -226,6 +233,7 @@ def training_games(
     """
     config, number, rows = timetable.config, len(finished) + 1, timetable.config.replay_rows
     if rows is not None and config.replay_share is not None:
+        # A long run learns from a share of its rows, which exceeds the fixed window at some time.
         rows = max(rows, int(config.replay_share * sum(each["rows"] for each in finished[timetable.overlaps :])))
     used: list[int] = []
 
@@ -236,6 +244,7 @@ def training_games(
     there = [each for each in timetable.learns_from(number) if has_played or each < number]
     ahead = 0 if has_played or timetable.overlaps else config.games
     latest = replay.latest(there, rows, config.replay_games, open_run=opened, ahead=ahead)
+    # The window only moves forward, so games older than it are never read again.
     if not config.keep_games:
         for each in range(min(used, default=0)):
             shutil.rmtree(run_files.iteration_folder(out, each) / run_files.GAMES, ignore_errors=True)

@@ -93,11 +93,13 @@ def make(config: SelfPlayConfig, pool: workers.Workers, learner: Learner, networ
     from distill.training import step
 
     say("measuring this machine, half a minute")
+    # Measure search and learning at the same time, because the run does both at once.
     players = range(pool.number)
     futures = pool.submit(measure_search, [(config, MEASURED_SECONDS)] * len(players), network)
     examples, played = _openings(learner.recipe.batch_size), lambda _: all(future.done() for future in futures)
     steps = step.steps_a_second(learner.model, examples, learner.recipe, played)
     simulations = sum(workers.results(futures))
+    # The teacher plays alone at first.
     teachers = [(teacher_settings(config, 0), MEASURED_SECONDS / 4)] * len(players)
     games = sum(workers.results(pool.submit(measure_teacher, teachers)))
     return planned(config, pool.number, games, simulations, steps)
@@ -117,6 +119,7 @@ def planned(config: SelfPlayConfig, players: int, games: float, simulations: flo
         search = config.search_at((iteration - 1) / number)
         if iteration == 1:  # the teacher plays on while the network learns from its first games
             count = whole_shards(games * SPEED["teacher"] * each)
+        # Later iterations play with the network; the last one only learns.
         elif iteration < number:
             speed = simulations * speed_of(search["root"], search["simulations"]) / search["simulations"]
             count = whole_shards(speed / rows * each)
@@ -191,6 +194,7 @@ def read(path: Path) -> Plan:
     """A stored plan. Raises UserError where the file is missing or holds something else."""
     try:
         found = json.loads(path.read_text(encoding="utf-8-sig"))  # some editors write a byte order mark
+        # A plan of other fields raises TypeError, which is reported below.
         return Plan(**found | {"iterations": tuple(Step(**step) for step in found["iterations"])})
     except FileNotFoundError:
         raise UserError(f"{path}: no such file; a run leaves its plan in {run_files.PLAN}") from None

@@ -196,6 +196,7 @@ def final_evaluation(predict: Predict, config: ReinforceConfig) -> dict[str, Any
         for suffix, mode in modes.items():
             found = against(predict, rival, config.final_games, _seed(config, FINAL_GAMES, number), mode)
             won = dataclasses.asdict(share(found > 0, trials=1))
+            # The interval of the games won; a draw counts as not won.
             report[f"{rival}{suffix}"] = {"games": len(found), "won": won, "drawn": float((found == 0).mean())}
     return report
 

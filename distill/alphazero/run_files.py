@@ -76,6 +76,7 @@ def finished_iterations(out: Path) -> list[Metrics]:
             found.append(json.loads(path.read_text(encoding="utf-8")))
         except ValueError:
             raise UserError(f"{path}: cannot be read; delete it, and the iteration is finished again") from None
+    # A later folder proves that an earlier iteration was finished, even if its metrics are gone.
     begun = [int(folder.name) for folder in out.glob("iterations/[0-9]*") if folder.name.isdecimal()]
     finished = max(read_object(out / METRICS).get("iterations", 0), *(number - 1 for number in begun), 0)
     if finished > len(found):
@@ -94,6 +95,7 @@ def verified_games(out: Path, number: int) -> reader.Run:
     manifest = folder / schema.MANIFEST
     if not manifest.is_file():
         raise UserError(f"{folder}: the games of this iteration are missing; {LOST}")
+    # The metrics hold the hash of the manifest, and the manifest those of the shards.
     played = read_object(iteration_folder(out, number) / METRICS).get("manifest")
     if played not in (None, file_hash(manifest)):
         raise UserError(f"{folder}: not the games that this iteration played; {LOST}")
@@ -125,6 +127,7 @@ def publish(out: Path, finished: Sequence[Metrics]) -> None:
         raise UserError(f"{champion}: missing; {LOST}")
     if not (out / BEST).is_file() or file_hash(champion) != file_hash(out / BEST):
         write_atomically(out / BEST, champion.read_bytes())
+    # Delete what no resumed run needs.
     for number in range(1, len(finished) + 1):
         folder = iteration_folder(out, number)
         if folder / CANDIDATE != champion:
@@ -146,6 +149,7 @@ def report(out: Path, finished: Sequence[Metrics]) -> None:
         }
         return {name: math.nan if value is None else float(value) for name, value in numbers.items()}
 
+    # Leave out panels without a curve, such as the arena of a run without a gate.
     measured = {name for name, value in finished[-1].items() if value is not None}
     panels = {title: [name for name in names if name in measured] for title, names in PANELS.items()}
     shown = {title: names for title, names in panels.items() if names}

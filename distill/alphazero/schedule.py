@@ -75,6 +75,7 @@ class Schedule:
 
 def _fixed(schedule: Schedule, number: int) -> Iteration:
     config, rate = schedule.config, schedule.config.learning_rate(number)
+    # Connect 4 AI has extra root noise at first.
     noise = config.noise_fraction * (2 if number <= config.double_noise_iterations else 1)
     settings = dataclasses.replace(config, seed=schedule.seed(number, GAMES), noise_fraction=min(1.0, noise))
     return Iteration(games=config.games, settings=settings, steps=None, learning_rate=lambda _: rate)
@@ -90,6 +91,7 @@ def _planned(schedule: Schedule, followed: Plan, number: int) -> Iteration:
         return learning_rates.cosine(config.lr, (number - 1) * step.steps + done, len(followed.iterations) * step.steps)
 
     settings: SelfPlayConfig | RunSettings
+    # A network that has learned nothing plays worse games than the teacher.
     if number <= 1:
         settings = plan.teacher_settings(config, schedule.seed(number, GAMES))
     else:

@@ -115,6 +115,7 @@ class SelfPlayConfig(SelfPlaySettings, LearningSettings, EvaluationSettings, Pla
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        # Ranges first, then settings that exclude each other.
         at_least_1 = ("replay_rows", "replay_games", "train_boards", "teacher_simulations", "workers", "iterations")
         cli.check_within(self, "[1, inf)", *at_least_1, "games", "lanes", "eval_boards")
         cli.check_within(self, "[0, inf)", "double_noise_iterations")
@@ -125,6 +126,7 @@ class SelfPlayConfig(SelfPlaySettings, LearningSettings, EvaluationSettings, Pla
         cli.check_within(self, "[0, 20]", "arena_plies")
         cli.check(networks.is_arch(self.arch), "arch", self.arch, networks.ARCH_RULE)
         self.recipe()
+        # Each opening is played from both sides.
         even = self.arena_games >= 2 and self.arena_games % 2 == 0
         cli.check(even, "arena_games", self.arena_games, "an even number from 2")
         for stage in self.stages:  # raises for a search that is impossible
@@ -147,6 +149,7 @@ class SelfPlayConfig(SelfPlaySettings, LearningSettings, EvaluationSettings, Pla
 
     def recipe(self) -> Recipe:
         """How the learner trains."""
+        # The settings that both have; `minutes` means something else here.
         names = {field.name for field in dataclasses.fields(Recipe)} & {each.name for each in dataclasses.fields(self)}
         return Recipe(**{name: getattr(self, name) for name in names - {"minutes"}})
 
@@ -206,6 +209,7 @@ class ReinforceConfig(cli.Settings, shown=SHOWN):
         most = max(1, self.games // 2)  # pairs of games, each against one of them
         possible = 1 <= self.opponents <= most
         cli.check(possible, "opponents", self.opponents, f"from 1 to {most}, with --games {self.games}")
+        # Half of the games are played from either side.
         for name in ("games", "eval_games", "final_games"):
             number = getattr(self, name)
             cli.check(number >= 2 and number % 2 == 0, name, number, "an even number from 2")

@@ -63,6 +63,7 @@ class Workers:
 
     def submit(self, work: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], *files: Path) -> list[Future[Any]]:
         """Start `work(*task, *files)` for at most as many tasks as there are workers."""
+        # Each worker gets at most one task, a large one, so that it traces its graphs once.
         if self.pools:
             return [each.submit(work, *task, *files) for each, task in zip(self.pools, tasks, strict=False)]
         futures = []
@@ -173,6 +174,7 @@ def of_network(config: SelfPlayConfig, number: int, folder: Path, network: Path)
 
     core = saved.load_core(network)
     heads.require_value(core, str(network))
+    # The games depend on the weights, not on the name of the file.
     run = selfplay.identity(config, f"{weights_hash(core)}-{config.precision}")
     return Games(settings=config, number=number, folder=folder, run=run, network=network)
 
@@ -181,6 +183,7 @@ def finish(futures: Sequence[Future[Any]], games: Games) -> dict[str, Any]:
     """Wait for games and write their manifest; returns its `games`, `rows` and, as `manifest`, its hash."""
     if not games.number:
         return {"games": 0, "rows": 0, "manifest": None}
+    # Workers report nothing, so progress is read from the shards that they finish.
     if waiting := wait(futures, timeout=0).not_done:
         with Progress(games.number, "games", games.played()) as progress:
             while waiting := wait(waiting, timeout=POLL).not_done:
@@ -245,6 +248,7 @@ def arena(workers: Workers, config: SelfPlayConfig, candidate: Path, champion: P
     lines: set[tuple[int, ...]] = set()
     with Progress(config.arena_games, "arena games") as progress:
         while len(outcomes) < config.arena_games:
+            # A block for each worker, then the next ones.
             firsts = range(len(outcomes), config.arena_games, gate.BLOCK)[: workers.number]
             tasks = [(config, seed, first) for first in firsts]
             for found, moves in results(workers.submit(meet, tasks, candidate, champion)):
@@ -275,6 +279,7 @@ def evaluator(config: SelfPlayConfig, network: Path, seat: int = 0) -> Evaluator
 
     core: keras.Model = saved.load_core(network)
     key = (seat, core.name, config.precision, config.lanes)
+    # The next network of the same shape takes the place of the last one.
     if key in _EVALUATORS:
         _EVALUATORS[key].take_weights(core)
     else:

@@ -46,6 +46,7 @@ def facts_of_run(folder: Path) -> dict[str, Any]:
     last iteration, only its length. Grades are added where a report in the folder or beside it is of this network.
     Empty where the folder is not that of a run.
     """
+    # Settings and results of the run; of self-play only its length, since its metrics are of the last iteration.
     facts, result = (read_object(folder / name) for name in ("config.json", "metrics.json"))
     if "iteration" in result:
         result = {"iterations": result["iteration"], "minutes that it took": result.get("minutes")}
@@ -76,6 +77,7 @@ def write(about: Mapping[str, Any], run: Mapping[str, Any], converted: Mapping[s
       folder: where the files are.
     """
     versions = provenance.versions("tensorflow", "keras")
+    # Settings that were not used are no information.
     settings = {name: value for name, value in run.items() if value is not None and name not in (GRADES, *_TOP1)}
     return TEMPLATE.read_text(encoding="utf-8").format(
         **{"commit": "unknown", **about},

@@ -38,6 +38,7 @@ def check_boards(number: int = CHECKED_BOARDS) -> NDArray[np.int8]:
             some_full = len(rules.legal_columns(position)) < rules.COLUMNS
             (blocked if some_full else open_boards).append(position)
             position = rules.play(position, dice.choice(rules.legal_columns(position)))
+    # Half of the boards have full columns, whose outputs have rules of their own.
     drawn = dice.sample(blocked, number // 2 - 1) + dice.sample(open_boards, number - number // 2 - 1)
     chosen = [rules.EMPTY, *drawn]
     boards = encoding.boards([p.current for p in chosen], [p.mask for p in chosen])

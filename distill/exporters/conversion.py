@@ -76,6 +76,7 @@ def convert(
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as workplace:
         new = Path(workplace) / format.file
+        # Write beside the target, check, and only then replace what was there.
         format.write(core, new)
         try:
             format.embed(new, formats.facts(core) if facts is None else facts)
@@ -106,6 +107,7 @@ def _check(format: formats.Format, core: keras.Model, new: Path, expected: Outpu
 
 def run_alone(format: formats.Format, path: Path, boards: NDArray[np.int8]) -> dict[str, NDArray[Any]]:
     """The outputs of a written file on int8 (B, 6, 7), from a process without this package. Raises UserError."""
+    # A format that needs neither must not load them, or an app would have to install them.
     unwanted = {"distill", "tensorflow", "keras"} - {*format.needs}
     code = _CLIENT.format(load=_source(format.load), name=format.load.__name__, unwanted=unwanted)
     with tempfile.TemporaryDirectory() as workplace:

@@ -51,18 +51,21 @@ def publish(
     """
     if not possible():
         raise UserError("a SavedModel is written with the TensorFlow backend: set KERAS_BACKEND=tensorflow")
+    # Find what is missing before the first file is written.
     wanted = dict.fromkeys([formats.SAVED_MODEL, *others])
     for name in wanted:
         formats.check_installed(name)
     check_place(folder)
     with folders.replaced(folder / PLACE, own) as new:
         boards, facts = comparison.check_boards(), formats.facts(core, network, run.get("seed"))
+        # The network is evaluated once, and every file is compared with these outputs.
         expected = saved.predict_with(core, str(network or ""))(boards)
         written = {}
         for name in wanted:
             say(f"writing {formats.FORMATS[name].title} and checking it in a process without this project")
             path = new / formats.FORMATS[name].file
             written[name] = conversion.convert(name, core, path, facts=facts, expected=expected)
+        # What describes the files comes after them, and the sums last, because they mark a complete folder.
         files = {formats.FORMATS[name].file: dataclasses.asdict(found) for name, found in written.items()}
         grades = {card.GRADES: run[card.GRADES]} if card.GRADES in run else {}
         write_json(new / finding.FACTS, facts | {"files": files} | grades)
@@ -108,6 +111,7 @@ def possible() -> bool:
 
 def _examples(boards: NDArray[np.int8], outputs: Mapping[str, NDArray[Any]]) -> str:
     """JSON: boards and outputs, including the empty and the full board."""
+    # The first and the last board are the empty and the full one.
     picked = [*np.linspace(0, len(boards) - 1, EXAMPLES).astype(int)]
     lines = [
         json.dumps({"board": boards[i].tolist(), **{name: outputs[name][i].tolist() for name in sorted(outputs)}})

@@ -49,6 +49,7 @@ def graded_boards() -> tuple[GradedBoards, GradedBoards]:
     """The dev half of SETS in two parts: CALIBRATION boards to find ranges on, all others to grade."""
     boards = benchmark.read(half="dev", sets=SETS)
     drawn = np.zeros(len(boards), np.bool_)
+    # Always the same boards, so a file can be made again.
     drawn[np.random.default_rng(0).permutation(len(boards))[:CALIBRATION]] = True
     return boards[drawn], boards[~drawn]
 
@@ -77,6 +78,7 @@ def losses(boards: GradedBoards, expected: NDArray[Any], found: NDArray[Any]) ->
 
 def _grades(boards: GradedBoards, moves: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """float64 (B,) each: the share of a board's two moves that have the best score, and its sign."""
+    # Mirror the moves of mirrored boards back, so both are columns of the stored board.
     turned = np.stack([moves[: len(boards)], COLUMNS - 1 - moves[len(boards) :]])
     played, best = boards.scores[np.arange(len(boards)), turned], boards.scores.max(1)
     return (played == best).mean(0), (np.sign(played) == np.sign(best)).mean(0)

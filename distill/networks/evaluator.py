@@ -67,6 +67,7 @@ class Evaluator:
 
     def take_weights(self, core: keras.Model) -> None:
         """Evaluate like this network, of the same shape, from now on."""
+        # Prepared kernels are computed from the weights, so they must be computed again.
         if self._fast:
             copy_weights(core, self._fast)
             whole_board.prepare(self._fast, self.network)
@@ -82,6 +83,7 @@ class Evaluator:
             size = self._size or padded_size(len(piece))
             if size not in self._graphs:
                 self._graphs[size] = _graph(self.network, size, compiled=self._fast is not None and _compiles())
+            # Empty boards fill the batch; their results are dropped.
             padded = np.zeros((size, ROWS, COLUMNS), np.int8)
             padded[: len(piece)] = piece
             found = self._graphs[size](padded)

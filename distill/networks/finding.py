@@ -53,6 +53,7 @@ def networks(folders: Sequence[Path], holding: Sequence[str] = (BEST, EXPORTED))
     """
     found: dict[str, Path] = {}
     for top in folders:
+        # The networks of the folder, then those of its `reference/`.
         for folder in (*sorted(top.glob("*")), *sorted(top.glob(f"{REFERENCE}/*"))):
             if any(os.path.isfile(folder / file) for file in holding):  # unlike Path's, False where it may not be read
                 found.setdefault(folder.relative_to(top).as_posix(), folder)
@@ -68,6 +69,7 @@ def find(word: str | Path) -> Path | None:
     """The network or path that a user's word means, by the rule above; None if there is neither."""
     exists = os.path.exists(word)  # unlike Path's, False for a word that is too long to be a path
     known = networks(places()) if isinstance(word, str) else {}
+    # A name first, so that a folder of this name in the working directory does not hide the network.
     if isinstance(word, str) and "/" not in word and (found := called(word, known)):
         if exists and found.resolve() != Path(word).resolve():
             _say_once(f"{word} means {found}; ./{word} would be the path")

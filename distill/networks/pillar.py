@@ -74,6 +74,7 @@ class MirrorConv(layers.Layer):
     def kernels(self, channels: int) -> Any:
         """The kernels of both orientations, (height, width, C, 2F)."""
         own = ops.reshape(self.kernel, (*self.kernel_size, channels, self.features))
+        # The second half of the outputs: the same kernels, looking the other way.
         mirrored = ops.flip(own, axis=1)
         if self.paired:
             mirrored = swap_halves(mirrored, axis=2)
@@ -112,6 +113,7 @@ def network(name: str, planes: Any, features: Any, value_head: bool) -> keras.Mo
 def trunk(planes: Any, features: int = FEATURES, blocks: int = BLOCKS, repeats: int = 1) -> Any:
     """planes (B, H, W, C) → one vector per column (B, 1, W, 2F); `repeats` applies all blocks so many times in turn."""
     x = layers.ReLU(name="stem_relu")(MirrorConv(features, (3, 3), paired=False, name="stem")(planes))
+    # Each block is built once, also if it is applied several times.
     for block in [_block(features, f"block{number}") for number in range(1, blocks + 1)] * repeats:
         x = block(x)
     x = MirrorConv(features, (ROWS, 1), padding="valid", name="columns")(x)
@@ -138,6 +140,7 @@ def read_out(hidden: Any, features: Any, mirrored: Any) -> tuple[Any, Any]:
     The features are a sum, equal for a board and its mirror image, as the value must be.
     """
     last = layers.Dense(COLUMNS, name="read_out")
+    # Both orientations go through the same layers.
     straight, turned = hidden(features), hidden(mirrored)
     logits = layers.Add(name="logits")([last(straight), ops.flip(last(turned), axis=1)])
     return logits, layers.Add(name="value_seen")([straight, turned])

@@ -41,12 +41,14 @@ class Lines(layers.Layer):
         empty = 1 - stones
         playable = empty * ops.concatenate([stones[:, 1:], ops.ones_like(stones[:, :1])], axis=1)
         count = ops.sum(stones, axis=(1, 2), keepdims=True)
+        # 1 if the side to move moves second: an odd number of stones.
         second = count - 2 * ops.floor(count / 2)
         odd = ops.cast(np.arange(ROWS, 0, -1)[:, None, None] % 2, planes.dtype)  # the lowest row is the first
         followed = odd + second - 2 * odd * second
         own = ops.reshape(
             self.stones_on_lines(planes) + ops.cast(_off_board(), planes.dtype), (-1, ROWS, COLUMNS, 2, LINES)
         )
+        # A sum of 3 means three own stones and no other; one stone of the other side makes it negative.
         three = ops.max(ops.relu(own - 2), axis=-1) * empty
         two = ops.sum(ops.clip(own - 1, 0, 1), axis=-1) * empty / 4
         on_all = ops.ones_like(stones)

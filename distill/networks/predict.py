@@ -56,6 +56,7 @@ def on_arrays(graph: Callable[[Any], Mapping[str, Any]], file: str = "", checks:
         batch = given.reshape(-1, ROWS, COLUMNS)
         if not len(batch):  # TensorFlow's convolutions refuse an empty batch
             return {name: array[:0] for name, array in predict(np.zeros((1, ROWS, COLUMNS), np.int8)).items()}
+        # Split what is too large for one call, and join the outputs.
         pieces = [evaluate(batch[start : start + CHUNK]) for start in range(0, len(batch), CHUNK)]
         joined = pieces[0]
         if len(pieces) > 1:

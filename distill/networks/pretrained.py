@@ -42,6 +42,7 @@ class Pretrained:
     def __call__(self, boards: ArrayLike) -> Outputs:
         """The network's outputs by name. Raises ValueError for boards that `game.inputs` refuses."""
         given = inputs.boards(boards)
+        # After a fork the threads of the runtime are missing here.
         if os.getpid() != self._process:
             self._load()
         return self._predict(given)

@@ -28,6 +28,7 @@ separated by commas."""
 def trust(arch: str) -> None:
     """Let this process and its workers import the module of a user's own network, for the layers of `.keras` files."""
     if plugins.is_spec(arch):
+        # Worker processes inherit the environment.
         before = filter(None, os.environ.get(IMPORT, "").split(","))
         os.environ[IMPORT] = ",".join(dict.fromkeys([*before, arch]))
 
@@ -60,9 +61,11 @@ def _custom(spec: str, value_head: bool) -> keras.Model:
         said = f"{type(error).__name__}: {first_line(error)}"
         raise UserError(f"--arch {spec}: called with value_head={value_head}, it failed: {said}") from error
     heads.require_network(core, f"--arch {spec}")
+    # A wrong output would only show when training starts.
     if heads.has_value(core) != value_head:
         expected = "logits and value" if value_head else "logits alone"
         raise UserError(f"--arch {spec}: with value_head={value_head} the outputs must be {expected}")
+    # The network is rebuilt under the name by which it can be found again.
     stored = spec.replace(":", ">")
     return type(core)(core.inputs[0], core.output, name=f".{stored}" if stored.startswith("_") else stored)
 

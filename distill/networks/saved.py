@@ -62,6 +62,7 @@ def load_core(path: Path) -> keras.Model:
 def save_network(core: keras.Model, path: Path) -> None:
     """Write a `.keras` file as a whole, replacing the one before; a link stays a link."""
     path = behind_links(path)
+    # Keras chooses the format by the suffix, so the temporary file needs it too.
     temporary = path.with_name(f".{path.name}.tmp.keras")
     core.save(temporary)
     os.replace(temporary, path)

@@ -47,6 +47,7 @@ def arena_block(
       games: of the whole arena, two from each opening of `plies` random stones that the seed gives.
       first: a multiple of BLOCK.
     """
+    # All openings, so that the blocks of an arena share none.
     pairings = paired(0, 1, openings(games // 2, plies, seed % 2**32))[first : first + BLOCK]
     played = play_games(players, pairings, int(seeds_for(seed, first)[0]))
     return results_of(played, pairings).tolist(), list(played.lines)

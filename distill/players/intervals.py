@@ -38,6 +38,7 @@ def share(values: ArrayLike, trials: int = 2) -> Estimate:
     if len(units) == 0:
         return Estimate(mean=np.nan, low=np.nan, high=np.nan, units=0)
     p, n = float(units.mean()), float(len(units))
+    # The spread between units tells how many independent trials they amount to.
     if 0 < p < 1 and len(units) > 1:
         n = min(p * (1 - p) * n / max(float(units.var(ddof=1)), 1e-12), n * trials)
     centre = p + Z**2 / (2 * n)
@@ -78,6 +79,7 @@ def elo(
     extra = np.where(met, prior, 0.0)
     scored = (points + extra).sum(-1)
     played = games + extra + np.swapaxes(extra, -1, -2)
+    # Minorise-maximise steps; strengths are only defined up to a factor, so their geometric mean stays 1.
     strength = np.ones(scored.shape)
     for _ in range(ELO_STEPS):
         strength = scored / (played / (strength[..., :, None] + strength[..., None, :])).sum(-1)
@@ -100,6 +102,7 @@ def elo_with_intervals(points: NDArray[np.float64], seed: int, draws: int = 500)
     rng = np.random.default_rng(seed)
     met = ~np.isnan(points)
     scored, games = np.where(met, points, 0.0), 2.0 * met
+    # Weigh openings at random, and fit the ratings again for each draw.
     weights = rng.standard_exponential((draws, len(points)))
     prior = rng.standard_gamma(0.5, (draws, *points.shape[1:]))
     ratings = elo(scored.sum(0), games.sum(0))

@@ -113,8 +113,10 @@ def probabilities(level: Level, policy: Shares, current: Boards, mask: Boards) -
     weight = np.full((len(mask), 1), level.blindness)
     if level.trap_blindness != level.blindness:
         weight[has_trap(current, mask)] = level.trap_blindness
+    # Step 2: mix the policy with play that ignores the board.
     mixed = (1 - weight) * _at_temperature(policy.astype(np.float64), level.temperature) + weight * prior
 
+    # Step 3: block, with a probability that depends on the direction.
     threats = wins(opponent, mask)
     straight = (wins_in(opponent, mask, "horizontal") | wins_in(opponent, mask, "vertical")).any(1)
     block = np.where(straight, level.block_straight, level.block_diagonal)
@@ -123,6 +125,7 @@ def probabilities(level: Level, policy: Shares, current: Boards, mask: Boards) -
     block = np.where(others.any(1), block, 1.0)[:, None]
     answered = block * _among(mixed, threats, prior) + (1 - block) * _among(mixed, others, prior)
 
+    # Step 1 overrules both.
     won = wins(current, mask)
     return np.where(won.any(1, keepdims=True), _among(won.astype(np.float64), won), answered)
 
@@ -130,6 +133,7 @@ def probabilities(level: Level, policy: Shares, current: Boards, mask: Boards) -
 def has_trap(current: Boards, mask: Boards) -> NDArray[np.bool_]:
     """bool (B,), whether a trap of step 2 is on the board, for the side to move or against it."""
     found = lets_win_on_top(current, mask)
+    # A threat that is there already is no trap: step 3 handles it.
     for stones in (current, current ^ mask):
         found |= traps(stones, mask) & ~wins(stones, mask)
     return np.logical_or.reduce(found, axis=1)

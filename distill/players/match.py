@@ -65,6 +65,7 @@ def openings(count: int, plies: int, seed: int) -> list[Opening]:
     rng = np.random.default_rng([seed, plies])
     found: dict[tuple[int, int], Opening] = {}
     fruitless = 0
+    # Draw moves until there are enough; most draws end early or repeat an opening.
     while len(found) < count:
         moves = tuple(int(move) for move in rng.integers(0, 7, plies))
         position = _after(moves)
@@ -103,6 +104,7 @@ def play_games(players: Sequence[Player], pairings: Sequence[Pairing], seed: int
     A player's seed is a function of (seed, game, ply), so a game does not depend on the others. `advance` is told the
     number of games that ended. Raises ValueError for an opening that ends the game, OutputError for an illegal move.
     """
+    # Set up all games after their openings.
     starts = [_after(pairing.opening) for pairing in pairings]
     if None in starts:
         raise ValueError(f"opening {pairings[starts.index(None)].opening} cannot be played or ends the game")
@@ -116,6 +118,7 @@ def play_games(players: Sequence[Player], pairings: Sequence[Pairing], seed: int
 
     live = np.arange(len(pairings))
     while len(live):
+        # One batch for each player that is to move somewhere.
         to_move = seats[live, plies[live] % 2]
         for index in np.unique(to_move):
             games = live[to_move == index]
@@ -127,10 +130,12 @@ def play_games(players: Sequence[Player], pairings: Sequence[Pairing], seed: int
             numbers.append(games)
             for game, column in zip(games, columns, strict=True):
                 lines[game].append(int(column))
+            # A win counts for the player with the first stone, then the sides change.
             opponent = current[games] ^ mask[games]
             results[games] = np.where(has_four(current[games] | cells), 1 - 2 * (plies[games] % 2), 0)
             current[games], mask[games] = opponent, mask[games] | cells
             plies[games] += 1
+        # Finished games leave the batch.
         over = (results[live] != 0) | (mask[live] == FULL_BOARD)
         advance(int(over.sum()))
         live = live[~over]
@@ -169,6 +174,7 @@ def pair_points(games: Games, pairings: Sequence[Pairing], players: int) -> NDAr
     count = len(pairings) // len({(pairing.first, pairing.second) for pairing in pairings})
     points = np.full((count, players, players), np.nan)
     for index, (pairing, result) in enumerate(zip(pairings, games.results, strict=True)):
+        # Both games of an opening count for the same unit.
         cell = points[index // 2 % count]
         won = (float(result) + 1) / 2
         for row, column, score in ((pairing.first, pairing.second, won), (pairing.second, pairing.first, 1 - won)):

@@ -84,6 +84,7 @@ def parse(name: str) -> Name:
         return Name(player=name)
     if plugins.is_spec(name):
         return Name(custom=name)
+    # What remains is a network, perhaps with a mode.
     found = re.fullmatch("(.*)@([^/@]*)", name)  # an @ before a slash is part of a path
     named, mode = found.groups() if found else (name, "")
     search, _, number = mode.partition(":")
@@ -140,6 +141,7 @@ def make(name: str, workers: int = 1, *, fast: bool = False, cluster: str | None
         return RandomPlayer(name=name, tactical=parts.player == "punisher")
     if parts.player == "solver":
         return SolverPlayer(workers=workers)
+    # A level needs the player whose policy it changes.
     if parts.player in LEVELS:
         base = make(levels.base_name(name), workers, fast=fast, cluster=cluster)
         return levels.LevelPlayer(name=name, base=base, level=levels.named(name))

@@ -49,6 +49,7 @@ def with_predict(name: str, predict: Predict, mode: str, simulations: int) -> Pl
     """The player that evaluates with this function. Raises UserError where a search lacks the value head."""
     if not simulations:
         return NetworkPlayer(name=name, predict=predict, mode=mode)
+    # Evaluate one board, because a function does not say whether it gives a value.
     if "value" not in predict(np.zeros((1, ROWS, COLUMNS), np.int8)):
         raise UserError(f"{name}: this network has no value head, which a search needs")
 

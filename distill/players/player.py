@@ -79,6 +79,7 @@ def as_player(found: Any, name: str = "") -> Player:
         also has a policy or a value.
       name: for tables and errors; without it the object's own.
     """
+    # A class of players takes no arguments.
     if isinstance(found, type):
         found = found()
     own = str(getattr(found, "name", "") or getattr(found, "__name__", type(found).__name__))
@@ -114,6 +115,7 @@ def seeds_for(seed: int, *numbers: ArrayLike) -> Boards:
 
 def draw_column(allowed: NDArray[np.bool_], seeds: Boards) -> NDArray[np.int64]:
     """int64 (B,), for each row a column drawn evenly among those allowed, bool (B, A), by its seed, uint64 (B,)."""
+    # The column with this number among the allowed ones.
     number = np.floor(_fraction(seeds) * allowed.sum(1)).astype(np.int64)
     return np.argmax(allowed.cumsum(1) > number[:, None], 1)
 

@@ -63,6 +63,7 @@ def mark(scores: Sequence[int], column: int) -> str:
     if len(legal) == 1:
         return "forced"
     if played == best:
+        # The move was best; it was the only one if no other column keeps the outcome.
         kept = sum(np.sign(score) == np.sign(best) for score in legal)
         return "only move" if kept == 1 else "best"
     return DROPS.get(int(np.sign(best) - np.sign(played))) or ("inaccuracy" if best - played >= SLOW else "good")
@@ -81,6 +82,7 @@ def estimated_mark(shares: Sequence[float], column: int, before: float, after: f
     # A search that looked at a move as often as this does not think it wrong, whatever its value.
     if shares[column] >= SERIOUS or before - after < SLIP:
         return "good"
+    # Outcomes after the move and before it: 1 win, 0 draw, −1 loss.
     lost, kept = ((value >= DECIDED) - (value <= -DECIDED) for value in (after, before))
     return DROPS.get(kept - lost, "inaccuracy")
 
@@ -205,6 +207,7 @@ def review(game: str, grader: Grader) -> Review:
                 after=float(value),
             )
         )
+    # Only errors get a line; all lines are followed at once, one batch a ply.
     errors = [ply for ply, move in enumerate(moves) if move.mark in ERRORS]
     for ply, line in zip(errors, _lines([positions[ply] for ply in errors], grader), strict=True):
         moves[ply] = dataclasses.replace(moves[ply], line=line)

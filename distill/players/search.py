@@ -1,4 +1,4 @@
-"""The player that searches with random playouts, as the teacher does."""
+"""The player that searches by UCT with rollouts, as the teacher does."""
 
 from __future__ import annotations
 
@@ -56,6 +56,7 @@ class SearchPlayer:
             there = executors.on_cluster(self.cluster)
         if (self.workers <= 1 and not there) or simulations < SHARED_SIMULATIONS:
             return search(positions, self.settings, numbers)
+        # Split the batch for the worker processes, or for those of the cluster.
         workers = there.check() if there else self.workers
         size = -(-len(positions) // (4 * workers))  # several parts a worker: searches end at different times
         parts = range(0, len(positions), size)

@@ -120,6 +120,7 @@ def _score(current: Boards, mask: Boards) -> NDArray[np.int8]:
 
 def _grid(position: Position) -> list[list[int]]:
     """Six rows of seven cells, top row first: 1 the first player, 2 the second, 0 empty."""
+    # The package names the players by who began.
     own = 1 if position.ply % 2 == 0 else 2
     cells = encoding.boards([position.current], [position.mask]).reshape(ROWS, COLUMNS)
     grid: list[list[int]] = np.where(cells == 0, 0, np.where(cells > 0, own, 3 - own)).tolist()

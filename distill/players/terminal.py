@@ -120,6 +120,7 @@ def _obey(word: str, game: Game) -> str:
     if word in ("h", "hint") and not over:
         return _hint(game)
     if word in ("b", "back"):
+        # Take back the last own move, and what the machine answered.
         own = range(game.human, len(game.columns), 2)
         if not own:
             return "You have no move to take back."

@@ -56,6 +56,7 @@ def meet(players: Sequence[Player], starts: Sequence[Opening], seed: int) -> tup
     say(f"playing {len(pairings):,} games side by side")
     with Progress(len(pairings), "games") as progress:
         games = play_games(players, pairings, seed, progress.advance)
+    # Points by opening, because both games of an opening depend on each other.
     points = pair_points(games, pairings, len(players))
     ratings = elo_with_intervals(points, seed)
     seats = np.array([(pairing.first, pairing.second) for pairing in pairings])

@@ -39,6 +39,7 @@ def restore(model: keras.Model, arrays: Arrays) -> None:
 
 def save(folder: Path, model: keras.Model, state: dict[str, Any]) -> None:
     """Replace the folder's checkpoint."""
+    # Into memory first, then to disk as a whole.
     content = io.BytesIO()
     arrays: dict[str, Any] = {f"variable_{number:04d}": array for number, array in enumerate(snapshot(model))}
     np.savez(content, **{STATE: np.array(json.dumps(state)), **arrays})

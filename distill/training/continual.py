@@ -41,6 +41,7 @@ class Learner:
 def begin(core: keras.Model, recipe: Recipe) -> Learner:
     """A learner with a copy of a network, and a new optimizer."""
     step.make_repeatable(recipe.seed)
+    # The copy that is trained; `give` returns what it has learned.
     own = fast_copy(core, recipe.precision, recipe.dropout)
     return Learner(core=own, model=step.compiled(own, recipe), recipe=recipe)
 

@@ -51,6 +51,7 @@ def drawn(table: pd.DataFrame, panels: Panels, over: str) -> Figure:
             axes.plot(table[over], table[name], marker=".", label=name.replace("_", " "))
         axes.set(title=title, xlabel=over)
         axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))  # few, because numbers of games are long
+        # A single curve is named by the title.
         if len(names) > 1:
             axes.legend()
     return figure

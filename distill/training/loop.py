@@ -59,6 +59,7 @@ def fit(
     if found and State(**found[1]).finished:  # killed after the last evaluation: the network is written
         return State(**found[1])
     size = min(recipe.batch_size, len(training))
+    # Train a copy with fast kernels; `core` takes what it learns.
     trained, initial = fast_copy(core, recipe.precision, recipe.dropout), core.get_weights()
     model, played = step.compiled(trained, recipe, loss), heads.played(core)
     say("compiling the training step")

@@ -53,6 +53,7 @@ def shares(recipe: Recipe) -> tuple[float, float]:
 def targets(batch: batching.Batch, recipe: Recipe, with_value: bool) -> dict[str, NDArray[np.float32]]:
     """Targets of a network's outputs: "logits" as probabilities (B, A), and "value" (B,) if it has that head."""
     vote = np.eye(7, dtype=np.float32)[batch.label]
+    # The policy: the vote, the visits, or half of each.
     if recipe.target == "vote":
         policy = vote
     else:
@@ -79,6 +80,7 @@ def evaluate(
     """
     loss, with_value = loss or default_loss(recipe), heads.has_value(model)
     sums = {"loss": 0.0, "top1": 0.0} | ({"value_error": 0.0} if with_value else {})
+    # Sums, because the last batch may be smaller.
     for batch in batching.in_order(examples, EVALUATION_BATCH):
         wanted, found = targets(batch, recipe, with_value), model.predict_on_batch(batch.boards)
         sums["loss"] += float(ops.convert_to_numpy(loss(wanted, found)).sum(dtype=np.float64))

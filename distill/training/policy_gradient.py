@@ -76,8 +76,10 @@ class PolicyGradient(keras.losses.Loss):
     def call(self, target: Any, outputs: Any) -> Any:
         column, result, baseline, entropy_weight = (target[:, index] for index in range(4))
         log_policy = ops.log_softmax(outputs[:, :COLUMNS])
+        # The log probability of the move that was played.
         chosen = ops.sum(ops.one_hot(ops.cast(column, "int32"), COLUMNS, dtype=log_policy.dtype) * log_policy, axis=1)
         if self.baseline == "value":
+            # As a constant: the value learns from its own term.
             baseline = ops.stop_gradient(outputs[:, COLUMNS])
         loss = -(result - baseline) * chosen - entropy_weight * _entropy(log_policy)
         if outputs.shape[1] > COLUMNS:

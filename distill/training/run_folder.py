@@ -55,6 +55,7 @@ class Claim:
             stored, here = dict(json.loads(run.read_text(encoding="utf-8"))["identity"]), self.identity
         except (ValueError, KeyError, TypeError):
             raise UserError(f"{run}: cannot be read; --restart starts from scratch") from None
+        # Name every setting that differs.
         names = sorted({*stored, *here})
         changed = [f"{n}: {stored.get(n)} → {here.get(n)}" for n in names if stored.get(n) != here.get(n)]
         if changed:
@@ -77,6 +78,7 @@ class Claim:
         }
         if self.restart:
             folders.clear(self.out, self.own)
+        # RUN last: it marks a run that has begun.
         write_json(self.out / CONFIG, self.settings)
         write_json(self.out / RUN, about)
 
@@ -90,6 +92,7 @@ def claim(
     UserError if a restart would delete `init`.
     """
     init = finding.network_file(config.init) if config.init else None
+    # A restart must not delete the network that it would start from.
     deleted = [out.resolve() / name for name in own] if config.restart and init else []
     if init and any(file.is_relative_to(each) for file in _with_links(init) for each in deleted):
         raise UserError(f"{init}: --restart would delete the initial network; name another --out")

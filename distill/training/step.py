@@ -89,6 +89,7 @@ def compiled(core: keras.Model, recipe: Recipe, loss: Loss | None = None) -> Tra
 def _optimizer(recipe: Recipe) -> keras.optimizers.Optimizer:
     average = {"use_ema": recipe.ema > 0, "ema_momentum": recipe.ema}
     decay = average | {"weight_decay": recipe.weight_decay}
+    # Plain Adam, as published; the others decay weights, but neither biases nor norms.
     if recipe.optimizer == "adam":
         return keras.optimizers.Adam(recipe.lr, **average)
     if recipe.optimizer == "muon":
@@ -188,6 +189,7 @@ def copy_learned(
       trained: the network inside it, a copy of `core`.
       interpolate: share of `initial` (WiSE-FT: Wortsman et al., Robust fine-tuning of zero-shot models, CVPR 2022).
     """
+    # Keras replaces the weights by their EMA, so they are kept and put back.
     before = [ops.convert_to_numpy(variable) for variable in model.trainable_variables]
     model.optimizer.finalize_variable_values(model.trainable_variables)  # replaces them by their EMA
     copy_weights(trained, core)

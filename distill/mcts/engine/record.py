@@ -27,7 +27,7 @@ class GameRecord(NamedTuple):
 
 
 Ended: TypeAlias = Callable[[GameRecord, Int64s], None]
-"""Told the record and the indices of games that have ended: UCT repeats earlier ones, PUCT names each once."""
+"""Called with the record and the indices of games that have ended; each game is reported once."""
 
 
 def new_record(current: UInt64s, mask: UInt64s, steps: int, votes: int = 1) -> GameRecord:

@@ -41,6 +41,7 @@ def fast_transformer(core: keras.Model, dropout: float | None) -> keras.Model | 
     features = ops.transpose(x[:, :, 0])
     logits = layers.Dense(COLUMNS, name="logits")(features)
     fast = heads.network("transformer", tokens, logits, heads.value_head(features) if heads.has_value(core) else None)
+    # A network of this name may have other sizes.
     sizes = [[math.prod(weight.shape) for weight in each.weights] for each in (core, fast)]
     return fast if sizes[0] == sizes[1] else None
 
@@ -80,6 +81,7 @@ class EncoderLayer(layers.Layer):
         self.expand, self.contract = dense("expand", width, wide), dense("contract", wide, width)
 
     def call(self, x: Any) -> Any:
+        # As in `transformer.encoder_layer`: norm, attention, sum, then norm, feed-forward, sum.
         y = _normalised(x)
         x = x[:, :, :1] if self.only_first else x
         x = x + self.dropouts[0](self._attention(y))
@@ -93,6 +95,7 @@ class EncoderLayer(layers.Layer):
             ops.reshape(_dense(x, *_after(self.attention_norm, *dense)), (HEADS, width // HEADS, -1, x.shape[-1]))
             for x, dense in ((readers, self.query), (y, self.key), (y, self.value))
         )
+        # The scale belongs to the scores; on the queries it costs least.
         query = ops.transpose(query, (0, 2, 3, 1)) * (width // HEADS) ** -0.5
         weights = ops.softmax(ops.matmul(query, ops.transpose(key, (0, 2, 1, 3))))  # (heads, B, S', S)
         read = ops.matmul(ops.transpose(value, (0, 2, 1, 3)), ops.transpose(weights, (0, 1, 3, 2)))

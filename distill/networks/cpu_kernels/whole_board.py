@@ -122,8 +122,8 @@ class WholeBoardLines(pillar_lines.Lines):
 
     def stones_on_lines(self, planes: Any) -> Any:
         around = np.pad(pillar_lines.line_kernels(), [(3, 3), (3, 3), (0, 0), (0, 0)])
-        seen = [around[6 - row :][:ROWS, 6 - column :][:, :COLUMNS] for row, column in np.ndindex(ROWS, COLUMNS)]
-        matrix = ops.cast(np.stack(seen, axis=3).reshape(2 * CELLS, -1), planes.dtype)
+        windows = [around[6 - row :][:ROWS, 6 - column :][:, :COLUMNS] for row, column in np.ndindex(ROWS, COLUMNS)]
+        matrix = ops.cast(np.stack(windows, axis=3).reshape(2 * CELLS, -1), planes.dtype)
         sums = ops.matmul(ops.reshape(planes, (-1, 2 * CELLS)), matrix)
         return ops.reshape(sums, (-1, ROWS, COLUMNS, 2 * pillar_lines.LINES))
 
@@ -144,6 +144,7 @@ def for_inference(fast: keras.Model) -> keras.Model:
 def prepare(fast: keras.Model, prepared: keras.Model) -> None:
     """Set the weights of a `for_inference` copy to those of its network."""
     for layer in fast.layers:
+        # Layers keep their names in the copy.
         target = prepared.get_layer(layer.name)
         if isinstance(target, PreparedConv):
             target.set_weights([ops.convert_to_numpy(each) for each in layer.prepared(layer.input.shape[-1])])
@@ -159,6 +160,7 @@ def whole_board(x: Any, kernels: Any) -> Any:
     multiplied. For a whole board, rows and then columns, these are (6 + 2) · (7 + 2) = 72 matrix products instead of 9
     for each of 42 cells.
     """
+    # Evaluate at the points, multiply there, and read the coefficients off.
     rows, columns = _line(ROWS), _line(COLUMNS)
     values = _along(rows.values, columns.values, x)
     products = ops.matmul(ops.reshape(values, (POINTS_OF_BOARD, -1, x.shape[-1])), kernels)
