@@ -2,8 +2,7 @@
 
 - its results are the network's, in any batch, in bfloat16 nearly so;
 - the last bit of a result does not depend on its batch: a game is the same beside other games;
-- it keeps its weights until it takes others, and equal networks have one hash;
-- a network without value head is refused.
+- it keeps its weights until it takes others, and equal networks have one hash.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ from helpers import REFERENCE, bits, random_positions
 from selfplay_helpers import tiny
 
 from distill import networks
-from distill.common import UserError
 from distill.game import encoding, rules
 from distill.networks import saved
 from distill.networks.evaluator import Evaluator, weights_hash
@@ -76,8 +74,3 @@ def test_the_evaluator_keeps_its_weights_until_it_takes_others():
     assert np.array_equal(given(current, mask)[1], before)
     given.take_weights(one)
     assert np.array_equal(given(current, mask)[1], expected)
-
-
-def test_a_network_without_value_head_cannot_guide_a_search():
-    with pytest.raises(UserError, match="no value head"):
-        Evaluator(tiny(value_head=False))

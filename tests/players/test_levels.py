@@ -32,8 +32,6 @@ BOARDS = benchmark.read()
 CURRENT, MASK = BOARDS.current, BOARDS.mask
 OWN = tactics.wins(CURRENT, MASK)
 THREATS = tactics.wins(CURRENT ^ MASK, MASK)
-BY_RULE = [name for name in LEVELS if levels.LEVELS[name].player == levels.NETWORK]
-"""Levels whose policy is the network's; the solver's moves are best on any board."""
 
 
 def policies(count: int, mask: NDArray[np.uint64]) -> NDArray[np.float64]:
