@@ -1,6 +1,5 @@
 """A REINFORCE run (`alphazero/reinforce.py`). Properties:
 
-- moves are drawn as often as the policy says, by the seed alone, never in a full column;
 - the learner's moves are those of its side, with the game's result for the side that made them;
 - the published schedules; an opponent is replaced where a window of games shows the learner above the gate;
 - a small network learns wins in one; a loss that is not finite is named;
@@ -31,23 +30,13 @@ from distill.networks import saved
 from distill.players.match import play_games, results_of
 from distill.players.names import make
 from distill.players.network import NetworkPlayer
-from distill.players.player import draw_by, seeds_for
+from distill.players.player import seeds_for
 from distill.training import checkpoint, history, policy_gradient, step
 
 TINY = ReinforceConfig(steps=4, games=6, gate_games=6, eval_every=2, eval_games=4, baseline="none", seed=5)
 
 
 NO_GAMES = {"games": 0, "punisher_won": 0.0, "random_won": 0.0, "score": 0.0, "entropy": 0.0}
-
-
-def test_moves_are_drawn_as_often_as_the_policy_says_and_by_the_seed_alone():
-    policy = np.tile([0.0, 0.5, 0.25, 0.0, 0.125, 0.125, 0.0], (20_000, 1))
-    seeds = seeds_for(1, np.arange(len(policy)))
-    drawn = draw_by(policy, seeds)
-    assert draw_by(policy[:7], seeds[:7]).tolist() == drawn[:7].tolist()
-    shares = np.bincount(drawn, minlength=7) / len(drawn)
-    np.testing.assert_allclose(shares, policy[0], atol=0.012)  # three standard deviations are 0.011
-    assert shares[[0, 3, 6]].tolist() == [0, 0, 0]
 
 
 def make_player(core: keras.Model, mode: str) -> NetworkPlayer:
