@@ -1,16 +1,16 @@
-"""The browser-only page in headless Chromium: first load, first reply, a game's analysis, searches, what is sent.
+"""The static page in headless Chromium: time of the first load, first reply, analysis and searches, and download size.
 
     pip install -e ".[onnx,dev]"
-    python benchmarks/browser.py                      # those of docs/website.md; other models may be named
-    python benchmarks/browser.py --site before --site after         # compare two folders of `export --web`, in turn
+    python benchmarks/browser.py                      # the networks of docs/website.md; other models may be named
+    python benchmarks/browser.py --site before --site after         # compare two folders of `export --web`
 
 A page is written into a temporary folder and served by a plain file server on this machine. The first load is that of
-a browser without any cache, until the first network has answered; what a real connection takes comes on top. The first
-reply is that of `perfect` on the same fresh page, and the analysis that of a game of 38 moves by a search of 400
-simulations; both are medians of --rounds, from the opening of the page. Searches
-are of positions of random games, one each, so that little is known from before; the first one of each number of
-simulations is counted apart, since the browser compiles better code while it runs. Sent is what a host that compresses
-sends: the site's files, each by gzip.
+a browser with an empty cache, until the first network has been evaluated; the time of a real connection is not
+included. The first reply is that of `perfect` on the same new page, and the analysis that of a game of 38 moves by a
+search of 400 simulations; both are medians of --rounds, from the opening of the page. Each search is of a position of
+another random game, so few of its evaluations are cached. The first search of each number of simulations is reported
+separately, because the browser optimizes code while it runs. The download size is that of the site's files, each
+compressed with gzip, as a host would send them.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def open_games(number: int) -> list[str]:
 
 
 def measure_sites(running: Any, sites: dict[str, str], rounds: int) -> None:
-    """Print the seconds of a first load, a first reply and a game's analysis, for pages that take turns."""
+    """Print the seconds of a first load, a first reply and a game's analysis, alternating between the pages."""
     for script, argument, what in (
         (LOADED, None, "first load"),
         (ANSWERED, None, "first reply of perfect"),
@@ -106,7 +106,7 @@ def main() -> None:
         with ExitStack() as stack:
             sites = {str(site): stack.enter_context(pages.hosted(site)) for site in arguments.site}
             measure_sites(stack.enter_context(pages.browser()), sites, arguments.rounds)
-        print(f"load of this machine meanwhile: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+        print(f"load average of this machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
         return
 
     with tempfile.TemporaryDirectory() as folder:
@@ -114,11 +114,11 @@ def main() -> None:
         if export.main([*arguments.models, "--web", str(site)]):
             raise SystemExit(1)
         files = [path for path in site.rglob("*") if path.is_file()]
-        sent = {path: len(gzip.compress(path.read_bytes())) for path in files}
+        compressed = {path: len(gzip.compress(path.read_bytes())) for path in files}
         size = sum(path.stat().st_size for path in files)
-        print(f"\nsent, gzipped: {sum(sent.values()) / 1e6:.2f} MB, of {size / 1e6:.2f} MB")
-        for path in sorted(files, key=lambda path: -sent[path])[:5]:
-            print(f"  {sent[path] / 1e6:5.2f} MB  {path.relative_to(site)}")
+        print(f"\ndownload, gzipped: {sum(compressed.values()) / 1e6:.2f} MB, of {size / 1e6:.2f} MB")
+        for path in sorted(files, key=lambda path: -compressed[path])[:5]:
+            print(f"  {compressed[path] / 1e6:5.2f} MB  {path.relative_to(site)}")
 
         with pages.hosted(Path(folder)) as address, pages.browser() as running:
             url = f"{address}site/"
@@ -136,7 +136,7 @@ def main() -> None:
                             f"{max(others):.0f}; the first {first:.0f}",
                             flush=True,
                         )
-    print(f"load of this machine meanwhile: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+    print(f"load average of this machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
 
 
 if __name__ == "__main__":
