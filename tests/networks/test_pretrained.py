@@ -23,7 +23,7 @@ import types
 
 import numpy as np
 import pytest
-from helpers import REFERENCE, SHIPPED, bits, state
+from helpers import REFERENCE, bits, state
 from network_helpers import played_boards
 
 import distill
