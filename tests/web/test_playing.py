@@ -160,11 +160,13 @@ def test_take_back_returns_to_the_persons_turn(page):
 
 def test_a_busy_server_is_asked_again_and_a_player_who_fails_is_told_of_and_can_be_asked_again(browser, server):
     with pages.open_page(browser, server, ignore=("503", "422")) as page:
-        busy = {"status": 503, "json": {"error": "too many"}, "headers": {"Retry-After": "1"}}
+        busy = {"status": 503, "json": {"error": "too many"}, "headers": {"Retry-After": "4"}}
         page.route("**/api/v1/move", lambda route: route.fulfill(**busy), times=1)
         pages.start(page, "", second="cnn")
         page.keyboard.press("4")
+        pages.status_says(page, "The server is busy; retrying…")
         pages.wait_for(page, "location.hash.length === 3")
+        pages.status_says(page, "Your turn")
         page.route("**/api/v1/move", lambda route: route.fulfill(status=422, json={"error": "no, thank you"}))
         pages.start(page, "", second="cnn")
         page.keyboard.press("4")

@@ -414,6 +414,7 @@ function connectControls() {
     "keys-button": "?",
   };
   for (const [id, key] of Object.entries(clicks)) $(id).addEventListener("click", () => act(key));
+  addEventListener("busy", () => say("The server is busy; retrying…"));
   $("replay").addEventListener("click", toggleReplay);
   $("start-game").addEventListener("click", togglePause);
   $("rematch").addEventListener("click", rematch);

@@ -21,7 +21,7 @@ function post(path, player, moves, signal) {
   return ask(path, { method: "POST", headers: { "Content-Type": "application/json" }, body, signal });
 }
 
-/** The reply's JSON. Waits and asks again while the server is busy; throws an Error with the server's own line. */
+/** The reply's JSON. While the server is busy, says so by the event "busy" and tries again; throws its error line. */
 async function ask(path, options = {}) {
   for (let attempt = 1; ; attempt += 1) {
     let reply;
@@ -34,6 +34,7 @@ async function ask(path, options = {}) {
     if (reply.ok) return reply.json();
     if (reply.status === 503 && attempt < TRIES) {
       const seconds = Number(reply.headers.get("Retry-After")) || 1;
+      dispatchEvent(new Event("busy"));
       await new Promise((resolve) => setTimeout(resolve, seconds * 1000));
       continue;
     }
