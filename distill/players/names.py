@@ -20,6 +20,7 @@ so; one with a slash is a path that exists first, and then a name (`networks/fin
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -75,6 +76,7 @@ class Name:
     custom: str = ""
 
 
+@functools.lru_cache(1024)  # the server asks for every request
 def parse(name: str) -> Name:
     """The parts of a name, whether or not there is such a player."""
     first, _, number = name.partition(":")

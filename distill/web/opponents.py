@@ -176,7 +176,9 @@ class Opponents:
                 raise RequestError(404, "the solver is not installed here")
             return self._solver
         # A name is only looked up: nothing that a request names is opened or imported.
-        if parts.player not in BUILT_IN and self._model(parts.network) is None:
+        if parts.player not in BUILT_IN and not (
+            finding.called(parts.network, self._found) or self._model(parts.network)
+        ):
             raise RequestError(404, f"player {name!r} is unknown; /api/v1/players lists those there are")
         try:
             names.check_mode(name, self.max_simulations if parts.player else min(MOST_GUIDED, self.max_simulations))
@@ -197,9 +199,11 @@ class Opponents:
         if parts.player in LEVELS:
             level = levels.named(name)
             return levels.LevelPlayer(name=name, base=self._player(level.player), level=level)
-        if model := self._model(parts.network):
-            return self._load(name, model.parent, _weights(model).stat().st_mtime_ns)
-        return names.make(name)
+        if not parts.network:
+            return names.make(name)
+        if (model := self._model(parts.network)) is None:
+            raise UserError(f"player {name!r} is no longer there")
+        return self._load(name, model.parent, _weights(model).stat().st_mtime_ns)
 
     def _model(self, name: str) -> Path | None:
         """The folder of a model that was found; folders are searched again only where it is new or gone."""
