@@ -291,7 +291,7 @@ def test_a_game_is_analysed_in_one_request_which_can_be_stopped(page):
 
 
 @pytest.mark.parametrize("missing", [["solver"], ["solver", "guided"]])
-def test_without_the_solver_a_search_judges_or_a_line_says_why_not(browser, server, missing):
+def test_without_the_solver_a_search_grades_or_a_line_says_why_not(browser, server, missing):
     with pages.open_page(browser, server) as page:
 
         def without(route):
