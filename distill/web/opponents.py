@@ -48,13 +48,15 @@ SEARCHES = [
         name="mcts-solver:N",
         kind="search",
         title="Search with proofs",
-        note="the same, with proven wins and losses backed up",
+        note="Monte-Carlo tree search that also backs up proven wins and losses",
     ),
 ]
-SOLVER = Card(name="solver", kind="solver", title="Solver", note="perfect play")
+SOLVER = Card(name="solver", kind="solver", title="Solver", note="Perfect play")
 SIMPLE = [
-    Card(name="punisher", kind="simple", title="Punisher", note="wins if it can, blocks if it must, else random"),
-    Card(name="random", kind="simple", title="Random", note="any legal column"),
+    Card(
+        name="punisher", kind="simple", title="Punisher", note="Wins if it can, blocks if it must, else plays at random"
+    ),
+    Card(name="random", kind="simple", title="Random", note="Plays any open column at random"),
 ]
 BUILT_IN = ("uct", "mcts-solver", "punisher", "random")
 """Players that need neither a file nor the solver."""

@@ -184,6 +184,7 @@ def test_p_is_without_effect_in_the_persons_turn(page):
     press(page, "4")
     pages.wait_for_turn(page)
     page.keyboard.press("p")
+    assert not page.evaluate("history.state.own.isPaused")
     press(page, "4")
     pages.wait_for_stones(page, 4)
 

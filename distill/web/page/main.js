@@ -40,14 +40,14 @@ let problem = ""; // what went wrong last, until the next change
 let replaying = 0; // the timer of a running replay
 let players = new Players({ players: [], max_simulations: 0 });
 let panel = null; // of the tab "Play"
-let hasUndo = false; // whether the game before this one can be had back
+let hasUndo = false; // whether New game can be undone
 let hint = { moves: null, column: null };
 
 /* ---- what to do ---- */
 
 /**
  * Another tab is chosen. A mode may have enter(), leave(), drop(column) → whether that was its own affair, change(why)
- * after anything changed, status(position) → its own line, preview() → moves to be looked at in place of the game's, and
+ * after anything changed, status(position) → its own line, preview() → moves to show in place of the game's, and
  * keys of its own. Engines answer in "play" alone, and the person's own game waits there; the analysis begins with a copy.
  */
 function changeMode(mode, before) {
@@ -212,8 +212,8 @@ function stopReplay() {
 
 const nameOf = (side) => `${players.title(game.players[side])}${game.isWatched ? ` (${capital(game.colour(side))})` : ""}`;
 
-/** The moves looked at. */
-const looked = () => modes[tabs.chosen].preview?.() ?? game.shown;
+/** The moves on the board. */
+const movesShown = () => modes[tabs.chosen].preview?.() ?? game.shown;
 
 function statusLine(position) {
   if (problem) return problem;
@@ -257,14 +257,14 @@ function say(line) {
 }
 
 function show(why) {
-  const position = replay(looked());
+  const position = replay(movesShown());
   board.show(position, {
     colour: (side) => game.colour(side),
     isOpen: mayDrop(position),
     isOver: tabs.chosen === "play" ? Boolean(game.result) : position.isOver,
     isThinking: thinking !== null,
     isAnimated: why === "move" || why === "step",
-    hint: hint.moves === looked() && tabs.chosen === "play" ? hint.column : null,
+    hint: hint.moves === movesShown() && tabs.chosen === "play" ? hint.column : null,
   });
   const status = statusLine(position);
   if ($("status").textContent !== status) $("status").textContent = status;

@@ -36,7 +36,7 @@ export async function players() {
       ...cards,
       ...guided,
       { name: "uct:N", kind: "search", title: "Search", note: "Monte-Carlo tree search with playouts" },
-      { name: "random", kind: "simple", title: "Random", note: "any legal column" },
+      { name: "random", kind: "simple", title: "Random", note: "Plays any open column at random" },
     ],
     max_simulations: 100_000,
     notices: ["Everything is computed in this browser, by ONNX Runtime Web (MIT licence, see licences/)."],

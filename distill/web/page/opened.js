@@ -5,16 +5,16 @@ if (location.protocol === "file:") {
   insteadOfThePage(isServed
     ? "This page needs its server: run python -m distill.serve and open the address that it prints."
     : "This page needs a file server: run python -m http.server in its folder and open http://127.0.0.1:8000 instead.");
+} else {
+  document.querySelector("script[type=module]").addEventListener("error", failed); // a file that is missing
+  addEventListener("error", failed); // one that cannot be run
+  addEventListener("unhandledrejection", failed);
 }
 
-const failed = () => {
-  if (!("ready" in document.documentElement.dataset)) {
-    insteadOfThePage("A part of this page could not be loaded. Check the connection, then reload the page.");
-  }
-};
-document.querySelector("script[type=module]").addEventListener("error", failed); // a file that is missing
-addEventListener("error", failed); // one that cannot be run
-addEventListener("unhandledrejection", failed);
+function failed() {
+  if ("ready" in document.documentElement.dataset) return;
+  insteadOfThePage("A part of this page could not be loaded. Check the connection, then reload the page.");
+}
 
 function insteadOfThePage(text) {
   const line = document.createElement("p");

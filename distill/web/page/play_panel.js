@@ -121,7 +121,7 @@ export class PlayPanel {
     return this.isRandom && !this.#isAdvanced && !isStarted && side !== undefined;
   }
 
-  /** Render; `hasUndo`: a game that was given up for a new one can be had back. */
+  /** Render; `hasUndo`: New game can be undone. */
   show({ hasUndo }) {
     const game = this.#game;
     const { isStarted, position, result } = game;
