@@ -67,7 +67,9 @@ def files_of(folder):
     """As the service worker keeps them: the page itself under the folder's address."""
     names = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
     return sorted(
-        f"/below/site/{name if name != 'index.html' else ''}" for name in names if name not in ("sw.js", "SHA256SUMS")
+        f"/below/site/{name if name != 'index.html' else ''}"
+        for name in names
+        if name not in ("sw.js", "SHA256SUMS", ".lock")
     )
 
 
