@@ -4,7 +4,7 @@
     python -m distill.review 44444233223671 --by reference/pillar@puct:400 # by a network's search: an estimate
     python -m distill.review 44444233223671 --json               # with scores or values of all moves; columns are 0-6
 
-In: a game as columns 1-7. Out: the moves with their signs (`!` the only move, `?!` inaccuracy, `?`
+In: a game as columns 1-7. Out: the moves with their signs (`!` the only winning or drawing move, `?!` inaccuracy, `?`
 mistake, `??` blunder), and for each error the better column with best play from there. `players/review.py` defines the
 marks and the accuracy.
 """
