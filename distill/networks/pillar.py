@@ -101,11 +101,20 @@ def build(value_head: bool = False) -> keras.Model:
     return network("pillar", planes, planes, value_head)
 
 
-def network(name: str, planes: Any, features: Any, value_head: bool) -> keras.Model:
-    """The network of that name that reads `features` (B, H, W, C), which were made from its input `planes`."""
-    x = trunk(features)
+def network(
+    name: str,
+    planes: Any,
+    board: Any,
+    value_head: bool,
+    *,
+    features: int = FEATURES,
+    blocks: int = BLOCKS,
+    hidden_units: int = HIDDEN,
+) -> keras.Model:
+    """The network of that name that reads `board` (B, H, W, C), which was made from its input `planes`."""
+    x = trunk(board, features, blocks)
     flatten = layers.Flatten(name="flatten")
-    hidden = layers.Dense(HIDDEN, activation="relu", name="hidden")
+    hidden = layers.Dense(hidden_units, activation="relu", name="hidden")
     logits, summed = read_out(hidden, flatten(x), flatten(mirrored(x)))
     return heads.network(name, planes, logits, heads.value_head(summed) if value_head else None)
 

@@ -15,7 +15,7 @@ from distill.common import UserError, first_line, plugins
 if TYPE_CHECKING:
     import keras
 
-ARCHS = ("cnn", "transformer", "pillar", "pillar-lines", "mk4", "resnet")
+ARCHS = ("cnn", "transformer", "pillar", "pillar-lines", "pillar-large", "mk4", "resnet")
 ARCH_HELP = f"network: {', '.join(ARCHS)}, or module:function, your own build(value_head) -> keras.Model"
 ARCH_RULE = f"one of {', '.join(ARCHS)}, or module:function"
 

@@ -31,6 +31,8 @@ from distill.networks.pillar_lines import Lines
 
 HEADS, HIDDEN, COLUMN_FEATURES = 8, 256, 32
 AUXILIARY = ("children", "reply")
+SHIPPED = {"lines-64x6": "pillar-large"}
+"""Shapes that are built-in networks: their files have that network's name and layers."""
 NAME = re.compile(r"(lines|pooled|attention)-(\d+)x(\d+)")
 
 
@@ -61,6 +63,12 @@ def without_heads(model: keras.Model) -> keras.Model:
     """The network as it is played: logits and value alone, with the same weights."""
     outputs = {name: model.output[name] for name in ("logits", "value")}
     return keras.Model(model.input, outputs, name=model.name)
+
+
+def to_play(name: str) -> keras.Model:
+    """The network of that name as its file stores it, in float32: without auxiliary heads."""
+    keras.config.set_dtype_policy("float32")
+    return networks.build(SHIPPED[name], value_head=True) if name in SHIPPED else build(name)
 
 
 def _of_columns(name: str, seen: Any, seen_mirrored: Any) -> Any:

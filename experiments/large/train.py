@@ -342,8 +342,7 @@ def train(options: argparse.Namespace) -> None:
     finished = [share * np.asarray(mean) + (1 - share) * before for mean, before in zip(state[3], initial, strict=True)]
     for variable, value in zip(model.trainable_variables, finished, strict=True):
         variable.assign(value)
-    keras.config.set_dtype_policy("float32")
-    exported = shapes.build(options.shape)
+    exported = shapes.to_play(options.shape)
     exported.set_weights([np.asarray(each, np.float32) for each in played.get_weights()])
     exported.save(options.out / "best.keras")
     memory = (jax.devices()[0].memory_stats() or {}).get("peak_bytes_in_use")
