@@ -10,10 +10,14 @@ import keras
 from distill.networks import heads, pillar
 from distill.networks.pillar_lines import Lines
 
+FEATURES = 64
+BLOCKS = 6
+HIDDEN = 256
+
 
 def build(value_head: bool = False) -> keras.Model:
     """planes (B, 6, 7, 2) → logits (B, 7) and, where wanted, value (B,)."""
     planes, lines = heads.planes_input(), Lines(name="lines")
     return pillar.network(
-        "pillar-large", planes, lines(planes), value_head, features=64, blocks=6, hidden_units=2 * pillar.HIDDEN
+        "pillar-large", planes, lines(planes), value_head, features=FEATURES, blocks=BLOCKS, hidden_units=HIDDEN
     )

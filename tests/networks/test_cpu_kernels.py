@@ -31,7 +31,7 @@ from distill.training.recipe import Recipe
 
 pytestmark = pytest.mark.usefixtures("small_shapes")
 
-WHOLE_BOARD = ("pillar", "pillar-lines", "mk4", "resnet", "custom")
+WHOLE_BOARD = ("pillar", "pillar-lines", "pillar-large", "mk4", "resnet", "custom")
 """Networks whose kernels lose two digits, and which have no dropout."""
 
 

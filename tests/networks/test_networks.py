@@ -34,10 +34,10 @@ from distill.game import encoding, rules
 from distill.networks import heads, pillar_lines
 
 PARAMETERS = {
-    "pillar": 182_087, "pillar-lines": 184_103, "cnn": 192_505, "transformer": 137_351, "mk4": 323_527,
+    "pillar": 182_087, "pillar-lines": 184_103, "pillar-large": 1_171_399, "cnn": 192_505, "transformer": 137_351, "mk4": 323_527,
     "resnet": 470_216,
 }  # fmt: skip
-"""As published (both of `pillar` are our own), counted by Keras, moving statistics of batch norm included."""
+"""As published (all three of `pillar` are our own), counted by Keras, moving statistics of batch norm included."""
 
 
 @pytest.mark.parametrize(("arch", "count"), PARAMETERS.items())
@@ -73,7 +73,7 @@ def test_every_network_can_have_a_value_head_and_is_the_same_rebuilt_from_its_co
         np.testing.assert_array_equal(expected[name], found[name])
 
 
-@pytest.mark.parametrize("arch", ["pillar", "pillar-lines"])
+@pytest.mark.parametrize("arch", ["pillar", "pillar-lines", "pillar-large"])
 def test_our_own_networks_answer_a_mirrored_board_with_mirrored_logits(arch):
     core = with_random_weights(networks.build(arch, value_head=True))
     boards = played_boards(64)
