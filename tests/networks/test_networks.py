@@ -34,8 +34,8 @@ from distill.game import encoding, rules
 from distill.networks import heads, pillar_lines
 
 PARAMETERS = {
-    "pillar": 182_087, "pillar-lines": 184_103, "pillar-large": 1_171_399, "cnn": 192_505, "transformer": 137_351, "mk4": 323_527,
-    "resnet": 470_216,
+    "pillar": 182_087, "pillar-lines": 184_103, "pillar-large": 1_171_399, "cnn": 192_505,
+    "transformer": 137_351, "mk4": 323_527, "resnet": 470_216,
 }  # fmt: skip
 """As published (all three of `pillar` are our own), counted by Keras, moving statistics of batch norm included."""
 
