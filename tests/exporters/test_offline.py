@@ -100,7 +100,7 @@ def test_it_plays_on_after_the_host_has_gone(running, site):
 
 def test_a_newer_site_takes_the_place_of_the_older_one(running, site, tmp_path):
     folder = tmp_path / "below" / "site"
-    shutil.copytree(site, folder)
+    shutil.copytree(site, folder, ignore=shutil.ignore_patterns(".lock"))
     context = running.new_context()
     page = context.new_page()
     page.set_default_timeout(1000 * pages.PATIENCE)
