@@ -69,8 +69,8 @@ def test_the_card_says_what_the_model_is(exported):
         f"| `model.onnx` | ONNX | {finding.size(exported / 'saved_model' / 'model.onnx')} |",
         '"value_target": "blend",',
         "`value` float32",
-        "## Known weaknesses",
-        "## Figures\n\nNone recorded",
+        "## Limitations",
+        "## Evaluation\n\nNone recorded",
         "Apache-2.0",
     ):
         assert line in text
