@@ -99,11 +99,14 @@ def write(
         "## What is in it",
         "\n".join(["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in facts.items())]),
         report.table(["stones", "rows", "boards", "repeated rows"], by_stones),
+        "## Intended use and limitations",
         _filled("Each board counts as a game of its own, so a split is by board." if packed else LIMITS),
         "## Label quality",
         *graded,
         "## Noise ceiling",
         *again,
+        "## Licence and citation",
+        "Apache-2.0. The distill authors: distill, 2026. Name the run and the version.",
         f"Written at commit {provenance.commit() or 'unknown'} by\n\n    {shlex.join(command)}",
     ]
     write_atomically(page, ("\n\n".join(sections) + "\n").encode())
