@@ -1,6 +1,6 @@
-"""`pillar-lines` with twice as many features and blocks, the strongest without search; 1,171,399 parameters.
+"""`pillar-lines` with twice as many features and blocks, the strongest network without search; 1,171,399 parameters.
 
-It takes about six times as long as `pillar-lines`. `experiments/large` says how the one that ships was trained.
+It takes about six times as long as `pillar-lines`. `experiments/large` says how one was trained.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ CONNECTIONS = 512
 """Largest number of open connections."""
 PATIENCE = 10.0
 """Seconds in which a client must send a whole request, or read what was sent to it."""
-GRACE = 1.0
+GRACE = 1
 """Seconds for the requests in progress when the server stops."""
 
 
@@ -84,6 +84,7 @@ class Server(uvicorn.Server):
             http=Connection,
             log_level="warning",
             access_log=False,
+            timeout_graceful_shutdown=GRACE,  # for connections that were made while the server stops
             limit_concurrency=CONNECTIONS + 1,  # where all are in use, none of them waiting for its client
         )
         super().__init__(settings)

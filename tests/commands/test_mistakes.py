@@ -77,7 +77,7 @@ selfplay --teacher-share 0.1 --minutes 9 -> --teacher-share goes with --gate non
 selfplay --ema 1 -> --ema 1.0 must be at least 0 and below 1
 serve --port 65536 -> --port 65536 must be from 0 to 65535
 serve --max-simulations 0 -> --max-simulations 0 must be from 1 to 1,000,000
-serve --host everywhere -> must be an IPv4 address
+serve --host everywhere -> must be an IP address
 serve --players nobody -> --players nobody must be module:object
 train --arch gpt -> --arch gpt must be one of
 train --batch-size -3 -> --batch-size -3 must be at least 1

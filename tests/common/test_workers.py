@@ -19,10 +19,11 @@ from distill.common import machine, workers
 
 SCRIPT = """
 import asyncio
+import functools
 print("the script runs")
 from distill.web import work
 queue = work.process(1)
-print(asyncio.run(queue.run(pow, 2, 10)))
+print(asyncio.run(queue.run([functools.partial(pow, 2, 10)])))
 queue.close()
 """
 
@@ -31,7 +32,7 @@ def test_a_script_without_a_main_guard_is_not_run_again_by_its_worker(tmp_path):
     script = tmp_path / "app.py"
     script.write_text(SCRIPT, encoding="utf-8")
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120)
-    assert done.stdout.splitlines() == ["the script runs", "1024"], done.stderr
+    assert done.stdout.splitlines() == ["the script runs", "[1024]"], done.stderr
     assert done.stderr == ""
 
 

@@ -66,7 +66,7 @@ def test_openings_are_playable_and_some_are_empty():
 
 
 def test_the_kept_network_takes_a_win_and_blocks_a_threat():
-    core = keras.models.load_model(Path("models/reference/pillar-large/best.keras"), compile=False)
+    core = keras.models.load_model(Path("models/long/large/best.keras"), compile=False)
     for moves, column in (("112233", 3), ("121374", 4)):
         position = from_moves(moves)
         board = encoding.boards(np.array([position.current], np.uint64), np.array([position.mask], np.uint64))

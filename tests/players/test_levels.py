@@ -158,4 +158,4 @@ def test_the_terminal_loads_no_tensorflow_for_a_level():
     )
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
-    assert (done.returncode, "club plays" in done.stdout) == (0, True), done.stderr
+    assert (done.returncode, "Club played" in done.stdout) == (0, True), done.stderr
