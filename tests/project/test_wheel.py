@@ -145,7 +145,7 @@ def test_shipped_networks_are_found_by_name_and_games_generated_and_trained_on(i
         "train --preset smoke --arch pillar --data few --out models/few --no-export",
     )
     said = installed.output(IN_ONE_PROCESS, *lines, typed="4\nq\n")  # TensorFlow is loaded once
-    assert "pillar plays 4" in said
+    assert "pillar played column 4" in said
     assert "reference/pillar is best on midgame" in said
     assert re.search(r"models/few: top-1 accuracy against the teacher: \S+% on \d+ rows of the validation split", said)
     assert (installed.here / "models" / "evaluation" / "report.md").is_file()
