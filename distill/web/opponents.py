@@ -66,7 +66,7 @@ SOLVER_QUEUE, SEARCH_QUEUE, NETWORK_QUEUE = 8, 32, 256
 """Calls that may wait or run: seconds of the solver's or of searches' work, tenths of a second of a network's."""
 GUIDED_BATCH = 8
 """Positions in a batch of searches with a network: a game takes 0.6 of the time, and others wait twice as long."""
-Asked: TypeAlias = tuple[Position, int]
+Seeded: TypeAlias = tuple[Position, int]
 """A position, and the seed of the player's random choices."""
 LOADED = 16
 """Networks in their modes kept in memory; the least recently used is dropped first."""
@@ -134,17 +134,17 @@ class Opponents:
     async def analyse(self, name: str, positions: Sequence[Position], seed: int | None = None) -> list[Analysis]:
         """A player's analyses of positions that are not over. Raises RequestError: no such player, or busy."""
         seed = random.getrandbits(63) if seed is None else seed
-        asked = [(position, seed) for position in positions]
+        seeded = [(position, seed) for position in positions]
         try:
             queue = self._queue(name)
             if queue is None:
-                return self._choose(name, asked)
+                return self._choose(name, seeded)
             if queue is self._networks:
-                return await self._together.run(name, asked)
+                return await self._together.run(name, seeded)
             # Another process computes for the solver, and takes no bound method.
             compute = _by_solver if queue is self._solver else self._choose
-            starts = range(0, len(asked), queue.batch)
-            found = await queue.run(partial(compute, name, asked[start : start + queue.batch]) for start in starts)
+            starts = range(0, len(seeded), queue.batch)
+            found = await queue.run(partial(compute, name, seeded[start : start + queue.batch]) for start in starts)
             return [analysis for batch in found for analysis in batch]
         except work.BusyError:
             raise RequestError(503, "the server is busy; try again in a second", retry_after=1) from None
@@ -190,8 +190,8 @@ class Opponents:
             return self._searches if parts.simulations else None
         return self._guided if parts.simulations else self._networks
 
-    def _choose(self, name: str, asked: Sequence[Asked]) -> list[Analysis]:
-        return _choose(self._player(name), asked)
+    def _choose(self, name: str, seeded: Sequence[Seeded]) -> list[Analysis]:
+        return _choose(self._player(name), seeded)
 
     def _player(self, name: str) -> Player:
         """The player of a checked name, made in the thread in which it computes: the first search loads Numba."""
@@ -227,28 +227,28 @@ def _load(name: str, folder: Path, _changed: int) -> Player:
     return network.with_predict(name, predict, parts.mode, parts.simulations)
 
 
-def _bits(asked: Sequence[Asked]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    positions = [position for position, _ in asked]
+def _bits(seeded: Sequence[Seeded]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    positions = [position for position, _ in seeded]
     return np.array([each.current for each in positions], np.uint64), np.array(
         [each.mask for each in positions], np.uint64
     )
 
 
-def _choose(player: Player, asked: Sequence[Asked]) -> list[Analysis]:
-    choices = checked_choices(player, *_bits(asked), mix([seed for _, seed in asked]))
-    policies = [None] * len(asked) if choices.policy is None else choices.policy.tolist()
+def _choose(player: Player, seeded: Sequence[Seeded]) -> list[Analysis]:
+    choices = checked_choices(player, *_bits(seeded), mix([seed for _, seed in seeded]))
+    policies = [None] * len(seeded) if choices.policy is None else choices.policy.tolist()
     # Rounding may leave a value of 1.0000001.
-    values = [None] * len(asked) if choices.value is None else np.clip(choices.value, -1, 1).tolist()
+    values = [None] * len(seeded) if choices.value is None else np.clip(choices.value, -1, 1).tolist()
     return [
         Analysis(player=player.name, move=move, policy=policy, value=value)
         for move, policy, value in zip(choices.moves.tolist(), policies, values, strict=True)
     ]
 
 
-def _by_solver(name: str, asked: Sequence[Asked]) -> list[Analysis]:
+def _by_solver(name: str, seeded: Sequence[Seeded]) -> list[Analysis]:
     """In the solver's process: the analyses by the solver, or by the level that plays as it does."""
-    found = _choose(names.make(name), asked)
+    found = _choose(names.make(name), seeded)
     if name == "solver":  # which has just scored the positions: the second time takes no time
-        for analysis, scores in zip(found, score_boards(*_bits(asked)).tolist(), strict=True):
+        for analysis, scores in zip(found, score_boards(*_bits(seeded)).tolist(), strict=True):
             analysis.policy, analysis.scores = None, [None if score == FULL_COLUMN else score for score in scores]
     return found

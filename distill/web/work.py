@@ -75,7 +75,7 @@ class Queue:
 
 
 @dataclass(frozen=True, eq=False)
-class Asked(Generic[Item, Result]):
+class Request(Generic[Item, Result]):
     """A request that waits in `Batches`."""
 
     name: str
@@ -96,36 +96,36 @@ class Batches(Generic[Item, Result]):
         self, queue: Queue, compute: Callable[[str, list[Item]], list[Result]], limit: int = 256, size: int = 64
     ) -> None:
         self._queue, self._compute, self._limit, self._size = queue, compute, limit, size
-        self._waiting: list[Asked[Item, Result]] = []
+        self._waiting: list[Request[Item, Result]] = []
         self._task: asyncio.Task[None] | None = None
 
     async def run(self, name: str, items: Sequence[Item]) -> list[Result]:
         """The results of a request's items. Raises BusyError, and what `compute` raises."""
         if len(self._waiting) >= self._limit:
             raise BusyError
-        asked = Asked[Item, Result](name, items, asyncio.get_running_loop().create_future())
-        self._waiting.append(asked)
+        request = Request[Item, Result](name, items, asyncio.get_running_loop().create_future())
+        self._waiting.append(request)
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._compute_all())
-        return await asked.results
+        return await request.results
 
     async def _compute_all(self) -> None:
         while self._waiting:
             name = self._waiting[0].name
-            batch = [asked for asked in self._waiting if asked.name == name][: self._size]
-            self._waiting = [asked for asked in self._waiting if asked not in batch]
-            items = [item for asked in batch for item in asked.items]
+            batch = [request for request in self._waiting if request.name == name][: self._size]
+            self._waiting = [request for request in self._waiting if request not in batch]
+            items = [item for request in batch for item in request.items]
             try:
                 (found,) = await self._queue.run([partial(self._compute, name, items)])
             except Exception as error:
-                for asked in batch:
-                    if not asked.results.done():
-                        asked.results.set_exception(error)
+                for request in batch:
+                    if not request.results.done():
+                        request.results.set_exception(error)
                 continue
-            for asked in batch:
-                own, found = found[: len(asked.items)], found[len(asked.items) :]
-                if not asked.results.done():
-                    asked.results.set_result(own)
+            for request in batch:
+                own, found = found[: len(request.items)], found[len(request.items) :]
+                if not request.results.done():
+                    request.results.set_result(own)
 
 
 def threads(workers: int, limit: int, batch: int = 1) -> Queue:

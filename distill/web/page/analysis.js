@@ -14,7 +14,7 @@ import { ROWS, replay } from "./rules.js";
 
 const SIMULATIONS = 400; // of the search that checks a game without the solver
 const SIDES = [0, 1];
-const SETTLE = 100; // ms on a position before it is evaluated: not every position that one steps over
+const DEBOUNCE = 100; // ms on a position before it is evaluated: not every position that one steps over
 
 const BOARD_MARKUP = `
   <p id="evaluation" class="evaluation" role="status"></p>
@@ -468,7 +468,7 @@ export class Analysis {
     const known = opinions.known(this.#grader.player, moves);
     if (known) return this.#evaluation.show(position, known, colours);
     this.#evaluation.wait();
-    await new Promise((resolve) => setTimeout(resolve, SETTLE));
+    await new Promise((resolve) => setTimeout(resolve, DEBOUNCE));
     if (!isWanted() || this.#running) return; // the whole game's analysis has it soon
     try {
       const opinion = await opinions.ask(this.#grader.player, moves);

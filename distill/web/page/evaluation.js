@@ -7,9 +7,9 @@ import { Strip, capital, expectation, outlook } from "./opinions.js";
 import { standing } from "./review.js";
 
 const STRENGTHS = { search: [100, 1000, 10_000], guided: [50, 200, 800] }; // simulations
-const SETTLE = 100; // ms on a position before the players are asked
+const DEBOUNCE = 100; // ms on a position before the players evaluate it
 const KINDS = ["network", "search", "solver"];
-const KEPT = "distill-analysis"; // in localStorage: which players are asked
+const STORAGE_KEY = "distill-analysis"; // in localStorage: the chosen players
 
 const TITLES = { network: "Preferred moves, %", search: "Searched moves, %", solver: "Solver" };
 
@@ -35,7 +35,7 @@ export class Evaluation {
 
   /**
    * @param {object} position of rules.js
-   * @param {object|null} opinion of the position, null where the game is over or nobody evaluates
+   * @param {object|null} opinion of the position, null where the game is over or no player evaluates
    * @param {string[]} colours of the two sides
    */
   show(position, opinion, colours) {
@@ -78,7 +78,7 @@ export class WhatTheyThink {
     });
   }
 
-  /** Take over the players; `isNetworkOn` says whether a network or else the solver is asked at first. */
+  /** Take over the players; `isNetworkOn` says whether a network or else the solver evaluates at first. */
   offer({ players, max_simulations: most }, isNetworkOn) {
     const of = (kind) => players.filter((player) => player.kind === kind);
     const options = { network: of("network"), search: [...withStrengths(of("guided"), "guided", most), ...withStrengths(of("search"), "search", most)] };
@@ -125,7 +125,7 @@ export class WhatTheyThink {
       try {
         if (!this.#opinions.known(player, moves)) {
           strip.wait(title);
-          await new Promise((resolve) => setTimeout(resolve, SETTLE));
+          await new Promise((resolve) => setTimeout(resolve, DEBOUNCE));
           if (!isStillWanted()) return;
         }
         const opinion = await this.#opinions.ask(player, moves);
@@ -141,7 +141,7 @@ export class WhatTheyThink {
       [kind, $(`${kind}-on`).checked], [`${kind}-who`, $(`${kind}-who`)?.value],
     ]));
     try {
-      localStorage.setItem(KEPT, JSON.stringify(kept));
+      localStorage.setItem(STORAGE_KEY, JSON.stringify(kept));
     } catch { /* private windows may refuse */ }
   }
 }
@@ -160,7 +160,7 @@ const withStrengths = (cards, kind, most) => cards.flatMap(({ name, title }) =>
 
 function stored() {
   try {
-    return JSON.parse(localStorage.getItem(KEPT) ?? "{}") ?? {};
+    return JSON.parse(localStorage.getItem(STORAGE_KEY) ?? "{}") ?? {};
   } catch {
     return {};
   }

@@ -10,7 +10,7 @@ import { Pillar } from "./pillar.js";
 import { search } from "./puct.js";
 import { COLUMNS, ROWS, replay } from "./rules.js";
 
-const KEPT = 50_000; // largest number of cached evaluations
+const LARGEST_CACHE = 50_000; // largest number of cached evaluations
 const BREATH = 40; // ms of a search after which messages are handled
 
 /** A function from boards to their outputs, by name. */
@@ -58,7 +58,7 @@ class Network {
     if (!this.#answers.has(key)) {
       const [answer] = await this.predict([board]);
       this.#answers.set(key, answer);
-      if (this.#answers.size > KEPT) this.#answers.delete(this.#answers.keys().next().value);
+      if (this.#answers.size > LARGEST_CACHE) this.#answers.delete(this.#answers.keys().next().value);
     }
     return this.#answers.get(key);
   }

@@ -4,7 +4,7 @@
 
 import { COLUMNS } from "./rules.js";
 
-const KEPT = 2000; // cached answers, for stepping back and forth
+const LARGEST_CACHE = 2000; // cached answers, for stepping back and forth
 
 /** Asks an engine for opinions, each question once. */
 export class Opinions {
@@ -49,7 +49,7 @@ export class Opinions {
 
   #keep(key, entry) {
     this.#answers.set(key, entry);
-    if (this.#answers.size > KEPT) this.#answers.delete(this.#answers.keys().next().value);
+    if (this.#answers.size > LARGEST_CACHE) this.#answers.delete(this.#answers.keys().next().value);
   }
 }
 

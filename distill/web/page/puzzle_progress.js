@@ -2,7 +2,7 @@
 
 import { START, rated } from "./rating.js";
 
-const KEPT = "distill-puzzles"; // in localStorage
+const STORAGE_KEY = "distill-puzzles"; // in localStorage
 const PUZZLE_DEVIATION = 60; // of the ratings in puzzles.json
 
 export class Progress {
@@ -47,7 +47,7 @@ export class Progress {
   keep(change) {
     Object.assign(this, change);
     try {
-      localStorage.setItem(KEPT, JSON.stringify(this));
+      localStorage.setItem(STORAGE_KEY, JSON.stringify(this));
     } catch { /* private windows may refuse; the streak lasts as long as the page */ }
   }
 
@@ -64,7 +64,7 @@ const strings = (values) => Object.fromEntries(Object.entries(values).filter(([,
 
 function stored() {
   try {
-    return JSON.parse(localStorage.getItem(KEPT) ?? "{}") ?? {};
+    return JSON.parse(localStorage.getItem(STORAGE_KEY) ?? "{}") ?? {};
   } catch {
     return {};
   }
