@@ -3,7 +3,7 @@
     python -m distill.export models/cnn
     python -m distill.export models/cnn --formats savedmodel,litert,onnx,litert-int8,onnx-int8
     python -m distill.export models/cnn --web site
-    python -m distill.export pillar cnn-strong transformer-strong --web site
+    python -m distill.export pillar cnn-strong transformer-strong pillar-large --web site
 
 In: `.keras` files, folders of training runs (their best network), or names of networks (`networks/finding.py`). Out:
 `saved_model/` beside each, or in `--out`, with the model in `1/`, other formats beside it, examples, card and

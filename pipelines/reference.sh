@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Rebuilds the networks that ship:
+# Rebuilds the networks that ship, but for pillar-large (experiments/large/README.md):
 #   pillar         our own, from scratch: the `night` run with its recorded plan (6.5 hours on 2 cores of a Zen 1), then
 #                  three rounds of games and training (3.5 hours on one core of a Zen 5)
 #   cnn, transformer
@@ -19,7 +19,7 @@ source pipelines/setup.sh
 
 precision=${PRECISION:-bfloat16} # float32 on CPUs without bfloat16; `night` and `pillar-lines` always train in float32
 reference=${OUT:-models/rebuilt}
-formats=savedmodel,litert,onnx,litert-int8,onnx-int8
+formats=savedmodel,onnx,onnx-int8
 
 [ $# -gt 0 ] || set -- pillar cnn transformer cnn-strong transformer-strong
 for network; do # check the names before the setup
@@ -66,7 +66,7 @@ pillar() {
   say "6/6  it trains on the loop's games alone; 0.75 of the earlier weights are kept (interpolation)"
   lines "$second" "$reference/pillar" --data "$loop"/iterations/*/games --count-weights count --lr 4e-4 --ema 0.99 \
     --steps 4000 --eval-every 1024 --interpolate 0.75
-  grade pillar uct:1000
+  formats=savedmodel,litert,onnx,litert-int8,onnx-int8 grade pillar uct:1000
 }
 
 # Trains a published architecture on the games that ship. Arguments: architecture, output folder, flags of train.

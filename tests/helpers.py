@@ -26,6 +26,17 @@ from distill.games.storage import Storage
 REFERENCE = Path(__file__).parents[1] / "models" / "reference"
 SHIPPED = sorted(file.parent.name for file in REFERENCE.glob("*/best.keras"))
 """The networks that ship: exports are tested with each of them."""
+FORMATS_SHIPPED = {name: {"savedmodel", "onnx", "onnx-int8"} for name in SHIPPED} | {
+    "pillar": {"savedmodel", "onnx", "onnx-int8", "litert", "litert-int8"},
+    "pillar-large": {"savedmodel", "onnx-int8"},
+}
+"""The formats in which each network ships; `export` writes the others."""
+
+
+def shipping(*formats: str) -> list[tuple[str, str]]:
+    """Network and format of the files that ship in these formats."""
+    return [(network, name) for network in SHIPPED for name in formats if name in FORMATS_SHIPPED[network]]
+
 
 VOTES = 3
 SIMULATIONS = 30

@@ -4,7 +4,8 @@ In: trained networks. Out: a folder with the page (`web/page/`), a file of each 
 Web, the licences of what is bundled, and a service worker that lets the page work offline (`web/site/`). `pillar` and
 `pillar-lines` are weights, `NAME.f32`, which the page computes with (`web/page/pillar.js`); others are `NAME.onnx`, and
 the browser loads ONNX Runtime Web with the first of them. It comes from the npm registry the first time, in one pinned
-version, checked against the hash below, and is kept in the user's cache.
+version, checked against the hash below, and is kept in the user's cache. A network of more than LARGE parameters is in
+8 bits, and a browser fetches it when it is first chosen.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ CATALOGUE = "networks.json"
 """The networks, the levels' Elo, and versions."""
 PILLARS = ("pillar", "pillar-lines")
 """The networks that `web/page/pillar.js` computes."""
+LARGE = 1_000_000
 WORKER = "sw.js"
 CHANGES = {
     "./server.js": "./network.js",
@@ -74,8 +76,9 @@ def write_static_page(models: Sequence[str | Path], out: Path, elo: Mapping[str,
         for before, after in CHANGES.items():
             index = index.replace(before, after)
         (new / "index.html").write_text(index, encoding="utf-8")
+        networks = [_add_network(name, files[name], core, new) for name, core in cores.items()]
         catalogue = {
-            "networks": [_add_network(name, files[name], core, new) for name, core in cores.items()],
+            "networks": networks,
             "elo": dict(elo),
             "versions": provenance.versions("keras", "tensorflow") | {RUNTIME: VERSION},
             "commit": provenance.commit(),
@@ -83,7 +86,7 @@ def write_static_page(models: Sequence[str | Path], out: Path, elo: Mapping[str,
         write_json(new / CATALOGUE, catalogue)
         _add_runtime(new / "ort")
         _add_licences(new / "licences")
-        _list_files(new)
+        _list_files(new, later=[each["file"] for each in networks if each["parameters"] > LARGE])
         (new / publish.SUMS).write_text(publish.sums(new), encoding="utf-8")
 
 
@@ -105,7 +108,8 @@ def _add_network(name: str, file: Path, core: keras.Model, folder: Path) -> dict
     if facts["arch"] in PILLARS and facts["value_head"]:
         (folder / f"{name}.f32").write_bytes(weights(core))
         return {"name": name, "file": f"{name}.f32", **kept}
-    converted = conversion.convert("onnx", core, folder / f"{name}.onnx", facts=facts)
+    written_as = "onnx-int8" if facts["parameters"] > LARGE else "onnx"
+    converted = conversion.convert(written_as, core, folder / f"{name}.onnx", facts=facts)
     return {"name": name, "file": f"{name}.onnx", **kept, "difference": converted.difference}
 
 
@@ -115,14 +119,19 @@ def weights(core: keras.Model) -> bytes:
     return np.concatenate(arrays).astype("<f4").tobytes()
 
 
-def _list_files(folder: Path) -> None:
-    """Put a first line into the service worker: the files that it caches, and a version that is a hash of them."""
+def _list_files(folder: Path, later: Sequence[str]) -> None:
+    """Put a first line into the service worker: the files that it caches at once, those that it caches when they are
+    first fetched, and a version that is a hash of all."""
     worker = folder / WORKER
     program = worker.read_text(encoding="utf-8")
     worker.unlink()  # it does not list itself
-    files = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+    paths = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+    files = [path for path in paths if path not in later]
     version = hashlib.sha256(publish.sums(folder).encode()).hexdigest()[:16]
-    worker.write_text(f"const SITE = {json.dumps({'version': version, 'files': files})};\n{program}", encoding="utf-8")
+    worker.write_text(
+        f"const SITE = {json.dumps({'version': version, 'files': files, 'later': [*later]})};\n{program}",
+        encoding="utf-8",
+    )
 
 
 def _add_runtime(folder: Path) -> None:

@@ -10,6 +10,7 @@ board, by key:
     value    int8 (N,)      VALUE_STEPS times the root value of the search, for the side to move
     outcome  int8 (N,)      rounded mean of the games' results
     reply    int8 (N,)      the column that the opponent played next, −1 if unknown or if the game ended
+    children int8 (N, 7)    VALUE_STEPS times the value of each move, UNKNOWN where the search has none
 
 Boards of the graded sets are left out. Where a board occurs several times in a part (a shard, a thread's
 games), visits are summed and values averaged; of several parts that hold it, the last one's entry stays.
@@ -31,13 +32,15 @@ from distill.game.rules import COLUMNS, canonicalise
 VALUE_STEPS = 127
 """Steps of a stored value between 0 and 1, as in packed tables."""
 MOST_VISITS = 255
+UNKNOWN = -128
+"""In place of the value of a move that is not known."""
 GRADED = {
     "midgame": ["midgame"],
     "heldout": ["heldout"],
     "hard": ["begin-hard", "begin-medium", "middle-medium", "zugzwang"],
 }
 """Names that `train.py` prints, and the graded sets behind them."""
-COLUMNS_OF_FILE = ("key", "visits", "value", "outcome", "reply")
+COLUMNS_OF_FILE = ("key", "visits", "value", "outcome", "reply", "children")
 
 Boards = dict[str, NDArray[Any]]
 
@@ -49,8 +52,11 @@ def pack(
     value: NDArray[Any],
     outcome: NDArray[Any],
     reply: NDArray[Any],
+    children: NDArray[np.int8] | None = None,
 ) -> Boards:
     """Columns of the file for rows in any orientation: `value` in [−1, 1], `outcome` −1, 0 or 1."""
+    if children is None:
+        children = np.full((len(mask), COLUMNS), UNKNOWN, np.int8)
     own, stones, mirrored = canonicalise(current, mask)
     visits = np.where(mirrored[:, None], visits[:, ::-1], visits).astype(np.float64)
     reply = np.where(mirrored & (reply >= 0), COLUMNS - 1 - reply, reply)
@@ -64,6 +70,7 @@ def pack(
         "value": np.rint(mean["value"] * VALUE_STEPS).astype(np.int8),
         "outcome": np.rint(mean["outcome"]).astype(np.int8),
         "reply": reply[first].astype(np.int8),
+        "children": np.where(mirrored[:, None], children[:, ::-1], children)[first],
     }
 
 
@@ -82,17 +89,19 @@ def load(paths: Sequence[Path]) -> Boards:
     return merge(_npz(path) if path.suffix == ".npz" else _folder(path) for path in paths)
 
 
-def save(path: Path, boards: Boards) -> None:
+def save(path: Path, boards: Boards, compressed: bool = True) -> None:
     """Write the file at once: a killed process leaves none, or the whole of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.stem}.partial.npz")
-    np.savez_compressed(temporary, **boards)  # type: ignore[arg-type]
+    write = np.savez_compressed if compressed else np.savez
+    write(temporary, **boards)  # type: ignore[arg-type]
     os.replace(temporary, path)
 
 
 def _npz(path: Path) -> Boards:
     with np.load(path) as stored:
-        return {name: stored[name] for name in COLUMNS_OF_FILE}
+        found = dict(stored)
+    return {"children": np.full((len(found["key"]), COLUMNS), UNKNOWN, np.int8)} | found
 
 
 def _folder(path: Path) -> Boards:
@@ -106,7 +115,8 @@ def _folder(path: Path) -> Boards:
         visits = column.pop("visits")
         if metadata.get("kind") == schema.PACKED:
             unknown = np.full(len(visits), -1, np.int8)
-            parts.append({"visits": visits, "reply": unknown} | column)
+            children = np.full((len(visits), COLUMNS), UNKNOWN, np.int8)
+            parts.append({"visits": visits, "reply": unknown, "children": children} | column)
         else:
             same_game = np.append(column["game_id"][1:] == column["game_id"][:-1], False)
             reply = np.where(same_game, np.append(column["move"][1:], -1), -1)

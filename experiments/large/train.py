@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distill.common import read_object, write_atomically, write_json
-from distill.game import encoding, rules
+from distill.game import rules
 from distill.game.mixing import mix
 from experiments.large import boards as labelled_boards
 from experiments.large import shapes
@@ -83,16 +83,29 @@ def main(words: Sequence[str] | None = None) -> None:
 # Boards ---------------------------------------------------------------------------------------------------------------
 
 
-def load(paths: Sequence[Path]) -> dict[str, NDArray[Any]]:
-    """The boards of files: `boards` int8 (N, 6, 7), `visits` uint8 (N, 7), `value`, `outcome` and `reply` int8 (N,)."""
+@functools.cache
+def load(paths: tuple[Path, ...], children: Path | None, precision: str) -> dict[str, NDArray[Any]]:
+    """The boards of files, with `key` uint64 (N,) as `words` uint32 (N, 2, 2): current and mask.
+
+    Boards without values of their children get them from the network `children`.
+    """
     stored = labelled_boards.load(paths)
-    columns = {name: stored[name] for name in ("visits", "value", "outcome", "reply")}
-    return {"boards": encoding.boards(*rules.from_keys(stored["key"]))} | columns
+    stored["words"] = words_of(*rules.from_keys(stored.pop("key")))
+    if children:
+        rows = np.flatnonzero((stored["children"] == labelled_boards.UNKNOWN).all(1))
+        stored["children"][rows] = values_of_children(children, stored["words"][rows], precision)
+    return stored
 
 
-def held_out(boards: NDArray[np.int8]) -> NDArray[np.bool_]:
+def bitboards(words: NDArray[np.uint32]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """Current and mask, uint64 (N,) each, of `words`."""
+    pairs = np.ascontiguousarray(words).view(np.uint64)
+    return pairs[:, 0, 0], pairs[:, 1, 0]
+
+
+def held_out(words: NDArray[np.uint32]) -> NDArray[np.bool_]:
     """bool (N,): the boards of the validation loss, by a hash of the position."""
-    current, mask = encoding.bitboards(boards)
+    current, mask = bitboards(words)
     kept: NDArray[np.bool_] = (mix(current + mask) >> np.uint64(11)).astype(np.float64) * 2.0**-53 < HELD_OUT
     return kept
 
@@ -110,7 +123,7 @@ def won_in_tree(folder: Path, excluded: NDArray[np.uint64] | None) -> dict[str, 
     return {"words": words_of(*rules.from_keys(keys[keep])), "move": moves[keep]}
 
 
-def values_of_children(path: Path, boards: NDArray[np.int8], precision: str) -> NDArray[np.int8]:
+def values_of_children(path: Path, words: NDArray[np.uint32], precision: str) -> NDArray[np.int8]:
     """int8 (N, 7): VALUE_STEPS times what a network makes of the position after each move, for the side that moved.
 
     A winning move has the value 1. Full columns have −128.
@@ -119,8 +132,8 @@ def values_of_children(path: Path, boards: NDArray[np.int8], precision: str) -> 
 
     batch = 1 << 15
     evaluate = evaluator(path, batch, precision)
-    current, mask = encoding.bitboards(boards)
-    found = np.full((len(boards), rules.COLUMNS), -128, np.int8)
+    current, mask = bitboards(words)
+    found = np.full((len(words), rules.COLUMNS), labelled_boards.UNKNOWN, np.int8)
     for column in range(rules.COLUMNS):
         stone = rules.landing(mask)[:, column]
         own, after = current | stone, mask | stone
@@ -161,15 +174,12 @@ def train(options: argparse.Namespace) -> None:
     optimizer.build(model.trainable_variables)
     lr_index = [each is optimizer._learning_rate for each in optimizer.variables].index(True)
 
-    data = load(options.data)
-    apart = held_out(data["boards"])
+    data = load(tuple(options.data), options.children, options.precision)
+    apart = held_out(data["words"])
     kept = {name: values[apart][: 8 * EVALUATION_BATCH] for name, values in data.items()}
     pools = [{name: values[~apart] for name, values in data.items()}]
     if options.extra:
-        pools.append(load(options.extra))
-    if options.children:
-        for pool in pools:
-            pool["children"] = values_of_children(options.children, pool["boards"], options.precision)
+        pools.append(load(tuple(options.extra), options.children, options.precision))
     graded = dict(np.load(options.graded)) if options.graded else {}
     excluded = graded.pop("excluded", None)
     filled = [int(options.extra_share * options.batch_size)] if options.extra else []
@@ -199,9 +209,9 @@ def train(options: argparse.Namespace) -> None:
             soft = jnp.where(batch["boards"][:, 0] == 0, (target + 1e-3) ** (1 / SOFT_TEMPERATURE), 0)
             found["soft"] = -(soft / soft.sum(1, keepdims=True) * log_policy).sum(1)
         if "children" in outputs and "children" in batch:
-            legal = batch["children"] > -128
+            legal = batch["children"] > labelled_boards.UNKNOWN
             off = outputs["children"].astype(jnp.float32) - batch["children"].astype(jnp.float32) / VALUE_STEPS
-            found["children"] = (jnp.square(off) * legal).sum(1) / legal.sum(1)
+            found["children"] = (jnp.square(off) * legal).sum(1) / jnp.maximum(legal.sum(1), 1)
         if "reply" in outputs:
             known = batch["reply"] >= 0
             chosen = jnp.take_along_axis(
@@ -225,9 +235,10 @@ def train(options: argparse.Namespace) -> None:
         """Boards whose target is one move; their value is not learned."""
         nothing = jnp.zeros_like(part["move"])
         return {
-            "boards": boards_of_words(part["words"]),
+            "words": part["words"],
             "visits": jax.nn.one_hot(part["move"], rules.COLUMNS, dtype=jnp.uint8),
             "value": nothing, "outcome": nothing + NO_OUTCOME, "reply": nothing - 1,
+            "children": jnp.full((len(nothing), rules.COLUMNS), labelled_boards.UNKNOWN, jnp.int8),
         }  # fmt: skip
 
     def drawn(key: Any, pools: Any) -> tuple[dict[str, Any], Any]:
@@ -244,11 +255,12 @@ def train(options: argparse.Namespace) -> None:
                 chosen = jax.random.randint(picks, (share,), 0, count)
             rows.append(chosen)
             part = {name: values[chosen] for name, values in pool.items()}
-            parts.append(of_tree(part) if "words" in part else part)
+            parts.append(of_tree(part) if "move" in part else part)
         batch = {name: jnp.concatenate([part[name] for part in parts]) for name in parts[0]}
+        batch["boards"] = boards_of_words(batch.pop("words"))
         turned = jax.random.bernoulli(jax.random.fold_in(key, 99), shape=(options.batch_size,))
         batch["boards"] = jnp.where(turned[:, None, None], batch["boards"][:, :, ::-1], batch["boards"])
-        for name in {"visits", "children"} & set(batch):
+        for name in ("visits", "children"):
             batch[name] = jnp.where(turned[:, None], batch[name][:, ::-1], batch[name])
         other = jnp.where(batch["reply"] >= 0, rules.COLUMNS - 1 - batch["reply"], -1)
         batch["reply"] = jnp.where(turned, other, batch["reply"])
@@ -284,9 +296,11 @@ def train(options: argparse.Namespace) -> None:
         (state, divergences), losses = jax.lax.scan(one, (state, divergences), first + jnp.arange(STEPS_A_CALL))
         return state, divergences, losses.mean()
 
-    measured = jax.jit(lambda trainable, fixed, batch: errors(
-        model.stateless_call(trainable, fixed, batch["boards"], training=False)[0], batch)
-    )  # fmt: skip
+    @jax.jit  # type: ignore[untyped-decorator]
+    def measured(trainable: Any, fixed: Any, batch: dict[str, Any]) -> Any:
+        batch = batch | {"boards": boards_of_words(batch["words"])}
+        return errors(model.stateless_call(trainable, fixed, batch["boards"], training=False)[0], batch)
+
     chosen_moves = jax.jit(lambda trainable, fixed, boards: model.stateless_call(
         trainable, fixed, boards, training=False)[0]["logits"].argmax(1)
     )  # fmt: skip

@@ -1,7 +1,11 @@
 """Larger networks: the shapes keep the symmetry of the board, files of labelled boards keep what was packed, and
-positions for labelling are playable. The trained network that is kept loads and knows a win and a threat.
+positions for labelling are playable. The search on an accelerator is that of `distill.mcts.puct`: the same visits,
+values and proofs. The trained network that ships loads and knows a win and a threat.
 """
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import keras
@@ -66,8 +70,39 @@ def test_openings_are_playable_and_some_are_empty():
 
 
 def test_the_kept_network_takes_a_win_and_blocks_a_threat():
-    core = keras.models.load_model(Path("models/long/large/best.keras"), compile=False)
+    core = keras.models.load_model(Path("models/reference/pillar-large/best.keras"), compile=False)
     for moves, column in (("112233", 3), ("121374", 4)):
         position = from_moves(moves)
         board = encoding.boards(np.array([position.current], np.uint64), np.array([position.mask], np.uint64))
         assert np.argmax(core(heads.encode(core, board))["logits"]) == column, moves
+
+
+BOTH_SEARCHES = """
+from pathlib import Path
+import numpy as np
+from distill.datasets import benchmark
+from distill.mcts import puct
+from experiments.large import label, search
+path, number, simulations = Path("models/reference/pillar/best.keras"), 48, 60
+graded = benchmark.read(half="dev", sets=["midgame", "end-easy", "middle-medium"])
+chosen = np.linspace(0, len(graded.mask) - 1, number).astype(int)
+current, mask = graded.current[chosen], graded.mask[chosen]
+evaluate = label.evaluator(path, number, "float32")
+record = puct.play(current, mask, label.settings(simulations), evaluate, steps=1, lanes=number)
+found = search.searcher(path, number, simulations, "float32")(current, mask)
+root = slice(None, None, 1 + search.INNER)
+shares = [visits / visits.sum(1, keepdims=True) for visits in (record.visits[:, 0], np.asarray(found.visits)[root])]
+same = (np.abs(shares[0] - shares[1]) < 1e-6).all(1)
+assert same.mean() > 0.9, same
+np.testing.assert_allclose(np.asarray(found.value)[root][same], record.value[:, 0][same], atol=1e-3)
+assert 0 < np.asarray(found.proven)[root].mean() < 1
+packed = search.packed(found, 16)
+assert len(packed["key"]) > 2 * number
+"""
+
+
+def test_the_search_on_an_accelerator_is_that_of_the_package():
+    pytest.importorskip("jax", reason="the extra jax is not installed")
+    environment = os.environ | {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu", "PYTHONPATH": os.getcwd()}
+    done = subprocess.run([sys.executable, "-c", BOTH_SEARCHES], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -15,7 +15,7 @@ import shutil
 import subprocess
 
 import pytest
-from helpers import REFERENCE, SHIPPED
+from helpers import FORMATS_SHIPPED, REFERENCE, SHIPPED
 
 from distill.exporters import comparison
 from distill.exporters.formats import FORMATS
@@ -31,7 +31,8 @@ def folders(tmp_path_factory):
     """For each network the files that ship, and examples that are the SavedModel's answers."""
     made = []
     for name in SHIPPED:
-        folder = tmp_path_factory.mktemp(name)
+        folder = tmp_path_factory.mktemp("models") / name
+        folder.mkdir()
         for file in (REFERENCE / name / finding.PUBLISHED).glob("model.*"):
             shutil.copy(file, folder)
         boards = comparison.check_boards()[:BOARDS]
@@ -51,7 +52,7 @@ def test_the_files_that_ship_answer_as_the_saved_model_where_there_is_one_runtim
     environments.linked(tmp_path / "env", RUNTIMES[runtime], "numpy")
     client = environments.ROOT / "examples" / f"{runtime}_client.py"
     for folder in folders:
-        for name in (runtime, f"{runtime}-int8"):
+        for name in {runtime, f"{runtime}-int8"} & FORMATS_SHIPPED[folder.name]:
             command = [tmp_path / "env" / "bin" / "python", "-I", client, folder, FORMATS[name].file]
             done = subprocess.run(list(map(str, command)), cwd=tmp_path, capture_output=True, text=True)
             assert done.returncode == 0, done.stderr

@@ -28,7 +28,7 @@ import zipfile
 import keras
 import numpy as np
 import pytest
-from helpers import REFERENCE, SHIPPED
+from helpers import FORMATS_SHIPPED, REFERENCE, SHIPPED, shipping
 from network_helpers import answering, tiny_network
 
 import distill
@@ -127,8 +127,14 @@ def test_a_format_from_outside_the_package_is_two_functions_and_a_line(tmp_path,
         conversion.convert("keras", core, tmp_path / "model.keras")
 
 
-@pytest.mark.parametrize("network", SHIPPED)
-@pytest.mark.parametrize("name", ["onnx", "litert"])
+def test_each_network_ships_in_the_formats_that_the_documents_name():
+    for network in SHIPPED:
+        folder = REFERENCE / network / "saved_model"
+        found = {name for name, each in formats.FORMATS.items() if (folder / each.file).exists()}
+        assert found == FORMATS_SHIPPED[network]
+
+
+@pytest.mark.parametrize(("network", "name"), shipping("onnx", "litert"))
 def test_a_file_that_ships_answers_any_number_of_boards_as_the_network(network, name):
     answer = formats.FORMATS[name].load(str(REFERENCE / network / "saved_model" / formats.FORMATS[name].file))
     expected = saved.predict_with(saved.load_core(REFERENCE / network / "best.keras"))(comparison.check_boards())
@@ -146,9 +152,9 @@ def test_a_file_that_ships_answers_any_number_of_boards_as_the_network(network, 
         assert found["move"][-1] == -1
 
 
-@pytest.mark.parametrize("network", SHIPPED)
-def test_the_onnx_file_names_its_input_and_has_standard_operations_only(network):
-    model = onnx.load(REFERENCE / network / "saved_model" / "model.onnx")
+@pytest.mark.parametrize(("network", "name"), shipping("onnx", "onnx-int8"))
+def test_an_onnx_file_names_its_input_and_has_standard_operations_only(network, name):
+    model = onnx.load(REFERENCE / network / "saved_model" / formats.FORMATS[name].file)
     (board,) = model.graph.input
     shape = board.type.tensor_type.shape.dim
     assert (board.name, board.type.tensor_type.elem_type) == ("board", onnx.TensorProto.INT8)

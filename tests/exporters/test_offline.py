@@ -2,8 +2,9 @@
 
 - once loaded from a folder below a host's root, it plays on after the host has gone: every network, with search, and
   the search with playouts;
-- every file of the site is kept and nothing else; a newer site takes the place of the older one, whose files go;
-- with the networks that `docs/website.md` names it is under 6 MB to send, gzipped;
+- every file of the site is kept and nothing else, a large network once it is chosen; a newer site takes the place of
+  the older one, whose files go;
+- with the networks that `docs/website.md` names it is under 6 MB to send, gzipped, without the large one;
 - its manifest names icons that are there, of the size they say, so that it can be installed;
 - opened as a file, the site and the page of the server each say in one sentence what to do.
 """
@@ -20,7 +21,7 @@ import pytest
 from helpers import REFERENCE
 
 from distill import export
-from distill.exporters import conversion, static_page
+from distill.exporters import conversion, formats, static_page
 from tests import pages
 
 
@@ -35,8 +36,8 @@ def site(tmp_path_factory):
     """The page as `docs/website.md` makes it, of each network the file that ships."""
     folder = tmp_path_factory.mktemp("host") / "below" / "site"
 
-    def copy(_name, _core, path, facts):
-        shutil.copy(REFERENCE / path.stem / "saved_model" / "model.onnx", path)
+    def copy(name, _core, path, facts):
+        shutil.copy(REFERENCE / path.stem / "saved_model" / formats.FORMATS[name].file, path)
         return conversion.Converted(difference=0.0)
 
     with pytest.MonkeyPatch.context() as patch:
@@ -63,13 +64,16 @@ KEPT = """async () => {
 PLAY = "async (player) => (await import('./network.js')).choose(player, '44')"
 
 
-def files_of(folder):
+LARGE = "pillar-large.onnx"
+
+
+def files_of(folder, *without):
     """As the service worker keeps them: the page itself under the folder's address."""
     names = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
     return sorted(
         f"/below/site/{name if name != 'index.html' else ''}"
         for name in names
-        if name not in ("sw.js", "SHA256SUMS", ".lock")
+        if name not in ("sw.js", "SHA256SUMS", ".lock", *without)
     )
 
 
@@ -83,6 +87,10 @@ def test_it_plays_on_after_the_host_has_gone(running, site):
     with pages.hosted(root) as address:
         page.goto(f"{address}below/site/")
         page.wait_for_selector("html[data-ready]")
+        assert list(page.evaluate(KEPT).values()) == [files_of(site, LARGE)]
+        page.reload()  # under the worker, which was installed after the page
+        page.wait_for_selector("html[data-ready]")
+        assert page.evaluate(PLAY, "pillar-large") in range(7)
         assert list(page.evaluate(KEPT).values()) == [files_of(site)]
     page.goto(f"{address}below/site/?again")
     page.wait_for_selector("html[data-ready]")
@@ -109,20 +117,21 @@ def test_a_newer_site_takes_the_place_of_the_older_one(running, site, tmp_path):
         page.evaluate("caches.open('another site of this host')")
         [first] = set(page.evaluate(KEPT)) - {"another site of this host"}
         shutil.copy(static_page.SITE / "sw.js", folder)
-        (folder / f"{networks()[-1]}.onnx").unlink()
+        (folder / f"{networks()[1]}.onnx").unlink()
         (folder / "SHA256SUMS").unlink()  # it is written last, and names the others
-        static_page._list_files(folder)
+        static_page._list_files(folder, later=[LARGE])
         page.reload()
         pages.wait_for(page, "(first) => caches.keys().then((names) => !names.includes(first))", first)
         kept = page.evaluate(KEPT)
     assert len(kept) == 2
     assert kept.pop("another site of this host") == []
-    assert list(kept.values()) == [files_of(folder)]
+    assert list(kept.values()) == [files_of(folder, LARGE)]
     context.close()
 
 
 def test_it_is_small_enough_to_send_and_can_be_installed(site):
-    sent = sum(len(gzip.compress(path.read_bytes())) for path in site.rglob("*") if path.is_file())
+    files = [path for path in site.rglob("*") if path.is_file() and path.name != LARGE]
+    sent = sum(len(gzip.compress(path.read_bytes())) for path in files)
     assert sent < 6_000_000
     manifest = json.loads((site / "site.webmanifest").read_text())
     assert '<link rel="manifest" href="site.webmanifest">' in (site / "index.html").read_text()

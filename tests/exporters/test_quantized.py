@@ -1,7 +1,7 @@
 """Networks in 8 bits. Properties:
 
-- both files of every network that ships are smaller than the float ones beside them, and answer any number of boards
-  with outputs of the contract's names, types and rules, each board as it is answered alone;
+- every file that ships is smaller than its network's float weights, and answers any number of boards with outputs of
+  the contract's names, types and rules, each board as it is answered alone;
 - a card states the measured loss, which is below one point of the optimal-move rate on every set;
 - nearly all their weights have 8 bits, of which ONNX uses seven, which no processor overflows;
 - losses are differences of the grader's grades;
@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import REFERENCE, SHIPPED
+from helpers import REFERENCE, shipping
 from network_helpers import tiny_network
 
 from distill.common import UserError
@@ -40,14 +40,13 @@ def file_of(network: str, name: str) -> Path:
     return REFERENCE / network / "saved_model" / formats.FORMATS[name].file
 
 
-@pytest.mark.parametrize("name", IN_8_BITS)
-@pytest.mark.parametrize("network", SHIPPED)
+@pytest.mark.parametrize(("network", "name"), shipping(*IN_8_BITS))
 def test_a_file_that_ships_keeps_the_contract(network, name):
     file, boards = file_of(network, name), comparison.check_boards()
-    floating = file_of(network, name.removesuffix("-int8"))
-    assert file.stat().st_size < 0.7 * floating.stat().st_size
+    core = saved.load_core(REFERENCE / network / "best.keras")
+    assert file.stat().st_size < 0.7 * 4 * core.count_params()
     answer = formats.FORMATS[name].load(str(file))
-    found, expected = answer(boards), formats.FORMATS[name.removesuffix("-int8")].load(str(floating))(boards)
+    found, expected = answer(boards), saved.predict_with(core)(boards)
     assert {key: (array.dtype, array.shape) for key, array in found.items()} == {
         key: (array.dtype, array.shape) for key, array in expected.items()
     }
@@ -68,8 +67,7 @@ def graded(network: str) -> tuple[GradedBoards, np.ndarray, np.ndarray]:
     return boards, both, pretrained.load(REFERENCE / network)(both)["move"]
 
 
-@pytest.mark.parametrize("name", IN_8_BITS)
-@pytest.mark.parametrize("network", SHIPPED)
+@pytest.mark.parametrize(("network", "name"), shipping(*IN_8_BITS))
 def test_a_file_loses_what_its_card_says_and_less_than_a_point(network, name):
     """On a quarter of the boards, so within the sum of both intervals."""
     file = file_of(network, name)
@@ -87,20 +85,23 @@ def test_a_file_loses_what_its_card_says_and_less_than_a_point(network, name):
         assert 0.85 < here["same"] < 1
 
 
-@pytest.mark.parametrize("network", SHIPPED)
-def test_weights_have_8_bits_and_of_onnx_seven(network):
-    model = onnx.load(file_of(network, "onnx-int8"))
+@pytest.mark.parametrize(("network", "name"), shipping("onnx-int8"))
+def test_weights_in_onnx_have_seven_bits(network, name):
+    model = onnx.load(file_of(network, name))
     arrays = [onnx.numpy_helper.to_array(tensor) for tensor in model.graph.initializer]
     weights = [array for array in arrays if array.dtype == np.int8 and array.ndim > 1]
     assert len(weights) >= 6
     assert all(np.abs(array.astype(int)).max() <= 64 for array in weights)
     assert sum(array.size for array in weights) > 0.8 * sum(array.size for array in arrays)
     assert {node.domain for node in model.graph.node} <= {"", "ai.onnx"}
-    details = interpreter.Interpreter(str(file_of(network, "litert-int8"))).get_tensor_details()
+
+
+def test_weights_in_litert_have_eight_bits():
+    details = interpreter.Interpreter(str(file_of("pillar", "litert-int8"))).get_tensor_details()
     sizes = [
         int(np.prod(tensor["shape"])) for tensor in details if tensor["dtype"] == np.int8 and len(tensor["shape"]) > 1
     ]
-    assert sum(sizes) > 0.9 * sum(array.size for array in weights)
+    assert sum(sizes) > 0.9 * saved.load_core(REFERENCE / "pillar" / "best.keras").count_params()
 
 
 def outputs() -> dict[str, np.ndarray]:

@@ -22,12 +22,12 @@ import shutil
 
 import numpy as np
 import pytest
-from helpers import REFERENCE, SHIPPED, bits, unfinished_games
+from helpers import FORMATS_SHIPPED, REFERENCE, SHIPPED, bits, unfinished_games
 
 import distill
 from distill import export
 from distill.common import UserError, file_hash, provenance
-from distill.exporters import comparison, conversion, static_page
+from distill.exporters import comparison, conversion, formats, static_page
 from distill.game import rules
 from distill.networks import pretrained, saved
 from distill.players import names, review
@@ -49,9 +49,9 @@ def host(tmp_path_factory, exported):
     """
     root = tmp_path_factory.mktemp("host")
 
-    def copy(_name, _core, path, facts):
+    def copy(name, _core, path, facts):
         folder = exported if path.stem == FIRST else REFERENCE / path.stem
-        shutil.copy(folder / "saved_model" / "model.onnx", path)
+        shutil.copy(folder / "saved_model" / formats.FORMATS[name].file, path)
         return conversion.Converted(difference=0.0)
 
     with pytest.MonkeyPatch.context() as patch:
@@ -81,7 +81,11 @@ def test_the_browsers_answers_are_pythons(page, name):
       return predict(boards.map((board) => Int8Array.from(board)), name);
     }"""
     answers = page.evaluate(script, [boards.reshape(len(boards), -1).tolist(), name])
-    expected = saved.predict_with(saved.load_core(REFERENCE / name / "best.keras"))(boards)
+    if "onnx" in FORMATS_SHIPPED[name]:
+        expected = saved.predict_with(saved.load_core(REFERENCE / name / "best.keras"))(boards)
+    else:  # the page has it in 8 bits
+        file = formats.FORMATS["onnx-int8"]
+        expected = file.load(str(REFERENCE / name / "saved_model" / file.file))(boards)
     found = {output: np.array([answer[output] for answer in answers]) for output in expected}
     assert comparison.largest_difference(expected, found) <= comparison.TOLERANCE
 

@@ -1,11 +1,13 @@
 /*
  * The page without a connection, once it has been loaded: every file of the site comes out of a cache, and nothing else.
- * `write_static_page` puts a line before this one: `const SITE = {version, files}`, the version a hash of the files.
+ * `write_static_page` puts a line before this one: `const SITE = {version, files, later}`, the version a hash of the
+ * files. Those of `later`, which are large, are kept from the first time that the page asks for them.
  */
 
 const OWN = `distill ${registration.scope} `; // other sites of this host have caches too
 const CACHE = OWN + SITE.version;
 const FILES = new Set(SITE.files.map(addressOf));
+const LATER = new Set(SITE.later.map(addressOf));
 
 /** A file's address; the page itself is asked for by the folder's, which every host gives without another turn. */
 function addressOf(file) {
@@ -24,7 +26,7 @@ self.addEventListener("fetch", (event) => {
   const { request } = event;
   const { origin, pathname } = new URL(request.url);
   const address = (origin + pathname).replace(/index\.html$/, "");
-  if (request.method === "GET" && FILES.has(address)) event.respondWith(give(address, request));
+  if (request.method === "GET" && (FILES.has(address) || LATER.has(address))) event.respondWith(give(address, request));
 });
 
 /** All or none; the host is asked whether what the browser kept is still right. */
@@ -40,5 +42,9 @@ async function takeOver() {
 }
 
 async function give(address, request) {
-  return (await caches.match(address, { cacheName: CACHE })) ?? fetch(request);
+  const kept = await caches.match(address, { cacheName: CACHE });
+  if (kept) return kept;
+  const answer = await fetch(request);
+  if (LATER.has(address) && answer.ok) await (await caches.open(CACHE)).put(address, answer.clone());
+  return answer;
 }
