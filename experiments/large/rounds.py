@@ -4,7 +4,8 @@
         --graded graded.npz --data boards.npz --minutes 6 --out rounds
 
 Each round writes a folder, `1`, `2` and so on, with its tree's `layers.json`, the searched boards and `best.keras`.
-A round whose `best.keras` is there is not repeated; none begins that, as long as the longest, would end after --minutes.
+A round whose `best.keras` is there is not repeated; none begins that would end after --minutes, if it took as long as
+the longest so far.
 """
 
 from __future__ import annotations
