@@ -1,6 +1,7 @@
 """The play view on every screen, in headless Chromium. Properties, at six window sizes and for start, play and end:
 
 - the whole board is in the window beside or above the rest, fills what the window leaves it, and nothing is wider;
+- on a phone the result and the button for a rematch are in the window with the board;
 - what can be pressed is at least 44 px high and wide where fingers press, and no keys are named where there are none;
 - axe finds nothing to complain of, in light, dark and forced colours;
 - nothing moves while the page loads, at the start and in a game, however late the players come;
@@ -68,14 +69,19 @@ def check(page, size: str) -> None:
     assert pages.complaints(page) == []
 
 
+def play_three_moves(page) -> None:
+    """A fourth stone in column 4 wins."""
+    page.route("**/move", lambda route: route.fulfill(json={"move": 0}))
+    for stones in (2, 4, 6):
+        pages.column(page, 4).click()
+        pages.wait_for_stones(page, stones)
+
+
 @pytest.mark.parametrize("size", SIZES)
 def test_start_play_and_end_fit_the_window(browser, server, size):
     with pages.open_page(browser, server, more=False, **screen(size), **LOOKS.get(size, {})) as page:
         check(page, size)
-        page.route("**/move", lambda route: route.fulfill(json={"move": 0}))
-        for stones in (2, 4, 6):
-            pages.column(page, 4).click()
-            pages.wait_for_stones(page, stones)
+        play_three_moves(page)
         check(page, size)
         pages.column(page, 4).click()
         pages.status_says(page, "You win!")
@@ -85,6 +91,20 @@ def test_start_play_and_end_fit_the_window(browser, server, size):
             "[...document.querySelectorAll('.stone')].map((stone) => Number(getComputedStyle(stone).opacity))"
         )
         assert min(faded) >= 0.7
+
+
+@pytest.mark.parametrize("size", [(320, 568), (360, 640), (375, 667), (375, 812), (390, 844), (844, 390), (568, 320)])
+def test_on_a_phone_the_result_and_a_rematch_are_in_the_window_with_the_board(browser, server, size):
+    width, height = size
+    phone = screen("phone") | {"viewport": {"width": width, "height": height}}
+    with pages.open_page(browser, server, more=False, **phone) as page:
+        play_three_moves(page)
+        pages.column(page, 4).click()
+        pages.status_says(page, "You win! Four in a row.")
+        assert page.evaluate("[scrollY, document.documentElement.scrollWidth]") == [0, width]
+        for part in ("#status", "#board", "#rematch", "#to-review", "#end"):
+            box = page.locator(part).bounding_box()
+            assert 0 <= box["y"] < box["y"] + box["height"] <= height, part
 
 
 SHIFTS = """

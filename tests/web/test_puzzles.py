@@ -5,6 +5,7 @@
   any move, and can be tried again from there;
 - the first try alone counts: it moves the streak, and the rating by Glicko's formula; both outlive a reload; a puzzle
   left unsolved ends the streak, also by another choice of kind; a puzzle that has been rated does not come again;
+- on a phone the button "Next" is in the window with the board, and nothing is wider than the window;
 - each puzzle has a link, which opens it; one that is unknown is named, and another puzzle comes;
 - tactic and difficulty choose among the puzzles; a stored choice that there is not, or a broken store, stops nothing;
 - the solution can be asked for, and no puzzle's answer asks an engine; no opinion shows before the answer;
@@ -181,6 +182,22 @@ def test_a_puzzle_is_played_to_the_end_with_the_opponents_answers(page):
     says(page, "after the puzzle")
     page.click("#puzzle-next")
     assert shown(page) != puzzle
+
+
+@pytest.mark.parametrize("size", [(320, 568), (360, 640), (375, 812), (390, 844), (844, 390), (568, 320)])
+def test_on_a_phone_the_next_puzzle_is_in_the_window_with_the_board(browser, server, size):
+    width, height = size
+    phone = {"viewport": {"width": width, "height": height}, "has_touch": True, "is_mobile": True}
+    with pages.open_page(browser, server, **phone) as page:
+        puzzle, _ = find(lambda one, k, walk: len(one["nodes"]) == 1)
+        follow(page, puzzle)
+        solve(page, puzzle)
+        says(page, "Solved!")
+        assert page.inner_text("#puzzle-next") == "Next"
+        assert page.evaluate("[scrollY, document.documentElement.scrollWidth]") == [0, width]
+        for part in ("#board", "#puzzle-next"):
+            box = page.locator(part).bounding_box()
+            assert box["y"] + box["height"] <= height, part
 
 
 def test_a_slower_win_costs_nothing(page):
