@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from distill.common import cli
-from distill.game import rules
+from distill.game import notation, rules
 from distill.players import names, terminal
 
 
@@ -28,7 +28,9 @@ class PlayConfig(cli.Settings):
         (), f"the machine: {names.NAMES}; without a name the shipped network", positional=True
     )
     first: Literal["human", "machine"] = cli.setting("human", "who has the first stone, X")
-    moves: str = cli.setting("", "moves of a game to continue, as columns from 1 to 7, such as 4453")
+    moves: str = cli.setting(
+        "", "moves of a game to continue, such as 4453, '1. 4 4 2. 5 3', ddec, or a link to the page"
+    )
     seed: int | None = cli.setting(None, "seed of the machine's random moves, to repeat a game; none: random")
 
     def __post_init__(self) -> None:
@@ -39,7 +41,7 @@ class PlayConfig(cli.Settings):
             names.check(name)
         cli.check_seed(self.seed or 0)
         try:
-            rules.from_moves(self.moves)
+            rules.from_moves(notation.read(self.moves))
         except ValueError as error:
             raise ValueError(f"--moves {self.moves}: {error}") from None
 
@@ -50,7 +52,7 @@ PRESETS = {"smoke": cli.smoke(player=(str(cli.SMOKE_MODELS / "cnn"),))}
 def run(config: PlayConfig) -> str:
     """Play until the user quits; returns the line with the result and the moves."""
     name = config.player[0] if config.player else "pillar"
-    columns, human = [int(text) - 1 for text in config.moves], int(config.first == "machine")
+    columns, human = [int(text) - 1 for text in notation.read(config.moves)], int(config.first == "machine")
     return terminal.session(name, columns, human, secrets.randbits(32) if config.seed is None else config.seed)
 
 

@@ -37,6 +37,7 @@ export a --formats onyx -> --formats onyx must be of savedmodel, litert, onnx, l
 export a --formats '' -> --formats  must be of savedmodel
 play random --moves 48 -> --moves 48: move 2 is '8', not a column from 1 to 7
 play random --moves 4444444 -> --moves 4444444: move 7 falls into column 4, which is full
+play random --moves '1. 4 4 3. 5' -> --moves 1. 4 4 3. 5: move number 3. comes where 2. is expected
 play random uct:5 -> one machine, not 2: random uct:5
 play nobody -> player 'nobody' is unknown
 play uct:0 -> whole number of simulations
@@ -55,6 +56,7 @@ reinforce --arch cnn --init models/pillar -> --arch and --init exclude each othe
 reinforce --games 6 --opponents 4 -> --opponents 4 must be from 1 to 3, with --games 6
 review -> name one game
 review '' -> name one game
+review '[ ]' -> name one game
 review 44 55 -> name one game
 review 48 -> game 48: move 2 is '8', not a column from 1 to 7
 review 41424345 -> move 8 comes after the end of the game

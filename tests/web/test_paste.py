@@ -2,6 +2,7 @@
 
 - the same game is read from digits with any separators, with move numbers, from letters, a link, and Kaggle's cells;
 - any game and any board of a game is read; columns counted from 0 are asked about;
+- `play --moves` and `review` read the same, but for columns from 0, puzzles and boards;
 - of other texts the first thing that cannot be read is named;
 - nothing changes before Enter or "Load": text left in the field waits, and the game may go on meanwhile.
 """
@@ -10,7 +11,7 @@ import random
 
 import pytest
 
-from distill.game import rules
+from distill.game import notation, rules
 from tests import pages
 
 READ = """async (texts) => {
@@ -92,6 +93,16 @@ def test_every_usual_notation_is_read(read):
 
 def test_the_first_thing_that_cannot_be_read_is_named(read):
     assert dict(zip(UNREADABLE, read(list(UNREADABLE)), strict=True)) == UNREADABLE
+
+
+def test_the_terminal_reads_the_same_but_for_columns_from_0_puzzles_and_boards():
+    games = {text: found["moves"] for text, found in KNOWN.items() if "moves" in found and "0" * 35 not in text}
+    games = {text: moves for text, moves in games.items() if "0, 0" not in text}
+    assert len(games) > 15
+    assert {text: notation.read(text) for text in games} == games
+    for text in UNREADABLE:
+        with pytest.raises(ValueError, match=r"move (number )?\d"):
+            rules.from_moves(notation.read(text))
 
 
 def test_any_game_is_read_in_any_notation(read):
