@@ -9,7 +9,7 @@ from distill.game.rules import Position
 from distill.games import reader
 from distill.players.solver import Solver
 
-SHIPPED_GAMES = Path(__file__).parents[1] / "data/reference/games-20000"
+SHIPPED_GAMES = Path(__file__).parents[1] / "data/reference/validation"
 AT_ONCE = (*range(0, 11), *range(22, 42))
 """Plies at which the solver is fast, by its book or because few moves are left."""
 

@@ -1,10 +1,11 @@
 """Build the page's opening book: the moves of each early position with their exact scores, how much strong players like
 them, and how the games that played them ended.
 
-    python -m experiments.page.openings
+    python -m distill.generate --games 20000 --out data/reference/games-20000    # 24 minutes on 2 cores
+    python -m experiments.page.openings                                          # a minute
 
 In: a folder of games made by `generate`, the solver package, and the players of STRONG. Out:
-`distill/web/page/openings.json`, whose bytes are a function of these. Takes a minute.
+`distill/web/page/openings.json`, whose bytes are a function of these.
 
 The rows of a game start after its random opening. This opening is drawn again from the run's seed, so that games count
 from the empty board. Transpositions and mirror images are merged.
@@ -30,6 +31,8 @@ from distill.players.names import make
 from distill.players.player import Boards, Player, checked_choices, seeds_for
 from distill.players.solver import score_boards
 
+GAMES = Path("data/reference/games-20000")
+"""Games that do not ship, from which the shipped book was made; `data/README.md` says how they are made."""
 STRONG = ("reference/pillar@puct:200", "uct:10000")
 """Searches with and without a network; the book has the mean of their shares of visits."""
 
@@ -38,7 +41,7 @@ STRONG = ("reference/pillar@puct:200", "uct:10000")
 class Config(cli.Settings):
     """Build the page's opening book."""
 
-    data: Path = cli.setting(Path("data/reference/games-20000"), "folder of finished games")
+    data: Path = cli.setting(GAMES, "folder of finished games")
     out: Path = cli.setting(Path("distill/web/page/openings.json"), "file to write")
     plies: int = cli.setting(10, "number of moves from the empty board in the book (at least 1)")
     least: int = cli.setting(20, "drop positions that fewer games reached (at least 1)")
@@ -78,6 +81,10 @@ class Passed:
 
 def run(config: Config) -> str:
     """Read games, count moves, score positions, write the file."""
+    if config.data == GAMES and not GAMES.exists():
+        raise DataError(
+            f"{GAMES}: no games here; make them with: python -m distill.generate --games 20000 --out {GAMES}"
+        )
     source = reader.open_run(config.data)
     book = count(read_games(source), config.plies)
     kept = {key: passed for key, passed in book.items() if sum(m.games for m in passed.moves.values()) >= config.least}

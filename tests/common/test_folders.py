@@ -242,8 +242,8 @@ def test_each_folder_is_known_as_one_kind_and_so_is_what_ships(there):
         model = shipped("models/reference") / name
         folders.require(model, folders.TRAINING, own=(), restart=True)
         folders.require(model / "evaluation", folders.EVALUATION, own=(), restart=True)
-    for games in ("validation", "games-20000"):
-        shards.require(shipped("data/reference") / games, folders.GAMES)
+    shards.require(shipped("data/reference") / "validation", folders.GAMES)
+    assert folders.kind_of(shipped("data/reference") / "labels-200") == folders.PACKED_BOARDS
 
 
 # Commands without --restart -------------------------------------------------------------------------------------------

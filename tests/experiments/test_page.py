@@ -6,14 +6,18 @@
   in a row, a drawn one where every reply leaves no losing column;
 - the solver agrees: the scores of 120 positions, and each reply in 40, which is of equal ones the hardest;
 - a rating is the one at which Elo's formula expects what the players solved, a chance the product of its moves;
-- the book has the counts of a plain loop over the games; its scores are the solver's; strong players' shares are whole;
-- games of another kind, changed games and a book without positions are refused in one line.
+- a book made of the validation games has the counts of a plain loop over their rows, and so has the book that ships
+  where its games were made again; in both the random moves are those drawn from the seed, and as many games leave a
+  position as reach it, with the same results;
+- the book's scores are the solver's; strong players' shares are whole;
+- missing games, games of another kind, changed games and a book without positions are refused in one line.
 """
 
 import json
 import random
 from collections import Counter, defaultdict
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -24,6 +28,7 @@ from distill.datasets.canonical import board_keys
 from distill.game import rules
 from distill.game.encoding import FULL_COLUMN
 from distill.game.rules import Position, legal_mask
+from distill.games import runs
 from distill.players.player import Choices
 from distill.players.solver import score_boards
 from distill.web import api
@@ -31,12 +36,14 @@ from experiments.page import openings, puzzles
 from experiments.page.lines import depth, tree
 
 PAGE = api.PAGE
-GAMES = Path(__file__).parents[2] / "data" / "reference" / "games-20000"
-
+GAMES = Path(__file__).parents[2] / "data" / "reference" / "validation"
+MADE = GAMES.parent / "games-20000"
 
 STORED = json.loads((PAGE / "puzzles.json").read_text())
 PUZZLES = [dict(zip(STORED["fields"], values, strict=True)) for values in STORED["puzzles"]]
 BOOK = json.loads((PAGE / "openings.json").read_text())
+PLACES = {"played": 1, "won": 3, "drawn": 4}
+"""Where an entry of the book has a move's counts."""
 
 
 def solved(positions: list[Position]) -> list[list[int | None]]:
@@ -180,23 +187,114 @@ def entry_of(position: Position, column: int) -> tuple[str, int]:
     return name, min(turned, 6 - turned) if rules.mirror(position) == position else turned
 
 
-def test_the_book_counts_what_the_games_played():
+@pytest.fixture(scope="module")
+def validation_book(tmp_path_factory) -> dict:
+    """The book that the command makes of the validation games."""
+    out = tmp_path_factory.mktemp("book") / "openings.json"
+    assert openings.main(["--data", str(GAMES), "--least", "5", "--out", str(out), "--workers", "1"]) == 0
+    return json.loads(out.read_text())
+
+
+@pytest.fixture(params=["ships", "validation"])
+def book_and_seed(request) -> tuple[dict, int]:
+    """A book and the seed of its games."""
+    if request.param == "ships":
+        return BOOK, 0
+    seed = json.loads((GAMES / "manifest.json").read_text())["identity"]["seed"]
+    return request.getfixturevalue("validation_book"), seed
+
+
+def plain_counts(games: Path, plies: int) -> dict[str, dict[int, int]]:
+    """How often the games' searches chose each column of a position, from the rows as they are stored."""
     counted: dict[str, Counter] = defaultdict(Counter)
-    for shard in sorted(GAMES.glob("shard-*.parquet")):
+    for shard in sorted(games.glob("shard-*.parquet")):
         rows = pq.read_table(shard, columns=["ply", "current", "mask", "move"]).to_pydict()
-        labelled = Counter(row[1:] for row in zip(*rows.values(), strict=True) if row[0] < BOOK["plies"])
+        labelled = Counter(row[1:] for row in zip(*rows.values(), strict=True) if row[0] < plies)
         for (current, mask, move), number in labelled.items():
             name, column = entry_of(Position(current, mask), move)
             counted[name][column] += number
-    for name, (scores, shares, moves) in BOOK["positions"].items():
+    return counted
+
+
+def chosen_in(book: dict) -> dict[str, dict[int, int]]:
+    return {name: {move[0] - 1: move[2] for move in entry[2] if move[2]} for name, entry in book["positions"].items()}
+
+
+def test_the_book_counts_the_moves_of_the_games(validation_book):
+    counted = plain_counts(GAMES, validation_book["plies"])
+    assert len(validation_book["positions"]) > 100
+    assert chosen_in(validation_book) == {name: counted[name] for name in validation_book["positions"]}
+
+
+@pytest.mark.skipif(not MADE.exists(), reason="the 20,000 games do not ship; data/README.md says how they are made")
+def test_the_book_that_ships_counts_the_moves_of_its_games():
+    """Runs where the book is built, which needs these games."""
+    counted = plain_counts(MADE, BOOK["plies"])
+    assert chosen_in(BOOK) == {name: counted[name] for name in BOOK["positions"]}
+
+
+def test_the_book_counts_the_random_moves_of_the_games(book_and_seed):
+    book, seed = book_and_seed
+    drawn: dict[str, Counter] = defaultdict(Counter)
+    for game in range(book["games"]):
+        position = rules.EMPTY
+        for move in runs.opening_moves(SimpleNamespace(seed=seed, opening_moves=(1, 8)), game):
+            name, column = entry_of(position, move)
+            drawn[name][column] += 1
+            position = rules.play(position, move)
+    for name, (_, _, moves) in book["positions"].items():
+        at_random = {column - 1: played - chosen for column, played, chosen, _, _ in moves if played > chosen}
+        assert at_random == dict(drawn[name])
+
+
+def before(name: str) -> set[str]:
+    """The names of the positions from which one move leads to this one."""
+    columns, found = name.split(","), set()
+    last = str((sum(map(len, columns)) - 1) % 2)
+    for index, column in enumerate(columns):
+        if column.endswith(last):
+            position = of_name(",".join([*columns[:index], column[:-1], *columns[index + 1 :]]))
+            if not rules.is_over(position):
+                found.add(openings.key(position)[0])
+    return found
+
+
+def test_as_many_games_leave_a_position_as_reach_it(book_and_seed):
+    book, _ = book_and_seed
+    reached: dict[str, Counter] = defaultdict(Counter)
+    for name, (_, _, moves) in book["positions"].items():
+        for column, played, _, won, drawn in moves:
+            after = rules.play(of_name(name), column - 1)
+            if after.ply < book["plies"] and not rules.is_over(after):
+                reached[openings.key(after)[0]].update(played=played, won=won, drawn=drawn)
+    assert all(games["played"] < book["least"] for name, games in reached.items() if name not in book["positions"])
+    exact = 0
+    for name in [*book["positions"]][1:]:
+        left = {kind: sum(move[place] for move in book["positions"][name][2]) for kind, place in PLACES.items()}
+        dropped = len(before(name) - book["positions"].keys())
+        elsewhere = {kind: left[kind] - reached[name][kind] for kind in left}  # came from positions not in the book
+        assert min(elsewhere.values()) >= 0
+        assert elsewhere["won"] + elsewhere["drawn"] <= elsewhere["played"] <= dropped * (book["least"] - 1)
+        exact += not dropped
+    assert exact > len(book["positions"]) / 2
+
+
+def test_each_entry_of_the_book_is_whole(book_and_seed):
+    book, _ = book_and_seed
+    for scores, shares, moves in book["positions"].values():
         assert 97 <= sum(shares) <= 103  # each is rounded
         assert all(share == 0 for score, share in zip(scores, shares, strict=True) if score is None)
-        assert {column - 1: chosen for column, _, chosen, _, _ in moves if chosen} == dict(counted[name])
-        assert sum(played for _, played, *_ in moves) >= BOOK["least"]
+        assert sum(played for _, played, *_ in moves) >= book["least"]
         assert all(won + drawn <= played and chosen <= played for _, played, chosen, won, drawn in moves)
-    played, won, drawn = (sum(move[place] for move in BOOK["positions"][",,,,,,"][2]) for place in (1, 3, 4))
-    assert played == BOOK["games"] == 20_000
-    assert (won, drawn) == (9_231, 1_712)  # as on the card of the games
+
+
+def test_the_books_results_are_those_of_all_games(validation_book):
+    def totals(book: dict) -> list[int]:
+        return [sum(move[place] for move in book["positions"][",,,,,,"][2]) for place in PLACES.values()]
+
+    assert totals(BOOK) == [BOOK["games"], 9_231, 1_712]  # as in data/README.md
+    assert totals(validation_book) == [1_000, 438, 108]  # as on their card
+    assert BOOK["games"] == 20_000
     assert (PAGE / "openings.json").stat().st_size < 150_000
 
 
@@ -215,12 +313,10 @@ def test_the_solver_agrees_with_the_book():
 
 
 def copied(place: Path, **identity: object) -> Path:
-    """The manifest and first shard of the shipped games, with changes to the identity."""
+    """The shipped validation games, with changes to the identity."""
     place.mkdir()
     manifest = json.loads((GAMES / "manifest.json").read_text())
-    manifest["shards"] = manifest["shards"][:1]
     manifest["identity"] = {**manifest["identity"], **identity}
-    manifest["games"], manifest["rows"] = manifest["shards"][0]["games"], manifest["shards"][0]["rows"]
     manifest["identity"] = {name: value for name, value in manifest["identity"].items() if value is not None}
     (place / "manifest.json").write_text(json.dumps(manifest))
     (place / "shard-00000.parquet").write_bytes((GAMES / "shard-00000.parquet").read_bytes())
@@ -232,7 +328,7 @@ def copied(place: Path, **identity: object) -> Path:
     [
         ({"seed": 1}, [], "does not start with the opening drawn from its seed"),
         ({"opening_moves": None}, [], "not made by generate"),
-        ({}, ["--least", "300"], "try a smaller --least"),
+        ({}, ["--least", "1001"], "try a smaller --least"),
     ],
 )
 def test_games_that_make_no_book_are_refused(identity, flags, line, tmp_path, capsys):
@@ -240,4 +336,12 @@ def test_games_that_make_no_book_are_refused(identity, flags, line, tmp_path, ca
     assert openings.main(["--data", str(data), "--out", str(tmp_path / "book.json"), *flags]) == 1
     said = capsys.readouterr().err.strip().splitlines()[-1]
     assert line in said
+    assert not (tmp_path / "book.json").exists()
+
+
+def test_missing_games_are_made_by_the_command_that_is_named(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert openings.main(["--out", "book.json"]) == 1
+    said = capsys.readouterr().err.strip().splitlines()[-1]
+    assert "python -m distill.generate --games 20000 --out data/reference/games-20000" in said
     assert not (tmp_path / "book.json").exists()

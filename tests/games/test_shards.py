@@ -1,6 +1,7 @@
 """Shards and the `generate` command, with real processes and real faults.
 
 - rows are true of the games they record, and the manifest describes every shard
+- the first 200 games of the default teacher are those from which shipped networks learned
 - one and three workers write the same bytes, also after kill -9, after Ctrl-C and when a run is extended
 - a damaged shard is rebuilt, and a run never shrinks
 - a dying worker costs its shard alone; a shard that kills every worker is named
@@ -51,6 +52,15 @@ def test_rows_are_true_of_the_games_they_record(reference):
     assert sorted(set(rows["game_id"].to_pylist())) == list(range(10))
     assert {len(votes) for votes in rows["votes"].to_pylist()} == {3}
     assert set(rows["simulations"].to_pylist()) == {3 * 60}
+
+
+@pytest.mark.slow
+def test_the_first_200_games_are_those_that_shipped_networks_learned_from(tmp_path):
+    """The first of the 100 shards of data/README.md, which says how to make and compare all of them."""
+    assert generate.main(["--games", "200", "--out", str(tmp_path)]) == 0
+    (shard,) = schema.read_manifest(tmp_path)["shards"]
+    assert (shard["rows"], shard["simulations"]) == (5752, 172_560_000)
+    assert shard["content_hash"] == "b4d59a174c1372cefbc1d9131aac7134196a3b4cbb4030202469c481fdcc491d"
 
 
 def test_openings_are_random_and_not_labelled():
