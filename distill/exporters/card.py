@@ -37,6 +37,10 @@ _TOP1 = {
     "top1_unseen": "the same, on boards outside its training table",
     "top1_first_19": "the same, on the first 19 rows of each game",
 }
+_LEFT_OUT = (GRADES, *_TOP1, "by_ply", "kind", "out", "plan", "prepared", "export", "restart")
+"""Facts of a run that stand elsewhere on the card, or say nothing about the network."""
+_MOST_FOLDERS = 3
+"""The most folders of games that are listed one by one."""
 
 
 def facts_of_run(folder: Path) -> dict[str, Any]:
@@ -77,8 +81,6 @@ def write(about: Mapping[str, Any], run: Mapping[str, Any], converted: Mapping[s
       folder: where the files are.
     """
     versions = provenance.versions("tensorflow", "keras")
-    # Settings that were not used are no information.
-    settings = {name: value for name, value in run.items() if value is not None and name not in (GRADES, *_TOP1)}
     return TEMPLATE.read_text(encoding="utf-8").format(
         **{"commit": "unknown", **about},
         library="onnx" if "onnx" in converted else "tensorflow",
@@ -89,9 +91,24 @@ def write(about: Mapping[str, Any], run: Mapping[str, Any], converted: Mapping[s
         measure=comparison.MEASURE,
         int8=_int8(converted),
         value=_VALUE if about["value_head"] else "",
-        training=f"```json\n{json.dumps(settings, indent=1)}\n```" if settings else "Not recorded beside the network.",
+        training=_training(run),
         figures="\n".join(_figures(run)) or _NO_FIGURES,
     )
+
+
+def _training(run: Mapping[str, Any]) -> str:
+    """What the run records that a reader of the card can use."""
+    # Settings that were not used are no information.
+    facts = {name: value for name, value in run.items() if value is not None and name not in _LEFT_OUT}
+    if not facts:
+        return "Not recorded beside the network."
+    folders = facts.get("data")
+    if isinstance(folders, list) and len(folders) > _MOST_FOLDERS:
+        facts["data"] = f"{len(folders)} folders, {folders[0]} to {folders[-1]}"
+    place = Path(run.get("out") or "")
+    if place.parent.name == finding.REFERENCE:
+        facts["commands"] = f"pipelines/reference.sh {place.name}"
+    return f"```json\n{json.dumps(facts, indent=1)}\n```"
 
 
 def _files(converted: Mapping[str, Converted], folder: Path) -> Iterator[str]:

@@ -159,6 +159,18 @@ def test_the_card_has_the_games_and_the_grades_of_this_very_network(tmp_path):
     assert "unseen" not in text
 
 
+def test_the_card_counts_many_folders_and_names_the_commands_of_a_network_that_ships():
+    text = card_of(card.facts_of_run(REFERENCE / "pillar"))
+    assert (
+        '"data": "24 folders, models/empty-board/iterations/0001/games to models/empty-board/iterations/0024/games",'
+        in text
+    )
+    assert '"commands": "pipelines/reference.sh pillar"' in text
+    assert not {"prepared", "out", "by_ply", "kind"} & set(re.findall(r'^ "(\w+)":', text, re.MULTILINE))
+    assert '"data": [\n  "data/reference/labels-200"\n ],' in card_of(card.facts_of_run(REFERENCE / "cnn-strong"))
+    assert '"commands"' not in card_of({"out": "models/mine", "steps": 1})
+
+
 def test_the_facts_of_a_planned_run_are_those_of_the_whole_run(tmp_path):
     for file in ("config.json", "metrics.json"):
         shutil.copy(REFERENCE.parent / "long" / "hour" / file, tmp_path)
