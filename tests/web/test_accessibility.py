@@ -1,8 +1,8 @@
 """The page for people who do not see it, or do not use a mouse. Properties:
 
 - axe finds nothing to complain of: in every tab, in a game, in an analysis, with the list of keys open, on
-  the description of the API; in light and dark, on desktop and phone;
-- light and dark differ; nothing is wider than the window;
+  the description of the API; in light, dark and forced colours, on desktop and phone;
+- light and dark differ, but for forced colours; nothing is wider than the window;
 - the Tab key reaches every control once, in the order in which they stand, and never leaves the list of keys;
 - keys of one character can be turned off, and stay so;
 - every control has a name of its own.
@@ -15,6 +15,7 @@ from tests import pages
 TABS = ("play", "analysis", "puzzles", "openings")
 LOOKS = {
     "desktop, light": {"color_scheme": "light"},
+    "forced colours": {"forced_colors": "active"},
     "phone, dark": {"color_scheme": "dark", "viewport": {"width": 390, "height": 844}, "has_touch": True},
 }
 
@@ -54,7 +55,7 @@ def test_axe_does_not_complain_and_every_control_has_a_name_of_its_own(browser, 
         paper = "getComputedStyle(document.body).backgroundColor"
         before = page.evaluate(paper)
         page.get_by_role("button", name="Switch between light and dark").click()
-        assert page.evaluate(paper) != before
+        assert (page.evaluate(paper) != before) == (look != "forced colours")
         pages.visit(page, f"{server}docs")
         assert pages.complaints(page) == [], "docs"
 
