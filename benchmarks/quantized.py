@@ -3,6 +3,7 @@
     pip install -e ".[onnx,litert]"
     python benchmarks/quantized.py                       # the networks that ship
     python benchmarks/quantized.py models/cnn --boards 1000
+    python -m distill.export pillar-large --formats onnx,onnx-int8 --out large && python benchmarks/quantized.py large
 
 Times are for one board at a time on one thread, the median over calls that alternate between both files, so other load
 on the machine affects both. Losses are in points, paired, against the float file of the same runtime, on boards of the
@@ -77,9 +78,9 @@ def main() -> None:
     for model in models:
         for name, format in FORMATS.items():
             small = model / finding.PUBLISHED / format.file
-            if not format.int8 or not small.is_file():
-                continue
             floating = small.with_name(FORMATS[name.removesuffix("-int8")].file)
+            if not (format.int8 and small.is_file() and floating.is_file()):
+                continue
             files = [loaded(floating), loaded(small)]
             parts = range(0, len(both), CHUNK)
             moves = [np.concatenate([choose(both[at : at + CHUNK]) for at in parts]) for choose in files]
