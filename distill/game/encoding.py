@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from distill.game.rules import BITS_PER_COLUMN, CELLS, COLUMNS, ROWS, Position
+from distill.game.rules import BITS_PER_COLUMN, CELLS, COLUMNS, ROWS, Position, check_shapes
 
 ENCODING_VERSION = 1
 """Raised whenever a plane, a token or their order changes meaning."""
@@ -36,6 +36,7 @@ _CELL_BITS = np.array(
 
 def boards(current: ArrayLike, mask: ArrayLike) -> NDArray[np.int8]:
     """int8 (B, 6, 7) boards of bitboards `current` and `mask`, uint64 (B,)."""
+    check_shapes(current, mask)
     own = np.asarray(current, np.uint64)[..., None] >> _CELL_BITS & np.uint64(1)
     stones = np.asarray(mask, np.uint64)[..., None] >> _CELL_BITS & np.uint64(1)
     cells = 2 * own.astype(np.int8) - stones.astype(np.int8)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.game.rules import COLUMNS, LINE_SHIFTS, landing
+from distill.game.rules import COLUMNS, LINE_SHIFTS, check_shapes, landing
 
 Boards = NDArray[np.uint64]
 Columns = NDArray[np.bool_]
@@ -27,6 +27,7 @@ def lines(stones: Boards, direction: str) -> NDArray[np.bool_]:
 
 def wins_in(stones: Boards, mask: Boards, direction: str) -> Columns:
     """bool (B, 7), True where a stone added to `stones` completes four in this direction."""
+    check_shapes(stones, mask)
     cells = landing(mask)
     here: Columns = (cells != 0) & lines(stones[:, None] | cells, direction)
     return here
@@ -44,6 +45,7 @@ def traps(stones: Boards, mask: Boards) -> Columns:
     It then has two winning columns, or one and a second win on top of the block. Whether the reply wins, or makes a
     threat itself, is not checked.
     """
+    check_shapes(stones, mask)
     found = np.zeros((len(mask), COLUMNS), np.bool_)
     for column, cell in enumerate(landing(mask).T):
         added, after = stones | cell, mask | cell

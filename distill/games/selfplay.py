@@ -94,7 +94,7 @@ def make_shards(
         np.array([start.mask for start in starts], np.uint64),
         settings,
         by_rollouts(evaluate, settings.seed) if settings.leaves == "playout" else evaluate,
-        seed=settings.seed,
+        seeds=settings.seed,
         games=numbers.tolist(),
         lanes=lanes,
         ended=ended,

@@ -21,7 +21,7 @@ from distill.game import outputs
 from distill.game.encoding import boards
 from distill.game.mixing import GOLDEN, mix
 from distill.game.rules import FULL_BOARD, has_four, landing, legal_mask
-from distill.mcts.results import Bitboards
+from distill.mcts.arguments import Bitboards
 
 Evaluations: TypeAlias = tuple[NDArray[np.float32], NDArray[np.float32]]
 BitboardEvaluator: TypeAlias = Callable[[Bitboards, Bitboards], Evaluations]

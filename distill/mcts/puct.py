@@ -1,7 +1,7 @@
 """PUCT and Gumbel search: tree search that an evaluator, such as a network, guides; many games side by side.
 
     result, = search([EMPTY], evaluator, PuctSettings(simulations=100))         # one position
-    record = play(current, mask, PuctSettings(), on_bitboards(evaluator), seed=1)      # whole games
+    record = play(current, mask, PuctSettings(), on_bitboards(evaluator), seeds=1)     # whole games
 
 Every lane plays one game and waits at one leaf at a time. The leaves of all lanes are evaluated in one batch; all that
 is between two batches runs compiled (`engine/puct_simulation.py`).
@@ -20,13 +20,15 @@ from numpy.typing import NDArray
 
 from distill.game import outputs
 from distill.game.rules import CELLS, COLUMNS
-from distill.mcts import textbook
+from distill.mcts import arguments, textbook
+from distill.mcts.arguments import Bitboards
 from distill.mcts.engine import puct_simulation, puct_tree
+from distill.mcts.engine.best_ucb1 import SLOTS
 from distill.mcts.engine.puct_tree import Evaluations, PuctParameters, PuctTrees
 from distill.mcts.engine.record import Ended, GameRecord, new_record
 from distill.mcts.evaluator import BitboardEvaluator, Evaluator, on_bitboards
 from distill.mcts.reference_puct import halving_schedule
-from distill.mcts.results import Bitboards, Positions, SearchResult, bitboards_of, generator, results_of
+from distill.mcts.results import Positions, SearchResult, bitboards_of, generator, results_of
 from distill.mcts.settings import PuctSettings
 
 __all__ = ["PuctSettings", "new_kept", "play", "quiet", "search"]
@@ -52,12 +54,11 @@ def search(
     """Search positions, or boards int8 (B, 6, 7), side by side, evaluated by any `Evaluator`.
 
     `seeds` is one seed, from which each position takes its own stream by its place in the list, or a seed for each
-    position, which makes its result independent of the others. Raises ValueError where the game is over, and
-    OutputError, which names the evaluator, for logits or values that no search can use.
+    position, which makes its result independent of the others. Raises ValueError where the game is over, for what is
+    no position, and for seeds that do not fit; and OutputError, which names the evaluator, for logits or values that no
+    search can use.
     """
-    current, mask = bitboards_of(positions)
-    chosen = {"seed": seeds} if isinstance(seeds, int) else {"seeds": seeds}
-    return results_of(play(current, mask, settings, on_bitboards(evaluator), steps=1, **chosen))
+    return results_of(play(*bitboards_of(positions), settings, on_bitboards(evaluator), seeds=seeds, steps=1))
 
 
 def play(
@@ -66,9 +67,8 @@ def play(
     settings: PuctSettings,
     evaluate: BitboardEvaluator,
     *,
-    seed: int = 0,
+    seeds: int | Sequence[int] = 0,
     games: Sequence[int] | None = None,
-    seeds: Sequence[int] | None = None,
     lanes: int = LANES,
     steps: int = CELLS,
     ended: Ended | None = None,
@@ -76,20 +76,25 @@ def play(
 ) -> GameRecord:
     """Play G games on from the positions (current, mask), uint64 (G,), none of them over.
 
-    The random numbers of game i come from (seed, games[i]), by default games 0, 1, ..., or from (seeds[i], 0) where
-    seeds are given. A game ends by the rules or after `steps` positions. Games start in their order, `lanes` of them
-    run side by side, without influence on the result as long as a position's evaluation does not depend on the others
-    in its batch. `kept` has evaluations from earlier calls with this evaluator and gets the new ones. Raises
-    OutputError for logits or values that no search can use.
+    The random numbers of game i come from (seeds, games[i]), by default games 0, 1, ..., or with a seed for each from
+    (seeds[i], games[i]), by default games 0. A game ends by the rules or after `steps` positions. Games start in their
+    order, `lanes` of them run side by side, without influence on the result as long as a position's evaluation does not
+    depend on the others in its batch. `kept` has evaluations from earlier calls with this evaluator and gets the new
+    ones. Raises ValueError for positions, seeds or games that do not fit, and OutputError for logits or values that no
+    search can use.
     """
+    current, mask = arguments.starts("puct", current, mask)
     number = len(current)
-    streams = [(each, 0) for each in seeds] if seeds is not None else [(seed, each) for each in games or range(number)]
+    streams = arguments.streams("puct", seeds, number, games)
+    arguments.whole("puct", "steps", steps, least=1)
+    kept = kept or new_kept()
+    _check_kept(kept)
     record = new_record(current, mask, steps)
     if settings.engine == "reference":
         chances = (draw(stream, steps, settings) for stream in streams)
         textbook.play(record, textbook.puct_searches(chances, settings, evaluate), settings.simulations, ended)
         return record
-    trees = _trees(settings, max(1, min(lanes, number)), steps, kept or new_kept())
+    trees = _trees(settings, max(1, min(lanes, number)), steps, kept)
     live = np.arange(len(trees.game))
     leaves = np.zeros(len(live), np.int64)
     started = 0
@@ -117,6 +122,15 @@ def play(
 def new_kept() -> Evaluations:
     """Space for evaluations to keep from one call of `play` to the next: 1.8 times the speed in a match."""
     return puct_tree.new_evaluations(KEPT_BITS)
+
+
+def _check_kept(kept: Evaluations) -> None:
+    """Raise ValueError unless there is space for 2^k evaluations: their places are hashes of k bits."""
+    number = len(kept.known)
+    if number.bit_count() != 1:
+        raise ValueError(f"puct: kept has space for {number} evaluations, not for a power of two")
+    expected = {"known": ((number,), np.uint64), "values": ((number * SLOTS,), np.float32)}
+    arguments.check_arrays("puct", kept._asdict(), expected)
 
 
 def _trees(settings: PuctSettings, lanes: int, steps: int, kept: Evaluations) -> PuctTrees:

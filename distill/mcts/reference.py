@@ -264,6 +264,8 @@ def label(
     Random numbers: `keys`, `orders` and `gammas` have one entry a search, as `uct` and `exploration_weights` take them;
     `move`, (8,), is for `noisy_move`.
     """
+    if len(keys) != settings.votes:
+        raise ValueError(f"{len(keys)} keys given, {settings.votes} needed, one for each vote")
     votes, visits, value = [], [0] * COLUMNS, 0.0
     noise_at_label = settings.noise_fraction if settings.noise_at == "label" else 0.0
     for key, order, gamma in zip(keys, orders, gammas, strict=True):

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from distill.game import inputs
 from distill.game.encoding import bitboards
-from distill.game.rules import FULL_BOARD, Position, has_four
+from distill.game.rules import COLUMNS, ROWS, Position
+from distill.mcts.arguments import Bitboards
 from distill.mcts.engine.record import GameRecord
 
-Bitboards: TypeAlias = NDArray[np.uint64]
 Positions: TypeAlias = Sequence[Position] | NDArray[np.int8]
 """Positions, or boards int8 (B, 6, 7): row 0 on top, +1 the side to move, −1 the opponent, 0 empty."""
 
@@ -38,15 +39,11 @@ class SearchResult:
 
 
 def bitboards_of(positions: Positions) -> tuple[Bitboards, Bitboards]:
-    """`current` and `mask`, uint64 (B,), of positions in which the game is not over; else ValueError."""
-    if isinstance(positions, np.ndarray):
-        current, mask = bitboards(positions)
-    else:
-        current, mask = (np.array([getattr(p, name) for p in positions], np.uint64) for name in ("current", "mask"))
-    # A search of a finished game would have no move to choose.
-    over = np.flatnonzero((mask == np.uint64(FULL_BOARD)) | has_four(current ^ mask))
-    if len(over):
-        raise ValueError(f"position {over[0]}: the game is over, so there is nothing to search")
+    """`current` and `mask`, uint64 (B,). Raises ValueError for what is neither positions nor boards."""
+    given: Any = positions
+    if isinstance(given, np.ndarray) or not all(isinstance(each, Position) for each in given):
+        return bitboards(inputs.boards(given).reshape(-1, ROWS, COLUMNS))
+    current, mask = (np.array([getattr(each, name) for each in given]) for name in ("current", "mask"))
     return current, mask
 
 

@@ -20,13 +20,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from distill.game.rules import COLUMNS
-from distill.mcts import textbook
+from distill.mcts import arguments, textbook
+from distill.mcts.arguments import Bitboards
 from distill.mcts.engine import uct_games, uct_simulation
 from distill.mcts.engine.best_ucb1 import SLOTS
 from distill.mcts.engine.record import GameRecord, new_record
 from distill.mcts.engine.uct_games import UctDraws
 from distill.mcts.engine.uct_simulation import UNVISITED
-from distill.mcts.results import Bitboards, Positions, SearchResult, bitboards_of, generator, results_of
+from distill.mcts.results import Positions, SearchResult, bitboards_of, generator, results_of
 from distill.mcts.settings import UctSettings
 
 __all__ = ["UctSettings", "draw", "play", "search"]
@@ -47,22 +48,23 @@ MOST_NODES = 2**25
 def search(
     positions: Positions, settings: UctSettings, seeds: int | Sequence[int] = 0, lanes: int = LANES
 ) -> list[SearchResult]:
-    """Search positions, or boards int8 (B, 6, 7), side by side. Raises ValueError where the game is over.
+    """Search positions, or boards int8 (B, 6, 7), side by side.
 
     `seeds` is one seed, from which each position takes its own stream by its place in the list, or a seed for each
-    position, which makes its result independent of the others.
+    position, which makes its result independent of the others. Raises ValueError where the game is over, for what is
+    no position, and for seeds that do not fit.
     """
     current, mask = bitboards_of(positions)
-    if isinstance(seeds, int):
-        draws = draw(seeds, range(len(current)), 1, settings)
-    else:
-        drawn = [draw(seed, [0], 1, settings) for seed in seeds]
-        draws = UctDraws(*(np.concatenate(parts) for parts in zip(*drawn, strict=True)))
+    streams = arguments.streams("uct", seeds, len(current))
+    drawn = [draw(0, [], 1, settings), *(draw(seed, [game], 1, settings) for seed, game in streams)]
+    draws = UctDraws(*(np.concatenate(parts) for parts in zip(*drawn, strict=True)))
     return results_of(play(current, mask, draws, settings, lanes))
 
 
 def draw(seed: int, games: Sequence[int], steps: int, settings: UctSettings) -> UctDraws:
     """The random numbers of these games; vote k of game g depends on (seed, g, k) alone, its moves on (seed, g)."""
+    seed, games = arguments.whole("uct", "seed", seed), arguments.wholes("uct", "games", games)
+    arguments.whole("uct", "steps", steps, least=1)
     shape = (len(games), settings.votes, steps)
     key = np.empty(shape, np.uint64)
     order = np.zeros((*shape, SLOTS), np.float32)
@@ -87,8 +89,10 @@ def play(current: Bitboards, mask: Bitboards, draws: UctDraws, settings: UctSett
     """Play G games on from the positions (current, mask), uint64 (G,), none of them over.
 
     A game ends by the rules or after the S positions for which there are draws. `lanes` games run side by side, without
-    influence on the result.
+    influence on the result. Raises ValueError for positions or draws that do not fit.
     """
+    current, mask = arguments.starts("uct", current, mask)
+    _check_draws(draws, len(current), settings.votes)
     number, steps, votes = draws.key.shape
     record = new_record(current, mask, steps, votes)
     if settings.engine == "reference":
@@ -101,3 +105,20 @@ def play(current: Bitboards, mask: Bitboards, draws: UctDraws, settings: UctSett
     while games.counts[0]:  # between two calls Python can stop the run, as for Ctrl-C
         uct_games.play_games(trees, draws, record, games)
     return record
+
+
+def _check_draws(draws: UctDraws, number: int, votes: int) -> None:
+    """Raise ValueError unless there are draws for so many games, of any number of positions, and votes."""
+    steps = draws.key.shape[1] if draws.key.ndim == 3 else 1
+    arguments.whole("uct", "steps", steps, least=1)
+    shape = (number, steps, votes)
+    expected = {
+        "key": (shape, np.uint64),
+        "order": ((*shape, SLOTS), np.float32),
+        "gamma": ((*shape, COLUMNS), np.float64),
+        "move": ((number, steps, COLUMNS + 1), np.float64),
+    }
+    arguments.check_arrays("uct", draws._asdict(), expected)
+    for name in ("order", "gamma", "move"):
+        if not np.isfinite(getattr(draws, name)).all():
+            raise ValueError(f"uct: {name} has numbers that are not finite")

@@ -91,6 +91,10 @@ def checked_choices(player: Player, current: Boards, mask: Boards, seeds: Boards
 
     Raises OutputError naming the player for choices of a wrong shape or type, an illegal move, or a NaN.
     """
+    for bits in (current, mask, seeds):
+        if np.shape(bits) != (len(mask),) or np.asarray(bits).dtype != np.uint64:
+            shapes = ", ".join(f"{np.asarray(each).dtype} {np.shape(each)}" for each in (current, mask, seeds))
+            raise ValueError(f"{player.name}: current, mask and seeds are {shapes}; each must be uint64 ({len(mask)},)")
     legal = legal_mask(mask)
     with outputs.named(player.name):
         found = player.play(current, mask, seeds)

@@ -32,7 +32,7 @@ from distill.common.provenance import install_line
 from distill.common.workers import spread
 from distill.game import encoding
 from distill.game.encoding import FULL_COLUMN
-from distill.game.rules import CELLS, COLUMNS, ROWS, Position, legal_mask
+from distill.game.rules import CELLS, COLUMNS, ROWS, Position, check_shapes, legal_mask
 from distill.players.player import Boards, Choices, draw_column
 
 HIGHEST = 22
@@ -80,6 +80,7 @@ _CHUNK = 64
 def score_boards(current: Boards, mask: Boards, workers: int = 1, advance: Advance = silent) -> NDArray[np.int8]:
     """int8 (B, 7) scores of bitboards (B,), shared between worker processes; the same for any number of them."""
     check_installed()
+    check_shapes(current, mask)
     starts = range(0, len(current), _CHUNK)
     tasks = ((current[start : start + _CHUNK], mask[start : start + _CHUNK]) for start in starts)
     chunks = [np.empty((0, COLUMNS), np.int8)]

@@ -209,7 +209,7 @@ def search(
         with contextlib.suppress(OverError):
             puct.play(
                 current[mine], mask[mine], chosen, evaluate,
-                seed=seed, games=mine.tolist(), lanes=lanes, steps=steps, ended=ended,
+                seeds=seed, games=mine.tolist(), lanes=lanes, steps=steps, ended=ended,
             )  # fmt: skip
         parts.append(labelled(records[0]))
 

@@ -50,14 +50,14 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_both_engines_play_the_same_games(kind):
     settings = PuctSettings(simulations=18, **KINDS[kind])
-    record = play(*bits(*TEXTBOOK_STARTS), settings, predict, seed=3, lanes=2)
-    textbook = play(*bits(*TEXTBOOK_STARTS), dataclasses.replace(settings, engine="reference"), predict, seed=3)
+    record = play(*bits(*TEXTBOOK_STARTS), settings, predict, seeds=3, lanes=2)
+    textbook = play(*bits(*TEXTBOOK_STARTS), dataclasses.replace(settings, engine="reference"), predict, seeds=3)
     for name, ours, theirs in zip(record._fields, record, textbook, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-9 if name == "value" else 0, err_msg=name)
 
 
 def test_visits_sum_to_the_simulations_and_full_columns_get_none():
-    record = play(*bits(*STARTS), PuctSettings(simulations=30), predict, seed=1)
+    record = play(*bits(*STARTS), PuctSettings(simulations=30), predict, seeds=1)
     for game in range(len(STARTS)):
         made = slice(0, record.length[game])
         assert (record.visits[game, made].sum(1) == 30).all()
@@ -120,14 +120,14 @@ def test_lanes_and_neighbours_change_nothing():
     settings = PuctSettings(simulations=20)
     told: list[int] = []
     ended = lambda _, games: told.extend(games.tolist())  # noqa: E731
-    together = play(*bits(*STARTS), settings, predict, seed=9, lanes=6, ended=ended)
+    together = play(*bits(*STARTS), settings, predict, seeds=9, lanes=6, ended=ended)
     assert sorted(told) == list(range(len(STARTS))), "each finished game is reported once"
-    few = play(*bits(*STARTS), settings, predict, seed=9, lanes=2)
-    alone = play(*bits(STARTS[3]), settings, predict, seed=9, games=[3])
+    few = play(*bits(*STARTS), settings, predict, seeds=9, lanes=2)
+    alone = play(*bits(STARTS[3]), settings, predict, seeds=9, games=[3])
     for one, other in zip(together, few, strict=True):
         assert np.array_equal(one, other)
     assert np.array_equal(together.visits[3], alone.visits[0])
-    assert not np.array_equal(together.move, play(*bits(*STARTS), settings, predict, seed=10).move)
+    assert not np.array_equal(together.move, play(*bits(*STARTS), settings, predict, seeds=10).move)
     both = play(*bits(STARTS[1], STARTS[4]), settings, predict, seeds=[7, 8], steps=1)
     assert np.array_equal(both.visits[1], play(*bits(STARTS[4]), settings, predict, seeds=[8], steps=1).visits[0])
 
@@ -139,9 +139,9 @@ def test_evaluations_kept_from_earlier_searches_change_nothing_and_are_not_repea
         evaluated.append(len(current))
         return predict(current, mask)
 
-    first = play(*bits(*STARTS), settings, counting, seed=2, kept=kept)
+    first = play(*bits(*STARTS), settings, counting, seeds=2, kept=kept)
     whole = sum(evaluated)
-    second = play(*bits(*STARTS), settings, counting, seed=2, kept=kept)
+    second = play(*bits(*STARTS), settings, counting, seeds=2, kept=kept)
     assert all(map(np.array_equal, first, second))
     assert sum(evaluated) < 1.02 * whole, "but for a few that share a place"
 

@@ -1,0 +1,81 @@
+"""Check what a caller gives to a search.
+
+Compiled code does not check its arrays: with one that is too short it would read and write foreign memory. Each
+function returns what the search uses, or raises ValueError, which begins with `who`: the search that was called.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from distill.game.rules import are_over, check_shapes, faults
+
+Bitboards: TypeAlias = NDArray[np.uint64]
+
+
+def starts(who: str, current: Any, mask: Any) -> tuple[Bitboards, Bitboards]:
+    """`current` and `mask`, integers (G,), as uint64. In none of these positions the game is over."""
+    check_shapes(current, mask)
+    pair = [np.asarray(bits) for bits in (current, mask)]
+    if pair[0].ndim != 1:
+        raise ValueError(f"{who}: bitboards of shape {pair[0].shape}, not (G,)")
+    if wrong := [bits.dtype for bits in pair if bits.size and bits.dtype.kind not in "iu"]:
+        raise ValueError(f"{who}: bitboards of type {wrong[0]}, not whole numbers of 64 bits")
+    current, mask = (bits.astype(np.uint64) for bits in pair)
+    for found, what in faults(current, mask):
+        if found.any():
+            raise ValueError(f"{who}: position {found.argmax()}: {what}")
+    # A search of a finished game would have no move to choose.
+    if (over := are_over(current, mask)).any():
+        raise ValueError(f"{who}: position {over.argmax()}: the game is over, so there is nothing to search")
+    return current, mask
+
+
+def streams(who: str, seeds: Any, number: int, games: Any = None) -> list[tuple[int, int]]:
+    """(seed, game), the source of the random numbers, for each of `number` positions.
+
+    Args:
+      seeds: one seed for all positions, or a seed for each.
+      games: the game of each position; None: 0, 1, ... with one seed, and 0 with a seed for each.
+    """
+    if np.ndim(seeds) == 0:
+        each, own_games = [whole(who, "seed", seeds)] * number, list(range(number))
+    else:
+        each, own_games = wholes(who, "seeds", seeds, number), [0] * number
+    return list(zip(each, own_games if games is None else wholes(who, "games", games, number), strict=True))
+
+
+def wholes(who: str, what: str, given: Any, number: int | None = None) -> list[int]:
+    """Whole numbers of 64 bits, one for each of `number` positions; None: any number of them."""
+    found = list(given)
+    if number is not None and len(found) != number:
+        raise ValueError(f"{who}: {len(found)} {what} given, {number} needed, one for each position")
+    return [whole(who, what.removesuffix("s"), each) for each in found]
+
+
+def whole(who: str, what: str, given: Any, least: int = 0) -> int:
+    """A whole number, Python's or NumPy's, of 64 bits."""
+    try:
+        number = operator.index(given)
+    except TypeError:
+        raise ValueError(f"{who}: {what} {given!r} is not a whole number") from None
+    if not least <= number < 2**64:
+        raise ValueError(f"{who}: {what} {number} is not from {least} to 2^64 - 1")
+    return number
+
+
+def check_arrays(
+    who: str, arrays: Mapping[str, NDArray[Any]], expected: Mapping[str, tuple[tuple[int, ...], DTypeLike]]
+) -> None:
+    """Raise ValueError unless each array has the expected shape and type, its parts one after the other in memory."""
+    for name, (shape, dtype) in expected.items():
+        array = arrays[name]
+        if array.shape != shape or array.dtype != dtype:
+            raise ValueError(f"{who}: {name} is {array.dtype} {array.shape}, not {np.dtype(dtype)} {shape}")
+        if not array.flags.c_contiguous:
+            raise ValueError(f"{who}: {name} must be contiguous in memory (np.ascontiguousarray)")
