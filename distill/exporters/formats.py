@@ -238,6 +238,6 @@ FORMATS: dict[str, Format] = {
     "litert": _litert(file="model.tflite", title="LiteRT", write=_write_litert),
     "onnx": _onnx(file=finding.ONNX, title="ONNX", write=write_onnx),
     "litert-int8": _litert(file="model.int8.tflite", title="LiteRT int8", write=write_litert_int8, int8=True),
-    "onnx-int8": _onnx(file="model.int8.onnx", title="ONNX int8", write=write_onnx_int8, int8=True),
+    "onnx-int8": _onnx(file=finding.ONNX_INT8, title="ONNX int8", write=write_onnx_int8, int8=True),
 }
 """Every format by the name that `export --formats` takes."""

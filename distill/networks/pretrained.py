@@ -96,8 +96,12 @@ def onnx_to_run(path: Path) -> Path | None:
 
 
 def onnx_in(path: Path) -> Path | None:
-    """The ONNX file at a path: itself, that of a run's folder, or that of a folder of exported files, as on a hub."""
-    files = (path, path / ONNX, path / finding.ONNX)
+    """The ONNX file at a path: itself, that of a run's folder, or that of a folder of exported files, as on a hub.
+
+    Where TensorFlow is not installed, a file in 8 bits will do.
+    """
+    names = (finding.ONNX,) if importlib.util.find_spec("tensorflow") else (finding.ONNX, finding.ONNX_INT8)
+    files = (path, *(folder / name for name in names for folder in (path / finding.PUBLISHED, path)))
     return next((file for file in files if file.suffix == ".onnx" and file.is_file()), None)
 
 

@@ -1,7 +1,7 @@
 """Networks loaded by the fastest runtime (`networks/pretrained.py`, `load_pretrained`). Properties:
 
 - with an ONNX file a network is loaded without TensorFlow and Keras; without such a file, or without ONNX Runtime, the
-  SavedModel is used;
+  SavedModel is used; where TensorFlow is not installed, an ONNX file in 8 bits;
 - `load_pretrained` refuses what is no board, whichever runtime there is, and takes what an export's examples hold; the
   conversions that docs/networks.md shows lead to the board;
 - what it returns can be pickled, and answers in a forked process, where TensorFlow is an error instead of a hang;
@@ -67,6 +67,8 @@ if __name__ == "__main__":
     choices = names.make("pillar@puct:20", fast=True).play(*(np.zeros(2, np.uint64) for _ in range(3)))
     assert choices.moves.tolist() == [3, 3] and choices.policy.shape == (2, 7)
     assert not {"tensorflow", "keras"} & set(sys.modules)
+    sys.modules["tensorflow"] = None  # as where it is not installed
+    assert distill.load_pretrained("pillar-large")(board)["move"].tolist() == [3, 3]
 """
 
 
