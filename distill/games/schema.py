@@ -32,9 +32,9 @@ ROW = pa.schema(
         ("ply", pa.int8()),  # stones on the board
         ("current", pa.uint64()),  # stones of the side to move
         ("mask", pa.uint64()),  # all stones
-        ("votes", pa.list_(pa.int8())),  # column that each search chose
+        ("votes", pa.list_(pa.int8())),  # column that each search chose; -1: skipped by a user's labeller
         ("label", pa.int8()),  # the majority of the votes
-        ("visits", pa.list_(pa.int32(), 7)),  # root visits summed over the searches; 0 on full columns
+        ("visits", pa.list_(pa.int32(), 7)),  # root visits, all searches together; of a Gumbel root its policy · 1000
         ("simulations", pa.int32()),  # simulations executed, all votes together
         ("value", pa.float32()),  # root value in [-1, 1] for the side to move, mean over the searches
         ("move", pa.int8()),  # column played

@@ -2,7 +2,6 @@
 
 * A block of Python that begins with `# my_name.py` is that file; it has at most 20 lines of code.
 * Every other block of Python runs, and every line of a shell block.
-* The example with PyTorch needs it: `pytest -m slow tests/project/test_extending.py` installs it first.
 """
 
 import os
@@ -14,9 +13,7 @@ from pathlib import Path
 import pytest
 
 PAGE = Path(__file__).parents[2] / "docs/extending.md"
-EVERY = re.findall(r"```(python|sh)\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-TORCH = next(code for _, code in EVERY if "import torch" in code)
-BLOCKS = [block for block in EVERY if block[1] != TORCH]
+BLOCKS = re.findall(r"```(python|sh)\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
 MOST_LINES = 20
 
 
@@ -31,7 +28,7 @@ def run(command: list[str], folder: Path) -> None:
     assert done.returncode == 0, f"{command}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
 
 
-@pytest.mark.parametrize("code", [code for kind, code in EVERY if kind == "python"], ids=file_name)
+@pytest.mark.parametrize("code", [code for kind, code in BLOCKS if kind == "python"], ids=file_name)
 def test_an_example_is_short(code):
     assert len([line for line in code.splitlines() if line.strip()]) <= MOST_LINES + (file_name(code) is not None)
 
@@ -44,12 +41,3 @@ def test_the_examples_run(tmp_path):
             (tmp_path / name).write_text(code, encoding="utf-8")
         else:
             run([sys.executable, "-c", code], tmp_path)
-
-
-@pytest.mark.slow
-def test_the_example_with_pytorch_runs(tmp_path):
-    wheels = tmp_path / "wheels"
-    run([sys.executable, "-m", "pip", "install", "--quiet", "--target", str(wheels), "torch"], tmp_path)
-    run([sys.executable, "-m", "distill.generate", "--preset", "smoke", "--out", "games"], tmp_path)
-    code = f"import sys; sys.path.append({str(wheels)!r})\n{TORCH}\nassert boards.shape == (64, 6, 7)"
-    run([sys.executable, "-c", code], tmp_path)
