@@ -34,7 +34,7 @@ class RunSettings(UctSettings, group="games", shown=("labeller", "opening_moves"
     """All that the games of a run depend on."""
 
     labeller: str | None = setting(
-        None, "module:object of your own engine, which labels instead of the search; noise then acts on moves only"
+        None, "module:object of your own engine, which labels instead of the search; only noise at the move acts then"
     )
     opening_moves: OpeningMoves = setting((1, 8), OPENING_HELP)
     seed: int = setting(0, "run seed; game g depends on it and on g alone")
