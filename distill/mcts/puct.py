@@ -24,10 +24,10 @@ from distill.mcts import arguments, textbook
 from distill.mcts.arguments import Bitboards
 from distill.mcts.engine import puct_simulation, puct_tree
 from distill.mcts.engine.best_ucb1 import SLOTS
+from distill.mcts.engine.gumbel import halving_schedule
 from distill.mcts.engine.puct_tree import Evaluations, PuctParameters, PuctTrees
 from distill.mcts.engine.record import Ended, GameRecord, new_record
 from distill.mcts.evaluator import BitboardEvaluator, Evaluator, on_bitboards
-from distill.mcts.reference_puct import halving_schedule
 from distill.mcts.results import Positions, SearchResult, bitboards_of, generator, results_of
 from distill.mcts.settings import PuctSettings
 
@@ -135,7 +135,7 @@ def _check_kept(kept: Evaluations) -> None:
 
 def _trees(settings: PuctSettings, lanes: int, steps: int, kept: Evaluations) -> PuctTrees:
     """Space for `lanes` games of at most `steps` searched positions each."""
-    schedule = [halving_schedule(settings.simulations, max(1, columns)) for columns in range(COLUMNS + 1)]
+    schedule = [halving_schedule(settings.simulations, columns) for columns in range(COLUMNS + 1)]
     # The parameters that are settings, then those that compiled code reads in another form.
     values: dict[str, Any] = {name: getattr(settings, name, None) for name in PuctParameters._fields}
     values["root"], values["rule"] = puct_tree.ROOTS.index(settings.root), puct_tree.RULES.index(settings.rule)

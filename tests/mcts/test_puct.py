@@ -8,7 +8,8 @@
 - the number of lanes changes nothing, nor do evaluations kept from earlier searches; every game depends on its own
   seed alone, and is reported once;
 - a full tree of a late position has the game-theoretic value;
-- halving gives the columns left equally many visits; a Gumbel root of few simulations improves on the policy;
+- halving takes the turns of the textbook and gives the columns left equally many visits; a Gumbel root of few
+  simulations improves on the policy;
 - logits and values that are no numbers are refused before compiled code sees them.
 """
 
@@ -25,9 +26,10 @@ from puct_helpers import BLOCK, LOST, STARTS, WIN, WINS, look, predict, uniform
 from distill.common import OutputError
 from distill.game import rules
 from distill.game.rules import COLUMNS, Position, from_moves, mirror, parse_board
+from distill.mcts import reference_puct
+from distill.mcts.engine.gumbel import halving_schedule
 from distill.mcts.evaluator import by_rollouts
 from distill.mcts.puct import PuctSettings, new_kept, play, quiet
-from distill.mcts.reference_puct import halving_schedule
 
 TEXTBOOK_STARTS = [from_moves(moves) for moves in ("444444333", "1234567712345", "22334")]
 
@@ -189,7 +191,7 @@ def test_a_network_that_returns_no_numbers_is_refused_before_compiled_code(root,
 
 @pytest.mark.parametrize(("simulations", "considered"), [(16, 4), (32, 7), (7, 7), (5, 7), (100, 7), (3, 1)])
 def test_halving_gives_those_left_equally_many_visits(simulations, considered):
-    turns = halving_schedule(simulations, considered)
+    turns = halving_schedule(simulations, considered).tolist()
     assert len(turns) == simulations
     visits = [0] * considered
     for turn in turns:  # each turn is that of a column which has so many visits
@@ -198,6 +200,13 @@ def test_halving_gives_those_left_equally_many_visits(simulations, considered):
     if simulations >= 2 * considered and considered > 1:
         assert sorted(visits)[-2] >= sorted(visits)[-1] - 1  # two finalists
     assert min(visits) >= (1 if simulations >= considered else 0)
+
+
+def test_halving_takes_the_turns_of_the_textbook():
+    for considered in range(1, COLUMNS + 1):
+        for simulations in (*range(1, 130), 1000, 4096):
+            expected = reference_puct.halving_schedule(simulations, considered)
+            assert halving_schedule(simulations, considered).tolist() == expected
 
 
 def test_a_gumbel_root_of_few_simulations_improves_on_the_policy():

@@ -72,6 +72,24 @@ def best_with_visits(trees: PuctTrees, lane: int, visits: int) -> int:
     return best
 
 
+def halving_schedule(simulations: int, columns: int) -> Int32s:
+    """int32 (simulations,): for each simulation, the visits of the columns whose turn it is (sequential halving).
+
+    `columns` are open at the root. In ceil(log2(columns)) phases of about equally many simulations, all of them get
+    one visit after the other, then the better half, and so on down to two, which go on to the end.
+    """
+    if columns <= 1:
+        return np.arange(simulations, dtype=np.int32)
+    phases = int(np.ceil(np.log2(columns)))
+    parts, first, left, done = list[Int32s](), 0, columns, 0
+    while done < simulations:
+        # One phase: each column left has `first` visits, and gets `more`.
+        more = max(1, simulations // (phases * left))
+        parts.append(np.repeat(np.arange(first, first + more, dtype=np.int32), left))
+        first, done, left = first + more, done + more * left, max(2, left // 2)
+    return np.concatenate(parts)[:simulations]
+
+
 @inline
 def column_by_halving(trees: PuctTrees, lane: int) -> int:
     """The root's column for this simulation: the best-scored one among those whose turn it is."""

@@ -37,7 +37,7 @@ class PuctParameters(NamedTuple):
     discount: float
     mcts_solver: bool
     win_value: Int64s  # (44,) by plies to the end: discounted value of a won game, in UNITs
-    schedule: Int32s  # (8, simulations): by open columns, `reference_puct.halving_schedule`
+    schedule: Int32s  # (8, simulations): by open columns, `gumbel.halving_schedule`
 
 
 class PuctTrees(NamedTuple):
