@@ -159,10 +159,10 @@ def main() -> None:
 
     networks.start_backend()
     from distill.networks import finding, saved
-    from distill.networks.evaluator import Evaluator
+    from distill.networks.evaluator import NetworkEvaluator
 
     core = saved.load_core(finding.network_file(arguments.model)) if arguments.model else networks.build("pillar", True)
-    predict = Evaluator(core, precision=arguments.precision)
+    predict = NetworkEvaluator(core, precision=arguments.precision)
     puct.play(*starts(16, (1, 8)), SelfPlaySettings(simulations=2, root=arguments.root), predict, lanes=8)  # compiles
     print(
         f"{networks.arch_of(core)}, {core.count_params():,} parameters, {arguments.precision}, {arguments.lanes} lanes"

@@ -35,7 +35,7 @@ from distill.players.network import GuidedPlayer
 if TYPE_CHECKING:
     import keras
 
-    from distill.networks.evaluator import Evaluator
+    from distill.networks.evaluator import NetworkEvaluator
 
 POLL = 1.0
 """Seconds between two updates of the progress bar while workers play."""
@@ -267,15 +267,15 @@ def meet(config: SelfPlayConfig, seed: int, first: int, *pair: Path) -> tuple[li
     return gate.arena_block(players, config.arena_games, config.arena_plies, seed, first)
 
 
-_EVALUATORS: dict[tuple[Any, ...], Evaluator] = {}
+_EVALUATORS: dict[tuple[Any, ...], NetworkEvaluator] = {}
 """The process's evaluators, by what the next network in the same place must share, so that no graph is traced twice."""
 
 
-def evaluator(config: SelfPlayConfig, network: Path, seat: int = 0) -> Evaluator:
+def evaluator(config: SelfPlayConfig, network: Path, seat: int = 0) -> NetworkEvaluator:
     """The evaluator of a network, valid until the next call for the same seat."""
     networks.start_backend()
     from distill.networks import saved
-    from distill.networks.evaluator import BATCH, Evaluator
+    from distill.networks.evaluator import BATCH, NetworkEvaluator
 
     core: keras.Model = saved.load_core(network)
     key = (seat, core.name, config.precision, config.lanes)
@@ -283,5 +283,5 @@ def evaluator(config: SelfPlayConfig, network: Path, seat: int = 0) -> Evaluator
     if key in _EVALUATORS:
         _EVALUATORS[key].take_weights(core)
     else:
-        _EVALUATORS[key] = Evaluator(core, min(config.lanes, BATCH), config.precision)
+        _EVALUATORS[key] = NetworkEvaluator(core, min(config.lanes, BATCH), config.precision)
     return _EVALUATORS[key]

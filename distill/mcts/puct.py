@@ -25,7 +25,7 @@ from distill.mcts.arguments import Bitboards
 from distill.mcts.engine import puct_simulation, puct_tree
 from distill.mcts.engine.best_ucb1 import SLOTS
 from distill.mcts.engine.gumbel import halving_schedule
-from distill.mcts.engine.puct_tree import Evaluations, PuctParameters, PuctTrees
+from distill.mcts.engine.puct_tree import KeptEvaluations, PuctParameters, PuctTrees
 from distill.mcts.engine.record import Ended, GameRecord, new_record
 from distill.mcts.evaluator import BitboardEvaluator, Evaluator, on_bitboards
 from distill.mcts.results import Positions, SearchResult, bitboards_of, generator, results_of
@@ -72,7 +72,7 @@ def play(
     lanes: int = LANES,
     steps: int = CELLS,
     ended: Ended | None = None,
-    kept: Evaluations | None = None,
+    kept: KeptEvaluations | None = None,
 ) -> GameRecord:
     """Play G games on from the positions (current, mask), uint64 (G,), none of them over.
 
@@ -119,12 +119,12 @@ def play(
     return record
 
 
-def new_kept() -> Evaluations:
+def new_kept() -> KeptEvaluations:
     """Space for evaluations to keep from one call of `play` to the next: 1.8 times the speed in a match."""
     return puct_tree.new_evaluations(KEPT_BITS)
 
 
-def _check_kept(kept: Evaluations) -> None:
+def _check_kept(kept: KeptEvaluations) -> None:
     """Raise ValueError unless there is space for 2^k evaluations: their places are hashes of k bits."""
     number = len(kept.known)
     if number.bit_count() != 1:
@@ -133,7 +133,7 @@ def _check_kept(kept: Evaluations) -> None:
     arguments.check_arrays("puct", kept._asdict(), expected)
 
 
-def _trees(settings: PuctSettings, lanes: int, steps: int, kept: Evaluations) -> PuctTrees:
+def _trees(settings: PuctSettings, lanes: int, steps: int, kept: KeptEvaluations) -> PuctTrees:
     """Space for `lanes` games of at most `steps` searched positions each."""
     schedule = [halving_schedule(settings.simulations, columns) for columns in range(COLUMNS + 1)]
     # The parameters that are settings, then those that compiled code reads in another form.

@@ -1,8 +1,8 @@
 """A network as a search evaluates it: positions in, logits and values out, as fast as this machine computes them.
 
-`Evaluator(core)` is the `predict(current, mask) → (logits, value)` of `mcts/puct.py`. It calls graphs of a few fixed
-batch sizes, so nothing is traced twice, and a position's result does not depend on the others in its batch. The logits
-are raw: the search masks full columns itself.
+`NetworkEvaluator(core)` is a `BitboardEvaluator` (`mcts/evaluator.py`). It calls graphs of a few fixed batch
+sizes, so nothing is traced twice, and a position's result does not depend on the others in its batch. The logits are
+raw: the search masks full columns itself.
 
 In float32 there is one batch size, because a matrix product adds a row's numbers in an order that may depend on it. A
 copy of the network with fast CPU kernels is compiled by XLA; on Windows nothing is. On an accelerator, and with JAX,
@@ -47,7 +47,7 @@ Bitboards = NDArray[np.uint64]
 Results = tuple[NDArray[np.float32], NDArray[np.float32]]
 
 
-class Evaluator:
+class NetworkEvaluator:
     """A network's copy that a search evaluates.
 
     Args:

@@ -18,7 +18,7 @@ from distill.networks import finding, pretrained
 from distill.players.player import Boards, Choices, Player, draw_by
 
 if TYPE_CHECKING:
-    from distill.mcts.engine.puct_tree import Evaluations
+    from distill.mcts.engine.puct_tree import KeptEvaluations
     from distill.mcts.evaluator import BitboardEvaluator
     from distill.mcts.settings import PuctSettings
     from distill.networks.predict import Predict
@@ -39,9 +39,9 @@ def load(name: str, folder: Path, mode: str, simulations: int, *, fast: bool) ->
 
     if not simulations:
         return NetworkPlayer(name=name, predict=saved.load(folder), mode=mode)
-    from distill.networks.evaluator import Evaluator  # the fast kernels
+    from distill.networks.evaluator import NetworkEvaluator  # the fast kernels
 
-    evaluate = Evaluator(saved.load_core(finding.network_in(folder)))
+    evaluate = NetworkEvaluator(saved.load_core(finding.network_in(folder)))
     return GuidedPlayer(name=name, predict=evaluate, settings=_settings(mode, simulations))
 
 
@@ -96,7 +96,7 @@ class GuidedPlayer:
     settings: PuctSettings
 
     @cached_property
-    def kept(self) -> Evaluations:
+    def kept(self) -> KeptEvaluations:
         """The evaluations of earlier moves, which the search of the next move meets again."""
         from distill.mcts.puct import new_kept
 

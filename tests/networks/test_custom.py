@@ -21,7 +21,7 @@ from distill import networks, selfplay
 from distill.common import UserError, read_object
 from distill.networks import saved
 from distill.networks.copies import copy
-from distill.networks.evaluator import Evaluator
+from distill.networks.evaluator import NetworkEvaluator
 
 MODULE = """
 import keras
@@ -84,7 +84,7 @@ def test_it_is_trained_exported_and_loaded_like_a_built_in_one(here, checked_her
     assert all(np.array_equal(a, b) for a, b in zip(core.get_weights(), half.get_weights(), strict=True))
     np.testing.assert_allclose(saved.predict_with(core)(board)["policy"], found["policy"], atol=1e-5)
     positions = np.zeros(3, np.uint64), np.zeros(3, np.uint64)
-    assert Evaluator(core)(*positions)[1] == pytest.approx(float(found["value"]), abs=1e-4)
+    assert NetworkEvaluator(core)(*positions)[1] == pytest.approx(float(found["value"]), abs=1e-4)
     (here / "my_nets.py").write_text(MODULE + "\n")
     with pytest.raises(UserError, match=r"holds a run with other settings \(arch source: "):
         distill.train_network("my_nets:build", data=["games"], out="models/mine", ema=0.5, **settings)

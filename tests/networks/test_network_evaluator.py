@@ -17,7 +17,7 @@ from selfplay_helpers import tiny
 from distill import networks
 from distill.game import encoding, rules
 from distill.networks import saved
-from distill.networks.evaluator import Evaluator, weights_hash
+from distill.networks.evaluator import NetworkEvaluator, weights_hash
 
 
 def positions(count: int) -> tuple[Any, Any]:
@@ -28,7 +28,7 @@ def test_results_are_the_networks_in_any_batch():
     core = tiny()
     current, mask = positions(150)
     expected = saved.predict_with(core)(encoding.boards(current, mask))
-    given = Evaluator(core, batch=64)
+    given = NetworkEvaluator(core, batch=64)
     for count in (1, 8, 9, 33, 64, 65, 150):
         logits, value = given(current[:count], mask[:count])
         legal = rules.legal_mask(mask[:count])
@@ -39,11 +39,11 @@ def test_results_are_the_networks_in_any_batch():
 @pytest.mark.parametrize("arch", [*networks.ARCHS, "pillar in bfloat16"])
 def test_a_result_does_not_depend_on_its_batch(arch):
     if arch.startswith("pillar in"):
-        given = Evaluator(saved.load_core(REFERENCE / "pillar" / "best.keras"), 256, "bfloat16")
+        given = NetworkEvaluator(saved.load_core(REFERENCE / "pillar" / "best.keras"), 256, "bfloat16")
     else:
         core, rng = networks.build(arch, True), np.random.default_rng(0)
         core.set_weights([rng.normal(0, 0.05, weight.shape) for weight in core.get_weights()])  # none of them zeros
-        given = Evaluator(core)
+        given = NetworkEvaluator(core)
     current, mask = positions(256)
     logits, value = given(current, mask)
     for number in (1, 5, 12, 30, 60, 110, 190, 256):
@@ -56,7 +56,7 @@ def test_a_result_does_not_depend_on_its_batch(arch):
 def test_bfloat16_gives_nearly_the_same_and_the_read_out_stays_float32():
     core = tiny()
     current, mask = positions(40)
-    full, near = Evaluator(core)(current, mask), Evaluator(core, precision="bfloat16")(current, mask)
+    full, near = NetworkEvaluator(core)(current, mask), NetworkEvaluator(core, precision="bfloat16")(current, mask)
     assert near[0].dtype == np.float32
     assert 0 < np.abs(full[0] - near[0]).max() < 0.05
     assert np.abs(full[1] - near[1]).max() < 0.02
@@ -65,9 +65,9 @@ def test_bfloat16_gives_nearly_the_same_and_the_read_out_stays_float32():
 def test_the_evaluator_keeps_its_weights_until_it_takes_others():
     one, other = tiny(), tiny()
     current, mask = positions(5)
-    given = Evaluator(one)
+    given = NetworkEvaluator(one)
     before = given(current, mask)[1]
-    expected = Evaluator(other)(current, mask)[1]
+    expected = NetworkEvaluator(other)(current, mask)[1]
     name = weights_hash(one)
     one.set_weights(other.get_weights())
     assert weights_hash(one) == weights_hash(other) != name

@@ -85,7 +85,7 @@ from distill import networks
 networks.start_backend()
 import keras
 assert keras.backend.backend() == "jax"
-from distill.networks.evaluator import Evaluator
+from distill.networks.evaluator import NetworkEvaluator
 from distill.networks import heads
 from distill.training import on_device
 from tests.training import test_on_device
@@ -94,7 +94,7 @@ on_device.on_accelerator = lambda: True  # one loop, as on an accelerator
 on_device.STEPS = 8
 test_on_device.many_steps_are_single_steps()
 core, given = test_on_device.tiny(), test_on_device.examples()
-logits, value = Evaluator(core)(given.current, given.mask)
+logits, value = NetworkEvaluator(core)(given.current, given.mask)
 boards = test_on_device.batching.batch_of(given, np.arange(50), np.zeros(50, bool)).boards
 expected = core(heads.encode(core, boards))
 np.testing.assert_allclose(logits, expected["logits"], atol=1e-5)

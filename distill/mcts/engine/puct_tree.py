@@ -66,24 +66,24 @@ class PuctTrees(NamedTuple):
     depth: Int64s  # (L,) moves on the path; 0 where the leaf is the root
     path: Int64s  # (D, L) where in `rows` the count of each chosen move stands
     scores: Float64s  # (8,) of the columns of a Gumbel root
-    # The fields of `Evaluations`.
+    # The fields of `KeptEvaluations`.
     known: UInt64s
     evaluations: Float32s
 
 
-class Evaluations(NamedTuple):
+class KeptEvaluations(NamedTuple):
     """Evaluations of one network, kept for positions that are reached again, in this search or a later one."""
 
     known: UInt64s  # (E,) keys of their positions; E a power of two
     values: Float32s  # (E * 8,) seven priors and the value of each
 
 
-def new_evaluations(bits: int) -> Evaluations:
+def new_evaluations(bits: int) -> KeptEvaluations:
     """Space for 2^bits evaluations."""
-    return Evaluations(np.zeros(1 << bits, np.uint64), np.zeros(SLOTS << bits, np.float32))
+    return KeptEvaluations(np.zeros(1 << bits, np.uint64), np.zeros(SLOTS << bits, np.float32))
 
 
-def new_trees(lanes: int, steps: int, parameters: PuctParameters, bonus: Float64s, kept: Evaluations) -> PuctTrees:
+def new_trees(lanes: int, steps: int, parameters: PuctParameters, bonus: Float64s, kept: KeptEvaluations) -> PuctTrees:
     """Space for `lanes` games of up to `steps` searches. Untouched rows cost no memory."""
     rows = new_rows(lanes * len(bonus))
     return PuctTrees(
