@@ -39,7 +39,7 @@ from distill.games.schema import read_manifest
 from distill.mcts import compiling
 from distill.players.intervals import Estimate, share
 from distill.players.network import NetworkPlayer
-from distill.players.player import Boards, seeds_for
+from distill.players.player import Bitboards, seeds_for
 from distill.players.search import SearchPlayer
 from distill.training.top1 import FIRST_ROWS, agrees, chosen_columns, is_early
 
@@ -106,7 +106,7 @@ def measure(rows: RawRows, settings: UctSettings, seed: int, workers: int = 1) -
 
 
 def fresh_labels(
-    current: Boards, mask: Boards, settings: UctSettings, seed: int, workers: int = 1, advance: Advance = silent
+    current: Bitboards, mask: Bitboards, settings: UctSettings, seed: int, workers: int = 1, advance: Advance = silent
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Labels int64 (R, N) and the visits behind each (R, N, A); label k of row r depends on (seed, k, r) alone."""
     # Each row LABELS times, each time with a seed of its own.

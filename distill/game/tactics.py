@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from distill.game.rules import COLUMNS, LINE_SHIFTS, check_shapes, landing
 
-Boards = NDArray[np.uint64]
+Bitboards = NDArray[np.uint64]
 Columns = NDArray[np.bool_]
 
 DIRECTIONS: dict[str, int] = dict(zip(("vertical", "falling", "horizontal", "rising"), LINE_SHIFTS, strict=True))
 """Bit distance between neighbours on a line of each direction, as seen by the reader: rising goes up to the right."""
 
 
-def lines(stones: Boards, direction: str) -> NDArray[np.bool_]:
+def lines(stones: Bitboards, direction: str) -> NDArray[np.bool_]:
     """Whether stones of any shape hold four in a line of this direction, bool of the same shape."""
     shift = np.uint64(DIRECTIONS[direction])
     pairs = stones & (stones >> shift)
@@ -25,7 +25,7 @@ def lines(stones: Boards, direction: str) -> NDArray[np.bool_]:
     return found
 
 
-def wins_in(stones: Boards, mask: Boards, direction: str) -> Columns:
+def wins_in(stones: Bitboards, mask: Bitboards, direction: str) -> Columns:
     """bool (B, 7), True where a stone added to `stones` completes four in this direction."""
     check_shapes(stones, mask)
     cells = landing(mask)
@@ -33,13 +33,13 @@ def wins_in(stones: Boards, mask: Boards, direction: str) -> Columns:
     return here
 
 
-def wins(stones: Boards, mask: Boards) -> Columns:
+def wins(stones: Bitboards, mask: Bitboards) -> Columns:
     """bool (B, 7), True where a stone added to `stones` completes four. The boards must not be over."""
     anywhere: Columns = np.logical_or.reduce([wins_in(stones, mask, direction) for direction in DIRECTIONS])
     return anywhere
 
 
-def traps(stones: Boards, mask: Boards) -> Columns:
+def traps(stones: Bitboards, mask: Bitboards) -> Columns:
     """bool (B, 7), True where a stone added to `stones` makes a threat that one reply cannot stop.
 
     It then has two winning columns, or one and a second win on top of the block. Whether the reply wins, or makes a

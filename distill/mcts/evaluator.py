@@ -78,7 +78,7 @@ def by_rollouts(evaluate: BitboardEvaluator, seed: int = 0) -> BitboardEvaluator
     return evaluate_and_roll_out
 
 
-def _draw(logits: NDArray[np.float32], mask: Bitboards, random: Bitboards) -> NDArray[np.int64]:
+def _draw(logits: NDArray[np.float32], mask: Bitboards, random: NDArray[np.uint64]) -> NDArray[np.int64]:
     """A column for each board, drawn from the softmax of its logits over legal columns."""
     masked = np.where(legal_mask(mask), logits.astype(np.float64), -np.inf)
     below = np.exp(masked - masked.max(1, keepdims=True)).cumsum(1)

@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from distill.game.rules import COLUMNS_FROM_CENTRE, landing, legal_mask
 from distill.game.tactics import Columns, traps, wins, wins_in
 from distill.networks import finding
-from distill.players.player import Boards, Choices, Player, checked_choices, draw_by
+from distill.players.player import Bitboards, Choices, Player, Seeds, checked_choices, draw_by
 from distill.players.solver import is_installed
 
 Shares = NDArray[np.float64]
@@ -94,14 +94,14 @@ class LevelPlayer:
     base: Player
     level: Level
 
-    def play(self, current: Boards, mask: Boards, seeds: Boards) -> Choices:
+    def play(self, current: Bitboards, mask: Bitboards, seeds: Seeds) -> Choices:
         policy = checked_choices(self.base, current, mask, seeds).policy
         assert policy is not None  # networks, searches and the solver have one
         shares = probabilities(self.level, policy, current, mask)
         return Choices(moves=draw_by(shares, seeds), policy=shares)
 
 
-def probabilities(level: Level, policy: Shares, current: Boards, mask: Boards) -> Shares:
+def probabilities(level: Level, policy: Shares, current: Bitboards, mask: Bitboards) -> Shares:
     """float64 (B, 7), the probability of each column on boards that are not over, 0 on full ones.
 
     Args:
@@ -130,7 +130,7 @@ def probabilities(level: Level, policy: Shares, current: Boards, mask: Boards) -
     return np.where(won.any(1, keepdims=True), _among(won.astype(np.float64), won), answered)
 
 
-def has_trap(current: Boards, mask: Boards) -> NDArray[np.bool_]:
+def has_trap(current: Bitboards, mask: Bitboards) -> NDArray[np.bool_]:
     """bool (B,), whether a trap of step 2 is on the board, for the side to move or against it."""
     found = lets_win_on_top(current, mask)
     # A threat that is there already is no trap: step 3 handles it.
@@ -139,7 +139,7 @@ def has_trap(current: Boards, mask: Boards) -> NDArray[np.bool_]:
     return np.logical_or.reduce(found, axis=1)
 
 
-def lets_win_on_top(current: Boards, mask: Boards) -> Columns:
+def lets_win_on_top(current: Bitboards, mask: Bitboards) -> Columns:
     """bool (B, 7), True where a stone of the side to move lets the opponent win on top of it."""
     opponent = current ^ mask
     cells = landing(mask)

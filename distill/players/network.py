@@ -15,7 +15,7 @@ from distill.common import UserError
 from distill.game.encoding import boards
 from distill.game.rules import COLUMNS, ROWS
 from distill.networks import finding, pretrained
-from distill.players.player import Boards, Choices, Player, draw_by
+from distill.players.player import Bitboards, Choices, Player, Seeds, draw_by
 
 if TYPE_CHECKING:
     from distill.mcts.engine.puct_tree import KeptEvaluations
@@ -53,7 +53,7 @@ def with_predict(name: str, predict: Predict, mode: str, simulations: int) -> Pl
     if "value" not in predict(np.zeros((1, ROWS, COLUMNS), np.int8)):
         raise UserError(f"{name}: this network has no value head, which a search needs")
 
-    def evaluate(current: Boards, mask: Boards) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    def evaluate(current: Bitboards, mask: Bitboards) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         outputs = predict(boards(current, mask))
         return outputs["logits"], outputs["value"]
 
@@ -77,7 +77,7 @@ class NetworkPlayer:
     predict: Predict = field(repr=False)
     mode: str = "policy"
 
-    def play(self, current: Boards, mask: Boards, seeds: Boards) -> Choices:
+    def play(self, current: Bitboards, mask: Bitboards, seeds: Seeds) -> Choices:
         outputs = self.predict(boards(current, mask))
         policy, value = outputs["policy"].astype(np.float64), outputs.get("value")
         return Choices(
@@ -102,7 +102,7 @@ class GuidedPlayer:
 
         return new_kept()
 
-    def play(self, current: Boards, mask: Boards, seeds: Boards) -> Choices:
+    def play(self, current: Bitboards, mask: Bitboards, seeds: Seeds) -> Choices:
         from distill.mcts.puct import play, quiet
 
         lanes = max(1, min(len(current), LANES))

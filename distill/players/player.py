@@ -19,7 +19,8 @@ from distill.game import encoding, outputs
 from distill.game.mixing import mix
 from distill.game.rules import legal_mask
 
-Boards: TypeAlias = NDArray[np.uint64]
+Bitboards: TypeAlias = NDArray[np.uint64]
+Seeds: TypeAlias = NDArray[np.uint64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +46,7 @@ class Player(Protocol):
     def name(self) -> str:
         """The name that the user gave, short enough for a table."""
 
-    def play(self, current: Boards, mask: Boards, seeds: Boards) -> Choices:
+    def play(self, current: Bitboards, mask: Bitboards, seeds: Seeds) -> Choices:
         """Choose moves in B positions that are not over.
 
         Args:
@@ -62,7 +63,7 @@ class CustomPlayer:
     name: str
     player: Any = field(repr=False)
 
-    def play(self, current: Boards, mask: Boards, seeds: Boards) -> Choices:
+    def play(self, current: Bitboards, mask: Bitboards, seeds: Seeds) -> Choices:
         if hasattr(self.player, "play"):
             found = self.player.play(current, mask, seeds)
         else:
@@ -86,7 +87,7 @@ def as_player(found: Any, name: str = "") -> Player:
     return CustomPlayer(name=name or own, player=found)
 
 
-def checked_choices(player: Player, current: Boards, mask: Boards, seeds: Boards) -> Choices:
+def checked_choices(player: Player, current: Bitboards, mask: Bitboards, seeds: Seeds) -> Choices:
     """A player's checked choices in B positions that are not over; all code that uses choices calls this.
 
     Raises OutputError naming the player for choices of a wrong shape or type, an illegal move, or a NaN.
@@ -109,7 +110,7 @@ def checked_choices(player: Player, current: Boards, mask: Boards, seeds: Boards
 # Random draws ---------------------------------------------------------------------------------------------------------
 
 
-def seeds_for(seed: int, *numbers: ArrayLike) -> Boards:
+def seeds_for(seed: int, *numbers: ArrayLike) -> Seeds:
     """uint64 (B,) seeds, a function of a run's seed and numbers such as game and ply, each an integer or (B,)."""
     seeds = mix(seed)
     for number in numbers:
@@ -117,20 +118,20 @@ def seeds_for(seed: int, *numbers: ArrayLike) -> Boards:
     return seeds
 
 
-def draw_column(allowed: NDArray[np.bool_], seeds: Boards) -> NDArray[np.int64]:
+def draw_column(allowed: NDArray[np.bool_], seeds: Seeds) -> NDArray[np.int64]:
     """int64 (B,), for each row a column drawn evenly among those allowed, bool (B, A), by its seed, uint64 (B,)."""
     # The column with this number among the allowed ones.
     number = np.floor(_fraction(seeds) * allowed.sum(1)).astype(np.int64)
     return np.argmax(allowed.cumsum(1) > number[:, None], 1)
 
 
-def draw_by(policy: NDArray[np.float64], seeds: Boards) -> NDArray[np.int64]:
+def draw_by(policy: NDArray[np.float64], seeds: Seeds) -> NDArray[np.int64]:
     """int64 (B,), for each row a column drawn by its probabilities, (B, A), with its seed, uint64 (B,)."""
     reached = policy.cumsum(1)
     return np.argmax(reached > _fraction(seeds)[:, None] * reached[:, -1:], 1)
 
 
-def _fraction(seeds: Boards) -> NDArray[np.float64]:
+def _fraction(seeds: Seeds) -> NDArray[np.float64]:
     """float64 (B,), in [0, 1), uniform over seeds."""
     fraction: NDArray[np.float64] = (mix(seeds) >> np.uint64(11)).astype(np.float64) * 2.0**-53
     return fraction

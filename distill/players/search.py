@@ -9,7 +9,7 @@ import numpy as np
 
 from distill.common.workers import spread
 from distill.game.rules import COLUMNS, Position
-from distill.players.player import Boards, Choices
+from distill.players.player import Bitboards, Choices, Seeds
 
 if TYPE_CHECKING:
     from distill.mcts.results import SearchResult
@@ -33,7 +33,7 @@ class SearchPlayer:
     workers: int = 1
     cluster: str | None = None
 
-    def play(self, current: Boards, mask: Boards, seeds: Boards) -> Choices:
+    def play(self, current: Bitboards, mask: Bitboards, seeds: Seeds) -> Choices:
         results = self.search(current, mask, seeds)
         visits = np.array([result.visits for result in results], np.float64).reshape(-1, COLUMNS)
         return Choices(
@@ -42,7 +42,7 @@ class SearchPlayer:
             value=np.array([result.value for result in results], np.float64),
         )
 
-    def search(self, current: Boards, mask: Boards, seeds: Boards) -> list[SearchResult]:
+    def search(self, current: Bitboards, mask: Bitboards, seeds: Seeds) -> list[SearchResult]:
         """The result of searching each position; bitboards and seeds are uint64 (B,)."""
         from distill.mcts.uct import search
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from distill.game.rules import legal_mask
 from distill.game.tactics import wins
-from distill.players.player import Boards, Choices, draw_column
+from distill.players.player import Bitboards, Choices, Seeds, draw_column
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,7 +18,7 @@ class RandomPlayer:
     name: str = "random"
     tactical: bool = False
 
-    def play(self, current: Boards, mask: Boards, seeds: Boards) -> Choices:
+    def play(self, current: Bitboards, mask: Bitboards, seeds: Seeds) -> Choices:
         allowed = legal_mask(mask)
         if self.tactical:
             for stones in (current ^ mask, current):  # own wins last, so that they overrule blocks

@@ -33,7 +33,7 @@ from distill.common.workers import spread
 from distill.game import encoding
 from distill.game.encoding import FULL_COLUMN
 from distill.game.rules import CELLS, COLUMNS, ROWS, Position, check_shapes, legal_mask
-from distill.players.player import Boards, Choices, draw_column
+from distill.players.player import Bitboards, Choices, Seeds, draw_column
 
 HIGHEST = 22
 """The score of a win is this minus the winner's stones at the end."""
@@ -77,7 +77,7 @@ _CHUNK = 64
 """Boards a process scores at a time: a few seconds at most, so that the last chunks end together."""
 
 
-def score_boards(current: Boards, mask: Boards, workers: int = 1, advance: Advance = silent) -> NDArray[np.int8]:
+def score_boards(current: Bitboards, mask: Bitboards, workers: int = 1, advance: Advance = silent) -> NDArray[np.int8]:
     """int8 (B, 7) scores of bitboards (B,), shared between worker processes; the same for any number of them."""
     check_installed()
     check_shapes(current, mask)
@@ -100,7 +100,7 @@ class SolverPlayer:
     def __post_init__(self) -> None:
         check_installed()
 
-    def play(self, current: Boards, mask: Boards, seeds: Boards) -> Choices:
+    def play(self, current: Bitboards, mask: Bitboards, seeds: Seeds) -> Choices:
         scores = score_boards(current, mask, self.workers)
         best = scores.max(1, keepdims=True, initial=FULL_COLUMN)
         allowed = (scores == best) & legal_mask(mask)
@@ -114,7 +114,7 @@ def _own_solver() -> Solver:
     return Solver()
 
 
-def _score(current: Boards, mask: Boards) -> NDArray[np.int8]:
+def _score(current: Bitboards, mask: Bitboards) -> NDArray[np.int8]:
     boards = zip(current.tolist(), mask.tolist(), strict=True)
     return np.array([_own_solver().scores(Position(*bits)) for bits in boards], np.int8)
 

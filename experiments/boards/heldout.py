@@ -23,7 +23,7 @@ from distill.common.workers import spread
 from distill.datasets import benchmark
 from distill.datasets.canonical import board_keys
 from distill.game.rules import EMPTY, Position, canonicalise, is_over, play
-from distill.players.player import Boards
+from distill.players.player import Bitboards
 from distill.players.simple import RandomPlayer
 from distill.players.solver import check_installed
 from experiments.boards.mixed import BoardsConfig, random_opening, refuse_other_boards, write
@@ -79,7 +79,7 @@ def run(config: Config) -> str:
     return f"{len(chosen)} graded boards of {len(mask)} that the games reached · {file}"
 
 
-def play_games(games: Sequence[int], seed: int) -> Boards:
+def play_games(games: Sequence[int], seed: int) -> Bitboards:
     """uint64 (N, 2), current and mask of every position of these games in which a side was to move."""
     return np.concatenate([np.array(_play(game, seed), np.uint64).reshape(-1, 2) for game in games])
 

@@ -31,7 +31,7 @@ from distill.games.schema import SCHEMA_VERSION, read_metadata, write_table
 from distill.networks import finding
 from distill.players.match import Opening, Pairing, play_games
 from distill.players.names import make
-from distill.players.player import Boards, Choices, Player, checked_choices
+from distill.players.player import Bitboards, Choices, Player, Seeds, checked_choices
 from distill.players.simple import RandomPlayer
 from distill.players.solver import check_installed, moves_to_end, score_boards
 from experiments.boards.strata import Stratum, all_strata
@@ -114,7 +114,12 @@ def refuse_other_boards(file: Path, settings: Mapping[str, Any]) -> None:
 
 
 def write(
-    file: Path, settings: Mapping[str, Any], config: BoardsConfig, current: Boards, mask: Boards, strata: list[Stratum]
+    file: Path,
+    settings: Mapping[str, Any],
+    config: BoardsConfig,
+    current: Bitboards,
+    mask: Bitboards,
+    strata: list[Stratum],
 ) -> GradedBoards:
     """Choose boards for the strata among distinct canonical ones in random order, and write them."""
     with Progress(sum(_wanted(stratum, config.share) for stratum in strata), "boards") as progress:
@@ -139,7 +144,7 @@ class Careless:
     def name(self) -> str:
         return f"{self.player.name}, {self.share:.0%} random"
 
-    def play(self, current: Boards, mask: Boards, seeds: Boards) -> Choices:
+    def play(self, current: Bitboards, mask: Bitboards, seeds: Seeds) -> Choices:
         careless = mix(seeds ^ np.uint64(1)) < np.uint64(self.share * 2**64)
         other = RandomPlayer().play(current, mask, seeds ^ np.uint64(2)).moves
         return Choices(moves=np.where(careless, other, checked_choices(self.player, current, mask, seeds).moves))
@@ -147,7 +152,7 @@ class Careless:
 
 def mixed_play(
     games: int, seed: int, workers: int = 1, advance: Advance = silent, styles: Sequence[tuple[str, float]] = STYLES
-) -> tuple[Boards, Boards]:
+) -> tuple[Bitboards, Bitboards]:
     """The distinct canonical boards of games between the styles, in random order: current and mask, uint64 (B,)."""
     rng = np.random.default_rng(seed)
     players = [Careless(player=make(name, workers), share=share) for name, share in styles]
@@ -177,8 +182,8 @@ def random_opening(rng: np.random.Generator) -> Opening:
 
 
 def choose(
-    current: Boards,
-    mask: Boards,
+    current: Bitboards,
+    mask: Bitboards,
     strata: Sequence[Stratum],
     share: float = 1.0,
     workers: int = 1,

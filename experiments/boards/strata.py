@@ -28,13 +28,13 @@ from distill.game.rules import (
     legal_columns,
     play,
 )
-from distill.game.tactics import DIRECTIONS, Boards, Columns, traps, wins, wins_in
+from distill.game.tactics import DIRECTIONS, Bitboards, Columns, traps, wins, wins_in
 from distill.players.solver import moves_to_end
 
 Scores: TypeAlias = NDArray[np.int8]
 Rows: TypeAlias = NDArray[np.bool_]
-Seen: TypeAlias = Callable[[Boards, Boards], Rows]
-Graded: TypeAlias = Callable[[Boards, Boards, Scores], Rows]
+Seen: TypeAlias = Callable[[Bitboards, Bitboards], Rows]
+Graded: TypeAlias = Callable[[Bitboards, Bitboards, Scores], Rows]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +95,7 @@ def _of_plies(first: int, last: int) -> Seen:
 
 
 def _ends_in(soonest: int, latest: int) -> Graded:
-    def graded(current: Boards, mask: Boards, scores: Scores) -> Rows:
+    def graded(current: Bitboards, mask: Bitboards, scores: Scores) -> Rows:
         left = moves_to_end(best_scores(scores), np.bitwise_count(mask))
         return np.asarray((soonest <= left) & (left <= latest))
 
@@ -118,7 +118,7 @@ def _tactical() -> list[Stratum]:
     ]
 
 
-def _quiet(current: Boards, mask: Boards) -> Rows:
+def _quiet(current: Bitboards, mask: Bitboards) -> Rows:
     """Neither side can win with its next stone."""
     return np.asarray(~(wins(current, mask) | wins(current ^ mask, mask)).any(1))
 
@@ -133,19 +133,19 @@ def _block_in(direction: str) -> Seen:
     return lambda current, mask: ~wins(current, mask).any(1) & wins_only_in(current ^ mask, mask, direction)
 
 
-def _is_not_lost(current: Boards, mask: Boards, scores: Scores) -> Rows:
+def _is_not_lost(current: Bitboards, mask: Bitboards, scores: Scores) -> Rows:
     """With a threat on the board, the block holds at least a draw, so it alone keeps the outcome."""
     return best_scores(scores) >= 0
 
 
-def _faces_horizontal_three(current: Boards, mask: Boards) -> Rows:
+def _faces_horizontal_three(current: Bitboards, mask: Bitboards) -> Rows:
     """The opponent has three in a row, _XXX or XXX_, whose one playable end is its only threat."""
     opponent = current ^ mask
     ends = horizontal(opponent, mask, "_XXX") | horizontal(opponent, mask, "XXX_") << np.uint64(3 * BITS_PER_COLUMN)
     return _block_in("horizontal")(current, mask) & columns_of(ends).any(1)
 
 
-def _open_two(current: Boards, mask: Boards) -> Columns:
+def _open_two(current: Bitboards, mask: Bitboards) -> Columns:
     """bool (B, A), the empty cells of the opponent's _XX__ and __XX_, all of them playable, so that a third is open."""
     cells = np.zeros_like(mask)
     for pattern in ("_XX__", "__XX_"):
@@ -155,35 +155,35 @@ def _open_two(current: Boards, mask: Boards) -> Columns:
     return columns_of(cells)
 
 
-def _faces_open_two(current: Boards, mask: Boards) -> Rows:
+def _faces_open_two(current: Bitboards, mask: Bitboards) -> Rows:
     return _quiet(current, mask) & _open_two(current, mask).any(1)
 
 
-def _only_the_open_two_matters(current: Boards, mask: Boards, scores: Scores) -> Rows:
+def _only_the_open_two_matters(current: Bitboards, mask: Bitboards, scores: Scores) -> Rows:
     """Not lost, and every move away from the open two loses."""
     away = (scores != FULL_COLUMN) & ~_open_two(current, mask)
     return (best_scores(scores) >= 0) & away.any(1) & ~(away & (scores >= 0)).any(1)
 
 
-def _wins_by_one_trap(current: Boards, mask: Boards, scores: Scores) -> Rows:
+def _wins_by_one_trap(current: Bitboards, mask: Bitboards, scores: Scores) -> Rows:
     """One move, and no other, wins with the second stone from now; some move does not win."""
     best = best_scores(scores)
     third = moves_to_end(best, np.bitwise_count(mask)) == 3
     return (best > 0) & third & ((scores == best[:, None]).sum(1) == 1) & is_critical(scores)
 
 
-def _may_be_trapped(current: Boards, mask: Boards, scores: Scores) -> Rows:
+def _may_be_trapped(current: Bitboards, mask: Bitboards, scores: Scores) -> Rows:
     """Not lost, and at least half of the moves lose to the opponent's second stone from now."""
     legal = scores != FULL_COLUMN
     trapped = legal & (scores < 0) & (moves_to_end(scores, np.bitwise_count(mask)[:, None]) == 4)
     return (best_scores(scores) >= 0) & (2 * trapped.sum(1) >= legal.sum(1))
 
 
-def _late_and_quiet(current: Boards, mask: Boards) -> Rows:
+def _late_and_quiet(current: Bitboards, mask: Bitboards) -> Rows:
     return (np.bitwise_count(mask) > 28) & _quiet(current, mask)
 
 
-def _would_rather_pass(current: Boards, mask: Boards, scores: Scores) -> Rows:
+def _would_rather_pass(current: Bitboards, mask: Bitboards, scores: Scores) -> Rows:
     """Passing would reach a better outcome than any move: a draw to be held in zugzwang."""
     belongs: Rows = np.asarray(is_critical(scores) & (best_scores(scores) <= 0))
     for index in np.flatnonzero(belongs):
@@ -214,12 +214,12 @@ def outcome(position: Position, known: dict[tuple[int, int], int]) -> int:
 _COLUMN_BITS = np.array([column_bits(column) for column in range(COLUMNS)], np.uint64)
 
 
-def playable(mask: Boards) -> Boards:
+def playable(mask: Bitboards) -> Bitboards:
     """uint64 (B,), the cells a stone may fall on."""
     return (mask + np.uint64(BOTTOM_ROW)) & np.uint64(FULL_BOARD)
 
 
-def horizontal(stones: Boards, mask: Boards, pattern: str) -> Boards:
+def horizontal(stones: Bitboards, mask: Bitboards, pattern: str) -> Bitboards:
     """uint64 (B,), the leftmost cells from which a row reads as the pattern.
 
     In a pattern X is one of `stones`, `_` an empty cell that may be played now.
@@ -231,13 +231,13 @@ def horizontal(stones: Boards, mask: Boards, pattern: str) -> Boards:
     return found
 
 
-def columns_of(bits: Boards) -> Columns:
+def columns_of(bits: Bitboards) -> Columns:
     """bool (B, 7), True where a column holds any of the bits."""
     columns: Columns = (bits[:, None] & _COLUMN_BITS) != 0
     return columns
 
 
-def wins_only_in(stones: Boards, mask: Boards, direction: str) -> NDArray[np.bool_]:
+def wins_only_in(stones: Bitboards, mask: Bitboards, direction: str) -> NDArray[np.bool_]:
     """bool (B,), True where exactly one column wins, and by lines of this direction alone."""
     here = wins_in(stones, mask, direction)
     elsewhere = [wins_in(stones, mask, other).any(1) for other in DIRECTIONS if other != direction]

@@ -28,7 +28,7 @@ from distill.game.encoding import FULL_COLUMN
 from distill.game.rules import BITS_PER_COLUMN, COLUMNS, EMPTY, ROWS, Position, from_moves, mirror, mirror_bits, play
 from distill.games import reader, runs, schema
 from distill.players.names import make
-from distill.players.player import Boards, Player, checked_choices, seeds_for
+from distill.players.player import Bitboards, Player, checked_choices, seeds_for
 from distill.players.solver import score_boards
 
 GAMES = Path("data/reference/games-20000")
@@ -172,7 +172,7 @@ def as_bytes(
     return f'{{{head},\n"positions": {{\n{body}\n}}}}\n'.encode()
 
 
-def liked(current: Boards, mask: Boards, players: Sequence[Player]) -> NDArray[np.float64]:
+def liked(current: Bitboards, mask: Bitboards, players: Sequence[Player]) -> NDArray[np.float64]:
     """float64 (B, 7), the mean policy; equal for a column and its mirror on a board that is its own mirror."""
     seeds = seeds_for(0, np.arange(len(mask)))
     found = [checked_choices(player, current, mask, seeds).policy for player in players]

@@ -22,7 +22,7 @@ from distill.game.rules import Position, from_moves, has_four, legal_columns, mi
 from distill.players.intervals import difference, elo, elo_with_intervals, share
 from distill.players.match import Pairing, openings, pair_points, paired, play_games
 from distill.players.names import make
-from distill.players.player import Boards, Choices
+from distill.players.player import Bitboards, Choices, Seeds
 
 
 class Fixed:
@@ -32,7 +32,7 @@ class Fixed:
         self.name = f"fixed {moves}"
         self.columns = [int(move) - 1 for move in moves]
 
-    def play(self, current: Boards, mask: Boards, seeds: Boards) -> Choices:
+    def play(self, current: Bitboards, mask: Bitboards, seeds: Seeds) -> Choices:
         return Choices(moves=np.array([self.columns[ply] for ply in np.bitwise_count(mask)], np.int64))
 
 

@@ -20,7 +20,7 @@ from distill.evaluation.grading import grade, grade_moves, is_critical, uniform_
 from distill.game.encoding import FULL_COLUMN
 from distill.game.rules import canonicalise, is_own_mirror, legal_mask
 from distill.players.names import make
-from distill.players.player import Boards, Choices
+from distill.players.player import Bitboards, Choices, Seeds
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ class Oracle:
             self.scores[current, mask] = np.where(scores == FULL_COLUMN, np.nan, scores)
         self.pick = np.nanargmin if worst else np.nanargmax
 
-    def play(self, current: Boards, mask: Boards, seeds: Boards) -> Choices:
+    def play(self, current: Bitboards, mask: Bitboards, seeds: Seeds) -> Choices:
         small = canonicalise(current, mask)
         moves = []
         for key_current, key_mask, mirrored in zip(*(part.tolist() for part in small), strict=True):
@@ -52,7 +52,7 @@ class Leftmost:
 
     name = "leftmost"
 
-    def play(self, current: Boards, mask: Boards, seeds: Boards) -> Choices:
+    def play(self, current: Bitboards, mask: Bitboards, seeds: Seeds) -> Choices:
         legal = legal_mask(mask)
         return Choices(moves=legal.argmax(1))
 
@@ -126,7 +126,7 @@ def test_a_mirrored_rising_line_counts_as_a_falling_one(boards):
     class BlindToFalling:
         name = "blind"
 
-        def play(self, current: Boards, mask: Boards, seeds: Boards) -> Choices:
+        def play(self, current: Bitboards, mask: Bitboards, seeds: Seeds) -> Choices:
             seen = np.logical_or.reduce([wins_in(current, mask, d) for d in ("vertical", "horizontal", "rising")])
             hidden = wins_in(current, mask, "falling")
             other = legal_mask(mask) & ~(hidden & (legal_mask(mask).sum(1, keepdims=True) > 1))
@@ -139,7 +139,7 @@ def test_a_mirrored_rising_line_counts_as_a_falling_one(boards):
 
 
 def test_players_are_graded_from_python(boards):
-    def leftmost(boards: NDArray[np.int8], seeds: Boards) -> NDArray[np.int64]:
+    def leftmost(boards: NDArray[np.int8], seeds: Seeds) -> NDArray[np.int64]:
         assert boards.shape == (len(seeds), 6, 7)
         return (boards[:, 0] == 0).argmax(1)
 
