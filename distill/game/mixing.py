@@ -1,4 +1,4 @@
-"""A hash of integers: the output function of SplitMix64 (Steele, Lea & Flood 2014).
+"""A hash of integers: one step of the generator SplitMix64 (Steele, Lea & Flood 2014).
 
 Random draws that depend on a position, game or ply alone, not on earlier draws, are computed from it.
 """
@@ -12,7 +12,7 @@ GOLDEN = 0x9E3779B97F4A7C15
 """2^64 over the golden ratio: the step between one state of the generator and the next."""
 
 
-def mix(numbers: ArrayLike) -> NDArray[np.uint64]:
+def splitmix64(numbers: ArrayLike) -> NDArray[np.uint64]:
     """Pseudorandom uint64 of the same shape as `numbers`, or (1,) for a single number; equal inputs give equal outputs.
 
     The number z is a state of the generator, and its output, all modulo 2^64:

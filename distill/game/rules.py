@@ -206,7 +206,7 @@ def landing(mask: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def faults(current: Any, mask: Any) -> Iterator[tuple[Any, str]]:
-    """What two integers, or arrays of them, may have that no position has: whether they do, and the words for it."""
+    """The rules of a position: whether two bitboards, integers or arrays, break each, and the words that say so."""
     yield mask | FULL_BOARD != FULL_BOARD, "stones outside the 42 cells"
     yield current | mask != mask, "stones of the side to move on empty cells"
     yield (mask + BOTTOM_ROW) & mask != 0, "a stone floats above an empty cell"

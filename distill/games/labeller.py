@@ -74,10 +74,15 @@ def check_labels(found: Any, legal: NDArray[np.bool_]) -> Labels:
     return Labels(visits=visits, value=value, label=label, votes=votes)
 
 
-def majority(votes: NDArray[np.integer[Any]], visits: NDArray[np.integer[Any]]) -> NDArray[np.int8]:
-    """int8 (B,): the column with most votes, then most visits, then nearest the centre, then the lower; both (B, A)."""
+def majority(counts: NDArray[np.integer[Any]], visits: NDArray[np.integer[Any]]) -> NDArray[np.int8]:
+    """int8 (B,): the column with most votes, then most visits, then nearest the centre, then the lower.
+
+    Args:
+      counts: (B, A), votes for each column.
+      visits: (B, A).
+    """
     order = np.array(COLUMNS_FROM_CENTRE)
-    votes, visits = votes[:, order], visits[:, order]
-    leading = np.where(votes == votes.max(axis=1, keepdims=True), visits, -1)
+    counts, visits = counts[:, order], visits[:, order]
+    leading = np.where(counts == counts.max(axis=1, keepdims=True), visits, -1)
     best: NDArray[np.int8] = order[leading.argmax(axis=1)].astype(np.int8)
     return best

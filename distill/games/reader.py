@@ -1,7 +1,7 @@
 """Reads finished games: a complete folder, its verified shards, the split of its games, its raw rows.
 
-In: folders that `generate` finished, each one run. Out: columns as NumPy arrays, a shard at a time. Nothing is changed
-on disk. Packed boards are read like games of one row each.
+In: complete folders of `generate`, of `selfplay` or of packed boards, each one run. Out: columns as NumPy arrays, a
+shard at a time. Nothing is changed on disk. Packed boards are read like games of one row each.
 
 `verify` compares every shard with the SHA-256 in the manifest before a row is used. This covers the footer as well as
 the pages and notices a shard of another run, which page checksums do not; it takes about a second per gigabyte.
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from distill.common import DataError, cli, file_hash, folders
 from distill.common.arrays import Arrays
 from distill.game import rules
-from distill.game.mixing import GOLDEN, mix
+from distill.game.mixing import GOLDEN, splitmix64
 from distill.games import schema
 from distill.games.labeller import majority
 from distill.games.schema import PACKED_ROW, ROW, TRAINING, VALIDATION, VALUE_STEPS
@@ -147,7 +147,7 @@ def in_validation(run: str, game_ids: NDArray[np.integer[Any]], fraction: float)
     and the validation games of a smaller fraction are among those of a larger one.
     """
     state = game_ids.astype(np.uint64) * np.uint64(GOLDEN) + np.uint64(int(run[:16], 16))
-    return (mix(state) >> np.uint64(11)).astype(np.float64) / 2.0**53 < fraction
+    return (splitmix64(state) >> np.uint64(11)).astype(np.float64) / 2.0**53 < fraction
 
 
 def count_games(run: Run, validation_fraction: float) -> dict[int, int]:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from distill.game import outputs
 from distill.game.encoding import boards
-from distill.game.mixing import GOLDEN, mix
+from distill.game.mixing import GOLDEN, splitmix64
 from distill.game.rules import FULL_BOARD, has_four, landing, legal_mask
 from distill.mcts.arguments import Bitboards
 
@@ -61,7 +61,7 @@ def by_rollouts(evaluate: BitboardEvaluator, seed: int = 0) -> BitboardEvaluator
         logits, _ = outputs.evaluation(evaluate(current, mask), mask)
         value = np.zeros(len(current), np.float32)
         live, own, stones, policy, sign = np.arange(len(current)), current, mask, logits, np.float32(1)
-        random = mix(current + mask + np.uint64(seed * GOLDEN % 2**64))
+        random = splitmix64(current + mask + np.uint64(seed * GOLDEN % 2**64))
         # One ply of all rollouts at a time; finished ones leave the arrays.
         while len(live):
             column = _draw(policy, stones, random)
@@ -70,7 +70,7 @@ def by_rollouts(evaluate: BitboardEvaluator, seed: int = 0) -> BitboardEvaluator
             value[live[won]] = sign
             unfinished = ~won & (stones | cell != np.uint64(FULL_BOARD))
             live, own, stones = live[unfinished], (own ^ stones)[unfinished], (stones | cell)[unfinished]
-            sign, random = -sign, mix(random[unfinished] + np.uint64(GOLDEN))
+            sign, random = -sign, splitmix64(random[unfinished] + np.uint64(GOLDEN))
             if len(live):
                 policy, _ = outputs.evaluation(evaluate(own, stones), stones)
         return logits, value

@@ -11,7 +11,8 @@ one simulation:
     evaluate    its value: by the rules or a proof where they decide it, else the evaluator's
     backup      add the value to every move on the path, changing its sign at every ply
 
-`search` runs a whole search and chooses a move. `reference.py` explains the board and the sign.
+`search` runs a whole search and chooses a move. `game/rules.py` draws the board, and `reference.py` explains
+the sign.
 """
 
 from __future__ import annotations
@@ -109,10 +110,10 @@ def best_score(node: PuctNode, entered: int, settings: PuctSettings, is_root: bo
     The rule "growing" has c(N) = c + ln((N + 19653) / 19652), the AlphaZero paper's; "printed" has no prior:
     Q + c(N) · sqrt(ln N / n). An unvisited move's Q is the node's value less `fpu_reduction` · sqrt(visited prior).
     """
-    c = settings.exploration
+    factor = settings.exploration
     if settings.rule != "constant":
-        c += math.log((entered + 19653) / 19652)
-    bonus = c * math.sqrt(math.log(entered) if settings.rule == "printed" else entered)
+        factor += math.log((entered + 19653) / 19652)
+    bonus = factor * math.sqrt(math.log(entered) if settings.rule == "printed" else entered)
     unvisited_q = 0.0
     if settings.fpu_reduction is not None:
         visited_prior = sum(float(node.priors[c]) for c in legal_columns(node.position) if node.visits[c])

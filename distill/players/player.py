@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from distill.common import OutputError
 from distill.game import encoding, outputs
-from distill.game.mixing import mix
+from distill.game.mixing import splitmix64
 from distill.game.rules import legal_mask
 
 Bitboards: TypeAlias = NDArray[np.uint64]
@@ -112,9 +112,9 @@ def checked_choices(player: Player, current: Bitboards, mask: Bitboards, seeds: 
 
 def seeds_for(seed: int, *numbers: ArrayLike) -> Seeds:
     """uint64 (B,) seeds, a function of a run's seed and numbers such as game and ply, each an integer or (B,)."""
-    seeds = mix(seed)
+    seeds = splitmix64(seed)
     for number in numbers:
-        seeds = mix(seeds ^ mix(number))
+        seeds = splitmix64(seeds ^ splitmix64(number))
     return seeds
 
 
@@ -133,5 +133,5 @@ def draw_by(policy: NDArray[np.float64], seeds: Seeds) -> NDArray[np.int64]:
 
 def _fraction(seeds: Seeds) -> NDArray[np.float64]:
     """float64 (B,), in [0, 1), uniform over seeds."""
-    fraction: NDArray[np.float64] = (mix(seeds) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    fraction: NDArray[np.float64] = (splitmix64(seeds) >> np.uint64(11)).astype(np.float64) * 2.0**-53
     return fraction

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from distill.common import OutputError, UserError
 from distill.common.workers import WorkerError
 from distill.game.encoding import FULL_COLUMN
-from distill.game.mixing import mix
+from distill.game.mixing import splitmix64
 from distill.game.rules import EMPTY, Position
 from distill.networks import finding, pretrained
 from distill.players import levels, names, network, ratings
@@ -235,7 +235,7 @@ def _bits(seeded: Sequence[Seeded]) -> tuple[NDArray[np.uint64], NDArray[np.uint
 
 
 def _choose(player: Player, seeded: Sequence[Seeded]) -> list[Analysis]:
-    choices = checked_choices(player, *_bits(seeded), mix([seed for _, seed in seeded]))
+    choices = checked_choices(player, *_bits(seeded), splitmix64([seed for _, seed in seeded]))
     policies = [None] * len(seeded) if choices.policy is None else choices.policy.tolist()
     # Rounding may leave a value of 1.0000001.
     values = [None] * len(seeded) if choices.value is None else np.clip(choices.value, -1, 1).tolist()

@@ -25,7 +25,7 @@ from distill.common.progress import Advance, silent
 from distill.datasets.benchmark import FILES, GradedBoards, to_table
 from distill.evaluation.grading import best_scores
 from distill.game.encoding import bitboards
-from distill.game.mixing import mix
+from distill.game.mixing import splitmix64
 from distill.game.rules import EMPTY, canonicalise, is_over, legal_columns, play
 from distill.games.schema import SCHEMA_VERSION, read_metadata, write_table
 from distill.networks import finding
@@ -145,7 +145,7 @@ class Careless:
         return f"{self.player.name}, {self.share:.0%} random"
 
     def play(self, current: Bitboards, mask: Bitboards, seeds: Seeds) -> Choices:
-        careless = mix(seeds ^ np.uint64(1)) < np.uint64(self.share * 2**64)
+        careless = splitmix64(seeds ^ np.uint64(1)) < np.uint64(self.share * 2**64)
         other = RandomPlayer().play(current, mask, seeds ^ np.uint64(2)).moves
         return Choices(moves=np.where(careless, other, checked_choices(self.player, current, mask, seeds).moves))
 

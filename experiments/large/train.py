@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from distill.common import read_object, write_atomically, write_json
 from distill.game import rules
-from distill.game.mixing import mix
+from distill.game.mixing import splitmix64
 from experiments.large import boards as labelled_boards
 from experiments.large import shapes
 from experiments.large.boards import VALUE_STEPS
@@ -106,7 +106,7 @@ def bitboards(words: NDArray[np.uint32]) -> tuple[NDArray[np.uint64], NDArray[np
 def held_out(words: NDArray[np.uint32]) -> NDArray[np.bool_]:
     """bool (N,): the boards of the validation loss, by a hash of the position."""
     current, mask = bitboards(words)
-    kept: NDArray[np.bool_] = (mix(current + mask) >> np.uint64(11)).astype(np.float64) * 2.0**-53 < HELD_OUT
+    kept: NDArray[np.bool_] = (splitmix64(current + mask) >> np.uint64(11)).astype(np.float64) * 2.0**-53 < HELD_OUT
     return kept
 
 

@@ -32,7 +32,7 @@ from distill.datasets.benchmark import GradedBoards
 from distill.datasets.canonical import board_keys
 from distill.evaluation.grading import GENERAL, best_scores, keeps_outcome
 from distill.game.encoding import FULL_COLUMN
-from distill.game.mixing import mix
+from distill.game.mixing import splitmix64
 from distill.game.rules import COLUMNS, COLUMNS_FROM_CENTRE, ROWS, Position, column_bits, mirror_bits
 from distill.game.tactics import wins
 from distill.players import ratings
@@ -245,7 +245,7 @@ def _puzzle(rated: _Rated, tactic: str) -> Puzzle:
 
 def _id(key: int) -> str:
     """Five digits and letters."""
-    number, text = int(mix(key).item()) % 36**5, ""
+    number, text = int(splitmix64(key).item()) % 36**5, ""
     for _ in range(5):
         number, digit = divmod(number, 36)
         text += "0123456789abcdefghijklmnopqrstuvwxyz"[digit]
@@ -262,7 +262,7 @@ def _is_clear(boards: GradedBoards) -> NDArray[np.bool_]:
 
 def _turned(boards: GradedBoards) -> GradedBoards:
     """The boards in an order and orientation drawn per board; the stored orientation is biased to one side."""
-    drawn = mix(board_keys(boards.current, boards.mask))
+    drawn = splitmix64(board_keys(boards.current, boards.mask))
     boards, drawn = boards[np.argsort(drawn, kind="stable")], np.sort(drawn)
     turn = (drawn & np.uint64(1)).astype(np.bool_)
     turned = {

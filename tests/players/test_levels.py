@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from distill.datasets import benchmark
 from distill.game import tactics
-from distill.game.mixing import mix
+from distill.game.mixing import splitmix64
 from distill.game.rules import from_moves, legal_mask, mirror_bits
 from distill.players import levels
 from distill.players.names import LEVELS, make
@@ -140,7 +140,7 @@ def test_a_move_is_drawn_by_its_seed_with_these_probabilities(club):
 def test_perfect_keeps_the_best_score():
     pytest.importorskip("bitbully", reason="the solver is an optional extra")
     late = np.flatnonzero(BOARDS.ply > 20)[:100]
-    chances = make("perfect").play(CURRENT[late], MASK[late], mix(late.astype(np.uint64))).policy
+    chances = make("perfect").play(CURRENT[late], MASK[late], splitmix64(late.astype(np.uint64))).policy
     assert chances is not None
     scores = BOARDS.scores[late]
     assert (chances[scores < scores.max(1, keepdims=True)] == 0).all()

@@ -105,7 +105,7 @@ def losing_columns(current: np.uint64, mask: np.uint64) -> int:
 
 @inline
 def mix(word: np.uint64) -> np.uint64:
-    """The output function of SplitMix64: neighbouring words become unrelated ones."""
+    """The output of SplitMix64 in this state, without its step (`game/mixing.py` has both)."""
     word = (word ^ (word >> U(30))) * U(0xBF58476D1CE4E5B9)
     word = (word ^ (word >> U(27))) * U(0x94D049BB133111EB)
     return word ^ (word >> U(31))
