@@ -6,7 +6,7 @@
 `layers` is a network as Keras computes it; `kernels` has the fast CPU kernels of `networks/cpu_kernels`, as in
 training; `--without separable` also measures it without that kernel. The table holds random boards, since the cost of a
 batch does not depend on its content. In every round each contestant makes `--steps` steps with batches from
-`batching.batches`, and as many with batches kept in memory; the table shows medians over the rounds. `input` is the
+`datasets/batching.py`, and as many with batches kept in memory; the table shows medians over the rounds. `input` is the
 time to make a batch, divided by the time of a step. It is measured without training, because other load on the machine
 disturbs that less than the difference between two whole steps.
 """
@@ -79,7 +79,8 @@ def main() -> None:
             models[arch, "kernels, bfloat16"] = step.compiled(fast_copy(core, "bfloat16"), recipe)
 
     def fed() -> Iterable[batching.Batch]:
-        return itertools.islice(batching.batches(table, recipe.batch_size, seed=0), arguments.steps)
+        picked = batching.picks(len(table), recipe.batch_size, seed=0)
+        return (batching.batch_of(table, *pick) for pick in itertools.islice(picked, arguments.steps))
 
     def seconds_a_step(batches: Iterable[batching.Batch], model: object | None) -> float:
         began = time.perf_counter()

@@ -93,12 +93,6 @@ def picks(rows: int, batch_size: int, *, seed: int, mirror: bool = True, step: i
             yield chosen, mirrored[chosen]
 
 
-def batches(examples: Examples, batch_size: int, *, seed: int, mirror: bool = True, step: int = 0) -> Iterator[Batch]:
-    """The batches of `picks`."""
-    for rows, mirrored in picks(len(examples), batch_size, seed=seed, mirror=mirror, step=step):
-        yield batch_of(examples, rows, mirrored)
-
-
 def in_order(examples: Examples, batch_size: int) -> Iterator[Batch]:
     """Every row once, in the table's order and never mirrored, the last batch shorter: for evaluation."""
     for start in range(0, len(examples), batch_size):

@@ -89,10 +89,3 @@ def read(
     if sets is not None:
         chosen &= np.isin(boards.set, sets)
     return boards[chosen]
-
-
-def to_table(boards: GradedBoards) -> pa.Table:
-    """The boards as the table that `read` reads."""
-    columns = {name: pa.array(values) for name, values in vars(boards).items() if name != "scores"}
-    columns["scores"] = pa.FixedSizeListArray.from_arrays(pa.array(boards.scores.reshape(-1)), 7)
-    return pa.table({name: columns[name] for name in GRADED_BOARD.names}).cast(GRADED_BOARD)

@@ -18,11 +18,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from distill.common import Progress, UserError, canonical_json, cli, cores, file_hash, folders
 from distill.common.progress import Advance, silent
-from distill.datasets.benchmark import FILES, GradedBoards, to_table
+from distill.datasets.benchmark import FILES, GRADED_BOARD, GradedBoards
 from distill.evaluation.grading import best_scores
 from distill.game.encoding import bitboards
 from distill.game.mixing import splitmix64
@@ -128,6 +129,13 @@ def write(
         file, to_table(boards), {"schema_version": SCHEMA_VERSION, "kind": "benchmark", "settings": dict(settings)}
     )
     return boards
+
+
+def to_table(boards: GradedBoards) -> pa.Table:
+    """The boards as the table that `datasets/benchmark.py` reads."""
+    columns = {name: pa.array(values) for name, values in vars(boards).items() if name != "scores"}
+    columns["scores"] = pa.FixedSizeListArray.from_arrays(pa.array(boards.scores.reshape(-1)), 7)
+    return pa.table({name: columns[name] for name in GRADED_BOARD.names}).cast(GRADED_BOARD)
 
 
 # Where boards come from -----------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@
 - `seen` knows a training board in both orientations and no other board
 """
 
+from collections.abc import Iterator
 from itertools import islice
 
 import numpy as np
@@ -17,10 +18,16 @@ from helpers import make_games, write_games
 
 from distill.common import DataError, provenance
 from distill.datasets import batching, canonical, preparation
-from distill.datasets.batching import Batch
+from distill.datasets.batching import Batch, Examples
 from distill.datasets.validation import seen
 from distill.game import encoding, rules
 from distill.games.schema import TRAINING, VALIDATION
+
+
+def batches(examples: Examples, size: int, *, seed: int, mirror: bool = True, step: int = 0) -> Iterator[Batch]:
+    """The batches of `picks`, as the training loop makes them."""
+    for rows, mirrored in batching.picks(len(examples), size, seed=seed, mirror=mirror, step=step):
+        yield batching.batch_of(examples, rows, mirrored)
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +57,7 @@ def test_a_table_and_its_batches_have_the_types_promised(prepared, examples):
     }
     assert {len(array) for array in vars(examples).values()} == {len(examples)}
     assert len(examples) > len(batching.load(prepared, VALIDATION)) > 0
-    batch = next(batching.batches(examples, 32, seed=0))
+    batch = next(batches(examples, 32, seed=0))
     assert {name: (array.dtype.name, array.shape) for name, array in vars(batch).items()} == {
         "boards": ("int8", (32, 6, 7)),
         "visits": ("float32", (32, 7)),
@@ -83,7 +90,7 @@ def test_an_epoch_is_a_function_of_seed_and_epoch(examples):
     steps = batching.batches_an_epoch(examples, 32)
 
     def epoch(seed: int, number: int) -> dict[str, np.ndarray]:
-        return joined(list(islice(batching.batches(examples, 32, seed=seed, step=number * steps), steps)))
+        return joined(list(islice(batches(examples, 32, seed=seed, step=number * steps), steps)))
 
     first = epoch(1, 2)
     for name, array in epoch(1, 2).items():
@@ -96,20 +103,18 @@ def test_an_epoch_is_a_function_of_seed_and_epoch(examples):
 def test_every_row_appears_once_and_any_batch_is_a_beginning(examples):
     size = len(examples) // 3 - 1
     assert batching.batches_an_epoch(examples, size) == 3
-    expected = list(islice(batching.batches(examples, size, seed=3), 7))
+    expected = list(islice(batches(examples, size, seed=3), 7))
     assert {len(batch.label) for batch in expected} == {size}, "the leftover rows are dropped"
     keys = keys_of(joined(expected[:3])["boards"])
     assert len(set(keys)) == 3 * size
     assert set(keys) <= set(canonical.board_keys(examples.current, examples.mask).tolist())
     assert keys_of(expected[0].boards) != keys_of(expected[3].boards)
     for step in range(7):
-        left = list(islice(batching.batches(examples, size, seed=3, step=step), 7 - step))
+        left = list(islice(batches(examples, size, seed=3, step=step), 7 - step))
         np.testing.assert_array_equal(joined(left)["boards"], joined(expected[step:])["boards"])
-    assert len(next(batching.batches(examples, 10**9, seed=0)).label) == len(examples), (
-        "fewer rows than a batch are one"
-    )
+    assert len(next(batches(examples, 10**9, seed=0)).label) == len(examples), "fewer rows than a batch are one"
     with pytest.raises(DataError, match="the table is empty"):
-        next(batching.batches(examples[:0], 32, seed=0))
+        next(batches(examples[:0], 32, seed=0))
 
 
 def keys_of(boards: np.ndarray) -> list[int]:
@@ -117,7 +122,7 @@ def keys_of(boards: np.ndarray) -> list[int]:
 
 
 def test_a_mirrored_row_is_the_same_example_in_the_mirror(examples):
-    arrays = joined([next(batching.batches(examples, len(examples), seed=0))])
+    arrays = joined([next(batches(examples, len(examples), seed=0))])
     current, mask = encoding.bitboards(arrays["boards"])
     place = {key: row for row, key in enumerate(canonical.board_keys(examples.current, examples.mask).tolist())}
     rows = np.array([place[key] for key in keys_of(arrays["boards"])])
@@ -136,13 +141,13 @@ def test_a_mirrored_row_is_the_same_example_in_the_mirror(examples):
 
 
 def test_in_order_gives_every_row_as_stored(examples):
-    batches = list(batching.in_order(examples, 100))
-    assert [len(batch.label) for batch in batches[:-1]] == [100] * (len(batches) - 1)
-    arrays = joined(batches)
+    in_order = list(batching.in_order(examples, 100))
+    assert [len(batch.label) for batch in in_order[:-1]] == [100] * (len(in_order) - 1)
+    arrays = joined(in_order)
     np.testing.assert_array_equal(arrays["boards"], encoding.boards(examples.current, examples.mask))
     np.testing.assert_array_equal(arrays["visits"], examples.visits)
     np.testing.assert_array_equal(arrays["label"], examples.label)
-    unturned = joined(list(islice(batching.batches(examples, 1, seed=0, mirror=False), len(examples))))["boards"]
+    unturned = joined(list(islice(batches(examples, 1, seed=0, mirror=False), len(examples))))["boards"]
     assert {board.tobytes() for board in unturned} == {board.tobytes() for board in arrays["boards"]}
 
 

@@ -3,6 +3,7 @@
 * Every shipped set has the size its definition asks for, half of it dev and half test, the halves alike in stones.
 * Every shipped board belongs to its set.
 * In the games of held-out boards no player of this project takes part.
+* The file that is written reads as the boards that were made.
 """
 
 from collections import Counter
@@ -16,7 +17,7 @@ from distill.datasets.benchmark import GradedBoards
 from distill.evaluation.grading import HEADLINES, best_scores
 from distill.game.rules import Position
 from distill.games import schema
-from experiments.boards import heldout
+from experiments.boards import heldout, mixed
 from experiments.boards.strata import all_strata, heldout_strata, outcome
 
 STRATA = [*all_strata(), *heldout_strata()]
@@ -69,3 +70,12 @@ def test_no_player_of_this_project_chose_a_heldout_board(tmp_path):
     made = {"styles": [list(style) for style in heldout.STYLES], "exploration": heldout.EXPLORATION, "share": 1.0}
     assert metadata["settings"] == made | {"games": config.games, "seed": config.seed}
     assert {word.partition(":")[0] for word, _ in heldout.STYLES} == {"random", "punisher", "openspiel"}
+
+
+def test_the_file_holds_what_was_made(tmp_path, shipped):
+    some = shipped[np.arange(0, len(shipped), 1000)]
+    schema.write_table(tmp_path / benchmark.FILES[0], mixed.to_table(some), {"schema_version": schema.SCHEMA_VERSION})
+    read = benchmark.read(tmp_path)
+    for name, values in vars(some).items():
+        assert (vars(read)[name] == values).all(), name
+        assert vars(read)[name].dtype.kind == values.dtype.kind
