@@ -44,8 +44,8 @@ def legend(games: int, apart: int, plies: int, name: str, few: int) -> str:
 Players up to {apart} places apart play {games} games against each other, from openings of {plies} random stones, each
 played from both sides. *Elo*: `random` at 0; the 95 % intervals are relative to the mean of all players, not `random`.
 *Optimal* (a best move) and *outcome* (win, draw or loss kept): percent on the test half of the set `{name}`, for slow
-players on {few} boards. *ms*: processor time of a single move, of networks with {runtime} (`evaluate` runs them in
-TensorFlow, which takes some milliseconds a call). *Network*: the size of its ONNX file."""
+players on {few} boards. *ms*: processor time of a single move, of networks with {runtime}, or, without
+an ONNX file, TensorFlow (as `evaluate`). *Network*: the size of its ONNX file."""
 
 
 def table(rows: Sequence[Row]) -> str:
