@@ -74,14 +74,15 @@ def load_pretrained(name: str | Path = "pillar") -> Pretrained:
     return Pretrained(finding.required(name))
 
 
-def load(folder: Path, for_search: bool = False) -> Predict:
+def load(folder: Path, for_search: bool = False, int8: bool = False) -> Predict:
     """The network at a path: its ONNX file if there is one and ONNX Runtime is installed, else with TensorFlow.
 
-    With `for_search` the outputs are not checked here, because the search checks them.
+    With `for_search` the outputs are not checked here, because the search checks them. With `int8`, and where TensorFlow
+    is not installed, the ONNX file in 8 bits will do.
 
     Raises UserError for a folder without a model, and for a file that cannot be read.
     """
-    if file := onnx_to_run(folder):
+    if file := onnx_to_run(folder, int8):
         return _load_onnx(file, checks=not for_search)
     start_backend()
     from distill.networks import saved
@@ -89,18 +90,18 @@ def load(folder: Path, for_search: bool = False) -> Predict:
     return saved.load(folder)
 
 
-def onnx_to_run(path: Path) -> Path | None:
+def onnx_to_run(path: Path, int8: bool = False) -> Path | None:
     """The ONNX file that `load` runs for the network at a path; None if it uses TensorFlow."""
-    file = onnx_in(path)
+    file = onnx_in(path, int8 or not importlib.util.find_spec("tensorflow"))
     return file if file and importlib.util.find_spec("onnxruntime") and finding.is_current(path) else None
 
 
-def onnx_in(path: Path) -> Path | None:
+def onnx_in(path: Path, int8: bool = False) -> Path | None:
     """The ONNX file at a path: itself, that of a run's folder, or that of a folder of exported files, as on a hub.
 
-    Where TensorFlow is not installed, a file in 8 bits will do.
+    With `int8` the file in 8 bits, where there is no other.
     """
-    names = (finding.ONNX,) if importlib.util.find_spec("tensorflow") else (finding.ONNX, finding.ONNX_INT8)
+    names = (finding.ONNX, finding.ONNX_INT8) if int8 else (finding.ONNX,)
     files = (path, *(folder / name for name in names for folder in (path / finding.PUBLISHED, path)))
     return next((file for file in files if file.suffix == ".onnx" and file.is_file()), None)
 

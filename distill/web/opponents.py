@@ -223,7 +223,7 @@ def _weights(model: Path) -> Path:
 def _load(name: str, folder: Path, _changed: int) -> Player:
     """The network in a folder, in the mode of the name; loaded again when its file has changed."""
     parts = names.parse(name)
-    predict = pretrained.load(folder, for_search=bool(parts.simulations))
+    predict = pretrained.load(folder, for_search=bool(parts.simulations), int8=True)
     return network.with_predict(name, predict, parts.mode, parts.simulations)
 
 
