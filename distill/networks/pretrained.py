@@ -77,8 +77,8 @@ def load_pretrained(name: str | Path = "pillar") -> Pretrained:
 def load(folder: Path, for_search: bool = False, int8: bool = False) -> Predict:
     """The network at a path: its ONNX file if there is one and ONNX Runtime is installed, else with TensorFlow.
 
-    With `for_search` the outputs are not checked here, because the search checks them. With `int8`, and where TensorFlow
-    is not installed, the ONNX file in 8 bits will do.
+    With `for_search` the outputs are not checked here, because the search checks them. With `int8`, and where
+    TensorFlow is not installed, the ONNX file in 8 bits will do.
 
     Raises UserError for a folder without a model, and for a file that cannot be read.
     """
