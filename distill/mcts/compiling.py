@@ -33,8 +33,7 @@ def compile_search(search: str) -> None:
 def prepare(search: str, engine: str = "compiled") -> None:
     """Compile a search, `uct` or `puct`, unless an earlier process has done so; say what will take long."""
     if engine == "reference":
-        slower = {"uct": "about a thousand", "puct": "hundreds of"}[search]
-        say(f"the textbook search runs, {slower} times slower than the compiled one")
+        say("the textbook search runs, hundreds of times slower than the compiled one")
     elif not is_compiled(search):
         say("compiling the search, which may take two minutes, but only once")
         compile_search(search)

@@ -32,7 +32,7 @@ class UctSettings(Settings, group="search", shown=("simulations", "votes", "roll
     dirichlet_alpha: float = setting(1.0, "concentration of the noise; less puts it on fewer columns")
     mcts_solver: bool = setting(False, "back up proven wins and losses (MCTS-Solver)")
     engine: Literal["compiled", "reference"] = setting(
-        "compiled", "compiled search, or the textbook mcts/reference.py: the same trees, about a thousand times slower"
+        "compiled", "compiled search, or the textbook mcts/reference.py: the same trees, hundreds of times slower"
     )
 
     def __post_init__(self) -> None:

@@ -87,7 +87,7 @@ def test_what_takes_long_is_announced_once(monkeypatch, capsys):
             compiling.prepare("uct", engine)
         assert compiled == expected
     compiling.prepare.cache_clear()
-    textbook = "the textbook search runs, about a thousand times slower than the compiled one"
+    textbook = "the textbook search runs, hundreds of times slower than the compiled one"
     once = "compiling the search, which may take two minutes, but only once"
     assert capsys.readouterr().err.splitlines() == [textbook, once, textbook]
 

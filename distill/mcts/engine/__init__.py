@@ -1,4 +1,4 @@
-"""The compiled searches: trees of `reference.py` a thousand times, of `reference_puct.py` hundreds of times as fast.
+"""The compiled searches: the trees of `reference.py` and `reference_puct.py`, hundreds of times as fast.
 
 **A tree** is a block of rows in one int32 array, one row a node, the root first. A row is two cache lines of 64 bytes:
 
