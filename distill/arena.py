@@ -33,7 +33,7 @@ class ArenaConfig(cli.Settings):
     )
     workers: int = cli.setting(cores(), "processes for searches and the solver")
     seed: int = cli.setting(0, "seed of openings, searches and random moves")
-    out: Path | None = cli.setting(None, "folder for arena.json; none: not written")
+    out: Path | None = cli.setting(None, "folder for arena.json; default: none is written")
 
     def __post_init__(self) -> None:
         super().__post_init__()

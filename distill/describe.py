@@ -27,12 +27,12 @@ class DescribeConfig(cli.Settings):
     """Write the data card of finished games."""
 
     folders: tuple[Path, ...] = cli.setting((), "folders of finished games", positional=True)
-    out: Path | None = cli.setting(None, "the card, a Markdown file; none: README.md in the folder of games")
+    out: Path | None = cli.setting(None, "the card, a Markdown file; default: README.md in the folder of games")
     use: str = cli.setting("", "a sentence for the card on what the games are for")
-    label_rows: int | None = cli.setting(2000, "labels graded by the solver; 0 grades none, none grades all")
-    top1_rows: int = cli.setting(1000, "rows that the teacher labels nine times again, for the noise ceiling; 0: none")
+    label_rows: int | None = cli.setting(2000, "labels graded by the solver; 0: no label, `none`: all")
+    top1_rows: int = cli.setting(1000, "rows that the teacher labels nine more times, for the noise ceiling; 0: no row")
     workers: int = cli.setting(cores(), "processes for searches and the solver")
-    seed: int = cli.setting(0, "of the sample and the searches")
+    seed: int = cli.setting(0, "seed of the sample and the searches")
 
     def __post_init__(self) -> None:
         super().__post_init__()

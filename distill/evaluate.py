@@ -34,11 +34,13 @@ from distill.players.player import Player
 class EvaluateConfig(cli.Settings):
     """Grade players against perfect play."""
 
-    players: tuple[str, ...] = cli.setting((), f"{names.NAMES}; beside networks also folders of games", positional=True)
+    players: tuple[str, ...] = cli.setting(
+        (), f"{names.NAMES}; and folders of games, for top-1 accuracy", positional=True
+    )
     half: Half = cli.setting("test", "half of the benchmark: dev for choices, test for headlines")
-    sets: tuple[str, ...] = cli.setting((), "sets of the benchmark, such as midgame heldout; without a name all")
-    boards: int | None = cli.setting(None, "most boards of each set; none: all")
-    benchmark: Path | None = cli.setting(None, "folder of graded boards; none: the shipped ones")
+    sets: tuple[str, ...] = cli.setting((), "sets of the benchmark, such as midgame heldout; default: all")
+    boards: int | None = cli.setting(None, "largest number of boards per set; default: all")
+    benchmark: Path | None = cli.setting(None, "folder of graded boards; default: the shipped ones")
     workers: int = cli.setting(cores(), "processes for searches and the solver")
     cluster: str | None = cli.setting(
         None, "address of a Dask scheduler whose workers share long UCT searches, such as tcp://head:8786"
@@ -56,7 +58,7 @@ class EvaluateConfig(cli.Settings):
             raise ValueError("a player is named twice")
         parts = [names.check(name) for name in self.players if not _is_data(name)]
         if len(parts) < len(self.players) and not any(part.mode == "policy" for part in parts):
-            raise ValueError("name a network beside a folder of games; distill describe grades the labels of a folder")
+            raise ValueError("name a network besides a folder of games; distill describe grades the labels of a folder")
 
 
 FILES = ("metrics.json", "report.md", "by_set.png")

@@ -33,7 +33,7 @@ class ExportConfig(cli.Settings):
     formats: str = cli.setting(
         SAVED_MODEL, f"comma-separated formats: {', '.join(FORMATS)}; the SavedModel is always written"
     )
-    out: Path | None = cli.setting(None, "folder that receives saved_model/; none: the network's own folder")
+    out: Path | None = cli.setting(None, "folder that receives saved_model/; default: the network's own folder")
     web: Path | None = cli.setting(None, "folder for a page that plays in the browser; nothing else is written")
 
     def __post_init__(self) -> None:

@@ -43,7 +43,7 @@ class GenerateConfig(RunSettings, shown=("games", "workers", "out", "restart")):
     """Play games with a search and store every labelled position."""
 
     games: int = setting(5000, "games in the finished run")
-    workers: int | None = setting(None, "processes; none: one a core")
+    workers: int | None = setting(None, "processes; default: one per core")
     out: str = setting("data/games", "folder of the shards and the manifest, or a URL such as s3://bucket/games")
     restart: bool = setting(False, "delete the run in the folder and start from scratch")
     cluster: str | None = setting(None, "address of a Dask scheduler whose workers play, such as tcp://head:8786")

@@ -24,14 +24,12 @@ from distill.players import names, terminal
 class PlayConfig(cli.Settings):
     """Play a game in the terminal."""
 
-    player: tuple[str, ...] = cli.setting(
-        (), f"the machine: {names.NAMES}; without a name the shipped network", positional=True
-    )
+    player: tuple[str, ...] = cli.setting((), f"the machine: {names.NAMES}; default: pillar", positional=True)
     first: Literal["human", "machine"] = cli.setting("human", "who has the first stone, X")
     moves: str = cli.setting(
         "", "moves of a game to continue, such as 4453, '1. 4 4 2. 5 3', ddec, or a link to the page"
     )
-    seed: int | None = cli.setting(None, "seed of the machine's random moves, to repeat a game; none: random")
+    seed: int | None = cli.setting(None, "seed of the machine's random moves, to repeat a game; default: random")
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -23,13 +23,15 @@ from distill.datasets import packed, preparation
 class PrepareConfig(cli.Settings):
     """Turn finished games into tables to train on."""
 
-    data: tuple[Path, ...] = cli.setting((Path("data/games"),), "folders of finished games, each another run")
-    out: Path = cli.setting(Path("data/prepared"), "folder in which <hash>/ is made")
+    data: tuple[Path, ...] = cli.setting((Path("data/games"),), "folders of finished games, one per run")
+    out: Path = cli.setting(Path("data/prepared"), "parent folder of the tables, which go into <hash>/")
     validation_fraction: float = cli.setting(0.15, "share of the games held out for validation (0 to below 1)")
     exclude: tuple[str, ...] = cli.setting(
         ("benchmark",), "boards left out: benchmark, reference, or Parquet files or folders with current and mask"
     )
-    packed: Path | None = cli.setting(None, "folder for the boards of both tables, packed small; --data takes it too")
+    packed: Path | None = cli.setting(
+        None, "also write the boards of both tables, packed, to this folder, which --data can read"
+    )
     restart: bool = cli.setting(False, "prepare again even where the result exists")
 
     def __post_init__(self) -> None:

@@ -34,14 +34,14 @@ ORIGINS = "scheme and host, such as https://example.org"
 class ServeConfig(cli.Settings):
     """Serve the page and the JSON API on this machine."""
 
-    models: Path | None = cli.setting(None, "folder of networks to play, beside those that ship; none: models")
+    models: Path | None = cli.setting(None, "folder of more networks, besides those that ship; default: models")
     players: tuple[str, ...] = cli.setting((), "your own players, each module:object")
-    host: str = cli.setting("127.0.0.1", "IP address to listen at; 0.0.0.0 or ::, all of this machine's")
-    port: int = cli.setting(8765, "port to listen at; 0 takes a free one")
-    allow_host: tuple[str, ...] = cli.setting((), "names at which it answers, beside localhost and IP addresses")
+    host: str = cli.setting("127.0.0.1", "IP address to listen on; 0.0.0.0 or ::, all interfaces")
+    port: int = cli.setting(8765, "port to listen on; 0 takes a free one")
+    allow_host: tuple[str, ...] = cli.setting((), "host names it answers to, besides localhost and IP addresses")
     allow_origin: tuple[str, ...] = cli.setting((), "web sites that may use the API, such as https://example.org")
     max_simulations: int = cli.setting(100_000, "largest number of simulations of one search (up to 1,000,000)")
-    workers: int = cli.setting(cores(), "searches at a time")
+    workers: int = cli.setting(cores(), "searches that run in parallel")
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -61,13 +61,13 @@ class TrainConfig(Recipe, shown=("arch", "data", "out", "init", "restart")):
 
     arch: str = cli.setting("cnn", networks.ARCH_HELP)
     init: str | None = cli.setting(
-        None, "initial network of the same arch: name, run folder or .keras file; none: random weights"
+        None, "initial network of the same arch: name, run folder or .keras file; default: random weights"
     )
-    data: tuple[Path, ...] = cli.setting((Path("data/games"),), "folders of finished games, each of another run")
+    data: tuple[Path, ...] = cli.setting((Path("data/games"),), "folders of finished games, one per run")
     prepared: Path = cli.setting(Path("data/prepared"), "folder of prepared tables, created or updated when needed")
-    validation_fraction: float = cli.setting(0.15, "share of the games used for validation (0-1)")
+    validation_fraction: float = cli.setting(0.15, "share of the games used for validation (0–1)")
     exclude: tuple[str, ...] = cli.setting(("benchmark",), "boards kept out of the tables, as for prepare")
-    out: Path | None = cli.setting(None, "output folder of the run; none: models/<arch>")
+    out: Path | None = cli.setting(None, "output folder of the run; default: models/<arch>")
     export: bool = cli.setting(True, "write the SavedModel and the model card, for use outside distill")
     restart: bool = cli.setting(False, "delete the run in the output folder and start from scratch")
 

@@ -1,4 +1,4 @@
-"""Check every file, page, row and game of finished games or packed boards, and the manifest against them.
+"""Check games row by row against the rules, packed boards by their hashes, and all files against the manifest.
 
     python -m distill.validate data/games
 
@@ -21,12 +21,12 @@ from distill.games.storage import storage_of
 
 @dataclass(frozen=True, kw_only=True)
 class ValidateConfig(cli.Settings):
-    """Check finished games or packed boards, row by row."""
+    """Check games row by row, packed boards by their hashes."""
 
     places: tuple[str, ...] = cli.setting(
         ("data/games",), "folders of games or of packed boards, or URLs such as s3://bucket/games", positional=True
     )
-    lines: int | None = cli.setting(5, "most violations printed of one file; none prints all")
+    lines: int | None = cli.setting(5, "most violations printed per file; `none`: all")
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -37,13 +37,15 @@ OWN = ("walk.json", "blunders.npz", *LAYERS)
 class WalkConfig(cli.Settings):
     """Enumerate every game of a player that moves first."""
 
-    player: tuple[str, ...] = cli.setting((), f"the player: {names.NAMES}", positional=True)
+    player: tuple[str, ...] = cli.setting(
+        (), "the player: a network's name or folder, or your own module:object, without random draws", positional=True
+    )
     replies: Literal["best", "all"] = cli.setting(
         "best", "the opponent's moves: best ones by the solver, or all legal ones"
     )
-    most_stones: int = cli.setting(CELLS, "stones of the last layer that --replies all enumerates (0–42)")
-    workers: int = cli.setting(cores(), "processes for the player's moves, or for the solver")
-    out: Path | None = cli.setting(None, "folder for walk.json and the layers; none: models/walk-REPLIES")
+    most_stones: int = cli.setting(CELLS, "number of stones at which --replies all stops (0–42)")
+    workers: int = cli.setting(cores(), "processes for the player's moves and the solver")
+    out: Path | None = cli.setting(None, "folder for walk.json and the layers; default: models/walk-REPLIES")
     restart: bool = cli.setting(False, "delete what the folder holds of a walk and start from scratch")
 
     def __post_init__(self) -> None:

@@ -47,32 +47,38 @@ class LearningRate(cli.Settings):
 class LearningSettings(cli.Settings, group="learning", shown=("lr",)):
     """How the network learns from the games."""
 
-    lr: float = cli.setting(1e-3, "learning rate; the highest one of a plan")
-    lr_schedule: tuple[LearningRate, ...] = cli.table((), "learning rates from an iteration on, without a plan")
-    replay_rows: int | None = cli.setting(200_000, "latest rows to learn from; none: no limit")
+    lr: float = cli.setting(1e-3, "learning rate; in a planned run, the highest")
+    lr_schedule: tuple[LearningRate, ...] = cli.table((), "learning rates from an iteration on; not in a planned run")
+    replay_rows: int | None = cli.setting(200_000, "latest rows to learn from; `none`: no limit")
     replay_share: float | None = cli.setting(None, "or this share of the run's own rows so far (0–1), if that is more")
-    replay_games: int | None = cli.setting(None, "latest games to learn from; none: no limit")
-    keep_games: bool = cli.setting(True, "keep games that nothing learns from any more")
-    train_boards: int | None = cli.setting(40_960, "boards drawn from these an iteration; none: all")
-    epochs: int = cli.setting(1, "epochs over the boards drawn; a plan has its own steps")
-    batch_size: int = cli.setting(256, "boards a training step")
+    replay_games: int | None = cli.setting(None, "latest games to learn from; default: no limit")
+    keep_games: bool = cli.setting(True, "keep games that are no longer used")
+    train_boards: int | None = cli.setting(40_960, "boards drawn from these per iteration; `none`: all")
+    epochs: int = cli.setting(1, "epochs over the boards drawn; a planned run has its own steps")
+    batch_size: int = cli.setting(256, "boards per training step")
     optimizer: Literal["adamw", "muon", "adam", "sgd"] = cli.setting("adamw", "optimizer, as for train")
-    weight_decay: float = cli.setting(0.01, "decoupled weight decay, times the learning rate a step")
-    ema: float = cli.setting(0.0, "EMA decay of the weights (0–1); above 0 the averaged network plays and is kept")
+    weight_decay: float = cli.setting(0.01, "decoupled weight decay per step, multiplied by the learning rate")
+    ema: float = cli.setting(
+        0.0, "decay (0–1) of the weights' exponential moving average, which plays and is saved; 0: off"
+    )
     value_target: Literal["value", "outcome", "blend"] = cli.setting("blend", "target of the value head, as for train")
-    value_weight: float = cli.setting(1.0, "weight of the value's squared error beside the policy's cross-entropy")
-    count_weights: Literal["equal", "root", "count"] = cli.setting("root", "weight of a board met n times: 1, √n or n")
-    mirror: bool = cli.setting(True, "mirror each board at random")
+    value_weight: float = cli.setting(1.0, "weight of the value's squared error; the policy's cross-entropy has 1")
+    count_weights: Literal["equal", "root", "count"] = cli.setting(
+        "root", "loss weight of a board that occurs n times: 1, the square root of n, or n"
+    )
+    mirror: bool = cli.setting(True, "mirror each board with probability 1/2")
 
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationSettings(cli.Settings, group="evaluation", shown=("gate",)):
     """When a candidate becomes champion, and how the networks are graded."""
 
-    gate: float | None = cli.setting(0.55, "arena score at which the candidate becomes champion (0–1); none: always")
+    gate: float | None = cli.setting(
+        0.55, "arena score at which the candidate becomes champion (0–1); `none`: it always does"
+    )
     arena_games: int = cli.setting(100, "arena games, an even number; each opening is played from both sides")
     arena_plies: int = cli.setting(4, "random moves of an arena opening (0–20)")
-    eval_boards: int = cli.setting(1000, "benchmark boards of each set graded an iteration, dev half")
+    eval_boards: int = cli.setting(1000, "benchmark boards of each set graded per iteration, dev half")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,10 +86,12 @@ class PlanSettings(cli.Settings, group="schedule", shown=()):
     """How an unattended run starts with the teacher, and how its searches grow."""
 
     plan: Path | None = cli.setting(None, "plan.json of another run to follow in place of --minutes")
-    teacher_share: float = cli.setting(0.0, "share of a plan in which the teacher plays first; above 0: make a plan")
-    teacher_simulations: int = cli.setting(1000, "simulations of the teacher's searches, one a position")
-    stages: tuple[Stage, ...] = cli.table((), "searches of a plan from a share of it on; none: --root")
-    double_noise_iterations: int = cli.setting(0, "first iterations with twice the root noise, without a plan")
+    teacher_share: float = cli.setting(
+        0.0, "share of the plan in which the teacher plays first; above 0 makes this a planned run"
+    )
+    teacher_simulations: int = cli.setting(1000, "simulations of the teacher's searches, one search per position")
+    stages: tuple[Stage, ...] = cli.table((), "searches from a share of the plan on; default: --root")
+    double_noise_iterations: int = cli.setting(0, "first iterations with twice the root noise; not in a planned run")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +99,7 @@ class MachineSettings(cli.Settings, group="machine", shown=("workers", "precisio
     """How the machine is used."""
 
     workers: int | None = cli.setting(
-        None, "worker processes; none: with --games-only one a core, with a plan one less, else 0"
+        None, "worker processes; default: one per core with --games-only, one fewer in a planned run, else 0"
     )
     cluster: str | None = cli.setting(None, "address of a Dask scheduler whose workers play, such as tcp://head:8786")
     precision: networks.Precision = cli.setting("float32", "arithmetic of the network, in self-play and training")
@@ -103,13 +111,19 @@ class SelfPlayConfig(SelfPlaySettings, LearningSettings, EvaluationSettings, Pla
     """Let a network play against itself and learn from it."""
 
     arch: str = cli.setting("pillar", networks.ARCH_HELP)
-    init: str | None = cli.setting(None, "network to start from: a run's folder, a .keras file or a name; none: --arch")
-    out: Path | None = cli.setting(None, "folder of the run; none: models/selfplay, or data/selfplay with --games-only")
+    init: str | None = cli.setting(
+        None, "network to start from: a run's folder, a .keras file or a name; default: --arch"
+    )
+    out: Path | None = cli.setting(
+        None, "folder of the run; default: models/selfplay, or data/selfplay with --games-only"
+    )
     restart: bool = cli.setting(False, "delete the run in the folder and start from scratch")
-    minutes: float | None = cli.setting(None, "minutes to plan for; without a plan: start no iteration after them")
-    iterations: int = cli.setting(10_000, "iterations of self-play, training and arena, without a plan")
-    games: int = cli.setting(400, "games an iteration, or with --games-only in all")
-    games_only: bool = cli.setting(False, "play with --init as it is, and train nothing")
+    minutes: float | None = cli.setting(
+        None, "length of a planned run (preset hour or night); otherwise minutes after which no iteration starts"
+    )
+    iterations: int = cli.setting(10_000, "iterations of self-play, training and arena; a planned run has its own")
+    games: int = cli.setting(400, "games per iteration; with --games-only, in all")
+    games_only: bool = cli.setting(False, "only play games with the network of --init")
     simulations: int = cli.setting(32, "simulations of each search")
     root: Literal["puct", "gumbel"] = cli.setting("gumbel", "selection at the root: PUCT, or Gumbel with halving")
 
@@ -173,22 +187,26 @@ SHOWN = ("arch", "init", "out", "restart", "steps", "games", "seed", "lr", "entr
 class ReinforceConfig(cli.Settings, shown=SHOWN):
     """Train a network by REINFORCE: policy gradient on games against copies of itself."""
 
-    arch: str | None = cli.setting(None, f"{networks.ARCH_HELP}; none: mk4, or --init's")
+    arch: str | None = cli.setting(None, f"{networks.ARCH_HELP}; default: mk4, or --init's")
     init: str | None = cli.setting(None, "network to start from: a run's folder, a .keras file or a name")
-    out: Path | None = cli.setting(None, "folder of the run; none: models/<arch>-reinforce")
+    out: Path | None = cli.setting(None, "folder of the run; default: models/<arch>-reinforce")
     restart: bool = cli.setting(False, "delete the run in the folder and start from scratch")
     steps: int = cli.setting(2000, "training steps, one after each batch of games")
-    games: int = cli.setting(256, "games a batch, an even number, half of them from either side")
+    games: int = cli.setting(256, "games per batch, an even number, half of them from either side")
     seed: int = cli.setting(0, "seed of the initial weights and of every move")
 
     lr: tuple[float, ...] = cli.setting((1e-3, 1e-4, 1e-5), "learning rates, each for an equal share of the steps")
     entropy: tuple[float, float] = cli.setting((0.05, 0.03), "weight of the policy's entropy (nats): first, last")
-    baseline: Literal["none", "mean", "value"] = cli.setting("none", "what a return is compared with in the gradient")
+    baseline: Literal["none", "mean", "value"] = cli.setting(
+        "none", "baseline subtracted from each return: none, the mean, or the value head"
+    )
     eval_every: int = cli.setting(25, "steps between evaluations; an interrupted run resumes from the last one")
     precision: networks.Precision = cli.setting("float32", "arithmetic of the network, in games and training")
     value_weight: float = cli.setting(0.5, "weight of the value's squared error, where the network has a value head")
     discount: float = cli.setting(1.0, "return multiplier per ply between a move and the end of its game (0–1)")
-    ema: float = cli.setting(0.0, "EMA decay of the weights (0–1); above 0 the averaged network is evaluated and kept")
+    ema: float = cli.setting(
+        0.0, "decay (0–1) of the weights' exponential moving average, which is evaluated and saved; 0: off"
+    )
     opponents: int = cli.setting(1, "earlier copies that the learner plays in turn; a new one replaces the oldest")
     gate: float = cli.setting(0.52, "score against its opponents above which the learner becomes one (0–1)")
     gate_games: int = cli.setting(2048, "training games, in whole batches, from which that score is taken")

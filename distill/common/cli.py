@@ -82,7 +82,7 @@ Config = TypeVar("Config", bound=Settings)
 
 def smoke(**values: Any) -> Preset:
     """The preset `smoke` of a command."""
-    return Preset("a run of seconds, in data/smoke and models/smoke", values)
+    return Preset("a test of a few seconds, on the files of data/smoke and models/smoke", values)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -173,7 +173,9 @@ def _parser(config_class: Any, presets: Presets, prog: str | None, lists_all: bo
         hidden = (field.metadata["advanced"] or not is_shown) and not lists_all
         more += hidden
         _add_flag(groups[field.metadata["group"] or owner._group], field, types_of[field.name], hidden)
-    general.add_argument("--config", type=Path, metavar="PATH", help="a JSON file of values, as stored beside outputs")
+    general.add_argument(
+        "--config", type=Path, metavar="PATH", help="a JSON file of values, such as a run's config.json"
+    )
     general.add_argument("--help", "-h", action="help", help="show this")
     all_of_them = f"show {more} more settings" if more and not lists_all else argparse.SUPPRESS
     general.add_argument("--help-all", action="help", help=all_of_them)

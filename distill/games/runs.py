@@ -24,7 +24,7 @@ from distill.mcts.settings import UctSettings
 LONGEST_OPENING = 30
 """Most random moves before the search plays."""
 
-OPENING_HELP = "fewest and most random moves before the search; in JSON also several such pairs, in turn"
+OPENING_HELP = "fewest and most random moves before the search; in JSON also a list of such pairs, used in turn"
 OpeningMoves: TypeAlias = tuple[int, int] | tuple[tuple[int, int], ...]
 """Fewest and most random moves, or a table of such pairs, which the games of a run take in turn."""
 
@@ -34,10 +34,11 @@ class RunSettings(UctSettings, group="games", shown=("labeller", "opening_moves"
     """All that the games of a run depend on."""
 
     labeller: str | None = setting(
-        None, "module:object of your own engine, which labels instead of the search; only noise at the move acts then"
+        None,
+        "module:object of your own engine, which labels instead of the search; then only --noise-at move has an effect",
     )
     opening_moves: OpeningMoves = setting((1, 8), OPENING_HELP)
-    seed: int = setting(0, "run seed; game g depends on it and on g alone")
+    seed: int = setting(0, "run seed; game g depends only on it and on g")
     shard_games: int = setting(200, "games in one shard file")
 
     def __post_init__(self) -> None:

@@ -63,7 +63,7 @@ class PuctSettings(Settings, group="search", shown=("simulations", "root")):
     exploration: float = setting(1.5, "constant c of the rule; more follows the prior and explores")
     fpu_reduction: float | None = setting(
         0.25,
-        "first-play urgency: unvisited moves count as the node's value less this · sqrt(visited prior); none: as 0",
+        "first-play urgency: unvisited moves count as the node's value less this · sqrt(visited prior); `none`: as 0",
     )
     noise_fraction: float = setting(
         0.25, "share (0–1) of the root's priors that is Dirichlet noise; 0 also silences a Gumbel root's draws"

@@ -37,7 +37,7 @@ from distill.players.solver import SolverPlayer
 
 NAMES = (
     "beginner, casual, club, expert, perfect, random, punisher, solver, uct:N, mcts-solver:N, teacher:N, a network's "
-    "name or folder (also with @policy, @sample, @puct:N or @gumbel:N), or your own module:object"
+    "name or folder (optionally @policy, @sample, @puct:N or @gumbel:N), your own module:object"
 )
 SIMPLE = ("random", "punisher", "solver")
 LEVELS = ("beginner", "casual", "club", "expert", "perfect")

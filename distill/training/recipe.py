@@ -20,18 +20,20 @@ class Recipe(cli.Settings, group="learning", shown=SHOWN):
     )
     value_target: Literal["auto", "none", "value", "outcome", "blend"] = cli.setting(
         "auto",
-        "value target: root value, game outcome or half of each; auto: blend if the network needs one; none: no head",
+        "value target: root value, game outcome or half of each; none: no value head; auto: blend for resnet only",
     )
-    value_weight: float = cli.setting(1.0, "weight of the value's squared error beside the policy's cross-entropy")
+    value_weight: float = cli.setting(1.0, "weight of the value's squared error; the policy's cross-entropy has 1")
     count_weights: Literal["equal", "root", "count"] = cli.setting(
         "equal", "loss weight of a board that occurs n times: 1, the square root of n, or n; scaled to a mean of 1"
     )
     epochs: int = cli.setting(14, "passes over the training boards")
     steps: int | None = cli.setting(None, "number of steps, instead of --epochs")
     minutes: float | None = cli.setting(
-        None, "time limit in minutes; plans fewer steps if the measured speed is too low"
+        None, "time limit in minutes: fewer steps are planned if the measured speed is too low"
     )
-    eval_every: int | None = cli.setting(None, "steps between evaluations, each with a checkpoint; none: an epoch")
+    eval_every: int | None = cli.setting(
+        None, "steps between evaluations, each with a checkpoint to resume from; default: one epoch"
+    )
     batch_size: int = cli.setting(256, "boards per step")
     lr: float = cli.setting(2e-3, "peak learning rate")
     optimizer: Literal["adamw", "muon", "adam", "sgd"] = cli.setting(
@@ -44,12 +46,14 @@ class Recipe(cli.Settings, group="learning", shown=SHOWN):
     precision: Literal["float32", "bfloat16"] = cli.setting(
         "float32", "arithmetic of training steps; weights are float32"
     )
-    ema: float = cli.setting(0.0, "EMA decay of the weights (0-1), evaluated and saved instead of the weights; 0: off")
-    interpolate: float = cli.setting(
-        0.0, "weight interpolation with --init (WiSE-FT): share of the initial weights (0-1) in what is saved"
+    ema: float = cli.setting(
+        0.0, "decay (0–1) of the weights' exponential moving average, which is evaluated and saved; 0: off"
     )
-    dropout: float | None = cli.setting(None, "dropout rate (0-1) of networks with dropout; none: their own")
-    mirror: bool = cli.setting(True, "mirror each board with probability 1/2, drawn again in each epoch")
+    interpolate: float = cli.setting(
+        0.0, "weight interpolation with --init (WiSE-FT): share of the initial weights (0–1) in what is saved"
+    )
+    dropout: float | None = cli.setting(None, "dropout rate (0–1) of networks with dropout; default: their own")
+    mirror: bool = cli.setting(True, "mirror each board with probability 1/2")
     seed: int = cli.setting(0, "seed of initial weights, order, mirroring and dropout")
 
     def __post_init__(self) -> None:

@@ -28,7 +28,7 @@ evaluate nobody -> player 'nobody' is unknown
 evaluate random random -> named twice
 evaluate uct:x -> uct:N needs a whole number
 evaluate random --boards 0 -> --boards 0 must be at least 1
-evaluate random ROOT/data/reference/labels-200 -> name a network beside a folder of games
+evaluate random ROOT/data/reference/labels-200 -> name a network besides a folder of games
 evaluate random --half both -> --half both must be one of
 export -> needs a model
 export a b --out c -> --out c must be left out with several models

@@ -241,7 +241,7 @@ flags:
   --savings, --no-savings
                           stop early [off]
   --openings N N          fewest and most random moves [1 8]
-  --config PATH           a JSON file of values, as stored beside outputs
+  --config PATH           a JSON file of values, such as a run's config.json
   --help, -h              show this
   --help-all              show 3 more settings
 
@@ -252,7 +252,7 @@ learning:
   --rate X                share, up to 100 % [0.5]
 
 presets:
-  smoke    a run of seconds, in data/smoke and models/smoke
+  smoke    a test of a few seconds, on the files of data/smoke and models/smoke
   growing  searches that grow
   apart    a folder by arch
 """
