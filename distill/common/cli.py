@@ -82,7 +82,7 @@ Config = TypeVar("Config", bound=Settings)
 
 def smoke(**values: Any) -> Preset:
     """The preset `smoke` of a command."""
-    return Preset("a test of a few seconds, on the files of data/smoke and models/smoke", values)
+    return Preset("a test of seconds, on data/smoke and models/smoke", values)
 
 
 class _Parser(argparse.ArgumentParser):

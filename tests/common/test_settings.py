@@ -252,7 +252,7 @@ learning:
   --rate X                share, up to 100 % [0.5]
 
 presets:
-  smoke    a test of a few seconds, on the files of data/smoke and models/smoke
+  smoke    a test of seconds, on data/smoke and models/smoke
   growing  searches that grow
   apart    a folder by arch
 """
