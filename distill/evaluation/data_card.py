@@ -20,13 +20,13 @@ TITLE, PACKED_TITLE = "# Games `", "# Boards `"
 """The first words of a card."""
 
 LIMITS = (
-    "Rows of one game are not independent of each other, and a board comes as often as games met it. A label is a "
+    "Rows of one game are not independent of each other, and a board occurs as often as games met it. A label is a "
     "search's opinion and need not be optimal: no solver took part. `prepare` and `train` merge equal boards, put a "
     "game into one split as a whole, and keep the benchmark's boards out of training."
 )
 QUALITY = (
-    "Rows drawn at random were graded by an exact solver. *optimal*: the label keeps the best score; *outcome*: it "
-    "keeps win, draw or loss; *critical*: outcome, over boards where moves differ in it. In percent, with half the "
+    "An exact solver graded rows drawn at random. *optimal*: the label keeps the best score; *outcome*: it keeps the "
+    "win, draw or loss; *critical*: outcome, on boards where moves differ in it. In percent, with half the "
     "width of the 95 % interval."
 )
 CEILING = (
@@ -62,6 +62,7 @@ def write(
       command: the words of the line that writes this card.
     """
     totals = counted.plies.sum()
+    files = f"{len(run.shards):,} Parquet file{'s' * (len(run.shards) > 1)}"
     size = sum(shard.path.stat().st_size for shard in run.shards) / 1e6
     if packed := manifest.get("kind") == schema.PACKED:
         games, rows = (sum(each[name] for each in manifest["inputs"]) for name in ("games", "rows"))
@@ -86,7 +87,7 @@ def write(
         "run": run.name,
         "commit": str(manifest.get("commit")),
         "versions": ", ".join(f"{name} {version}" for name, version in manifest.get("versions", {}).items()),
-        "files": f"{len(run.shards):,} Parquet files, {size:.1f} MB; columns: `distill/games/schema.py`",
+        "files": f"{files}, {size:.1f} MB; columns: `distill/games/schema.py`",
         "`LC_ALL=C sha256sum shard-*.parquet \\| sha256sum`": f"`{census.bytes_digest(run)}`",
     }
     by_stones = [[f"{number:,}" for number in row] for row in counted.plies.reset_index().to_numpy().tolist()]
@@ -113,15 +114,13 @@ def write(
 
 
 def _labeller(made: Mapping[str, Any]) -> str:
-    """What chose the labels, as a clause."""
-    search = f"search of {made.get('simulations', 0):,} simulations"
+    """Where the labels are from, as a clause."""
+    search = f"a search of {made.get('simulations', 0):,} simulations"
     if "network" in made:
-        labeller = f"a network's own {search}"
-    elif "labeller" in made:
-        labeller = f"`{made['labeller']}`"
-    else:
-        labeller = f"the majority of {made.get('votes', 1)} votes, each a {search} without a network,"
-    return f"{labeller} chose every label"
+        return f"each label is from {search} guided by a network"
+    if "labeller" in made:
+        return f"each label is from `{made['labeller']}`"
+    return f"each label is the majority of {made.get('votes', 1)} votes, each by {search} without a network"
 
 
 def _filled(text: str) -> str:

@@ -24,13 +24,40 @@ TEMPLATE = Path(__file__).with_suffix(".md")
 """The card with the names of its parts in braces."""
 _VALUE = "- `value` float32 (B,), expected outcome in [-1, 1] for the side to move\n"
 _INT8 = """
-The files in 8 bits sometimes choose other columns. What their moves lose against the network's, in points, on boards
-of the dev half as stored and mirrored, paired (negative: gained):
+The 8-bit files sometimes choose other columns. This table has the points that their moves lose against the network's,
+paired board by board, on boards of the dev half, as stored and mirrored (negative: gained):
 
 | file | set | boards | the same move | optimal lost | outcome lost |
 |---|---|---|---|---|---|
 {rows}
 """
+_PROGRAMS = {
+    "SavedModel": """
+import numpy as np, tensorflow as tf
+
+model = tf.saved_model.load("1")  # keep it: its weights live as long as this object
+board = np.zeros((1, 6, 7), np.int8)
+answer = model.signatures["serving_default"](board=tf.constant(board))
+print(int(answer["move"][0]))
+""",
+    "LiteRT": """
+import numpy as np
+from ai_edge_litert.interpreter import Interpreter
+
+runner = Interpreter("FILE").get_signature_runner("serving_default")
+answer = runner(board=np.zeros((1, 6, 7), np.int8))
+print(int(answer["move"][0]))
+""",
+    "ONNX": """
+import numpy as np, onnxruntime
+
+session = onnxruntime.InferenceSession("FILE")
+board = np.zeros((1, 6, 7), np.int8)
+(move,) = session.run(["move"], {"board": board})
+print(int(move[0]))
+""",
+}
+"""Lines that load a file of this title, or of this title and "int8"."""
 _NO_FIGURES = "None recorded beside the network; `python -m distill.evaluate` measures them."
 _TOP1 = {
     "top1_all": "top-1 accuracy against the teacher's labels, on {rows}",
@@ -84,12 +111,12 @@ def write(about: Mapping[str, Any], run: Mapping[str, Any], converted: Mapping[s
     return TEMPLATE.read_text(encoding="utf-8").format(
         **{"commit": "unknown", **about},
         library="onnx" if "onnx" in converted else "tensorflow",
-        name="" if about["network"] == about["arch"] else f"\nIts name in this project is `{about['network']}`.",
         versions=", ".join(f"{name} {version}" for name, version in versions.items()),
         files="\n".join(_files(converted, folder)),
         boards=comparison.CHECKED_BOARDS,
         measure=comparison.MEASURE,
         int8=_int8(converted),
+        programs="\n\n".join(_programs(converted)),
         value=_VALUE if about["value_head"] else "",
         training=_training(run),
         figures="\n".join(_figures(run)) or _NO_FIGURES,
@@ -119,6 +146,15 @@ def _files(converted: Mapping[str, Converted], folder: Path) -> Iterator[str]:
         yield f"| `{file}` | {FORMATS[name].title} | {finding.size(place)} | {difference} |"
 
 
+def _programs(converted: Mapping[str, Converted]) -> Iterator[str]:
+    """For each kind of file that was written, lines that load it."""
+    for title, lines in _PROGRAMS.items():
+        files = [FORMATS[name].file for name in converted if FORMATS[name].title.removesuffix(" int8") == title]
+        if files:
+            also = "".join(f", also `{file}`" for file in files[1:])
+            yield f"{title}{also}:\n\n```python\n{lines.strip().replace('FILE', files[0])}\n```"
+
+
 def _int8(converted: Mapping[str, Converted]) -> str:
     rows = [
         f"| `{FORMATS[name].file}` | `{boards}` | {loss['boards']:,} | {loss['same']:.1%} "
@@ -133,7 +169,7 @@ def _figures(run: Mapping[str, Any]) -> Iterator[str]:
     rows = run.get("validation_rows_from", "rows it was not trained on")
     for name, text in _TOP1.items():
         if run.get(name):
-            yield f"- {run[name]:.1%} {text.format(rows=rows)} (`distill.train`)"
+            yield f"- {run[name]:.1%} {text.format(rows=rows)}"
     if grades := run.get(GRADES):
         yield f"- by `python -m distill.evaluate {grades['player']}`, {grades['half']} half:"
         for name, graded in grades["sets"].items():

@@ -20,7 +20,7 @@ from distill.networks import heads
 
 TOLERANCE = 1e-5
 """Largest difference allowed between the network in Keras and an exported file, of any output on any board."""
-MEASURE = "of policy, value, and logits relative to the board's largest"
+MEASURE = "of policy, of value, or of logits divided by the board's largest logit"
 """The difference in words, for the card and messages."""
 CHECKED_BOARDS = 256
 

@@ -64,8 +64,8 @@ def test_the_sums_and_the_examples_fit_the_files(any_export):
 def test_the_card_says_what_the_model_is(exported):
     text = (exported / "saved_model" / "README.md").read_text()
     for line in (
-        "# Connect 4 network `pillar-lines`",
-        "parameters. Written at commit",
+        f"# Connect 4 network `{exported.name}`",
+        "Architecture `pillar-lines`, 192,424 parameters. Written at commit",
         f"| `model.onnx` | ONNX | {finding.size(exported / 'saved_model' / 'model.onnx')} |",
         '"value_target": "blend",',
         "`value` float32",
@@ -94,7 +94,8 @@ def test_a_card_that_ships_has_the_figures_of_its_facts_and_the_sizes_of_its_fil
     text, facts = (folder / "README.md").read_text(), finding.exported_facts(folder)
     found = front_matter(text)
     assert (facts["network"], facts["network_sha256"]) == (name, file_hash(REFERENCE / name / "best.keras"))
-    assert (f"Its name in this project is `{name}`" in text) == (name != facts["arch"])
+    assert f"# Connect 4 network `{name}`\n" in text
+    assert f"Architecture `{facts['arch']}`, " in text
     library = "onnx" if "onnx" in FORMATS_SHIPPED[name] else "tensorflow"
     assert (found["license"], found["library_name"]) == ("apache-2.0", library)
     assert found["tags"] == ["connect-4", "board-games", "distillation"]
