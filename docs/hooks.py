@@ -29,7 +29,7 @@ OUTSIDE = re.compile(r"(!?)\[([^\]]*)\]\(\.\./([^)#\s]+)(#[^)\s]*)?\)")
 """A link of a page to a file above docs/: picture or not, text, path, heading."""
 ON_THE_SITE = {
     "(tutorial.ipynb)": "(tutorial.md)",
-    "Generated for the site: commands and settings, the Python API.": "[Commands and settings](commands.md) · "
+    "Settings and the Python API as pages: `mkdocs serve`.": "[Commands and settings](commands.md) · "
     "[the Python API](api.md).",
 }
 """What pages say of generated ones, which are not beside them in the repository."""

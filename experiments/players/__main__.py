@@ -51,7 +51,7 @@ class PlayersConfig(cli.Settings):
     set: str = cli.setting("heldout", "set of the benchmark whose test half grades the moves")
     slow: tuple[str, ...] = cli.setting(SLOW, "players graded on fewer boards")
     slow_boards: int = cli.setting(500, "boards for them")
-    boards: int | None = cli.setting(None, "most boards for every player; none: all")
+    boards: int | None = cli.setting(None, "largest number of boards per player; default: all")
     seed: int = cli.setting(0, "seed of openings, searches and random moves")
     out: Path = cli.setting(
         Path(__file__).with_name("measured"), "folder of the measurements; those of the ladder are tracked"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -32,20 +33,21 @@ def write(page: Path, rows: Sequence[Row], legend: str) -> None:
         text = page.read_text(encoding="utf-8")
         before, after = text[: text.index(BEGIN)], text[text.index(END) + len(END) :]
     times = f"Processor: {', '.join(sorted({row.processor for row in rows}))}, one core."
-    inside = f"{legend} {times}\n\n{table(rows)}\n\nAll figures: [`{page.stem}.csv`]({page.stem}.csv)."
+    inside = f"{textwrap.fill(f'{legend} {times}', 120, break_on_hyphens=False)}\n\n{table(rows)}\n\nAll figures: [`{page.stem}.csv`]({page.stem}.csv)."
     write_atomically(page.with_suffix(".csv"), _csv(rows).encode())
     write_atomically(page, f"{before}{BEGIN}\n\n{inside}\n\n{END}{after}".encode())
 
 
 def legend(games: int, apart: int, plies: int, name: str, few: int) -> str:
     """How the figures were measured."""
-    runtime = "ONNX Runtime" if importlib.util.find_spec("onnxruntime") else "TensorFlow"
+    onnx = importlib.util.find_spec("onnxruntime") is not None
+    runtime = "in ONNX Runtime if `model.onnx` ships, else in TensorFlow, which is slower" if onnx else "in TensorFlow"
     return f"""\
-Players up to {apart} places apart play {games} games against each other, from openings of {plies} random stones, each
-played from both sides. *Elo*: `random` at 0; the 95 % intervals are relative to the mean of all players, not `random`.
-*Optimal* (a best move) and *outcome* (win, draw or loss kept): percent on the test half of the set `{name}`, for slow
-players on {few} boards. *ms*: processor time of a single move, of networks with {runtime}, or, without
-an ONNX file, TensorFlow (as `evaluate`). *Network*: the size of its ONNX file."""
+The players are first ranked by expected strength; those up to {apart} places apart play {games} games, from openings of
+{plies} random stones, each played from both sides. *Elo*: `random` has 0; an interval (95 %) is for the distance to the
+mean player, not to `random`. *Optimal* (a best move) and *outcome* (win, draw or loss kept): percent on the test half
+of the set `{name}`; slow players on {few} boards. *ms*: processor time of a single move; networks run
+{runtime}. *Network*: size of `model.onnx`."""
 
 
 def table(rows: Sequence[Row]) -> str:
