@@ -33,7 +33,8 @@ def write(page: Path, rows: Sequence[Row], legend: str) -> None:
         text = page.read_text(encoding="utf-8")
         before, after = text[: text.index(BEGIN)], text[text.index(END) + len(END) :]
     times = f"Processor: {', '.join(sorted({row.processor for row in rows}))}, one core."
-    inside = f"{textwrap.fill(f'{legend} {times}', 120, break_on_hyphens=False)}\n\n{table(rows)}\n\nAll figures: [`{page.stem}.csv`]({page.stem}.csv)."
+    said = textwrap.fill(f"{legend} {times}", 120, break_on_hyphens=False)
+    inside = f"{said}\n\n{table(rows)}\n\nAll figures: [`{page.stem}.csv`]({page.stem}.csv)."
     write_atomically(page.with_suffix(".csv"), _csv(rows).encode())
     write_atomically(page, f"{before}{BEGIN}\n\n{inside}\n\n{END}{after}".encode())
 
