@@ -11,14 +11,7 @@ import dataclasses
 import keras
 import numpy as np
 import pytest
-from network_helpers import (
-    WIN_IN_THE_MIDDLE,
-    WIN_ON_THE_RIGHT,
-    killed_at,
-    policy_of,
-    same,
-    tiny_network,
-)
+from network_helpers import WIN_IN_THE_MIDDLE, WIN_ON_THE_RIGHT, killed_at, policy_of, same, tiny_network
 
 from distill.alphazero import reinforce
 from distill.alphazero.presets import REINFORCE_PRESETS

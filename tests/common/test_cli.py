@@ -5,8 +5,6 @@
 - a command works in a thread, twice in a process, and with streams that are closed, replaced or no longer read.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -9,8 +9,6 @@
 * While another process holds a folder, each writer is refused with one line; what only waits, waits.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import importlib
 import json
@@ -354,10 +352,7 @@ def test_a_reader_needs_no_lock(there, tmp_path):
 @pytest.mark.parametrize("stage", ["prepare", "evaluate"])
 def test_who_writes_for_a_moment_waits_for_its_turn(stage, there, tmp_path, undrawn):
     out = tmp_path / "out"
-    words = {
-        "prepare": ["--data", str(there / "random"), "--exclude"],
-        "evaluate": ["random", "--boards", "5"],
-    }[stage]
+    words = {"prepare": ["--data", str(there / "random"), "--exclude"], "evaluate": ["random", "--boards", "5"]}[stage]
     ended = []
     place = out
     if stage == "prepare":

@@ -6,8 +6,6 @@
 * What a folder held beside the program's own files stays; a failure changes nothing; a volume may be mounted there.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

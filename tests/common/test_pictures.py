@@ -4,8 +4,6 @@
 - one that cannot be drawn is one line, once; an older one of that name is removed, and the run goes on.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -6,8 +6,6 @@
 - another process gets the name, imports the module, and refuses another version of its source.
 """
 
-from __future__ import annotations
-
 import pickle
 import subprocess
 import sys

@@ -5,8 +5,6 @@
 - a bar on a terminal tells the same; a worker process tells nothing.
 """
 
-from __future__ import annotations
-
 import io
 import sys
 
@@ -93,8 +91,7 @@ def test_a_bar_on_a_terminal_tells_the_same_and_a_worker_nothing(clock, monkeypa
 
 
 @pytest.mark.parametrize(
-    ("seconds", "words"),
-    [(0, "0 s"), (59.4, "59 s"), (59.6, "1 min 00 s"), (200, "3 min 20 s"), (7500, "2 h 05 min")],
+    ("seconds", "words"), [(0, "0 s"), (59.4, "59 s"), (59.6, "1 min 00 s"), (200, "3 min 20 s"), (7500, "2 h 05 min")]
 )
 def test_durations_read_as_people_say_them(seconds, words):
     assert duration(seconds) == words

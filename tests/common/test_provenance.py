@@ -8,8 +8,6 @@
 * The line that installs an extra names its packages, the same in a checkout and installed, and no message has another.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -4,8 +4,6 @@
 - importing `distill` alone loads neither NumPy nor Keras.
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

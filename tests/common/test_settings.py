@@ -6,8 +6,6 @@
 - `--help` groups the flags that most people need, and lists the presets; `--help-all` lists the rest.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import MISSING, dataclass

@@ -4,8 +4,6 @@
 - a worker that cannot be started is an error that says so; so is /dev/shm without room.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import subprocess

@@ -9,8 +9,6 @@
 - changed boards are not taken for a finished command's
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -6,8 +6,6 @@
 - a sample is drawn without repetition.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

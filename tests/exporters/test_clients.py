@@ -7,8 +7,6 @@
 It needs the index: `pytest -m slow tests/exporters/test_clients.py -s` prints what the clients say.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -17,8 +17,6 @@
 `pytest -m slow tests/exporters/test_formats.py` converts every architecture.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import importlib.util
 import json

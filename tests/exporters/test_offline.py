@@ -9,8 +9,6 @@
 - opened as a file, the site and the page of the server each say in one sentence what to do.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 import re
@@ -145,8 +143,7 @@ def test_it_is_small_enough_to_send_and_can_be_installed(site):
 
 
 @pytest.mark.parametrize(
-    ("is_site", "advice"),
-    [(True, "run python -m http.server in its folder"), (False, "run python -m distill.serve")],
+    ("is_site", "advice"), [(True, "run python -m http.server in its folder"), (False, "run python -m distill.serve")]
 )
 def test_opened_as_a_file_it_says_what_to_do(running, site, is_site, advice):
     page = running.new_page()

@@ -9,8 +9,6 @@
 - a file that loses a point, or whose outputs contradict each other or have other names, is refused; the old one stays.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import json

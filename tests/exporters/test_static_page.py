@@ -15,8 +15,6 @@
   without any way to fetch it, one line says what to do.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 

@@ -7,8 +7,6 @@
 * The same functions run on keras.ops and give the same arrays.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from helpers import bits, random_game
 from hypothesis import given

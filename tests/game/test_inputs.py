@@ -4,8 +4,6 @@
 - each way of writing a board that is not this one is refused with what was found and how to convert it.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from helpers import bits, random_game

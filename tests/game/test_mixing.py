@@ -1,7 +1,5 @@
 """Numbers made of numbers (`game/mixing.py`): outputs are those that SplitMix64's reference implementation prints."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from distill.game.mixing import GOLDEN, splitmix64

@@ -5,8 +5,6 @@
 - the line names the source that is nearest to the fault, and survives the way to another process.
 """
 
-from __future__ import annotations
-
 import pickle
 from typing import Any
 

@@ -9,8 +9,6 @@
 * `problem_with` accepts every position of random games and names each way a position can be wrong.
 """
 
-from __future__ import annotations
-
 import random
 from itertools import pairwise
 

@@ -8,8 +8,6 @@
 - without the extras the missing one is named
 """
 
-from __future__ import annotations
-
 import os
 import random
 import signal

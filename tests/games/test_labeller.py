@@ -8,8 +8,6 @@
 - `generate_games` plays from Python; `write_labels` stores labels that `prepare` reads
 """
 
-from __future__ import annotations
-
 import dataclasses
 import sys
 from dataclasses import dataclass
@@ -127,10 +125,7 @@ def test_noise_at_the_move_varies_the_games_of_a_labeller_without_chance(engine)
         ("None", "returned NoneType, not distill.Labels"),
         ("Labels(visits=legal * 1.0, value=zeros)", "returned visits of type float64, not whole numbers"),
         ("Labels(visits=legal[:, :6] * 1, value=zeros)", "returned visits of shape (2, 6), not (2, 7)"),
-        (
-            "Labels(visits=legal * -1, value=zeros)",
-            "returned visits that are negative or of a full column on 2",
-        ),
+        ("Labels(visits=legal * -1, value=zeros)", "returned visits that are negative or of a full column on 2"),
         ("Labels(visits=legal * 0 + 1, value=zeros)", "returned visits that are negative or of a full column"),
         ("Labels(visits=legal * 1, value=zeros + 2)", "returned a value outside [-1, 1] on 2 of 2 boards"),
         ("Labels(visits=legal * 1, value=zeros, label=np.full(n, 7))", "returned an illegal move on 2 of 2 boards"),

@@ -7,8 +7,6 @@
 - a Gumbel root's rows hold its policy; leaves may be valued by playouts.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 

@@ -8,8 +8,6 @@
 - other settings and wrong flags are one line each
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -8,8 +8,6 @@
 - functions of rules, boards, tactics and players refuse bitboards and seeds of different lengths.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -178,15 +176,7 @@ def test_the_textbook_refuses_another_number_of_votes():
 
 
 @pytest.mark.parametrize(
-    "function",
-    [
-        encoding.boards,
-        rules.are_over,
-        rules.is_own_mirror,
-        rules.canonicalise,
-        tactics.wins,
-        tactics.traps,
-    ],
+    "function", [encoding.boards, rules.are_over, rules.is_own_mirror, rules.canonicalise, tactics.wins, tactics.traps]
 )
 def test_a_pair_of_bitboards_is_not_repeated_to_fit_the_other(function):
     current, mask = bits(*TWO)

@@ -6,8 +6,6 @@ variables of Numba's do not keep it from compiling;
 making a player compiles its search first.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

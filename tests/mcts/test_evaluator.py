@@ -5,8 +5,6 @@
 - it depends on the position and the seed alone, whatever else is in its batch.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

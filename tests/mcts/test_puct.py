@@ -13,8 +13,6 @@
 - logits and values that are no numbers are refused before compiled code sees them.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 

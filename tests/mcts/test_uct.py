@@ -5,8 +5,6 @@ full columns get none; lanes change nothing; wins are taken, threats blocked, no
 seen; noise at the move leaves labels and visits clean.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

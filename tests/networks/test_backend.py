@@ -4,8 +4,6 @@
 - settings with which Keras does not start are named in one line.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -41,8 +39,7 @@ print(config.backend(), config.image_data_format(), config.floatx(), config.dtyp
 
 
 @pytest.mark.parametrize(
-    ("backend", "stored", "named"),
-    [("nope", {}, "nope"), ("tensorflow", {"epsilon": "x"}, "epsilon")],
+    ("backend", "stored", "named"), [("nope", {}, "nope"), ("tensorflow", {"epsilon": "x"}, "epsilon")]
 )
 def test_settings_with_which_keras_does_not_start_are_one_line(backend, stored, named, tmp_path):
     (tmp_path / "keras.json").write_text(json.dumps(stored), encoding="utf-8")

@@ -8,8 +8,6 @@
 - on Linux with glibc, freed memory serves the next step.
 """
 
-from __future__ import annotations
-
 import os
 import platform
 import subprocess

@@ -5,8 +5,6 @@
 - a function that is missing, fails or gives no network is one line.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

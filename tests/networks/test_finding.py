@@ -9,8 +9,6 @@
 - a name cannot lead out of these folders, and one that nobody has is refused with the names there are.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -5,8 +5,6 @@
 - it keeps its weights until it takes others, and equal networks have one hash.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

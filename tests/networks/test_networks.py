@@ -11,8 +11,6 @@
   what the rules say.
 """
 
-from __future__ import annotations
-
 import itertools
 
 import keras

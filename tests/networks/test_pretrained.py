@@ -9,8 +9,6 @@
 - a damaged file and an unknown name are one line.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -7,8 +7,6 @@
   the path.
 """
 
-from __future__ import annotations
-
 import gc
 import shutil
 

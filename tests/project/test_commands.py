@@ -105,9 +105,7 @@ def test_every_benchmark_shows_how_it_is_run():
     assert len(COMMANDS) > 100
 
 
-NEEDED = {
-    "describe": {"folders": (Path("data/games"),)},
-}
+NEEDED = {"describe": {"folders": (Path("data/games"),)}}
 """Settings without which there is no config, of commands that take numbers."""
 
 

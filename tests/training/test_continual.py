@@ -4,8 +4,6 @@
 - a missing checkpoint is named.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from selfplay_helpers import tiny

@@ -6,8 +6,6 @@
 - any function of targets and outputs can be the loss.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from keras import ops

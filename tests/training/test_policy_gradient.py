@@ -7,8 +7,6 @@
 - the average follows the weights, whatever the steps calculate in; opponents are replaced one by one.
 """
 
-from __future__ import annotations
-
 import keras
 import numpy as np
 import pytest

@@ -5,8 +5,6 @@
 - the first 19 rows of a game are counted from its first, in one run and in several whose games have the same numbers.
 """
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -9,8 +9,6 @@
 - a loss that is NaN or infinite ends the run with one line.
 """
 
-from __future__ import annotations
-
 import dataclasses
 
 import keras
