@@ -96,6 +96,15 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Headless Chromium."""
+    import pages
+
+    with pages.browser() as running:
+        yield running
+
+
 @pytest.fixture
 def complaint(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
     """The one line with which a command fails: `complaint(command, words, …)`."""

@@ -94,6 +94,20 @@ def wait_for(page: Any, script: str, arg: Any = None) -> None:
         page.wait_for_timeout(30)
 
 
+def phone(width: int, height: int) -> dict[str, Any]:
+    """The options of a phone's browser."""
+    return {"viewport": {"width": width, "height": height}, "has_touch": True, "is_mobile": True}
+
+
+def check_in_window(page: Any, *selectors: str) -> list[dict[str, float]]:
+    """Elements are on the screen from top to bottom; returns their boxes."""
+    boxes = [page.locator(selector).bounding_box() for selector in selectors]
+    height = page.viewport_size["height"]
+    for selector, box in zip(selectors, boxes, strict=True):
+        assert 0 <= box["y"] < box["y"] + box["height"] <= height, selector
+    return boxes
+
+
 def moves_of(page: Any) -> str:
     """The moves of the game, from the page's address."""
     return str(page.evaluate("location.hash.slice(1)"))

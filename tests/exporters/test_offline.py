@@ -44,12 +44,6 @@ def site(tmp_path_factory):
     return folder
 
 
-@pytest.fixture(scope="module")
-def running():
-    with pages.browser() as chromium:
-        yield chromium
-
-
 KEPT = """async () => {
   await navigator.serviceWorker.ready;
   const kept = {};
@@ -75,9 +69,9 @@ def files_of(folder, *without):
     )
 
 
-def test_it_plays_on_after_the_host_has_gone(running, site):
+def test_it_plays_on_after_the_host_has_gone(browser, site):
     root = site.parents[1]
-    context = running.new_context()
+    context = browser.new_context()
     page = context.new_page()
     page.set_default_timeout(1000 * pages.PATIENCE)
     failed = []
@@ -104,10 +98,10 @@ def test_it_plays_on_after_the_host_has_gone(running, site):
     context.close()
 
 
-def test_a_newer_site_takes_the_place_of_the_older_one(running, site, tmp_path):
+def test_a_newer_site_takes_the_place_of_the_older_one(browser, site, tmp_path):
     folder = tmp_path / "below" / "site"
     shutil.copytree(site, folder, ignore=shutil.ignore_patterns(".lock"))
-    context = running.new_context()
+    context = browser.new_context()
     page = context.new_page()
     page.set_default_timeout(1000 * pages.PATIENCE)
     with pages.hosted(tmp_path) as address:
@@ -145,8 +139,8 @@ def test_it_is_small_enough_to_send_and_can_be_installed(site):
 @pytest.mark.parametrize(
     ("is_site", "advice"), [(True, "run python -m http.server in its folder"), (False, "run python -m distill.serve")]
 )
-def test_opened_as_a_file_it_says_what_to_do(running, site, is_site, advice):
-    page = running.new_page()
+def test_opened_as_a_file_it_says_what_to_do(browser, site, is_site, advice):
+    page = browser.new_page()
     page.goto(((site if is_site else static_page.PAGE) / "index.html").as_uri())
     assert advice in page.inner_text("main")
     assert page.locator("main button, nav button").count() == 0  # nothing that would do nothing

@@ -60,14 +60,8 @@ def host(tmp_path_factory, exported):
 
 
 @pytest.fixture(scope="module")
-def running():
-    with pages.browser() as chromium:
-        yield chromium
-
-
-@pytest.fixture(scope="module")
-def page(running, host):
-    with pages.open_page(running, f"{host[1]}site/") as opened:
+def page(browser, host):
+    with pages.open_page(browser, f"{host[1]}site/") as opened:
         yield opened
 
 
@@ -138,8 +132,8 @@ def test_an_aborted_search_ends_and_the_next_one_starts_at_once(page, player, mo
         assert page.evaluate(script, moves)["move"] == 3
 
 
-def test_a_network_that_cannot_be_loaded_and_a_player_whom_the_page_does_not_have_are_named(running, host):
-    with pages.open_page(running, f"{host[1]}site/", ignore=("404",)) as page:
+def test_a_network_that_cannot_be_loaded_and_a_player_whom_the_page_does_not_have_are_named(browser, host):
+    with pages.open_page(browser, f"{host[1]}site/", ignore=("404",)) as page:
         script = (
             "async () => (await import('./network.js')).predict([new Int8Array(42)], 'gone').catch((e) => e.message)"
         )

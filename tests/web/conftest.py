@@ -1,4 +1,4 @@
-"""The API on a folder of small models, one a module of tests; a browser, and in it the page of a module's `server`."""
+"""The API on a folder of small models, one a module of tests; the page of a module's `server`."""
 
 import shutil
 from pathlib import Path
@@ -36,21 +36,18 @@ def client(app):
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    """With `pillar` as somebody's `cnn`, which answers without TensorFlow; some modules have their own."""
+def server(request, tmp_path_factory):
+    """With the flags `SERVER` of the module, or else `pillar` as somebody's `cnn`, which needs no TensorFlow."""
     folder: Path = tmp_path_factory.mktemp("models")
-    shutil.copytree(REFERENCE / "pillar", folder / "cnn", ignore=shutil.ignore_patterns("evaluation"))
-    with pages.serving("--models", folder, "--max-simulations", "1000") as address:
+    flags = getattr(request.module, "SERVER", ("--models", folder, "--max-simulations", "1000"))
+    if folder in flags:
+        shutil.copytree(REFERENCE / "pillar", folder / "cnn", ignore=shutil.ignore_patterns("evaluation"))
+    with pages.serving(*flags) as address:
         yield address
 
 
-@pytest.fixture(scope="module")
-def browser():
-    with pages.browser() as running:
-        yield running
-
-
 @pytest.fixture
-def page(browser, server):
-    with pages.open_page(browser, server) as opened:
+def page(request, browser, server):
+    """With all players, unless the module has `MORE = False`."""
+    with pages.open_page(browser, server, more=getattr(request.module, "MORE", True)) as opened:
         yield opened

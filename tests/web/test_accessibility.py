@@ -12,18 +12,13 @@ import pytest
 
 from tests import pages
 
+SERVER = ()
 TABS = ("play", "analysis", "puzzles", "openings")
 LOOKS = {
     "desktop, light": {"color_scheme": "light"},
     "forced colours": {"forced_colors": "active"},
     "phone, dark": {"color_scheme": "dark", "viewport": {"width": 390, "height": 844}, "has_touch": True},
 }
-
-
-@pytest.fixture(scope="module")
-def server():
-    with pages.serving() as address:
-        yield address
 
 
 ROLES = ("button", "combobox", "checkbox", "textbox", "link", "tab", "radio", "slider")

@@ -17,6 +17,7 @@ from PIL import Image
 
 from tests import pages
 
+SERVER = ("--max-simulations", "1000")
 SIZES = {
     "desktop": (1280, 800),
     "phone": (390, 844),
@@ -32,20 +33,11 @@ LOOKS = {
     "small phone": {"forced_colors": "active"},
     "at 200 %": {"forced_colors": "active", "color_scheme": "dark"},
 }
-RED_WINS = "4142434"
-
-
-@pytest.fixture(scope="module")
-def server():
-    with pages.serving("--max-simulations", "1000") as address:
-        yield address
 
 
 def screen(size: str) -> dict:
     """The options of a browser with a window of this size; phones have no mouse."""
-    width, height = SIZES[size]
-    is_phone = "phone" in size
-    return {"viewport": {"width": width, "height": height}, "has_touch": is_phone, "is_mobile": is_phone}
+    return pages.phone(*SIZES[size]) if "phone" in size else {"viewport": pages.phone(*SIZES[size])["viewport"]}
 
 
 PRESSED = """() => [...document.querySelectorAll("button, select, textarea, summary, a, label:has(input)")]
@@ -59,9 +51,7 @@ def check(page, size: str) -> None:
     """The properties of every state."""
     width, height = SIZES[size]
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    board = page.locator("#board").bounding_box()
-    assert board["y"] >= 0
-    assert board["y"] + board["height"] <= height
+    (board,) = pages.check_in_window(page, "#board")
     assert board["width"] >= min(0.93 * width, 0.72 * height)
     if "phone" in size:
         assert page.evaluate(PRESSED) == []
@@ -95,16 +85,12 @@ def test_start_play_and_end_fit_the_window(browser, server, size):
 
 @pytest.mark.parametrize("size", [(320, 568), (360, 640), (375, 667), (375, 812), (390, 844), (844, 390), (568, 320)])
 def test_on_a_phone_the_result_and_a_rematch_are_in_the_window_with_the_board(browser, server, size):
-    width, height = size
-    phone = screen("phone") | {"viewport": {"width": width, "height": height}}
-    with pages.open_page(browser, server, more=False, **phone) as page:
+    with pages.open_page(browser, server, more=False, **pages.phone(*size)) as page:
         play_three_moves(page)
         pages.column(page, 4).click()
         pages.status_says(page, "You win! Four in a row.")
-        assert page.evaluate("[scrollY, document.documentElement.scrollWidth]") == [0, width]
-        for part in ("#status", "#board", "#rematch", "#to-review", "#end"):
-            box = page.locator(part).bounding_box()
-            assert 0 <= box["y"] < box["y"] + box["height"] <= height, part
+        assert page.evaluate("[scrollY, document.documentElement.scrollWidth]") == [0, size[0]]
+        pages.check_in_window(page, "#status", "#board", "#rematch", "#to-review", "#end")
 
 
 SHIFTS = """

@@ -28,18 +28,7 @@ from tests.api_helpers import URL
 
 OFFERED = ["person", *LEVELS]
 SHIPPED = provenance.shipped("models/reference").parent
-
-
-@pytest.fixture(scope="module")
-def server():
-    with pages.serving("--models", SHIPPED) as address:
-        yield address
-
-
-@pytest.fixture
-def page(browser, server):
-    with pages.open_page(browser, server, more=False) as opened:
-        yield opened
+SERVER, MORE = ("--models", SHIPPED), False
 
 
 @pytest.fixture(scope="module")

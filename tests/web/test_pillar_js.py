@@ -25,15 +25,15 @@ OUTPUTS = """async (boards) => {
 
 
 @pytest.mark.parametrize("arch", static_page.PILLARS)
-def test_its_outputs_are_those_of_keras(tmp_path, arch):
+def test_its_outputs_are_those_of_keras(browser, tmp_path, arch):
     keras.utils.set_random_seed(3)
     core = with_random_weights(networks.build(arch, value_head=True))
     for name in ("kernel", "pillar", "rules"):
         shutil.copy(static_page.PAGE / f"{name}.js", tmp_path)
     (tmp_path / "weights.f32").write_bytes(static_page.weights(core))
     boards = comparison.check_boards(64)
-    with pages.hosted(tmp_path) as address, pages.browser() as running:
-        page = running.new_page()
+    with pages.hosted(tmp_path) as address:
+        page = browser.new_page()
         page.goto(f"{address}rules.js")
         answers, again = page.evaluate(OUTPUTS, boards.reshape(len(boards), -1).tolist())
     expected = saved.predict_with(core)(boards)

@@ -19,21 +19,10 @@ import pytest
 
 from tests import pages
 
+SERVER, MORE = ("--max-simulations", "1000"), False
 RED_WINS = "4142434"
 ALMOST = RED_WINS[:-1]
 DRAW = "656173566152215676422337377473141445425321"
-
-
-@pytest.fixture(scope="module")
-def server():
-    with pages.serving("--max-simulations", "1000") as address:
-        yield address
-
-
-@pytest.fixture
-def page(browser, server):
-    with pages.open_page(browser, server, more=False) as opened:
-        yield opened
 
 
 def oppose(page, name: str) -> None:

@@ -35,9 +35,9 @@ SEARCH = """async ([boards, simulations, answers]) => {
 
 
 @pytest.fixture(scope="module")
-def page():
-    with pages.hosted(static_page.PAGE) as address, pages.browser() as running:
-        page = running.new_page()
+def page(browser):
+    with pages.hosted(static_page.PAGE) as address:
+        page = browser.new_page()
         page.goto(f"{address}style.css")
         yield page
 

@@ -28,16 +28,11 @@ from tests import pages
 from tests.pages import status_says as says
 from tests.pages import stones
 
+SERVER = ("--max-simulations", "100")
 STORED = json.loads((PAGE / "puzzles.json").read_text())
 PUZZLES = [dict(zip(STORED["fields"], values, strict=True)) for values in STORED["puzzles"]]
 BY_ID = {puzzle["id"]: puzzle for puzzle in PUZZLES}
 BOOK = json.loads((PAGE / "openings.json").read_text())
-
-
-@pytest.fixture(scope="module")
-def server():
-    with pages.serving("--max-simulations", "100") as address:
-        yield address
 
 
 class Walk:
@@ -122,7 +117,11 @@ def press(page, walk: Walk, column: str) -> None:
 
 def solve(page, puzzle: dict, to: int | None = None) -> Walk:
     """Play the right columns, so many or all; returns where this leads."""
-    walk, done = Walk(puzzle), 0
+    return go_on(page, Walk(puzzle), to)
+
+
+def go_on(page, walk: Walk, to: int | None = None) -> Walk:
+    done = 0
     while done != to:
         press(page, walk, walk.right)
         done += 1
@@ -186,18 +185,14 @@ def test_a_puzzle_is_played_to_the_end_with_the_opponents_answers(page):
 
 @pytest.mark.parametrize("size", [(320, 568), (360, 640), (375, 812), (390, 844), (844, 390), (568, 320)])
 def test_on_a_phone_the_next_puzzle_is_in_the_window_with_the_board(browser, server, size):
-    width, height = size
-    phone = {"viewport": {"width": width, "height": height}, "has_touch": True, "is_mobile": True}
-    with pages.open_page(browser, server, **phone) as page:
+    with pages.open_page(browser, server, **pages.phone(*size)) as page:
         puzzle, _ = find(lambda one, k, walk: len(one["nodes"]) == 1)
         follow(page, puzzle)
         solve(page, puzzle)
         says(page, "Solved!")
         assert page.inner_text("#puzzle-next") == "Next"
-        assert page.evaluate("[scrollY, document.documentElement.scrollWidth]") == [0, width]
-        for part in ("#board", "#puzzle-next"):
-            box = page.locator(part).bounding_box()
-            assert box["y"] + box["height"] <= height, part
+        assert page.evaluate("[scrollY, document.documentElement.scrollWidth]") == [0, size[0]]
+        pages.check_in_window(page, "#board", "#puzzle-next")
 
 
 def test_a_slower_win_costs_nothing(page):
@@ -210,10 +205,7 @@ def test_a_slower_win_costs_nothing(page):
     soon = in_moves(walk.score, len(walk.moves))
     says(page, f"Column {column} wins too, but only {later}. Find the win {soon}.")
     assert stones(page) == len(walk.moves)
-    while True:
-        press(page, walk, walk.right)
-        if not walk.go_on():
-            break
+    go_on(page, walk)
     says(page, "Solved!")
     assert streak(page) == ("1", "1")
 
@@ -236,10 +228,7 @@ def test_a_wrong_column_is_refuted_at_any_move_and_only_the_first_try_counts(pag
     page.click("#puzzle-again")
     says(page, f"{own} to move and")
     assert stones(page) == len(walk.moves), "from the move that failed, not from the first"
-    while True:
-        press(page, walk, walk.right)
-        if not walk.go_on():
-            break
+    go_on(page, walk)
     says(page, "Solved!")
     assert streak(page) == ("0", "0")
     assert page.inner_text("#puzzle-rating") == after
@@ -297,9 +286,8 @@ def test_skipping_ends_the_streak_and_solved_puzzles_do_not_come_again(page):
 
 def test_a_link_opens_its_puzzle(browser, server):
     puzzle = PUZZLES[123]
-    with pages.open_page(
-        browser, f"{server}#puzzle/{puzzle['id']}", permissions=["clipboard-read", "clipboard-write"]
-    ) as page:
+    permissions = ["clipboard-read", "clipboard-write"]
+    with pages.open_page(browser, f"{server}#puzzle/{puzzle['id']}", permissions=permissions) as page:
         page.wait_for_selector("#puzzle-next:visible")
         assert page.get_attribute("#tab-puzzles", "aria-selected") == "true"
         assert shown(page) == puzzle
