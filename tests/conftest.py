@@ -105,6 +105,14 @@ def browser() -> Iterator[Any]:
         yield running
 
 
+@pytest.fixture(scope="module")
+def solver() -> Any:
+    pytest.importorskip("bitbully", reason="the solver is an optional extra")
+    from distill.players.solver import Solver
+
+    return Solver()
+
+
 @pytest.fixture
 def complaint(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
     """The one line with which a command fails: `complaint(command, words, …)`."""

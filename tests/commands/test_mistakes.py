@@ -35,6 +35,15 @@ export a b --out c -> --out c must be left out with several models
 export a --web c --out d -> --out d must be left out with --web
 export a --formats onyx -> --formats onyx must be of savedmodel, litert, onnx, litert-int8, onnx-int8
 export a --formats '' -> --formats  must be of savedmodel
+generate --games 0 -> --games 0
+generate --simulations 0 -> --simulations 0
+generate --workers 0 -> --workers 0
+generate --noise-fraction 1.5 -> --noise-fraction 1.5
+generate --out ' ' -> --out
+generate --opening-moves 8 1 -> --opening-moves 8 1
+generate --opening-moves 0 31 -> --opening-moves 0 31
+generate --seed -1 -> --seed -1
+generate --gaems 5 -> --gaems
 play random --moves 48 -> --moves 48: move 2 is '8', not a column from 1 to 7
 play random --moves 4444444 -> --moves 4444444: move 7 falls into column 4, which is full
 play random --moves '1. 4 4 3. 5' -> --moves 1. 4 4 3. 5: move number 3. comes where 2. is expected

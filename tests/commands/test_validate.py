@@ -263,7 +263,7 @@ def test_a_manifest_that_is_not_true_is_named(folder, change, expected):
     assert any(expected in line for line in lines(folder)), lines(folder)
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b"[" * 100_000, b"[]", b"null"])
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b"[" * 100_000, b"[]", b"{}", b"null"])
 def test_a_manifest_that_cannot_be_read_is_named(folder, content):
     (folder / schema.MANIFEST).write_bytes(content)
     assert any(line.startswith(f"{schema.MANIFEST}: ") for line in lines(folder))

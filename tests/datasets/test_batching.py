@@ -6,7 +6,7 @@
 - a mirrored row is the same example seen in the mirror: board, visits and label; about half are
 - fewer rows than a batch make one batch; an empty table is refused in one line
 - `in_order` gives every row once, unmirrored, the last batch shorter
-- `seen` knows a training board in both orientations and no other board
+- `seen` knows a training board in both orientations and no other board (`test_packed`: a key has one board)
 """
 
 from collections.abc import Iterator
@@ -156,10 +156,3 @@ def test_seen_knows_training_boards_in_both_orientations_and_no_other(prepared, 
     for turn in (lambda bits: bits, rules.mirror_bits):
         assert seen(examples, turn(examples.current), turn(examples.mask)).all()
         assert not seen(examples, turn(validation.current), turn(validation.mask)).any()
-
-
-def test_seen_tells_every_position_of_a_table_apart():
-    table = make_games(200, seed=9)
-    current, mask = table["current"].to_numpy(), table["mask"].to_numpy()
-    boards = set(zip(*rules.canonicalise(current, mask)[:2], strict=True))
-    assert len(set(canonical.board_keys(current, mask).tolist())) == len(boards)

@@ -13,7 +13,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from helpers import low, make_games, write_games
+from helpers import bits, low, make_games, write_games
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -72,10 +72,7 @@ def test_the_figures_are_those_of_plain_python(labels, seed, most):
 
 def test_on_a_board_that_is_its_own_mirror_a_column_and_its_mirror_are_one_label():
     boards = [parse_board(SYMMETRIC), parse_board(WON_AT_ONCE), mirror(parse_board(WON_AT_ONCE))]
-    current = np.array([board.current for board in boards], np.uint64)
-    mask = np.array([board.mask for board in boards], np.uint64)
-    columns = np.array([[0, 6, 2, 4, 3]] * 3)
-    own_mirror = is_own_mirror(current, mask)
+    columns, own_mirror = np.array([[0, 6, 2, 4, 3]] * 3), is_own_mirror(*bits(*boards))
     folded = [[0, 0, 2, 2, 3], [0, 6, 2, 4, 3], [0, 6, 2, 4, 3]]
     assert noise_ceiling.fold_labels(columns, own_mirror).tolist() == folded
     assert noise_ceiling.fold_labels(columns[:, 1], own_mirror).tolist() == [0, 6, 6]
@@ -111,9 +108,9 @@ def test_no_search_draws_as_another_one_or_as_the_run_did(rows, monkeypatch):
 
 
 def test_a_teacher_agrees_with_itself_on_a_win_always_and_elsewhere_less_than_its_ceiling(rows):
-    board = parse_board(WON_AT_ONCE)
-    one = {"current": np.array([board.current], np.uint64), "mask": np.array([board.mask], np.uint64)}
-    row = RawRows(game=np.zeros(1, np.int64), label=np.array([1], np.int8), ply=np.array([6], np.int8), **one)
+    current, mask = bits(parse_board(WON_AT_ONCE))
+    numbers = {"game": np.zeros(1, np.int64), "label": np.array([1], np.int8), "ply": np.array([6], np.int8)}
+    row = RawRows(current=current, mask=mask, **numbers)
     found = noise_ceiling.measure(row, UctSettings(simulations=200), seed=0)  # the win is seen whatever the noise
     assert [shares["all"].mean for shares in (found.pairs, found.ceiling, found.stored)] == [1, 1, 0]
     noisy = noise_ceiling.measure(rows, SETTINGS, seed=0)

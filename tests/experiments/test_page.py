@@ -22,6 +22,7 @@ from types import SimpleNamespace
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from helpers import bits
 
 from distill.datasets import benchmark
 from distill.datasets.canonical import board_keys
@@ -47,8 +48,7 @@ PLACES = {"played": 1, "won": 3, "drawn": 4}
 
 
 def solved(positions: list[Position]) -> list[list[int | None]]:
-    bits = np.array([(position.current, position.mask) for position in positions], np.uint64).T
-    scores = score_boards(np.ascontiguousarray(bits[0]), np.ascontiguousarray(bits[1]))
+    scores = score_boards(*bits(*positions))
     return [[None if score == FULL_COLUMN else score for score in row] for row in scores.tolist()]
 
 
@@ -75,7 +75,7 @@ def test_every_puzzle_is_a_graded_board_with_one_solution():
     for puzzle in PUZZLES:
         position, scores, *_ = places(puzzle)[0]
         assert not rules.is_over(position)
-        keys.add(int(board_keys(np.array([position.current], np.uint64), np.array([position.mask], np.uint64))[0]))
+        keys |= {*board_keys(*bits(position)).tolist()}
         signs = [sign(score) for score in scores if score is not None]
         assert signs.count(max(signs)) == 1
         assert max(signs) >= 0

@@ -1,7 +1,8 @@
 """What a network or a player returns (`game/outputs.py`). Properties:
 
 - outputs as a network gives them pass unchanged, with rounding, a masked full column and a full board among them;
-- each kind of wrong output is one line that says what is wrong and on how many boards;
+- each kind of wrong output is one line that says what is wrong and on how many boards (`test_evaluator`, `test_puct`:
+  of an evaluator);
 - the line names the source that is nearest to the fault, and survives the way to another process.
 """
 
@@ -90,20 +91,6 @@ def changed(name: str, place: Any, value: Any) -> dict[str, Any]:
 def test_a_wrong_output_of_a_network_is_one_line(given, line):
     with pytest.raises(OutputError) as caught:
         outputs.network(given, boards())
-    assert str(caught.value) == f"the network {line}"
-
-
-@pytest.mark.parametrize(
-    ("found", "line"),
-    [
-        (np.zeros((2, 7)), "returned ndarray, not a pair of logits and values"),
-        ((np.zeros(7), np.zeros(1)), r"returned logits of shape (7,), not (2, 7)"),
-        ((np.zeros((2, 7)), np.array([0, 3.0])), "returned a value outside [-1, 1] on 1 of 2 boards"),
-    ],
-)
-def test_a_wrong_evaluation_is_one_line(found, line):
-    with pytest.raises(OutputError) as caught:
-        outputs.evaluation(found, bits(*POSITIONS)[1])
     assert str(caught.value) == f"the network {line}"
 
 

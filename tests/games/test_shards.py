@@ -5,7 +5,7 @@
 - one and three workers write the same bytes, also after kill -9, after Ctrl-C and when a run is extended
 - a damaged shard is rebuilt, and a run never shrinks
 - a dying worker costs its shard alone; a shard that kills every worker is named
-- other settings and wrong flags are one line each
+- other settings are one line (`test_mistakes`: wrong flags)
 """
 
 import os
@@ -122,22 +122,6 @@ def test_other_settings_are_refused_with_the_difference(reference, capsys):
     assert "seed 0 there, 7 here" in message
     assert message.count("\n") == 1
     assert shard_hashes(reference) == before
-
-
-@pytest.mark.parametrize(
-    "flags",
-    [
-        *(["--games", "0"], ["--simulations", "0"], ["--workers", "0"], ["--noise-fraction", "1.5"], ["--out", " "]),
-        *(["--opening-moves", "8", "1"], ["--opening-moves", "0", "31"], ["--seed", "-1"], ["--gaems", "5"]),
-    ],
-)
-def test_wrong_flags_exit_with_2_and_one_line(flags, tmp_path, capsys):
-    out = tmp_path / "games"
-    assert generate.main(["--out", str(out), *flags]) == 2
-    message = capsys.readouterr().err
-    assert flags[0] in message
-    assert message.count("\n") == 1
-    assert not out.exists()
 
 
 def test_games_take_the_pairs_of_opening_moves_in_turn(tmp_path):

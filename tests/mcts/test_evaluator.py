@@ -41,6 +41,7 @@ def test_a_function_of_boards_guides_a_search():
     ("output", "line"),
     [
         (None, "returned NoneType, not a pair of logits and values"),
+        (np.zeros((2, 7)), "returned ndarray, not a pair of logits and values"),
         ((np.zeros((1, 6)), np.zeros(1)), r"returned logits of shape \(1, 6\), not \(1, 7\)"),
         ((np.zeros((1, 7)), np.full(1, 1.5)), r"returned a value outside \[-1, 1\] on 1 of 1 boards"),
     ],

@@ -100,8 +100,6 @@ def test_visits_sum_to_the_simulations_and_full_columns_get_none():
         assert all(result.visits[column] == 0 for column in range(7) if column not in legal)
         assert result.label in legal
         assert -1 <= result.value <= 1
-    with pytest.raises(ValueError, match="position 1: the game is over"):
-        search([rules.EMPTY, from_moves("1212121")], settings)
 
 
 def test_searches_too_large_to_stand_side_by_side_take_turns(monkeypatch):

@@ -32,12 +32,6 @@ FULL = FULL_COLUMN
 
 
 @pytest.fixture(scope="module")
-def solver() -> Solver:
-    pytest.importorskip("bitbully", reason="the solver is an optional extra")
-    return Solver()
-
-
-@pytest.fixture(scope="module")
 def grader(solver: Solver) -> review.Grader:
     return review.Grader("solver")
 

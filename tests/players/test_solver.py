@@ -22,11 +22,6 @@ from distill.players.solver import Solver, moves_to_end, score_boards
 pytest.importorskip("bitbully", reason="the solver is an optional extra")
 
 
-@pytest.fixture(scope="module")
-def optimal() -> Solver:
-    return Solver()
-
-
 def plain_best(position: Position, known: dict[Position, tuple[int, int]]) -> tuple[int, int]:
     """(score, plies to the end) for the side to move, by looking at every continuation."""
     if position not in known:
@@ -46,33 +41,33 @@ def plain_move(position: Position, column: int, known: dict[Position, tuple[int,
     return -score, plies + 1
 
 
-def test_scores_equal_those_of_a_plain_search(optimal):
+def test_scores_equal_those_of_a_plain_search(solver):
     outcomes = set()
     for position in random_positions(60, 29, seed=7):
         known: dict[Position, tuple[int, int]] = {}
         expected = [FULL_COLUMN] * 7
         for column in legal_columns(position):
             expected[column], _ = plain_move(position, column, known)
-        assert optimal.scores(position) == expected, position
+        assert solver.scores(position) == expected, position
         outcomes |= set(np.sign(expected))
     assert outcomes == {-1, 0, 1}
 
 
-def test_moves_to_end_counts_the_plies_of_perfect_play(optimal):
+def test_moves_to_end_counts_the_plies_of_perfect_play(solver):
     for position in random_positions(40, 31, seed=7):
         score, plies = plain_best(position, {})
         assert moves_to_end([score], [position.ply]).tolist() == [plies]
     assert moves_to_end([1, 0], [0, 0]).tolist() == [41, 42]
 
 
-def test_a_mirrored_board_has_the_mirrored_scores(optimal):
+def test_a_mirrored_board_has_the_mirrored_scores(solver):
     for position in random_positions(100, 20, seed=7):
-        assert optimal.scores(mirror(position)) == optimal.scores(position)[::-1]
+        assert solver.scores(mirror(position)) == solver.scores(position)[::-1]
 
 
-def test_known_scores(optimal):
-    assert optimal.scores(EMPTY) == [-2, -1, 0, 1, 0, -1, -2], "in the centre the first player wins with its last stone"
-    three = optimal.scores(from_moves("343536"))
+def test_known_scores(solver):
+    assert solver.scores(EMPTY) == [-2, -1, 0, 1, 0, -1, -2], "in the centre the first player wins with its last stone"
+    three = solver.scores(from_moves("343536"))
     assert max(three) == three[2] == 22 - 4, "a win at once, with the fourth stone"
 
 

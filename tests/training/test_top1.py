@@ -5,12 +5,13 @@
 - the first 19 rows of a game are counted from its first, in one run and in several whose games have the same numbers.
 """
 
+import dataclasses
 import itertools
 
 import numpy as np
 from helpers import bits, make_games, write_games
+from training_helpers import random_examples
 
-from distill.datasets import batching
 from distill.game.rules import Position, from_moves, mirror
 from distill.games import reader
 from distill.training import top1
@@ -38,15 +39,7 @@ def test_a_column_and_its_mirror_are_one_answer_on_a_symmetric_board_only():
 def test_top1_counts_raw_rows_and_boards_that_training_never_had():
     rows = rows_of((LOPSIDED, 2), (LOPSIDED, 4), (SYMMETRIC, 3), (SYMMETRIC, 3))
     current, mask = bits(mirror(LOPSIDED))
-    seen = batching.Examples(
-        current=current,
-        mask=mask,
-        visits=np.ones((1, 7), np.int64),
-        label=np.zeros(1, np.int8),
-        value=np.zeros(1, np.float32),
-        outcome=np.zeros(1, np.float32),
-        count=np.ones(1, np.int32),
-    )
+    seen = dataclasses.replace(random_examples(1), current=current, mask=mask)
     asked = []
 
     def predict(boards):

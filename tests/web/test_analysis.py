@@ -29,7 +29,6 @@ from review_helpers import shipped_moves, with_blunder
 from distill.game import rules
 from distill.game.encoding import FULL_COLUMN
 from distill.players import review
-from distill.players.solver import Solver
 from tests import pages
 from tests.pages import stones
 
@@ -37,11 +36,6 @@ pytest.importorskip("bitbully", reason="the solver is an optional extra")
 
 
 SERVER = ("--max-simulations", "40")
-
-
-@pytest.fixture(scope="module")
-def solver() -> Solver:
-    return Solver()
 
 
 @pytest.fixture(scope="module")

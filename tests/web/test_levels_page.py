@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import unfinished_games
+from helpers import bits, unfinished_games
 from starlette.testclient import TestClient
 
 from distill.common import provenance
@@ -69,8 +69,7 @@ def test_the_switch_shows_everybody_and_is_remembered(page):
 def test_the_api_answers_with_a_levels_probabilities_and_a_seed_repeats_its_move(client, name):
     player = make(name, fast=True)
     for moves in ("", "4453", "443", "112233", "1212", "454545"):
-        position = rules.from_moves(moves)
-        current, mask = (np.array([bits], np.uint64) for bits in (position.current, position.mask))
+        current, mask = bits(rules.from_moves(moves))
         reply = client.post("/api/v1/analysis", json={"player": name, "moves": moves, "seed": 9}).json()
         expected = player.play(current, mask, np.zeros(1, np.uint64)).policy
         np.testing.assert_allclose(reply["policy"], expected[0], atol=1e-6)
@@ -90,9 +89,7 @@ def test_without_the_solver_perfect_is_a_search_where_one_so_long_may_be_asked(m
 
 def test_the_rule_in_javascript_is_pythons(page):
     games = unfinished_games(300)
-    positions = [rules.from_moves(moves) for moves in games]
-    current = np.array([position.current for position in positions], np.uint64)
-    mask = np.array([position.mask for position in positions], np.uint64)
+    current, mask = bits(*map(rules.from_moves, games))
     policy = make("pillar", fast=True).play(current, mask, mask).policy
     script = """async ([games, policies]) => {
       const { LEVELS, cards, probabilities } = await import("./levels.js");
