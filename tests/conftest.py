@@ -144,6 +144,13 @@ def no_drawing(change: Callable[..., None]) -> None:
     change(Figure, "savefig", lambda _figure, file, **_: Image.new("RGB", (1, 1)).save(file, "PNG"))
 
 
+def nothing_shipped(change: Callable[..., None]) -> None:
+    """What ships, as the benchmark, takes no part."""
+    from distill.common import provenance
+
+    change(provenance, "shipped", lambda _name: None)
+
+
 def helper(name: str) -> Callable[[Callable[..., None]], None]:
     """A function module.name of the helpers, imported when a test needs it."""
     module, _, function = name.partition(".")
@@ -163,6 +170,7 @@ def patched(patches: Callable[[Callable[..., None]], None], scope: Any) -> Any:
 
 
 undrawn, undrawn_here = patched(no_drawing, "function"), patched(no_drawing, "module")
+nothing_ships, nothing_ships_here = patched(nothing_shipped, "function"), patched(nothing_shipped, "module")
 small_shapes = patched(helper("network_helpers.shrink"), "module")
 checked_here = patched(helper("network_helpers.check_here"), "module")
 small_networks = patched(helper("selfplay_helpers.build_tiny"), "function")

@@ -38,6 +38,8 @@ def shipping(*formats: str) -> list[tuple[str, str]]:
     return [(network, name) for network in SHIPPED for name in formats if name in FORMATS_SHIPPED[network]]
 
 
+DRAWN = "121212212121343434434343565656656565777777"
+"""The moves of a drawn game."""
 VOTES = 3
 SIMULATIONS = 30
 

@@ -20,9 +20,11 @@ from typing import Any
 
 import keras
 import pytest
+from helpers import REFERENCE
 from network_helpers import with_random_weights
 
-from distill import networks
+from distill import export, networks
+from distill.exporters import conversion, formats
 from distill.game import rules
 
 FLAGS = (
@@ -191,6 +193,19 @@ def fetched(url: str, **body: Any) -> bytes:
     request.add_header("Content-Type", "application/json")
     with urllib.request.urlopen(request, timeout=PATIENCE) as reply:
         return reply.read()
+
+
+def write_site(folder: Path, names: list[str], **exported: Path) -> None:
+    """The page of networks, of each the file that ships, or by its name that of a folder it was exported to."""
+
+    def copy(name: str, _core: Any, path: Path, facts: Any) -> conversion.Converted:
+        of = exported.get(path.stem, REFERENCE / path.stem)
+        shutil.copy(of / "saved_model" / formats.FORMATS[name].file, path)
+        return conversion.Converted(difference=0.0)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(conversion, "convert", copy)
+        assert export.main([*names, "--web", str(folder)]) == 0
 
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):

@@ -14,6 +14,7 @@ import sys
 
 import numpy as np
 import pytest
+from helpers import DRAWN
 
 from distill import arena
 from distill.common import OutputError
@@ -34,9 +35,6 @@ class Fixed:
 
     def play(self, current: Bitboards, mask: Bitboards, seeds: Seeds) -> Choices:
         return Choices(moves=np.array([self.columns[ply] for ply in np.bitwise_count(mask)], np.int64))
-
-
-DRAWN = "121212212121343434434343565656656565777777"
 
 
 @pytest.mark.parametrize(("count", "plies"), [(100, 6), (25, 2), (1, 0), (300, 8)])

@@ -19,6 +19,7 @@ import subprocess
 import sys
 
 import pytest
+from helpers import DRAWN
 
 from distill import play
 from distill.game import rules
@@ -48,9 +49,6 @@ def test_a_win_is_reported_with_its_moves(session):
     assert code == 0
     assert "\nYou win! · game 4142434; b or q: " in screen.split("Your turn (X): 4")[1]
     assert last_line(screen) == "You win! · game 4142434"
-
-
-DRAWN = "121212212121343434434343565656656565777777"
 
 
 @pytest.mark.parametrize(

@@ -12,14 +12,13 @@ import pytest
 from helpers import make_games, write_games
 
 from distill import generate, prepare, train
-from distill.common import cli, provenance
+from distill.common import cli
 from distill.games import schema
 
 
 @pytest.fixture
-def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def workplace(nothing_ships: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty working directory with games in the default folder."""
-    monkeypatch.setattr(provenance, "shipped", lambda _: None)
     monkeypatch.chdir(tmp_path)
     write_games(tmp_path / "data" / "games", make_games(40, seed=1))
     return tmp_path

@@ -24,7 +24,7 @@ from distill.training.run_folder import LAST
 from tests.helpers import make_games, write_games
 from tests.network_helpers import kill_once, same, small_command
 
-pytestmark = pytest.mark.usefixtures("small_shapes")
+pytestmark = pytest.mark.usefixtures("small_shapes", "nothing_ships_here")  # accuracy: on the run's own games
 
 
 @pytest.fixture(scope="module")
@@ -34,16 +34,8 @@ def games(tmp_path_factory):
     return folder
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _nothing_is_shipped():
-    """Top-1 accuracy is measured on the run's own games, whatever this checkout ships."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(provenance, "shipped", lambda _name: None)
-        yield
-
-
 @pytest.fixture(scope="module")
-def run_folder(small_shapes, checked_here, games, tmp_path_factory):
+def run_folder(small_shapes, nothing_ships_here, checked_here, games, tmp_path_factory):
     """A finished run of `distill train`."""
     out = tmp_path_factory.mktemp("models") / "cnn"
     assert train.main(arguments(games, out)) == 0

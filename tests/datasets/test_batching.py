@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from helpers import make_games, write_games
 
-from distill.common import DataError, provenance
+from distill.common import DataError
 from distill.datasets import batching, canonical, preparation
 from distill.datasets.batching import Batch, Examples
 from distill.datasets.validation import seen
@@ -34,9 +34,7 @@ def batches(examples: Examples, size: int, *, seed: int, mirror: bool = True, st
 def prepared(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tables")
     write_games(folder / "games", make_games(60, seed=1))
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(provenance, "shipped", lambda _: None)
-        return preparation.prepare([folder / "games"], folder / "out", validation_fraction=0.3).folder
+    return preparation.prepare([folder / "games"], folder / "out", validation_fraction=0.3, exclude=()).folder
 
 
 @pytest.fixture(scope="module")

@@ -43,9 +43,8 @@ def made(tmp_path_factory):
 
 
 @pytest.fixture
-def workplace(made, tmp_path, monkeypatch):
+def workplace(made, nothing_ships, tmp_path, monkeypatch):
     """A working directory of each test's own, a copy of that."""
-    monkeypatch.setattr(provenance, "shipped", lambda _: None)
     shutil.copytree(made, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     return tmp_path

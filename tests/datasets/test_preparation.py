@@ -34,14 +34,9 @@ from distill.game.rules import Position
 from distill.games import reader, schema
 from distill.games.schema import PREPARED_ROW, ROW, TRAINING, VALIDATION
 
+pytestmark = pytest.mark.usefixtures("nothing_ships")
 FRACTION = 0.3
 Board = tuple[int, int]
-
-
-@pytest.fixture(autouse=True)
-def nothing_shipped(monkeypatch):
-    """The repository's own benchmark has no part in these tests."""
-    monkeypatch.setattr(provenance, "shipped", lambda _: None)
 
 
 def prepare(folder: Path, out: Path, **changes: Any) -> preparation.Prepared:

@@ -18,8 +18,7 @@ import struct
 import pytest
 from helpers import REFERENCE
 
-from distill import export
-from distill.exporters import conversion, formats, static_page
+from distill.exporters import static_page
 from tests import pages
 
 
@@ -33,14 +32,7 @@ def networks():
 def site(tmp_path_factory):
     """The page as `docs/website.md` makes it, of each network the file that ships."""
     folder = tmp_path_factory.mktemp("host") / "below" / "site"
-
-    def copy(name, _core, path, facts):
-        shutil.copy(REFERENCE / path.stem / "saved_model" / formats.FORMATS[name].file, path)
-        return conversion.Converted(difference=0.0)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(conversion, "convert", copy)
-        assert export.main([*networks(), "--web", str(folder)]) == 0
+    pages.write_site(folder, networks())
     return folder
 
 

@@ -23,7 +23,6 @@ import pytest
 from helpers import FORMATS_SHIPPED, REFERENCE, SHIPPED, bits, unfinished_games
 
 import distill
-from distill import export
 from distill.common import UserError, file_hash, provenance
 from distill.exporters import comparison, conversion, formats, static_page
 from distill.game import rules
@@ -46,15 +45,7 @@ def host(tmp_path_factory, exported):
     Its ONNX files are that of `exported` and those that ship, written by the same function.
     """
     root = tmp_path_factory.mktemp("host")
-
-    def copy(name, _core, path, facts):
-        folder = exported if path.stem == FIRST else REFERENCE / path.stem
-        shutil.copy(folder / "saved_model" / formats.FORMATS[name].file, path)
-        return conversion.Converted(difference=0.0)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(conversion, "convert", copy)
-        assert export.main([*NAMES, "--web", str(root / "site")]) == 0
+    pages.write_site(root / "site", NAMES, **{FIRST: exported})
     with pages.hosted(root) as address:
         yield root, address
 

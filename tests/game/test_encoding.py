@@ -2,9 +2,9 @@
 
 * A drawn board becomes the arrays one reads off the drawing: row 0 on top, own stones +1, written out.
 * Boards and bitboards are inverse to each other, for batches of any size and for single positions.
-* Encoding a mirrored position is flipping the encoding; planes and tokens say what the boards say.
+* Encoding a mirrored position is flipping the encoding; planes and tokens say of each cell what the boards say.
 * Everything is seen from the side to move.
-* The same functions run on keras.ops and give the same arrays.
+* The same functions run on keras.ops and give the same arrays (`test_networks`: what the graph sees).
 """
 
 import numpy as np
@@ -74,13 +74,7 @@ def test_decoding_an_encoded_batch_gives_the_positions_back(batch):
 @given(st.lists(st.integers(0, 2**32).map(position_of), min_size=1, max_size=12))
 def test_encoding_the_mirror_is_flipping_the_encoding(batch):
     boards = encoding.boards(*bits(*batch))
-    mirrored = encoding.boards(*bits(*map(rules.mirror, batch)))
-    assert (mirrored == boards[:, :, ::-1]).all()
-    for channels in (2, 3):
-        flipped = encoding.planes(boards, channels)[:, :, ::-1]
-        assert (encoding.planes(mirrored, channels) == flipped).all()
-    flipped = encoding.tokens(boards).reshape(-1, 6, 7)[:, :, ::-1]
-    assert (encoding.tokens(mirrored).reshape(-1, 6, 7) == flipped).all()
+    assert (encoding.boards(*bits(*map(rules.mirror, batch))) == boards[:, :, ::-1]).all()
 
 
 @given(st.lists(st.integers(0, 2**32).map(position_of), min_size=1, max_size=12))
@@ -95,14 +89,3 @@ def test_planes_and_tokens_say_what_the_boards_say(batch):
     tokens = encoding.tokens(boards)
     assert tokens.shape == (len(batch), 42)
     assert (np.array([0, 1, -1])[tokens] == boards.reshape(-1, 42)).all()
-
-
-def test_keras_and_numpy_encode_alike():
-    from keras import ops
-
-    boards = encoding.boards(*bits(*map(position_of, range(50))))
-    for channels in (2, 3):
-        ours, theirs = encoding.planes(boards, channels), encoding.planes(ops.convert_to_tensor(boards), channels, ops)
-        assert np.array_equal(ours, ops.convert_to_numpy(theirs))
-    ours, theirs = encoding.tokens(boards), encoding.tokens(ops.convert_to_tensor(boards), ops)
-    assert np.array_equal(ours, ops.convert_to_numpy(theirs))

@@ -18,6 +18,7 @@ import hypothesis
 import numpy as np
 import pytest
 import schemathesis
+from helpers import DRAWN
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from schemathesis import GenerationMode
@@ -112,7 +113,6 @@ def test_the_reply_to_a_move_says_what_it_leads_to(client, moves, outcome, row):
 
 
 EMPTY_ROWS = [[0] * 7 for _ in range(5)]
-DRAWN = "121212212121343434434343565656656565777777"
 
 
 @pytest.mark.parametrize(
