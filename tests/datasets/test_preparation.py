@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from helpers import make_games, state, write_games
+from helpers import low, make_games, state, write_games
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -153,23 +153,16 @@ def merged(tmp_path: Path, boards: list[tuple[str, int, list[int]]]) -> list[dic
     return rows
 
 
-LEFT = """
-    . . . . . . .
-    . . . . . . .
-    . . . . . . .
-    . . . . . . .
+LEFT = low("""
     . O . . . . .
     . X . . . . .
-"""
+""")
 RIGHT = "\n".join(line[::-1] for line in LEFT.splitlines())
-OWN_MIRROR = """
-    . . . . . . .
-    . . . . . . .
-    . . . . . . .
+OWN_MIRROR = low("""
     . . . O . . .
     . . . X . . .
     . X . O . X .
-"""
+""")
 
 
 def test_a_board_and_its_mirror_merge_and_on_its_own_mirror_a_column_and_its_mirror_are_one_answer(tmp_path):

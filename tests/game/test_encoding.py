@@ -8,21 +8,18 @@
 """
 
 import numpy as np
-from helpers import bits, random_game
+from helpers import bits, low, random_game
 from hypothesis import given
 from hypothesis import strategies as st
 
 from distill.game import encoding, rules
 from distill.game.rules import Position
 
-DRAWING = """
-    . . . . . . .
-    . . . . . . .
-    . . . . . . .
+DRAWING = low("""
     O . . . . . .
     X O . . . . .
     X X O . . X .
-"""
+""")
 
 
 def position_of(seed: int) -> Position:

@@ -14,7 +14,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from helpers import bits, random_game
+from helpers import bits, low, random_game
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -195,22 +195,14 @@ def test_a_bad_move_is_named(moves, complaint):
         rules.from_moves(moves)
 
 
-A_LINE_UNDER_LATER_STONES = """
-    . . . . . . .
-    . . . . . . .
-    . . . . . . .
-    . . . . . . .
+A_LINE_UNDER_LATER_STONES = low("""
     O O O X . . .
     X X X X . O .
-"""
-A_LINE_OF_BOTH_SIDES = """
-    . . . . . . .
-    . . . . . . .
-    . . . . . . .
-    . . . . . . .
+""")
+A_LINE_OF_BOTH_SIDES = low("""
     O O O O . . .
     X X X X X . .
-"""
+""")
 
 
 @pytest.mark.parametrize(

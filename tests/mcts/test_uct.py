@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
-from helpers import bits, random_positions
+from helpers import bits, low, random_positions
 from puct_helpers import BLOCK, WINNING_COLUMN, WINS
 
 from distill.game import encoding, rules
@@ -126,30 +126,20 @@ def test_lanes_in_flight_change_nothing():
             np.testing.assert_array_equal(one, other)
 
 
-OPEN_TWO = """
-    . . . . . . .
-    . . . . . . .
-    . . . . . . .
-    . . . . . . .
+OPEN_TWO = low("""
     . . . O . . .
     . . . X X . .
-"""
-BEFORE_A_TRAP = """
-    . . . . . . .
-    . . . . . . .
-    . . . . . . .
+""")
+BEFORE_A_TRAP = low("""
     . . . O . . .
     . . . O . . .
     . . . X X . .
-"""
-WIN_ON_TOP = """
-    . . . . . . .
-    . . . . . . .
-    . . . . . . .
+""")
+WIN_ON_TOP = low("""
     . . O . . . .
     . O X X X . .
     . X O X O . .
-"""
+""")
 """A stone of O in column 5 would let X complete the second row on top of it."""
 
 
