@@ -129,7 +129,11 @@ def run(
     """
     out = _folder(config)
     networks.trust(config.arch)
-    given = _initial_network(config)  # first, because preparing takes minutes
+    # What the user gave is loaded first, because preparing takes minutes.
+    given = _initial_network(config)
+    if plugins.is_spec(config.arch):
+        networks.start_backend(aloud=True)
+        build(config.arch, config.value_head)
     folders.require(out, folders.TRAINING, own=(CONFIG, RUN, *OWN_FILES), restart=config.restart)
     fraction, exclude = config.validation_fraction, config.exclude
     data, place = config.data, config.prepared

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import importlib
 import os
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from distill.common import UserError, first_line, plugins
+from distill.game import outputs
+from distill.game.rules import COLUMNS, ROWS
 
 if TYPE_CHECKING:
     import keras
@@ -67,7 +71,37 @@ def _custom(spec: str, value_head: bool) -> keras.Model:
         raise UserError(f"--arch {spec}: with value_head={value_head} the outputs must be {expected}")
     # The network is rebuilt under the name by which it can be found again.
     stored = spec.replace(":", ">")
-    return type(core)(core.inputs[0], core.output, name=f".{stored}" if stored.startswith("_") else stored)
+    name = f".{stored}" if stored.startswith("_") else stored
+    named: keras.Model = type(core)(core.inputs[0], core.output, name=name)
+    _try_out(named, f"--arch {spec}")
+    return named
+
+
+def _try_out(core: keras.Model, source: str) -> None:
+    """Raise UserError or OutputError now for what would fail after hours of training: wrong outputs, or no way back
+    from a `.keras` file."""
+    import keras
+    import numpy as np
+
+    from distill.networks import heads
+
+    boards = np.zeros((COLUMNS, ROWS, COLUMNS), np.int8)
+    boards[np.arange(COLUMNS), -1, np.arange(COLUMNS)] = -1  # after each first move
+    found = {name: keras.ops.convert_to_numpy(output) for name, output in heads.played(core)(boards).items()}
+    with outputs.named(source):
+        outputs.logits(found["logits"], boards[:, 0] == 0)
+        if "value" in found:
+            outputs.values(found["value"], len(boards))
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "network.keras"
+            core.save(file)
+            keras.models.load_model(file, compile=False, safe_mode=True)
+    except Exception as error:  # Keras raises many types
+        raise UserError(
+            f"{source}: cannot be saved and loaded again ({first_line(error)}); put "
+            "@keras.saving.register_keras_serializable() before your own layers, and use no Lambda layer"
+        ) from None
 
 
 def arch_of(core: keras.Model) -> str:

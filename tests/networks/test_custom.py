@@ -2,7 +2,8 @@
 
 - it is trained, exported, loaded again, evaluated and taught by self-play like a built-in one, under its own name;
 - layers of its own need its module, which is imported only if the user names it, else one line says how;
-- a function that fails or gives no network is one line (`test_plugins`: one that is missing).
+- a function that fails or gives no network is one line (`test_plugins`: one that is missing);
+- so is a network that could not be loaded again, or whose outputs are NaN or out of range, before anything is prepared.
 """
 
 import os
@@ -53,6 +54,31 @@ def no_model(value_head):
 def wrong_shape(value_head):
     planes = keras.Input((6, 7, 2))
     return keras.Model(planes, {"logits": layers.Dense(6)(layers.Flatten()(planes))})
+
+class Unregistered(layers.Layer):
+    def call(self, x):
+        return 2 * x
+
+def head(value_head, x=lambda planes: planes, initializer="glorot_uniform", value=0.0):
+    planes = keras.Input((6, 7, 2))
+    features = layers.Flatten()(x(planes))
+    found = {"logits": layers.Dense(7, kernel_initializer=initializer)(features)}
+    if value_head:
+        unit = layers.Dense(1, bias_initializer=keras.initializers.Constant(value))(features)
+        found["value"] = layers.Reshape(())(unit)
+    return keras.Model(planes, found)
+
+def unregistered(value_head):
+    return head(value_head, Unregistered())
+
+def with_lambda(value_head):
+    return head(value_head, layers.Lambda(lambda x: 2 * x))
+
+def not_a_number(value_head):
+    return head(value_head, initializer=keras.initializers.Constant(float("nan")))
+
+def no_tanh(value_head):
+    return head(value_head, value=100.0)
 """
 
 
@@ -134,3 +160,21 @@ def test_a_function_that_gives_no_network_is_one_line(spec, line):
     with pytest.raises(UserError, match=f"^--arch {spec}: .*{line}") as caught:
         networks.build(spec)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("spec", "line"),
+    [
+        ("my_nets:unregistered", "cannot be saved and loaded again .*register_keras_serializable"),
+        ("my_nets:with_lambda", "cannot be saved and loaded again .* use no Lambda layer"),
+        ("my_nets:not_a_number", "returned a logit that is NaN or infinite on 7 of 7 boards"),
+        ("my_nets:no_tanh", r"returned a value outside \[-1, 1\] on 7 of 7 boards"),
+    ],
+)
+def test_what_would_fail_after_training_is_one_line_before_preparing(here, spec, line):
+    write_games(here / "games", make_games(20, seed=1))
+    with pytest.raises(UserError, match=f"^--arch {spec}: .*{line}") as caught:
+        distill.train_network(spec, data=["games"], prepared="tables", out="run", value_target="blend")
+    assert "\n" not in str(caught.value)
+    assert not (here / "run").exists()
+    assert not (here / "tables").exists()
