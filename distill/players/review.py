@@ -9,7 +9,7 @@ Marks by exact scores (`players/solver.py`) of the side to move; the outcome is 
     only move   every other column has a worse outcome
     best        no column has a higher score
     good        the outcome is kept, and fewer than SLOW moves are lost by it
-    inaccuracy  the outcome is kept, but a win takes at least SLOW more own moves, or a loss comes as many moves sooner
+    inaccuracy  the outcome is kept, but a win takes at least SLOW more own moves, or a loss comes at least SLOW sooner
     mistake     the outcome drops by one: a win becomes a draw, or a draw a loss
     blunder     a win becomes a loss
 
