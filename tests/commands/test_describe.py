@@ -102,7 +102,7 @@ def test_the_labels_of_a_network_are_not_measured_again(tmp_path, undrawn):
     settings = SelfPlaySettings(simulations=7, fpu_reduction=None, noise_fraction=0.0, opening_moves=(1, 2), seed=3)
     write_games(tmp_path / "games", make_games(12, seed=3), identity=selfplay_identity(settings, "0123abcd-bfloat16"))
     text = described(tmp_path / "games", "--preset", "smoke")
-    assert "a network's own search of 7 simulations" in text
+    assert "each label is from a search of 7 simulations guided by a network" in text
     assert "two fresh labels agree" not in text
 
 
@@ -111,7 +111,7 @@ def test_the_card_tells_counts_and_hashes(folder, capsys):
     run = reader.open_run(folder)
     boards = census.count(run).plies["boards"].sum()
     assert text.startswith("# Games `games`\n")
-    assert f"40 games, {run.rows:,} labelled positions; the majority of 3 votes, each a search of 30" in text
+    assert f"40 games, {run.rows:,} labelled positions; each label is the majority of 3 votes, each by a search of 30" in text
     assert "For tests alone." in text
     assert f"| distinct boards | {boards:,} up to mirror; " in text
     files = sorted(folder.glob("shard-*.parquet"))
