@@ -111,7 +111,8 @@ def test_the_card_tells_counts_and_hashes(folder, capsys):
     run = reader.open_run(folder)
     boards = census.count(run).plies["boards"].sum()
     assert text.startswith("# Games `games`\n")
-    assert f"40 games, {run.rows:,} labelled positions; each label is the majority of 3 votes, each by a search of 30" in text
+    votes = "each label is the majority of 3 votes, each by a search of 30"
+    assert f"40 games, {run.rows:,} labelled positions; {votes}" in text
     assert "For tests alone." in text
     assert f"| distinct boards | {boards:,} up to mirror; " in text
     files = sorted(folder.glob("shard-*.parquet"))
