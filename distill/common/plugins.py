@@ -13,6 +13,7 @@ import os
 import re
 import sys
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -49,8 +50,9 @@ def load(spec: str, what: str) -> Any:
         found = importlib.import_module(name)
     except (Exception, SystemExit) as error:
         if isinstance(error, ModuleNotFoundError) and f"{name}.".startswith(f"{error.name}."):
-            raise UserError(f"{what} {spec}: no module {name} in {os.getcwd()} or on Python's path") from None
-        raise UserError(f"{what} {spec}: importing {name} failed: {last_line(error)}") from None
+            hint = "; write it without .py" if name.endswith(".py") else ""
+            raise UserError(f"{what} {spec}: no module {name} in {os.getcwd()} or on Python's path{hint}") from None
+        raise UserError(f"{what} {spec}: importing {name} failed: {_last_line(error)}") from None
     for part in path.split("."):
         if not hasattr(found, part):
             raise UserError(f"{what} {spec}: {name} has no {path}")
@@ -60,12 +62,24 @@ def load(spec: str, what: str) -> Any:
     return found
 
 
-def last_line(error: BaseException) -> str:
-    """The last line of the traceback, with the file and line where the error was raised."""
+def call(function: Callable[..., Any], name: str, *arguments: Any) -> Any:
+    """What a user's function returns; an exception in it becomes a UserError with the name, the error and its place."""
+    try:
+        return function(*arguments)
+    except UserError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise UserError(f"{name}: {_last_line(error)}") from error
+
+
+def _last_line(error: BaseException) -> str:
+    """The last line of the traceback, with the file and line where the error was raised, if that is not here."""
     if isinstance(error, SyntaxError):
         return f"{type(error).__name__}: {error.msg} ({error.filename}:{error.lineno})"
     frame = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{type(error).__name__}: {first_line(error)} ({frame.filename}:{frame.lineno})"
+    # A function that takes other arguments fails in `call`.
+    place = "" if frame.filename == __file__ else f" ({frame.filename}:{frame.lineno})"
+    return f"{type(error).__name__}: {first_line(error)}{place}"
 
 
 def source_hash(found: Any) -> str:

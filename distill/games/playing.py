@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from distill.common import OutputError, UserError
-from distill.common.plugins import last_line
+from distill.common import OutputError
+from distill.common.plugins import call
 from distill.game import encoding, outputs, rules
 from distill.games import schema
 from distill.games.labeller import Labeller, Labels, check_labels
@@ -101,13 +101,8 @@ def play_labelled(labeller: Labeller, name: str, settings: RunSettings, games: S
 
 
 def _labelled(labeller: Labeller, name: str, boards: NDArray[np.int8], seeds: NDArray[np.uint64]) -> Labels:
-    """Checked labels; an exception in a user's labeller is one line that names the file and the line."""
-    try:
-        found = labeller(boards, seeds)
-    except UserError:
-        raise
-    except Exception as error:
-        raise UserError(f"{name}: {last_line(error)}") from error
+    """Checked labels of a user's labeller."""
+    found = call(labeller, name, boards, seeds)
     with outputs.named(name):
         return check_labels(found, boards[:, 0] == 0)
 

@@ -62,11 +62,7 @@ def _custom(spec: str, value_head: bool) -> keras.Model:
     from distill.networks import heads
 
     function = plugins.load(spec, "--arch")
-    try:
-        core = function(value_head)
-    except Exception as error:
-        said = f"{type(error).__name__}: {first_line(error)}"
-        raise UserError(f"--arch {spec}: called with value_head={value_head}, it failed: {said}") from error
+    core = plugins.call(function, f"--arch {spec}", value_head)
     heads.require_network(core, f"--arch {spec}")
     # A wrong output would only show when training starts.
     if heads.has_value(core) != value_head:

@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from distill.common import OutputError
+from distill.common import OutputError, plugins
 from distill.game import encoding, outputs
 from distill.game.mixing import splitmix64
 from distill.game.rules import legal_mask
@@ -65,9 +65,9 @@ class CustomPlayer:
 
     def play(self, current: Bitboards, mask: Bitboards, seeds: Seeds) -> Choices:
         if hasattr(self.player, "play"):
-            found = self.player.play(current, mask, seeds)
+            found = plugins.call(self.player.play, self.name, current, mask, seeds)
         else:
-            found = self.player(encoding.boards(current, mask), seeds)
+            found = plugins.call(self.player, self.name, encoding.boards(current, mask), seeds)
         return found if isinstance(found, Choices) else Choices(moves=found)
 
 
@@ -82,7 +82,7 @@ def as_player(found: Any, name: str = "") -> Player:
     """
     # A class of players takes no arguments.
     if isinstance(found, type):
-        found = found()
+        found = plugins.call(found, name or found.__name__)
     own = str(getattr(found, "name", "") or getattr(found, "__name__", type(found).__name__))
     return CustomPlayer(name=name or own, player=found)
 

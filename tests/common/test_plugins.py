@@ -58,7 +58,7 @@ def test_an_object_of_a_module_in_the_working_directory_is_loaded(engine, name):
     [
         ("my_engine", "must be module:object, such as my_engine:label"),
         ("my_engines:label", "no module my_engines in {folder} or on Python's path"),
-        ("my_engine.py:label", "no module my_engine.py in {folder} or on Python's path"),
+        ("my_engine.py:label", "no module my_engine.py in {folder} or on Python's path; write it without .py"),
         ("my_engine:lable", "my_engine has no lable"),
         ("my_engine:number", "number is a int, which cannot be called"),
     ],

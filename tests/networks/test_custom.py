@@ -151,7 +151,7 @@ def test_layers_of_its_own_need_its_module(here, monkeypatch):
 @pytest.mark.parametrize(
     ("spec", "line"),
     [
-        ("my_nets:fails", "called with value_head=False, it failed: RuntimeError: no such trick"),
+        ("my_nets:fails", "RuntimeError: no such trick \\(.*my_nets.py:25\\)"),
         ("my_nets:no_model", r"not a network of distill \(inputs \[\], outputs {}; expected planes \(6, 7, 2\) or"),
         ("my_nets:wrong_shape", r"not a network of distill .*'logits': \(6,\)"),
     ],

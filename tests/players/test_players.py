@@ -178,6 +178,20 @@ def lazy(boards, seeds):
 
 def full(boards, seeds):
     return [3] * len(boards)
+
+def fails(boards, seeds):
+    return [][1]
+
+def without_seeds(boards):
+    return [3] * len(boards)
+
+class Unfinished:
+    def play(self, current, mask):
+        return None
+
+class Unprepared:
+    def __init__(self):
+        raise SystemExit("no licence")
 """
 
 
@@ -206,6 +220,15 @@ def test_a_players_own_function_or_class_plays_under_its_spec(mine):
     }.items():
         with pytest.raises(OutputError, match=problem):
             checked_choices(make(name), *asked)
+    for name, problem in {
+        "mine:fails": f"IndexError: list index out of range ({mine}/mine.py:21)",
+        "mine:without_seeds": "TypeError: without_seeds() takes 1 positional argument but 2 were given",
+        "mine:Unfinished": "TypeError: Unfinished.play() takes 3 positional arguments but 4 were given",
+        "mine:Unprepared": f"SystemExit: no licence ({mine}/mine.py:32)",
+    }.items():
+        with pytest.raises(UserError) as caught:
+            checked_choices(make(name), *asked)
+        assert str(caught.value) == f"{name}: {problem}"
     with pytest.raises(UserError, match="mine has no nobody"):  # and other mistakes: `test_plugins`
         make("mine:nobody")
 
