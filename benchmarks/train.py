@@ -86,7 +86,7 @@ def main() -> None:
         began = time.perf_counter()
         for batch in batches:
             if model is not None:
-                step.train_step(model, batch, recipe, 1.0)
+                step.train_step(model, batch, 1.0)
         return (time.perf_counter() - began) / arguments.steps
 
     kept = list(fed())

@@ -97,8 +97,8 @@ def boards(path: Path) -> Examples:
     )
 
 
-def compiled(arch: str, batch_size: int) -> tuple[TrainingModel, Any]:
-    """A new network of this arch, the same on every device, and the recipe of its training."""
+def compiled(arch: str, batch_size: int) -> TrainingModel:
+    """A new network of this arch, the same on every device, ready to train."""
     from distill import networks
 
     networks.start_backend()
@@ -108,7 +108,7 @@ def compiled(arch: str, batch_size: int) -> tuple[TrainingModel, Any]:
 
     recipe = Recipe(batch_size=batch_size, value_target="blend", optimizer="muon" if arch == "pillar" else "adamw")
     step.make_repeatable(0)
-    return step.compiled(fast_copy(networks.build(arch, True)), recipe), recipe
+    return step.compiled(fast_copy(networks.build(arch, True)), recipe)
 
 
 def first_loss(arch: str, examples: Examples) -> float:
@@ -116,9 +116,9 @@ def first_loss(arch: str, examples: Examples) -> float:
     from distill.datasets import batching
     from distill.training import step
 
-    model, recipe = compiled(arch, COMPARED_BATCH)
+    model = compiled(arch, COMPARED_BATCH)
     picks = batching.picks(len(examples), COMPARED_BATCH, seed=0)
-    return step.train_steps(model, picks, examples, recipe, range(COMPARED_STEPS), lambda _: recipe.lr, lambda *_: None)
+    return step.train_steps(model, picks, examples, range(COMPARED_STEPS), lambda _: model.recipe.lr, lambda *_: None)
 
 
 def speed(arch: str, examples: Examples, batch_size: int, seconds: float) -> dict[str, int | None]:
@@ -127,14 +127,14 @@ def speed(arch: str, examples: Examples, batch_size: int, seconds: float) -> dic
 
     from distill.training import step
 
-    model, recipe = compiled(arch, batch_size)
+    model = compiled(arch, batch_size)
     until: list[float] = []
 
-    def over(_: int) -> bool:
+    def over() -> bool:
         until.append(time.monotonic() + seconds)
         return time.monotonic() >= until[0]
 
-    steps = step.steps_a_second(model, examples, recipe, over)
+    steps = step.steps_a_second(model, examples, over)
     memory = (jax.devices()[0].memory_stats() or {}).get("peak_bytes_in_use")
     return {
         "boards_per_s": round(steps * min(batch_size, len(examples))),

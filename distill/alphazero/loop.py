@@ -27,7 +27,7 @@ from distill.mcts import compiling
 if TYPE_CHECKING:
     import keras
 
-    from distill.training.continual import Learner
+    from distill.training.step import TrainingModel
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +43,7 @@ class Loop:
     out: Path
     schedule: Schedule
     workers: workers.Workers
-    learner: Learner
+    learner: TrainingModel
     network: keras.Model
     grade: Callable[[], dict[str, float]]
     finished: list[Metrics] = field(default_factory=list)
@@ -197,6 +197,7 @@ def learn(loop: Loop) -> dict[str, Any]:
     """Learn from the latest games, unless a checkpoint shows that this is done; saves the candidate."""
     from distill.networks import saved
     from distill.training import checkpoint, continual
+    from distill.training.step import copy_learned
 
     began, timetable, number = time.monotonic(), loop.schedule, len(loop.finished) + 1
     folder, step = loop.folder(number), timetable.iteration(number)
@@ -215,8 +216,8 @@ def learn(loop: Loop) -> dict[str, Any]:
         state |= continual.learn(loop.learner, drawn, step.learning_rate, seed, step.steps)
         state["learning_rate"] = step.learning_rate(state["steps"] - 1)
         state["training_seconds"] = round(time.monotonic() - began, 1)
-        checkpoint.save(folder, loop.learner.model, state)
-    loop.learner.give(loop.network)
+        checkpoint.save(folder, loop.learner, state)
+    copy_learned(loop.learner, loop.network)
     saved.save_network(loop.network, folder / run_files.CANDIDATE)
     return state
 

@@ -30,7 +30,7 @@ from distill.games.runs import RunSettings
 from distill.mcts import puct
 
 if TYPE_CHECKING:
-    from distill.training.continual import Learner
+    from distill.training.step import TrainingModel
 
 ITERATIONS = 2.6
 """Iterations of a run, divided by the square root of its minutes: 6 minutes make 6 iterations, an hour 20, a night 57.
@@ -88,7 +88,7 @@ def teacher_settings(config: SelfPlayConfig, seed: int) -> RunSettings:
     return RunSettings(simulations=config.teacher_simulations, votes=1, seed=seed, **shared)
 
 
-def make(config: SelfPlayConfig, pool: workers.Workers, learner: Learner, network: Path) -> Plan:
+def make(config: SelfPlayConfig, pool: workers.Workers, learner: TrainingModel, network: Path) -> Plan:
     """Measure playing and learning side by side, as the run will do them, and plan the config's minutes."""
     from distill.training import step
 
@@ -96,8 +96,8 @@ def make(config: SelfPlayConfig, pool: workers.Workers, learner: Learner, networ
     # Measure search and learning at the same time, because the run does both at once.
     players = range(pool.number)
     futures = pool.submit(measure_search, [(config, MEASURED_SECONDS)] * len(players), network)
-    examples, played = _openings(learner.recipe.batch_size), lambda _: all(future.done() for future in futures)
-    steps = step.steps_a_second(learner.model, examples, learner.recipe, played)
+    examples, played = _openings(learner.recipe.batch_size), lambda: all(future.done() for future in futures)
+    steps = step.steps_a_second(learner, examples, played)
     simulations = sum(workers.results(futures))
     # The teacher plays alone at first.
     teachers = [(teacher_settings(config, 0), MEASURED_SECONDS / 4)] * len(players)

@@ -95,7 +95,7 @@ def train(core: keras.Model, config: ReinforceConfig, out: Path) -> State:
     )
     if found:
         checkpoint.restore(model, found[0])
-        step.copy_learned(model, model.core, core)
+        step.copy_learned(model, core)
     predict = saved.predict_with(core)  # follows later changes of the weights
     players = [sampler(saved.predict_with(network)) for network in (model.core, *model.opponents)]
     if not state.curve:
@@ -110,7 +110,7 @@ def train(core: keras.Model, config: ReinforceConfig, out: Path) -> State:
                 for _ in range(min(config.eval_every, config.steps - state.step)):
                     latest.append(take_step(model, players, config, state))
                     progress.reach((state.step - 1) * config.games, _note(state))  # the last one: once it is evaluated
-                step.copy_learned(model, model.core, core)
+                step.copy_learned(model, core)
                 state.seconds += time.monotonic() - began
                 means = {name: float(np.mean([row[name] for row in latest])) for name in latest[0]}
                 evaluate(predict, config, state, means)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import keras
@@ -25,39 +24,28 @@ MEASURED_SHARE = 8
 """At most one board is evaluated for so many trained ones: else evaluating takes longer than a short iteration."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Learner:
-    """A network and its compiled model, which shares the weights of `core`."""
-
-    core: keras.Model
-    model: step.TrainingModel
-    recipe: Recipe
-
-    def give(self, network: keras.Model) -> None:
-        """Set another copy of the network to the learned weights, or to their EMA if one is kept."""
-        step.copy_learned(self.model, self.core, network)
-
-
-def begin(core: keras.Model, recipe: Recipe) -> Learner:
-    """A learner with a copy of a network, and a new optimizer."""
+def begin(core: keras.Model, recipe: Recipe) -> step.TrainingModel:
+    """A copy of a network that learns, with a new optimizer; `step.copy_learned` returns what it has learned."""
     step.make_repeatable(recipe.seed)
-    # The copy that is trained; `give` returns what it has learned.
-    own = fast_copy(core, recipe.precision, recipe.dropout)
-    return Learner(core=own, model=step.compiled(own, recipe), recipe=recipe)
+    return step.compiled(fast_copy(core, recipe.precision, recipe.dropout), recipe)
 
 
-def resume(learner: Learner, folder: Path) -> None:
+def resume(model: step.TrainingModel, folder: Path) -> None:
     """Restore a folder's checkpoint. Raises UserError if there is none, or it is damaged or another network's."""
     if (found := checkpoint.load(folder)) is None:
         raise UserError(f"{folder}: no checkpoint; --restart starts from scratch")
     try:
-        checkpoint.restore(learner.model, found[0])
+        checkpoint.restore(model, found[0])
     except ValueError as error:
         raise UserError(f"{folder / checkpoint.FILE}: {error}") from None
 
 
 def learn(
-    learner: Learner, examples: batching.Examples, rate: Callable[[int], float], seed: int, steps: int | None = None
+    model: step.TrainingModel,
+    examples: batching.Examples,
+    rate: Callable[[int], float],
+    seed: int,
+    steps: int | None = None,
 ) -> dict[str, float]:
     """Train `recipe.epochs` epochs or a number of `steps`; returns the mean loss and the losses of the trained network.
 
@@ -68,7 +56,7 @@ def learn(
     `policy_loss` and `value_error` are measured after the last step on some of these boards. Raises
     UserError if the loss becomes NaN or infinite.
     """
-    recipe, model = learner.recipe, learner.model
+    recipe = model.recipe
     steps = steps or recipe.epochs * batching.batches_an_epoch(examples, recipe.batch_size)
     picks = batching.picks(len(examples), recipe.batch_size, seed=seed, mirror=recipe.mirror)
     size = min(recipe.batch_size, len(examples))
@@ -78,7 +66,7 @@ def learn(
         def report(number: int, mean: float) -> None:
             progress.reach((number + 1) * size, f"loss {mean:.4f}")
 
-        mean = step.train_steps(model, picks, examples, recipe, range(steps), rate, report)
+        mean = step.train_steps(model, picks, examples, range(steps), rate, report)
     took = time.monotonic() - began
     if len(examples) < recipe.batch_size and not model.device_steps:
         # For a next table of another size TensorFlow would trace a graph for any size, which differs in the last bits

@@ -28,7 +28,6 @@ from distill.training import checkpoint, history, losses, run_folder, schedule, 
 from distill.training.recipe import Recipe
 from distill.training.schedule import State
 
-TIMED_STEPS = 10
 SHARE_OF_MINUTES = 0.85
 """Share of `minutes` planned for training steps; evaluations, saving and export need the rest."""
 
@@ -60,8 +59,8 @@ def fit(
         return State(**found[1])
     size = min(recipe.batch_size, len(training))
     # Train a copy with fast kernels; `core` takes what it learns.
-    trained, initial = fast_copy(core, recipe.precision, recipe.dropout), core.get_weights()
-    model, played = step.compiled(trained, recipe, loss), heads.played(core)
+    model, initial = step.compiled(fast_copy(core, recipe.precision, recipe.dropout), recipe, loss), core.get_weights()
+    played = heads.played(core)
     say("compiling the training step")
     if found:
         state = State(**found[1])
@@ -82,11 +81,11 @@ def fit(
                 progress.reach(number * size, f"epoch {number // an_epoch + 1} loss {mean:.4f}")
 
             rate = partial(schedule.learning_rate, recipe, state)
-            mean = step.train_steps(model, picks, training, recipe, steps, rate, report)
+            mean = step.train_steps(model, picks, training, steps, rate, report)
             state.step, epoch = steps.stop, round(steps.stop / an_epoch, 3)
             row = {"step": state.step, "epoch": epoch, "learning_rate": rate(steps[-1]), "training_loss": mean}
             # Evaluate what was learned.
-            step.copy_learned(model, trained, core, initial, recipe.interpolate)
+            step.copy_learned(model, core, initial, recipe.interpolate)
             measured = losses.evaluate(played, validation, recipe, loss)
             step.require_number(measured["loss"], state.step, recipe)
             state.evaluations += 1
@@ -114,5 +113,5 @@ def _planned_steps(model: step.TrainingModel, training: batching.Examples, recip
     steps = recipe.epochs * batching.batches_an_epoch(training, recipe.batch_size)
     if recipe.minutes is None:
         return steps
-    speed = step.steps_a_second(model, training, recipe, lambda timed: timed >= TIMED_STEPS)
+    speed = step.steps_a_second(model, training, lambda: True)
     return max(1, min(steps, int(recipe.minutes * 60 * SHARE_OF_MINUTES * speed)))

@@ -44,25 +44,19 @@ def default_loss(recipe: Recipe) -> Loss:
     return partial(policy_and_value_loss, value_weight=recipe.value_weight)
 
 
-def shares(recipe: Recipe) -> tuple[float, float]:
-    """The share of the visits in the policy target, beside the vote; and of the root value beside the outcome."""
-    of_visits = {"visits": 1.0, "vote": 0.0, "blend": 0.5}[recipe.target]
-    return of_visits, {"value": 1.0, "outcome": 0.0}.get(recipe.value_target, 0.5)
-
-
 def targets(batch: batching.Batch, recipe: Recipe, with_value: bool) -> dict[str, NDArray[np.float32]]:
     """Targets of a network's outputs: "logits" as probabilities (B, A), and "value" (B,) if it has that head."""
+    policy = batch.visits / batch.visits.sum(axis=1, keepdims=True)
     vote = np.eye(7, dtype=np.float32)[batch.label]
-    # The policy: the vote, the visits, or half of each.
-    if recipe.target == "vote":
-        policy = vote
-    else:
-        visits = batch.visits / batch.visits.sum(axis=1, keepdims=True)
-        policy = visits if recipe.target == "visits" else (visits + vote) / 2
-    if not with_value:
-        return {"logits": policy}
-    share = shares(recipe)[1]
-    return {"logits": policy, "value": np.float32(share) * batch.value + np.float32(1 - share) * batch.outcome}
+    return blended(policy, vote, batch.value, batch.outcome, recipe, with_value)
+
+
+def blended(policy: Any, vote: Any, value: Any, outcome: Any, recipe: Recipe, with_value: bool) -> dict[str, Any]:
+    """Targets from visit shares and vote, (B, A), root value and outcome, (B,), of any array library."""
+    of_visits = {"visits": 1.0, "vote": 0.0, "blend": 0.5}[recipe.target]
+    of_value = {"value": 1.0, "outcome": 0.0}.get(recipe.value_target, 0.5)
+    found = {"logits": of_visits * policy + (1 - of_visits) * vote}
+    return found | ({"value": of_value * value + (1 - of_value) * outcome} if with_value else {})
 
 
 def weights(count: NDArray[Any], recipe: Recipe) -> NDArray[np.float32]:

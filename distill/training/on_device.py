@@ -1,4 +1,4 @@
-"""Training steps on an accelerator: the table lies on the device, and one call computes many steps.
+"""Training steps on an accelerator with JAX: the table lies on the device, and one call computes many steps.
 
 The host draws the batches as on a CPU (`batching.picks`) and sends the numbers of their rows. The device unpacks the
 boards, mirrors them, makes the targets and updates the weights; the host waits for it once a call. A table takes 35 to
@@ -9,10 +9,9 @@ Dimensions: N boards of the table, S steps of a call, B boards of a batch, A = 7
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import keras
 import numpy as np
 from keras import ops
 from numpy.typing import NDArray
@@ -20,14 +19,13 @@ from numpy.typing import NDArray
 from distill.datasets import batching
 from distill.game.rules import COLUMNS, ROWS
 from distill.networks import heads
-from distill.networks.precision import on_accelerator
-from distill.training.losses import shares, weights
+from distill.training.losses import blended, weights
 from distill.training.recipe import Recipe
 
 if TYPE_CHECKING:
     from distill.training.step import TrainingModel
 
-STEPS, STEPS_ON_CPU = 64, 8
+STEPS = 64
 """Most steps of one call."""
 
 LOW_BITS = 28
@@ -44,9 +42,10 @@ class DeviceSteps:
     """The training steps of a compiled model, whose variables they update."""
 
     def __init__(self, model: TrainingModel, recipe: Recipe) -> None:
-        self.recipe, self.at_once = recipe, STEPS if on_accelerator() else STEPS_ON_CPU
-        compute = _jax_steps if keras.backend.backend() == "jax" else _tensorflow_steps
-        self._steps = compute(model, recipe)
+        self.recipe, self.at_once = recipe, STEPS
+        self._steps = _compiled(model, recipe)
+        # What a step changes: all that it takes besides the batch.
+        self._parts = (model.trainable_variables, model.non_trainable_variables, model.optimizer.variables)
         self._sent: tuple[batching.Examples, Table] | None = None
 
     def run(self, examples: batching.Examples, picks: Sequence[batching.Pick], rates: Sequence[float]) -> Any:
@@ -63,29 +62,12 @@ class DeviceSteps:
         for step, ((chosen, mirrored), rate) in enumerate(zip(picks, rates, strict=True)):
             rows[step], turned[step], speeds[step] = chosen, mirrored, rate
         # Always `at_once` entries, of which `count` are used, so that one compiled function serves all calls.
-        return self._steps(self._sent[1], rows, turned, speeds, np.int32(count))
-
-    def train_steps(
-        self,
-        picks: Iterator[batching.Pick],
-        examples: batching.Examples,
-        steps: range,
-        rate: Callable[[int], float],
-        report: Callable[[int, float], None],
-    ) -> float:
-        """As `step.train_steps`, but `report` is called once a call, while the next one computes."""
-        total = 0.0
-        waiting: Any = None  # the losses of the call that computes
-        for first in range(steps.start, steps.stop, self.at_once):
-            numbers = range(first, min(first + self.at_once, steps.stop))
-            started = self.run(examples, [next(picks) for _ in numbers], [rate(number) for number in numbers])
-            if waiting is not None:
-                total += float(waiting)
-                report(first - 1, total / (first - steps.start))
-            waiting = started
-        total += float(waiting)
-        report(steps.stop - 1, total / len(steps))
-        return total / len(steps)
+        state = tuple([variable.value for variable in part] for part in self._parts)
+        state, total = self._steps(state, self._sent[1], rows, turned, speeds, np.int32(count))
+        for part, values in zip(self._parts, state, strict=True):
+            for variable, value in zip(part, values, strict=True):
+                variable.assign(value)
+        return total
 
 
 def _table(examples: batching.Examples, recipe: Recipe) -> Table:
@@ -130,15 +112,12 @@ def batch_of(table: Table, rows: Any, mirrored: Any, recipe: Recipe, with_value:
     boards = ops.where(mirrored[:, None, None], ops.flip(boards, axis=2), boards)
     visits = ops.where(mirrored[:, None], ops.flip(visits, axis=1), visits)
     vote = ops.one_hot(ops.where(mirrored, COLUMNS - 1 - label, label), COLUMNS, dtype="float32")
-    of_visits, of_value = shares(recipe)
-    policy = of_visits * visits / ops.sum(visits, axis=1, keepdims=True) + (1 - of_visits) * vote
-    targets = {"logits": policy}
-    if with_value:
-        targets["value"] = of_value * batch["value"] + (1 - of_value) * batch["outcome"]
-    return boards, targets, batch["weight"]
+    policy = visits / ops.sum(visits, axis=1, keepdims=True)
+    return boards, blended(policy, vote, batch["value"], batch["outcome"], recipe, with_value), batch["weight"]
 
 
-def _jax_steps(model: TrainingModel, recipe: Recipe) -> Callable[..., Any]:
+def _compiled(model: TrainingModel, recipe: Recipe) -> Callable[..., Any]:
+    """State, table, rows, mirrored, rates and the number of steps → the state after them, and the sum of losses."""
     import jax
 
     optimizer, with_value = model.optimizer, heads.has_value(model)
@@ -148,56 +127,15 @@ def _jax_steps(model: TrainingModel, recipe: Recipe) -> Callable[..., Any]:
         outputs, fixed = model.stateless_call(trainable, fixed, boards, training=True)
         return model.compute_loss(y=targets, y_pred=outputs, sample_weight=weight), fixed
 
-    def step(state: Any, table: Table, rows: Any, mirrored: Any, rate: Any) -> Any:
-        trainable, fixed, own = state
-        given = batch_of(table, rows, mirrored, recipe, with_value)
-        (loss, fixed), gradients = jax.value_and_grad(loss_of, has_aux=True)(trainable, fixed, *given)
-        own[rate_at] = rate
-        trainable, own = optimizer.stateless_apply(own, gradients, trainable)
-        return (trainable, fixed, own), loss
-
     def steps(state: Any, table: Table, rows: Any, mirrored: Any, rates: Any, count: Any) -> Any:
-        def one(number: Any, carried: Any) -> Any:
-            state, loss = step(carried[0], table, rows[number], mirrored[number], rates[number])
-            return state, carried[1] + loss
+        def step(number: Any, before: Any) -> Any:
+            (trainable, fixed, own), total = before
+            given = batch_of(table, rows[number], mirrored[number], recipe, with_value)
+            (loss, fixed), gradients = jax.value_and_grad(loss_of, has_aux=True)(trainable, fixed, *given)
+            own[rate_at] = rates[number]
+            trainable, own = optimizer.stateless_apply(own, gradients, trainable)
+            return (trainable, fixed, own), total + loss
 
-        return jax.lax.fori_loop(0, count, one, (state, np.float32(0)))
+        return jax.lax.fori_loop(0, count, step, (state, np.float32(0)))
 
-    one_step, all_steps = (jax.jit(function, donate_argnums=0) for function in (step, steps))
-    parts = (model.trainable_variables, model.non_trainable_variables, optimizer.variables)
-
-    def run(table: Table, rows: Any, mirrored: Any, rates: Any, count: Any) -> Any:
-        state, total = tuple([each.value for each in part] for part in parts), np.float32(0)
-        if not on_accelerator():  # where XLA computes a convolution twenty times slower inside a loop
-            for number in range(count):
-                state, loss = one_step(state, table, rows[number], mirrored[number], rates[number])
-                total += loss
-        else:
-            state, total = all_steps(state, table, rows, mirrored, rates, count)
-        for part, values in zip(parts, state, strict=True):
-            for variable, value in zip(part, values, strict=True):
-                variable.assign(value)
-        return total
-
-    return run
-
-
-def _tensorflow_steps(model: TrainingModel, recipe: Recipe) -> Callable[..., Any]:
-    import tensorflow as tf
-
-    optimizer, with_value = model.optimizer, heads.has_value(model)
-
-    def steps(table: Table, rows: Any, mirrored: Any, rates: Any, count: Any) -> Any:
-        total = tf.constant(0.0)
-        for number in tf.range(count):
-            boards, targets, weight = batch_of(table, rows[number], mirrored[number], recipe, with_value)
-            with tf.GradientTape() as tape:
-                outputs = model(boards, training=True)
-                loss = model.compute_loss(y=targets, y_pred=outputs, sample_weight=weight)
-            optimizer.learning_rate.assign(rates[number])
-            optimizer.apply(tape.gradient(loss, model.trainable_variables), model.trainable_variables)
-            total += loss
-        return total
-
-    compiled = tf.function(steps)
-    return lambda table, *given: compiled(table, *map(tf.constant, given))
+    return jax.jit(steps, donate_argnums=0)

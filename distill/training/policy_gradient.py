@@ -18,6 +18,7 @@ Dimensions: N moves, A = 7 columns. Boards are int8 (N, 6, 7) from the side to m
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any, Literal
 
 import keras
@@ -66,25 +67,18 @@ class WithOpponents(keras.Model):
         self.opponents[number].set_weights(self.core.get_weights())
 
 
-class PolicyGradient(keras.losses.Loss):
-    """The loss in this module's docstring, for targets of `targets` and outputs of `WithOpponents`."""
-
-    def __init__(self, baseline: Baseline, value_weight: float) -> None:
-        super().__init__(name="policy_gradient")
-        self.baseline, self.value_weight = baseline, value_weight
-
-    def call(self, target: Any, outputs: Any) -> Any:
-        column, result, baseline, entropy_weight = (target[:, index] for index in range(4))
-        log_policy = ops.log_softmax(outputs[:, :COLUMNS])
-        # The log probability of the move that was played.
-        chosen = ops.sum(ops.one_hot(ops.cast(column, "int32"), COLUMNS, dtype=log_policy.dtype) * log_policy, axis=1)
-        if self.baseline == "value":
-            # As a constant: the value learns from its own term.
-            baseline = ops.stop_gradient(outputs[:, COLUMNS])
-        loss = -(result - baseline) * chosen - entropy_weight * _entropy(log_policy)
-        if outputs.shape[1] > COLUMNS:
-            loss += self.value_weight * ops.square(outputs[:, COLUMNS] - result)
-        return loss
+def loss_of_moves(target: Any, outputs: Any, baseline: Baseline, value_weight: float) -> Any:
+    """The loss in this module's docstring, (N,), for targets of `targets` and outputs of `WithOpponents`."""
+    column, result, constant, entropy_weight = (target[:, index] for index in range(4))
+    log_policy = ops.log_softmax(outputs[:, :COLUMNS])
+    # The log probability of the move that was played.
+    chosen = ops.sum(ops.one_hot(ops.cast(column, "int32"), COLUMNS, dtype=log_policy.dtype) * log_policy, axis=1)
+    # A value baseline is taken as a constant too: the value learns from its own term.
+    expected = ops.stop_gradient(outputs[:, COLUMNS]) if baseline == "value" else constant
+    loss = -(result - expected) * chosen - entropy_weight * _entropy(log_policy)
+    if outputs.shape[1] > COLUMNS:
+        loss += value_weight * ops.square(outputs[:, COLUMNS] - result)
+    return loss
 
 
 def entropy(_target: Any, outputs: Any) -> Any:
@@ -113,7 +107,7 @@ def learner(
     model = WithOpponents(core, opponents, precision)
     model.compile(
         keras.optimizers.Adam(use_ema=ema > 0, ema_momentum=ema),  # its rate is set at every step
-        PolicyGradient(baseline, value_weight),
+        partial(loss_of_moves, baseline=baseline, value_weight=value_weight),
         metrics=[entropy],
         jit_compile=keras.backend.backend() != "tensorflow",  # as in `training.step`
     )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import keras
 import numpy as np
@@ -23,8 +24,11 @@ from distill.training.losses import Loss, default_loss, targets, weights
 from distill.training.on_device import DeviceSteps
 from distill.training.recipe import Recipe
 
-WARM_UP_STEPS = 10
-"""Steps before speed is measured: the first one compiles, the next ones fetch memory."""
+if TYPE_CHECKING:
+    from distill.training.policy_gradient import WithOpponents
+
+TIMED_STEPS = 10
+"""Steps between two looks at the clock where speed is measured."""
 
 OUTPUT_LAYERS = ["logits", "read_out", "value_unit"]
 """Layers that give logits or the value. Muon, which equalizes all directions of a matrix, does not suit them."""
@@ -61,9 +65,16 @@ def initial_network(arch: str, init: str | None, value_head: bool, seed: int) ->
 class TrainingModel(keras.Model):
     """A network with the legal mask that minimizes a loss of each board: boards int8 (B, 6, 7) → outputs by name."""
 
+    recipe: Recipe
     loss_of_boards: Loss
     device_steps: DeviceSteps | None = None
-    """How steps are computed, many at a time; None: one by one, as on a CPU with TensorFlow."""
+    """How JAX computes steps on an accelerator, many a call; None: Keras computes them one by one."""
+
+    @property
+    def core(self) -> keras.Model:
+        """The network itself, which shares its weights."""
+        (core,) = (layer for layer in self.layers if isinstance(layer, keras.Model))
+        return core
 
     def compute_loss(
         self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, training: bool = True
@@ -76,12 +87,13 @@ def compiled(core: keras.Model, recipe: Recipe, loss: Loss | None = None) -> Tra
     """The network with mask, loss and optimizer, ready for `train_step`."""
     played = heads.played(core)
     model = TrainingModel(played.input, played.output, name=played.name)
-    model.loss_of_boards = loss or default_loss(recipe)
+    model.recipe, model.loss_of_boards = recipe, loss or default_loss(recipe)
     optimizer = _optimizer(recipe)
     # XLA is seven times slower than TensorFlow's own kernels for these networks on a CPU.
     model.compile(optimizer, jit_compile=keras.backend.backend() != "tensorflow")
     optimizer.build(model.trainable_variables)  # now, because the first step would be traced twice otherwise
-    if not networks.on_cpu():
+    # On a CPU, XLA computes a convolution twenty times slower inside a loop.
+    if keras.backend.backend() == "jax" and precision.on_accelerator():
         model.device_steps = DeviceSteps(model, recipe)
     return model
 
@@ -107,7 +119,6 @@ def train_steps(
     model: TrainingModel,
     picks: Iterator[batching.Pick],
     examples: batching.Examples,
-    recipe: Recipe,
     steps: range,
     rate: Callable[[int], float],
     report: Callable[[int, float], None],
@@ -122,19 +133,29 @@ def train_steps(
 
     Raises UserError if the loss becomes NaN or infinite.
     """
+    recipe, device = model.recipe, model.device_steps
+    scale = 1 / float(weights(examples.count, recipe).mean())
 
-    def checked(number: int, mean: float) -> None:
+    def calls() -> Iterator[tuple[int, Any]]:
+        """Start the steps; for each call the number of its last one, and the sum of their losses."""
+        at_once = device.at_once if device else 1
+        for first in range(steps.start, steps.stop, at_once):
+            numbers = range(first, min(first + at_once, steps.stop))
+            picked, rates = [next(picks) for _ in numbers], [rate(number) for number in numbers]
+            if device:
+                yield numbers[-1], device.run(examples, picked, rates)
+            else:
+                model.optimizer.learning_rate = rates[0]
+                yield first, train_step(model, batching.batch_of(examples, *picked[0]), scale)
+
+    total = mean = 0.0
+    # In pairs, so that a device computes the next call while `float` waits for the losses of this one.
+    for (number, loss), _ in itertools.pairwise(itertools.chain(calls(), [(0, None)])):
+        total += float(loss)
+        mean = total / (number + 1 - steps.start)
         require_number(mean, number, recipe)
         report(number, mean)
-
-    if model.device_steps:
-        return model.device_steps.train_steps(picks, examples, steps, rate, checked)
-    scale, total = 1 / float(weights(examples.count, recipe).mean()), 0.0
-    for done, (number, pick) in enumerate(zip(steps, picks, strict=False), 1):
-        model.optimizer.learning_rate = rate(number)
-        total += train_step(model, batching.batch_of(examples, *pick), recipe, scale)
-        checked(number, total / done)
-    return total / len(steps)
+    return mean
 
 
 def require_number(loss: float, step: int, recipe: Recipe) -> None:
@@ -144,30 +165,26 @@ def require_number(loss: float, step: int, recipe: Recipe) -> None:
         raise UserError(f"the loss is not a number after step {step}; {again}")
 
 
-def train_step(model: keras.Model, batch: batching.Batch, recipe: Recipe, scale: float) -> float:
+def train_step(model: TrainingModel, batch: batching.Batch, scale: float) -> float:
     """One step; returns the batch's loss before it. `scale` is 1 / mean weight of the table."""
-    wanted = targets(batch, recipe, heads.has_value(model))
-    weight = weights(batch.count, recipe) * np.float32(scale)
+    wanted = targets(batch, model.recipe, heads.has_value(model))
+    weight = weights(batch.count, model.recipe) * np.float32(scale)
     return float(model.train_on_batch(batch.boards, wanted, weight, return_dict=True)["loss"])
 
 
-def steps_a_second(
-    model: TrainingModel, examples: batching.Examples, recipe: Recipe, over: Callable[[int], bool]
-) -> float:
-    """The speed of training steps, measured until `over(steps)`; the model is left as it was."""
-    before, pick = checkpoint.snapshot(model), next(batching.picks(len(examples), recipe.batch_size, seed=recipe.seed))
-    batch, at_once = batching.batch_of(examples, *pick), model.device_steps.at_once if model.device_steps else 1
+def steps_a_second(model: TrainingModel, examples: batching.Examples, over: Callable[[], bool]) -> float:
+    """The speed of training steps, measured until `over()`; the model is left as it was."""
+    before, recipe = checkpoint.snapshot(model), model.recipe
+    picks = batching.picks(len(examples), recipe.batch_size, seed=recipe.seed)
+
+    at_once = model.device_steps.at_once if model.device_steps else TIMED_STEPS
 
     def work() -> None:
-        if model.device_steps:
-            float(model.device_steps.run(examples, [pick] * at_once, [recipe.lr] * at_once))
-        else:
-            train_step(model, batch, recipe, 1.0)
+        train_steps(model, picks, examples, range(at_once), lambda _: recipe.lr, lambda *_: None)
 
-    for _ in range(-(-WARM_UP_STEPS // at_once)):
-        work()
+    work()  # the first step compiles, the next ones fetch memory
     began, steps = time.monotonic(), 0
-    while not steps or not over(steps):
+    while not steps or not over():
         work()
         steps += at_once
     speed = steps / (time.monotonic() - began)
@@ -176,8 +193,7 @@ def steps_a_second(
 
 
 def copy_learned(
-    model: keras.Model,
-    trained: keras.Model,
+    model: TrainingModel | WithOpponents,
     core: keras.Model,
     initial: Sequence[NDArray[np.float32]] = (),
     interpolate: float = 0,
@@ -185,14 +201,13 @@ def copy_learned(
     """Set `core` to what was learned: the weights' EMA where one is kept, interpolated with the `initial` weights.
 
     Args:
-      model: the compiled model, left as it was.
-      trained: the network inside it, a copy of `core`.
+      model: the compiled model, whose `core` is a copy of the network; left as it was.
       interpolate: share of `initial` (WiSE-FT: Wortsman et al., Robust fine-tuning of zero-shot models, CVPR 2022).
     """
     # Keras replaces the weights by their EMA, so they are kept and put back.
     before = [ops.convert_to_numpy(variable) for variable in model.trainable_variables]
     model.optimizer.finalize_variable_values(model.trainable_variables)  # replaces them by their EMA
-    copy_weights(trained, core)
+    copy_weights(model.core, core)
     for variable, array in zip(model.trainable_variables, before, strict=True):
         variable.assign(array)
     if interpolate:

@@ -25,7 +25,7 @@ from distill.alphazero import loop, plan, run_files, workers
 from distill.games import schema
 from distill.networks import saved
 from distill.networks.evaluator import weights_hash
-from distill.training import continual
+from distill.training import continual, step
 
 SEARCH: dict[str, Any] = {"root": "puct", "noise_fraction": 0.0}
 STEPS = (
@@ -164,13 +164,13 @@ def _interrupted(function: Any, call: int) -> Any:
 
 def test_the_average_plays_and_is_kept(flags, tmp_path, monkeypatch):
     given: list[tuple[bool, str]] = []
-    give = continual.Learner.give
+    give = step.copy_learned
 
-    def watched(learner: continual.Learner, network: Any) -> None:
+    def watched(learner: step.TrainingModel, network: Any) -> None:
         give(learner, network)
         given.append((same(learner.core.get_weights(), network.get_weights()), weights_hash(network)))
 
-    monkeypatch.setattr(continual.Learner, "give", watched)
+    monkeypatch.setattr(step, "copy_learned", watched)
     assert selfplay.main([*flags, str(tmp_path / "run"), "--ema", "0.5"]) == 0
     assert [is_the_learner for is_the_learner, _ in given] == [False, False, False]
     network = schema.read_manifest(tmp_path / "run/iterations/0002/games")["identity"]["network"]

@@ -23,7 +23,7 @@ def test_the_learner_learns_and_goes_on_where_it_was(optimizer, three_runs, tmp_
         continual.resume(resumed, tmp_path)
     first = continual.learn(learner, examples, lambda _: 0.02, seed=1)
     assert first["steps"] == 2 * (len(examples) // 64)
-    checkpoint.save(tmp_path, learner.model, first)
+    checkpoint.save(tmp_path, learner, first)
     assert checkpoint.load(tmp_path)[1] == pytest.approx(first)
     continual.resume(resumed, tmp_path)
     for table in (examples, examples[:40], examples):  # also one smaller than a batch

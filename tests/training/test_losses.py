@@ -79,5 +79,5 @@ def test_any_function_of_targets_and_outputs_can_be_the_loss(eagerly):
     policy = np.asarray(ops.softmax(model.predict_on_batch(batch.boards)["logits"]))
     expected = np.square(few.visits / few.visits.sum(1, keepdims=True) - policy).sum(1).mean()
     assert losses.evaluate(model, few, recipe, squared)["loss"] == pytest.approx(expected, rel=1e-4)
-    assert step.train_step(model, batch, recipe, 1.0) == pytest.approx(expected, rel=1e-4)
+    assert step.train_step(model, batch, 1.0) == pytest.approx(expected, rel=1e-4)
     assert losses.evaluate(model, few, recipe, squared)["loss"] < expected

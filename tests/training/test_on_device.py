@@ -1,8 +1,7 @@
-"""Training steps that an accelerator computes many at a time (`training/on_device.py`), here on a CPU. Properties:
+"""Training steps that JAX computes many a call on an accelerator (`training/on_device.py`), here on a CPU. Properties:
 
 - the device unpacks, mirrors and labels the boards of a batch as the host does;
-- many steps a call end with the losses and weights of one step a call, with TensorFlow;
-- with Keras' JAX backend the same holds, in one loop of the device too; a search evaluates as Keras does;
+- many steps a call end with the losses and weights of one step a call; with JAX a search evaluates as Keras does;
 - `python -m distill.train` trains with JAX, and resumes;
 - `pipelines/gpu_check.py` runs without TensorFlow, PyArrow, optree and namex, and finds the losses of the CPU.
 """
@@ -61,7 +60,7 @@ def trained(many: bool) -> tuple[float, list[Any], list[int]]:
     model.device_steps = on_device.DeviceSteps(model, RECIPE) if many else None
     picks = batching.picks(50, 16, seed=0)
     mean = step.train_steps(
-        model, picks, examples(), RECIPE, range(13), lambda n: 1e-3 * (1 + n), lambda n, _: reports.append(n)
+        model, picks, examples(), range(13), lambda n: 1e-3 * (1 + n), lambda n, _: reports.append(n)
     )
     return mean, [*model.get_weights(), *(np.asarray(each) for each in model.optimizer.variables)], reports
 
@@ -69,14 +68,10 @@ def trained(many: bool) -> tuple[float, list[Any], list[int]]:
 def many_steps_are_single_steps() -> None:
     one, many = trained(False), trained(True)
     assert one[2] == list(range(13))
-    assert many[2] == [7, 12]
+    assert many[2] == [7, 12], "8 steps a call"
     assert many[0] == pytest.approx(one[0], rel=1e-5)
     for expected, found in zip(one[1], many[1], strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-5)
-
-
-def test_many_steps_a_call_are_single_steps():
-    many_steps_are_single_steps()
 
 
 WITH_JAX = """
@@ -89,8 +84,6 @@ from distill.networks.evaluator import NetworkEvaluator
 from distill.networks import heads
 from distill.training import on_device
 from tests.training import test_on_device
-test_on_device.many_steps_are_single_steps()
-on_device.on_accelerator = lambda: True  # one loop, as on an accelerator
 on_device.STEPS = 8
 test_on_device.many_steps_are_single_steps()
 core, given = test_on_device.tiny(), test_on_device.examples()

@@ -50,7 +50,7 @@ def test_loss_and_gradient_are_the_closed_forms_of_the_formula(baseline):
     given = tf.constant(outputs, tf.float32)
     with tf.GradientTape() as tape:
         tape.watch(given)
-        loss = policy_gradient.PolicyGradient(baseline, weight)(tf.constant(target), given)
+        loss = tf.reduce_mean(policy_gradient.loss_of_moves(tf.constant(target), given, baseline, weight))
     gradient = tape.gradient(loss, given).numpy()
     assert float(loss) == pytest.approx(expected, rel=1e-5)
     np.testing.assert_allclose(gradient[:, :7], by_logits / number, atol=1e-6)
@@ -127,7 +127,7 @@ def test_the_average_follows_the_weights_and_opponents_are_replaced_one_by_one(p
         learned = model.core.get_weights()
         pairs = zip(expected or learned, learned, strict=True)  # it begins with the weights after the first step
         expected = [0.75 * average + 0.25 * weights for average, weights in pairs]
-        step.copy_learned(model, model.core, averaged)
+        step.copy_learned(model, averaged)
         for ours, theirs in zip(averaged.get_weights(), expected, strict=True):
             np.testing.assert_allclose(ours, theirs, atol=1e-6)
     assert {each.compute_dtype for each in model.core.layers[1:-1]} == {precision}

@@ -81,7 +81,7 @@ def test_the_first_step_is_traced_once(value_head):
     model = step.compiled(tiny(value_head), TINY)
     train_step, traced = model.train_step, []
     model.train_step = lambda data: traced.append(1) or train_step(data)
-    step.train_step(model, a_batch(), TINY, 1.0)
+    step.train_step(model, a_batch(), 1.0)
     assert len(traced) == 1
 
 
@@ -205,8 +205,7 @@ def test_half_a_checkpoint_is_never_used_and_a_damaged_one_is_named(splits, tmp_
 
 
 def test_few_minutes_plan_few_steps_and_many_change_nothing(splits, tmp_path, monkeypatch, eagerly):
-    monkeypatch.setattr(loop, "TIMED_STEPS", 2)
-    monkeypatch.setattr(step, "WARM_UP_STEPS", 1)
+    monkeypatch.setattr(step, "TIMED_STEPS", 2)
     recipe = dataclasses.replace(TINY, epochs=1, batch_size=256)
     expected, _ = fitted(tmp_path / "all", splits, recipe)
     timed, state = fitted(tmp_path / "many", splits, dataclasses.replace(recipe, minutes=1e6))
