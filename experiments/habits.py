@@ -62,13 +62,13 @@ def compare(arguments: argparse.Namespace) -> None:
     networks.start_backend()
     from distill.mcts import puct
     from distill.networks import saved
-    from distill.networks.evaluator import BATCH, NetworkEvaluator
+    from distill.networks.evaluator import NetworkEvaluator
 
     rows, _ = labels.sample(arguments.data, arguments.boards, seed=0)
     rows = rows[(rows.ply >= arguments.stones[0]) & (rows.ply <= arguments.stones[1])]
     scores = score_boards(rows.current, rows.mask)
     evaluators: dict[str, Any] = {
-        name: NetworkEvaluator(saved.load_core(finding.network_file(name)), BATCH) for name in arguments.networks
+        name: NetworkEvaluator(saved.load_core(finding.network_file(name))) for name in arguments.networks
     }
 
     table = [["label", f"{len(rows):,} boards", grades(scores, rows.label.astype(np.int64)), "", "", ""]]

@@ -40,14 +40,14 @@ def teach(data: Path, network: str | Path, out: Path) -> None:
     """Write the boards of `data` into `out` with a network's labels. Raises UserError for a folder of other labels."""
     networks.start_backend()
     from distill.networks import saved
-    from distill.networks.evaluator import BATCH, NetworkEvaluator
+    from distill.networks.evaluator import NetworkEvaluator
     from experiments.study import shapes  # noqa: F401  their layers register themselves for loading
 
     run = reader.open_run(data)
     reader.verify([run])
     parts = [reader.read(shard, ("current", "mask", "outcome")) for shard in run.shards]
     current, mask, outcome = (np.concatenate([part[name] for part in parts]) for name in ("current", "mask", "outcome"))
-    teacher = NetworkEvaluator(saved.load_core(finding.network_file(network)), BATCH)
+    teacher = NetworkEvaluator(saved.load_core(finding.network_file(network)))
     visits, values = [], []
     with Progress(len(mask), "boards") as progress, outputs.named(str(network)):
         for first in range(0, len(mask), AT_ONCE):

@@ -275,7 +275,7 @@ def evaluator(config: SelfPlayConfig, network: Path, seat: int = 0) -> NetworkEv
     """The evaluator of a network, valid until the next call for the same seat."""
     networks.start_backend()
     from distill.networks import saved
-    from distill.networks.evaluator import BATCH, NetworkEvaluator
+    from distill.networks.evaluator import NetworkEvaluator
 
     core: keras.Model = saved.load_core(network)
     key = (seat, core.name, config.precision, config.lanes)
@@ -283,5 +283,5 @@ def evaluator(config: SelfPlayConfig, network: Path, seat: int = 0) -> NetworkEv
     if key in _EVALUATORS:
         _EVALUATORS[key].take_weights(core)
     else:
-        _EVALUATORS[key] = NetworkEvaluator(core, min(config.lanes, BATCH), config.precision)
+        _EVALUATORS[key] = NetworkEvaluator(core, config.precision)
     return _EVALUATORS[key]

@@ -52,16 +52,15 @@ class NetworkEvaluator:
 
     Args:
       core: the network, with a value head; its weights are copied. Raises UserError for one without.
-      batch: largest number of boards per call, in bfloat16.
       precision: of the trunk's arithmetic.
     """
 
-    def __init__(self, core: keras.Model, batch: int = BATCH, precision: networks.Precision = "float32") -> None:
+    def __init__(self, core: keras.Model, precision: networks.Precision = "float32") -> None:
         heads.require_value(core, networks.arch_of(core))
         self._fast = fast_copy(core) if precision == "float32" else None
         self.network = whole_board.for_inference(self._fast) if self._fast else copy(core, _trunk_in_bfloat16)
         self._size = (STEADY if _compiles() else STEP) if self._fast and networks.on_cpu() else None
-        self.batch = self._size or (batch if networks.on_cpu() else LARGE)
+        self._batch = self._size or (BATCH if networks.on_cpu() else LARGE)
         self._graphs: dict[int, Callable[[Any], Any]] = {}
         self.take_weights(core)
 
@@ -78,8 +77,8 @@ class NetworkEvaluator:
         """Logits float32 (B, 7) and values float32 (B,) in [−1, 1] of positions, uint64 (B,) each; any B."""
         given = boards(current, mask)
         logits, value = np.empty((len(given), COLUMNS), np.float32), np.empty(len(given), np.float32)
-        for start in range(0, len(given), self.batch):
-            piece = given[start : start + self.batch]
+        for start in range(0, len(given), self._batch):
+            piece = given[start : start + self._batch]
             size = self._size or padded_size(len(piece))
             if size not in self._graphs:
                 self._graphs[size] = _graph(self.network, size, compiled=self._fast is not None and _compiles())
@@ -87,8 +86,8 @@ class NetworkEvaluator:
             padded = np.zeros((size, ROWS, COLUMNS), np.int8)
             padded[: len(piece)] = piece
             found = self._graphs[size](padded)
-            logits[start : start + self.batch] = keras.ops.convert_to_numpy(found["logits"])[: len(piece)]
-            value[start : start + self.batch] = keras.ops.convert_to_numpy(found["value"])[: len(piece)]
+            logits[start : start + self._batch] = keras.ops.convert_to_numpy(found["logits"])[: len(piece)]
+            value[start : start + self._batch] = keras.ops.convert_to_numpy(found["value"])[: len(piece)]
         return logits, value
 
 
@@ -118,36 +117,18 @@ def _compiles() -> bool:
 def _graph(network: keras.Model, size: int, compiled: bool) -> Callable[[Any], Any]:
     """The network on boards int8 (size, 6, 7)."""
 
+    if keras.backend.backend() != "tensorflow":
+        board = keras.Input((ROWS, COLUMNS), dtype="int8")
+        return keras.Model(board, network(heads.encode(network, board))).predict_on_batch
+    import tensorflow as tf
+
     def outputs(board: Any) -> Any:
         return network(heads.encode(network, board), training=False)
-
-    if keras.backend.backend() == "jax":
-        return _jax_graph(network)
-    if keras.backend.backend() != "tensorflow":
-        return outputs
-    import tensorflow as tf
 
     traced: Callable[[Any], Any] = tf.function(
         outputs, input_signature=[tf.TensorSpec((size, ROWS, COLUMNS), tf.int8)], jit_compile=compiled
     ).get_concrete_function()
     return lambda board: traced(tf.constant(board))
-
-
-def _jax_graph(network: keras.Model) -> Callable[[Any], Any]:
-    import jax
-
-    def outputs(trainable: Any, fixed: Any, board: Any) -> Any:
-        return network.stateless_call(trainable, fixed, heads.encode(network, board), training=False)[0]
-
-    compiled = jax.jit(outputs)
-
-    def evaluate(board: Any) -> Any:  # with the weights as they are now
-        values = [
-            [each.value for each in part] for part in (network.trainable_variables, network.non_trainable_variables)
-        ]
-        return compiled(*values, board)
-
-    return evaluate
 
 
 def weights_hash(core: keras.Model) -> str:

@@ -58,9 +58,7 @@ def on_arrays(graph: Callable[[Any], Mapping[str, Any]], file: str = "", checks:
             return {name: array[:0] for name, array in predict(np.zeros((1, ROWS, COLUMNS), np.int8)).items()}
         # Split what is too large for one call, and join the outputs.
         pieces = [evaluate(batch[start : start + CHUNK]) for start in range(0, len(batch), CHUNK)]
-        joined = pieces[0]
-        if len(pieces) > 1:
-            joined = {name: np.concatenate([piece[name] for piece in pieces]) for name in joined}
+        joined = {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
         return joined if given.ndim == 3 else {name: array[0] for name, array in joined.items()}
 
     return predict

@@ -26,7 +26,7 @@ def test_results_are_the_networks_in_any_batch():
     core = tiny()
     current, mask = positions(150)
     expected = saved.predict_with(core)(encoding.boards(current, mask))
-    given = NetworkEvaluator(core, batch=64)
+    given = NetworkEvaluator(core)
     for count in (1, 8, 9, 33, 64, 65, 150):
         logits, value = given(current[:count], mask[:count])
         legal = rules.legal_mask(mask[:count])
@@ -37,7 +37,7 @@ def test_results_are_the_networks_in_any_batch():
 @pytest.mark.parametrize("arch", [*networks.ARCHS, "pillar in bfloat16"])
 def test_a_result_does_not_depend_on_its_batch(arch):
     if arch.startswith("pillar in"):
-        given = NetworkEvaluator(saved.load_core(REFERENCE / "pillar" / "best.keras"), 256, "bfloat16")
+        given = NetworkEvaluator(saved.load_core(REFERENCE / "pillar" / "best.keras"), "bfloat16")
     else:
         core, rng = networks.build(arch, True), np.random.default_rng(0)
         core.set_weights([rng.normal(0, 0.05, weight.shape) for weight in core.get_weights()])  # none of them zeros
