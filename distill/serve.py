@@ -79,7 +79,7 @@ def run(config: ServeConfig) -> str:
         say(f"networks: {', '.join(opponents.models()) or f'none in {folders[0]} yet'}")
         for notice in opponents.catalogue().notices:
             say(notice)
-        for search in cache.ENTRY_POINTS:
+        for search in cache.LAST_COMPILED:
             compiling.prepare(search)  # now, so that no request waits for it
         urls = [f"http://{address}:{listener.getsockname()[1]}/" for address in _addresses(config.host)]
         say(f"play at {' or '.join(urls)} · API at {urls[0]}docs · Ctrl-C stops")

@@ -226,15 +226,10 @@ def problem_with(position: Position) -> str | None:
         return "the side to move already has four in a line"
     opponent = position.opponent
     tops = position.mask & ~(position.mask >> 1) & opponent
-    if has_four(opponent) and all(has_four(opponent ^ stone) for stone in _each_bit(tops)):
+    last_stones = (1 << bit for bit in range(BITS_PER_COLUMN * COLUMNS) if tops >> bit & 1)
+    if has_four(opponent) and all(has_four(opponent ^ stone) for stone in last_stones):
         return "no single last stone explains the lines of four"
     return None
-
-
-def _each_bit(bits: int) -> Iterator[int]:
-    while bits:
-        yield bits & -bits
-        bits &= bits - 1
 
 
 def from_moves(moves: str | Iterable[int]) -> Position:

@@ -9,9 +9,7 @@ Dimensions: G games, S positions of a game at most, A = 7 columns, K votes of a 
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,8 +22,8 @@ from distill.games import schema
 from distill.games.labeller import Labeller, Labels, check_labels
 from distill.games.runs import RunSettings, opening, opening_pairs
 from distill.mcts import uct
+from distill.mcts.engine.noise import noisy_move
 from distill.mcts.engine.record import GameRecord, new_record
-from distill.mcts.settings import UctSettings
 
 
 def play_games(settings: RunSettings, first: int, count: int, labeller: Labeller | None = None) -> pa.Table:
@@ -37,8 +35,9 @@ def play_games(settings: RunSettings, first: int, count: int, labeller: Labeller
     if labeller:
         record = play_labelled(labeller, settings.labeller or "the labeller", settings, games)
     else:
-        draws = uct.draw(settings.seed, games, longest(settings), settings)
-        record = uct.play(*_starts(settings, games), draws, settings)
+        record = uct.play(
+            *_starts(settings, games), settings, seeds=settings.seed, games=games, steps=longest(settings)
+        )
     return rows(record, np.arange(count), np.array(games))
 
 
@@ -66,11 +65,10 @@ def play_labelled(labeller: Labeller, name: str, settings: RunSettings, games: S
     current, mask = _starts(settings, games)
     number, steps = np.array(games, np.uint64), longest(settings)
     record, live = None, np.arange(len(games))
-    noise = uct.draw(settings.seed, games, steps, dataclasses.replace(settings, votes=1)).move
+    noise = np.stack([uct.draw_moves(settings.seed, game, steps, settings) for game in games])
     for step in range(steps):
         # Label the positions of all games that have not ended.
         own, stones = current[live], mask[live]
-        legal = rules.legal_mask(stones)
         seeds = np.stack([np.full(len(live), n, np.uint64) for n in (settings.seed, 0, step)], axis=1)
         seeds[:, 1] = number[live]
         found = _labelled(labeller, name, encoding.boards(own, stones), seeds)
@@ -81,7 +79,10 @@ def play_labelled(labeller: Labeller, name: str, settings: RunSettings, games: S
         elif found.votes.shape[1] != record.votes.shape[2]:
             raise OutputError(f"returned {found.votes.shape[1]} votes, but {record.votes.shape[2]} before", name)
         # Play the label, or a move near it.
-        move = noisy_moves(settings, found.label, legal, noise[live, step])
+        move = found.label.astype(np.intp)
+        if settings.noise_at == "move" and settings.noise_fraction:
+            draws = zip(move, noise[live, step], stones, strict=True)
+            move = np.array([noisy_move(*each, settings.noise_fraction) for each in draws])
         stone = rules.landing(stones)[np.arange(len(live)), move]
         record.current[live, step], record.mask[live, step] = own, stones
         for field in ("votes", "label", "visits", "value"):
@@ -105,26 +106,6 @@ def _labelled(labeller: Labeller, name: str, boards: NDArray[np.int8], seeds: ND
     found = call(labeller, name, boards, seeds)
     with outputs.named(name):
         return check_labels(found, boards[:, 0] == 0)
-
-
-def noisy_moves(
-    settings: UctSettings, label: NDArray[Any], legal: NDArray[np.bool_], noise: NDArray[np.float64]
-) -> NDArray[np.intp]:
-    """intp (B,): the labels, or with noise at the move, moves drawn from (1 - f) * [label] + f * Dirichlet(alpha).
-
-    Args:
-      label: (B,).
-      legal: bool (B, A).
-      noise: float64 (B, A + 1), standard gamma variates, and a uniform number in [0, 1).
-    """
-    if settings.noise_at == "label" or not settings.noise_fraction:
-        return label.astype(np.intp)
-    gamma = np.where(legal, noise[:, : rules.COLUMNS], 0)
-    # Normalised gamma variates are a Dirichlet draw.
-    chances = settings.noise_fraction * gamma / gamma.sum(axis=1, keepdims=True)
-    chances[np.arange(len(label)), label] += 1 - settings.noise_fraction
-    reached = chances.cumsum(axis=1) > noise[:, rules.COLUMNS :]
-    return np.where(reached.any(axis=1), reached.argmax(axis=1), label).astype(np.intp)
 
 
 def rows(record: GameRecord, places: NDArray[np.int64], game_ids: NDArray[np.int64]) -> pa.Table:

@@ -1,17 +1,15 @@
-"""Check what a caller gives to a search.
+"""Check what a caller gives to a search, because compiled code checks nothing.
 
-Compiled code does not check its arrays: with one that is too short it would read and write foreign memory. Each
-function returns what the search uses, or raises ValueError, which begins with `who`: the search that was called.
+Each function returns what the search uses, or raises ValueError, which begins with `who`: the search that was called.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from distill.game.rules import are_over, check_shapes, faults
 
@@ -46,14 +44,14 @@ def streams(who: str, seeds: Any, number: int, games: Any = None) -> list[tuple[
     if np.ndim(seeds) == 0:
         each, own_games = [whole(who, "seed", seeds)] * number, list(range(number))
     else:
-        each, own_games = wholes(who, "seeds", seeds, number), [0] * number
-    return list(zip(each, own_games if games is None else wholes(who, "games", games, number), strict=True))
+        each, own_games = _wholes(who, "seeds", seeds, number), [0] * number
+    return list(zip(each, own_games if games is None else _wholes(who, "games", games, number), strict=True))
 
 
-def wholes(who: str, what: str, given: Any, number: int | None = None) -> list[int]:
-    """Whole numbers of 64 bits, one for each of `number` positions; None: any number of them."""
+def _wholes(who: str, what: str, given: Any, number: int) -> list[int]:
+    """Whole numbers of 64 bits, one for each of `number` positions."""
     found = list(given)
-    if number is not None and len(found) != number:
+    if len(found) != number:
         raise ValueError(f"{who}: {len(found)} {what} given, {number} needed, one for each position")
     return [whole(who, what.removesuffix("s"), each) for each in found]
 
@@ -67,15 +65,3 @@ def whole(who: str, what: str, given: Any, least: int = 0) -> int:
     if not least <= number < 2**64:
         raise ValueError(f"{who}: {what} {number} is not from {least} to 2^64 - 1")
     return number
-
-
-def check_arrays(
-    who: str, arrays: Mapping[str, NDArray[Any]], expected: Mapping[str, tuple[tuple[int, ...], DTypeLike]]
-) -> None:
-    """Raise ValueError unless each array has the expected shape and type, its parts one after the other in memory."""
-    for name, (shape, dtype) in expected.items():
-        array = arrays[name]
-        if array.shape != shape or array.dtype != dtype:
-            raise ValueError(f"{who}: {name} is {array.dtype} {array.shape}, not {np.dtype(dtype)} {shape}")
-        if not array.flags.c_contiguous:
-            raise ValueError(f"{who}: {name} must be contiguous in memory (np.ascontiguousarray)")

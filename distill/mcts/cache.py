@@ -15,11 +15,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-ENTRY_POINTS = {
-    "uct": ("uct_games.play_games",),
-    "puct": ("puct_simulation.advance_to_leaves", "puct_simulation.take_evaluations"),
-}
-"""By search: the functions of the engine that Python calls, and that are compiled last."""
+LAST_COMPILED = {"uct": "uct_games.play_games", "puct": "puct_simulation.take_evaluations"}
+"""By search: the function of the engine that is compiled last."""
 
 
 def _parents() -> Iterator[Path]:
@@ -51,5 +48,5 @@ FOLDER = _folder()
 
 
 def is_compiled(search: str) -> bool:
-    """Whether an earlier process has compiled this search, a key of ENTRY_POINTS. Does not load Numba."""
-    return FOLDER is not None and all(any(Path(FOLDER).glob(f"*/{name}-*.nbc")) for name in ENTRY_POINTS[search])
+    """Whether an earlier process has compiled this search, a key of LAST_COMPILED. Does not load Numba."""
+    return FOLDER is not None and any(Path(FOLDER).glob(f"*/{LAST_COMPILED[search]}-*.nbc"))

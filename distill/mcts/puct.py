@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,12 +21,11 @@ from numpy.typing import NDArray
 
 from distill.game import outputs
 from distill.game.rules import CELLS, COLUMNS
-from distill.mcts import arguments, textbook
+from distill.mcts import arguments, reference_puct, textbook
 from distill.mcts.arguments import Bitboards
 from distill.mcts.engine import puct_simulation, puct_tree
-from distill.mcts.engine.best_ucb1 import SLOTS
 from distill.mcts.engine.gumbel import halving_schedule
-from distill.mcts.engine.puct_tree import KeptEvaluations, PuctParameters, PuctTrees
+from distill.mcts.engine.puct_tree import KeptEvaluations, PuctDraws, PuctParameters, PuctTrees
 from distill.mcts.engine.record import Ended, GameRecord, new_record
 from distill.mcts.evaluator import BitboardEvaluator, Evaluator, on_bitboards
 from distill.mcts.results import Positions, SearchResult, bitboards_of, generator, results_of
@@ -84,39 +84,28 @@ def play(
     search can use.
     """
     current, mask = arguments.starts("puct", current, mask)
-    number = len(current)
-    streams = arguments.streams("puct", seeds, number, games)
+    streams = arguments.streams("puct", seeds, len(current), games)
     arguments.whole("puct", "steps", steps, least=1)
-    kept = kept or new_kept()
-    _check_kept(kept)
-    record = new_record(current, mask, steps)
+    draws, record = draw(streams, steps, settings), new_record(current, mask, steps)
     if settings.engine == "reference":
-        chances = (draw(stream, steps, settings) for stream in streams)
-        textbook.play(record, textbook.puct_searches(chances, settings, evaluate), settings.simulations, ended)
+        search_one = partial(reference_puct.search, settings=settings, evaluate=textbook.one_by_one(evaluate))
+        textbook.play(record, draws, search_one, settings.simulations, ended)
         return record
-    trees = _trees(settings, max(1, min(lanes, number)), steps, kept)
-    live = np.arange(len(trees.game))
-    leaves = np.zeros(len(live), np.int64)
-    started = 0
-    while len(live):
-        # Give idle lanes the next games; lanes without one leave.
-        for lane in live[trees.game[live] < 0][: number - started]:
-            _start_game(trees, record, int(lane), started, streams[started], settings)
-            started += 1
-        live = live[trees.game[live] >= 0]
-        # Search until every lane waits for an evaluation or its game has ended.
-        playing = trees.game[live]
-        waiting = puct_simulation.advance_to_leaves(trees, record, live, leaves)
-        over = playing[trees.game[live] < 0]
-        if ended is not None and len(over):
+    trees = _trees(settings, draws, kept or new_kept(), record, min(lanes, len(current)))
+    leaves, reported = np.zeros(len(trees.game), np.int64), np.zeros(len(current), np.bool_)
+    while True:
+        # Search until every lane waits for an evaluation or no game is left.
+        waiting = puct_simulation.advance_to_leaves(trees, record, leaves)
+        if ended is not None and len(over := np.flatnonzero((record.length > 0) & ~reported)):
             ended(record, over)
+            reported[over] = True
+        if not waiting:
+            return record
         # Evaluate all leaves as one batch.
-        if waiting:
-            lanes_waiting = leaves[:waiting]
-            leaf_mask = trees.leaf_mask[lanes_waiting]
-            found = evaluate(trees.leaf_current[lanes_waiting], leaf_mask)
-            puct_simulation.take_evaluations(trees, lanes_waiting, *outputs.evaluation(found, leaf_mask))
-    return record
+        lanes_waiting = leaves[:waiting]
+        leaf_mask = trees.leaf_mask[lanes_waiting]
+        found = evaluate(trees.leaf_current[lanes_waiting], leaf_mask)
+        puct_simulation.take_evaluations(trees, lanes_waiting, *outputs.evaluation(found, leaf_mask))
 
 
 def new_kept() -> KeptEvaluations:
@@ -124,25 +113,18 @@ def new_kept() -> KeptEvaluations:
     return puct_tree.new_evaluations(KEPT_BITS)
 
 
-def _check_kept(kept: KeptEvaluations) -> None:
-    """Raise ValueError unless there is space for 2^k evaluations: their places are hashes of k bits."""
-    number = len(kept.known)
-    if number.bit_count() != 1:
-        raise ValueError(f"puct: kept has space for {number} evaluations, not for a power of two")
-    expected = {"known": ((number,), np.uint64), "values": ((number * SLOTS,), np.float32)}
-    arguments.check_arrays("puct", kept._asdict(), expected)
-
-
-def _trees(settings: PuctSettings, lanes: int, steps: int, kept: KeptEvaluations) -> PuctTrees:
-    """Space for `lanes` games of at most `steps` searched positions each."""
+def _trees(
+    settings: PuctSettings, draws: PuctDraws, kept: KeptEvaluations, record: GameRecord, lanes: int
+) -> PuctTrees:
+    """Trees with these settings in which the first games of the record begin."""
     schedule = [halving_schedule(settings.simulations, columns) for columns in range(COLUMNS + 1)]
     # The parameters that are settings, then those that compiled code reads in another form.
     values: dict[str, Any] = {name: getattr(settings, name, None) for name in PuctParameters._fields}
-    values["root"], values["rule"] = puct_tree.ROOTS.index(settings.root), puct_tree.RULES.index(settings.rule)
+    values["gumbel"], values["printed"] = settings.root == "gumbel", settings.rule == "printed"
     values["fpu_reduction"] = -1.0 if settings.fpu_reduction is None else settings.fpu_reduction
     values["win_value"] = np.rint(puct_tree.UNIT * settings.discount ** np.arange(CELLS + 2)).astype(np.int64)
     parameters = PuctParameters(**values | {"schedule": np.array(schedule, np.int32)})
-    return puct_tree.new_trees(lanes, steps, parameters, exploration_factors(settings), kept)
+    return puct_tree.new_trees(parameters, exploration_factors(settings), draws, kept, record, lanes)
 
 
 def exploration_factors(settings: PuctSettings) -> NDArray[np.float64]:
@@ -154,23 +136,15 @@ def exploration_factors(settings: PuctSettings) -> NDArray[np.float64]:
     return c * np.sqrt(np.log(entered) if settings.rule == "printed" else entered)
 
 
-def draw(stream: tuple[int, int], steps: int, settings: PuctSettings) -> dict[str, NDArray[np.float64]]:
-    """The random numbers of a game: gamma and Gumbel variates (S, 7), uniform numbers (S, 2)."""
-    random = generator(*stream, 1)
-    gamma = gumbel = np.zeros((steps, COLUMNS))
-    if settings.root == "gumbel":
-        gumbel = random.gumbel(size=(steps, COLUMNS)) if settings.noise_fraction else gumbel
-    elif settings.noise_fraction:
-        gamma = random.standard_gamma(settings.dirichlet_alpha, (steps, COLUMNS))
-    return {"gamma": gamma, "gumbel": gumbel, "uniform": random.random((steps, 2))}
-
-
-def _start_game(
-    trees: PuctTrees, record: GameRecord, lane: int, game: int, stream: tuple[int, int], settings: PuctSettings
-) -> None:
-    """Start a game on an idle lane, with its random numbers."""
-    trees.game[lane], trees.step[lane], trees.simulations[lane] = game, 0, 0
-    trees.root_expanded[lane] = False
-    trees.current[lane], trees.mask[lane] = record.current[game, 0], record.mask[game, 0]
-    for name, numbers in draw(stream, record.label.shape[1], settings).items():
-        getattr(trees, name)[lane] = numbers
+def draw(streams: Sequence[tuple[int, int]], steps: int, settings: PuctSettings) -> PuctDraws:
+    """The random numbers of games."""
+    shape = (len(streams), steps)
+    draws = PuctDraws(np.zeros((*shape, COLUMNS)), np.zeros((*shape, COLUMNS)), np.zeros((*shape, 2)))
+    for i, (seed, game) in enumerate(streams):
+        random = generator(seed, game, 1)
+        if settings.noise_fraction and settings.root == "gumbel":
+            draws.gumbel[i] = random.gumbel(size=(steps, COLUMNS))
+        elif settings.noise_fraction:
+            draws.gamma[i] = random.standard_gamma(settings.dirichlet_alpha, (steps, COLUMNS))
+        draws.uniform[i] = random.random((steps, 2))
+    return draws

@@ -253,11 +253,11 @@ class Found:
 
 def label(
     position: Position,
-    settings: UctSettings,
     keys: Sequence[int],
     orders: Sequence[Sequence[float]],
     gammas: Sequence[Sequence[float]],
     move: Sequence[float],
+    settings: UctSettings,
 ) -> Found:
     """K independent searches, each with its own noise and rollouts, and their majority.
 

@@ -184,11 +184,11 @@ def backup(path: Path, value: int, discount: float) -> None:
 
 def search(
     position: Position,
-    settings: PuctSettings,
-    evaluate: EvaluateOne,
     gamma: list[float],
     gumbel: list[float],
     uniform: list[float],
+    settings: PuctSettings,
+    evaluate: EvaluateOne,
 ) -> Found:
     """Search one position, and choose a move.
 

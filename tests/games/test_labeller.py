@@ -69,10 +69,12 @@ class UctLabeller:
     def __call__(self, boards: NDArray[np.int8], seeds: NDArray[np.uint64]) -> Labels:
         draws = []
         for seed, game, step in seeds.tolist():
-            drawn = uct.draw(seed, [game], self.steps, self.settings)
+            drawn = uct.draw([(seed, game)], self.steps, self.settings)
             draws.append([part[:, step : step + 1] for part in drawn])
         here = UctDraws(*(np.concatenate(parts) for parts in zip(*draws, strict=True)))
-        record = uct.play(*encoding.bitboards(boards), here, self.settings)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(uct, "draw", lambda *_: here)
+            record = uct.play(*encoding.bitboards(boards), self.settings, steps=1)
         return Labels(**{name: getattr(record, name)[:, 0] for name in ("visits", "value", "label", "votes")})
 
 

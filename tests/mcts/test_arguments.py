@@ -2,8 +2,7 @@
 
 - seeds and games that are not one for each position, or no whole numbers of 64 bits, are refused in one line that says
   how many were given and how many are needed; NumPy's integers are as good as Python's;
-- so are positions that no game has or that are over; draws of another number of games, votes or steps, of another type
-  or layout; and evaluations kept for another number of positions;
+- so are positions that no game has or that are over, and games of no positions;
 - no positions give no results;
 - functions of rules, boards, tactics and players refuse bitboards and seeds of different lengths.
 """
@@ -18,7 +17,6 @@ from puct_helpers import uniform
 from distill.game import encoding, rules, tactics
 from distill.game.rules import EMPTY, Position, from_moves
 from distill.mcts import puct, reference, uct
-from distill.mcts.engine.puct_tree import new_evaluations
 from distill.mcts.puct import PuctSettings
 from distill.mcts.uct import UctSettings
 from distill.players.player import checked_choices
@@ -95,44 +93,11 @@ def test_no_positions_give_no_results_and_a_list_of_boards_is_boards(name):
     assert one.visits.tolist() == other.visits.tolist() == single.visits.tolist()
 
 
-@pytest.mark.parametrize(
-    ("changed", "line"),
-    [
-        ({"games": range(1)}, r"key is uint64 \(1, 3, 2\), not uint64 \(2, 3, 2\)"),
-        ({"games": range(3)}, r"key is uint64 \(3, 3, 2\), not"),
-        ({"votes": 3}, r"key is uint64 \(2, 3, 3\), not"),
-        ({"order": lambda a: a[:, :1]}, r"order is float32 \(2, 1, 2, 8\), not"),
-        ({"gamma": lambda a: a.astype(np.float32)}, "gamma is float32 .* not float64"),
-        ({"move": lambda a: a[..., :7]}, r"move is float64 \(2, 3, 7\), not"),
-        ({"key": lambda a: a[0]}, "key is uint64"),
-        ({"key": lambda a: a[:, :0]}, "steps 0 is not from 1"),
-        ({"gamma": np.asfortranarray}, "gamma must be contiguous"),
-        ({"gamma": lambda a: a * np.nan}, "gamma has numbers that are not finite"),
-    ],
-)
-@pytest.mark.parametrize("engine", ["compiled", "reference"])
-def test_draws_that_do_not_fit_the_games_are_refused(changed, line, engine):
-    settings = UctSettings(simulations=10, votes=2, engine=engine)
-    draws = uct.draw(1, changed.get("games", range(2)), 3, UctSettings(votes=changed.get("votes", 2)))
-    for name in changed.keys() & set(draws._fields):
-        draws = draws._replace(**{name: changed[name](getattr(draws, name))})
-    with pytest.raises(ValueError, match=f"^uct: {line}"):
-        uct.play(*bits(*TWO), draws, settings)
+def play(name: str, positions: tuple[Any, Any] = bits(*TWO), **given: Any) -> Any:
+    return uct.play(*positions, UCT, **given) if name == "uct" else puct.play(*positions, PUCT, uniform, **given)
 
 
-@pytest.mark.parametrize(
-    ("given", "line"),
-    [
-        ((-1, [0], 1), "uct: seed -1"),
-        ((0, [2**64], 1), "uct: game 18446744073709551616"),
-        ((0, [0], 0), "uct: steps 0 is not from 1"),
-    ],
-)
-def test_draws_need_a_seed_games_and_steps(given, line):
-    with pytest.raises(ValueError, match=line):
-        uct.draw(*given, UCT)
-
-
+@pytest.mark.parametrize("name", ["uct", "puct"])
 @pytest.mark.parametrize(
     ("given", "line"),
     [
@@ -140,39 +105,34 @@ def test_draws_need_a_seed_games_and_steps(given, line):
         ({"games": []}, "0 games given, 2 needed"),
         ({"games": [0, -1]}, "game -1 is not from 0"),
         ({"seeds": [1, 2, 3]}, "3 seeds given, 2 needed"),
+        ({"games": [0, 2**64]}, "game 18446744073709551616 is not from 0"),
         ({"steps": 0}, "steps 0 is not from 1"),
-        ({"kept": new_evaluations(4)._replace(known=np.zeros(12, np.uint64))}, "kept has space for 12 evaluations"),
-        ({"kept": new_evaluations(4)._replace(known=np.zeros(32, np.uint64))}, r"values is float32 \(128,\), not"),
     ],
 )
-def test_puct_refuses_games_steps_and_kept_evaluations_that_do_not_fit(given, line):
-    with pytest.raises(ValueError, match=f"^puct: {line}"):
-        puct.play(*bits(*TWO), PUCT, uniform, **given)
+def test_games_and_steps_that_do_not_fit_are_refused(name, given, line):
+    with pytest.raises(ValueError, match=f"^{name}: {line}"):
+        play(name, **given)
 
 
-def test_games_of_numpy_are_games():
-    first, second = (
-        puct.play(*bits(*TWO), PUCT, uniform, seeds=4, games=games, steps=2) for games in (None, np.arange(2))
-    )
+@pytest.mark.parametrize("name", ["uct", "puct"])
+def test_games_of_numpy_are_games(name):
+    first, second = (play(name, seeds=4, games=games, steps=2) for games in (None, np.arange(2)))
     assert np.array_equal(first.visits, second.visits)
 
 
-def test_a_search_refuses_stones_and_masks_that_are_not_equally_many():
+@pytest.mark.parametrize("name", ["uct", "puct"])
+def test_a_search_refuses_stones_and_masks_that_are_not_equally_many(name):
     current, mask = bits(*TWO)
-    for played in (
-        lambda *pair: uct.play(*pair, uct.draw(0, [0, 1], 1, UCT), UCT),
-        lambda *pair: puct.play(*pair, PUCT, uniform),
-    ):
-        for pair in ((current[:1], mask), (current, mask[:1])):
-            with pytest.raises(ValueError, match="they must have the same shape"):
-                played(*pair)
-        with pytest.raises(ValueError, match=r"bitboards of shape \(1, 2\)"):
-            played(current[None], mask[None])
+    for pair in ((current[:1], mask), (current, mask[:1])):
+        with pytest.raises(ValueError, match="they must have the same shape"):
+            play(name, pair)
+    with pytest.raises(ValueError, match=r"bitboards of shape \(1, 2\)"):
+        play(name, (current[None], mask[None]))
 
 
 def test_the_textbook_refuses_another_number_of_votes():
     with pytest.raises(ValueError, match="1 keys given, 2 needed"):
-        reference.label(EMPTY, UCT, [1], [[0.0] * 7], [[1.0] * 7], [1.0] * 8)
+        reference.label(EMPTY, [1], [[0.0] * 7], [[1.0] * 7], [1.0] * 8, UCT)
 
 
 @pytest.mark.parametrize(

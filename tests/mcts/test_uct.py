@@ -82,9 +82,10 @@ def test_the_compiled_tree_is_the_textbooks_node_for_node(exploration, rollout, 
 def test_both_engines_play_the_same_games(changed):
     settings = UctSettings(simulations=30, **changed)
     current, mask = bits(*random_positions(4, 20, 30, seed=4))
-    draws = uct.draw(9, range(4), 12, settings)
-    compiled = uct.play(current, mask, draws, settings)
-    textbook = uct.play(current, mask, draws, replace(settings, engine="reference"))
+    compiled, textbook = (
+        uct.play(current, mask, replace(settings, engine=engine), seeds=9, steps=12)
+        for engine in ("compiled", "reference")
+    )
     for name, ours, theirs in zip(compiled._fields, compiled, textbook, strict=True):
         np.testing.assert_array_equal(ours, theirs, name)
     assert runs.identity(RunSettings(engine="reference"))["reference"] == source_hash()
@@ -119,9 +120,8 @@ def test_searches_too_large_to_stand_side_by_side_take_turns(monkeypatch):
 
 def test_lanes_in_flight_change_nothing():
     settings = UctSettings(simulations=100)
-    draws = uct.draw(3, range(20), 41, settings)
     start = np.zeros(20, np.uint64)
-    records = [uct.play(start, start, draws, settings, lanes) for lanes in (1, 3, 20, 64)]
+    records = [uct.play(start, start, settings, seeds=3, lanes=lanes) for lanes in (1, 3, 20, 64)]
     for record in records[1:]:
         for one, other in zip(records[0], record, strict=True):
             np.testing.assert_array_equal(one, other)

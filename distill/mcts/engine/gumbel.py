@@ -35,7 +35,7 @@ def score_root(trees: PuctTrees, lane: int, noise: float) -> int:
     (v + N / sum P · sum P Q) / (1 + N), sums over visited columns, v the network's value of the root.
     """
     rows, floats = trees.rows, trees.floats
-    base, step = root_row(trees, lane), trees.step[lane]
+    base, gumbel = root_row(trees, lane), trees.draws.gumbel[trees.game[lane], trees.step[lane]]
     most, visits, weight, returns = int64(0), int64(0), 0.0, 0.0
     for column in range(COLUMNS):
         n = int64(rows[base + column])
@@ -57,7 +57,7 @@ def score_root(trees: PuctTrees, lane: int, noise: float) -> int:
         q = mean_value(trees, base + column) if is_evaluated(trees, base + column) else mixed
         prior = max(np.float64(floats[base + PRIOR + column]), 1e-12)
         sigma = (C_VISIT + most) * C_SCALE * (1.0 + q) / 2
-        trees.scores[column] = noise * trees.gumbel[lane, step, column] + np.log(prior) + sigma
+        trees.scores[column] = noise * gumbel[column] + np.log(prior) + sigma
     return most
 
 
@@ -106,7 +106,7 @@ def improved_policy(trees: PuctTrees, lane: int, label: int, visits: Int32s) -> 
     that every column gets its share on average. The value weighs mean values by the policy, not by visits, which
     halving hands out to bad columns as to good ones; an unvisited column counts as the network's value of the root.
     """
-    base, uniform = root_row(trees, lane), trees.uniform[lane, trees.step[lane], 1]
+    base, uniform = root_row(trees, lane), trees.draws.uniform[trees.game[lane], trees.step[lane], 1]
     own, total, returns = np.float64(trees.floats[base + OWN_VALUE]), 0.0, 0.0
     for column in range(COLUMNS):
         weight = np.exp(trees.scores[column] - trees.scores[label])

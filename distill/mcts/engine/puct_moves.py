@@ -5,30 +5,29 @@ from __future__ import annotations
 import numpy as np
 
 from distill.game.rules import COLUMNS
-from distill.mcts.engine.bits import CENTRE_FIRST, FULL, has_four, landing, open_columns, popcount
+from distill.mcts.engine.bits import CENTRE_FIRST, popcount
 from distill.mcts.engine.gumbel import POLICY_UNITS, best_with_visits, improved_policy, score_root
 from distill.mcts.engine.jit import inline, int64, jit
 from distill.mcts.engine.noise import dirichlet, exploration_weights
-from distill.mcts.engine.puct_tree import GUMBEL, PuctTrees, mean_value, root_row
-from distill.mcts.engine.record import GameRecord
+from distill.mcts.engine.puct_tree import PuctTrees, mean_value, root_row
+from distill.mcts.engine.record import GameRecord, play_move
 from distill.mcts.engine.tree import CHILD, HOPELESS, PRIOR, PROVEN, TOTAL, plies_to_end
 
 
 @inline
 def start_search(trees: PuctTrees, lane: int) -> None:
     """The root has its row: mix noise into its priors, and into the weights of the printed rule."""
-    parameters, floats, step = trees.parameters, trees.floats, trees.step[lane]
+    parameters, floats = trees.parameters, trees.floats
     trees.root_expanded[lane] = True
     fraction = parameters.noise_fraction
-    if fraction > 0.0 and parameters.root != GUMBEL:
-        base, allowed, gamma = root_row(trees, lane), open_columns(trees.mask[lane]), trees.gamma[lane, step]
+    if fraction > 0.0 and not parameters.gumbel:
+        base, gamma = root_row(trees, lane), trees.draws.gamma[trees.game[lane], trees.step[lane]]
         noise = dirichlet(gamma, trees.mask[lane])
         weights = exploration_weights(gamma, trees.mask[lane], fraction)
         for column in range(COLUMNS):
-            if allowed >> column & 1:
-                prior = np.float64(floats[base + PRIOR + column])
-                floats[base + PRIOR + column] = (1.0 - fraction) * prior + fraction * noise[column]
-                trees.weights[lane, column] = weights[column]
+            prior = np.float64(floats[base + PRIOR + column])
+            floats[base + PRIOR + column] = (1.0 - fraction) * prior + fraction * noise[column]
+            trees.weights[lane, column] = weights[column]
 
 
 @jit
@@ -43,9 +42,9 @@ def finish_search(trees: PuctTrees, record: GameRecord, lane: int) -> int:
     label, proven = best_visited(trees, lane)
     move = label
     if proven:
-        record.visits[g, s, label] = POLICY_UNITS if parameters.root == GUMBEL else parameters.simulations
+        record.visits[g, s, label] = POLICY_UNITS if parameters.gumbel else parameters.simulations
         record.value[g, s] = mean_value(trees, base + label)
-    elif parameters.root == GUMBEL:
+    elif parameters.gumbel:
         # With noise for the move, then without for the policy that is recorded.
         move = best_with_visits(trees, lane, score_root(trees, lane, 1.0))
         score_root(trees, lane, 0.0)
@@ -67,7 +66,7 @@ def finish_search(trees: PuctTrees, record: GameRecord, lane: int) -> int:
         record.value[g, s] = returns / visits
         if sampled:
             move = sample_by_visits(trees, lane, label)
-    record.votes[g, s, 0], record.label[g, s], record.move[g, s] = label, label, move
+    record.votes[g, s, 0], record.label[g, s] = label, label
     record.simulations[g, s] = parameters.simulations
     return move
 
@@ -101,39 +100,30 @@ def best_visited(trees: PuctTrees, lane: int) -> tuple[int, bool]:
     return best, won or lost
 
 
-@inline
+@jit
 def sample_by_visits(trees: PuctTrees, lane: int, label: int) -> int:
     """A column drawn by visits^(1 / temperature) among those not proven to lose."""
     rows, base, power = trees.rows, root_row(trees, lane), 1.0 / trees.parameters.temperature
-    most = max(1.0, np.float64(rows[base + label]))
-    total = 0.0
+    visits, total = rows[base : base + COLUMNS], rows[base + TOTAL : base + TOTAL + COLUMNS]
+    odds = np.where(total > -PROVEN // 2, (visits / max(1.0, np.float64(visits[label]))) ** power, 0.0)
+    left = trees.draws.uniform[trees.game[lane], trees.step[lane], 0] * odds.sum()
     for column in range(COLUMNS):
-        if rows[base + TOTAL + column] > -PROVEN // 2:
-            total += (rows[base + column] / most) ** power
-    left = trees.uniform[lane, trees.step[lane], 0] * total
-    move = label
-    for column in range(COLUMNS):
-        if rows[base + TOTAL + column] > -PROVEN // 2:
-            left -= (rows[base + column] / most) ** power
-            if left < 0.0:
-                move = int64(column)
-                break
-    return move
+        left -= odds[column]
+        if left < 0.0:
+            return column
+    return label
 
 
 @jit
-def play_move(trees: PuctTrees, record: GameRecord, lane: int, move: int) -> None:
-    """Play the column; the lane continues with the next position or, where the game has ended, is idle."""
-    g, s = trees.game[lane], trees.step[lane]
-    own, mask = trees.current[lane], trees.mask[lane]
-    stone = landing(mask, move)
-    won = has_four(own | stone)
-    if won or mask | stone == FULL or s + 1 == record.label.shape[1]:
-        record.result[g] = np.int8(won)
-        record.length[g] = s + 1
-        trees.game[lane] = -1
+def start_next(trees: PuctTrees, record: GameRecord, lane: int, move: int) -> None:
+    """Play the column; the lane continues with the next position, or the next game if there is one."""
+    game, step = trees.game[lane], trees.step[lane] + 1
+    if not play_move(record, game, step - 1, move):
+        game, step = trees.started[0], 0
+        trees.started[0] += 1
+    if game < len(record.length):
+        trees.game[lane], trees.step[lane] = game, step
+        trees.current[lane], trees.mask[lane] = record.current[game, step], record.mask[game, step]
+        trees.root_expanded[lane], trees.simulations[lane] = False, 0
     else:
-        trees.current[lane], trees.mask[lane], trees.step[lane] = own ^ mask, mask | stone, s + 1
-        record.current[g, s + 1], record.mask[g, s + 1] = own ^ mask, mask | stone
-        trees.root_expanded[lane] = False
-        trees.simulations[lane] = 0
+        trees.game[lane] = -1

@@ -31,8 +31,8 @@ from distill.mcts.engine.bits import (
 )
 from distill.mcts.engine.gumbel import column_by_halving
 from distill.mcts.engine.jit import Float32s, Int64s, inline, int64, jit
-from distill.mcts.engine.puct_moves import finish_search, play_move, start_search
-from distill.mcts.engine.puct_tree import GUMBEL, OWN_VALUE, PRINTED, UNIT, PuctTrees, root_row
+from distill.mcts.engine.puct_moves import finish_search, start_next, start_search
+from distill.mcts.engine.puct_tree import OWN_VALUE, UNIT, PuctTrees, root_row
 from distill.mcts.engine.record import GameRecord
 from distill.mcts.engine.tree import (
     CHILD,
@@ -65,7 +65,7 @@ def select(trees: PuctTrees, lane: int) -> None:
     base, entered, level = root, trees.simulations[lane] + 1, 0
     child = int64(1)
     while child > 0:
-        if level == 0 and trees.parameters.root == GUMBEL:
+        if level == 0 and trees.parameters.gumbel:
             column = column_by_halving(trees, lane)
         else:
             column = best_column(trees, lane, base, entered, level == 0)
@@ -106,7 +106,7 @@ def best_column(trees: PuctTrees, lane: int, base: int, entered: int, is_root: b
             continue
         prior = np.float64(floats[base + PRIOR + column])
         mean = total / (UNIT * n) if n > 0 else first_play
-        if parameters.rule == PRINTED:
+        if parameters.printed:
             weight = trees.weights[lane, column] if is_root else 1.0
             score = mean + bonus * weight / np.sqrt(np.float64(n)) if n > 0 else WON / 2 + prior
         else:
@@ -155,13 +155,13 @@ def evaluate_by_rules(trees: PuctTrees, lane: int) -> tuple[int, int, bool]:
 @inline
 def entry_of(trees: PuctTrees, lane: int) -> int:
     """Where the evaluation of the lane's leaf is kept, or would be."""
-    return int64(mix(trees.leaf_current[lane] + trees.leaf_mask[lane] + ONE) & U(len(trees.known) - 1))
+    return int64(mix(trees.leaf_current[lane] + trees.leaf_mask[lane] + ONE) & U(len(trees.kept.known) - 1))
 
 
 @inline
 def is_known(trees: PuctTrees, lane: int) -> bool:
     """Whether the evaluation of the lane's leaf is kept."""
-    return trees.known[entry_of(trees, lane)] == trees.leaf_current[lane] + trees.leaf_mask[lane] + ONE
+    return trees.kept.known[entry_of(trees, lane)] == trees.leaf_current[lane] + trees.leaf_mask[lane] + ONE
 
 
 @inline
@@ -176,12 +176,12 @@ def keep_evaluation(trees: PuctTrees, lane: int, logits: Float32s, value: np.flo
             highest = max(highest, np.float64(logits[column]))
     for column in range(COLUMNS):
         weight = np.exp(np.float64(logits[column]) - highest) if allowed >> column & 1 else 0.0
-        trees.evaluations[entry * SLOTS + column] = weight
+        trees.kept.values[entry * SLOTS + column] = weight
         total += weight
     for column in range(COLUMNS):
-        trees.evaluations[entry * SLOTS + column] /= total
-    trees.evaluations[entry * SLOTS + COLUMNS] = min(max(float(value), -1.0), 1.0)
-    trees.known[entry] = trees.leaf_current[lane] + trees.leaf_mask[lane] + ONE
+        trees.kept.values[entry * SLOTS + column] /= total
+    trees.kept.values[entry * SLOTS + COLUMNS] = min(max(float(value), -1.0), 1.0)
+    trees.kept.known[entry] = trees.leaf_current[lane] + trees.leaf_mask[lane] + ONE
 
 
 @inline
@@ -197,7 +197,7 @@ def expand(trees: PuctTrees, lane: int) -> None:
     clear_row(rows, base, mask)
     entry = entry_of(trees, lane)
     for place in range(SLOTS):
-        floats[base + PRIOR + place] = trees.evaluations[entry * SLOTS + place]
+        floats[base + PRIOR + place] = trees.kept.values[entry * SLOTS + place]
     if trees.parameters.mcts_solver:
         current = trees.leaf_current[lane]
         losing = losing_columns(current, mask)
@@ -226,25 +226,25 @@ def expand_and_backup(trees: PuctTrees, lane: int) -> None:
     if trees.depth[lane] == 0:
         start_search(trees, lane)
     else:
-        value = trees.evaluations[entry_of(trees, lane) * SLOTS + COLUMNS]
+        value = trees.kept.values[entry_of(trees, lane) * SLOTS + COLUMNS]
         backup(trees, lane, int64(np.rint(value * UNIT)))
 
 
 @jit
-def advance_to_leaves(trees: PuctTrees, record: GameRecord, live: Int64s, leaves: Int64s) -> int:
-    """Run each live lane until it needs the network or its game has ended; the number of leaves to evaluate.
+def advance_to_leaves(trees: PuctTrees, record: GameRecord, leaves: Int64s) -> int:
+    """Run each lane until it needs the network or no game is left; the number of leaves to evaluate.
 
     `leaves` receives their lanes; their positions are in `leaf_current` and `leaf_mask`.
     """
     waiting = 0
-    for lane in live:
+    for lane in range(len(trees.game)):
         while trees.game[lane] >= 0:
             # A search begins with the evaluation of its root.
             if not trees.root_expanded[lane]:
                 trees.depth[lane] = 0
                 trees.leaf_current[lane], trees.leaf_mask[lane] = trees.current[lane], trees.mask[lane]
             elif trees.simulations[lane] == trees.parameters.simulations:
-                play_move(trees, record, lane, finish_search(trees, record, lane))
+                start_next(trees, record, lane, finish_search(trees, record, lane))
                 continue
             else:
                 select(trees, lane)

@@ -13,23 +13,21 @@ import numpy as np
 from distill.game.rules import CELLS, COLUMNS
 from distill.mcts.engine.best_ucb1 import SLOTS
 from distill.mcts.engine.jit import Bools, Float32s, Float64s, Int32s, Int64s, UInt64s, inline, int64
+from distill.mcts.engine.record import GameRecord
 from distill.mcts.engine.tree import CHILD, PRIOR, PROVEN, TOTAL, WIDTH, is_loss, new_rows, plies_to_end
 
 OWN_VALUE = PRIOR + COLUMNS
 """Where in a row the network's value of the node stands."""
 UNIT = 2**14
 """Values are rounded to 1/16,384. Twice as many of them as a search has simulations stay below half of PROVEN."""
-RULES = ("constant", "growing", "printed")
-ROOTS = ("puct", "gumbel")
-PRINTED, GUMBEL = RULES.index("printed"), ROOTS.index("gumbel")
 
 
 class PuctParameters(NamedTuple):
     """The fields of `settings.PuctSettings` that compiled code reads, and tables made of them."""
 
     simulations: int
-    root: int  # index in ROOTS
-    rule: int  # index in RULES
+    gumbel: bool  # a Gumbel root
+    printed: bool  # the rule "printed"
     fpu_reduction: float  # below 0: unvisited moves have the value 0
     noise_fraction: float
     sampling_plies: int
@@ -40,37 +38,6 @@ class PuctParameters(NamedTuple):
     schedule: Int32s  # (8, simulations): by open columns, `gumbel.halving_schedule`
 
 
-class PuctTrees(NamedTuple):
-    """Trees of L lanes, C rows each; a lane plays one game of up to S searches. D = 43 levels, A = 7 columns."""
-
-    parameters: PuctParameters
-    rows: Int32s  # (L * C * WIDTH,)
-    floats: Float32s  # the same memory as floats
-    used: Int64s  # (L,) rows in use
-    bonus: Float64s  # (C,) exploration factor of a node entered N times
-    # The game of a lane and its current search.
-    game: Int64s  # (L,) index into the record; -1 for an idle lane
-    step: Int64s  # (L,) position of the game
-    current: UInt64s  # (L,) this position, the root
-    mask: UInt64s
-    root_expanded: Bools  # (L,) whether the root has its row
-    simulations: Int64s  # (L,) of this search so far
-    weights: Float64s  # (L, 8) factors of the printed rule's exploration term at the root
-    # Random numbers of the game.
-    gamma: Float64s  # (L, S, A) standard gamma variates: over their sum, Dirichlet noise
-    gumbel: Float64s  # (L, S, A) standard Gumbel variates
-    uniform: Float64s  # (L, S, 2) for the move, and for rounding a policy to visits
-    # Scratch of one simulation.
-    leaf_current: UInt64s  # (L,)
-    leaf_mask: UInt64s
-    depth: Int64s  # (L,) moves on the path; 0 where the leaf is the root
-    path: Int64s  # (D, L) where in `rows` the count of each chosen move stands
-    scores: Float64s  # (8,) of the columns of a Gumbel root
-    # The fields of `KeptEvaluations`.
-    known: UInt64s
-    evaluations: Float32s
-
-
 class KeptEvaluations(NamedTuple):
     """Evaluations of one network, kept for positions that are reached again, in this search or a later one."""
 
@@ -78,13 +45,50 @@ class KeptEvaluations(NamedTuple):
     values: Float32s  # (E * 8,) seven priors and the value of each
 
 
+class PuctDraws(NamedTuple):
+    """All random numbers of G games, S positions each. A = 7 columns."""
+
+    gamma: Float64s  # (G, S, A) standard gamma variates: over their sum, Dirichlet noise
+    gumbel: Float64s  # (G, S, A) standard Gumbel variates
+    uniform: Float64s  # (G, S, 2) for the move, and for rounding a policy to visits
+
+
+class PuctTrees(NamedTuple):
+    """Trees of L lanes, C rows each; a lane plays one game after the other. D = 43 levels."""
+
+    parameters: PuctParameters
+    rows: Int32s  # (L * C * WIDTH,)
+    floats: Float32s  # the same memory as floats
+    used: Int64s  # (L,) rows in use
+    bonus: Float64s  # (C,) exploration factor of a node entered N times
+    draws: PuctDraws
+    kept: KeptEvaluations
+    # The game of a lane and its current search.
+    started: Int64s  # (1,) games that a lane has taken
+    game: Int64s  # (L,) index into the record; -1 once no game is left
+    step: Int64s  # (L,) position of the game
+    current: UInt64s  # (L,) this position, the root
+    mask: UInt64s
+    root_expanded: Bools  # (L,) whether the root has its row
+    simulations: Int64s  # (L,) of this search so far
+    weights: Float64s  # (L, 8) factors of the printed rule's exploration term at the root
+    # Scratch of one simulation.
+    leaf_current: UInt64s  # (L,)
+    leaf_mask: UInt64s
+    depth: Int64s  # (L,) moves on the path; 0 where the leaf is the root
+    path: Int64s  # (D, L) where in `rows` the count of each chosen move stands
+    scores: Float64s  # (8,) of the columns of a Gumbel root
+
+
 def new_evaluations(bits: int) -> KeptEvaluations:
     """Space for 2^bits evaluations."""
     return KeptEvaluations(np.zeros(1 << bits, np.uint64), np.zeros(SLOTS << bits, np.float32))
 
 
-def new_trees(lanes: int, steps: int, parameters: PuctParameters, bonus: Float64s, kept: KeptEvaluations) -> PuctTrees:
-    """Space for `lanes` games of up to `steps` searches. Untouched rows cost no memory."""
+def new_trees(
+    parameters: PuctParameters, bonus: Float64s, draws: PuctDraws, kept: KeptEvaluations, record: GameRecord, lanes: int
+) -> PuctTrees:
+    """Trees in which the first games of the record begin, one a lane. Untouched rows cost no memory."""
     rows = new_rows(lanes * len(bonus))
     return PuctTrees(
         parameters=parameters,
@@ -92,23 +96,21 @@ def new_trees(lanes: int, steps: int, parameters: PuctParameters, bonus: Float64
         floats=rows.view(np.float32),
         used=np.zeros(lanes, np.int64),
         bonus=bonus,
-        game=np.full(lanes, -1),
+        draws=draws,
+        kept=kept,
+        started=np.full(1, lanes),
+        game=np.arange(lanes),
         step=np.zeros(lanes, np.int64),
-        current=np.zeros(lanes, np.uint64),
-        mask=np.zeros(lanes, np.uint64),
+        current=record.current[:lanes, 0].copy(),
+        mask=record.mask[:lanes, 0].copy(),
         root_expanded=np.zeros(lanes, np.bool_),
         simulations=np.zeros(lanes, np.int64),
         weights=np.ones((lanes, SLOTS)),
-        gamma=np.zeros((lanes, steps, COLUMNS)),
-        gumbel=np.zeros((lanes, steps, COLUMNS)),
-        uniform=np.zeros((lanes, steps, 2)),
         leaf_current=np.zeros(lanes, np.uint64),
         leaf_mask=np.zeros(lanes, np.uint64),
         depth=np.zeros(lanes, np.int64),
         path=np.zeros((CELLS + 1, lanes), np.int64),
         scores=np.zeros(SLOTS),
-        known=kept.known,
-        evaluations=kept.values,
     )
 
 

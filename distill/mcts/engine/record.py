@@ -8,7 +8,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from distill.game.rules import COLUMNS
-from distill.mcts.engine.jit import Float64s, Int8s, Int32s, Int64s, UInt64s
+from distill.mcts.engine.bits import FULL, has_four, landing
+from distill.mcts.engine.jit import Float64s, Int8s, Int32s, Int64s, UInt64s, inline
 
 
 class GameRecord(NamedTuple):
@@ -22,7 +23,7 @@ class GameRecord(NamedTuple):
     visits: Int32s  # (G, S, A) root visits of all searches; of a Gumbel root, its policy in POLICY_UNITS
     simulations: Int32s  # (G, S) of all searches
     value: Float64s  # (G, S) mean root value of the searches, or what a proof says, for the side to move
-    length: Int64s  # (G,) positions recorded; PUCT: 0 until the game has ended
+    length: Int64s  # (G,) positions recorded; 0 until the game has ended
     result: Int8s  # (G,) 1 if the last move won, else 0
 
 
@@ -47,3 +48,17 @@ def new_record(current: UInt64s, mask: UInt64s, steps: int, votes: int = 1) -> G
     )
     record.current[:, 0], record.mask[:, 0] = current, mask
     return record
+
+
+@inline
+def play_move(record: GameRecord, game: int, step: int, move: int) -> bool:
+    """Record the move in a position of a game, and the position after it; False where the game ends."""
+    own, mask = record.current[game, step], record.mask[game, step]
+    record.move[game, step] = move
+    stone = landing(mask, move)
+    won = has_four(own | stone)
+    if won or mask | stone == FULL or step + 1 == record.label.shape[1]:
+        record.result[game], record.length[game] = won, step + 1
+        return False
+    record.current[game, step + 1], record.mask[game, step + 1] = own ^ mask, mask | stone
+    return True

@@ -55,30 +55,20 @@ def plies_to_end(code: int) -> int:
 
 @inline
 def propagate_proof(rows: Int32s, path: Int64s, lane: int, level: int, wins: bool, plies: int) -> None:
-    """Mark the move at this level of the path as proven, and propagate that to the root.
+    """The move at this level of the path wins or loses in so many plies: carry that proof towards the root.
 
     MCTS-Solver (Winands et al. 2008): a move wins if every reply to it is lost, and loses if one reply wins. The losing
-    side resists as long as it can, so a win is as far away as the longest of the lost replies. `plies`: to the end of
-    the game, the move included.
+    side resists as long as it can, so a win is as far away as the longest of the lost replies.
     """
-    if wins:
-        # The winning move itself; the loop below then starts at the opponent's move before it, which loses.
+    decided = True
+    while decided and level >= 0:
         slot = path[level, lane]
-        rows[slot + CHILD], rows[slot + TOTAL] = PROVEN_WIN + PLY * plies, PROVEN
-        level -= 1
-        plies += 1
-    while level >= 0:
-        slot = path[level, lane]
-        rows[slot + CHILD], rows[slot + TOTAL] = PROVEN_LOSS + PLY * plies, -PROVEN
-        base = slot - slot % SLOTS
-        # The node before is lost only if all of its moves lose; full columns count as lost.
-        all_lost = True
-        for column in range(SLOTS):
-            all_lost &= rows[base + TOTAL + column] < -PROVEN // 2
-            plies = max(plies, plies_to_end(int64(rows[base + CHILD + column])))
-        if level == 0 or not all_lost:
-            break
-        slot = path[level - 1, lane]
-        rows[slot + CHILD], rows[slot + TOTAL] = PROVEN_WIN + PLY * (plies + 1), PROVEN
-        level -= 2
-        plies += 2
+        rows[slot + TOTAL] = PROVEN if wins else -PROVEN
+        rows[slot + CHILD] = (PROVEN_WIN if wins else PROVEN_LOSS) + PLY * plies
+        if not wins:
+            # The move before wins only if all replies lose; full columns count as lost.
+            base = slot - slot % SLOTS
+            for column in range(SLOTS):
+                decided &= rows[base + TOTAL + column] < -PROVEN // 2
+                plies = max(plies, plies_to_end(int64(rows[base + CHILD + column])))
+        wins, plies, level = not wins, plies + 1, level - 1

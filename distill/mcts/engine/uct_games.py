@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
 from distill.game.rules import COLUMNS
 from distill.mcts.engine.best_ucb1 import SLOTS
-from distill.mcts.engine.bits import CENTRE_FIRST, FULL, has_four, landing, open_columns
-from distill.mcts.engine.jit import Float32s, Float64s, Int8s, Int32s, Int64s, UInt64s, inline, int64, jit
+from distill.mcts.engine.bits import CENTRE_FIRST, open_columns
+from distill.mcts.engine.jit import Float32s, Float64s, Int8s, Int32s, UInt64s, inline, int64, jit
 from distill.mcts.engine.noise import exploration_weights, noisy_move
-from distill.mcts.engine.record import GameRecord
+from distill.mcts.engine.record import GameRecord, play_move
 from distill.mcts.engine.tree import TOTAL
 from distill.mcts.engine.uct_simulation import UctTrees, root_row, set_root, simulate
 
@@ -32,68 +30,53 @@ class UctDraws(NamedTuple):
     move: Float64s  # (G, S, 8) the same for the move that is played, and a uniform number
 
 
-class UctGames(NamedTuple):
-    """Which game each of L lanes plays; the lanes that have one come first in `live`."""
-
-    game: Int64s  # (L,)
-    step: Int64s  # (L,) position of the game
-    live: Int64s  # (L,)
-    counts: Int64s  # (2,) lanes that have a game, and games started
-
-
-def new_games(lanes: int) -> UctGames:
-    """The first games, one a lane, at their first position."""
-    first = np.arange(lanes)
-    return UctGames(first.copy(), np.zeros(lanes, np.int64), first, np.full(2, lanes))
-
-
 @jit
-def play_games(trees: UctTrees, draws: UctDraws, record: GameRecord, games: UctGames) -> None:
+def play_games(trees: UctTrees, draws: UctDraws, record: GameRecord) -> None:
     """Play on for SIMULATIONS_A_CALL simulations, or until all games have ended."""
     number, votes, executed = len(record.length), record.votes.shape[2], 0
-    live, count, started = games.live, games.counts[0], games.counts[1]
+    live, count, started = trees.live, trees.counts[0], trees.counts[1]
     while count > 0 and executed < SIMULATIONS_A_CALL:
         for vote in range(votes):
             for j in range(count):
-                start_search(trees, draws, record, games, live[j], vote)
+                start_search(trees, draws, record, live[j], vote)
             simulate(trees, live, count)
             for j in range(count):
-                finish_search(trees, record, games, live[j], vote)
+                finish_search(trees, record, live[j], vote)
         executed += votes * count * trees.parameters.simulations
         # Play the moves; lanes that still have a game move to the front of `live`.
         still = 0
         for j in range(count):
             lane = live[j]
-            if play_move(trees, draws, record, games, lane):
-                games.step[lane] += 1
+            game, step = trees.game[lane], trees.step[lane]
+            if play_move(record, game, step, choose_move(trees, draws, record, game, step)):
+                trees.step[lane] += 1
             elif started < number:  # its game has ended, and another one waits
-                games.game[lane], games.step[lane] = started, 0
+                trees.game[lane], trees.step[lane] = started, 0
                 started += 1
             else:
                 continue
             live[still] = lane
             still += 1
         count = still
-    games.counts[0], games.counts[1] = count, started
+    trees.counts[0], trees.counts[1] = count, started
 
 
 @inline
-def start_search(trees: UctTrees, draws: UctDraws, record: GameRecord, games: UctGames, lane: int, vote: int) -> None:
+def start_search(trees: UctTrees, draws: UctDraws, record: GameRecord, lane: int, vote: int) -> None:
     """An empty tree for one vote, with its own noise, order of unvisited moves, and rollouts."""
-    game, step = games.game[lane], games.step[lane]
+    game, step = trees.game[lane], trees.step[lane]
     mask = record.mask[game, step]
     set_root(trees, lane, record.current[game, step], mask, draws.key[game, step, vote])
-    fraction = 0.0 if trees.parameters.noise_at_move else trees.parameters.noise_fraction
-    weights = exploration_weights(draws.gamma[game, step, vote], mask, fraction)
+    weights = exploration_weights(draws.gamma[game, step, vote], mask, trees.parameters.label_noise)
     for column in range(COLUMNS):
         trees.weights[(lane + 1) * SLOTS + column] = weights[column]
         trees.order[lane * SLOTS + column] = draws.order[game, step, vote, column]
 
 
 @inline
-def finish_search(trees: UctTrees, record: GameRecord, games: UctGames, lane: int, vote: int) -> None:
+def finish_search(trees: UctTrees, record: GameRecord, lane: int, vote: int) -> None:
     """Record one vote: proven wins first and proven losses last, then most visits, then the higher mean."""
-    game, step = games.game[lane], games.step[lane]
+    game, step = trees.game[lane], trees.step[lane]
     root, allowed = root_row(trees, lane), open_columns(trees.mask[lane])
     best, most, best_mean, returns = -1, -(2**31), 0.0, 0
     for column in CENTRE_FIRST:
@@ -116,23 +99,15 @@ def finish_search(trees: UctTrees, record: GameRecord, games: UctGames, lane: in
 
 
 @inline
-def play_move(trees: UctTrees, draws: UctDraws, record: GameRecord, games: UctGames, lane: int) -> bool:
-    """Label the position, play a move and record the next position; False where the game ends."""
-    parameters, game, step = trees.parameters, games.game[lane], games.step[lane]
-    own, mask = record.current[game, step], record.mask[game, step]
+def choose_move(trees: UctTrees, draws: UctDraws, record: GameRecord, game: int, step: int) -> int:
+    """Label the position by its votes; returns the move to play: the label, or with noise at the move one near it."""
+    move_noise = trees.parameters.move_noise
     label = majority(record.votes[game, step], record.visits[game, step])
-    move = label
-    if parameters.noise_at_move and parameters.noise_fraction > 0.0:
-        move = noisy_move(label, draws.move[game, step], mask, parameters.noise_fraction)
-    record.label[game, step], record.move[game, step] = label, move
+    record.label[game, step] = label
     record.value[game, step] /= record.votes.shape[2]
-    record.length[game] = step + 1
-    stone = landing(mask, move)
-    record.result[game] = has_four(own | stone)
-    if record.result[game] or mask | stone == FULL or step + 1 == record.label.shape[1]:
-        return False
-    record.current[game, step + 1], record.mask[game, step + 1] = own ^ mask, mask | stone
-    return True
+    if move_noise > 0.0:
+        return noisy_move(label, draws.move[game, step], record.mask[game, step], move_noise)
+    return label
 
 
 @jit

@@ -25,8 +25,8 @@ class UctParameters(NamedTuple):
     """The settings that compiled code reads, `settings.UctSettings`."""
 
     simulations: int
-    noise_fraction: float
-    noise_at_move: bool
+    label_noise: float  # `noise_fraction`, in the searches or in the moves
+    move_noise: float
     heuristic: bool
     mcts_solver: bool
 
@@ -43,6 +43,11 @@ class UctTrees(NamedTuple):
     weights: Float32s  # ((1 + L) * 8,) factors of the exploration term: ones, then those of each root
     order: Float32s  # (L * 8,) scores of unvisited moves, for every node of the tree
     bonus: Float32s  # (C,) exploration * sqrt(ln N) for N visits of a node
+    # Which game each lane plays.
+    game: Int64s  # (L,) index into the record
+    step: Int64s  # (L,) position of the game
+    live: Int64s  # (L,) the lanes that have a game come first
+    counts: Int64s  # (2,) lanes that have a game, and games started
     # Scratch of one simulation.
     node: Int64s  # (L,) row that the lane has reached
     entered: Int64s  # (L,) earlier visits to this node
@@ -55,14 +60,14 @@ class UctTrees(NamedTuple):
 
 
 def new_trees(lanes: int, settings: UctSettings) -> UctTrees:
-    """Space for `lanes` searches. Untouched rows cost no memory."""
+    """Trees in which the first games begin, one a lane. Untouched rows cost no memory."""
     capacity = settings.simulations + 2
     visits = np.maximum(np.arange(capacity, dtype=np.float64), 1.0)
     return UctTrees(
         parameters=UctParameters(
             simulations=settings.simulations,
-            noise_fraction=settings.noise_fraction,
-            noise_at_move=settings.noise_at == "move",
+            label_noise=settings.noise_fraction if settings.noise_at == "label" else 0.0,
+            move_noise=settings.noise_fraction if settings.noise_at == "move" else 0.0,
             heuristic=settings.rollout == "heuristic",
             mcts_solver=settings.mcts_solver,
         ),
@@ -74,6 +79,10 @@ def new_trees(lanes: int, settings: UctSettings) -> UctTrees:
         weights=np.ones((1 + lanes) * SLOTS, np.float32),
         order=np.zeros(lanes * SLOTS, np.float32),
         bonus=(settings.exploration * np.sqrt(np.log(visits))).astype(np.float32),
+        game=np.arange(lanes),
+        step=np.zeros(lanes, np.int64),
+        live=np.arange(lanes),
+        counts=np.full(2, lanes),
         node=np.zeros(lanes, np.int64),
         entered=np.zeros(lanes, np.int64),
         leaf_current=np.zeros(lanes, np.uint64),
