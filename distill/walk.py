@@ -6,31 +6,28 @@
 In: a player whose move depends on the position alone, such as a network. Out: positions by number of stones, and
 `walk.json` in `--out`, by default `models/walk-best` or `models/walk-all`. `--replies best` also lists the moves that
 give the win away, with the lines that lead there. `--replies all` uses no solver; `--out` then holds each layer's
-positions and moves and, in `blunders.npz`, the positions where another move would have won inside the tree. If that
-enumeration is complete and has no game that is lost or drawn, the player weakly solves the game. Networks run in ONNX
-Runtime where it is installed, in batches of fixed size, so that a move does not depend on the rest of the batch.
+positions and moves. If that enumeration is complete and has no game that is lost or drawn, the player weakly solves the
+game. Networks run in ONNX Runtime where it is installed, in batches of fixed size, so that a move does not depend on
+the rest of the batch.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import io
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-
-from distill import common
-from distill.common import UserError, cli, cores, folders, provenance, say, write_json
-from distill.evaluation import enumeration, report, walk
+from distill.common import UserError, cli, cores, folders, provenance, read_object, say, write_json
+from distill.common.tables import table
+from distill.evaluation import walk
 from distill.game.rules import CELLS
 from distill.players import names
 from distill.players.identity import identity
 from distill.players.solver import check_installed
 
 LAYERS = [f"{kind}-{stones:02}.npy" for stones in range(0, CELLS + 1, 2) for kind in ("keys", "moves")]
-OWN = ("walk.json", "blunders.npz", *LAYERS)
+OWN = ("walk.json", *LAYERS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +70,7 @@ def run(config: WalkConfig) -> str:
     who = {"player": config.player[0], "replies": config.replies, "identity": identity(config.player[0])}
     with folders.locked(out):
         folders.require(out, folders.WALK, own=OWN, restart=config.restart)
-        before = common.read_object(out / "config.json").get("identity", who)
+        before = read_object(out / "config.json").get("identity", who)
         resumes = "all" in (before["replies"], config.replies)  # a walk against best replies starts from scratch
         if before != who and resumes and not config.restart:
             raise UserError(f"{out}: holds the walk of another player ({before}); name another --out, or add --restart")
@@ -87,15 +84,12 @@ def run(config: WalkConfig) -> str:
 
 def _best(config: WalkConfig, out: Path) -> tuple[dict[str, Any], str]:
     """Walk against best replies; returns what `walk.json` holds, and the result in words."""
-
-    def progress(so_far: walk.BestWalk) -> None:
-        stones = 2 * len(so_far.positions) - 2
-        say(f"{stones} stones: {so_far.positions[-1]:,} positions, {len(so_far.given_away)} wins given away")
-
-    found = walk.best_replies(walk.chooser(config.player[0], config.workers), config.workers, report=progress)
+    for found in walk.best_replies(walk.chooser(config.player[0], config.workers), config.workers):
+        stones = 2 * len(found.positions) - 2
+        say(f"{stones} stones: {found.positions[-1]:,} positions, {len(found.given_away)} wins given away")
     total = sum(found.positions)
     rows = [[str(2 * layer), f"{count:,}"] for layer, count in enumerate(found.positions)]
-    print(report.table(["stones", "positions"], rows))
+    print(table(["stones", "positions"], rows))
     for line in found.given_away:
         print(f"the last move of {line} gives the win away")
     away = f"the win is given away in {len(found.given_away)}; {found.share_won:.2%} of lines won"
@@ -104,22 +98,14 @@ def _best(config: WalkConfig, out: Path) -> tuple[dict[str, Any], str]:
 
 def _all(config: WalkConfig, out: Path) -> tuple[dict[str, Any], str]:
     """Enumerate every legal reply; returns what `walk.json` holds, and the result in words."""
-    tree = enumeration.Enumeration(out, walk.chooser(config.player[0], config.workers))
+    tree = walk.Enumeration(out, walk.chooser(config.player[0], config.workers))
     layers = []
     for layer in tree.run(config.most_stones):
         layers.append(layer)
         say(f"{layer['stones']} stones: {layer['positions']:,} positions, {layer['losing_replies']:,} losing replies")
     last = layers[-1]["stones"]
     complete = not len(tree.keys(last + 2))
-    say("backing up the results through the tree")
-    blunders: dict[str, enumeration.Keys] = {}
-    for stones, not_won, keys in tree.back_up(last):
-        layers[stones // 2] |= {"not_won": len(not_won), "blunders": len(keys)}
-        blunders[f"stones_{stones:02}"] = keys
-    content = io.BytesIO()
-    np.savez(content, **blunders)  # type: ignore[arg-type]
-    common.write_atomically(out / "blunders.npz", content.getvalue())
-    print(report.table(list(layers[0]), [[f"{count:,}" for count in layer.values()] for layer in layers]))
+    print(table(list(layers[0]), [[f"{count:,}" for count in layer.values()] for layer in layers]))
     sums = {name: sum(layer[name] for layer in layers) for name in layers[0] if name != "stones"}
     if complete and not sums["losing_replies"] + sums["draws"]:
         result = "every game is won: this player weakly solves Connect 4"

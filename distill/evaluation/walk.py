@@ -3,37 +3,56 @@
 Positions that several move orders reach are merged. Two sets of replies:
 
     best    every best reply by the exact solver. A line ends where the player's move gives the win away.
-    all     every legal reply, by the rules alone (`enumeration.py`).
+    all     every legal reply, by the rules alone. If no such game is lost or drawn, the player weakly solves the game:
+            it wins from the empty board against any opponent, and the enumeration is the proof.
 
-Dimensions: B positions, A = 7 columns. A layer holds the distinct positions with the same number of stones in which the
-player moves, as sorted uint64 keys (`rules.from_keys`). Stones are even there, since the player moves first.
+Dimensions: B positions, R replies, A = 7 columns. A layer holds the distinct positions with the same number of stones
+in which the player moves, as sorted uint64 keys (`rules.from_keys`). Stones are even there, since the player moves
+first.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import io
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from distill.common import Progress, cores, write_atomically
 from distill.common.workers import spread
-from distill.evaluation.enumeration import Choose, Keys, after, replies
 from distill.game.rules import (
     CELLS,
     COLUMNS,
     EMPTY,
+    FULL_BOARD,
     Position,
     from_keys,
+    has_four,
+    landing,
+    legal_mask,
 )
 from distill.players.names import make
 from distill.players.player import Player, checked_choices, seeds_for
 from distill.players.solver import score_boards
 
+Keys: TypeAlias = NDArray[np.uint64]
+Choose: TypeAlias = Callable[[Keys, Keys], NDArray[np.integer[Any]]]
+"""(current, mask), uint64 (B,) → the player's columns (B,), a function of the position alone."""
+Layer: TypeAlias = dict[str, int]
+"""Counts for one number of `stones`: `positions`, `won` (by the move), `losing_replies` and `draws` (replies)."""
+
 BATCH = 1024
 """Boards a network evaluates at once; the last batch is padded with the empty board."""
+CHUNK = 1 << 16
+"""Positions between two writes of a layer's moves: a killed run loses some ten seconds."""
+EXPAND = 1 << 18
+"""Positions that a thread expands at a time: about 200 MB."""
 
 # The player's moves ---------------------------------------------------------------------------------------------------
 
@@ -63,6 +82,57 @@ def _moves(name: str, current: Keys, mask: Keys) -> NDArray[np.int64]:
     return choices.moves[: len(current)]
 
 
+# One move and its replies ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replies:
+    """The positions after the player's moves in B positions.
+
+    Attributes:
+      won: bool (B,), the move wins the game.
+      parent: int64 (R,), the position each reply belongs to.
+      reply: int8 (R,), the opponent's column.
+      key: uint64 (R,), the position after the reply, where the player moves again.
+      lost: bool (R,), the reply wins for the opponent.
+      drawn: bool (R,), the reply fills the board without a line of four.
+    """
+
+    won: NDArray[np.bool_]
+    parent: NDArray[np.int64]
+    reply: NDArray[np.int8]
+    key: Keys
+    lost: NDArray[np.bool_]
+    drawn: NDArray[np.bool_]
+
+
+def after(keys: Keys, moves: NDArray[np.integer[Any]]) -> tuple[Keys, Keys, NDArray[np.bool_]]:
+    """`current` and `mask`, uint64 (B,), after a move in each position, and bool (B,), whether it wins."""
+    current, mask = from_keys(keys)
+    stone = landing(mask)[np.arange(len(keys)), moves]
+    if not stone.all():
+        raise ValueError(f"a move into a full column, in {int((stone == 0).sum())} of {len(keys)} positions")
+    return current ^ mask, mask | stone, has_four(current | stone)
+
+
+def replies(keys: Keys, moves: NDArray[np.integer[Any]], allowed: NDArray[np.bool_] | None = None) -> Replies:
+    """The replies to the player's moves; `allowed`, bool (B, 7), restricts them, None takes every legal one."""
+    current, mask, won = after(keys, moves)
+    legal = legal_mask(mask) & ~won[:, None]
+    parent, column = np.nonzero(legal if allowed is None else legal & allowed)
+    stone = landing(mask[parent])[np.arange(len(parent)), column]
+    filled = mask[parent] | stone
+    lost = has_four(current[parent] | stone)
+    return Replies(
+        won=won,
+        parent=parent,
+        reply=column.astype(np.int8),
+        key=(current[parent] ^ mask[parent]) + filled,
+        lost=lost,
+        drawn=~lost & (filled == FULL_BOARD),
+    )
+
+
 # Best replies ---------------------------------------------------------------------------------------------------------
 
 
@@ -81,16 +151,10 @@ class BestWalk:
     share_won: float = 0.0
 
 
-def best_replies(
-    choose: Choose, workers: int, start: Position = EMPTY, report: Callable[[BestWalk], None] = lambda _: None
-) -> BestWalk:
-    """Walk every game against every best reply.
+def best_replies(choose: Choose, workers: int, start: Position = EMPTY) -> Iterator[BestWalk]:
+    """Walk every game against every best reply, from a position that the player to move can win.
 
-    Args:
-      start: a position that the player to move can win.
-      report: called after every layer.
-
-    Raises UserError where the solver is not installed.
+    Yields the walk so far after every layer. Raises UserError where the solver is not installed.
     """
     walk = BestWalk()
     layer, lines = np.array([start.current + start.mask], np.uint64), [""]
@@ -113,5 +177,86 @@ def best_replies(
         share = np.bincount(merged.reshape(-1), each[found.parent], len(layer)).astype(np.float64)
         ends = [(found.parent[i], found.reply[i]) for i in first.tolist()]
         lines = [f"{lines[parent]}{moves[parent] + 1}{reply + 1}" for parent, reply in ends]
-        report(walk)
-    return walk
+        yield walk
+
+
+# All replies ----------------------------------------------------------------------------------------------------------
+
+
+class Enumeration:
+    """The tree of all legal replies in a folder, with a file of keys and a file of moves for each layer.
+
+    Args:
+      folder: receives `keys-SS.npy`, uint64 (B,), sorted, and `moves-SS.npy`, int8 (B,), −1 where not yet chosen,
+        for SS stones. The caller holds its lock. A killed run resumes from the last chunk of moves.
+      choose: the player.
+    """
+
+    def __init__(self, folder: Path, choose: Choose) -> None:
+        self.folder, self.choose = folder, choose
+
+    def keys(self, stones: int) -> Keys:
+        """A layer's positions; empty for one that no game reaches."""
+        path = self.folder / f"keys-{stones:02}.npy"
+        return np.load(path) if path.exists() else np.empty(0, np.uint64)
+
+    def moves(self, stones: int) -> Any:
+        """The player's moves in a layer, as a file in memory: −1 where not yet chosen."""
+        path = self.folder / f"moves-{stones:02}.npy"
+        if not path.exists():
+            _save(path, np.full(len(self.keys(stones)), -1, np.int8))
+        return np.lib.format.open_memmap(path, mode="r+")
+
+    def run(self, most_stones: int = CELLS) -> Iterator[Layer]:
+        """Enumerate layer by layer, up to `most_stones`; yields each layer once its replies are known."""
+        if not len(self.keys(0)):
+            _save(self.folder / "keys-00.npy", np.zeros(1, np.uint64))
+        for stones in range(0, most_stones + 1, 2):
+            keys = self.keys(stones)
+            if not len(keys):
+                return
+            self._choose_moves(stones, keys)
+            yield self._expand(stones, keys)
+
+    def _choose_moves(self, stones: int, keys: Keys) -> None:
+        """Let the player choose where the layer's file lacks moves."""
+        moves = self.moves(stones)
+        chunks = [slice(start, start + CHUNK) for start in range(0, len(keys), CHUNK)]
+        todo = [chunk for chunk in chunks if (moves[chunk] < 0).any()]
+        done = len(keys) - sum(len(keys[chunk]) for chunk in todo)
+        with Progress(len(keys), "positions", done) as progress:
+            for chunk in todo:
+                moves[chunk] = self.choose(*from_keys(keys[chunk]))
+                moves.flush()  # a killed run keeps it
+                progress.advance(len(keys[chunk]), f"{stones} stones")
+
+    def _expand(self, stones: int, keys: Keys) -> Layer:
+        """Write the next layer and count what ended in this one."""
+        moves = self.moves(stones)
+
+        def expand(part: slice) -> tuple[Keys, list[int]]:
+            found = replies(keys[part], moves[part])
+            open_keys = found.key[~(found.lost | found.drawn)]
+            return _distinct(open_keys), [int(ended.sum()) for ended in (found.won, found.lost, found.drawn)]
+
+        # On all cores: NumPy releases the interpreter lock.
+        with ThreadPoolExecutor(cores()) as threads:
+            parts = [*threads.map(expand, (slice(start, start + EXPAND) for start in range(0, len(keys), EXPAND)))]
+        # Two positions may lead to the same one: each layer holds it once.
+        following = _distinct(np.concatenate([part for part, _ in parts]))
+        if len(following):
+            _save(self.folder / f"keys-{stones + 2:02}.npy", following)
+        won, lost, drawn = np.sum([counts for _, counts in parts], axis=0).tolist()
+        return {"stones": stones, "positions": len(keys), "won": won, "losing_replies": lost, "draws": drawn}
+
+
+def _distinct(keys: Keys) -> Keys:
+    """The keys sorted, each once; several times as fast as np.unique on tens of millions."""
+    ordered = np.sort(keys)
+    return ordered[np.append(True, ordered[1:] != ordered[:-1])] if len(ordered) else ordered
+
+
+def _save(path: Path, array: NDArray[Any]) -> None:
+    content = io.BytesIO()
+    np.save(content, array)
+    write_atomically(path, content.getvalue())

@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.evaluation import enumeration
-from distill.evaluation.enumeration import Choose, Enumeration, Keys
-from distill.game.rules import CELLS, legal_mask
+from distill.evaluation import walk
+from distill.evaluation.walk import Choose, Enumeration, Keys, replies
+from distill.game.rules import CELLS, COLUMNS, from_keys, legal_mask
 from experiments.large.label import evaluator
 
 BATCH = 1 << 15
@@ -47,6 +47,45 @@ def chooser(path: Path, precision: str) -> Choose:
     return choose
 
 
+def back_up(tree: Enumeration, last: int) -> Iterator[tuple[int, Keys, Keys]]:
+    """Back up results through the layers of an enumeration, from `last` stones to none.
+
+    Yields for each layer its stones; the keys of positions that are not won, where some reply leads to a loss or a
+    draw; and those of them that are blunders: another move has every reply won inside the tree. In an enumeration that
+    was cut off, positions beyond its last layer count as won.
+    """
+    won_keys: Keys | None = None  # None: beyond the last layer
+    for stones in range(last, -1, -2):
+        keys, moves = tree.keys(stones), tree.moves(stones)
+        parts = [slice(start, start + walk.EXPAND) for start in range(0, len(keys), walk.EXPAND)]
+        won = np.concatenate([_all_won(keys[part], moves[part], won_keys) for part in parts])
+        failed = keys[~won]
+        yield stones, failed, failed[_another_wins(failed, moves[~won], won_keys)]
+        won_keys = keys[won]
+
+
+def _another_wins(keys: Keys, moves: NDArray[np.int8], won_keys: Keys | None) -> NDArray[np.bool_]:
+    """bool (B,): whether a move that the player did not choose has every reply won."""
+    legal = legal_mask(from_keys(keys)[1])
+    found = np.zeros(len(keys), np.bool_)
+    for column in range(COLUMNS):
+        here = np.flatnonzero(legal[:, column] & (moves != column))
+        found[here] |= _all_won(keys[here], np.full(len(here), column), won_keys)
+    return found
+
+
+def _all_won(keys: Keys, moves: NDArray[np.integer[Any]], won_keys: Keys | None) -> NDArray[np.bool_]:
+    """bool (B,): whether the move wins, or every reply leads to a position in `won_keys`, sorted; None holds all."""
+    found = replies(keys, moves)
+    fine = ~(found.lost | found.drawn)
+    if won_keys is not None:
+        place = np.minimum(np.searchsorted(won_keys, found.key), max(len(won_keys) - 1, 0))
+        fine &= (won_keys[place] == found.key) if len(won_keys) else False
+    result = np.ones(len(keys), np.bool_)
+    result[found.parent[~fine]] = False
+    return result
+
+
 def main(words: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--network", type=Path, required=True)
@@ -55,7 +94,7 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args(words)
     options.out.mkdir(parents=True, exist_ok=True)
-    enumeration.CHUNK = 1 << 21
+    walk.CHUNK = 1 << 21
     began = time.monotonic()
     tree = Enumeration(options.out, chooser(options.network, options.precision))
     layers = []
@@ -64,7 +103,7 @@ def main(words: Sequence[str] | None = None) -> None:
         print(f"{time.monotonic() - began:.0f} s: {json.dumps(layer)}", flush=True)
     last = layers[-1]["stones"]
     not_won, blunders = [], []
-    for stones, failed, found in tree.back_up(last):
+    for stones, failed, found in back_up(tree, last):
         layers[stones // 2] |= {"not_won": len(failed), "blunders": len(found)}
         not_won.append(failed)
         blunders.append(found)

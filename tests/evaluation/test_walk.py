@@ -16,16 +16,17 @@ import pytest
 from helpers import REFERENCE, state
 
 from distill import walk as command
-from distill.evaluation import enumeration, walk
+from distill.evaluation import walk
 from distill.game import rules
 from distill.game.rules import EMPTY, Position
 from distill.players.solver import Solver
+from experiments.large.tree import back_up
 
 START = rules.from_moves("6724772136625432")
 """X moves and can win."""
 
 
-def choose(current: enumeration.Keys, mask: enumeration.Keys) -> np.ndarray:
+def choose(current: walk.Keys, mask: walk.Keys) -> np.ndarray:
     """A player of tests: the legal column that a fixed function of the position names."""
     legal = rules.legal_mask(mask)
     number = (current * np.uint64(7) + mask) % np.uint64(1_000_003) % legal.sum(1).astype(np.uint64)
@@ -46,8 +47,8 @@ def key_of(position: Position) -> int:
 
 
 @pytest.fixture(scope="module")
-def tree(tmp_path_factory: pytest.TempPathFactory) -> enumeration.Enumeration:
-    return enumeration.Enumeration(tmp_path_factory.mktemp("walk"), choose)
+def tree(tmp_path_factory: pytest.TempPathFactory) -> walk.Enumeration:
+    return walk.Enumeration(tmp_path_factory.mktemp("walk"), choose)
 
 
 def test_layers_are_those_of_plain_python(tree):
@@ -76,7 +77,7 @@ def test_backed_up_results_are_those_of_plain_recursion(tree):
         )
 
     blunders = 0
-    for stones, not_won, blundered in tree.back_up(last=10):
+    for stones, not_won, blundered in back_up(tree, last=10):
         positions = [Position(int(c), int(m)) for c, m in zip(*rules.from_keys(tree.keys(stones)), strict=True)]
         failed = [position for position in positions if not is_won(position, move_of(position))]
         assert not_won.tolist() == [*map(key_of, failed)]
@@ -87,10 +88,10 @@ def test_backed_up_results_are_those_of_plain_recursion(tree):
 
 
 def test_a_killed_enumeration_resumes_to_the_same_files(tree, tmp_path, monkeypatch):
-    monkeypatch.setattr(enumeration, "CHUNK", 64)
+    monkeypatch.setattr(walk, "CHUNK", 64)
     calls = 0
 
-    def killed(current: enumeration.Keys, mask: enumeration.Keys) -> np.ndarray:
+    def killed(current: walk.Keys, mask: walk.Keys) -> np.ndarray:
         nonlocal calls
         calls += 1
         if calls == 10:
@@ -98,8 +99,8 @@ def test_a_killed_enumeration_resumes_to_the_same_files(tree, tmp_path, monkeypa
         return choose(current, mask)
 
     with pytest.raises(KeyboardInterrupt):
-        list(enumeration.Enumeration(tmp_path, killed).run(most_stones=8))
-    list(enumeration.Enumeration(tmp_path, choose).run(most_stones=8))
+        list(walk.Enumeration(tmp_path, killed).run(most_stones=8))
+    list(walk.Enumeration(tmp_path, choose).run(most_stones=8))
     whole = state(tree.folder)
     assert {name: whole[name] for name in state(tmp_path)} == state(tmp_path)
 
@@ -126,7 +127,7 @@ def test_best_replies_are_those_of_plain_recursion():
                 reply = rules.play(after, column)
                 following[reply] = following.get(reply, 0) + share / len(best)
         layer = following
-    found = walk.best_replies(choose, workers=1, start=START)
+    *_, found = walk.best_replies(choose, workers=1, start=START)
     assert found.positions == positions
     assert len(found.given_away) == given_away > 0
     assert found.share_won == pytest.approx(won)
@@ -156,6 +157,6 @@ def test_worker_processes_choose_the_same_moves(tmp_path):
         words = ["--replies", "all", "--most-stones", "8", "--workers", str(workers)]
         flags = [*words, "--out", str(tmp_path / str(workers))]
         subprocess.run([sys.executable, "-m", "distill.walk", "random", *flags], check=True, capture_output=True)
-    one, two = (enumeration.Enumeration(tmp_path / str(workers), choose) for workers in (1, 2))
+    one, two = (walk.Enumeration(tmp_path / str(workers), choose) for workers in (1, 2))
     assert len(one.keys(8)) > command.walk.BATCH
     assert np.array_equal(one.moves(8), two.moves(8))
