@@ -4,9 +4,8 @@
     python -m distill.describe data/games --out dev/data/games-5000.md
 
 In: a folder that `generate`, or `selfplay --games-only`, finished, or packed boards of `prepare`. Out: a Markdown page.
-Rows are counted in `games/census.py`; a sample of labels is graded by the exact solver (`evaluation/labels.py`), and
-the teacher labels some rows again (`evaluation/noise_ceiling.py`). Without the solver, an optional package, the card
-says so.
+Rows are counted in `games/census.py`; a sample of labels is graded by the exact solver, and the teacher labels some
+rows again (`evaluation/labels.py`). Without the solver, an optional package, the card says so.
 """
 
 from __future__ import annotations
@@ -15,9 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from distill.common import DataError, UserError, cli, cores, provenance, say
-from distill.evaluation import data_card, labels, noise_ceiling
-from distill.evaluation.labels import LabelQuality
-from distill.evaluation.noise_ceiling import NoiseCeiling
+from distill.evaluation import data_card, labels
+from distill.evaluation.labels import Shares
 from distill.games import census, reader, schema
 from distill.players import solver
 
@@ -67,14 +65,14 @@ def _describe(config: DescribeConfig, folder: Path) -> str:
     return f"{page}: {found.games:,} games, {found.rows:,} rows, {boards}; {_told(quality)}"
 
 
-def _told(quality: LabelQuality | str) -> str:
+def _told(quality: Shares | str) -> str:
     if isinstance(quality, str):
         return "labels not graded"
-    optimal, outcome = quality.optimal["all"].mean, quality.outcome["all"].mean
+    optimal, outcome = (quality[metric]["all"].mean for metric in ("optimal", "outcome"))
     return f"labels {optimal:.1%} optimal, {outcome:.1%} outcome"
 
 
-def _grade(config: DescribeConfig, folder: Path) -> LabelQuality | str:
+def _grade(config: DescribeConfig, folder: Path) -> Shares | str:
     """The quality of the labels, or the line that says why they were not graded."""
     if config.label_rows == 0:
         return "Not graded (`--label-rows 0`)."
@@ -84,18 +82,18 @@ def _grade(config: DescribeConfig, folder: Path) -> LabelQuality | str:
         line = f"Not graded: the solver is not installed (`{provenance.install_line('solver')}`)."
         say(f"{folder}: {line}")
         return line
-    return labels.grade_labels(folder, config.label_rows, config.seed, config.workers)
+    return labels.quality(folder, config.label_rows, config.seed, config.workers)
 
 
-def _label_again(config: DescribeConfig, folder: Path) -> NoiseCeiling | str:
+def _label_again(config: DescribeConfig, folder: Path) -> Shares | str:
     """How often the teacher repeats itself, or the line that says why it was not measured."""
-    teacher = noise_ceiling.teacher_of(folder)
+    teacher = labels.teacher_of(folder)
     if teacher is None:
         return "Not measured: the labels do not come from this version's search without a network."
     if not config.top1_rows:
         return "Not measured (`--top1-rows 0`)."
-    rows, _ = labels.sample(folder, config.top1_rows, config.seed)
-    return noise_ceiling.measure(rows, teacher, config.seed, config.workers)
+    rows = labels.sample(folder, config.top1_rows, config.seed)
+    return labels.noise_ceiling(rows, teacher, config.seed, config.workers)
 
 
 def _command(config: DescribeConfig, folder: Path) -> list[str]:

@@ -6,7 +6,7 @@
 
 In: players by name (`players/names.py`) and folders of finished games; the shipped benchmark boards. Out, in `--out`:
 `metrics.json`, `report.md` and its plot; on the screen, a table. Metrics are defined in `evaluation/grading.py` and
-`evaluation/noise_ceiling.py`. No solver is needed; `distill describe` grades the labels of a folder with one.
+`evaluation/labels.py`. No solver is needed; `distill describe` grades the labels of a folder with one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 
 from distill.common import cli, cores, file_hash, folders, provenance, read_object, write_atomically, write_json
 from distill.datasets.benchmark import Half
-from distill.evaluation import grading, noise_ceiling, plots, report, summary
+from distill.evaluation import grading, labels, plots, report, summary
 from distill.evaluation.summary import Summary
 from distill.games import executors, reader
 from distill.games.schema import MANIFEST
@@ -148,7 +148,7 @@ def _grade_players(
 def _compare_labels(folder: Path, players: Sequence[Player], metrics: dict[str, Any], page: list[str]) -> str:
     """Add the networks' top-1 accuracy against a folder's labels; returns a line on the best."""
     networks = [player for player in players if isinstance(player, NetworkPlayer) and player.mode == "policy"]
-    top1 = noise_ceiling.top1(networks, reader.raw_rows([folder], None, 0.0))
+    top1 = labels.top1(networks, reader.raw_rows([folder], None, 0.0))
     metrics.setdefault("top1", {})[str(folder)] = top1
     print(report.by_stones(top1) + "\n")
     page += [f"## Top-1 accuracy against {folder}", report.by_stones(top1)]

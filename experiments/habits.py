@@ -64,7 +64,7 @@ def compare(arguments: argparse.Namespace) -> None:
     from distill.networks import saved
     from distill.networks.evaluator import NetworkEvaluator
 
-    rows, _ = labels.sample(arguments.data, arguments.boards, seed=0)
+    rows = labels.sample(arguments.data, arguments.boards, seed=0)
     rows = rows[(rows.ply >= arguments.stones[0]) & (rows.ply <= arguments.stones[1])]
     scores = score_boards(rows.current, rows.mask)
     evaluators: dict[str, Any] = {

@@ -9,31 +9,30 @@ from pathlib import Path
 from typing import Any
 
 from distill.common import DataError, provenance, write_atomically
+from distill.common.tables import table
 from distill.evaluation import report
-from distill.evaluation.labels import LabelQuality
-from distill.evaluation.noise_ceiling import NoiseCeiling
+from distill.evaluation.labels import Shares
 from distill.games import census, reader, schema
 from distill.games.census import Census
 from distill.games.reader import Run
 
+TEMPLATE = Path(__file__).with_suffix(".md")
+"""The card with the names of its parts in braces."""
 TITLE, PACKED_TITLE = "# Games `", "# Boards `"
 """The first words of a card."""
 
-LIMITS = (
-    "Rows of one game are not independent of each other, and a board occurs as often as games met it. A label is a "
-    "search's opinion and need not be optimal: no solver took part. `prepare` and `train` merge equal boards, put a "
-    "game into one split as a whole, and keep the benchmark's boards out of training."
-)
-QUALITY = (
-    "An exact solver graded rows drawn at random. *optimal*: the label keeps the best score; *outcome*: it keeps the "
-    "win, draw or loss; *critical*: outcome, on boards where moves differ in it. In percent, with half the "
-    "width of the 95 % interval."
-)
-CEILING = (
-    "The teacher labelled rows drawn at random again. *two fresh labels agree*: equal pairs among these labels; "
-    "*stored and fresh agree*: the same with the stored label. *noise ceiling*: the accuracy of a model that always "
-    "predicts the most frequent label. In percent, with half the width of the 95 % interval."
-)
+LIMITS = """\
+Rows of one game are not independent of each other, and a board occurs as often as games met it. A label is a search's
+opinion and need not be optimal: no solver took part. `prepare` and `train` merge equal boards, put a game into one
+split as a whole, and keep the benchmark's boards out of training."""
+QUALITY = """\
+An exact solver graded rows drawn at random. *optimal*: the label keeps the best score; *outcome*: it keeps the win,
+draw or loss; *critical*: outcome, on boards where moves differ in it. In percent, with half the width of the 95 %
+interval."""
+CEILING = """\
+The teacher labelled rows drawn at random again. *two fresh labels agree*: equal pairs among these labels; *stored and
+fresh agree*: the same with the stored label. *noise ceiling*: the accuracy of a model that always predicts the most
+frequent label. In percent, with half the width of the 95 % interval."""
 
 
 def require(page: Path) -> None:
@@ -47,8 +46,8 @@ def write(
     run: Run,
     manifest: Mapping[str, Any],
     counted: Census,
-    quality: LabelQuality | str,
-    ceiling: NoiseCeiling | str,
+    quality: Shares | str,
+    ceiling: Shares | str,
     *,
     use: str,
     command: Sequence[str],
@@ -90,27 +89,27 @@ def write(
         "files": f"{files}, {size:.1f} MB; columns: `distill/games/schema.py`",
         "`LC_ALL=C sha256sum shard-*.parquet \\| sha256sum`": f"`{census.bytes_digest(run)}`",
     }
-    by_stones = [[f"{number:,}" for number in row] for row in counted.plies.reset_index().to_numpy().tolist()]
-    graded = [quality] if isinstance(quality, str) else [_filled(QUALITY), report.label_quality("Labels", quality)]
-    again = [ceiling] if isinstance(ceiling, str) else [_filled(CEILING), report.noise_ceiling(ceiling)]
-    sections = [
-        f"{PACKED_TITLE if packed else TITLE}{run.folder.resolve().name}`",
-        _filled(about.strip()),
-        made,
-        "## What is in it",
-        "\n".join(["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in facts.items())]),
-        report.table(["stones", "rows", "boards", "repeated rows"], by_stones),
-        "## Intended use and limitations",
-        _filled("Each board counts as a game of its own, so a split is by board." if packed else LIMITS),
-        "## Label quality",
-        *graded,
-        "## Noise ceiling",
-        *again,
-        "## Licence and citation",
-        "Apache-2.0. The distill authors: distill, 2026. Name the run and the version.",
-        f"Written at commit {provenance.commit() or 'unknown'} by\n\n    {shlex.join(command)}",
-    ]
-    write_atomically(page, ("\n\n".join(sections) + "\n").encode())
+    counts = [[f"{number:,}" for number in row] for row in counted.plies.reset_index().to_numpy().tolist()]
+    if not isinstance(quality, str):
+        graded = quality["optimal"]["all"].units
+        found = report.by_stones(quality)
+        quality = f"{QUALITY}\n\nLabels: {graded:,} of {run.rows:,} labels graded\n\n{found}"
+    if not isinstance(ceiling, str):
+        ceiling = f"{CEILING}\n\n{report.by_stones(ceiling)}"
+    card = TEMPLATE.read_text(encoding="utf-8").format(
+        title=PACKED_TITLE if packed else TITLE,
+        name=run.folder.resolve().name,
+        about=textwrap.fill(about.strip(), 118, break_on_hyphens=False),
+        made=made,
+        facts="\n".join(f"| {name} | {value} |" for name, value in facts.items()),
+        counts=table(["stones", "rows", "boards", "repeated rows"], counts),
+        limits="Each board counts as a game of its own, so a split is by board." if packed else LIMITS,
+        quality=quality,
+        ceiling=ceiling,
+        commit=provenance.commit() or "unknown",
+        command=shlex.join(command),
+    )
+    write_atomically(page, card.encode())
 
 
 def _labeller(made: Mapping[str, Any]) -> str:
@@ -121,7 +120,3 @@ def _labeller(made: Mapping[str, Any]) -> str:
     if "labeller" in made:
         return f"each label is from `{made['labeller']}`"
     return f"each label is the majority of {made.get('votes', 1)} votes, each by {search} without a network"
-
-
-def _filled(text: str) -> str:
-    return textwrap.fill(text, 118, break_on_hyphens=False)

@@ -1,66 +1,210 @@
-"""How good the labels of a data folder are, by exact scores.
+"""How good the labels of a folder of games are: by exact scores, and by how often the teacher and networks give them.
 
-In: a folder of finished games. Out: the share of its labels that are optimal, or keep the outcome, in all and by ply.
+In: rows of the folder. Out: shares of rows with 95 % intervals, by title and stones on the board, and in all. A row is
+a position as it was met, so a board that was met often counts often.
+
+**Quality**, by the solver: shares of labels that are optimal, keep the outcome, or keep it where it is critical
+(`grading.py`).
+
+**Noise ceiling** of top-1 accuracy: the teacher labels every row again N = 9 times, each time with draws of its own,
+which gives the fresh labels l_1 … l_N, each the majority of the K searches that the run's settings ask for. Then, for a
+row,
+
+    pairs     2 / (N(N − 1)) · Σ_{i<j} [l_i = l_j]                         two labels are equal
+    ceiling   1/N · Σ_i [most frequent of the labels without l_i = l_i]    the most frequent of eight is the ninth
+    stored    1/N · Σ_i [l_i = the label in the folder]                    as pairs, with the stored label
+
+A model that always predicts the most frequent label is right more often than another label is: that is the ceiling.
+Eight labels do not always show which is the most frequent, so the figure is slightly too low. Ties are broken by most
+visits in the searches behind the eight labels, then nearest the centre, then the lower column. On a board that is its
+own mirror a column and its mirror are one label.
+
+**Top-1 accuracy**: how often a network's move is the label (`training/top1.py`).
+
+Dimensions: R rows, N labels a row, A = 7 columns.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from distill.common import DataError, Progress, say
+from distill.common.progress import Advance, silent
 from distill.evaluation.grading import by_stones, grade_moves, is_critical
+from distill.game.rules import CENTRE, COLUMNS, is_own_mirror
 from distill.games import reader
+from distill.games.labeller import majority
 from distill.games.reader import RawRows
-from distill.players.intervals import Estimate
+from distill.games.schema import read_manifest
+from distill.mcts import compiling
+from distill.players.intervals import Estimate, share
+from distill.players.network import NetworkPlayer
+from distill.players.player import Bitboards, seeds_for
+from distill.players.search import SearchPlayer
 from distill.players.solver import score_boards
+from distill.training.top1 import FIRST_ROWS, agrees, chosen_columns, is_early
+
+if TYPE_CHECKING:
+    from distill.mcts.uct import UctSettings
+
+Shares: TypeAlias = dict[str, dict[str, Estimate]]
+"""Title → stones on the board, such as "0–8", or "all" → the share."""
+
+LABELS = 9
+"""Fresh labels of a row: eight show the most frequent one, and the ninth is compared with it."""
+
+BANDS = ((0, 8), (9, 16), (17, 24), (25, 32), (33, 41))
+"""Stones on the board that are counted together."""
+
+AT_MOST = (15, 19)
+"""Stones up to which a network's accuracy is also given, beside figures of shorter games."""
+
+CHUNK = 2048
+"""Labels between two reports of progress; enough to share between processes."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class LabelQuality:
-    """How good the labels of a folder are.
-
-    Attributes:
-      rows, of: labels graded, and labels in the folder.
-      optimal, outcome, critical: as `grading.py` defines them, by stones on the board and in all; the row is the unit.
-    """
-
-    rows: int
-    of: int
-    optimal: dict[str, Estimate]
-    outcome: dict[str, Estimate]
-    critical: dict[str, Estimate]
-
-
-def sample(folder: Path, count: int | None, seed: int) -> tuple[RawRows, int]:
-    """`count` random rows of a folder, all for None, and how many it holds; fewer are the first of more.
+def sample(folder: Path, count: int | None, seed: int) -> RawRows:
+    """`count` random rows of a folder, all for None; fewer are the first of more.
 
     Raises DataError for a folder that is no finished run, or holds no rows.
     """
     rows = reader.raw_rows([folder])
     if not len(rows):
         raise DataError(f"{folder}: holds no rows")
-    return rows[np.random.default_rng(seed).permutation(len(rows))[:count]], len(rows)
+    return rows[np.random.default_rng(seed).permutation(len(rows))[:count]]
 
 
-def grade_labels(folder: Path, rows: int | None, seed: int, workers: int = 1) -> LabelQuality:
-    """Grade a random sample of `rows` labels, all for None, with a progress bar.
+def quality(folder: Path, rows: int | None, seed: int, workers: int = 1) -> Shares:
+    """Grade a random sample of `rows` labels, all for None, with a progress bar; the metrics of `grading.METRICS`.
 
     Raises DataError for a folder that is no finished run, UserError where the solver is not installed.
     """
-    chosen, of = sample(folder, rows, seed)
+    chosen = sample(folder, rows, seed)
     say(f"grading {len(chosen):,} labels of {folder} with the solver")
     with Progress(len(chosen), "boards") as progress:
         scores = score_boards(chosen.current, chosen.mask, workers, progress.advance)
     optimal, outcome = grade_moves(scores, chosen.label.astype(np.int64))
     critical = is_critical(scores)
     plies = [(ply, ply) for ply in np.unique(chosen.ply).tolist()]
-    return LabelQuality(
-        rows=len(chosen),
-        of=of,
-        optimal=by_stones(optimal, chosen.ply, 1, plies),
-        outcome=by_stones(outcome, chosen.ply, 1, plies),
-        critical=by_stones(outcome[critical], chosen.ply[critical], 1, plies),
-    )
+    return {
+        "optimal": by_stones(optimal, chosen.ply, 1, plies),
+        "outcome": by_stones(outcome, chosen.ply, 1, plies),
+        "critical": by_stones(outcome[critical], chosen.ply[critical], 1, plies),
+    }
+
+
+# The noise ceiling ----------------------------------------------------------------------------------------------------
+
+
+def teacher_of(folder: Path) -> UctSettings | None:
+    """The settings of the search that labelled a run; None where it cannot label again.
+
+    That is the case for labels of a network's search, which needs the network, for those of a user's own engine, and
+    for packed boards, which come from many runs: none of them names its votes.
+    """
+    from distill.mcts.uct import UctSettings
+
+    identity = read_manifest(folder).get("identity", {})
+    if "votes" not in identity:
+        return None
+    known = [field.name for field in dataclasses.fields(UctSettings)]
+    return UctSettings(**{name: identity[name] for name in known if name in identity})
+
+
+def noise_ceiling(rows: RawRows, settings: UctSettings, seed: int, workers: int = 1) -> Shares:
+    """Let a teacher with these settings label every row LABELS times, with a progress bar."""
+    say(f"labelling {len(rows):,} rows again, {LABELS} times each")
+    compiling.prepare("uct")
+    with Progress(len(rows) * LABELS, "labels") as progress:
+        labels, visits = fresh_labels(rows.current, rows.mask, settings, seed, workers, progress.advance)
+    own_mirror = is_own_mirror(rows.current, rows.mask)
+    labels, visits = fold_labels(labels, own_mirror), _fold_visits(visits, own_mirror)
+    stored = fold_labels(rows.label.astype(np.int64), own_mirror)
+    shares = {
+        "two fresh labels agree": pairs(labels),
+        "noise ceiling": ceiling(labels, visits),
+        "stored and fresh agree": (labels == stored[:, None]).mean(1),
+    }
+    return {title: by_stones(values, rows.ply, LABELS, BANDS) for title, values in shares.items()}
+
+
+def fresh_labels(
+    current: Bitboards, mask: Bitboards, settings: UctSettings, seed: int, workers: int = 1, advance: Advance = silent
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Labels int64 (R, N) and the visits behind each (R, N, A); label k of row r depends on (seed, k, r) alone."""
+    # Each row LABELS times, each time with a seed of its own.
+    rows = np.repeat(np.arange(len(mask)), LABELS)
+    seeds = seeds_for(seed, np.tile(np.arange(1, LABELS + 1), len(mask)), rows)
+    teacher = SearchPlayer(name="teacher", settings=settings, workers=workers)
+    found = []
+    for start in range(0, len(rows), CHUNK):
+        part = slice(start, start + CHUNK)
+        found += teacher.search(current[rows[part]], mask[rows[part]], seeds[part])
+        advance(len(rows[part]))
+    labels = np.array([result.label for result in found], np.int64).reshape(-1, LABELS)
+    visits = np.array([result.visits for result in found], np.int64).reshape(-1, LABELS, COLUMNS)
+    return labels, visits
+
+
+def pairs(labels: NDArray[np.int64]) -> NDArray[np.float64]:
+    """float64 (R,), the share of equal ones among the pairs of a row's labels (R, N)."""
+    counts, number = _counts(labels), labels.shape[1]
+    equal: NDArray[np.float64] = (counts * (counts - 1)).sum(1) / (number * (number - 1))
+    return equal
+
+
+def ceiling(labels: NDArray[np.int64], visits: NDArray[np.int64]) -> NDArray[np.float64]:
+    """float64 (R,), the share of a row's labels (R, N) that equal the most frequent of its others.
+
+    `visits`, (R, N, A), of the searches behind each label, decide ties.
+    """
+    # Leave each label out in turn, with its visits, and compare it with the most frequent of the others.
+    counts, total = _counts(labels), visits.sum(1)
+    columns = np.arange(COLUMNS)
+    hits = [
+        majority(counts - (label[:, None] == columns), total - its_visits) == label
+        for label, its_visits in zip(labels.T, np.moveaxis(visits, 1, 0), strict=True)
+    ]
+    return np.mean(hits, axis=0)
+
+
+def _counts(labels: NDArray[np.int64]) -> NDArray[np.int64]:
+    """int64 (R, A), how many of a row's labels (R, N) are each column."""
+    counts: NDArray[np.int64] = (labels[..., None] == np.arange(COLUMNS)).sum(1)
+    return counts
+
+
+def fold_labels(columns: NDArray[np.int64], own_mirror: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Columns (R,) or (R, N), the lower of a column and its mirror on boards that are their own mirror, bool (R,)."""
+    folded = np.minimum(columns, COLUMNS - 1 - columns)
+    return np.where(own_mirror.reshape(-1, *[1] * (columns.ndim - 1)), folded, columns)
+
+
+def _fold_visits(visits: NDArray[np.int64], own_mirror: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Visits (R, N, A), on boards that are their own mirror those of a column and its mirror as the lower's."""
+    folded = visits + visits[..., ::-1]
+    folded[..., CENTRE] = visits[..., CENTRE]
+    folded[..., CENTRE + 1 :] = 0
+    return np.where(own_mirror[:, None, None], folded, visits)
+
+
+# Top-1 accuracy -------------------------------------------------------------------------------------------------------
+
+
+def top1(players: Sequence[NetworkPlayer], rows: RawRows) -> Shares:
+    """Each network's top-1 accuracy on the rows: by BANDS, in all, up to AT_MOST stones, on a game's first rows."""
+    say(f"evaluating {len(players)} network{'s' if len(players) > 1 else ''} on {len(rows):,} rows")
+    beside = {f"at most {stones}": rows.ply <= stones for stones in AT_MOST}
+    beside[f"first {FIRST_ROWS} rows of a game"] = is_early(rows)
+    found = {}
+    for player in players:
+        same = agrees(rows, chosen_columns(player.predict, rows))
+        found[player.name] = by_stones(same, rows.ply, 1, BANDS)
+        found[player.name] |= {name: share(same[where], 1) for name, where in beside.items()}
+    return found

@@ -12,8 +12,6 @@ import numpy as np
 from distill.common.tables import table as table
 from distill.datasets.benchmark import GradedBoards
 from distill.evaluation.grading import GENERAL, HEADLINES, METRICS
-from distill.evaluation.labels import LabelQuality
-from distill.evaluation.noise_ceiling import NoiseCeiling
 from distill.evaluation.summary import Summary
 from distill.players.intervals import Estimate
 
@@ -96,18 +94,6 @@ def of_players(boards: GradedBoards, summaries: Sequence[Summary], uniform: Unif
         main = headline_sets(boards.sets)
         page += ["## On the same boards, paired", *(differences(pairs, name) for name in main)]
     return page
-
-
-def label_quality(name: str, quality: LabelQuality) -> str:
-    """The quality of the graded labels: in all, and by stones on the board."""
-    shares = {metric: getattr(quality, metric) for metric in METRICS}
-    return f"{name}: {quality.rows:,} of {quality.of:,} labels graded\n\n{by_stones(shares)}"
-
-
-def noise_ceiling(found: NoiseCeiling) -> str:
-    """How often the teacher gives the same label again, and the noise ceiling of top-1 accuracy."""
-    titles = ("two fresh labels agree", "noise ceiling", "stored and fresh agree")
-    return by_stones(dict(zip(titles, (found.pairs, found.ceiling, found.stored), strict=True)))
 
 
 def by_stones(shares: Mapping[str, Mapping[str, Estimate]]) -> str:

@@ -23,7 +23,7 @@ from helpers import SIMULATIONS, VOTES, make_games, write_games
 
 from distill import describe, prepare, validate
 from distill.common import cli, folders, write_json
-from distill.evaluation import data_card, labels, noise_ceiling, report
+from distill.evaluation import data_card, labels, report
 from distill.game.rules import Position, mirror, play
 from distill.games import census, reader, runs, schema, shards
 from distill.games.selfplay import SelfPlaySettings
@@ -142,12 +142,11 @@ def test_labels_are_graded_by_the_solver_and_the_teacher_labels_again(tmp_path):
     late = table.filter(pa.array(table["ply"].to_numpy() >= 28))  # which the solver scores at once
     write_games(folder, late, identity=runs.identity(TEACHER))
     text = described(folder, "--label-rows", "40")
-    quality = labels.grade_labels(folder, 40, seed=0)
-    assert report.label_quality("Labels", quality) in text
-    asked, _ = labels.sample(folder, 100, seed=0)
-    teacher = noise_ceiling.teacher_of(folder)
+    assert f"Labels: 40 of {len(late)} labels graded\n\n{report.by_stones(labels.quality(folder, 40, seed=0))}" in text
+    rows = labels.sample(folder, 100, seed=0)
+    teacher = labels.teacher_of(folder)
     assert teacher is not None
-    assert report.noise_ceiling(noise_ceiling.measure(asked, teacher, seed=0)) in text
+    assert report.by_stones(labels.noise_ceiling(rows, teacher, seed=0)) in text
 
 
 def test_a_folder_with_its_card_is_read_as_before(folder, undrawn, capsys):

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from distill.evaluation import noise_ceiling
+from distill.evaluation.labels import ceiling, fold_labels, fresh_labels, noise_ceiling, pairs
 from distill.game.rules import COLUMNS_FROM_CENTRE, is_own_mirror, mirror, parse_board
 from distill.games import reader, runs
 from distill.games.reader import RawRows
@@ -50,10 +50,10 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> RawRows:
 
 def test_of_a_known_mixture_the_figures_are_what_the_formulas_say():
     labels = np.array([[4] * 9, [1] * 8 + [2], [0] * 5 + [6] * 4, [0, 1, 2, 3, 4, 5, 6, 0, 1]])
-    assert noise_ceiling.pairs(labels) == pytest.approx([1, 28 / 36, (10 + 6) / 36, 2 / 36])
+    assert pairs(labels) == pytest.approx([1, 28 / 36, (10 + 6) / 36, 2 / 36])
     # Third row: without a 0 four stand against four, and the lower column is taken, so a 0 is hit and a 6 is not.
     # Fourth: without a 0 the two 1s lead, without a 1 the two 0s, and without another the 1, nearer the centre.
-    assert noise_ceiling.ceiling(labels, no_visits(labels)) == pytest.approx([1, 8 / 9, 5 / 9, 0])
+    assert ceiling(labels, no_visits(labels)) == pytest.approx([1, 8 / 9, 5 / 9, 0])
 
 
 @given(st.lists(st.integers(0, 6), min_size=9, max_size=9), st.integers(0, 2**32 - 1), st.integers(1, 4))
@@ -66,30 +66,30 @@ def test_the_figures_are_those_of_plain_python(labels, seed, most):
         votes, weight = Counter(labels[place] for place in others), visits[others].sum(0)
         hits += label == max(COLUMNS_FROM_CENTRE, key=lambda column: (votes[column], weight[column]))
     array = np.array([labels])
-    assert noise_ceiling.pairs(array)[0] == pytest.approx(np.mean(equal))
-    assert noise_ceiling.ceiling(array, visits[None])[0] == pytest.approx(hits / 9)
+    assert pairs(array)[0] == pytest.approx(np.mean(equal))
+    assert ceiling(array, visits[None])[0] == pytest.approx(hits / 9)
 
 
 def test_on_a_board_that_is_its_own_mirror_a_column_and_its_mirror_are_one_label():
     boards = [parse_board(SYMMETRIC), parse_board(WON_AT_ONCE), mirror(parse_board(WON_AT_ONCE))]
     columns, own_mirror = np.array([[0, 6, 2, 4, 3]] * 3), is_own_mirror(*bits(*boards))
     folded = [[0, 0, 2, 2, 3], [0, 6, 2, 4, 3], [0, 6, 2, 4, 3]]
-    assert noise_ceiling.fold_labels(columns, own_mirror).tolist() == folded
-    assert noise_ceiling.fold_labels(columns[:, 1], own_mirror).tolist() == [0, 6, 6]
+    assert fold_labels(columns, own_mirror).tolist() == folded
+    assert fold_labels(columns[:, 1], own_mirror).tolist() == [0, 6, 6]
 
 
 def test_a_row_gets_the_same_labels_whatever_else_is_asked(rows, monkeypatch):
     some = rows[np.arange(12)]
     counted: list[int] = []
-    labels, visits = noise_ceiling.fresh_labels(some.current, some.mask, SETTINGS, 3, advance=counted.append)
+    labels, visits = fresh_labels(some.current, some.mask, SETTINGS, 3, advance=counted.append)
     assert labels.shape == (12, 9)
     assert (visits.sum(-1) == 3 * 30).all()
     assert sum(counted) == 12 * 9
-    monkeypatch.setattr(noise_ceiling, "CHUNK", 10)
-    fewer, their_visits = noise_ceiling.fresh_labels(some.current[:5], some.mask[:5], SETTINGS, 3)
+    monkeypatch.setattr("distill.evaluation.labels.CHUNK", 10)
+    fewer, their_visits = fresh_labels(some.current[:5], some.mask[:5], SETTINGS, 3)
     np.testing.assert_array_equal(fewer, labels[:5])
     np.testing.assert_array_equal(their_visits, visits[:5])
-    other, _ = noise_ceiling.fresh_labels(some.current, some.mask, SETTINGS, 4)
+    other, _ = fresh_labels(some.current, some.mask, SETTINGS, 4)
     assert (other != labels).any()
 
 
@@ -102,7 +102,7 @@ def test_no_search_draws_as_another_one_or_as_the_run_did(rows, monkeypatch):
 
     found = SearchPlayer.search
     monkeypatch.setattr(SearchPlayer, "search", search)
-    noise_ceiling.measure(rows, SETTINGS, seed=1)
+    noise_ceiling(rows, SETTINGS, seed=1)
     assert len(drawn) == len(set(drawn)) == 9 * len(rows)
     assert not set(drawn) & {0, 1}, "a run draws by its own seed"
 
@@ -111,9 +111,10 @@ def test_a_teacher_agrees_with_itself_on_a_win_always_and_elsewhere_less_than_it
     current, mask = bits(parse_board(WON_AT_ONCE))
     numbers = {"game": np.zeros(1, np.int64), "label": np.array([1], np.int8), "ply": np.array([6], np.int8)}
     row = RawRows(current=current, mask=mask, **numbers)
-    found = noise_ceiling.measure(row, UctSettings(simulations=200), seed=0)  # the win is seen whatever the noise
-    assert [shares["all"].mean for shares in (found.pairs, found.ceiling, found.stored)] == [1, 1, 0]
-    noisy = noise_ceiling.measure(rows, SETTINGS, seed=0)
-    assert 1 / 7 < noisy.pairs["all"].mean < noisy.ceiling["all"].mean < 1
-    assert noisy.pairs["all"].units == len(rows) == sum(noisy.pairs[band].units for band in list(noisy.pairs)[:-1])
-    assert noisy == noise_ceiling.measure(rows, SETTINGS, seed=0)
+    found = noise_ceiling(row, UctSettings(simulations=200), seed=0)  # the win is seen whatever the noise
+    assert [shares["all"].mean for shares in found.values()] == [1, 1, 0]
+    noisy = noise_ceiling(rows, SETTINGS, seed=0)
+    agree, most, _ = noisy.values()
+    assert 1 / 7 < agree["all"].mean < most["all"].mean < 1
+    assert agree["all"].units == len(rows) == sum(agree[band].units for band in list(agree)[:-1])
+    assert noisy == noise_ceiling(rows, SETTINGS, seed=0)
