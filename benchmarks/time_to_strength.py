@@ -43,7 +43,7 @@ def reached(history: list[dict[str, Any]], column: str, line: float) -> float | 
 
 def draw(history: list[dict[str, Any]], lines: dict[str, dict[str, float]], path: Path) -> None:
     """Draw the metrics by minutes, with a line for each search."""
-    from distill.evaluation.plots import new_figure, save_figure
+    from distill.common.pictures import new_figure, save_figure
 
     figure, axes = new_figure(1, 2, 10, 3.4)
     minutes = [each["minutes"] for each in history]

@@ -27,7 +27,7 @@ PUBLIC = {
     "board": "distill.game.encoding:board",
     "boards": "distill.game.encoding:boards",
     "draw": "distill.game.rules:draw",
-    "evaluate_players": "distill.evaluation.summary:evaluate_players",
+    "evaluate_players": "distill.evaluation.grading:evaluate_players",
     "from_moves": "distill.game.rules:from_moves",
     "generate_games": "distill.generate:generate_games",
     "load_pretrained": "distill.networks.pretrained:load_pretrained",

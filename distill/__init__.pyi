@@ -1,6 +1,6 @@
 from distill.common.errors import UserError as UserError
 from distill.datasets.packed import write_labels as write_labels
-from distill.evaluation.summary import evaluate_players as evaluate_players
+from distill.evaluation.grading import evaluate_players as evaluate_players
 from distill.game.encoding import board as board
 from distill.game.encoding import boards as boards
 from distill.game.rules import Position as Position

@@ -20,8 +20,8 @@ from typing import Any
 
 from distill.common import cli, cores, file_hash, folders, provenance, read_object, write_atomically, write_json
 from distill.datasets.benchmark import Half
-from distill.evaluation import grading, labels, plots, report, summary
-from distill.evaluation.summary import Summary
+from distill.evaluation import grading, labels, report
+from distill.evaluation.grading import Summary
 from distill.games import executors, reader
 from distill.games.schema import MANIFEST
 from distill.networks import finding
@@ -106,7 +106,7 @@ def run(config: EvaluateConfig) -> str:
     with folders.locked(config.out, wait=True):  # only now, so that several evaluations can share a folder
         folders.require(config.out, folders.EVALUATION, own=FILES)
         write_json(config.out / "metrics.json", report.plain(metrics))  # first, because it marks whose folder it is
-        plots.plot_by_set(config.out / "by_set.png", summaries, metrics["uniform_random"])
+        report.plot(config.out / "by_set.png", summaries)
         write_atomically(config.out / "report.md", ("\n\n".join(page) + "\n").encode())
     return f"{' · '.join(last)} · {config.out / 'report.md'}"
 
@@ -122,24 +122,22 @@ def _grade_players(
     config: EvaluateConfig, players: Sequence[Player], metrics: dict[str, Any], page: list[str]
 ) -> tuple[list[Summary], str]:
     """Add the players' grades to the metrics and the page; returns the grades and a line on the best player."""
-    boards = summary.graded_boards(config.benchmark, config.half, config.sets, config.boards, config.seed)
-    uniform = grading.uniform_by_set(boards)
-    graded = [summary.graded(player, boards, config.seed) for player in players]
+    boards = grading.read_boards(config.benchmark, config.half, config.sets, config.boards, config.seed)
+    graded = [grading.grade_aloud(player, boards, config.seed) for player in players]
     found = [
-        summary.summarise(player, boards, grades, config.seed) for player, grades in zip(players, graded, strict=True)
+        grading.summarise(player, boards, grades, config.seed) for player, grades in zip(players, graded, strict=True)
     ]
     pairs = {
         f"{one.name} − {other.name}": grading.compare(boards, one, other) for one, other in combinations(graded, 2)
     }
     metrics["benchmark"] = {"half": config.half, "boards": len(boards), "sets": boards.sets}
-    metrics["uniform_random"] = uniform
     metrics["players"] = {one.name: one for one in found}
     metrics["paired_differences"] = pairs
-    print(f"{report.headline(found, uniform)}\n\n{report.by_set(found, uniform, 'outcome')}\n")
+    print(f"{report.headline(found)}\n\n{report.by_set(found, 'outcome')}\n")
     page.append(f"Benchmark: {len(boards):,} boards of the {config.half} half.")
-    page += report.of_players(boards, found, uniform, pairs)
+    page += report.of_players(found, pairs)
     # The last line names the best player on the first headline set that was graded.
-    main = report.headline_sets(boards.sets)[0]
+    main = report.headline_sets(found)[0]
     best = max(found, key=lambda one: one.sets[main]["optimal"].mean)
     optimal, outcome = (report.percent(best.sets[main][metric]) for metric in ("optimal", "outcome"))
     return found, f"{best.name} is best on {main}: {optimal} % optimal, {outcome} % outcome"

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from distill import networks
 from distill.common import DataError, UserError
+from distill.common.tables import table as markdown_table
 from distill.evaluation import labels, report
 from distill.evaluation.grading import grade_moves
 from distill.game.encoding import FULL_COLUMN
@@ -106,7 +107,7 @@ def compare(arguments: argparse.Namespace) -> None:
                 ]
             )
     print(
-        report.table(
+        markdown_table(
             ["who", "how", "optimal / outcome", "another column than the label; of two", "entropy", "twice JSD"], table
         )
     )

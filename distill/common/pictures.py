@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import io
 from collections.abc import Callable
 from pathlib import Path
-from typing import Concatenate, ParamSpec
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 from distill.common.errors import first_line
+from distill.common.files import write_atomically
 from distill.common.progress import say
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Parameters = ParamSpec("Parameters")
 
@@ -37,3 +42,20 @@ def picture(draw: Callable[Concatenate[Path, Parameters], None]) -> Callable[Con
 def _say_once(line: str) -> None:
     """Print a line once, although the same picture is drawn after each epoch."""
     say(line)
+
+
+def new_figure(rows: int, columns: int, width: float, height: float) -> tuple[Figure, list[Any]]:
+    """A figure of this size in inches, and its axes, row by row."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure  # not pyplot: no window, no state
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure, figure.subplots(rows, columns, squeeze=False).ravel().tolist()
+
+
+def save_figure(figure: Figure, path: Path) -> None:
+    """Write a figure as PNG."""
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format="png", dpi=110)
+    write_atomically(path, drawn.getvalue())

@@ -1,4 +1,4 @@
-"""Grades of moves by exact scores, and what a player's grades add up to.
+"""Grades of moves by exact scores, and what a player's grades add up to: by set, symmetry, first move.
 
 Terms, for a board with scores s[0..6] (from the side to move), its legal columns L and the column m played:
 
@@ -11,23 +11,28 @@ Every board is graded as stored and mirrored. The board is the unit of the stati
 two. In sets whose name holds a diagonal the mirrored half counts for the mirrored set (MIRROR_SET).
 
 Dimensions: B boards, A = 7 columns. Everything is computed from the stored scores; no solver is needed.
+`evaluate_players` is what `distill evaluate` does, for a notebook or a script.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from distill.common import Progress, say
 from distill.common.progress import Advance, silent
-from distill.datasets.benchmark import GradedBoards
+from distill.datasets import benchmark
+from distill.datasets.benchmark import GradedBoards, Half
 from distill.game.encoding import FULL_COLUMN
 from distill.game.rules import COLUMNS, is_own_mirror, mirror_bits
 from distill.players.intervals import Estimate, difference, share
-from distill.players.player import Player, checked_choices, seeds_for
+from distill.players.names import make
+from distill.players.player import Player, as_player, checked_choices, seeds_for
 
 METRICS = ("optimal", "outcome", "critical")
 
@@ -114,13 +119,6 @@ def grade_moves(scores: NDArray[np.int8], moves: NDArray[np.int64]) -> tuple[NDA
     return played == best_scores(scores), keeps_outcome(scores)[rows, moves]
 
 
-def uniform_grades(scores: NDArray[np.int8]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The exact expectation of both grades for a uniformly random legal move, float64 (B,) each."""
-    legal = (scores != FULL_COLUMN).sum(1)
-    optimal = (scores == best_scores(scores)[:, None]).sum(1) / legal
-    return optimal, keeps_outcome(scores).sum(1) / legal
-
-
 def sample(boards: GradedBoards, count: int, seed: int) -> GradedBoards:
     """At most `count` boards of every set, drawn evenly and kept in order; the same for every player."""
     rng = np.random.default_rng(seed)
@@ -161,18 +159,6 @@ def by_set(boards: GradedBoards, graded: Graded) -> dict[str, dict[str, Estimate
     }
 
 
-def uniform_by_set(boards: GradedBoards) -> dict[str, dict[str, float]]:
-    """The exact expectation of each metric for a uniformly random player."""
-    optimal, outcome = (np.stack([grades, grades]) for grades in uniform_grades(boards.scores))
-    return {
-        name: {
-            metric: float(values.mean()) if len(values) else float("nan")
-            for metric, values in set_units(boards, optimal, outcome, name).items()
-        }
-        for name in boards.sets
-    }
-
-
 def compare(boards: GradedBoards, one: Graded, other: Graded) -> dict[str, dict[str, Estimate]]:
     """For every set, each metric of `one` minus that of `other` on the same boards, paired."""
     result = {}
@@ -197,3 +183,83 @@ def mirrored_moves(boards: GradedBoards, graded: Graded) -> float | None:
     """
     both = ~is_own_mirror(boards.current, boards.mask)
     return float((graded.moves[0] == graded.moves[1])[both].mean()) if both.any() else None
+
+
+# Players --------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """What was measured of one player.
+
+    Attributes:
+      sets: set → metric → estimate, see `by_set`.
+      mirrored_moves: see `mirrored_moves`.
+      empty_move: its move on the empty board.
+    """
+
+    name: str
+    sets: dict[str, dict[str, Estimate]]
+    mirrored_moves: float | None
+    empty_move: int
+
+
+def summarise(player: Player, boards: GradedBoards, graded: Graded, seed: int) -> Summary:
+    """Sum up a player's grades, and let it move on the empty board."""
+    empty = np.zeros(1, np.uint64)
+    return Summary(
+        name=player.name,
+        sets=by_set(boards, graded),
+        mirrored_moves=mirrored_moves(boards, graded),
+        empty_move=int(checked_choices(player, empty, empty, seeds_for(seed, 2, 0)).moves[0]),
+    )
+
+
+def evaluate_players(
+    players: Sequence[str | Player | Callable[..., Any]],
+    *,
+    sets: Sequence[str] | None = None,
+    half: Half = "test",
+    boards: int | None = None,
+    folder: Path | None = None,
+    seed: int = 0,
+    workers: int = 1,
+) -> dict[str, dict[str, dict[str, Estimate]]]:
+    """Grade players move by move against perfect play, without a solver.
+
+        grades = distill.evaluate_players(["pillar", "uct:100", my_player], sets=["heldout"], half="dev", boards=200)
+        grades["pillar"]["heldout"]["optimal"].mean    # also .low and .high, the 95 % interval, and .units
+
+    Args:
+      players: names, as `evaluate` takes them (`players/names.py`); or your own `Player`, or a function that takes
+        boards, int8 (B, 6, 7), and seeds, uint64 (B,), and returns columns (B,).
+      sets: sets of the benchmark, such as midgame and heldout; None takes all.
+      half: "dev" for choices, "test" for headlines.
+      boards: most boards of each set; None takes all.
+      folder: of graded boards; None takes the shipped ones.
+      seed: of the sample of boards, searches and random moves.
+      workers: processes for searches and the solver.
+
+    Returns by player, set and metric (optimal, outcome, critical) the mean with its interval. Raises UserError for an
+    unknown set or unusable moves, ValueError for an unknown player or two players of one name.
+    """
+    chosen = read_boards(folder, half, sets, boards, seed)
+    made = [make(player, workers) if isinstance(player, str) else as_player(player) for player in players]
+    if len({player.name for player in made}) < len(made):
+        raise ValueError(f"two players have one name: {', '.join(player.name for player in made)}")
+    return {player.name: by_set(chosen, grade_aloud(player, chosen, seed)) for player in made}
+
+
+def read_boards(
+    folder: Path | None, half: Half, sets: Sequence[str] | None, count: int | None, seed: int
+) -> GradedBoards:
+    """At most `count` boards of each of these sets, all for None. Raises DataError for an unknown set."""
+    found = benchmark.read(folder, half=half, sets=sets or None)
+    return sample(found, count, seed) if count else found
+
+
+def grade_aloud(player: Player, boards: GradedBoards, seed: int) -> Graded:
+    """A player's grades, with a progress bar."""
+    say(f"grading {player.name}")
+    with Progress(2 * len(boards), "moves", warm_up=True) as progress:
+        return grade(player, boards, seed, progress.advance)

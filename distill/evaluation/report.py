@@ -1,28 +1,28 @@
-"""Grades as tables, for the screen and for `report.md`, and as JSON values."""
+"""Grades as tables, for the screen and for `report.md`, as a plot, and as JSON values."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from distill.common.tables import table as table
-from distill.datasets.benchmark import GradedBoards
-from distill.evaluation.grading import GENERAL, HEADLINES, METRICS
-from distill.evaluation.summary import Summary
+from distill.common.pictures import new_figure, picture, save_figure
+from distill.common.tables import table
+from distill.evaluation.grading import GENERAL, HEADLINES, METRICS, Summary
 from distill.players.intervals import Estimate
 
-UNIFORM = "uniform random, exactly"
+GRID = "#d9d9d9"
 
 LEGEND = """\
 *optimal*: the move keeps the best score; *outcome*: it keeps the win, draw or loss; *critical*: outcome, over boards
 where legal moves differ in it. In percent, with half the width of the 95 % interval; every board is graded twice, as
 stored and mirrored."""
 
-Uniform = Mapping[str, Mapping[str, float]]
 Pairs = Mapping[str, Mapping[str, Mapping[str, Estimate]]]
 
 
@@ -33,10 +33,9 @@ def percent(estimate: Estimate) -> str:
     return f"{100 * estimate.mean:.1f} ±{50 * (estimate.high - estimate.low):.1f}"
 
 
-def headline(summaries: Sequence[Summary], uniform: Uniform) -> str:
+def headline(summaries: Sequence[Summary]) -> str:
     """One row a player: the headline sets, the mean over the tactical sets, symmetry and first move."""
-    main = headline_sets(list(uniform))
-    tactical = [name for name in uniform if name not in GENERAL]
+    main = headline_sets(summaries)
     header = ["player", *(f"{name} {metric}" for name in main for metric in METRICS)]
     header += ["tactics optimal", "mirrored moves", "opens in"]
 
@@ -47,30 +46,28 @@ def headline(summaries: Sequence[Summary], uniform: Uniform) -> str:
         [
             one.name,
             *(percent(one.sets[name][metric]) for name in main for metric in METRICS),
-            mean([one.sets[name]["optimal"].mean for name in tactical]),
-            mean([one.mirrored_moves] if one.mirrored_moves is not None else []),
+            mean([grades["optimal"].mean for name, grades in one.sets.items() if name not in GENERAL]),
+            mean([] if one.mirrored_moves is None else [one.mirrored_moves]),
             str(one.empty_move + 1),
         ]
         for one in summaries
     ]
-    expected = [f"{100 * uniform[name][metric]:.1f}" for name in main for metric in METRICS]
-    expected.append(mean([uniform[name]["optimal"] for name in tactical]))
-    return table(header, [*rows, [UNIFORM, *expected, "–", "–"]])
+    return table(header, rows)
 
 
-def headline_sets(names: Sequence[str]) -> list[str]:
-    """Those of `grading.HEADLINES` among these sets, or else the first set."""
-    return [name for name in HEADLINES if name in names] or list(names[:1])
+def headline_sets(summaries: Sequence[Summary]) -> list[str]:
+    """Those of `grading.HEADLINES` that were graded, or else the first set."""
+    names = list(summaries[0].sets)
+    return [name for name in HEADLINES if name in names] or names[:1]
 
 
-def by_set(summaries: Sequence[Summary], uniform: Uniform, metric: str) -> str:
+def by_set(summaries: Sequence[Summary], metric: str) -> str:
     """One row a set, one column a player."""
     rows = []
-    for name, expected in uniform.items():
+    for name in summaries[0].sets:
         estimates = [one.sets[name][metric] for one in summaries]
-        shown = f"{100 * expected[metric]:.1f}" if estimates[0].units else "–"
-        rows.append([name, str(estimates[0].units), *map(percent, estimates), shown])
-    return table(["set", "boards", *(one.name for one in summaries), UNIFORM], rows)
+        rows.append([name, str(estimates[0].units), *map(percent, estimates)])
+    return table(["set", "boards", *(one.name for one in summaries)], rows)
 
 
 def differences(pairs: Pairs, name: str) -> str:
@@ -85,13 +82,13 @@ def differences(pairs: Pairs, name: str) -> str:
     return table([f"{name}, points", *METRICS], rows)
 
 
-def of_players(boards: GradedBoards, summaries: Sequence[Summary], uniform: Uniform, pairs: Pairs) -> list[str]:
-    """The sections on the players, with the plot of `plots.plot_by_set`."""
-    page = [LEGEND, headline(summaries, uniform), "![by set](by_set.png)"]
+def of_players(summaries: Sequence[Summary], pairs: Pairs) -> list[str]:
+    """The sections on the players, with the plot of `plot`."""
+    page = [LEGEND, headline(summaries), "![by set](by_set.png)"]
     for metric in METRICS:
-        page += [f"## {metric.capitalize()}", by_set(summaries, uniform, metric)]
+        page += [f"## {metric.capitalize()}", by_set(summaries, metric)]
     if pairs:
-        main = headline_sets(boards.sets)
+        main = headline_sets(summaries)
         page += ["## On the same boards, paired", *(differences(pairs, name) for name in main)]
     return page
 
@@ -101,6 +98,35 @@ def by_stones(shares: Mapping[str, Mapping[str, Estimate]]) -> str:
     first = next(iter(shares.values()))
     rows = [[band, f"{first[band].units:,}", *(percent(one[band]) for one in shares.values())] for band in first]
     return table(["stones", "rows", *shares], rows)
+
+
+def in_percent(found: Sequence[Estimate]) -> tuple[NDArray[np.float64], list[NDArray[np.float64]]]:
+    """Means, and how far the intervals reach below and above them."""
+    low, means, high = 100 * np.array([(each.low, each.mean, each.high) for each in found]).reshape(-1, 3).T
+    return means, [means - low, high - means]
+
+
+@picture
+def plot(path: Path, players: Sequence[Summary]) -> None:
+    """Optimal and outcome for every set, one colour a player, bars of 95 %."""
+    from matplotlib import colormaps
+
+    names = list(players[0].sets)
+    figure, axes = new_figure(1, 2, 11, 2 + 0.42 * len(names))
+    places = np.arange(len(names), dtype=float)
+    colours = colormaps["tab10" if len(players) <= 10 else "tab20"]
+    for axis, metric in zip(axes, ("optimal", "outcome"), strict=True):
+        offsets = np.linspace(-0.3, 0.3, len(players)) if len(players) > 1 else np.zeros(len(players))
+        for index, (player, offset) in enumerate(zip(players, offsets, strict=True)):
+            means, errors = in_percent([player.sets[name][metric] for name in names])
+            axis.errorbar(means, places + offset, xerr=errors, fmt="o", color=colours(index), label=player.name)
+        axis.set_yticks(places, names if metric == "optimal" else [""] * len(names))
+        axis.invert_yaxis()
+        axis.set(xlabel=f"{metric}, %", xlim=(0, 102))
+        axis.grid(color=GRID)
+    figure.legend(*axes[0].get_legend_handles_labels(), fontsize=8, loc="outside lower center", ncols=4)
+    figure.suptitle("Moves by set (bars: 95 %)")
+    save_figure(figure, path)
 
 
 def plain(value: Any) -> Any:

@@ -5,7 +5,6 @@ A row holds what one evaluation measured; `over` names the column on the x-axis,
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from distill.common import write_atomically
-from distill.common.pictures import picture
+from distill.common.pictures import new_figure, picture, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -39,14 +38,10 @@ def write(folder: Path, rows: Sequence[Mapping[str, float]], panels: Panels = TR
 
 def drawn(table: pd.DataFrame, panels: Panels, over: str) -> Figure:
     """One plot per panel, side by side."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure  # not pyplot: no window, no state
     from matplotlib.ticker import MaxNLocator
 
-    figure = Figure(figsize=(11, 3.4), layout="constrained")
-    FigureCanvasAgg(figure)
-    subplots = figure.subplots(1, len(panels), squeeze=False)
-    for axes, (title, names) in zip(subplots[0], panels.items(), strict=True):
+    figure, subplots = new_figure(1, len(panels), 11, 3.4)
+    for axes, (title, names) in zip(subplots, panels.items(), strict=True):
         for name in names:
             axes.plot(table[over], table[name], marker=".", label=name.replace("_", " "))
         axes.set(title=title, xlabel=over)
@@ -60,6 +55,4 @@ def drawn(table: pd.DataFrame, panels: Panels, over: str) -> Figure:
 @picture
 def _draw(path: Path, table: pd.DataFrame, panels: Panels, over: str) -> None:
     """Write the curves as PNG."""
-    content = io.BytesIO()
-    drawn(table, panels, over).savefig(content, format="png", dpi=110)
-    write_atomically(path, content.getvalue())
+    save_figure(drawn(table, panels, over), path)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pandas as pd
 
 from distill.common import UserError, write_atomically
+from distill.common.tables import table as markdown_table
 from distill.evaluation import report
 from experiments.players.measure import Row
 
@@ -54,7 +55,7 @@ of the set `{name}`; slow players on {few} boards. *ms*: processor time of a sin
 def table(rows: Sequence[Row]) -> str:
     """The table as Markdown."""
     header = ("player", "Elo (95 %)", "optimal", "outcome", "boards", "ms", "network")
-    return report.table(header, [_cells(row) for row in rows])
+    return markdown_table(header, [_cells(row) for row in rows])
 
 
 def _cells(row: Row) -> list[str]:

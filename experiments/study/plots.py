@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from distill.common.pictures import picture
-from distill.evaluation.plots import BOARD, FIRST, GRID, INK, in_percent, new_figure, save_figure
+from distill.common.pictures import new_figure, picture, save_figure
+from distill.evaluation.report import GRID, in_percent
 from distill.players.intervals import Estimate
 from experiments.study.results import SHOWN, Line, Result
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-COLOURS = {"optimal": FIRST, "outcome": BOARD}
+INK, RED, BLUE = "#222222", "#d62728", "#2b5fa8"
+COLOURS = {"optimal": RED, "outcome": BLUE}
 
 
 @picture

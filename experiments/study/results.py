@@ -23,9 +23,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from distill.common import write_atomically
+from distill.common.tables import table
 from distill.datasets.benchmark import GradedBoards
 from distill.evaluation import grading
-from distill.evaluation.report import percent, table
+from distill.evaluation.report import percent
 from distill.players.intervals import Estimate, difference, share
 from distill.players.player import Player
 

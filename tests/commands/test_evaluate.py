@@ -19,9 +19,9 @@ from helpers import make_games, write_games
 
 from distill import evaluate
 from distill.common import provenance
-from distill.datasets import benchmark
 from distill.evaluation import grading
 from distill.games import reader, runs
+from distill.players.names import make
 
 QUICK = ["--workers", "1", "--boards", "6"]
 IDENTITY = runs.identity(runs.RunSettings(simulations=200))
@@ -39,7 +39,7 @@ def test_players_are_graded_without_a_solver(tmp_path, capsys, monkeypatch):
     printed = capsys.readouterr().out
     assert "uct:100 is best on midgame" in printed.splitlines()[-1]
     assert list(metrics["players"]) == ["random", "uct:100"]
-    assert len(metrics["uniform_random"]) == len(metrics["benchmark"]["sets"]) == 22
+    assert len(metrics["players"]["random"]["sets"]) == len(metrics["benchmark"]["sets"]) == 22
     assert "heldout outcome" in printed.splitlines()[0]
     assert metrics["paired_differences"]["random − uct:100"]["midgame"]["optimal"]["units"] == 6
     assert metrics["players"]["uct:100"]["empty_move"] == 3
@@ -55,8 +55,12 @@ def test_equal_seeds_give_equal_metrics_of_the_half_and_the_sets_asked_for(tmp_p
     one, other = (run(words, tmp_path / name) for name in "ab")
     assert one["players"] == other["players"]
     assert one["benchmark"]["sets"] == ["midgame", "heldout"]
-    boards = grading.sample(benchmark.read(half="dev"), 6, seed=0)
-    assert one["uniform_random"]["midgame"] == grading.uniform_by_set(boards)["midgame"]
+    boards = grading.read_boards(None, "dev", ["heldout", "midgame"], 6, seed=0)
+    grades = grading.by_set(boards, grading.grade(make("punisher"), boards, seed=0))
+    found = one["players"]["punisher"]["sets"]
+    assert {name: found[name]["optimal"]["mean"] for name in found} == {
+        name: metrics["optimal"].mean for name, metrics in grades.items()
+    }
     assert evaluate.main(["random", *QUICK, "--sets", "opening", "--out", str(tmp_path / "c")]) == 1
 
 

@@ -13,8 +13,11 @@ from distill.common.pictures import picture
 
 DRAWS = """
 from pathlib import Path
-from distill.evaluation import plots
-plots.plot_by_set(Path("picture.png"), [], {"midgame": {"optimal": 0.2, "outcome": 0.7}})
+from distill.evaluation import report
+from distill.evaluation.grading import Summary
+from distill.players.intervals import share
+sets = {"midgame": {"optimal": share([0.5, 1]), "outcome": share([1, 1])}}
+report.plot(Path("picture.png"), [Summary(name="mine", sets=sets, mirrored_moves=None, empty_move=3)])
 import matplotlib
 print(matplotlib.rcParams["text.usetex"])
 """
