@@ -87,10 +87,10 @@ def _write_page(models: Sequence[str], folder: Path) -> str:
     """Write the page with these models; returns the line that says how to see it."""
     networks.start_backend(aloud=True)
     from distill.exporters.static_page import write_static_page
-    from distill.players import ratings
+    from distill.players import levels
 
     with folders.locked(folder):
-        write_static_page(models, folder, ratings.of_static_page(finding.network_file(models[0])))
+        write_static_page(models, folder, levels.elo_of_static_page(finding.network_file(models[0])))
     return f"{folder}: a static page; any file server shows it: python -m http.server --directory {folder}"
 
 

@@ -23,7 +23,7 @@ from distill.common.tables import table
 from distill.evaluation import walk
 from distill.game.rules import CELLS
 from distill.players import names
-from distill.players.identity import identity
+from distill.players.names import identity
 from distill.players.solver import check_installed
 
 LAYERS = [f"{kind}-{stones:02}.npy" for stones in range(0, CELLS + 1, 2) for kind in ("keys", "moves")]

@@ -21,17 +21,22 @@ The rule is deterministic, and `web/page/levels.js` has the same in JavaScript:
     perfect   solver  never missed  always                 always               never
 
 Without the solver `perfect` is the network's search of 800 simulations, deterministic. Where a trap is on the board,
-all moves of the two lowest levels ignore it, except wins and blocks. `docs/benchmark.md` has the levels' Elo.
+all moves of the two lowest levels ignore it, except wins and blocks. The levels' Elo is that of `docs/benchmark.csv`,
+which `python -m experiments.players` writes.
 """
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from distill.common import provenance
 from distill.game.rules import COLUMNS_FROM_CENTRE, landing, legal_mask
 from distill.game.tactics import Columns, traps, wins, wins_in
 from distill.networks import finding
@@ -167,3 +172,32 @@ def _among(shares: Shares, columns: Columns, instead: Shares | None = None) -> S
         kept = np.where(kept.sum(1, keepdims=True) > 0, kept, np.where(columns, instead, 0.0))
     total = kept.sum(1, keepdims=True)
     return kept / np.where(total > 0, total, 1.0)
+
+
+# Measured strength ----------------------------------------------------------------------------------------------------
+
+
+@cache
+def elo_table() -> dict[str, int]:
+    """Player → Elo, `random` at 0; empty where the table is missing."""
+    file = provenance.shipped("docs/benchmark.csv")
+    if file is None:
+        return {}
+    with file.open(encoding="utf-8", newline="") as text:
+        return {row["player"]: round(float(row["elo"])) for row in csv.DictReader(text)}
+
+
+def elo_of(name: str, has_solver: bool) -> int | None:
+    """A level's Elo; without the solver `perfect` is a search with the shipped network."""
+    if name == "perfect" and not has_solver:
+        name = WITHOUT_SOLVER.player.removeprefix("reference/")  # as the table names it
+    return elo_table().get(name)
+
+
+def elo_of_static_page(network: Path) -> dict[str, int]:
+    """The levels' Elo on a page without a server; empty unless `network` is the one they were measured with."""
+    measured = provenance.shipped(f"models/{NETWORK}")
+    if measured is None or not network.resolve().is_relative_to(measured.resolve()):
+        return {}
+    found = {name: elo_of(name, has_solver=False) for name in LEVELS}
+    return {name: elo for name, elo in found.items() if elo is not None}

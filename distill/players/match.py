@@ -63,14 +63,14 @@ def openings(count: int, plies: int, seed: int) -> list[Opening]:
     once 2,000 in a row found no new opening.
     """
     rng = np.random.default_rng([seed, plies])
-    found: dict[tuple[int, int], Opening] = {}
+    found: dict[frozenset[Position], Opening] = {}  # by the board and its mirror image
     fruitless = 0
     # Draw moves until there are enough; most draws end early or repeat an opening.
     while len(found) < count:
         moves = tuple(int(move) for move in rng.integers(0, 7, plies))
         position = _after(moves)
-        if position is not None and (key := _key(position)) not in found and not _urgent(position):
-            found[key] = moves
+        if position and (both := frozenset({position, mirror(position)})) not in found and not _urgent(position):
+            found[both] = moves
             fruitless = 0
         elif (fruitless := fruitless + 1) > 2_000:
             raise ValueError(f"there are only about {len(found)} openings of {plies} plies, {count} are needed")
@@ -86,11 +86,6 @@ def _after(moves: Opening) -> Position | None:
             return None
         position = after
     return position
-
-
-def _key(position: Position) -> tuple[int, int]:
-    other = mirror(position)
-    return min((position.current, position.mask), (other.current, other.mask))
 
 
 def _urgent(position: Position) -> bool:

@@ -21,18 +21,22 @@ so; one with a slash is a path that exists first, and then a name (`networks/fin
 from __future__ import annotations
 
 import functools
+import hashlib
+import importlib.util
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from distill.common import plugins, shortened
+from distill.common import file_hash, plugins, shortened
 from distill.mcts import compiling
+from distill.mcts.settings import MOST_PUCT_SIMULATIONS, MOST_SIMULATIONS
 from distill.networks import finding
+from distill.networks.pretrained import onnx_in
 from distill.players import levels, network
-from distill.players.player import Player, as_player
+from distill.players.player import Player, RandomPlayer, as_player
 from distill.players.search import SearchPlayer
-from distill.players.simple import RandomPlayer
 from distill.players.solver import SolverPlayer
 
 NAMES = (
@@ -53,8 +57,6 @@ MODES = ("policy", "sample")
 """Modes of a network without search."""
 SEARCHING_MODES = ("puct", "gumbel")
 """Modes of a network that take a number of simulations."""
-MOST_GUIDED = 16_384
-"""Largest number of simulations in such a mode."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,13 +103,11 @@ def _simulations(number: str) -> int:
 
 def check(name: str) -> Name:
     """The parts of a player's name. Raises ValueError where there is no such player; none is made or imported."""
-    parts, most = parse(name), MOST_GUIDED
-    if parts.player in SEARCHES:
-        from distill.mcts.settings import MOST_SIMULATIONS as most  # noqa: N811
-    elif not (parts.player or parts.custom) and finding.find(parts.network) is None:
+    parts = parse(name)
+    if not (parts.player or parts.custom) and finding.find(parts.network) is None:
         shown = repr(shortened(name))
         raise ValueError(f"player {shown} is unknown and no such path; {finding.names()}; players are {NAMES}")
-    check_mode(name, most)
+    check_mode(name, MOST_SIMULATIONS if parts.player else MOST_PUCT_SIMULATIONS)
     return parts
 
 
@@ -159,3 +159,42 @@ def make(name: str, workers: int = 1, *, fast: bool = False, cluster: str | None
     if parts.simulations:
         compiling.prepare("puct")
     return player
+
+
+# Identities -----------------------------------------------------------------------------------------------------------
+
+
+def identity(name: str) -> list[str]:
+    """What a player's moves depend on, as texts that tell whether a stored measurement still holds.
+
+    The name, a level's numbers, the versions of the searches, and the hash of the network or custom source.
+    """
+    from distill.mcts.puct import PUCT_VERSION  # only now, because a network alone plays without Numba
+    from distill.mcts.uct import SEARCH_VERSION
+
+    known = [name]
+    if name in LEVELS:
+        known.append(repr(levels.named(name)))
+    base = parse(levels.base_name(name) if name in LEVELS else name)
+    if base.simulations:
+        known.append(f"searches {SEARCH_VERSION}, {PUCT_VERSION}")
+    if base.custom:
+        known.append(plugins.source_hash(plugins.load(name, "player")))
+    if path := network_of(name):
+        known += [_network_hash(path), f"quick {importlib.util.find_spec('onnxruntime') is not None}"]
+    return known
+
+
+def network_of(name: str) -> Path | None:
+    """The path of a player's network; None for players without one."""
+    network = parse(levels.base_name(name) if name in LEVELS else name).network
+    return finding.find(network) if network else None
+
+
+def _network_hash(path: Path) -> str:
+    """SHA-256 of the trained network, which stays when its export is rewritten, or else of the exported files."""
+    for file in (path, path / finding.BEST, onnx_in(path)):
+        if file and file.is_file():
+            return file_hash(file)
+    files = sorted(file for file in path.rglob("*") if file.is_file())  # a SavedModel alone
+    return hashlib.sha256("".join(map(file_hash, files)).encode()).hexdigest()

@@ -18,6 +18,7 @@ from distill.common import OutputError, plugins
 from distill.game import encoding, outputs
 from distill.game.mixing import splitmix64
 from distill.game.rules import legal_mask
+from distill.game.tactics import wins
 
 Bitboards: TypeAlias = NDArray[np.uint64]
 Seeds: TypeAlias = NDArray[np.uint64]
@@ -135,3 +136,19 @@ def _fraction(seeds: Seeds) -> NDArray[np.float64]:
     """float64 (B,), in [0, 1), uniform over seeds."""
     fraction: NDArray[np.float64] = (splitmix64(seeds) >> np.uint64(11)).astype(np.float64) * 2.0**-53
     return fraction
+
+
+@dataclass(frozen=True, kw_only=True)
+class RandomPlayer:
+    """Any legal column; with `tactical` it first wins if it can and blocks if it must."""
+
+    name: str = "random"
+    tactical: bool = False
+
+    def play(self, current: Bitboards, mask: Bitboards, seeds: Seeds) -> Choices:
+        allowed = legal_mask(mask)
+        if self.tactical:
+            for stones in (current ^ mask, current):  # own wins last, so that they overrule blocks
+                urgent = wins(stones, mask)
+                allowed = np.where(urgent.any(1, keepdims=True), urgent, allowed)
+        return Choices(moves=draw_column(allowed, seeds), policy=allowed / allowed.sum(1, keepdims=True))

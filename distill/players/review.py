@@ -25,7 +25,6 @@ and only if each of them was best or the only move. A side without such a move h
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -39,7 +38,7 @@ from distill.game.encoding import FULL_COLUMN
 from distill.game.rules import COLUMNS_FROM_CENTRE, Position
 from distill.players import names
 from distill.players.player import checked_choices
-from distill.players.solver import Solver, is_installed, moves_to_end
+from distill.players.solver import is_installed, moves_to_end, score_boards
 
 SLOW = 3
 DECIDED, SLIP, SERIOUS = 0.2, 0.3, 0.25
@@ -104,8 +103,7 @@ class Grader:
     def __init__(self, name: str) -> None:
         check(name)
         self.name, self.is_optimal = name, name == "solver"
-        self._solver = Solver() if self.is_optimal else None
-        self._player = None if self.is_optimal else names.make(name, fast=True)
+        self._player = names.make(name, fast=True)
 
     def grades(self, positions: Sequence[Position]) -> tuple[NDArray[Any], NDArray[Any]]:
         """Grades of columns (B, 7) and of positions (B,), for the side to move; none of the positions is over.
@@ -113,11 +111,10 @@ class Grader:
         By the solver exact scores, FULL_COLUMN for full columns, and the best of them; by a search shares of visits,
         and values. Raises UserError for a player without a policy or a value.
         """
-        if self._solver:
-            scores = np.array([self._solver.scores(position) for position in positions])
-            return scores, scores.max(1)
-        assert self._player is not None
         current, mask = (np.array([getattr(one, name) for one in positions], np.uint64) for name in ("current", "mask"))
+        if self.is_optimal:
+            scores = score_boards(current, mask)
+            return scores, scores.max(1, initial=FULL_COLUMN)
         choices = checked_choices(self._player, current, mask, np.zeros(len(positions), np.uint64))
         if choices.policy is None or choices.value is None:
             raise UserError(f"{self.name}: a review needs a player with a policy and a value")
@@ -181,38 +178,38 @@ class Review:
 def review(game: str, grader: Grader) -> Review:
     """Review a move string. Raises ValueError for one that is no game."""
     rules.from_moves(game)
-    positions = [rules.EMPTY]
-    for text in game:
-        positions.append(rules.play(positions[-1], int(text) - 1))
-    columns, found_values = grader.grades([position for position in positions if not rules.is_over(position)])
-    values, moves = found_values.tolist(), []
-    for ply, text in enumerate(game):
-        column, grades, after = int(text) - 1, columns[ply].tolist(), positions[ply + 1]
+    positions, played = [rules.EMPTY], [int(text) - 1 for text in game]
+    for column in played:
+        positions.append(rules.play(positions[-1], column))
+    graded, values = grader.grades([position for position in positions if not rules.is_over(position)])
+    columns, before = graded.tolist(), values.tolist()
+    after, marks = [], []
+    for ply, (position, column) in enumerate(zip(positions[1:], played, strict=True)):
         if grader.is_optimal:
-            value, found = grades[column], mark(grades, column)
-        else:
-            # A search values positions, so a move's value is that of the opponent's position, or the result.
-            value = int(rules.is_won(after)) if rules.is_over(after) else -values[ply + 1]
-            is_forced = len(rules.legal_columns(positions[ply])) == 1
-            found = "forced" if is_forced else estimated_mark(grades, column, values[ply], value)
-        moves.append(
-            Move(
-                number=ply + 1,
-                side=SIDES[ply % 2],
-                column=column,
-                mark=found,
-                better=column if found in ("best", "only move", "forced") else _best(grades),
-                line="",
-                before=float(values[ply]),
-                after=float(value),
-            )
-        )
+            after.append(columns[ply][column])
+            marks.append(mark(columns[ply], column))
+            continue
+        # A search values positions, so a move's value is that of the opponent's position, or the result.
+        after.append(int(rules.is_won(position)) if rules.is_over(position) else -before[ply + 1])
+        is_forced = len(rules.legal_columns(positions[ply])) == 1
+        marks.append("forced" if is_forced else estimated_mark(columns[ply], column, before[ply], after[ply]))
     # Only errors get a line; all lines are followed at once, one batch a ply.
-    errors = [ply for ply, move in enumerate(moves) if move.mark in ERRORS]
-    for ply, line in zip(errors, _lines([positions[ply] for ply in errors], grader), strict=True):
-        moves[ply] = dataclasses.replace(moves[ply], line=line)
-    percents = accuracy([move.mark for move in moves])
-    return Review(game=game, by=grader.name, is_optimal=grader.is_optimal, accuracy=percents, moves=tuple(moves))
+    errors = [ply for ply, found in enumerate(marks) if found in ERRORS]
+    lines = dict(zip(errors, _lines([positions[ply] for ply in errors], grader), strict=True))
+    moves = tuple(
+        Move(
+            number=ply + 1,
+            side=SIDES[ply % 2],
+            column=column,
+            mark=marks[ply],
+            better=column if marks[ply] in ("best", "only move", "forced") else _best(columns[ply]),
+            line=lines.get(ply, ""),
+            before=float(before[ply]),
+            after=float(after[ply]),
+        )
+        for ply, column in enumerate(played)
+    )
+    return Review(game=game, by=grader.name, is_optimal=grader.is_optimal, accuracy=accuracy(marks), moves=moves)
 
 
 def _best(grades: Sequence[float]) -> int:

@@ -13,14 +13,12 @@ from pathlib import Path
 
 import numpy as np
 
-from distill.common import Interrupted, UserError
+from distill.common import Interrupted
 from distill.game import rules
-from distill.game.encoding import FULL_COLUMN
 from distill.players import names
-from distill.players.player import Choices, Player, checked_choices, seeds_for
-from distill.players.solver import Solver
+from distill.players.player import Player, checked_choices, seeds_for
 
-HELP = "1-7 plays that column · h hint · b take back · q quit"
+HELP = "1-7 plays that column · b take back · q quit"
 SIDES = "XO"
 
 
@@ -53,12 +51,6 @@ class Game:
     def humans_turn(self) -> bool:
         """Whether the user is to move, game over or not."""
         return len(self.columns) % 2 == self.human
-
-    def machines_choices(self) -> Choices:
-        """What the machine chooses in the position."""
-        position = self.position
-        current, mask = (np.array([bits], np.uint64) for bits in (position.current, position.mask))
-        return checked_choices(self.player, current, mask, seeds_for(self.seed, position.ply))
 
     def result(self) -> str:
         """How the game stands, and its moves."""
@@ -94,7 +86,8 @@ def session(name: str, columns: Sequence[int], human: int, seed: int) -> str:
 def _next_word(game: Game) -> str | None:
     """Let the machine move if it is its turn, then read the user's word; None at the end of the input."""
     if not rules.is_over(game.position) and not game.humans_turn():
-        choices = game.machines_choices()
+        current, mask = (np.array([bits], np.uint64) for bits in (game.position.current, game.position.mask))
+        choices = checked_choices(game.player, current, mask, seeds_for(game.seed, game.position.ply))
         game.columns.append(int(choices.moves[0]))
         value = "" if choices.value is None else f", expects {choices.value[0]:+.2f} from -1 to 1"
         print(f"{game.name} played column {game.columns[-1] + 1}{value}\n{board_text(game.columns)}")
@@ -117,8 +110,6 @@ def _obey(word: str, game: Game) -> str:
             return f"Column {word} is full. Please choose another one."
         game.columns.append(int(word) - 1)
         return board_text(game.columns)
-    if word in ("h", "hint") and not over:
-        return _hint(game)
     if word in ("b", "back"):
         # Take back the last own move, and what the machine answered.
         own = range(game.human, len(game.columns), 2)
@@ -129,21 +120,6 @@ def _obey(word: str, game: Game) -> str:
     if word in ("?", "help", ""):
         return HELP
     return "The game is over." if over else f"{word[:20]!r} is none of: {HELP}"
-
-
-def _hint(game: Game) -> str:
-    """The machine's policy and, where the solver is installed, the exact score of each column."""
-    rows = [("column", [str(column + 1) for column in range(rules.COLUMNS)], "")]
-    policy = game.machines_choices().policy
-    if policy is not None:
-        rows.append(("prefers", [f"{share:.0%}" for share in policy[0]], game.name))
-    try:
-        scores = Solver().scores(game.position)
-        texts = ["full" if score == FULL_COLUMN else f"{score:+d}" for score in scores]
-        rows.append(("score", texts, "perfect play: + wins, - loses, larger is sooner or later"))
-    except UserError as missing:
-        rows.append(("score", [], str(missing)))
-    return "\n".join(f"{name:7}" + "".join(f"{text:>5}" for text in texts) + f"   {note}" for name, texts, note in rows)
 
 
 def board_text(columns: Sequence[int]) -> str:

@@ -22,7 +22,7 @@ from distill.game.encoding import FULL_COLUMN
 from distill.game.mixing import splitmix64
 from distill.game.rules import EMPTY, Position
 from distill.networks import finding, pretrained
-from distill.players import levels, names, network, ratings
+from distill.players import levels, names, network
 from distill.players.player import Player, checked_choices
 from distill.players.solver import is_installed, score_boards
 from distill.web import work
@@ -125,7 +125,7 @@ class Opponents:
                 kind="level",
                 title=name.capitalize(),
                 note=note,
-                elo=ratings.of_level(name, self.has_solver),
+                elo=levels.elo_of(name, self.has_solver),
             )
             for name, note in notes.items()
             if names.parse(levels.named(name).player).simulations <= self.max_simulations

@@ -23,8 +23,7 @@ from distill.common.workers import spread
 from distill.datasets import benchmark
 from distill.datasets.canonical import board_keys
 from distill.game.rules import EMPTY, Position, canonicalise, is_over, play
-from distill.players.player import Bitboards
-from distill.players.simple import RandomPlayer
+from distill.players.player import Bitboards, RandomPlayer
 from distill.players.solver import check_installed
 from experiments.boards.mixed import BoardsConfig, random_opening, refuse_other_boards, write
 from experiments.boards.strata import heldout_strata

@@ -32,8 +32,7 @@ from distill.games.schema import SCHEMA_VERSION, read_metadata, write_table
 from distill.networks import finding
 from distill.players.match import Opening, Pairing, play_games
 from distill.players.names import make
-from distill.players.player import Bitboards, Choices, Player, Seeds, checked_choices
-from distill.players.simple import RandomPlayer
+from distill.players.player import Bitboards, Choices, Player, RandomPlayer, Seeds, checked_choices
 from distill.players.solver import check_installed, moves_to_end, score_boards
 from experiments.boards.strata import Stratum, all_strata
 

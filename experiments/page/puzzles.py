@@ -2,7 +2,7 @@
 
     python -m experiments.page.puzzles
 
-In: the benchmark (`datasets/benchmark.py`), the four levels that err and their Elo (`players/ratings.py`), and
+In: the benchmark (`datasets/benchmark.py`), the four levels that err and their Elo (`players/levels.py`), and
 the solver package. Out: `distill/web/page/puzzles.json`, whose bytes are a function of these. Takes some minutes.
 
 The tactic of a puzzle is the benchmark set of its board. `lines.py` has the moves after the first. A board has no move
@@ -35,7 +35,7 @@ from distill.game.encoding import FULL_COLUMN
 from distill.game.mixing import splitmix64
 from distill.game.rules import COLUMNS, COLUMNS_FROM_CENTRE, ROWS, Position, column_bits, mirror_bits
 from distill.game.tactics import wins
-from distill.players import ratings
+from distill.players import levels
 from distill.players.names import make
 from distill.players.player import Player, checked_choices
 from distill.players.solver import check_installed
@@ -150,7 +150,7 @@ def run(config: Config) -> str:
     """Select boards, find the moves after the first, let the players rate them, write the file."""
     check_installed()
     players = {word: make(word, config.workers) for word in PLAYERS}
-    puzzles = make_puzzles(benchmark.read(), players, ratings.table(), workers=config.workers)
+    puzzles = make_puzzles(benchmark.read(), players, levels.elo_table(), workers=config.workers)
     write_atomically(config.out, as_bytes(PLAYERS, puzzles))
     counts = Counter((puzzle.tactic, puzzle.difficulty) for puzzle in puzzles)
     for tactic in TACTICS:

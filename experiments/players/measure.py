@@ -22,9 +22,9 @@ from distill.common import canonical_json, read_object, write_json
 from distill.datasets.benchmark import GradedBoards
 from distill.evaluation import grading
 from distill.networks.pretrained import onnx_in
-from distill.players.identity import identity, network_of
 from distill.players.intervals import Estimate, elo_with_intervals
 from distill.players.match import Opening, pair_points, paired, play_games
+from distill.players.names import identity, network_of
 from distill.players.player import Player, seeds_for
 
 GetPlayer = Callable[[str], Player]

@@ -32,7 +32,7 @@ from distill.games.schema import MANIFEST
 from distill.networks import finding
 from distill.networks.finding import BEST
 from distill.players import names, player
-from distill.players.identity import identity
+from distill.players.names import identity
 from distill.training.run_folder import METRICS
 from experiments.study import page as pages
 from experiments.study import plan as plans

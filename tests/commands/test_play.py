@@ -2,7 +2,6 @@
 
 - columns 1-7 play, the machine answers, the end is told with the moves; the machine may have the first stone;
 - a full column, a wrong word, no word, several columns at once and stray bytes are answered, and the game continues;
-- hints show the machine's policy and exact scores, or how to install the solver;
 - take back undoes the person's last move, also after the end;
 - the end of the input ends the game politely; Ctrl-C exits with 130 and tells the moves;
 - a game given as moves, in any usual notation, resumes there;
@@ -22,8 +21,6 @@ import pytest
 from helpers import DRAWN
 
 from distill import play
-from distill.game import rules
-from distill.players.solver import Solver
 from distill.players.terminal import board_text
 
 
@@ -93,24 +90,6 @@ def test_what_cannot_be_done_is_answered_and_the_game_goes_on(session, typed, an
     assert code == 0
     assert answer in screen.split("Your turn (X): ", 1)[1]
     assert last_line(screen).startswith("Not finished · game 4444447")
-
-
-def test_a_hint_shows_the_policy_and_the_scores_or_how_to_install_the_solver(session, monkeypatch):
-    pytest.importorskip("bitbully")
-    optimal = Solver().scores(rules.from_moves("444444"))
-    _, screen = session("h q", "random", "--moves", "444444")
-    rows = {line.split()[0]: line.split()[1:] for line in screen.splitlines() if line[:6] in ("prefer", "score ")}
-    assert "column     1    2    3    4    5    6    7" in screen
-    assert rows["prefers"][:7] == ["17%", "17%", "17%", "0%", "17%", "17%", "17%"]
-    assert rows["score"][:7] == [
-        *(f"{score:+d}" for score in optimal[:3]),
-        "full",
-        *(f"{score:+d}" for score in optimal[4:]),
-    ]
-    monkeypatch.setitem(sys.modules, "bitbully", None)
-    _, screen = session("h q", "random")
-    assert "14%" in screen
-    assert "to install it: python -m pip install" in screen
 
 
 def test_the_last_stone_is_marked():

@@ -19,8 +19,7 @@ from distill.game.rules import EMPTY, Position, from_moves
 from distill.mcts import puct, reference, uct
 from distill.mcts.puct import PuctSettings
 from distill.mcts.uct import UctSettings
-from distill.players.player import checked_choices
-from distill.players.simple import RandomPlayer
+from distill.players.player import RandomPlayer, checked_choices
 
 UCT, PUCT = UctSettings(simulations=10, votes=2), PuctSettings(simulations=10)
 TWO = [EMPTY, from_moves("44")]

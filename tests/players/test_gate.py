@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from distill.players import gate
-from distill.players.simple import RandomPlayer
+from distill.players.player import RandomPlayer
 
 
 def rates(win: float, windows: int = 2000, **settings: Any) -> float:

@@ -27,8 +27,7 @@ from distill.game import rules, tactics
 from distill.game.rules import EMPTY, Position, parse_board
 from distill.mcts.puct import PuctSettings
 from distill.players import levels, network, search
-from distill.players.identity import identity
-from distill.players.names import make
+from distill.players.names import identity, make
 from distill.players.player import Choices, checked_choices, seeds_for
 
 FULL_CENTRE = """
