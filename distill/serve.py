@@ -97,27 +97,18 @@ def run(config: ServeConfig) -> str:
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    # asyncio sets TCP_NODELAY only on sockets whose protocol is named; without it the second packet of a reply waits
-    # some 40 ms for the client's acknowledgement of the first.
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        listener = socket.socket(_family(host), socket.SOCK_STREAM, socket.IPPROTO_TCP)
-        try:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if host == "::":  # IPv4 as well
-                listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-            listener.bind((host, port))
-            listener.listen()  # now, so that the printed address accepts connections
-        except OSError:
-            listener.close()
-            raise
+        # Listen now, so that the printed address accepts connections; at :: to IPv4 as well.
+        listener = socket.create_server((host, port), family=family, dualstack_ipv6=host == "::")
     except OSError as error:
         wrong = f"--port {port}" if error.errno in (errno.EADDRINUSE, errno.EACCES) else f"--host {host}"
-        raise UserError(f"{wrong} cannot be used ({error.strerror}); another may be free") from None
+        reason = os.strerror(error.errno or 0)
+        raise UserError(f"{wrong} cannot be used ({reason}); another may be free") from None
+    # Accepted connections inherit it. Without it the second packet of a reply waits some 40 ms for the client's
+    # acknowledgement of the first.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener
-
-
-def _family(host: str) -> socket.AddressFamily:
-    return socket.AF_INET if ipaddress.ip_address(host).version == 4 else socket.AF_INET6
 
 
 def _addresses(host: str) -> list[str]:

@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -53,7 +54,11 @@ class Guard:
         headers = Headers(scope=scope)
         if refusal := self._refused_host(headers.get("host", "")) or _refused_body(headers):
             await refusal(scope, receive, send_with_headers)
-        elif (body := await _body(receive)) is not None:
+        else:
+            try:
+                body = await Request(scope, receive).body()
+            except ClientDisconnect:
+                return
             # FastAPI answers HEAD nowhere by itself: it gets the reply to GET, without its body.
             method = "GET" if scope["method"] == "HEAD" else scope["method"]
             leaving = asyncio.ensure_future(receive())  # after the body, the next message is the disconnect
@@ -83,17 +88,6 @@ def _refused_body(headers: Headers) -> JSONResponse | None:
         line = f"the body must be JSON, with the header Content-Type: application/json, not {kind[:80] or 'none'}"
         return JSONResponse({"error": line}, 415)
     return None
-
-
-async def _body(receive: Receive) -> bytes | None:
-    """The whole body; None if the client disconnects before its end."""
-    body, more = b"", True
-    while more:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            return None
-        body, more = body + message.get("body", b""), message.get("more_body", False)
-    return body
 
 
 def _replay(body: bytes, leaving: asyncio.Future[Message]) -> Receive:

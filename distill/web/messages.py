@@ -15,12 +15,11 @@ from distill.game import encoding, rules
 from distill.game.rules import Position
 
 Cell = Literal[-1, 0, 1]
-Row = Annotated[list[Cell], Field(min_length=rules.COLUMNS, max_length=rules.COLUMNS)]
+EachColumn = Field(min_length=rules.COLUMNS, max_length=rules.COLUMNS)
+Row = Annotated[list[Cell], EachColumn]
 Board = Annotated[list[Row], Field(min_length=rules.ROWS, max_length=rules.ROWS)]
 Column = Annotated[int, Field(ge=0, lt=rules.COLUMNS)]
-PlayerName = Annotated[
-    str, Field(min_length=1, max_length=80, description="a name from /api/v1/players, such as uct:1000")
-]
+PlayerName = Annotated[str, Field(min_length=1, max_length=80, description="from /api/v1/players, such as uct:1000")]
 MOVES = "columns 1-7 from the empty board"
 Moves = Annotated[str, Field(max_length=rules.CELLS, pattern="^[1-7]*$", description=MOVES)]
 Seed = Annotated[int | None, Field(ge=0, lt=2**63, description="of random choices; equal seeds give equal answers")]
@@ -91,18 +90,12 @@ class Analysis(BaseModel):
 
     player: str
     move: Column = Field(description="the column it would play, 0-6")
-    policy: list[float] | None = Field(
-        default=None,
-        min_length=7,
-        max_length=7,
-        description="share of each column: a network's policy, a search's visits, a level's probabilities",
+    policy: Annotated[list[float], EachColumn] | None = Field(
+        None, description="share of each column: a network's policy, a search's visits, a level's probabilities"
     )
     value: float | None = Field(default=None, ge=-1, le=1, description="expected outcome for the side to move")
-    scores: list[int | None] | None = Field(
-        default=None,
-        min_length=7,
-        max_length=7,
-        description="the solver's exact scores; null in place of a full column",
+    scores: Annotated[list[int | None], EachColumn] | None = Field(
+        None, description="the solver's exact scores; null in place of a full column"
     )
 
 

@@ -15,6 +15,7 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import TypeAdapter
 
 from distill.common import OutputError, UserError
 from distill.common.workers import WorkerError
@@ -34,30 +35,9 @@ SOLVER_NOTICE = (
 )
 """Section 13 of that licence: users over a network must be shown where the source is."""
 
-LEVELS = {
-    "beginner": "Wins when it can, but often forgets to block",
-    "casual": "Usually blocks, but falls into traps",
-    "club": "Sees traps but makes occasional mistakes",
-    "expert": "Plays the network’s best move, without search",
-    "perfect": "Never makes a mistake: the perfect solver",
-}
+CARDS = TypeAdapter(list[Card]).validate_json(Path(__file__).with_name("cards.json").read_bytes())
+"""The players that need no network of the user's, in the order in which the page lists them."""
 PERFECT_WITHOUT_SOLVER = "The network with a search of 800 simulations; the solver is not installed"
-SEARCHES = [
-    Card(name="uct:N", kind="search", title="Search", note="Monte-Carlo tree search with playouts"),
-    Card(
-        name="mcts-solver:N",
-        kind="search",
-        title="Search with proofs",
-        note="Monte-Carlo tree search that also backs up proven wins and losses",
-    ),
-]
-SOLVER = Card(name="solver", kind="solver", title="Solver", note="Perfect play")
-SIMPLE = [
-    Card(
-        name="punisher", kind="simple", title="Punisher", note="Wins if it can, blocks if it must, else plays at random"
-    ),
-    Card(name="random", kind="simple", title="Random", note="Plays any open column at random"),
-]
 BUILT_IN = ("uct", "mcts-solver", "punisher", "random")
 """Players that need neither a file nor the solver."""
 MOST_GUIDED = 2000
@@ -104,6 +84,7 @@ class Opponents:
     def catalogue(self) -> Catalogue:
         """All players there are now."""
         facts = {name: finding.exported_facts(model) for name, model in self.models().items()}
+        others = [card for card in CARDS if card.kind != "level" and (self.has_solver or card.kind != "solver")]
         cards = self._levels() if levels.NETWORK in facts else []
         cards += [Card(name=n, kind="custom", title=n.partition(":")[2], note=f"your own, {n}") for n in self.custom]
         for name, known in facts.items():
@@ -113,23 +94,17 @@ class Opponents:
         for name in (name for name, known in facts.items() if known.get("value_head")):  # which a search needs
             note = f"N from 1 to {MOST_GUIDED:,}"
             cards.append(Card(name=f"{name}@puct:N", kind="guided", title=f"{name} with search", note=note))
-        cards += [*SEARCHES, *([SOLVER] if self.has_solver else []), *SIMPLE]
         notices = [SOLVER_NOTICE] if self.has_solver else []
-        return Catalogue(players=cards, max_simulations=self.max_simulations, notices=notices)
+        return Catalogue(players=cards + others, max_simulations=self.max_simulations, notices=notices)
 
     def _levels(self) -> list[Card]:
-        notes = LEVELS if self.has_solver else LEVELS | {"perfect": PERFECT_WITHOUT_SOLVER}
-        return [
-            Card(
-                name=name,
-                kind="level",
-                title=name.capitalize(),
-                note=note,
-                elo=levels.elo_of(name, self.has_solver),
-            )
-            for name, note in notes.items()
-            if names.parse(levels.named(name).player).simulations <= self.max_simulations
-        ]
+        found = []
+        for card in CARDS:
+            if card.kind == "level" and names.parse(levels.named(card.name).player).simulations <= self.max_simulations:
+                found.append(card.model_copy(update={"elo": levels.elo_of(card.name, self.has_solver)}))
+                if card.name == "perfect" and not self.has_solver:
+                    found[-1].note = PERFECT_WITHOUT_SOLVER
+        return found
 
     async def analyse(self, name: str, positions: Sequence[Position], seed: int | None = None) -> list[Analysis]:
         """A player's analyses of positions that are not over. Raises RequestError: no such player, or busy."""
@@ -171,7 +146,7 @@ class Opponents:
         if name in self.custom:
             return self._searches
         parts = names.parse(name)
-        if parts.player in LEVELS:
+        if parts.player in names.LEVELS:
             return self._queue(levels.named(name).player)
         if name == "solver":
             if not self.has_solver:
@@ -198,7 +173,7 @@ class Opponents:
         parts = names.parse(name)
         if name in self.custom:
             return self.custom[name]
-        if parts.player in LEVELS:
+        if parts.player in names.LEVELS:
             level = levels.named(name)
             return levels.LevelPlayer(name=name, base=self._player(level.player), level=level)
         if not parts.network:
@@ -228,10 +203,8 @@ def _load(name: str, folder: Path, _changed: int) -> Player:
 
 
 def _bits(seeded: Sequence[Seeded]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    positions = [position for position, _ in seeded]
-    return np.array([each.current for each in positions], np.uint64), np.array(
-        [each.mask for each in positions], np.uint64
-    )
+    current, mask = np.array([(position.current, position.mask) for position, _ in seeded], np.uint64).T.copy()
+    return current, mask
 
 
 def _choose(player: Player, seeded: Sequence[Seeded]) -> list[Analysis]:

@@ -10,7 +10,6 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
 from functools import partial
 from typing import Generic, TypeVar
 
@@ -74,58 +73,38 @@ class Queue:
             self._executor = None
 
 
-@dataclass(frozen=True, eq=False)
-class Request(Generic[Item, Result]):
-    """A request that waits in `Batches`."""
-
-    name: str
-    items: Sequence[Item]
-    results: asyncio.Future[list[Result]]
-
-
 class Batches(Generic[Item, Result]):
     """Requests to a player that arrive while the queue computes are answered together, by one call.
 
     Args:
       queue: computes one call at a time.
       compute: maps a player's name and items to results.
-      limit: requests that may wait; size: requests in a call.
+      limit: items that may wait for one player.
     """
 
-    def __init__(
-        self, queue: Queue, compute: Callable[[str, list[Item]], list[Result]], limit: int = 256, size: int = 64
-    ) -> None:
-        self._queue, self._compute, self._limit, self._size = queue, compute, limit, size
-        self._waiting: list[Request[Item, Result]] = []
-        self._task: asyncio.Task[None] | None = None
+    def __init__(self, queue: Queue, compute: Callable[[str, list[Item]], list[Result]], limit: int = 4096) -> None:
+        self._queue, self._compute, self._limit = queue, compute, limit
+        self._turn = asyncio.Lock()
+        self._next: dict[str, tuple[list[Item], asyncio.Task[list[Result]]]] = {}
 
     async def run(self, name: str, items: Sequence[Item]) -> list[Result]:
         """The results of a request's items. Raises BusyError, and what `compute` raises."""
-        if len(self._waiting) >= self._limit:
+        if name not in self._next:
+            new: list[Item] = []
+            self._next[name] = new, asyncio.create_task(self._call(name, new))
+        waiting, results = self._next[name]
+        first, end = len(waiting), len(waiting) + len(items)
+        if end > self._limit:
             raise BusyError
-        request = Request[Item, Result](name, items, asyncio.get_running_loop().create_future())
-        self._waiting.append(request)
-        if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._compute_all())
-        return await request.results
+        waiting += items
+        # A client that leaves does not cancel the call, for which others may wait.
+        return (await asyncio.shield(results))[first:end]
 
-    async def _compute_all(self) -> None:
-        while self._waiting:
-            name = self._waiting[0].name
-            batch = [request for request in self._waiting if request.name == name][: self._size]
-            self._waiting = [request for request in self._waiting if request not in batch]
-            items = [item for request in batch for item in request.items]
-            try:
-                (found,) = await self._queue.run([partial(self._compute, name, items)])
-            except Exception as error:
-                for request in batch:
-                    if not request.results.done():
-                        request.results.set_exception(error)
-                continue
-            for request in batch:
-                own, found = found[: len(request.items)], found[len(request.items) :]
-                if not request.results.done():
-                    request.results.set_result(own)
+    async def _call(self, name: str, items: list[Item]) -> list[Result]:
+        async with self._turn:
+            del self._next[name]  # what arrives from now on waits for another call
+            (found,) = await self._queue.run([partial(self._compute, name, items)])
+            return found
 
 
 def threads(workers: int, limit: int, batch: int = 1) -> Queue:

@@ -16,7 +16,7 @@ import pytest
 
 from distill import generate, train
 from distill.common import cli, folders
-from distill.players import simple
+from distill.players import player
 from experiments.study import __main__ as study
 from experiments.study import plan as plans
 from experiments.study import train as study_train
@@ -81,7 +81,7 @@ def here(tmp_path, monkeypatch):
     def make(word, workers=1):
         """Networks that learned votes play tactically, the others at random."""
         made.append(word)
-        return simple.RandomPlayer(name=word, tactical="vote" in word)
+        return player.RandomPlayer(name=word, tactical="vote" in word)
 
     monkeypatch.setattr(study, "_command", command)
     monkeypatch.setattr(study.names, "make", make)

@@ -20,7 +20,7 @@ from distill import evaluate, export, selfplay, train
 from distill.alphazero.settings import ReinforceConfig
 from distill.common import UserError, cli
 from distill.networks import finding
-from distill.players import names, simple
+from distill.players import names, player
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_a_name_goes_before_what_lies_in_the_working_directory(kind, here, capsy
     assert not any(evaluate._is_data(word) for word in ("pillar", "mine", *players))
     assert distill.load_pretrained("pillar")(np.zeros((6, 7), np.int8))["move"] == 3
     assert names.make("club", fast=True).name == "club"
-    assert isinstance(names.make("random"), simple.RandomPlayer)
+    assert isinstance(names.make("random"), player.RandomPlayer)
     for config in (
         cli.parse(train.TrainConfig, ["--init", "./pillar"]),
         cli.parse(selfplay.SelfPlayConfig, ["--init", "./pillar"]),
