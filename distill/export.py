@@ -76,7 +76,7 @@ def run(config: ExportConfig) -> str:
             written = publish.publish(core, folder, facts, config.others, network)
         worst = max(found.difference for found in written.values() if not found.losses)
         lines.append(
-            f"{folder / publish.PLACE}: {', '.join(written)}; largest difference from the network {worst:.1e} "
+            f"{folder / finding.PUBLISHED}: {', '.join(written)}; largest difference from the network {worst:.1e} "
             f"({comparison.MEASURE})"
         )
         lines += [f"{name} loses {quantized.in_words(found.losses)}" for name, found in written.items() if found.losses]

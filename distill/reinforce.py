@@ -51,7 +51,7 @@ def run(config: ReinforceConfig) -> str:
 
         core = step.initial_network(name, config.init, config.baseline == "value", config.seed)
 
-        publish.check_place(out)
+        publish.require_ours(out / finding.PUBLISHED)
         claim.begin()
         state = reinforce.train(core, config, out)
         facts = {

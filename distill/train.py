@@ -178,7 +178,7 @@ def _train(
     if not len(held_out):
         raise DataError("no validation board that is not a training board too: generate more games")
     if config.export:
-        publish.check_place(out)
+        publish.require_ours(out / finding.PUBLISHED)
     claim.begin()  # from here on nothing that was given can be wrong
     state = loop.fit(core, training, held_out, config, out, watch, loss)
 

@@ -20,9 +20,8 @@ from distill.alphazero.settings import ReinforceConfig
 from distill.common import Progress, UserError, say
 from distill.game.rules import CELLS
 from distill.networks import finding
-from distill.players.gate import decide
 from distill.players.intervals import share
-from distill.players.match import Games, Pairing, play_games, results_of
+from distill.players.match import Games, Pairing, decide, play_games, results_of
 from distill.players.names import make
 from distill.players.network import NetworkPlayer
 from distill.players.player import Player, seeds_for

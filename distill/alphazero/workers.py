@@ -29,7 +29,7 @@ from distill.game import outputs
 from distill.games import executors, runs, schema, selfplay, shards
 from distill.games.runs import RunSettings
 from distill.mcts import puct
-from distill.players import gate
+from distill.players import match
 from distill.players.network import GuidedPlayer
 
 if TYPE_CHECKING:
@@ -249,7 +249,7 @@ def arena(workers: Workers, config: SelfPlayConfig, candidate: Path, champion: P
     with Progress(config.arena_games, "arena games") as progress:
         while len(outcomes) < config.arena_games:
             # A block for each worker, then the next ones.
-            firsts = range(len(outcomes), config.arena_games, gate.BLOCK)[: workers.number]
+            firsts = range(len(outcomes), config.arena_games, match.BLOCK)[: workers.number]
             tasks = [(config, seed, first) for first in firsts]
             for found, moves in results(workers.submit(meet, tasks, candidate, champion)):
                 outcomes += found
@@ -264,7 +264,7 @@ def meet(config: SelfPlayConfig, seed: int, first: int, *pair: Path) -> tuple[li
         GuidedPlayer(name=network.stem, predict=evaluator(config, network, seat), settings=config)
         for seat, network in enumerate(pair)
     ]
-    return gate.arena_block(players, config.arena_games, config.arena_plies, seed, first)
+    return match.arena_block(players, config.arena_games, config.arena_plies, seed, first)
 
 
 _EVALUATORS: dict[tuple[Any, ...], NetworkEvaluator] = {}

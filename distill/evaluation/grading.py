@@ -60,8 +60,7 @@ Scores: TypeAlias = NDArray[np.int8]
 
 def best_scores(scores: Scores) -> NDArray[np.int64]:
     """int64 (B,), the score of perfect play, from scores (B, A)."""
-    best: NDArray[np.int64] = scores.max(1).astype(np.int64)
-    return best
+    return scores.max(1).astype(np.int64)
 
 
 def keeps_outcome(scores: Scores) -> NDArray[np.bool_]:
@@ -71,8 +70,7 @@ def keeps_outcome(scores: Scores) -> NDArray[np.bool_]:
 
 def is_critical(scores: Scores) -> NDArray[np.bool_]:
     """bool (B,), True where legal moves differ in outcome."""
-    critical: NDArray[np.bool_] = ((scores != FULL_COLUMN) & ~keeps_outcome(scores)).any(1)
-    return critical
+    return ((scores != FULL_COLUMN) & ~keeps_outcome(scores)).any(1)
 
 
 @dataclass(frozen=True, kw_only=True)

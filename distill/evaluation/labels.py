@@ -155,8 +155,7 @@ def fresh_labels(
 def pairs(labels: NDArray[np.int64]) -> NDArray[np.float64]:
     """float64 (R,), the share of equal ones among the pairs of a row's labels (R, N)."""
     counts, number = _counts(labels), labels.shape[1]
-    equal: NDArray[np.float64] = (counts * (counts - 1)).sum(1) / (number * (number - 1))
-    return equal
+    return (counts * (counts - 1)).sum(1) / (number * (number - 1))
 
 
 def ceiling(labels: NDArray[np.int64], visits: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -176,8 +175,7 @@ def ceiling(labels: NDArray[np.int64], visits: NDArray[np.int64]) -> NDArray[np.
 
 def _counts(labels: NDArray[np.int64]) -> NDArray[np.int64]:
     """int64 (R, A), how many of a row's labels (R, N) are each column."""
-    counts: NDArray[np.int64] = (labels[..., None] == np.arange(COLUMNS)).sum(1)
-    return counts
+    return (labels[..., None] == np.arange(COLUMNS)).sum(1)
 
 
 def fold_labels(columns: NDArray[np.int64], own_mirror: NDArray[np.bool_]) -> NDArray[np.int64]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import math
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -129,12 +129,6 @@ def plot(path: Path, players: Sequence[Summary]) -> None:
     save_figure(figure, path)
 
 
-def plain(value: Any) -> Any:
-    """Results as JSON values: dataclasses become objects, arrays lists, a missing number null."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple, np.ndarray)):
-        return [plain(item) for item in (value.tolist() if isinstance(value, np.ndarray) else value)]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+def plain(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Results as JSON values: dataclasses become objects, a missing number null."""
+    return json.loads(json.dumps(value, default=dataclasses.asdict), parse_constant=lambda _: None)

@@ -23,8 +23,6 @@ from distill.exporters import card, comparison, conversion, formats
 from distill.exporters.conversion import Converted
 from distill.networks import finding, saved
 
-PLACE = finding.PUBLISHED
-"""The exported folder, inside the model's own."""
 SUMS = "SHA256SUMS"
 """The file that is written last; it marks a folder of this program and lists what is in it."""
 EXAMPLES = 12
@@ -55,8 +53,8 @@ def publish(
     wanted = dict.fromkeys([formats.SAVED_MODEL, *others])
     for name in wanted:
         formats.check_installed(name)
-    check_place(folder)
-    with folders.replaced(folder / PLACE, own) as new:
+    require_ours(folder / finding.PUBLISHED)
+    with folders.replaced(folder / finding.PUBLISHED, own) as new:
         boards, facts = comparison.check_boards(), formats.facts(core, network, run.get("seed"))
         # The network is evaluated once, and every file is compared with these outputs.
         expected = saved.predict_with(core, str(network or ""))(boards)
@@ -81,12 +79,6 @@ def publish_if_possible(core: keras.Model, folder: Path, run: Mapping[str, Any])
         publish(core, folder, run, network=folder / finding.BEST)
     else:
         print(f"no SavedModel from this backend; KERAS_BACKEND=tensorflow python -m distill.export {folder} writes it")
-
-
-def check_place(folder: Path) -> None:
-    """Raise UserError where `<folder>/saved_model` was written by another program, which an export would replace."""
-    if possible():
-        require_ours(folder / PLACE)
 
 
 def require_ours(place: Path) -> None:

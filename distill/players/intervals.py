@@ -84,8 +84,7 @@ def elo(
     for _ in range(ELO_STEPS):
         strength = scored / (played / (strength[..., :, None] + strength[..., None, :])).sum(-1)
         strength = strength / np.exp(np.log(strength).mean(-1, keepdims=True))
-    ratings: NDArray[np.float64] = 400 * np.log10(strength)
-    return ratings
+    return 400 * np.log10(strength)
 
 
 def elo_with_intervals(points: NDArray[np.float64], seed: int, draws: int = 500) -> list[Estimate]:

@@ -161,8 +161,7 @@ def _at_temperature(policy: Shares, temperature: float) -> Shares:
         best = order[policy[:, order].argmax(1)]
         return np.eye(policy.shape[1])[best]
     raised = policy ** (1 / temperature)
-    scaled: Shares = raised / raised.sum(1, keepdims=True)
-    return scaled
+    return raised / raised.sum(1, keepdims=True)
 
 
 def _among(shares: Shares, columns: Columns, instead: Shares | None = None) -> Shares:

@@ -134,8 +134,7 @@ def draw_by(policy: NDArray[np.float64], seeds: Seeds) -> NDArray[np.int64]:
 
 def _fraction(seeds: Seeds) -> NDArray[np.float64]:
     """float64 (B,), in [0, 1), uniform over seeds."""
-    fraction: NDArray[np.float64] = (splitmix64(seeds) >> np.uint64(11)).astype(np.float64) * 2.0**-53
-    return fraction
+    return (splitmix64(seeds) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
 @dataclass(frozen=True, kw_only=True)

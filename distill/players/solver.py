@@ -46,12 +46,9 @@ def is_installed() -> bool:
 
 def check_installed() -> None:
     """Raises UserError with the install command where the package is missing."""
-    try:
-        import bitbully  # noqa: F401
-    except ImportError:
-        raise UserError(
-            f"this needs the solver, an optional package under the AGPL; to install it: {install_line('solver')}"
-        ) from None
+    if not is_installed():
+        line = install_line("solver")
+        raise UserError(f"this needs the solver, an optional package under the AGPL; to install it: {line}")
 
 
 class Solver:
@@ -124,8 +121,7 @@ def _grid(position: Position) -> list[list[int]]:
     # The package names the players by who began.
     own = 1 if position.ply % 2 == 0 else 2
     cells = encoding.boards([position.current], [position.mask]).reshape(ROWS, COLUMNS)
-    grid: list[list[int]] = np.where(cells == 0, 0, np.where(cells > 0, own, 3 - own)).tolist()
-    return grid
+    return np.where(cells == 0, 0, np.where(cells > 0, own, 3 - own)).tolist()
 
 
 def moves_to_end(best: ArrayLike, ply: ArrayLike) -> NDArray[np.int64]:

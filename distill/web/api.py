@@ -33,7 +33,6 @@ from distill.web.messages import (
     Move,
     Problem,
     Request,
-    RequestError,
     next_position,
 )
 from distill.web.opponents import Opponents
@@ -123,11 +122,6 @@ def _routes(opponents: Opponents) -> APIRouter:
 
 def _add_errors(app: FastAPI) -> None:
     """Errors as JSON of one line."""
-
-    @app.exception_handler(RequestError)
-    async def refuse(_: Any, error: RequestError) -> JSONResponse:
-        headers = {} if error.retry_after is None else {"Retry-After": str(error.retry_after)}
-        return JSONResponse({"error": error.message}, error.status, headers)
 
     @app.exception_handler(RequestValidationError)
     async def invalid(_: Any, error: RequestValidationError) -> JSONResponse:

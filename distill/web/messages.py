@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
+from starlette.exceptions import HTTPException
 
 from distill.game import encoding, rules
 from distill.game.rules import Position
@@ -25,12 +26,8 @@ Moves = Annotated[str, Field(max_length=rules.CELLS, pattern="^[1-7]*$", descrip
 Seed = Annotated[int | None, Field(ge=0, lt=2**63, description="of random choices; equal seeds give equal answers")]
 
 
-class RequestError(Exception):
-    """A request that cannot be answered; becomes a reply with this status and one line."""
-
-    def __init__(self, status: int, message: str, retry_after: int | None = None) -> None:
-        super().__init__(message)
-        self.status, self.message, self.retry_after = status, message, retry_after
+class RequestError(HTTPException):
+    """A request that cannot be answered: the status of the reply, one line, and headers."""
 
 
 class Request(BaseModel):

@@ -77,13 +77,12 @@ class Opponents:
         self._load = lru_cache(LOADED)(_load)
 
     def models(self) -> dict[str, Path]:
-        """Name → `saved_model` folder of every exported model; of equal names the first folder's."""
-        found = finding.networks(self.folders, (finding.EXPORTED,))
-        return {name: folder / finding.PUBLISHED for name, folder in found.items()}
+        """Name → folder of every exported model; of equal names the first folder's."""
+        return finding.networks(self.folders, (finding.EXPORTED,))
 
     def catalogue(self) -> Catalogue:
         """All players there are now."""
-        facts = {name: finding.exported_facts(model) for name, model in self.models().items()}
+        facts = {name: finding.exported_facts(folder / finding.PUBLISHED) for name, folder in self.models().items()}
         others = [card for card in CARDS if card.kind != "level" and (self.has_solver or card.kind != "solver")]
         cards = self._levels() if levels.NETWORK in facts else []
         cards += [Card(name=n, kind="custom", title=n.partition(":")[2], note=f"your own, {n}") for n in self.custom]
@@ -122,7 +121,7 @@ class Opponents:
             found = await queue.run(partial(compute, name, seeded[start : start + queue.batch]) for start in starts)
             return [analysis for batch in found for analysis in batch]
         except work.BusyError:
-            raise RequestError(503, "the server is busy; try again in a second", retry_after=1) from None
+            raise RequestError(503, "the server is busy; try again in a second", {"Retry-After": "1"}) from None
         except (OutputError, WorkerError) as error:
             raise RequestError(500, str(error)) from None
         except UserError as error:  # a model that was found and cannot be read
@@ -178,21 +177,17 @@ class Opponents:
             return levels.LevelPlayer(name=name, base=self._player(level.player), level=level)
         if not parts.network:
             return names.make(name)
-        if (model := self._model(parts.network)) is None:
+        if (folder := self._model(parts.network)) is None:
             raise UserError(f"player {name!r} is no longer there")
-        return self._load(name, model.parent, _weights(model).stat().st_mtime_ns)
+        return self._load(name, folder, (folder / finding.EXPORTED).stat().st_mtime_ns)
 
     def _model(self, name: str) -> Path | None:
         """The folder of a model that was found; folders are searched again only where it is new or gone."""
-        model = finding.called(name, self._found)
-        if model is None or not _weights(model).is_file():
+        folder = finding.called(name, self._found)
+        if folder is None or not (folder / finding.EXPORTED).is_file():
             self._found = self.models()
-            model = finding.called(name, self._found)
-        return model
-
-
-def _weights(model: Path) -> Path:
-    return model / "1" / "saved_model.pb"
+            folder = finding.called(name, self._found)
+        return folder
 
 
 def _load(name: str, folder: Path, _changed: int) -> Player:

@@ -1,4 +1,4 @@
-"""The gate (`players/gate.py`). Properties:
+"""The gate (`players/match.py`). Properties:
 
 - training games are evaluated once each, in windows of whole batches that start empty;
 - a candidate no better than the gate passes one window in 40, one no better than the champion hardly ever, one that
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from distill.players import gate
+from distill.players import match
 from distill.players.player import RandomPlayer
 
 
@@ -22,7 +22,7 @@ def rates(win: float, windows: int = 2000, **settings: Any) -> float:
     window: list[float] = []
     passes = 0
     for _ in range(windows * 8):
-        window, passed = gate.decide(window, (dice.random(64) < win).astype(float).tolist(), games=512, **settings)
+        window, passed = match.decide(window, (dice.random(64) < win).astype(float).tolist(), games=512, **settings)
         passes += passed
     assert window == []
     return passes / windows
@@ -44,26 +44,26 @@ def test_a_window_passes_as_often_as_its_rule_means(win, level, rule, least, mos
 
 def test_a_game_counts_once_in_windows_of_whole_batches():
     settings = {"games": 5, "gate": 0.6, "rule": "mean"}
-    window, passed = gate.decide([], [1.0, 1.0], **settings)
+    window, passed = match.decide([], [1.0, 1.0], **settings)
     assert (window, passed) == ([1.0, 1.0], False)
-    window, passed = gate.decide(window, [1.0, 0.0], **settings)
+    window, passed = match.decide(window, [1.0, 0.0], **settings)
     assert (window, passed) == ([1.0, 1.0, 1.0, 0.0], False), "a batch is missing"
-    assert gate.decide(window, [0.5, 0.0], **settings) == ([], False), "3.5 of 6; the wins do not count again"
-    assert gate.decide(window, [0.5, 0.5], **settings) == ([], True), "4 of 6 reach 60 %"
+    assert match.decide(window, [0.5, 0.0], **settings) == ([], False), "3.5 of 6; the wins do not count again"
+    assert match.decide(window, [0.5, 0.5], **settings) == ([], True), "4 of 6 reach 60 %"
 
 
 def test_draws_are_half_a_point_and_narrow_the_interval():
     settings = {"games": 400, "gate": 0.5, "rule": "lower"}
-    assert not gate.decide([], [1.0] * 215 + [0.0] * 185, **settings)[1]
-    assert gate.decide([], [1.0] * 30 + [0.5] * 370, **settings)[1], "as many points and never lost"
-    assert not gate.decide([], [0.5] * 400, **settings)[1], "level is not above"
+    assert not match.decide([], [1.0] * 215 + [0.0] * 185, **settings)[1]
+    assert match.decide([], [1.0] * 30 + [0.5] * 370, **settings)[1], "as many points and never lost"
+    assert not match.decide([], [0.5] * 400, **settings)[1], "level is not above"
 
 
 def score(candidate: Any, champion: Any) -> float:
     """The candidate's score in an arena of 60 games."""
     outcomes, lines = list[float](), set()
-    for first in (0, gate.BLOCK):
-        found, moves = gate.arena_block([candidate, champion], games=60, plies=4, seed=2**63 + 5, first=first)
+    for first in (0, match.BLOCK):
+        found, moves = match.arena_block([candidate, champion], games=60, plies=4, seed=2**63 + 5, first=first)
         outcomes += found
         lines |= {*moves}
     assert len(outcomes) == len(lines) == 60
