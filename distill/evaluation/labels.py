@@ -29,7 +29,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,15 +43,13 @@ from distill.games.labeller import majority
 from distill.games.reader import RawRows
 from distill.games.schema import read_manifest
 from distill.mcts import compiling
+from distill.mcts.settings import UctSettings
 from distill.players.intervals import Estimate, share
 from distill.players.network import NetworkPlayer
 from distill.players.player import Bitboards, seeds_for
 from distill.players.search import SearchPlayer
 from distill.players.solver import score_boards
 from distill.training.top1 import FIRST_ROWS, agrees, chosen_columns, is_early
-
-if TYPE_CHECKING:
-    from distill.mcts.uct import UctSettings
 
 Shares: TypeAlias = dict[str, dict[str, Estimate]]
 """Title → stones on the board, such as "0–8", or "all" → the share."""
@@ -108,8 +106,6 @@ def teacher_of(folder: Path) -> UctSettings | None:
     That is the case for labels of a network's search, which needs the network, for those of a user's own engine, and
     for packed boards, which come from many runs: none of them names its votes.
     """
-    from distill.mcts.uct import UctSettings
-
     identity = read_manifest(folder).get("identity", {})
     if "votes" not in identity:
         return None

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from distill.common.progress import Advance, silent
 from distill.game.encoding import boards
-from distill.game.rules import CELLS, EMPTY, FULL_BOARD, Position, has_four, is_over, landing, mirror, play
+from distill.game.rules import CELLS, FULL_BOARD, Position, from_moves, has_four, is_over, landing, mirror
 from distill.game.tactics import wins
 from distill.players.intervals import share
 from distill.players.player import Player, checked_choices, seeds_for
@@ -81,13 +81,11 @@ def openings(count: int, plies: int, seed: int) -> list[Opening]:
 
 def _after(moves: Opening) -> Position | None:
     """The position after the moves, None where one of them cannot be played or the game is over."""
-    position = EMPTY
-    for move in moves:
-        after = play(position, move)
-        if after.mask == position.mask or is_over(after):
-            return None
-        position = after
-    return position
+    try:
+        position = from_moves(moves)
+    except ValueError:
+        return None
+    return None if is_over(position) else position
 
 
 def _urgent(position: Position) -> bool:

@@ -31,7 +31,7 @@ from typing import Any
 
 from distill.common import file_hash, plugins, shortened
 from distill.mcts import compiling
-from distill.mcts.settings import MOST_PUCT_SIMULATIONS, MOST_SIMULATIONS
+from distill.mcts.settings import MOST_PUCT_SIMULATIONS, MOST_SIMULATIONS, UctSettings
 from distill.networks import finding
 from distill.networks.pretrained import onnx_in
 from distill.players import levels, network
@@ -149,8 +149,6 @@ def make(name: str, workers: int = 1, *, fast: bool = False, cluster: str | None
         return levels.LevelPlayer(name=name, base=base, level=levels.named(name))
     if parts.player:
         compiling.prepare("uct")
-        from distill.mcts.uct import UctSettings
-
         settings = UctSettings(simulations=parts.simulations, **SEARCHES[parts.player])
         return SearchPlayer(name=name, settings=settings, workers=workers, cluster=cluster)
     # Shells complete a folder's name with a slash, which tables need not show.

@@ -14,13 +14,13 @@ from distill import networks
 from distill.common import UserError
 from distill.game.encoding import boards
 from distill.game.rules import COLUMNS, ROWS
+from distill.mcts.settings import PuctSettings
 from distill.networks import finding, pretrained
 from distill.players.player import Bitboards, Choices, Player, Seeds, draw_by
 
 if TYPE_CHECKING:
     from distill.mcts.engine.puct_tree import KeptEvaluations
     from distill.mcts.evaluator import BitboardEvaluator
-    from distill.mcts.settings import PuctSettings
     from distill.networks.predict import Predict
 
 LANES = 512
@@ -61,8 +61,6 @@ def with_predict(name: str, predict: Predict, mode: str, simulations: int) -> Pl
 
 
 def _settings(root: str, simulations: int) -> PuctSettings:
-    from distill.mcts.settings import PuctSettings
-
     return PuctSettings(simulations=simulations, root="gumbel" if root == "gumbel" else "puct")
 
 

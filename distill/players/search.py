@@ -9,11 +9,11 @@ import numpy as np
 
 from distill.common.workers import spread
 from distill.game.rules import COLUMNS, Position
+from distill.mcts.settings import UctSettings
 from distill.players.player import Bitboards, Choices, Seeds
 
 if TYPE_CHECKING:
-    from distill.mcts.results import SearchResult
-    from distill.mcts.uct import UctSettings
+    from distill.mcts.results import SearchResult  # which loads Numba
 
 SHARED_SIMULATIONS = 20_000_000
 """Simulations from which a batch is shared between processes: some seconds of one core, against their start."""

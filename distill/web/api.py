@@ -29,7 +29,6 @@ from distill.web.messages import (
     Catalogue,
     GameAnalysis,
     GameRequest,
-    Health,
     Move,
     Problem,
     Request,
@@ -89,9 +88,9 @@ def _routes(opponents: Opponents) -> APIRouter:
     routes = APIRouter(prefix="/api/v1")
 
     @routes.get("/health")
-    async def health() -> Health:
+    async def health() -> dict[str, str]:
         """Whether the server answers."""
-        return Health(status="ok", version=distill.__version__)
+        return {"status": "ok", "version": distill.__version__}
 
     @routes.get("/players")
     async def list_players() -> Catalogue:

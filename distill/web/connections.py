@@ -14,6 +14,8 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
+from distill.web.guard import TASK
+
 CONNECTIONS = 512
 """Largest number of open connections."""
 PATIENCE = 10.0
@@ -57,6 +59,8 @@ class Connection(H11Protocol):
         super().connection_lost(exc)
         if self.deadline:
             self.deadline.cancel()
+        if self.cycle and (task := self.cycle.scope.get(TASK)):
+            task.cancel()  # so that queued work is dropped; without effect on a task that is done
 
     def _make_room(self) -> None:
         others = [each for each in _open(self.server_state) if each is not self]

@@ -88,11 +88,11 @@ class Analysis(BaseModel):
     player: str
     move: Column = Field(description="the column it would play, 0-6")
     policy: Annotated[list[float], EachColumn] | None = Field(
-        None, description="share of each column: a network's policy, a search's visits, a level's probabilities"
+        default=None, description="share of each column: a network's policy, a search's visits, a level's probabilities"
     )
     value: float | None = Field(default=None, ge=-1, le=1, description="expected outcome for the side to move")
     scores: Annotated[list[int | None], EachColumn] | None = Field(
-        None, description="the solver's exact scores; null in place of a full column"
+        default=None, description="the solver's exact scores; null in place of a full column"
     )
 
 
@@ -123,13 +123,6 @@ class Catalogue(BaseModel):
     players: list[Card]
     max_simulations: int = Field(description="the largest N of a search")
     notices: list[str] = Field(description="licences that must be shown to a user")
-
-
-class Health(BaseModel):
-    """That the server answers."""
-
-    status: Literal["ok"]
-    version: str
 
 
 class Problem(BaseModel):

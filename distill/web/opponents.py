@@ -152,9 +152,7 @@ class Opponents:
                 raise RequestError(404, "the solver is not installed here")
             return self._solver
         # A name is only looked up: nothing that a request names is opened or imported.
-        if parts.player not in BUILT_IN and not (
-            finding.called(parts.network, self._found) or self._model(parts.network)
-        ):
+        if parts.player not in BUILT_IN and not self._model(parts.network):
             raise RequestError(404, f"player {name!r} is unknown; /api/v1/players lists those there are")
         try:
             names.check_mode(name, self.max_simulations if parts.player else min(MOST_GUIDED, self.max_simulations))
