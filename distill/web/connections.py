@@ -59,7 +59,7 @@ class Connection(H11Protocol):
         super().connection_lost(exc)
         if self.deadline:
             self.deadline.cancel()
-        if self.cycle and (task := self.cycle.scope.get(TASK)):
+        if self.cycle and isinstance(task := self.cycle.scope.get(TASK), asyncio.Task):
             task.cancel()  # so that queued work is dropped; without effect on a task that is done
 
     def _make_room(self) -> None:
