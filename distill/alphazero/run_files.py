@@ -29,18 +29,8 @@ GAMES, PLAN, CHECKPOINT = "games", "plan.json", "checkpoint.npz"
 OWN_FILES = (METRICS, "iterations", BEST, INITIAL, PLAN, "history.csv", "curves.png")
 """What --restart deletes, in this order."""
 FREE = (
-    "init",
-    "out",
-    "restart",
-    "iterations",
-    "minutes",
-    "lanes",
-    "games_only",
-    "plan",
-    "workers",
-    "cluster",
-    "keep_games",
-)
+    "init", "out", "restart", "iterations", "minutes", "lanes", "games_only", "plan", "workers", "cluster"
+)  # fmt: skip
 """Settings that may change when a run is resumed."""
 
 PANELS = {
@@ -82,11 +72,6 @@ def finished_iterations(out: Path) -> list[Metrics]:
     if finished > len(found):
         raise UserError(f"{path}: missing, though the run has finished iteration {finished}; {LOST}")
     return found
-
-
-def still_learns(out: Path, finished: Sequence[Metrics]) -> bool:
-    """Whether the next iteration has yet to learn from the games of finished ones."""
-    return bool(finished) and not (iteration_folder(out, len(finished) + 1) / CHECKPOINT).is_file()
 
 
 def verified_games(out: Path, number: int) -> reader.Run:

@@ -17,6 +17,7 @@ from typing import Any, TypeAlias, cast
 from distill.common.errors import UserError, first_line
 from distill.common.files import write_atomically
 from distill.common.provenance import install_line
+from distill.common.workers import KilledError
 
 CONNECT_SECONDS = 15.0
 """Seconds that a scheduler may take to answer."""
@@ -28,24 +29,9 @@ Versions: TypeAlias = Callable[[], Mapping[str, Any]]
 """What must be equal in this process and on every worker, because results depend on it."""
 
 
-class KilledError(UserError):
-    """Tasks whose workers died again and again; all others are done.
-
-    Attributes:
-      numbers: of these tasks.
-    """
-
-    def __init__(self, address: str, numbers: Sequence[int]) -> None:
-        super().__init__(
-            f"--cluster {address}: workers died again and again over {len(numbers)} tasks (out of memory?); start the "
-            "command again to retry"
-        )
-        self.numbers = sorted(numbers)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Cluster:
-    """The workers of the scheduler at `address`, such as tcp://head:8786, all of them with our `versions`."""
+    """`Workers` of the scheduler at `address`, such as tcp://head:8786, all of them with our `versions`."""
 
     address: str
     versions: Versions
@@ -59,23 +45,13 @@ class Cluster:
         finally:
             client.close(timeout=5)
 
-    def spread(self, work: Callable[..., Any], tasks: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
-        """Yield `work(*task)` for each task, in order."""
-        found: dict[int, Any] = {}
-        finished = self.mapped(work, tasks)
-        for wanted in range(len(tasks)):
-            while wanted not in found:
-                number, result = next(finished)
-                found[number] = result
-            yield found.pop(wanted)
-
     def mapped(
         self, work: Callable[..., Any], tasks: Sequence[tuple[Any, ...]], files: Sequence[Path] = ()
     ) -> Iterator[tuple[int, Any]]:
-        """Yield a task's number and `work(*task, *files)`, as they are finished; there `files` are copies of these.
+        """As `Workers` has it; there `files` are copies of these.
 
         Dask gives the task of a dead worker to another one, and gives up after `distributed.scheduler.allowed-failures`
-        (3) deaths. Raises KilledError for such tasks, once all others are done.
+        (3) deaths.
         """
         client = self._connected()
         import distributed
@@ -108,7 +84,10 @@ class Cluster:
         finally:
             client.close(timeout=5)
         if suspects:
-            raise KilledError(self.address, suspects)
+            raise KilledError(suspects, f"--cluster {self.address}: ")
+
+    def close(self) -> None:
+        """Nothing is left to end: a connection lasts as long as its tasks."""
 
     def _connected(self) -> Any:
         try:

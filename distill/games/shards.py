@@ -1,6 +1,6 @@
 """Shards of a run: make one, find which are missing, delete them, write the manifest.
 
-`make_shard(settings, index, ...)` plays games [index * S, (index + 1) * S) and writes one Parquet file; the same
+`make_shard(settings, index, ...)` plays games [index * S, (index + 1) * S) and returns one Parquet file; the same
 settings and index give the same bytes anywhere. A run is that function mapped over its indices (`executors.py`): what
 is missing or damaged is made, what is valid is kept, and the manifest is written last.
 """
@@ -58,28 +58,25 @@ class Plan:
 # Making shards --------------------------------------------------------------------------------------------------------
 
 
-def make_shard(
-    settings: RunSettings, index: int, count: int, out: Path | Storage, plugin: Plugin | None = None
-) -> Shard:
-    """Play the first `count` games of a shard and write the shard, whole or not at all.
+def make_shard(settings: RunSettings, index: int, count: int, plugin: Plugin | None = None) -> tuple[Shard, bytes]:
+    """Play the first `count` games of a shard; returns its entry for the manifest and its bytes.
 
     `plugin` is the user's labeller as described by the process that started the run; None: look it up here.
     """
     plugin, first = plugin or plugin_of(settings), index * settings.shard_games
     table = play_games(settings, first, count, plugin.load() if plugin else None)
-    return write(table, identity(settings), index, first, count, out)
+    return encode(table, identity(settings), index, first, count)
 
 
-def write(
+def encode(
     table: pa.Table,
     run: Mapping[str, Any],
     index: int,
     first_game: int,
     games: int,
-    out: Path | Storage,
     libraries: Sequence[str] = LIBRARIES,
-) -> Shard:
-    """Write the rows of a shard of the run with this identity; returns its entry for the manifest."""
+) -> tuple[Shard, bytes]:
+    """The rows of a shard of the run with this identity, as its entry for the manifest and as the bytes of its file."""
     metadata = {
         "schema_version": schema.SCHEMA_VERSION,
         "kind": "games",
@@ -91,8 +88,7 @@ def write(
         "versions": provenance.versions(*libraries),
     }
     content = schema.table_bytes(table, metadata)
-    storage_of(out).write(shard_name(index), content)
-    return inspection.describe(shard_name(index), table, metadata, hashlib.sha256(content).hexdigest())
+    return inspection.describe(shard_name(index), table, metadata, hashlib.sha256(content).hexdigest()), content
 
 
 def declare(run: Mapping[str, Any], shards: list[Shard], out: Path | Storage) -> dict[str, Any]:
