@@ -10,7 +10,6 @@ import dataclasses
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +19,7 @@ from distill.alphazero.run_files import Metrics
 from distill.alphazero.schedule import Schedule
 from distill.common import file_hash, read_object, say, write_json
 from distill.datasets import benchmark, canonical, replay
-from distill.games import reader, schema, shards
+from distill.games import reader, runs, schema, shards
 from distill.games.runs import RunSettings
 from distill.mcts import compiling
 
@@ -145,7 +144,7 @@ def games_of(loop: Loop, number: int) -> workers.Games:
     """The games of an iteration: who plays them, and where."""
     step, folder = loop.schedule.iteration(number), loop.folder(number) / run_files.GAMES
     if isinstance(step.settings, RunSettings):
-        return workers.of_teacher(step.settings, step.games, folder)
+        return workers.Games(settings=step.settings, number=step.games, folder=folder, run=runs.identity(step.settings))
     return workers.of_network(step.settings, step.games, folder, loop.champion)
 
 
@@ -226,8 +225,8 @@ def training_games(timetable: Schedule, out: Path, finished: list[Metrics]) -> l
     if rows is not None and config.replay_share is not None:
         # A long run learns from a share of its rows, which exceeds the fixed window at some time.
         rows = max(rows, int(config.replay_share * sum(each["rows"] for each in finished[timetable.overlaps :])))
-    there = timetable.learns_from(len(finished) + 1)
-    return replay.latest(there, rows, config.replay_games, open_run=partial(run_files.verified_games, out))
+    there = reversed(timetable.learns_from(len(finished) + 1))
+    return replay.latest((run_files.verified_games(out, number) for number in there), rows, config.replay_games)
 
 
 def line(last: Metrics) -> str:

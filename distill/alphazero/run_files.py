@@ -39,6 +39,9 @@ PANELS = {
     "grades, without search": ["optimal", "outcome", "heldout_optimal", "heldout_outcome", "blocked"],
 }
 
+UNPLOTTED = ("seconds", "waited", "step_seconds", "manifest")
+"""Metrics that are not in the history."""
+
 LOST = "the run cannot be resumed: restore it from a copy, or start from scratch with --restart"
 
 Metrics = dict[str, Any]
@@ -127,12 +130,8 @@ def report(out: Path, finished: Sequence[Metrics]) -> None:
     from distill.training import history
 
     def plain(metrics: Metrics) -> dict[str, float]:
-        numbers = {
-            name: value
-            for name, value in metrics.items()
-            if name not in ("seconds", "waited", "step_seconds", "manifest")
-        }
-        return {name: math.nan if value is None else float(value) for name, value in numbers.items()}
+        kept = {name: metrics[name] for name in metrics if name not in UNPLOTTED}
+        return {name: math.nan if value is None else float(value) for name, value in kept.items()}
 
     # Leave out panels without a curve, such as the arena of a run without a gate.
     measured = {name for name, value in finished[-1].items() if value is not None}

@@ -24,7 +24,7 @@ from distill.common import Progress, file_hash, say, write_atomically
 from distill.common.progress import silence
 from distill.common.workers import ONE_THREAD, Processes
 from distill.game import outputs
-from distill.games import executors, runs, schema, selfplay, shards
+from distill.games import executors, schema, selfplay, shards
 from distill.games.runs import RunSettings
 from distill.games.schema import Shard
 from distill.games.selfplay import Keep
@@ -130,11 +130,6 @@ class Games:
     def played(self) -> int:
         """Games in finished shards."""
         return min(self.number, len(list(self.folder.glob("shard-*.parquet"))) * self.settings.shard_games)
-
-
-def of_teacher(settings: RunSettings, number: int, folder: Path) -> Games:
-    """Games that the teacher plays."""
-    return Games(settings=settings, number=number, folder=folder, run=runs.identity(settings))
 
 
 def of_network(config: SelfPlayConfig, number: int, folder: Path, network: Path) -> Games:

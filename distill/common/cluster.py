@@ -10,6 +10,7 @@ import functools
 import hashlib
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias, cast
@@ -38,12 +39,8 @@ class Cluster:
 
     def check(self) -> int:
         """Threads of the workers. Raises UserError without a scheduler or a worker, or with other versions there."""
-        client = self._connected()
-        try:
-            self._check_workers(client)
+        with self._connected() as client:
             return sum(client.nthreads().values())
-        finally:
-            client.close(timeout=5)
 
     def mapped(
         self, work: Callable[..., Any], tasks: Sequence[tuple[Any, ...]], files: Sequence[Path] = ()
@@ -53,13 +50,12 @@ class Cluster:
         Dask gives the task of a dead worker to another one, and gives up after `distributed.scheduler.allowed-failures`
         (3) deaths.
         """
-        client = self._connected()
-        import distributed
-        from distributed.scheduler import KilledWorker
+        suspects = list(range(len(tasks)))
+        with self._connected() as client:
+            import distributed
+            from distributed.scheduler import KilledWorker
 
-        suspects, completed = list(range(len(tasks))), cast(Any, distributed.as_completed)
-        try:
-            self._check_workers(client)
+            completed = cast(Any, distributed.as_completed)
             sent = [_send(client, file) for file in files]
             # Dask blames every task that waited on a worker that died: those it gives up are tried again, one by one.
             for at_once in (len(tasks), 1):
@@ -79,26 +75,31 @@ class Cluster:
                             continue
                         yield made[future], result
                         future.release()
-        except distributed.CancelledError:
-            raise UserError(f"--cluster {self.address}: the scheduler is gone; start the command again") from None
-        finally:
-            client.close(timeout=5)
         if suspects:
             raise KilledError(suspects, f"--cluster {self.address}: ")
 
     def close(self) -> None:
         """Nothing is left to end: a connection lasts as long as its tasks."""
 
-    def _connected(self) -> Any:
+    @contextmanager
+    def _connected(self) -> Iterator[Any]:
+        """A client of the scheduler. Raises UserError without it or a worker, and where one has other versions."""
         try:
             import distributed
         except ImportError:
             raise UserError(f"--cluster needs the extra cluster: {install_line('cluster')}") from None
         start: Any = distributed.Client
         try:
-            return start(self.address, timeout=CONNECT_SECONDS, set_as_default=False, name="distill")
+            client = start(self.address, timeout=CONNECT_SECONDS, set_as_default=False, name="distill")
         except (OSError, ValueError) as error:
             raise UserError(f"--cluster {self.address}: no scheduler answers there ({first_line(error)})") from None
+        try:
+            self._check_workers(client)
+            yield client
+        except distributed.CancelledError:
+            raise UserError(f"--cluster {self.address}: the scheduler is gone; start the command again") from None
+        finally:
+            client.close(timeout=5)
 
     def _check_workers(self, client: Any) -> None:
         """Raise UserError unless the cluster has a worker and all have the versions of this process."""

@@ -138,9 +138,9 @@ def plan(settings: Any, games: int, out: Path | Storage, run: Mapping[str, Any] 
                 f"{storage}/{name}: its rows were changed after the manifest was written; delete the file to have it "
                 "rebuilt, or --restart to delete the run"
             )
-        if inspected.violations:
-            more = f" and {len(inspected.violations) - 1} more violations" if len(inspected.violations) > 1 else ""
-            damaged.append(f"{storage}/{inspected.violations[0]}{more}")
+        if faults := inspected.faults:
+            more = f" and {len(faults) - 1} more violations" if len(faults) > 1 else ""
+            damaged.append(f"{storage}/{name}{faults[0]}{more}")
         elif inspected.shard:
             found[name] = inspected.shard
     # Never shrink a run, even when an interrupted extension left no manifest.

@@ -54,7 +54,7 @@ class Config(Search):
     minutes: float | None = setting(None, "time limit, or none")
     savings: bool = setting(False, "stop early")
     openings: tuple[int, int] | tuple[tuple[int, int], ...] = setting((1, 8), "fewest and most random moves")
-    rivals: tuple[str, ...] = setting(("random",), "players to meet", advanced=True)
+    rivals: tuple[str, ...] = setting(("random",), "players to meet")
     stages: tuple[Stage, ...] = cli.table((), "searches, in order")
 
     def __post_init__(self) -> None:
