@@ -70,6 +70,8 @@ def run(
     run_files.publish(out, finished)
     if 0 < len(timetable) <= len(finished):
         return f"{result(out, finished)} (finished before, nothing to do)"
+    if finished and not (run_files.iteration_folder(out, len(finished) + 1) / run_files.CHECKPOINT).is_file():
+        training_games(timetable, out, finished, len(finished))  # what is missing shows before anything is played
     networks.start_backend(aloud=True)
     from distill.networks import saved
     from distill.training import continual
@@ -204,7 +206,7 @@ def learn(loop: Loop) -> dict[str, Any]:
         state = found[1]
         continual.resume(loop.learner, folder)
     else:
-        latest = training_games(timetable, loop.out, loop.finished)
+        latest = training_games(timetable, loop.out, loop.finished, number)
         table = replay.table(latest, canonical.excluded_keys("benchmark"))
         drawn = replay.sample(table, timetable.config.train_boards, timetable.seed(number, schedule.SAMPLE))
         say("training the network")
@@ -219,14 +221,14 @@ def learn(loop: Loop) -> dict[str, Any]:
     return state
 
 
-def training_games(timetable: Schedule, out: Path, finished: list[Metrics]) -> list[reader.ShardFile]:
-    """The shards of the latest games, to learn from in the next iteration. Raises UserError where games are missing."""
+def training_games(timetable: Schedule, out: Path, finished: list[Metrics], number: int) -> list[reader.ShardFile]:
+    """The shards of the latest games, to learn from in an iteration. Raises UserError where games are missing."""
     config, rows = timetable.config, timetable.config.replay_rows
     if rows is not None and config.replay_share is not None:
         # A long run learns from a share of its rows, which exceeds the fixed window at some time.
         rows = max(rows, int(config.replay_share * sum(each["rows"] for each in finished[timetable.overlaps :])))
-    there = reversed(timetable.learns_from(len(finished) + 1))
-    return replay.latest((run_files.verified_games(out, number) for number in there), rows, config.replay_games)
+    there = reversed(timetable.learns_from(number))
+    return replay.latest((run_files.verified_games(out, each) for each in there), rows, config.replay_games)
 
 
 def line(last: Metrics) -> str:
