@@ -6,6 +6,7 @@ called from a script without a main guard, or from a notebook.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import signal
@@ -18,7 +19,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from pathlib import Path
 from typing import Any, Protocol
 
-from distill.common.errors import UserError, first_line
+from distill.common.errors import UserError
 from distill.common.progress import silence
 
 ONE_THREAD = dict.fromkeys(("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS"), "1")
@@ -107,27 +108,43 @@ class Processes:
             self._pools.append(pool())
         waiting, kills, given_up = [*reversed(range(len(tasks)))], Counter[int](), list[int]()
         idle, busy = [*range(len(self._pools))], dict[Future[Any], tuple[int, int]]()
-        while waiting or busy:
-            while waiting and idle:
-                number, worker = waiting.pop(), idle.pop()
-                busy[self._pools[worker].submit(work, *tasks[number], *files)] = number, worker
-            for future in wait(busy, return_when=FIRST_COMPLETED).done:
-                number, worker = busy.pop(future)
+        try:
+            while waiting or busy:
+                while waiting and idle:
+                    number, worker = waiting.pop(), idle.pop()
+                    busy[self._submit(worker, work, *tasks[number], *files)] = number, worker
+                future = next(iter(wait(busy, return_when=FIRST_COMPLETED).done))
+                number, worker = busy[future]
                 try:
                     result = future.result()
-                except BrokenProcessPool as error:
-                    self._pools[worker].shutdown(wait=False, kill_workers=True)
-                    self._pools[worker] = pool()
-                    if not isinstance(error, TerminatedWorkerError):  # a task or its result cannot be unpickled
-                        what = first_line(error.__cause__ or error)
-                        raise WorkerError(f"a worker process has failed ({what})") from None
+                except TerminatedWorkerError:
+                    self._replace(worker)
                     kills[number] += 1
                     (waiting if kills[number] < KILLS_ALLOWED else given_up).append(number)
                 else:
                     yield number, result
+                del busy[future]
                 idle.append(worker)
+        except BrokenProcessPool as error:  # a task or its result cannot be unpickled
+            what = str(error.__cause__ or error).strip('"\n').splitlines()[-1]
+            raise WorkerError(f"a worker process has failed ({what})") from None
+        finally:
+            for _, worker in busy.values():  # a task has failed, or nobody takes further results
+                self._replace(worker)
         if given_up:
             raise KilledError(given_up)
+
+    def _submit(self, worker: int, *call: Any) -> Future[Any]:
+        from joblib.externals.loky.process_executor import BrokenProcessPool
+
+        with contextlib.suppress(BrokenProcessPool):
+            return self._pools[worker].submit(*call)
+        self._replace(worker)  # it died while it had nothing to do
+        return self._pools[worker].submit(*call)
+
+    def _replace(self, worker: int) -> None:
+        self._pools[worker].shutdown(wait=False, kill_workers=True)
+        self._pools[worker] = pool()
 
     def close(self) -> None:
         # Without pools, a thread that still waits for them ends, too.

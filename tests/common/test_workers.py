@@ -6,8 +6,10 @@
 
 import errno
 import os
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 from helpers import state
@@ -48,8 +50,13 @@ def test_tasks_are_spread_over_processes_in_their_order():
         list(workers.spread(os.stat, [("/nowhere",)] * 2, 2))
     with pytest.raises(workers.KilledError, match="workers died again and again over 2 tasks"):
         list(workers.spread(os._exit, [(1,)] * 2, 2))
-    with pytest.raises(workers.WorkerError, match="a worker process has failed"):
+    with pytest.raises(
+        workers.WorkerError, match=r"a worker process has failed \(.*No such file or directory: '/nowhere'"
+    ):
         list(workers.spread(abs, [(Unreadable(),)] * 2, 2))
+    assert list(workers.spread(pow, [(2, 3)], 2)) == [8]
+    os.kill(next(workers.spread(os.getpid, [()], 2)), signal.SIGKILL)  # while it has nothing to do
+    time.sleep(1)
     assert list(workers.spread(pow, [(2, 3)], 2)) == [8]
 
 
