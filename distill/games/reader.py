@@ -97,6 +97,8 @@ def open_run(folder: Path) -> Run:
     kind = folders.kind_of(folder)
     if kind is None and not any(folder.glob("shard-*")) and not (folder / schema.MANIFEST).exists():
         where = "--preset smoke" if folder == cli.SMOKE_DATA / "games" else f"--out {shlex.quote(str(folder))}"
+        if folder.is_dir() and any(folder.iterdir()):  # such as the boards that ship
+            raise DataError(f"{folder}: holds other files, not games; name a folder that generate has finished")
         raise DataError(f"{folder}: no games here; make them with: python -m distill.generate {where}")
     if kind and kind not in KINDS:
         raise DataError(f"{folder}: holds {kind.description}, no games")

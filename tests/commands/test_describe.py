@@ -171,6 +171,7 @@ def test_a_folder_that_is_no_finished_and_sound_run_is_one_line(folder, tmp_path
     for place, message in (
         (tmp_path / "nowhere", "no games here"),
         (empty, "no games here"),
+        (tmp_path, "holds other files, not games; name a folder that generate has finished"),
         (folder, "no manifest.json, so the run that writes it is not finished"),
         (tmp_path / "rowless", "holds no rows"),
         (damaged, "shard-00002.parquet: "),
