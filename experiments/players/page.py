@@ -49,12 +49,12 @@ The players are first ranked by expected strength; those up to {apart} places ap
 {plies} random stones, each played from both sides. *Elo*: `random` has 0; an interval (95 %) is for the distance to the
 mean player, not to `random`. *Optimal* (a best move) and *outcome* (win, draw or loss kept): percent on the test half
 of the set `{name}`; slow players on {few} boards. *ms*: processor time of a single move; networks run
-{runtime}. *Network*: size of `model.onnx`."""
+{runtime}."""
 
 
 def table(rows: Sequence[Row]) -> str:
     """The table as Markdown."""
-    header = ("player", "Elo (95 %)", "optimal", "outcome", "boards", "ms", "network")
+    header = ("player", "Elo (95 %)", "optimal", "outcome", "ms")
     return markdown_table(header, [_cells(row) for row in rows])
 
 
@@ -65,9 +65,7 @@ def _cells(row: Row) -> list[str]:
         f"{row.elo.mean:.0f} ({low} to {high})".replace("-", "−"),
         report.percent(row.optimal),
         report.percent(row.outcome),
-        f"{row.boards:,}",
         f"{row.ms:.2g}" if row.ms < 10 else f"{row.ms:.0f}",
-        "" if row.bytes is None else f"{row.bytes / 1e6:.1f} MB",
     ]
 
 
