@@ -58,6 +58,10 @@ print(int(move[0]))
 """,
 }
 """Lines that load a file of this title, or of this title and "int8"."""
+_SHIPPED_LICENCE = """\
+Apache-2.0, like the project that made it. The weights were learned from games that the project's own programs played,
+without other data and without a solver."""
+_OWN_LICENCE = "Chosen by whoever trained the network. The software that wrote it, distill, has Apache-2.0."
 _NO_FIGURES = "None recorded beside the network; `python -m distill.evaluate` measures them."
 _TOP1 = {
     "top1_all": "top-1 accuracy against the teacher's labels, on {rows}",
@@ -107,7 +111,7 @@ def write(about: Mapping[str, Any], run: Mapping[str, Any], converted: Mapping[s
       converted: what was written, by format.
       folder: where the files are.
     """
-    versions = provenance.versions("tensorflow", "keras")
+    versions, ships = provenance.versions("tensorflow", "keras"), _ships(run)
     return TEMPLATE.read_text(encoding="utf-8").format(
         **{"commit": "unknown", **about},
         library="onnx" if "onnx" in converted else "tensorflow",
@@ -119,8 +123,15 @@ def write(about: Mapping[str, Any], run: Mapping[str, Any], converted: Mapping[s
         programs="\n\n".join(_programs(converted)),
         value=_VALUE if about["value_head"] else "",
         training=_training(run),
+        license="apache-2.0" if ships else "unknown",
+        licence=_SHIPPED_LICENCE if ships else _OWN_LICENCE,
         figures="\n".join(_figures(run)) or _NO_FIGURES,
     )
+
+
+def _ships(run: Mapping[str, Any]) -> bool:
+    """Whether the run made a network of `models/reference/`; of others the card does not know whose labels they had."""
+    return Path(run.get("out") or "").parent.name == finding.REFERENCE
 
 
 def _training(run: Mapping[str, Any]) -> str:
@@ -132,9 +143,8 @@ def _training(run: Mapping[str, Any]) -> str:
     folders = facts.get("data")
     if isinstance(folders, list) and len(folders) > _MOST_FOLDERS:
         facts["data"] = f"{len(folders)} folders, {folders[0]} to {folders[-1]}"
-    place = Path(run.get("out") or "")
-    if place.parent.name == finding.REFERENCE:
-        facts["commands"] = f"pipelines/reference.sh {place.name}"
+    if _ships(run):
+        facts.setdefault("commands", f"pipelines/reference.sh {Path(run['out']).name}")
     return f"```json\n{json.dumps(facts, indent=1)}\n```"
 
 

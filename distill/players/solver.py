@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from distill.common import UserError
+from distill.common import UserError, first_line
 from distill.common.progress import Advance, silent
 from distill.common.provenance import install_line
 from distill.common.workers import spread
@@ -59,8 +59,10 @@ class Solver:
 
     def __init__(self) -> None:
         check_installed()
-        import bitbully
-
+        try:
+            import bitbully
+        except ImportError as error:
+            raise UserError(f"the solver cannot be loaded ({first_line(error)}); install it again") from None
         self._new_board: Callable[[Any], Any] = bitbully.Board
         self._agent = bitbully.BitBully()
 
