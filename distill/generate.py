@@ -9,27 +9,28 @@ writes shards of rows (`games/schema.py`) and, last, a manifest to `data/games/`
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from distill.common import Progress, cli, cores, duration, folders, json_bytes, say
+from distill.common import Progress, cli, cores, duration, folders, json_bytes, say, workers
 from distill.common.cli import check, check_within, setting
-from distill.common.workers import Processes, Workers
 from distill.games import executors, reader, runs, schema, shards
 from distill.games.runs import RunSettings
 from distill.games.schema import Shard
 from distill.games.storage import Storage, storage_of
 from distill.mcts import compiling
 
+PUBLISHED = {
+    "simulations": 10_000, "votes": 3, "rollout": "heuristic", "exploration": 1.0, "noise_fraction": 0.25,
+    "noise_at": "label", "dirichlet_alpha": 1.0, "mcts_solver": False, "opening_moves": (1, 8),
+}  # fmt: skip
+"""“UT Project: Connect 4”, and our reading where it gives no number."""
 PRESETS: cli.Presets = {
     "smoke": cli.smoke(games=12, simulations=100, shard_games=4, out=str(cli.SMOKE_DATA / "games")),
-    "published": cli.Preset(
-        "the search of the UT Project, with our reading where it gives no number: the defaults", {}
-    ),
+    "published": cli.Preset("the search of the UT Project, with our reading where it gives no number", PUBLISHED),
     "cheap": cli.Preset(
         "one short search per position, for many games in little time",
         {"simulations": 1000, "votes": 1, "shard_games": 2000, "out": "data/cheap-games"},
@@ -74,12 +75,11 @@ def generate_games(out: str | Path = "data/games", *, games: int = 5000, **setti
 def run(config: GenerateConfig) -> str:
     """Make what is missing of the run, then the manifest."""
     storage, identity, began = storage_of(config.out), runs.identity(config), time.monotonic()
-    cluster = executors.on_cluster(config.cluster) if config.cluster else None
-    workers = cluster or Processes(config.workers or cores())
-    with shards.locked(storage), contextlib.closing(workers):
+    with shards.locked(storage):
         shards.require(storage, folders.GAMES)
         if config.restart:
-            workers.check()  # whatever may fail is tried before anything is deleted
+            # Whatever may fail is tried before anything is deleted.
+            executors.on_cluster(config.cluster).check() if config.cluster else workers.check()
             shards.delete(storage)
         plan = shards.plan(config, config.games, storage, identity)
         for line in plan.damaged:
@@ -89,18 +89,22 @@ def run(config: GenerateConfig) -> str:
         storage.delete(schema.MANIFEST)
         stored = folders.stored(folders.GAMES, dataclasses.replace(config, cluster=None))
         storage.write("config.json", json_bytes(stored))
-        made = _make(config, plan, storage, workers) if plan.todo else []
+        made = _make(config, plan, storage) if plan.todo else []
         manifest = shards.declare(identity, [*plan.done, *made], storage)
     seconds = time.monotonic() - began
     speed = f"{sum(shard.simulations for shard in made) / seconds / 1e6:.2f} M simulations/s"
     return f"{manifest['games']:,} games, {manifest['rows']:,} rows in {storage} ({duration(seconds)}, {speed})"
 
 
-def _make(config: GenerateConfig, plan: shards.Plan, storage: Storage, workers: Workers) -> list[Shard]:
+def _make(config: GenerateConfig, plan: shards.Plan, storage: Storage) -> list[Shard]:
     """The missing shards, with a progress bar."""
-    if not config.cluster and not config.labeller:
-        compiling.prepare("uct", config.engine)
-    found, made = executors.make(runs.settings_of(config), plan.todo, storage, workers), list[Shard]()
+    settings, made = runs.settings_of(config), list[Shard]()
+    if config.cluster:
+        found = executors.make_on_cluster(settings, plan.todo, storage, config.cluster)
+    else:
+        if not config.labeller:
+            compiling.prepare("uct", config.engine)
+        found = executors.make_locally(settings, plan.todo, storage, config.workers or cores())
     began, done = time.monotonic(), sum(shard.games for shard in plan.done)
     with Progress(plan.games, "games", done=done) as progress:
         for shard in found:

@@ -37,7 +37,9 @@ class PrepareConfig(cli.Settings):
     def __post_init__(self) -> None:
         super().__post_init__()
         cli.check(len(self.data) > 0, "data", "(nothing)", "at least one folder")
-        cli.check_within(self, "[0, 1)", "validation_fraction")
+        cli.check(
+            0 <= self.validation_fraction < 1, "validation_fraction", self.validation_fraction, "at least 0 and below 1"
+        )
 
 
 KEPT = ("games", "rows", "boards")

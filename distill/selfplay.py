@@ -28,6 +28,7 @@ from distill.alphazero.presets import PRESETS
 from distill.alphazero.schedule import Schedule
 from distill.alphazero.settings import SelfPlayConfig
 from distill.common import UserError, cli, cores, folders, say, write_json
+from distill.common.workers import check as check_workers
 from distill.games import schema, shards
 from distill.mcts import compiling
 from distill.networks import finding
@@ -54,11 +55,9 @@ def run(config: SelfPlayConfig) -> str:
             initial = step.initial_network(config.arch, config.init, True, config.seed)
         boards = grades.boards(config.eval_boards)
         schedule = Schedule(config=config, plan=_plan(config, out))
-        processes = config.workers or (max(1, cores() - 1) if config.is_planned else 0)
-        with workers.Workers(config, processes) as pool:
-            pool.check()  # before anything is deleted
-            claim.begin()
-            return loop.run(schedule, out, initial, boards, pool)
+        _check_workers(config, bool(config.workers or config.is_planned))
+        claim.begin()
+        return loop.run(schedule, out, initial, boards)
 
 
 def _plan(config: SelfPlayConfig, out: Path) -> plan.Plan | None:
@@ -74,28 +73,39 @@ def _plan(config: SelfPlayConfig, out: Path) -> plan.Plan | None:
     return own or given
 
 
+def _check_workers(config: SelfPlayConfig, processes: bool) -> None:
+    """Raise UserError where the workers that a config asks for are not there, before anything is deleted."""
+    if config.cluster:
+        workers.on_cluster(config.cluster).check()
+    elif processes:
+        check_workers()
+
+
 def _only_play(config: SelfPlayConfig) -> str:
     networks.start_backend(aloud=True)
     out, processes = config.out or Path("data/selfplay"), config.workers or cores()
     assert config.init is not None  # by the config's own check
     wanted = workers.of_network(config, config.games, out, finding.network_file(config.init))
-    with shards.locked(out), workers.Workers(config, processes) as pool:
+    with shards.locked(out):
         shards.require(out, folders.NETWORK_GAMES)
         if config.restart:
-            pool.check()  # before anything is deleted
+            _check_workers(config, True)
             shards.delete(out)
         plan = wanted.plan()
-        if not plan.todo and plan.manifest.get("games") == plan.games:
-            return f"finished before: {plan.games:,} games in {out}"
         games = dataclasses.replace(wanted, number=plan.games)
-        (out / schema.MANIFEST).unlink(missing_ok=True)
-        stored = dataclasses.replace(config, games=plan.games, cluster=None)
-        write_json(out / "config.json", folders.stored(folders.NETWORK_GAMES, stored))
-        compiling.prepare("puct", config.engine)
-        where = f"on {config.cluster}" if config.cluster else f"in {processes} processes"
-        say(f"playing games {where}; each loads Keras first")
-        played = workers.finish(pool.play(games), games)
-    return f"{out}: {played['games']:,} games, {played['rows']:,} rows"
+        if plan.todo or plan.manifest.get("games") != plan.games:
+            (out / schema.MANIFEST).unlink(missing_ok=True)
+            write_json(
+                out / "config.json",
+                folders.stored(folders.NETWORK_GAMES, dataclasses.replace(config, games=games.number, cluster=None)),
+            )
+            compiling.prepare("puct", config.engine)
+            where = f"on {config.cluster}" if config.cluster else f"in {processes} processes"
+            say(f"playing games {where}; each loads Keras first")
+            with workers.start(config, processes) as pool:
+                played = workers.finish(pool.play(games), games)
+            return f"{out}: {played['games']:,} games, {played['rows']:,} rows"
+    return f"finished before: {games.number:,} games in {out}"
 
 
 main = cli.Command("selfplay", SelfPlayConfig, run, PRESETS)

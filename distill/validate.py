@@ -46,12 +46,12 @@ def run(config: ValidateConfig) -> str:
         storage, before = storage_of(place), wrong
         with Progress(sum(map(schema.is_shard, storage.names())), "shards") as progress:
             for inspected in inspection.inspect(storage):
-                file, found = f"{place}/{inspected.name}", inspected.faults
+                found = inspected.violations
                 wrong += len(found)
-                for fault in found[: config.lines]:
-                    print(f"{file}{fault}")
+                for violation in found[: config.lines]:
+                    print(f"{place}/{violation}")
                 if more := len(found) - len(found[: config.lines]):
-                    print(f"{file}: and {more:,} more (--lines none prints all)")
+                    print(f"{place}/{inspected.name}: and {more:,} more (--lines none prints all)")
                 rows += inspected.shard.rows if inspected.shard else 0
                 if inspected.name != schema.MANIFEST:
                     files += 1

@@ -21,6 +21,7 @@ from distill.common import canonical_json, file_hash
 from distill.game import rules
 from distill.games import schema, shards
 from distill.games.runs import RunSettings
+from distill.games.storage import Storage
 
 REFERENCE = Path(__file__).parents[1] / "models" / "reference"
 SHIPPED = sorted(file.parent.name for file in REFERENCE.glob("*/best.keras"))
@@ -180,19 +181,20 @@ def shard_hashes(folder: Path) -> dict[str, str]:
     return {path.relative_to(folder).as_posix(): file_hash(path) for path in sorted(folder.rglob("shard-*.parquet"))}
 
 
-def die_once(marker: Path, settings: RunSettings, index: int, *more: Any) -> tuple[schema.Shard, bytes]:
-    """Make a shard, but kill the worker at the first try of shard 1, when there is no marker yet."""
+def die_once(settings: RunSettings, index: int, count: int, folder: Path | Storage, plugin: None) -> schema.Shard:
+    """Make a shard, but kill the worker at the first try of shard 1."""
+    marker = Path(str(folder)) / "died"
     if index == 1 and not marker.exists():
         marker.touch()
         os.kill(os.getpid(), signal.SIGKILL)
-    return shards.make_shard(settings, index, *more)
+    return shards.make_shard(settings, index, count, folder)
 
 
-def die_always(settings: RunSettings, index: int, *more: Any) -> tuple[schema.Shard, bytes]:
+def die_always(settings: RunSettings, index: int, count: int, folder: Path | Storage, plugin: None) -> schema.Shard:
     """Make a shard, but kill each worker that tries shard 1."""
     if index == 1:
         os.kill(os.getpid(), signal.SIGKILL)
-    return shards.make_shard(settings, index, *more)
+    return shards.make_shard(settings, index, count, folder)
 
 
 def same_manifest(one: Path, other: Path) -> bool:

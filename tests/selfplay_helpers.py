@@ -9,9 +9,8 @@ import keras
 from puct_helpers import predict as any_network
 
 from distill import networks
-from distill.common import write_atomically
 from distill.games import checks, schema, shards
-from distill.games.selfplay import Keep, SelfPlaySettings, identity, make_shards
+from distill.games.selfplay import SelfPlaySettings, identity, make_shards
 from distill.networks import heads
 
 SETTINGS = SelfPlaySettings(simulations=6, shard_games=4, opening_moves=(0, 3), sampling_plies=6, seed=2)
@@ -36,14 +35,9 @@ def read(folder: Path) -> Any:
     found = []
     for path in sorted(folder.glob("shard-*.parquet")):
         table, metadata = schema.read_table(path)
-        assert list(checks.faults(schema.arrays(path, table), metadata)) == []
+        assert list(checks.faults(table, metadata)) == []
         found += table.to_pylist()
     return found
-
-
-def keep_in(folder: Path) -> Keep:
-    """Stores shards in a folder."""
-    return lambda shard, content: write_atomically(folder / shard.name, content)
 
 
 def play_into(
@@ -57,7 +51,7 @@ def play_into(
     """Play games as far as the folder lacks them; returns the manifest."""
     run = identity(settings, network)
     todo = shards.plan(settings, number, folder, run).todo
-    make_shards(settings, run, evaluate, todo, keep_in(folder), **{"lanes": 3, **more})
+    make_shards(settings, run, evaluate, todo, folder, **{"lanes": 3, **more})
     return shards.declare(run, shards.plan(settings, number, folder, run).done, folder)
 
 

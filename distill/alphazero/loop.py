@@ -7,6 +7,7 @@ for what an interrupted process has left of it: shards, and the learner's checkp
 from __future__ import annotations
 
 import dataclasses
+import shutil
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,9 +18,9 @@ from distill import networks
 from distill.alphazero import grades, plan, run_files, schedule, workers
 from distill.alphazero.run_files import Metrics
 from distill.alphazero.schedule import Schedule
-from distill.common import file_hash, read_object, say, write_json
+from distill.common import cores, file_hash, read_object, say, write_json
 from distill.datasets import benchmark, canonical, replay
-from distill.games import reader, runs, schema, shards
+from distill.games import reader, schema, shards
 from distill.games.runs import RunSettings
 from distill.mcts import compiling
 
@@ -57,9 +58,7 @@ class Loop:
         return run_files.champion_file(self.out, self.finished)
 
 
-def run(
-    timetable: Schedule, out: Path, initial: keras.Model | None, boards: benchmark.GradedBoards, pool: workers.Workers
-) -> str:
+def run(timetable: Schedule, out: Path, initial: keras.Model | None, boards: benchmark.GradedBoards) -> str:
     """Run the iterations that are missing; returns the last line. The caller holds the folder.
 
     Args:
@@ -70,8 +69,8 @@ def run(
     run_files.publish(out, finished)
     if 0 < len(timetable) <= len(finished):
         return f"{result(out, finished)} (finished before, nothing to do)"
-    if finished and not (run_files.iteration_folder(out, len(finished) + 1) / run_files.CHECKPOINT).is_file():
-        training_games(timetable, out, finished, len(finished))  # what is missing shows before anything is played
+    if run_files.still_learns(out, finished):
+        training_games(timetable, out, finished, has_played=False)  # what is missing shows before anything is played
     networks.start_backend(aloud=True)
     from distill.networks import saved
     from distill.training import continual
@@ -85,29 +84,31 @@ def run(
         continual.resume(learner, run_files.iteration_folder(out, len(finished)))
     for search in ("uct", "puct")[not config.is_planned :]:
         compiling.prepare(search)
-    if config.is_planned:
-        # Without a stored plan, measure this machine and store one.
-        followed = timetable.plan or plan.make(config, pool, learner, out / run_files.INITIAL)
-        plan.write(out / run_files.PLAN, followed)
-        say(plan.line(followed))
-        timetable = Schedule(config=config, plan=followed)
-    began = time.monotonic()  # what came before is no part of the minutes
-    grade = grades.grader(network, boards)
-    loop = Loop(
-        out=out, schedule=timetable, workers=pool, learner=learner, network=network, grade=grade, finished=finished
-    )
-    if timetable.overlaps and not finished:
-        play_first(loop, began)
-        began = time.monotonic()
-    while len(finished) < len(timetable):
-        # Without a plan, minutes only end the run between two iterations.
-        if not config.is_planned and config.minutes and finished and finished[-1]["minutes"] >= config.minutes:
-            break
-        loop = planned_again(loop)
-        finished.append(iterate(loop, began))
-        began = time.monotonic()
-        say(line(finished[-1]) + time_left(loop))
-        run_files.publish(out, finished)
+    processes = config.workers or (max(1, cores() - 1) if config.is_planned else 0)
+    with workers.start(config, processes) as pool:
+        if config.is_planned:
+            # Without a stored plan, measure this machine and store one.
+            followed = timetable.plan or plan.make(config, pool, learner, out / run_files.INITIAL)
+            plan.write(out / run_files.PLAN, followed)
+            say(plan.line(followed))
+            timetable = Schedule(config=config, plan=followed)
+        began = time.monotonic()  # what came before is no part of the minutes
+        grade = grades.grader(network, boards)
+        loop = Loop(
+            out=out, schedule=timetable, workers=pool, learner=learner, network=network, grade=grade, finished=finished
+        )
+        if timetable.overlaps and not finished:
+            play_first(loop, began)
+            began = time.monotonic()
+        while len(finished) < len(timetable):
+            # Without a plan, minutes only end the run between two iterations.
+            if not config.is_planned and config.minutes and finished and finished[-1]["minutes"] >= config.minutes:
+                break
+            loop = planned_again(loop)
+            finished.append(iterate(loop, began))
+            began = time.monotonic()
+            say(line(finished[-1]) + time_left(loop))
+            run_files.publish(out, finished)
     return result(out, finished)
 
 
@@ -146,7 +147,7 @@ def games_of(loop: Loop, number: int) -> workers.Games:
     """The games of an iteration: who plays them, and where."""
     step, folder = loop.schedule.iteration(number), loop.folder(number) / run_files.GAMES
     if isinstance(step.settings, RunSettings):
-        return workers.Games(settings=step.settings, number=step.games, folder=folder, run=runs.identity(step.settings))
+        return workers.of_teacher(step.settings, step.games, folder)
     return workers.of_network(step.settings, step.games, folder, loop.champion)
 
 
@@ -206,7 +207,7 @@ def learn(loop: Loop) -> dict[str, Any]:
         state = found[1]
         continual.resume(loop.learner, folder)
     else:
-        latest = training_games(timetable, loop.out, loop.finished, number)
+        latest = training_games(timetable, loop.out, loop.finished)
         table = replay.table(latest, canonical.excluded_keys("benchmark"))
         drawn = replay.sample(table, timetable.config.train_boards, timetable.seed(number, schedule.SAMPLE))
         say("training the network")
@@ -221,14 +222,34 @@ def learn(loop: Loop) -> dict[str, Any]:
     return state
 
 
-def training_games(timetable: Schedule, out: Path, finished: list[Metrics], number: int) -> list[reader.ShardFile]:
-    """The shards of the latest games, to learn from in an iteration. Raises UserError where games are missing."""
-    config, rows = timetable.config, timetable.config.replay_rows
+def training_games(
+    timetable: Schedule, out: Path, finished: list[Metrics], *, has_played: bool = True
+) -> list[reader.ShardFile]:
+    """The shards of the latest games, from which the next iteration learns. Raises UserError where games are missing.
+
+    Deletes older games where the config does not keep them, because the window only moves forward.
+
+    Args:
+      has_played: whether the games of the next iteration are there, where it learns from them.
+    """
+    config, number, rows = timetable.config, len(finished) + 1, timetable.config.replay_rows
     if rows is not None and config.replay_share is not None:
         # A long run learns from a share of its rows, which exceeds the fixed window at some time.
         rows = max(rows, int(config.replay_share * sum(each["rows"] for each in finished[timetable.overlaps :])))
-    there = reversed(timetable.learns_from(number))
-    return replay.latest((run_files.verified_games(out, each) for each in there), rows, config.replay_games)
+    used: list[int] = []
+
+    def opened(each: int) -> reader.Run:
+        used.append(each)
+        return run_files.verified_games(out, each)
+
+    there = [each for each in timetable.learns_from(number) if has_played or each < number]
+    ahead = 0 if has_played or timetable.overlaps else config.games
+    latest = replay.latest(there, rows, config.replay_games, open_run=opened, ahead=ahead)
+    # The window only moves forward, so games older than it are never read again.
+    if not config.keep_games:
+        for each in range(min(used, default=0)):
+            shutil.rmtree(run_files.iteration_folder(out, each) / run_files.GAMES, ignore_errors=True)
+    return latest
 
 
 def line(last: Metrics) -> str:

@@ -94,15 +94,15 @@ def make(config: SelfPlayConfig, pool: workers.Workers, learner: TrainingModel, 
 
     say("measuring this machine, half a minute")
     # Measure search and learning at the same time, because the run does both at once.
-    players = pool.check()
-    futures = pool.submit(measure_search, [(config, MEASURED_SECONDS)] * players, network)
+    players = range(pool.number)
+    futures = pool.submit(measure_search, [(config, MEASURED_SECONDS)] * len(players), network)
     examples, played = _openings(learner.recipe.batch_size), lambda: all(future.done() for future in futures)
     steps = step.steps_a_second(learner, examples, played)
     simulations = sum(workers.results(futures))
     # The teacher plays alone at first.
-    teachers = [(teacher_settings(config, 0), MEASURED_SECONDS / 4)] * players
+    teachers = [(teacher_settings(config, 0), MEASURED_SECONDS / 4)] * len(players)
     games = sum(workers.results(pool.submit(measure_teacher, teachers)))
-    return planned(config, players, games, simulations, steps)
+    return planned(config, pool.number, games, simulations, steps)
 
 
 def planned(config: SelfPlayConfig, players: int, games: float, simulations: float, steps: float) -> Plan:

@@ -29,8 +29,18 @@ GAMES, PLAN, CHECKPOINT = "games", "plan.json", "checkpoint.npz"
 OWN_FILES = (METRICS, "iterations", BEST, INITIAL, PLAN, "history.csv", "curves.png")
 """What --restart deletes, in this order."""
 FREE = (
-    "init", "out", "restart", "iterations", "minutes", "lanes", "games_only", "plan", "workers", "cluster"
-)  # fmt: skip
+    "init",
+    "out",
+    "restart",
+    "iterations",
+    "minutes",
+    "lanes",
+    "games_only",
+    "plan",
+    "workers",
+    "cluster",
+    "keep_games",
+)
 """Settings that may change when a run is resumed."""
 
 PANELS = {
@@ -38,9 +48,6 @@ PANELS = {
     "arena score of the candidate": ["score"],
     "grades, without search": ["optimal", "outcome", "heldout_optimal", "heldout_outcome", "blocked"],
 }
-
-UNPLOTTED = ("seconds", "waited", "step_seconds", "manifest")
-"""Metrics that are not in the history."""
 
 LOST = "the run cannot be resumed: restore it from a copy, or start from scratch with --restart"
 
@@ -75,6 +82,11 @@ def finished_iterations(out: Path) -> list[Metrics]:
     if finished > len(found):
         raise UserError(f"{path}: missing, though the run has finished iteration {finished}; {LOST}")
     return found
+
+
+def still_learns(out: Path, finished: Sequence[Metrics]) -> bool:
+    """Whether the next iteration has yet to learn from the games of finished ones."""
+    return bool(finished) and not (iteration_folder(out, len(finished) + 1) / CHECKPOINT).is_file()
 
 
 def verified_games(out: Path, number: int) -> reader.Run:
@@ -130,8 +142,12 @@ def report(out: Path, finished: Sequence[Metrics]) -> None:
     from distill.training import history
 
     def plain(metrics: Metrics) -> dict[str, float]:
-        kept = {name: metrics[name] for name in metrics if name not in UNPLOTTED}
-        return {name: math.nan if value is None else float(value) for name, value in kept.items()}
+        numbers = {
+            name: value
+            for name, value in metrics.items()
+            if name not in ("seconds", "waited", "step_seconds", "manifest")
+        }
+        return {name: math.nan if value is None else float(value) for name, value in numbers.items()}
 
     # Leave out panels without a curve, such as the arena of a run without a gate.
     measured = {name for name, value in finished[-1].items() if value is not None}

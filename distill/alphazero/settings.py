@@ -52,6 +52,7 @@ class LearningSettings(cli.Settings, group="learning", shown=("lr",)):
     replay_rows: int | None = cli.setting(200_000, "latest rows to learn from; `none`: no limit")
     replay_share: float | None = cli.setting(None, "or this share of the run's own rows so far (0–1), if that is more")
     replay_games: int | None = cli.setting(None, "latest games to learn from; default: no limit")
+    keep_games: bool = cli.setting(True, "keep games that are no longer used")
     train_boards: int | None = cli.setting(40_960, "boards drawn from these per iteration; `none`: all")
     epochs: int = cli.setting(1, "epochs over the boards drawn; a planned run has its own steps")
     batch_size: int = cli.setting(256, "boards per training step")

@@ -2,17 +2,18 @@
 
 A worker lives as long as the run, so TensorFlow starts once in it and a network's graph is traced once. It has one
 thread: then a network's output for a position depends on no other position in the batch, and a game on no number of
-workers. To a cluster networks travel by the hash of their file, and shards come back as bytes: no folder is shared.
+workers. To a cluster networks travel by the hash of their file, and shards come back as files: no folder is shared.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import os
+import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,14 +21,14 @@ import numpy as np
 
 from distill import networks
 from distill.alphazero.settings import SelfPlayConfig
-from distill.common import Progress, file_hash, say, write_atomically
+from distill.common import Progress, UserError, file_hash, provenance, say, write_atomically
+from distill.common.cluster import Cluster
 from distill.common.progress import silence
-from distill.common.workers import ONE_THREAD, Processes
+from distill.common.workers import pool
 from distill.game import outputs
-from distill.games import executors, schema, selfplay, shards
+from distill.games import executors, runs, schema, selfplay, shards
 from distill.games.runs import RunSettings
-from distill.games.schema import Shard
-from distill.games.selfplay import Keep
+from distill.mcts import puct
 from distill.players import match
 from distill.players.network import GuidedPlayer
 
@@ -39,69 +40,101 @@ if TYPE_CHECKING:
 POLL = 1.0
 """Seconds between two updates of the progress bar while workers play."""
 
+ONE_THREAD = dict.fromkeys(("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS"), "1")
+
 
 class Workers:
-    """The workers that a config asks for, of its cluster, or so many processes; 0: this process. A context manager."""
+    """Processes with one task at a time each; a context manager. Without processes, tasks run in this one at once."""
 
-    def __init__(self, config: SelfPlayConfig, processes: int) -> None:
-        self.config, self.cluster = config, executors.on_cluster(config.cluster) if config.cluster else None
-        self.processes = 0 if self.cluster else processes
-        self._place = self.cluster or Processes(processes)
+    def __init__(self, number: int) -> None:
+        self.pools = [pool(ONE_THREAD) for _ in range(number)]
+        self.number = max(1, number)
 
     def __enter__(self) -> Workers:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._place.close()
+        for each in self.pools:
+            each.shutdown(wait=False, kill_workers=True)
 
     def one_more(self) -> Workers:
-        """Other workers, one more than these; a cluster stays as it is."""
-        return Workers(self.config, self.processes + 1)
+        """Other workers, one more than these."""
+        return Workers(len(self.pools) + 1)
 
-    def check(self) -> int:
-        """How many tasks they compute at a time. Raises UserError where there are no workers."""
-        return self._place.check()
+    def submit(self, work: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], *files: Path) -> list[Future[Any]]:
+        """Start `work(*task, *files)` for at most as many tasks as there are workers."""
+        # Each worker gets at most one task, a large one, so that it traces its graphs once.
+        if self.pools:
+            return [each.submit(work, *task, *files) for each, task in zip(self.pools, tasks, strict=False)]
+        futures = []
+        for task in tasks:
+            futures.append(Future[Any]())
+            futures[-1].set_result(work(*task, *files))
+        return futures
 
-    def mapped(
-        self, work: Callable[..., Any], tasks: Sequence[tuple[Any, ...]], *files: Path
-    ) -> Iterator[tuple[int, Any]]:
-        """Yield a task's number and `work(*task, *files)`, as they are finished."""
-        return self._place.mapped(partial(_alone, work) if self.cluster else work, tasks, files)
+    def play(self, games: Games) -> list[Future[Any]]:
+        """Start playing these games, every worker its part of the shards."""
+        todo = games.plan().todo
+        return self.submit(play, ((games, todo[part :: self.number]) for part in range(self.number)))
 
-    def submit(
-        self,
-        work: Callable[..., Any],
-        tasks: Sequence[tuple[Any, ...]],
-        *files: Path,
-        keep: Callable[[Any], Any] = lambda result: result,
+
+class ClusterWorkers(Workers):
+    """The same on the workers of a Dask cluster, any number of tasks at a time."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__(0)
+        self.cluster = on_cluster(address)
+        self.number = self.cluster.check()
+
+    def one_more(self) -> Workers:
+        return self
+
+    def submit(self, work: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], *files: Path) -> list[Future[Any]]:
+        return self._submit([(work, *task) for task in tasks], files, lambda _, result: result)
+
+    def play(self, games: Games) -> list[Future[Any]]:
+        todo = games.plan().todo
+
+        def keep(number: int, content: bytes) -> None:
+            write_atomically(games.folder / schema.shard_name(todo[number].index), content)
+
+        network = [games.network] if games.network else []
+        return self._submit([(play_apart, games, task) for task in todo], network, keep)
+
+    def _submit(
+        self, tasks: Sequence[tuple[Any, ...]], files: Sequence[Path], keep: Callable[[int, Any], Any]
     ) -> list[Future[Any]]:
-        """Start `work(*task, *files)` for each task; returns a future a task, of `keep(result)`."""
+        """A future a task, of `keep(its number, result)`; all of it in a thread."""
         futures = [Future[Any]() for _ in tasks]
 
         def run() -> None:
             try:
-                for number, result in self.mapped(work, tasks, *files):
-                    futures[number].set_result(keep(result))
+                for number, result in self.cluster.mapped(_alone, tasks, files):
+                    futures[number].set_result(keep(number, result))
             except BaseException as error:  # raised where the results are waited for
                 for future in futures:
                     if not future.done():
                         future.set_exception(error)
 
-        if self.cluster or self.processes:
-            threading.Thread(target=run, daemon=True).start()
-        else:
-            run()
+        threading.Thread(target=run, daemon=True).start()
         return futures
 
-    def play(self, games: Games) -> list[Future[Any]]:
-        """Start playing these games."""
-        todo, network = games.plan().todo, [games.network] if games.network else []
-        if self.cluster:
-            alone = [(games, task) for task in todo]
-            return self.submit(play_apart, alone, *network, keep=lambda made: games.keep(*made))
-        # A process gets all of its shards at once: many games are played side by side, and its graphs are traced once.
-        parts = self.check()
-        return self.submit(play, [(games, todo[part::parts]) for part in range(parts)], *network)
+
+def start(config: SelfPlayConfig, processes: int) -> Workers:
+    """The workers that a config asks for: of its cluster, or so many processes."""
+    return ClusterWorkers(config.cluster) if config.cluster else Workers(processes)
+
+
+def on_cluster(address: str) -> Cluster:
+    """A cluster whose workers evaluate networks as this process does."""
+    return Cluster(address=address, versions=versions_here)
+
+
+def versions_here() -> dict[str, Any]:
+    """The versions that decide what a network plays."""
+    backend = os.environ.get("KERAS_BACKEND") or "tensorflow"
+    found = provenance.versions(*selfplay.LIBRARIES, backend)
+    return found | executors.versions_here() | {"puct_version": puct.PUCT_VERSION, "backend": backend}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,13 +156,14 @@ class Games:
         """Which shards the folder has and lacks."""
         return shards.plan(self.settings, self.number, self.folder, self.run)
 
-    def keep(self, shard: Shard, content: bytes) -> None:
-        """Store a shard."""
-        write_atomically(self.folder / shard.name, content)
-
     def played(self) -> int:
         """Games in finished shards."""
         return min(self.number, len(list(self.folder.glob("shard-*.parquet"))) * self.settings.shard_games)
+
+
+def of_teacher(settings: RunSettings, number: int, folder: Path) -> Games:
+    """Games that the teacher plays."""
+    return Games(settings=settings, number=number, folder=folder, run=runs.identity(settings))
 
 
 def of_network(config: SelfPlayConfig, number: int, folder: Path, network: Path) -> Games:
@@ -162,29 +196,34 @@ def finish(futures: Sequence[Future[Any]], games: Games) -> dict[str, Any]:
 
 
 def results(futures: Sequence[Future[Any]]) -> list[Any]:
-    """What the tasks return, once all have ended."""
-    return [future.result() for future in futures]
+    """What the tasks return, once all have ended. Raises UserError where a worker died."""
+    from joblib.externals.loky.process_executor import BrokenProcessPool
+
+    try:
+        return [future.result() for future in futures]
+    except BrokenProcessPool:
+        raise UserError("a worker process has died (out of memory?); the same command resumes") from None
 
 
-def play(games: Games, todo: Sequence[shards.Task], *network: Path, keep: Keep | None = None) -> None:
-    """Play these shards, with the search of the network in this file if there is one; None: store them."""
-    keep = keep or games.keep
+def play(games: Games, todo: Sequence[shards.Task]) -> None:
+    """Play these shards."""
     if isinstance(games.settings, RunSettings):
         for task in todo:
-            keep(*shards.make_shard(games.settings, task.index, task.games))
-        return
-    evaluate = evaluator(games.settings, network[0])
-    with outputs.named(str(games.network)), Progress(sum(task.games for task in todo), "games") as progress:
-        selfplay.make_shards(
-            games.settings, games.run, evaluate, todo, keep, lanes=games.settings.lanes, advance=progress.advance
-        )
+            shards.make_shard(games.settings, task.index, task.games, games.folder)
+    elif games.network:
+        evaluate = evaluator(games.settings, games.network)
+        with outputs.named(str(games.network)), Progress(sum(task.games for task in todo), "games") as progress:
+            selfplay.make_shards(
+                games.settings, games.run, evaluate, todo, games.folder,
+                lanes=games.settings.lanes, advance=progress.advance,
+            )  # fmt: skip
 
 
-def play_apart(games: Games, task: shards.Task, *network: Path) -> tuple[Shard, bytes]:
-    """One shard and its bytes, from a machine that does not share the folder."""
-    made: list[tuple[Shard, bytes]] = []
-    play(games, [task], *network, keep=lambda *shard: made.append(shard))
-    return made[0]
+def play_apart(games: Games, task: shards.Task, *network: Path) -> bytes:
+    """The content of a shard, from a machine that does not share the folder; `network` is the network's file there."""
+    with tempfile.TemporaryDirectory() as place:
+        play(dataclasses.replace(games, folder=Path(place), network=next(iter(network), None)), [task])
+        return (Path(place) / schema.shard_name(task.index)).read_bytes()
 
 
 _TURN = threading.Lock()
@@ -207,12 +246,15 @@ def arena(workers: Workers, config: SelfPlayConfig, candidate: Path, champion: P
     say("arena: candidate against champion")
     outcomes: list[float] = []
     lines: set[tuple[int, ...]] = set()
-    blocks = [(config, seed, first) for first in range(0, config.arena_games, match.BLOCK)]
     with Progress(config.arena_games, "arena games") as progress:
-        for _, (found, moves) in workers.mapped(meet, blocks, candidate, champion):
-            outcomes += found
-            lines |= {*moves}
-            progress.advance(len(found))
+        while len(outcomes) < config.arena_games:
+            # A block for each worker, then the next ones.
+            firsts = range(len(outcomes), config.arena_games, match.BLOCK)[: workers.number]
+            tasks = [(config, seed, first) for first in firsts]
+            for found, moves in results(workers.submit(meet, tasks, candidate, champion)):
+                outcomes += found
+                lines |= {*moves}
+            progress.reach(len(outcomes))
     return {"score": float((np.array(outcomes) + 1).mean() / 2), "distinct_games": len(lines)}
 
 

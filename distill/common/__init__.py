@@ -15,6 +15,7 @@ from distill.common.progress import Progress, duration, say
 
 __all__ = [
     "DataError", "Interrupted", "OutputError", "Progress", "UserError", "behind_links", "canonical_json", "cores",
-    "duration", "file_hash", "first_line", "json_bytes", "read_object", "say", "shortened", "write_atomically",
+    "duration",
+    "file_hash", "first_line", "json_bytes", "read_object", "say", "shortened", "write_atomically",
     "write_json",
 ]  # fmt: skip

@@ -169,7 +169,8 @@ def _parser(config_class: Any, presets: Presets, prog: str | None, lists_all: bo
     for field in flags:
         # The class that declares a field decides its group, and whether `--help` shows it.
         owner = next(each for each in config_class.__mro__ if field.name in vars(each).get("__annotations__", ()))
-        hidden = owner._shown is not None and field.name not in owner._shown and not lists_all
+        is_shown = owner._shown is None or field.name in owner._shown
+        hidden = (field.metadata["advanced"] or not is_shown) and not lists_all
         more += hidden
         _add_flag(groups[field.metadata["group"] or owner._group], field, types_of[field.name], hidden)
     general.add_argument(

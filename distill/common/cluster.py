@@ -10,7 +10,6 @@ import functools
 import hashlib
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias, cast
@@ -18,7 +17,6 @@ from typing import Any, TypeAlias, cast
 from distill.common.errors import UserError, first_line
 from distill.common.files import write_atomically
 from distill.common.provenance import install_line
-from distill.common.workers import KilledError
 
 CONNECT_SECONDS = 15.0
 """Seconds that a scheduler may take to answer."""
@@ -30,32 +28,62 @@ Versions: TypeAlias = Callable[[], Mapping[str, Any]]
 """What must be equal in this process and on every worker, because results depend on it."""
 
 
+class KilledError(UserError):
+    """Tasks whose workers died again and again; all others are done.
+
+    Attributes:
+      numbers: of these tasks.
+    """
+
+    def __init__(self, address: str, numbers: Sequence[int]) -> None:
+        super().__init__(
+            f"--cluster {address}: workers died again and again over {len(numbers)} tasks (out of memory?); start the "
+            "command again to retry"
+        )
+        self.numbers = sorted(numbers)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Cluster:
-    """`Workers` of the scheduler at `address`, such as tcp://head:8786, all of them with our `versions`."""
+    """The workers of the scheduler at `address`, such as tcp://head:8786, all of them with our `versions`."""
 
     address: str
     versions: Versions
 
     def check(self) -> int:
         """Threads of the workers. Raises UserError without a scheduler or a worker, or with other versions there."""
-        with self._connected() as client:
+        client = self._connected()
+        try:
+            self._check_workers(client)
             return sum(client.nthreads().values())
+        finally:
+            client.close(timeout=5)
+
+    def spread(self, work: Callable[..., Any], tasks: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
+        """Yield `work(*task)` for each task, in order."""
+        found: dict[int, Any] = {}
+        finished = self.mapped(work, tasks)
+        for wanted in range(len(tasks)):
+            while wanted not in found:
+                number, result = next(finished)
+                found[number] = result
+            yield found.pop(wanted)
 
     def mapped(
         self, work: Callable[..., Any], tasks: Sequence[tuple[Any, ...]], files: Sequence[Path] = ()
     ) -> Iterator[tuple[int, Any]]:
-        """As `Workers` has it; there `files` are copies of these.
+        """Yield a task's number and `work(*task, *files)`, as they are finished; there `files` are copies of these.
 
         Dask gives the task of a dead worker to another one, and gives up after `distributed.scheduler.allowed-failures`
-        (3) deaths.
+        (3) deaths. Raises KilledError for such tasks, once all others are done.
         """
-        suspects = list(range(len(tasks)))
-        with self._connected() as client:
-            import distributed
-            from distributed.scheduler import KilledWorker
+        client = self._connected()
+        import distributed
+        from distributed.scheduler import KilledWorker
 
-            completed = cast(Any, distributed.as_completed)
+        suspects, completed = list(range(len(tasks))), cast(Any, distributed.as_completed)
+        try:
+            self._check_workers(client)
             sent = [_send(client, file) for file in files]
             # Dask blames every task that waited on a worker that died: those it gives up are tried again, one by one.
             for at_once in (len(tasks), 1):
@@ -75,31 +103,23 @@ class Cluster:
                             continue
                         yield made[future], result
                         future.release()
+        except distributed.CancelledError:
+            raise UserError(f"--cluster {self.address}: the scheduler is gone; start the command again") from None
+        finally:
+            client.close(timeout=5)
         if suspects:
-            raise KilledError(suspects, f"--cluster {self.address}: ")
+            raise KilledError(self.address, suspects)
 
-    def close(self) -> None:
-        """Nothing is left to end: a connection lasts as long as its tasks."""
-
-    @contextmanager
-    def _connected(self) -> Iterator[Any]:
-        """A client of the scheduler. Raises UserError without it or a worker, and where one has other versions."""
+    def _connected(self) -> Any:
         try:
             import distributed
         except ImportError:
             raise UserError(f"--cluster needs the extra cluster: {install_line('cluster')}") from None
         start: Any = distributed.Client
         try:
-            client = start(self.address, timeout=CONNECT_SECONDS, set_as_default=False, name="distill")
+            return start(self.address, timeout=CONNECT_SECONDS, set_as_default=False, name="distill")
         except (OSError, ValueError) as error:
             raise UserError(f"--cluster {self.address}: no scheduler answers there ({first_line(error)})") from None
-        try:
-            self._check_workers(client)
-            yield client
-        except distributed.CancelledError:
-            raise UserError(f"--cluster {self.address}: the scheduler is gone; start the command again") from None
-        finally:
-            client.close(timeout=5)
 
     def _check_workers(self, client: Any) -> None:
         """Raise UserError unless the cluster has a worker and all have the versions of this process."""

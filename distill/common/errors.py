@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import typing
 
 
 class UserError(Exception):
@@ -25,11 +26,17 @@ class OutputError(UserError):
 
 
 class Interrupted(BaseException):
-    """SIGINT or SIGTERM arrived: the command cleans up and exits with `code`."""
+    """SIGINT or SIGTERM arrived: the command cleans up and exits with `code`.
+
+    Some libraries swallow the exception and raise their own; their callers raise `latest` again.
+    """
+
+    latest: typing.ClassVar[Interrupted | None] = None
 
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)
         self.code = 128 + number
+        Interrupted.latest = self
 
 
 def shortened(word: object) -> str:

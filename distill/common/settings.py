@@ -30,15 +30,18 @@ ACCEPTED = {int: (int, str), float: (int, float, str), str: (str, os.PathLike), 
 """What is turned into a value of a type; a flag's value is a text."""
 
 
-def setting(default: Any, help: str, *, group: str | None = None, positional: bool = False) -> Any:
+def setting(
+    default: Any, help: str, *, group: str | None = None, advanced: bool = False, positional: bool = False
+) -> Any:
     """A field of a config: one flag.
 
     Args:
       help: one line: meaning, unit, range, effect; the parser adds the default.
       group: its heading in `--help`, one of GROUPS; None: that of its class.
+      advanced: listed by `--help-all` alone.
       positional: a tuple that takes the words without a flag.
     """
-    metadata = {"help": help, "group": group, "positional": positional}
+    metadata = {"help": help, "group": group, "advanced": advanced, "positional": positional}
     return dataclasses.field(default=default, metadata=metadata)
 
 

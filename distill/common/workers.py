@@ -6,68 +6,23 @@ called from a script without a main guard, or from a notebook.
 
 from __future__ import annotations
 
-import contextlib
-import functools
 import os
 import signal
 import threading
 import time
 import warnings
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
-from pathlib import Path
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
-from distill.common.errors import UserError
+from distill.common.errors import UserError, first_line
 from distill.common.progress import silence
-
-ONE_THREAD = dict.fromkeys(("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS"), "1")
-"""Environment variables of a worker: there is one a core, and sums must not depend on a number of threads."""
-
-KILLS_ALLOWED = 2
-"""Deaths of local workers after which a task is given up and reported."""
 
 
 class WorkerError(UserError):
-    """A worker process could not be started, or has failed."""
+    """A worker process could not be started, or died."""
 
 
-class KilledError(UserError):
-    """Tasks whose workers died again and again; all others are done.
-
-    Attributes:
-      numbers: of these tasks.
-    """
-
-    def __init__(self, numbers: Sequence[int], where: str = "") -> None:
-        super().__init__(
-            f"{where}workers died again and again over {len(numbers)} tasks (out of memory?); start the command again "
-            "to retry"
-        )
-        self.numbers = sorted(numbers)
-
-
-class Workers(Protocol):
-    """What computes tasks: `Processes` of this machine, or a `cluster.Cluster`."""
-
-    def check(self) -> int:
-        """How many tasks are computed at a time. Raises UserError where there are no workers."""
-
-    def mapped(
-        self, work: Callable[..., Any], tasks: Sequence[tuple[Any, ...]], files: Sequence[Path] = ()
-    ) -> Iterator[tuple[int, Any]]:
-        """Yield a task's number and `work(*task, *files)`, as they are finished, in any order.
-
-        A worker that dies costs its task, which is tried again. Raises KilledError for tasks whose workers died again
-        and again, once all others are done.
-        """
-
-    def close(self) -> None:
-        """End the workers that were started here, with what they compute."""
-
-
-def pool() -> Any:
+def pool(environment: Mapping[str, str] | None = None) -> Any:
     """An executor of one process, started with its first task. With one process, a death belongs to a known task.
 
     Raises WorkerError if the system has no space for shared semaphores.
@@ -77,100 +32,47 @@ def pool() -> Any:
         from joblib.externals.loky import ProcessPoolExecutor
 
     try:
-        return ProcessPoolExecutor(max_workers=1, initializer=_start, initargs=(os.getpid(),), env=ONE_THREAD)
+        return ProcessPoolExecutor(
+            max_workers=1, initializer=_start, initargs=(os.getpid(),), env=dict(environment or {}) or None
+        )
     except OSError as error:
-        raise WorkerError(
-            f"/dev/shm: worker processes cannot be started ({error.strerror}); it must be writable and have free space "
-            "(docker run --shm-size 64m)"
-        ) from None
+        raise _no_semaphores(error) from None
 
 
-class Processes:
-    """`Workers` that are processes, started when they are needed; with number 0 this process computes at once."""
-
-    def __init__(self, number: int) -> None:
-        self.number, self._pools = number, list[Any]()
-
-    def check(self) -> int:
-        if self.number:
-            pool().shutdown()
-        return max(1, self.number)
-
-    def mapped(
-        self, work: Callable[..., Any], tasks: Sequence[tuple[Any, ...]], files: Sequence[Path] = ()
-    ) -> Iterator[tuple[int, Any]]:
-        if not self.number:
-            yield from ((number, work(*task, *files)) for number, task in enumerate(tasks))
-            return
-        from joblib.externals.loky.process_executor import BrokenProcessPool, TerminatedWorkerError
-
-        while len(self._pools) < min(self.number, len(tasks)):
-            self._pools.append(pool())
-        waiting, kills, given_up = [*reversed(range(len(tasks)))], Counter[int](), list[int]()
-        idle, busy = [*range(len(self._pools))], dict[Future[Any], tuple[int, int]]()
-        try:
-            while waiting or busy:
-                while waiting and idle:
-                    number, worker = waiting.pop(), idle.pop()
-                    busy[self._submit(worker, work, *tasks[number], *files)] = number, worker
-                future = next(iter(wait(busy, return_when=FIRST_COMPLETED).done))
-                number, worker = busy[future]
-                try:
-                    result = future.result()
-                except TerminatedWorkerError:
-                    self._replace(worker)
-                    kills[number] += 1
-                    (waiting if kills[number] < KILLS_ALLOWED else given_up).append(number)
-                else:
-                    yield number, result
-                del busy[future]
-                idle.append(worker)
-        except BrokenProcessPool as error:  # a task or its result cannot be unpickled
-            what = str(error.__cause__ or error).strip('"\n').splitlines()[-1]
-            raise WorkerError(f"a worker process has failed ({what})") from None
-        finally:
-            for _, worker in busy.values():  # a task has failed, or nobody takes further results
-                self._replace(worker)
-        if given_up:
-            raise KilledError(given_up)
-
-    def _submit(self, worker: int, *call: Any) -> Future[Any]:
-        from joblib.externals.loky.process_executor import BrokenProcessPool
-
-        with contextlib.suppress(BrokenProcessPool):
-            return self._pools[worker].submit(*call)
-        self._replace(worker)  # it died while it had nothing to do
-        return self._pools[worker].submit(*call)
-
-    def _replace(self, worker: int) -> None:
-        self._pools[worker].shutdown(wait=False, kill_workers=True)
-        self._pools[worker] = pool()
-
-    def close(self) -> None:
-        # Without pools, a thread that still waits for them ends, too.
-        while self._pools:
-            self._pools.pop().shutdown(wait=False, kill_workers=True)
+def check() -> None:
+    """Raise WorkerError if `pool` would, for commands that delete something before they need workers."""
+    pool().shutdown()
 
 
-@functools.cache
-def _kept(number: int) -> Processes:
-    """Processes that stay for the next call, because starting TensorFlow in them takes seconds."""
-    return Processes(number)
+def _no_semaphores(error: OSError) -> WorkerError:
+    return WorkerError(
+        f"/dev/shm: worker processes cannot be started ({error.strerror}); it must be writable and have free space "
+        "(docker run --shm-size 64m)"
+    )
 
 
-def spread(work: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], workers: int | Workers) -> Iterator[Any]:
-    """Yield `work(*task)` for each task, in order, computed by so many processes, or by this one if `workers` is 1."""
+def spread(function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], workers: int) -> Iterator[Any]:
+    """Yield `function(*task)` for each task, in order, computed by worker processes, or by this one if `workers` is 1.
+
+    The processes stay for the next call. Raises WorkerError if one of them dies.
+    """
     if workers == 1:
-        yield from (work(*task) for task in tasks)
+        yield from (function(*task) for task in tasks)
         return
-    listed = list(tasks)
-    finished = (_kept(workers) if isinstance(workers, int) else workers).mapped(work, listed)
-    found: dict[int, Any] = {}
-    for wanted in range(len(listed)):
-        while wanted not in found:
-            number, result = next(finished)
-            found[number] = result
-        yield found.pop(wanted)
+    from joblib import Parallel, delayed
+    from joblib.externals.loky.process_executor import BrokenProcessPool, TerminatedWorkerError
+
+    parallel = Parallel(n_jobs=workers, return_as="generator", initializer=_start, initargs=(os.getpid(),))
+    try:
+        yield from parallel(delayed(function)(*task) for task in tasks)
+    except TerminatedWorkerError:
+        raise WorkerError("a worker process has died (out of memory?); start the command again") from None
+    except BrokenProcessPool as error:  # a task or its result cannot be pickled
+        raise WorkerError(f"a worker process has failed ({first_line(error.__cause__ or error)})") from None
+    except OSError as error:
+        if error.filename or error.__cause__:  # raised by the function
+            raise
+        raise _no_semaphores(error) from None
 
 
 def _start(parent: int) -> None:

@@ -59,10 +59,8 @@ def load(folder: Path, split: int) -> Examples:
     from distill.games.schema import PREPARED_ROW
 
     schema.read_manifest(folder)
-    path = folder / FILES[split]
-    columns = schema.arrays(path, schema.read_table(path, PREPARED_ROW)[0])
-    del columns["split"]
-    return Examples(**columns)
+    table, _ = schema.read_table(folder / FILES[split], PREPARED_ROW)
+    return Examples(**schema.arrays(table.drop_columns("split")))
 
 
 def batches_an_epoch(examples: Examples, batch_size: int) -> int:

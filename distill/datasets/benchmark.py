@@ -80,7 +80,7 @@ def read(
     if not found:
         raise DataError(f"{place / files[0]}: no such file; data/benchmark of a checkout has the graded boards")
     table = pa.concat_tables([read_table(path, GRADED_BOARD)[0] for path in found])
-    boards = GradedBoards(**arrays(place, table))
+    boards = GradedBoards(**arrays(table))
     if unknown := sorted(set(sets or ()) - set(boards.sets)):
         raise DataError(f"{place}: no set {', '.join(unknown)}; there are {', '.join(boards.sets)}")
     chosen = np.ones(len(boards), np.bool_)

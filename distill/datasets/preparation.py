@@ -161,7 +161,8 @@ def _read(
     if not parts:
         raise DataError("no training rows: the games have no rows; generate more games")
     rows = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    games = np.sum([reader.count_games(run, validation_fraction) for run in runs], axis=0)
+    of_runs = [reader.count_games(run, validation_fraction) for run in runs]
+    games = [sum(counts[split] for counts in of_runs) for split in FILES]
     # A row goes once, however many sets of excluded boards have its board; each set counts it.
     kept, of_sets = np.ones(len(rows["split"]), np.bool_), {}
     for name, boards in excluded.items():

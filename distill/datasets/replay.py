@@ -7,8 +7,9 @@ boards that are kept out of training left out. Where searches record unequal sum
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,32 +19,54 @@ from distill.datasets.batching import Examples
 from distill.datasets.canonical import canonical, merged
 from distill.games import reader
 from distill.games.labeller import majority
-from distill.games.reader import Run, ShardFile
 from distill.games.schema import PREPARED_ROW
 
 COLUMNS_READ = ("current", "mask", "label", "visits", "value", "outcome")
 
 
-def latest(newest_first: Iterable[Run], most_rows: int | None, most_games: int | None) -> list[ShardFile]:
-    """The last shards of finished runs that together hold at most so many rows and games, the oldest first.
+def verified_run(folder: Path) -> reader.Run:
+    """The finished run in a folder, its shards verified."""
+    run = reader.open_run(folder)
+    reader.verify([run])
+    return run
 
-    The newest run is always taken whole. None: no limit. Older runs are asked for only if they are needed.
+
+def latest(
+    folders: Sequence[Any],
+    most_rows: int | None,
+    most_games: int | None,
+    *,
+    open_run: Callable[[Any], reader.Run] = verified_run,
+    ahead: int = 0,
+) -> list[reader.ShardFile]:
+    """The last shards of finished runs, given oldest first, that together hold at most so many rows and games.
+
+    The newest run is always taken whole. None: no limit.
+
+    Args:
+      folders: the runs, as `open_run` takes them; it is not called for those that are older than any that is needed.
+      ahead: games that a run after these will have: only what may be needed beside them is returned.
     """
-    rows_limit, games_limit = (math.inf if most is None else most for most in (most_rows, most_games))
-    chosen: list[ShardFile] = []
-    rows = games = 0
-    for number, run in enumerate(newest_first):
-        for shard in reversed(run.shards):
-            rows, games = rows + shard.rows, games + shard.games
-            if number and (rows > rows_limit or games > games_limit):
+    chosen: list[reader.ShardFile] = []
+    rows = count = ahead  # a game has a row at least
+
+    def over(limit: int | None, number: int) -> bool:
+        return limit is not None and number > limit
+
+    # From the newest run back, until the next shard would be one too many.
+    for folder in reversed(folders):
+        newest = folder == folders[-1] and not ahead
+        if not newest and (over(most_rows, rows + 1) or over(most_games, count + 1)):
+            break
+        for shard in reversed(open_run(folder).shards):
+            rows, count = rows + shard.rows, count + shard.games
+            if not newest and (over(most_rows, rows) or over(most_games, count)):
                 return chosen[::-1]
             chosen.append(shard)
-        if rows >= rows_limit or games >= games_limit:
-            break
     return chosen[::-1]
 
 
-def table(shards: Sequence[ShardFile], excluded: NDArray[np.uint64]) -> Examples:
+def table(shards: Sequence[reader.ShardFile], excluded: NDArray[np.uint64]) -> Examples:
     """Their rows on their canonical boards, merged, without boards whose key is in `excluded` (sorted).
 
     The label of a merged board is the column with most visits, then nearest the centre, then lower. Raises DataError

@@ -1,7 +1,7 @@
 """Checks of every row of a shard against the rules of the game and the settings of its run, with NumPy.
 
-In: the columns of `schema.ROW` or `schema.PACKED_ROW`, and what the shard's metadata say about them. Out: at most one
-fault for each row, in words that name the values.
+In: a table of `schema.ROW` or `schema.PACKED_ROW`, and what the shard's metadata say about it. Out: at most one fault
+for each row, in words that name the values.
 
 No code is shared with what plays the games: the rules come from `game/`, and the search is not imported.
 Dimensions: B rows, A = 7 columns, K votes of a row.
@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from distill.game import outputs, rules
@@ -28,16 +29,13 @@ Finding: TypeAlias = tuple[Any, Callable[[int], str]]
 
 
 class Fault(NamedTuple):
-    """What is wrong with one game, or with a whole file (game None); its text follows the name of the file."""
+    """What is wrong with one row, or with the whole shard (game None)."""
 
     game: int | None
     what: str
 
-    def __str__(self) -> str:
-        return f"{'' if self.game is None else f', game {self.game}'}: {self.what}"
 
-
-def faults(rows: Columns, metadata: Mapping[str, Any]) -> Iterator[Fault]:
+def faults(table: pa.Table, metadata: Mapping[str, Any]) -> Iterator[Fault]:
     """Everything wrong with the rows of a shard, at most one fault for each row.
 
     `metadata` say which games the shard holds and, by the identity of the run, who labelled them. Only the built-in
@@ -47,11 +45,14 @@ def faults(rows: Columns, metadata: Mapping[str, Any]) -> Iterator[Fault]:
     first, number = int(metadata["first_game"]), int(metadata["games"])
     if first < 0 or not 0 <= number <= schema.SHARD_ROWS:
         raise ValueError(f"{number:,} games from {first:,} on do not fit a shard")
-    length = len(rows["visits"])
-    wrong, expected, identity = np.zeros(length, np.bool_), np.arange(first, first + number), metadata["identity"]
+    rows = _columns(table)
+    if isinstance(rows, str):
+        yield Fault(None, rows)
+        return
+    wrong, expected, identity = np.zeros(len(table), np.bool_), np.arange(first, first + number), metadata["identity"]
     findings: Iterator[Finding]
     if metadata.get("kind") == schema.PACKED:
-        games, findings = first + np.arange(length), iter(())  # merged from many runs: there is nothing to compare
+        games, findings = first + np.arange(len(table)), iter(())  # merged from many runs: there is nothing to compare
     else:
         games = rows["game_id"]
         findings = itertools.chain(_of_rows(rows, identity), _of_games(rows, expected, identity, wrong))
@@ -63,6 +64,24 @@ def faults(rows: Columns, metadata: Mapping[str, Any]) -> Iterator[Fault]:
             yield Fault(int(games[row]), what(row))
     for game in np.setdiff1d(expected, games):
         yield Fault(int(game), "the game has no rows")
+
+
+def _columns(table: pa.Table) -> Columns | str:
+    """The columns as arrays, or why they cannot be arrays: nulls, or lists of different lengths."""
+    columns: Columns = {}
+    for name in table.column_names:
+        column = table[name].combine_chunks()
+        values = column.flatten() if pa.types.is_nested(column.type) else column
+        if column.null_count or values.null_count:
+            return f"a value of {name} is missing (null)"
+        columns[name] = schema.numbers(values)
+        if pa.types.is_list(column.type):
+            widths = np.unique(np.diff(schema.numbers(column.offsets)))
+            if len(widths) > 1 or 0 in widths:
+                return f"{name} of different lengths, or empty"
+        if values is not column:
+            columns[name] = columns[name].reshape(len(column), -1 if len(column) else COLUMNS)
+    return columns
 
 
 def _of_rows(rows: Columns, identity: Mapping[str, Any]) -> Iterator[Finding]:

@@ -1,52 +1,126 @@
-"""Makes shards on workers: processes of this machine, or those of a Dask cluster. They share no folder with this one.
+"""Makes shards in processes of this machine, or on the workers of a Dask cluster.
 
-A worker that dies costs the shard it was making, which is tried again; a shard whose workers keep dying is named once
-all others are made.
+Both take tasks and yield shards as they are finished, in any order. A worker that dies costs the shard it was making,
+which is tried again; a shard whose workers keep dying is named once all others are made.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Sequence
-from typing import Any
+import hashlib
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from pathlib import Path
+from typing import Any, TypeAlias
 
 from distill.common import DataError, provenance
-from distill.common.cluster import Cluster
-from distill.common.workers import KilledError, Workers
-from distill.games import shards
+from distill.common.cluster import Cluster, KilledError
+from distill.common.workers import pool as new_pool
 from distill.games.runs import RunSettings, plugin_of
 from distill.games.schema import Shard, shard_name
-from distill.games.shards import LIBRARIES, Task
-from distill.games.storage import Storage
-from distill.mcts import puct, uct
+from distill.games.shards import LIBRARIES, Task, make_shard
+from distill.games.storage import Folder, Storage, storage_of
+from distill.mcts import uct
+
+KILLS_ALLOWED = 2
+"""Deaths of local workers after which a shard is given up and reported."""
+
+Work: TypeAlias = Callable[..., Shard]
+"""A function with the parameters of `make_shard`."""
 
 
-def make(settings: RunSettings, tasks: Sequence[Task], out: Storage, workers: Workers) -> Iterator[Shard]:
-    """Make shards on `workers` and store them; yields each once it is stored, in any order.
+def make_locally(
+    settings: RunSettings,
+    tasks: list[Task],
+    out: Path | Storage,
+    workers: int,
+    work: Work = make_shard,
+) -> Iterator[Shard]:
+    """Make shards in `workers` processes.
 
-    Raises DataError for shards whose workers died again and again, once all others are made.
+    Each worker is a pool of one, so that a death is known to belong to its shard. Raises DataError for shards whose
+    workers have died KILLS_ALLOWED times, once all others are made.
     """
+    from joblib.externals.loky.process_executor import BrokenProcessPool
+
     plugin = plugin_of(settings)
-    todo = [(settings, task.index, task.games, plugin) for task in tasks]
+    waiting, kills, given_up = list(reversed(tasks)), dict.fromkeys(tasks, 0), list[Task]()
+    idle = [new_pool() for _ in range(min(workers, len(tasks)))]
+    busy: dict[Future[Shard], tuple[Task, Any]] = {}
     try:
-        for _, (shard, content) in workers.mapped(shards.make_shard, todo):
-            out.write(shard.name, content)
+        while waiting or busy:
+            while waiting and idle:
+                task, pool = waiting.pop(), idle.pop()
+                busy[pool.submit(work, settings, task.index, task.games, out, plugin)] = (task, pool)
+            for future in wait(busy, return_when=FIRST_COMPLETED).done:
+                task, pool = busy.pop(future)
+                try:
+                    shard = future.result()
+                except BrokenProcessPool:
+                    kills[task] += 1
+                    (waiting if kills[task] < KILLS_ALLOWED else given_up).append(task)
+                    pool.shutdown(wait=False, kill_workers=True)
+                    pool = new_pool()
+                else:
+                    yield shard
+                idle.append(pool)
+    finally:
+        for pool in [*idle, *(pool for _, pool in busy.values())]:
+            pool.shutdown(wait=False, kill_workers=True)
+    if given_up:
+        raise _killers(out, given_up, f"died {KILLS_ALLOWED} times (out of memory?)")
+
+
+def _killers(out: Path | Storage, tasks: list[Task], deaths: str) -> DataError:
+    names = ", ".join(shard_name(task.index) for task in sorted(tasks, key=lambda task: task.index))
+    return DataError(
+        f"{out}: the worker making {names} {deaths}; the other shards are finished; start the command again to retry"
+    )
+
+
+def make_on_cluster(
+    settings: RunSettings,
+    tasks: list[Task],
+    out: Path | Storage,
+    address: str,
+    work: Work = make_shard,
+) -> Iterator[Shard]:
+    """Make shards on the workers of the Dask scheduler at `address`.
+
+    Raises DataError for shards whose workers died again and again, once all others are made. Workers must reach the
+    same storage: shards are read back from here.
+    """
+    storage, plugin = storage_of(out), plugin_of(settings)
+    if isinstance(storage, Folder):
+        storage = Folder(path=storage.path.resolve())  # workers have working directories of their own
+    todo = [(settings, task.index, task.games, storage, plugin) for task in tasks]
+    try:
+        for _, shard in on_cluster(address).mapped(work, todo):
+            _require_stored(storage, shard)
             yield shard
     except KilledError as error:
-        names = ", ".join(sorted(shard_name(tasks[number].index) for number in error.numbers))
-        raise DataError(
-            f"{out}: the worker making {names} died again and again (out of memory?); the other shards are finished; "
-            "start the command again to retry"
+        raise _killers(
+            out, [tasks[number] for number in error.numbers], "died again and again (out of memory?)"
         ) from None
 
 
 def on_cluster(address: str) -> Cluster:
-    """A cluster whose workers compute what this process would compute."""
+    """A cluster whose workers make the bytes that this process would make."""
     return Cluster(address=address, versions=versions_here)
 
 
 def versions_here() -> dict[str, Any]:
-    """The versions that decide what searches and networks compute."""
-    backend = os.environ.get("KERAS_BACKEND") or "tensorflow"
-    searches = {"search_version": uct.SEARCH_VERSION, "puct_version": puct.PUCT_VERSION, "backend": backend}
-    return provenance.versions(*LIBRARIES, "keras", backend) | searches
+    """The versions that decide the bytes of a shard."""
+    return provenance.versions(*LIBRARIES) | {"search_version": uct.SEARCH_VERSION}
+
+
+def _require_stored(storage: Storage, shard: Shard) -> None:
+    """Raise DataError unless this process finds the shard that a worker has written."""
+    try:
+        found = hashlib.sha256(storage.read(shard.name)).hexdigest()
+    except FileNotFoundError:
+        found = None
+    if found != shard.sha256:
+        raise DataError(
+            f"{storage}/{shard.name}: a worker has written it, but it is not here: --out must be the same storage for "
+            "all machines (a shared folder, or a URL)"
+        )

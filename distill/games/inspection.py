@@ -1,6 +1,6 @@
 """Checks of a whole run: the manifest against the files, and every row of every file.
 
-In: the storage of a run of games or of packed boards. Out: every fault, with its file and game. Nothing is changed.
+In: the storage of a run of games or of packed boards. Out: every violation, with its file and game. Nothing is changed.
 """
 
 from __future__ import annotations
@@ -15,10 +15,21 @@ import pyarrow as pa
 
 from distill.common import DataError, folders
 from distill.games import checks, schema
-from distill.games.checks import Fault
 from distill.games.reader import KINDS
 from distill.games.schema import Shard, is_shard
 from distill.games.storage import Storage
+
+
+@dataclass(frozen=True, kw_only=True)
+class Violation:
+    """One thing that is wrong with a file, or with one of its games."""
+
+    file: str
+    what: str
+    game: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.file}{'' if self.game is None else f', game {self.game}'}: {self.what}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +41,7 @@ class Inspected:
     """
 
     name: str
-    faults: list[Fault]
+    violations: list[Violation]
     metadata: dict[str, Any] | None = field(default=None, repr=False)
     shard: Shard | None = None
 
@@ -48,7 +59,7 @@ def inspect(storage: Storage) -> Iterator[Inspected]:
     manifest, listed, wrong = _manifest(storage, names)
     if manifest:
         wrong += [f"{name} is not in the manifest" for name in filter(is_shard, names) if name not in listed]
-    yield Inspected(name=schema.MANIFEST, faults=[Fault(None, what) for what in wrong])
+    yield Inspected(name=schema.MANIFEST, violations=[Violation(file=schema.MANIFEST, what=what) for what in wrong])
     for name in sorted({*listed, *filter(is_shard, names)}):
         yield inspect_shard(storage, name, listed.get(name), manifest.get("run"))
 
@@ -78,30 +89,31 @@ def inspect_shard(storage: Storage, name: str, listed: Shard | None = None, run:
 
     `listed` is its entry in the manifest, and `run` the name of the run there, if any.
     """
-    wrong: list[Fault] = []
+    wrong: list[tuple[int | None, str]] = []
     metadata = shard = None
     try:
         content = storage.read(name)
         sha256 = hashlib.sha256(content).hexdigest()
         if listed and sha256 != listed.sha256:
-            wrong.append(Fault(None, "not the file the manifest describes (SHA-256)"))
+            wrong.append((None, "not the file the manifest describes (SHA-256)"))
         table, metadata = schema.read_table(f"{storage}/{name}", None, content)
         if run is not None and metadata.get("run") != run:
-            wrong.append(Fault(None, f"of the run {metadata.get('run')}, the manifest of {run}"))
+            wrong.append((None, f"of the run {metadata.get('run')}, the manifest of {run}"))
         # The rows by themselves, then what the manifest says of them.
-        wrong += checks.faults(schema.arrays(f"{storage}/{name}", table), metadata)
+        wrong += checks.faults(table, metadata)
         shard = describe(name, table, metadata, sha256)
         for key in ("first_game", "games", "rows", "content_hash") if listed else ():
             ours, theirs = getattr(shard, key), getattr(listed, key)
             if ours != theirs:
-                wrong.append(Fault(None, f"{key} {ours}, but {theirs} in the manifest"))
+                wrong.append((None, f"{key} {ours}, but {theirs} in the manifest"))
     except FileNotFoundError:
-        wrong.append(Fault(None, "missing, though the manifest names it"))
+        wrong.append((None, "missing, though the manifest names it"))
     except DataError as error:
-        wrong.append(Fault(None, _without_name(error)))
+        wrong.append((None, _without_name(error)))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        wrong.append(Fault(None, f"its metadata are not those of a shard of games ({type(error).__name__}: {error})"))
-    return Inspected(name=name, faults=wrong, metadata=metadata, shard=shard)
+        wrong.append((None, f"its metadata are not those of a shard of games ({type(error).__name__}: {error})"))
+    violations = [Violation(file=name, what=what, game=game) for game, what in wrong]
+    return Inspected(name=name, violations=violations, metadata=metadata, shard=shard)
 
 
 def describe(name: str, table: pa.Table, metadata: Mapping[str, Any], sha256: str) -> Shard:

@@ -119,10 +119,18 @@ def rows(record: GameRecord, places: NDArray[np.int64], game_ids: NDArray[np.int
     game, step = np.nonzero(np.arange(record.label.shape[1]) < record.length[places][:, None])
     place = places[game]
     plies_to_end = record.length[place] - 1 - step
-    recorded = ("current", "mask", "votes", "label", "visits", "simulations", "value", "move")
-    columns = {name: getattr(record, name)[place, step] for name in recorded} | {
+    mask = record.mask[place, step]
+    columns = {
         "game_id": game_ids[game],
-        "ply": np.bitwise_count(record.mask[place, step]),
+        "ply": np.bitwise_count(mask),
+        "current": record.current[place, step],
+        "mask": mask,
+        "votes": record.votes[place, step],
+        "label": record.label[place, step],
+        "visits": record.visits[place, step],
+        "simulations": record.simulations[place, step],
+        "value": record.value[place, step],
+        "move": record.move[place, step],
         "outcome": record.result[place] * (1 - 2 * (plies_to_end % 2)),
     }
     return schema.table_of(columns)

@@ -27,7 +27,7 @@ from distill.game import rules
 from distill.game.mixing import GOLDEN, splitmix64
 from distill.games import schema
 from distill.games.labeller import majority
-from distill.games.schema import PACKED_ROW, ROW, VALIDATION, VALUE_STEPS
+from distill.games.schema import PACKED_ROW, ROW, TRAINING, VALIDATION, VALUE_STEPS
 
 KINDS = (folders.GAMES, folders.NETWORK_GAMES, folders.PACKED_BOARDS)
 """The kinds of folders that can be read as games."""
@@ -152,9 +152,11 @@ def in_validation(run: str, game_ids: NDArray[np.integer[Any]], fraction: float)
     return (splitmix64(state) >> np.uint64(11)).astype(np.float64) / 2.0**53 < fraction
 
 
-def count_games(run: Run, validation_fraction: float) -> NDArray[np.int64]:
-    """int64 (2,): games of a run by split."""
-    return np.bincount(in_validation(run.name, np.arange(run.games), validation_fraction), minlength=2)
+def count_games(run: Run, validation_fraction: float) -> dict[int, int]:
+    """Games of a run by split."""
+    games = [np.arange(shard.first_game, shard.first_game + shard.games) for shard in run.shards]
+    validation = sum(int(in_validation(run.name, numbers, validation_fraction).sum()) for numbers in games)
+    return {TRAINING: run.games - validation, VALIDATION: validation}
 
 
 # Rows -----------------------------------------------------------------------------------------------------------------
@@ -167,7 +169,7 @@ def read(shard: ShardFile, columns: Sequence[str]) -> Columns:
     """
     packed = schema.row_of(schema.read_metadata(shard.path)) is PACKED_ROW
     wanted = PACKED_ROW if packed else pa.schema([ROW.field(name) for name in columns])
-    rows = schema.arrays(shard.path, schema.read_table(shard.path, wanted)[0])
+    rows = schema.arrays(schema.read_table(shard.path, wanted)[0])
     # Packed boards hold less than rows of games: what follows from it is added, what does not is missing.
     if packed:
         rows = _unpacked(rows, shard.first_game)

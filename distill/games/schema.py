@@ -217,26 +217,15 @@ def read_table(
         return table.cast(schema), metadata
 
 
-def arrays(path: Path | str, table: pa.Table) -> dict[str, NDArray[Any]]:
-    """The columns of a file's table by name: (B,), texts as str, lists as (B, length).
-
-    Raises DataError for missing values (null), and for lists of different lengths.
-    """
+def arrays(table: pa.Table) -> dict[str, NDArray[Any]]:
+    """The columns of a table without nulls by name: (B,), texts as str, lists of one length as (B, length)."""
     found = {}
-    for name in table.column_names:
-        column = table[name].combine_chunks()
-        kind, is_list = column.type, pa.types.is_nested(column.type)
-        values = column.flatten() if is_list else column
-        if column.null_count or values.null_count:
-            raise DataError(f"{path}: a value of {name} is missing (null)")
-        found[name] = values.to_pylist() if pa.types.is_string(kind) else numbers(values)
-        if is_list:
-            width = kind.list_size if pa.types.is_fixed_size_list(kind) else len(values) // max(1, len(column))
-            lengths = np.diff(numbers(column.offsets)) if pa.types.is_list(kind) else np.full(len(column), width)
-            if not (lengths == width).all() or 0 in lengths:
-                raise DataError(f"{path}: {name} of different lengths, or empty")
-            found[name] = found[name].reshape(len(column), width)
-    return {name: np.asarray(values) for name, values in found.items()}
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if pa.types.is_fixed_size_list(column.type):
+            found[name] = column.combine_chunks().flatten().to_numpy().reshape(-1, column.type.list_size)
+        else:
+            found[name] = column.to_numpy().astype(np.str_) if pa.types.is_string(column.type) else column.to_numpy()
+    return found
 
 
 def row_of(metadata: Mapping[str, Any]) -> pa.Schema:

@@ -1,7 +1,8 @@
 """Games in which a search guided by a network plays both sides, written as ordinary shards.
 
-In: settings, the network's evaluator, the shards to make. Out: each shard, once the last of its games has ended. All
-games are played in lock step in this process. The caller stores the shards and writes the manifest (`shards.declare`).
+In: settings, the network's evaluator, the shards to make. Out: a file a shard, written once the last of its games has
+ended. All games are played in lock step in this process. The caller holds the folder's lock and writes the manifest
+(`shards.declare`).
 
 A row is a row of `schema.py` with one vote: `label` is the column that the search prefers, `move` the one played, which
 is drawn at random in the first plies. `visits` are those of this search; with a Gumbel root they are its improved
@@ -11,9 +12,10 @@ policy in thousandths.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +23,6 @@ from numpy.typing import NDArray
 from distill.common.cli import as_json, setting
 from distill.common.progress import Advance, silent
 from distill.games import playing, runs, shards
-from distill.games.schema import Shard
 from distill.mcts import puct
 from distill.mcts.engine.record import GameRecord
 from distill.mcts.evaluator import BitboardEvaluator, by_rollouts
@@ -29,9 +30,6 @@ from distill.mcts.settings import PuctSettings
 
 LIBRARIES = ("keras", *shards.LIBRARIES)
 """Whose versions a shard's bytes depend on."""
-
-Keep: TypeAlias = Callable[[Shard, bytes], object]
-"""Takes a shard that is made, and its bytes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,12 +58,12 @@ def make_shards(
     run: Mapping[str, Any],
     evaluate: BitboardEvaluator,
     tasks: Sequence[shards.Task],
-    keep: Keep,
+    folder: Path,
     *,
     lanes: int = puct.LANES,
     advance: Advance = silent,
 ) -> None:
-    """Play the games of these shards and `keep` each shard when the last of its games has ended.
+    """Play the games of these shards and write each shard when the last of its games has ended.
 
     A killed process loses the games of unfinished shards.
 
@@ -81,14 +79,14 @@ def make_shards(
     numbers = np.concatenate([task.index * size + np.arange(task.games) for task in tasks])
     shard = numbers // size
 
-    # Games end in any order; a shard is kept when its last one has.
+    # Games end in any order; a shard is written when its last one has.
     def ended(record: GameRecord, games: NDArray[np.int64]) -> None:
         advance(len(games))
         for index in np.unique(shard[games]).tolist():
             places = np.flatnonzero(shard == index)
             if (record.length[places] > 0).all():  # a game has no length before its end
                 table = playing.rows(record, places, numbers[places])
-                keep(*shards.encode(table, run, index, index * size, len(places), LIBRARIES))
+                shards.write(table, run, index, index * size, len(places), folder, LIBRARIES)
 
     starts = [runs.opening(settings, game) for game in numbers.tolist()]
     puct.play(

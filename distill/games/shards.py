@@ -1,6 +1,6 @@
 """Shards of a run: make one, find which are missing, delete them, write the manifest.
 
-`make_shard(settings, index, ...)` plays games [index * S, (index + 1) * S) and returns one Parquet file; the same
+`make_shard(settings, index, ...)` plays games [index * S, (index + 1) * S) and writes one Parquet file; the same
 settings and index give the same bytes anywhere. A run is that function mapped over its indices (`executors.py`): what
 is missing or damaged is made, what is valid is kept, and the manifest is written last.
 """
@@ -58,25 +58,28 @@ class Plan:
 # Making shards --------------------------------------------------------------------------------------------------------
 
 
-def make_shard(settings: RunSettings, index: int, count: int, plugin: Plugin | None = None) -> tuple[Shard, bytes]:
-    """Play the first `count` games of a shard; returns its entry for the manifest and its bytes.
+def make_shard(
+    settings: RunSettings, index: int, count: int, out: Path | Storage, plugin: Plugin | None = None
+) -> Shard:
+    """Play the first `count` games of a shard and write the shard, whole or not at all.
 
     `plugin` is the user's labeller as described by the process that started the run; None: look it up here.
     """
     plugin, first = plugin or plugin_of(settings), index * settings.shard_games
     table = play_games(settings, first, count, plugin.load() if plugin else None)
-    return encode(table, identity(settings), index, first, count)
+    return write(table, identity(settings), index, first, count, out)
 
 
-def encode(
+def write(
     table: pa.Table,
     run: Mapping[str, Any],
     index: int,
     first_game: int,
     games: int,
+    out: Path | Storage,
     libraries: Sequence[str] = LIBRARIES,
-) -> tuple[Shard, bytes]:
-    """The rows of a shard of the run with this identity, as its entry for the manifest and as the bytes of its file."""
+) -> Shard:
+    """Write the rows of a shard of the run with this identity; returns its entry for the manifest."""
     metadata = {
         "schema_version": schema.SCHEMA_VERSION,
         "kind": "games",
@@ -88,7 +91,8 @@ def encode(
         "versions": provenance.versions(*libraries),
     }
     content = schema.table_bytes(table, metadata)
-    return inspection.describe(shard_name(index), table, metadata, hashlib.sha256(content).hexdigest()), content
+    storage_of(out).write(shard_name(index), content)
+    return inspection.describe(shard_name(index), table, metadata, hashlib.sha256(content).hexdigest())
 
 
 def declare(run: Mapping[str, Any], shards: list[Shard], out: Path | Storage) -> dict[str, Any]:
@@ -138,9 +142,9 @@ def plan(settings: Any, games: int, out: Path | Storage, run: Mapping[str, Any] 
                 f"{storage}/{name}: its rows were changed after the manifest was written; delete the file to have it "
                 "rebuilt, or --restart to delete the run"
             )
-        if faults := inspected.faults:
-            more = f" and {len(faults) - 1} more violations" if len(faults) > 1 else ""
-            damaged.append(f"{storage}/{name}{faults[0]}{more}")
+        if inspected.violations:
+            more = f" and {len(inspected.violations) - 1} more violations" if len(inspected.violations) > 1 else ""
+            damaged.append(f"{storage}/{inspected.violations[0]}{more}")
         elif inspected.shard:
             found[name] = inspected.shard
     # Never shrink a run, even when an interrupted extension left no manifest.

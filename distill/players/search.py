@@ -61,5 +61,5 @@ class SearchPlayer:
         size = -(-len(positions) // (4 * workers))  # several parts a worker: searches end at different times
         parts = range(0, len(positions), size)
         tasks = [(positions[p : p + size], self.settings, numbers[p : p + size]) for p in parts]
-        found = spread(search, tasks, there or workers)
+        found = there.spread(search, tasks) if there else spread(search, tasks, workers)
         return [result for part in found for result in part]

@@ -24,8 +24,6 @@ from distill import evaluate, selfplay
 from distill.alphazero import plan, run_files, workers
 from distill.common import UserError
 from distill.common import cluster as cluster_module
-from distill.games import executors
-from distill.games.schema import Shard
 from distill.games.shards import Task
 from distill.networks import saved
 from distill.players import search
@@ -85,7 +83,7 @@ def test_a_cluster_plays_the_bytes_of_a_local_run(alone, flags, network, tmp_pat
     assert {tuple(each) for each in names.values()} == {(hashlib.sha256(network.read_bytes()).hexdigest() + ".keras",)}
 
 
-def play_or_die(games: workers.Games, task: Task, *network: Path) -> tuple[Shard, bytes]:
+def play_or_die(games: workers.Games, task: Task, *network: Path) -> bytes:
     """A worker that is killed at the first try of shard 1."""
     marker = games.folder.parent / "died"
     if task.index == 1 and not marker.exists():
@@ -94,7 +92,7 @@ def play_or_die(games: workers.Games, task: Task, *network: Path) -> tuple[Shard
     return workers.play_apart(games, task, *network)
 
 
-def die(games: workers.Games, task: Task, *network: Path) -> tuple[Shard, bytes]:
+def die(games: workers.Games, task: Task, *network: Path) -> bytes:
     """A worker that is killed whenever it tries shard 1."""
     if task.index == 1:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -166,7 +164,7 @@ def test_a_plan_is_made_by_measuring_the_cluster_and_followed_there(
 def test_workers_with_another_backend_are_refused_before_anything_is_deleted(
     alone, flags, cluster, monkeypatch, capsys
 ):
-    monkeypatch.setattr(executors.uct, "SEARCH_VERSION", -1)
+    monkeypatch.setattr(workers.executors.uct, "SEARCH_VERSION", -1)
     before = state(alone)
     command = [*flags, str(alone), "--cluster", cluster.scheduler_address, "--restart"]
     assert selfplay.main(command) == 1
@@ -174,7 +172,7 @@ def test_workers_with_another_backend_are_refused_before_anything_is_deleted(
     monkeypatch.undo()
     monkeypatch.setenv("KERAS_BACKEND", "jax")
     with pytest.raises(UserError, match="backend tensorflow there, jax here"):
-        executors.on_cluster(cluster.scheduler_address).check()
+        workers.on_cluster(cluster.scheduler_address).check()
     assert state(alone) == before
 
 
@@ -187,12 +185,12 @@ def test_long_searches_are_shared_with_the_same_moves(tmp_path, cluster, undrawn
     here = graded(tmp_path / "here")
     monkeypatch.setattr(search, "SHARED_SIMULATIONS", 100)
     shared: list[int] = []
-    mapped = cluster_module.Cluster.mapped
+    spread = cluster_module.Cluster.spread
 
     def counted(there: cluster_module.Cluster, work: Any, tasks: Any) -> Any:
         shared.append(len(tasks))
-        return mapped(there, work, tasks)
+        return spread(there, work, tasks)
 
-    monkeypatch.setattr(cluster_module.Cluster, "mapped", counted)
+    monkeypatch.setattr(cluster_module.Cluster, "spread", counted)
     assert graded(tmp_path / "there", "--cluster", cluster.scheduler_address) == here
     assert max(shared) > 2

@@ -5,6 +5,7 @@
 - the same plan gives the same games and the same weights, whether one worker plays or three, and where the run was
   interrupted in or between iterations; its clock counts what an interrupted process has learned;
 - the first games are the teacher's, later ones are played by the averaged network of the iteration before;
+- games that nothing learns from any more are deleted where they are not kept, which changes no weights;
 - without a stored plan, this machine is measured and the minutes become a plan.
 """
 
@@ -45,12 +46,9 @@ FLAGS += ["--precision", "float32", "--teacher-simulations", "20"]
 class InThisProcess(workers.Workers):
     """Workers that run their tasks at once in this process, where the tiny networks of the tests are known."""
 
-    def __init__(self, config: Any, processes: int) -> None:
-        super().__init__(config, 0)
-        self.tasks = processes
-
-    def check(self) -> int:
-        return self.tasks
+    def __init__(self, number: int) -> None:
+        super().__init__(0)
+        self.number = number
 
 
 @pytest.fixture(autouse=True)
@@ -134,6 +132,18 @@ def test_the_same_plan_gives_the_same_weights_however_it_is_run(flags, tmp_path,
     assert outcome(stopped) == expected
     minutes = [each["minutes"] for each in metrics_of(stopped)]
     assert all(9.9 < minutes[number + 1] - minutes[number] < 11 for number in range(3)), "each learned ten minutes"
+
+
+def test_games_that_nothing_learns_from_any_more_can_go(flags, tmp_path):
+    window = ["--replay-rows", "10", "--replay-share", "none"]
+    assert selfplay.main([*flags, str(tmp_path / "kept"), *window]) == 0
+    assert selfplay.main([*flags, str(tmp_path / "gone"), *window, "--no-keep-games"]) == 0
+    kept, gone = (
+        {path.parent.name for path in (tmp_path / run).glob("iterations/*/games")} for run in ("kept", "gone")
+    )
+    assert kept == {"0000", "0001", "0002", "0003"}
+    assert {"0002"} <= gone <= kept - {"0000"}
+    assert weights_hash(saved.load_core(tmp_path / "gone" / run_files.BEST)) == outcome(tmp_path / "kept")[1]
 
 
 class Stopped(BaseException):

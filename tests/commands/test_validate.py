@@ -48,8 +48,12 @@ def folder(sound: Path, tmp_path: Path) -> Path:
     return tmp_path / "the games"
 
 
+def violations(folder: Path) -> list[inspection.Violation]:
+    return [violation for found in inspection.inspect(storage_of(folder)) for violation in found.violations]
+
+
 def lines(folder: Path) -> list[str]:
-    return [f"{found.name}{fault}" for found in inspection.inspect(storage_of(folder)) for fault in found.faults]
+    return [str(violation) for violation in violations(folder)]
 
 
 def rewrite(path: Path, change: Callable[[list[dict[str, Any]]], Any]) -> None:
@@ -173,7 +177,7 @@ def test_a_move_that_is_not_the_label_is_wrong_where_the_run_plays_its_labels(fo
     table = pa.Table.from_pylist(rows, schema=schema.ROW)
 
     def found(identity: dict[str, Any]) -> list[str]:
-        return [fault.what for fault in checks.faults(schema.arrays("shard", table), metadata | {"identity": identity})]
+        return [fault.what for fault in checks.faults(table, metadata | {"identity": identity})]
 
     what = f"move {row['move']} is not the label {row['label']}, which the run plays"
     assert found(metadata["identity"]) == [what]

@@ -54,7 +54,7 @@ class Config(Search):
     minutes: float | None = setting(None, "time limit, or none")
     savings: bool = setting(False, "stop early")
     openings: tuple[int, int] | tuple[tuple[int, int], ...] = setting((1, 8), "fewest and most random moves")
-    rivals: tuple[str, ...] = setting(("random",), "players to meet")
+    rivals: tuple[str, ...] = setting(("random",), "players to meet", advanced=True)
     stages: tuple[Stage, ...] = cli.table((), "searches, in order")
 
     def __post_init__(self) -> None:
@@ -239,10 +239,9 @@ flags:
   --savings, --no-savings
                           stop early [off]
   --openings N N          fewest and most random moves [1 8]
-  --rivals [NAME ...]     players to meet [random]
   --config PATH           a JSON file of values, such as a run's config.json
   --help, -h              show this
-  --help-all              show 2 more settings
+  --help-all              show 3 more settings
 
 search:
   --votes N               searches of a position [3]
@@ -263,6 +262,7 @@ def test_help_lists_the_flags_that_most_people_need_and_help_all_the_others(caps
     assert capsys.readouterr().out == HELP
     assert cli.Command("stage", Config, lambda _config: "", PRESETS)(["--help-all"]) == 0
     text = capsys.readouterr().out
+    assert "--rivals [NAME ...]     players to meet [random]" in text
     assert "--noise X               share of noise [0.25]" in text
     assert "--help-all" not in text
     assert "  stages  searches, in order: after, root, simulations" in text

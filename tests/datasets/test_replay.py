@@ -7,7 +7,6 @@
 """
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,23 +17,19 @@ from distill.games import reader, schema
 from distill.games.reader import Columns
 
 
-def latest(folders: Sequence[Path], most_rows: int | None, most_games: int | None) -> list[reader.ShardFile]:
-    return replay.latest(map(reader.open_run, reversed(folders)), most_rows, most_games)
-
-
 def test_the_replay_holds_the_latest_games_or_rows(three_runs):
-    everything = latest(three_runs, None, None)
+    everything = replay.latest(three_runs, None, None)
     assert [shard.folder for shard in everything] == [folder for folder in three_runs for _ in range(2)]
-    assert [shard.folder.name for shard in latest(three_runs, None, 12)] == ["1", "2", "2"]
-    assert [shard.first_game for shard in latest(three_runs, None, 12)] == [4, 0, 4]
+    assert [shard.folder.name for shard in replay.latest(three_runs, None, 12)] == ["1", "2", "2"]
+    assert [shard.first_game for shard in replay.latest(three_runs, None, 12)] == [4, 0, 4]
     newest = sum(shard.rows for shard in everything[4:])
-    assert latest(three_runs, newest, None) == everything[4:]
-    assert latest(three_runs, newest + everything[3].rows, None) == everything[3:]
-    assert latest(three_runs, 1, 1) == everything[4:]  # the newest run is whole in any case
+    assert replay.latest(three_runs, newest, None) == everything[4:]
+    assert replay.latest(three_runs, newest + everything[3].rows, None) == everything[3:]
+    assert replay.latest(three_runs, 1, 1) == everything[4:]  # the newest run is whole in any case
 
 
 def test_the_replay_merges_as_prepare_does(three_runs, tmp_path):
-    merged = replay.table(latest(three_runs, None, None), np.zeros(0, np.uint64))
+    merged = replay.table(replay.latest(three_runs, None, None), np.zeros(0, np.uint64))
     prepared = preparation.prepare(three_runs, tmp_path, validation_fraction=1e-9, exclude=())
     expected = batching.load(prepared.folder, schema.TRAINING)
     places = {name: np.argsort(canonical.board_keys(each.current, each.mask)) for name, each in
@@ -48,17 +43,17 @@ def test_the_replay_merges_as_prepare_does(three_runs, tmp_path):
 
 
 def test_excluded_boards_are_not_in_the_replay(three_runs):
-    shards = latest(three_runs, None, None)
-    merged = replay.table(shards, np.zeros(0, np.uint64))
+    latest = replay.latest(three_runs, None, None)
+    merged = replay.table(latest, np.zeros(0, np.uint64))
     keys = np.sort(canonical.board_keys(merged.current, merged.mask))
-    left = replay.table(shards, keys[::2])
+    left = replay.table(latest, keys[::2])
     assert sorted(canonical.board_keys(left.current, left.mask).tolist()) == keys[1::2].tolist()
     with pytest.raises(DataError, match="every board is kept out"):
-        replay.table(shards, keys)
+        replay.table(latest, keys)
 
 
 def test_searches_count_equally_whatever_their_visits_sum_to(three_runs, monkeypatch):
-    shards, nothing = latest(three_runs, None, None), np.zeros(0, np.uint64)
+    shards, nothing = replay.latest(three_runs, None, None), np.zeros(0, np.uint64)
     before, read = replay.table(shards, nothing), reader.read
 
     def tenfold_in_the_newest(shard: reader.ShardFile, columns: Sequence[str]) -> Columns:
@@ -73,7 +68,7 @@ def test_searches_count_equally_whatever_their_visits_sum_to(three_runs, monkeyp
 
 
 def test_a_sample_is_drawn_without_repetition(three_runs):
-    merged = replay.table(latest(three_runs, None, None), np.zeros(0, np.uint64))
+    merged = replay.table(replay.latest(three_runs, None, None), np.zeros(0, np.uint64))
     drawn = replay.sample(merged, 50, seed=1)
     assert len(drawn) == len({*zip(drawn.current.tolist(), drawn.mask.tolist(), strict=True)}) == 50
     assert not np.array_equal(drawn.mask, replay.sample(merged, 50, seed=2).mask)

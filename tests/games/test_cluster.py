@@ -3,12 +3,11 @@
 - a cluster and an object store hold byte for byte the shards of one process
 - a worker killed while it works costs its shard, which is rebuilt; a shard that kills every worker is named and all
   others are made
-- no scheduler, no worker, a worker of other versions: each one line, exit 1
+- no scheduler, no worker, a worker of other versions, an --out that workers do not share: each one line, exit 1
 - an upload is read back and compared; a half-uploaded shard is rebuilt and valid ones are kept
 - without the extras the missing one is named
 """
 
-import functools
 import os
 import random
 import signal
@@ -27,7 +26,7 @@ from distill.common import cluster as cluster_module
 from distill.games import executors, schema, shards
 from distill.games.runs import RunSettings
 from distill.games.schema import Shard
-from distill.games.storage import Folder, Remote, storage_of
+from distill.games.storage import Folder, Remote, Storage, storage_of
 
 distributed = pytest.importorskip("distributed")
 
@@ -47,8 +46,8 @@ def alone(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def cluster():
-    """Two worker processes; their nannies replace dead ones, and a shard may kill two of them."""
+def cluster(bucket):
+    """Two worker processes that know the bucket; their nannies replace dead ones, and a shard may kill two of them."""
     import dask
 
     with (
@@ -67,24 +66,18 @@ def test_a_cluster_writes_the_bytes_of_one_process(alone, tmp_path, cluster, cap
     assert "finished before: 10 games" in capsys.readouterr().out
 
 
-def made_on(cluster: Any, todo: list[shards.Task], folder: Path) -> list[Shard]:
-    """The shards that a cluster makes and this process stores."""
-    return list(executors.make(RUN, todo, storage_of(folder), executors.on_cluster(cluster.scheduler_address)))
-
-
-def test_a_worker_that_dies_costs_its_shard_alone(alone, tmp_path, cluster, monkeypatch):
-    monkeypatch.setattr(shards, "make_shard", functools.partial(die_once, tmp_path / "died"))
-    made = made_on(cluster, shards.plan(RUN, 10, tmp_path).todo, tmp_path)
+def test_a_worker_that_dies_costs_its_shard_alone(alone, tmp_path, cluster):
+    todo = shards.plan(RUN, 10, tmp_path).todo
+    made = list(executors.make_on_cluster(RUN, todo, tmp_path, cluster.scheduler_address, die_once))
     assert (tmp_path / "died").exists()
     assert {shard.name: shard.sha256 for shard in made} == shard_hashes(alone) == shard_hashes(tmp_path)
 
 
 def test_a_shard_that_kills_every_worker_is_named_and_the_rest_is_made(alone, tmp_path, cluster, monkeypatch):
     monkeypatch.setattr(cluster.scheduler, "allowed_failures", 0)  # to restart a worker takes seconds
-    monkeypatch.setattr(shards, "make_shard", die_always)
+    todo = shards.plan(RUN, 10, tmp_path).todo
     with pytest.raises(DataError, match=r"shard-00001\.parquet died again and again"):
-        made_on(cluster, shards.plan(RUN, 10, tmp_path).todo, tmp_path)
-    monkeypatch.undo()
+        list(executors.make_on_cluster(RUN, todo, tmp_path, cluster.scheduler_address, die_always))
     expected = shard_hashes(alone)
     del expected["shard-00001.parquet"]
     assert shard_hashes(tmp_path) == expected
@@ -145,14 +138,26 @@ def test_a_cluster_without_workers_is_named(tmp_path, monkeypatch):
         distributed.LocalCluster(n_workers=0, dashboard_address=":0", silence_logs=50) as empty,
         pytest.raises(UserError, match="no worker there"),
     ):
-        made_on(empty, shards.plan(RUN, 2, tmp_path).todo, tmp_path)
+        list(executors.make_on_cluster(RUN, shards.plan(RUN, 2, tmp_path).todo, tmp_path, empty.scheduler_address))
 
 
 def test_a_worker_of_other_versions_is_refused(tmp_path, cluster, monkeypatch):
     here = executors.versions_here()
     monkeypatch.setattr(executors.uct, "SEARCH_VERSION", here["search_version"] + 1)
     with pytest.raises(UserError, match=r"would write other bytes \(search_version"):
-        made_on(cluster, shards.plan(RUN, 2, tmp_path).todo, tmp_path)
+        list(executors.make_on_cluster(RUN, shards.plan(RUN, 2, tmp_path).todo, tmp_path, cluster.scheduler_address))
+
+
+def write_elsewhere(settings: RunSettings, index: int, count: int, folder: Path | Storage, plugin: None) -> Shard:
+    """A worker whose disk is its own."""
+    return shards.make_shard(settings, index, count, Path(str(folder)).parent / "own-disk")
+
+
+def test_a_folder_that_workers_do_not_share_is_named(tmp_path, cluster):
+    folder = tmp_path / "games"
+    todo = shards.plan(RUN, 2, folder).todo
+    with pytest.raises(DataError, match="a worker has written it, but it is not here"):
+        list(executors.make_on_cluster(RUN, todo, folder, cluster.scheduler_address, write_elsewhere))
 
 
 @pytest.mark.parametrize(("module", "flags"), [("distributed", ["--cluster", "tcp://x:1"]), ("fsspec", [])])
@@ -205,13 +210,13 @@ def test_a_run_on_an_object_store_goes_on_where_it_was_stopped(alone, bucket, ca
         place.write(name, (alone / name).read_bytes())
     place.write("shard-00001.parquet", (alone / "shard-00001.parquet").read_bytes()[:-50])
     asked: list[int] = []
-    make = executors.make
+    locally = executors.make_locally
 
-    def spied(settings: RunSettings, tasks: list[shards.Task], *rest: Any) -> Iterator[Shard]:
+    def spied(settings: RunSettings, tasks: list[shards.Task], *rest: Any, **more: Any) -> Iterator[Shard]:
         asked.extend(task.index for task in tasks)
-        return make(settings, tasks, *rest)
+        return locally(settings, tasks, *rest, **more)
 
-    monkeypatch.setattr(executors, "make", spied)
+    monkeypatch.setattr(executors, "make_locally", spied)
     assert validate.main([place.url]) == 1
     assert generate.main([*SMALL, "--workers", "1", "--out", place.url]) == 0
     assert f"rebuilding: {place.url}/shard-00001.parquet" in capsys.readouterr().err

@@ -8,13 +8,11 @@
 - other settings are one line (`test_mistakes`: wrong flags)
 """
 
-import functools
 import os
 import signal
 import subprocess
 import sys
 import time
-from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -24,10 +22,8 @@ from helpers import die_always, die_once, same_manifest, shard_hashes
 
 from distill import generate, validate
 from distill.common import DataError
-from distill.common.workers import Processes
 from distill.games import executors, runs, schema, shards
 from distill.games.runs import RunSettings
-from distill.games.storage import storage_of
 
 SMALL = ["--games", "10", "--simulations", "60", "--shard-games", "4"]
 
@@ -192,20 +188,16 @@ def test_an_interrupt_says_how_to_go_on(longer, tmp_path):
 RUN = RunSettings(simulations=60, shard_games=4)
 
 
-def test_a_killed_worker_costs_only_its_shard(reference, tmp_path, monkeypatch):
-    monkeypatch.setattr(shards, "make_shard", functools.partial(die_once, tmp_path / "died"))
+def test_a_killed_worker_costs_only_its_shard(reference, tmp_path):
     todo = shards.plan(RUN, 10, tmp_path).todo
-    with closing(Processes(2)) as workers:
-        made = list(executors.make(RUN, todo, storage_of(tmp_path), workers))
-    assert (tmp_path / "died").exists()
-    assert {shard.name: shard.sha256 for shard in made} == shard_hashes(reference) == shard_hashes(tmp_path)
+    made = list(executors.make_locally(RUN, todo, tmp_path, 2, die_once))
+    assert {shard.name: shard.sha256 for shard in made} == shard_hashes(reference)
 
 
-def test_a_shard_that_always_kills_is_reported_and_the_rest_is_made(reference, tmp_path, monkeypatch):
-    monkeypatch.setattr(shards, "make_shard", die_always)
+def test_a_shard_that_always_kills_is_reported_and_the_rest_is_made(reference, tmp_path):
     todo = shards.plan(RUN, 10, tmp_path).todo
-    with closing(Processes(2)) as workers, pytest.raises(DataError, match=r"shard-00001\.parquet died again and again"):
-        list(executors.make(RUN, todo, storage_of(tmp_path), workers))
+    with pytest.raises(DataError, match=r"shard-00001\.parquet died 2 times"):
+        list(executors.make_locally(RUN, todo, tmp_path, 2, die_always))
     expected = shard_hashes(reference)
     del expected["shard-00001.parquet"]
     assert shard_hashes(tmp_path) == expected

@@ -190,7 +190,7 @@ import os, pathlib, sys
 from distill.games import inspection, schema, storage
 path = pathlib.Path(sys.argv[1])
 before = os.listdir("/proc/self/task")
-assert not inspection.inspect_shard(storage.storage_of(path.parent), path.name).faults
+assert not inspection.inspect_shard(storage.storage_of(path.parent), path.name).violations
 schema.read_table(path, content=path.read_bytes())
 assert os.listdir("/proc/self/task") == before
 """

@@ -10,15 +10,13 @@ from selfplay_helpers import tiny
 
 from distill.common import UserError
 from distill.datasets import replay
-from distill.games import reader
 from distill.training import checkpoint, continual
 from distill.training.recipe import Recipe
 
 
 @pytest.mark.parametrize("optimizer", ["adamw", "adam", "sgd"])
 def test_the_learner_learns_and_goes_on_where_it_was(optimizer, three_runs, tmp_path, small_networks):
-    shards = replay.latest(map(reader.open_run, reversed(three_runs)), None, None)
-    examples = replay.table(shards, np.zeros(0, np.uint64))
+    examples = replay.table(replay.latest(three_runs, None, None), np.zeros(0, np.uint64))
     recipe = Recipe(epochs=2, batch_size=64, lr=0.02, value_target="outcome", optimizer=optimizer)
     learner, resumed = (continual.begin(tiny(), recipe) for _ in range(2))
     with pytest.raises(UserError, match="no checkpoint"):
