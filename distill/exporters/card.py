@@ -25,7 +25,7 @@ TEMPLATE = Path(__file__).with_suffix(".md")
 _VALUE = "- `value` float32 (B,), expected outcome in [-1, 1] for the side to move\n"
 _INT8 = """
 The 8-bit files sometimes choose other columns. This table has the points that their moves lose against the network's,
-paired board by board, on boards of the dev half, as stored and mirrored (negative: gained):
+paired, on the boards of the dev half that set no ranges, as stored and mirrored (negative: gained):
 
 | file | set | boards | the same move | optimal lost | outcome lost |
 |---|---|---|---|---|---|
