@@ -101,9 +101,10 @@ def _listen(host: str, port: int) -> socket.socket:
     try:
         # Listen now, so that the printed address accepts connections; at :: to IPv4 as well.
         listener = socket.create_server((host, port), family=family, dualstack_ipv6=host == "::")
-    except OSError as error:
-        wrong = f"--port {port}" if error.errno in (errno.EADDRINUSE, errno.EACCES) else f"--host {host}"
-        reason = os.strerror(error.errno or 0)
+    except (OSError, ValueError) as error:  # ValueError: a machine without IPv6
+        number, reason = getattr(error, "errno", None), getattr(error, "strerror", None) or str(error)
+        wrong = f"--port {port}" if number in (errno.EADDRINUSE, errno.EACCES) else f"--host {host}"
+        reason = reason.partition(" (while attempting")[0]
         raise UserError(f"{wrong} cannot be used ({reason}); another may be free") from None
     # Accepted connections inherit it. Without it the second packet of a reply waits some 40 ms for the client's
     # acknowledgement of the first.

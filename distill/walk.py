@@ -35,7 +35,9 @@ class WalkConfig(cli.Settings):
     """Enumerate every game of a player that moves first."""
 
     player: tuple[str, ...] = cli.setting(
-        (), "the player: a network's name or folder, or your own module:object, without random draws", positional=True
+        (),
+        "the player, such as a network or your own module:object; its draws are a function of the position",
+        positional=True,
     )
     replies: Literal["best", "all"] = cli.setting(
         "best", "the opponent's moves: best ones by the solver, or all legal ones"

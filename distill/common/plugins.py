@@ -12,6 +12,7 @@ import inspect
 import os
 import re
 import sys
+import sysconfig
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,6 +24,10 @@ from distill.common.files import file_hash
 
 SPEC = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 """What "module:object" looks like: two dotted names of Python."""
+
+
+LIBRARIES = (sysconfig.get_path("stdlib"), str(Path(__file__).parents[1]), "site-packages", "dist-packages", "<frozen")
+"""Parts of the names of files that are not the user's."""
 
 
 def is_spec(text: str) -> bool:
@@ -66,7 +71,7 @@ def call(function: Callable[..., Any], name: str, *arguments: Any) -> Any:
     """What a user's function returns; an exception in it becomes a UserError with the name, the error and its place."""
     try:
         return function(*arguments)
-    except UserError:
+    except (UserError, MemoryError):
         raise
     except (Exception, SystemExit) as error:
         raise UserError(f"{name}: {_last_line(error)}") from error
@@ -76,9 +81,10 @@ def _last_line(error: BaseException) -> str:
     """The last line of the traceback, with the file and line where the error was raised, if that is not here."""
     if isinstance(error, SyntaxError):
         return f"{type(error).__name__}: {error.msg} ({error.filename}:{error.lineno})"
-    frame = traceback.extract_tb(error.__traceback__)[-1]
-    # A function that takes other arguments fails in `call`.
-    place = "" if frame.filename == __file__ else f" ({frame.filename}:{frame.lineno})"
+    # The last line of the user's own, which may have called a library that raised it.
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if not any(part in frame.filename for part in LIBRARIES)]
+    place = f" ({own[-1].filename}:{own[-1].lineno})" if own else ""
     return f"{type(error).__name__}: {first_line(error)}{place}"
 
 

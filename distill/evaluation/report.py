@@ -130,5 +130,9 @@ def plot(path: Path, players: Sequence[Summary]) -> None:
 
 
 def plain(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Results as JSON values: dataclasses become objects, a missing number null."""
-    return json.loads(json.dumps(value, default=dataclasses.asdict), parse_constant=lambda _: None)
+    """Results as JSON values: dataclasses become objects, NumPy's numbers plain ones, a missing number null."""
+
+    def default(found: Any) -> Any:
+        return dataclasses.asdict(found) if dataclasses.is_dataclass(found) else found.tolist()
+
+    return json.loads(json.dumps(value, default=default), parse_constant=lambda _: None)

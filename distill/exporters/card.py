@@ -61,7 +61,7 @@ print(int(move[0]))
 _SHIPPED_LICENCE = """\
 Apache-2.0, like the project that made it. The weights were learned from games that the project's own programs played,
 without other data and without a solver."""
-_OWN_LICENCE = "Chosen by whoever trained the network. The software that wrote it, distill, has Apache-2.0."
+_OWN_LICENCE = "The author of the network chooses its licence. distill, which wrote this card, is under Apache-2.0."
 _NO_FIGURES = "None recorded beside the network; `python -m distill.evaluate` measures them."
 _TOP1 = {
     "top1_all": "top-1 accuracy against the teacher's labels, on {rows}",
@@ -131,7 +131,7 @@ def write(about: Mapping[str, Any], run: Mapping[str, Any], converted: Mapping[s
 
 def _ships(run: Mapping[str, Any]) -> bool:
     """Whether the run made a network of `models/reference/`; of others the card does not know whose labels they had."""
-    return Path(run.get("out") or "").parent.name == finding.REFERENCE
+    return Path(run.get("out") or "").parent == Path("models") / finding.REFERENCE
 
 
 def _training(run: Mapping[str, Any]) -> str:

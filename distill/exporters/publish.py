@@ -39,7 +39,7 @@ def publish(
       folder: the model's folder, which the caller has locked (`folders.locked`); created where missing. Its previous
         export stays until everything new has passed.
       run: facts for the card, by name (`card.facts_of_run`).
-      others: formats beside the SavedModel, keys of `formats.FORMATS`.
+      others: formats besides the SavedModel, keys of `formats.FORMATS`.
       network: the `.keras` file that holds `core`, whose hash is recorded; None: unknown.
 
     Returns:

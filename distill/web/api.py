@@ -53,7 +53,7 @@ def application(opponents: Opponents, hosts: Sequence[str] = (), origins: Sequen
     """The app around these opponents, which are closed when it stops.
 
     Args:
-      hosts: names at which it answers, beside localhost and any IP address.
+      hosts: names at which it answers, besides localhost and any IP address.
       origins: web sites whose pages may use the API, such as https://example.org.
     """
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import TypeAdapter
 
-from distill.common import OutputError, UserError
+from distill.common import OutputError, UserError, say
 from distill.common.workers import WorkerError
 from distill.game.encoding import FULL_COLUMN
 from distill.game.mixing import splitmix64
@@ -124,8 +124,11 @@ class Opponents:
             raise RequestError(503, "the server is busy; try again in a second", {"Retry-After": "1"}) from None
         except (OutputError, WorkerError) as error:
             raise RequestError(500, str(error)) from None
-        except UserError as error:  # a model that was found and cannot be read
-            raise RequestError(404, str(error)) from None
+        except UserError as error:
+            if queue in (self._networks, self._guided):  # a model that was found and cannot be read
+                raise RequestError(404, str(error)) from None
+            say(str(error))  # names files of this machine
+            raise RequestError(500, f"{name} cannot play; the server has printed why") from None
 
     async def warm_up(self) -> None:
         """Query every player once, so that no user waits for libraries and networks."""

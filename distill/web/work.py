@@ -79,26 +79,34 @@ class Batches(Generic[Item, Result]):
     Args:
       queue: computes one call at a time.
       compute: maps a player's name and items to results.
-      limit: items that may wait for one player.
+      limit: items that may wait, of all players together.
     """
 
     def __init__(self, queue: Queue, compute: Callable[[str, list[Item]], list[Result]], limit: int = 4096) -> None:
         self._queue, self._compute, self._limit = queue, compute, limit
         self._turn = asyncio.Lock()
         self._next: dict[str, tuple[list[Item], asyncio.Task[list[Result]]]] = {}
+        self._waiting = 0
 
     async def run(self, name: str, items: Sequence[Item]) -> list[Result]:
         """The results of a request's items. Raises BusyError, and what `compute` raises."""
+        if self._waiting + len(items) > self._limit:
+            raise BusyError
         if name not in self._next:
             new: list[Item] = []
-            self._next[name] = new, asyncio.create_task(self._call(name, new))
+            task = asyncio.create_task(self._call(name, new))
+            # If all clients have left, nobody else looks at its exception.
+            task.add_done_callback(lambda done: done.cancelled() or done.exception())
+            self._next[name] = new, task
         waiting, results = self._next[name]
         first, end = len(waiting), len(waiting) + len(items)
-        if end > self._limit:
-            raise BusyError
         waiting += items
-        # A client that leaves does not cancel the call, for which others may wait.
-        return (await asyncio.shield(results))[first:end]
+        self._waiting += len(items)
+        try:
+            # A client that leaves does not cancel the call, for which others may wait.
+            return (await asyncio.shield(results))[first:end]
+        finally:
+            self._waiting -= len(items)
 
     async def _call(self, name: str, items: list[Item]) -> list[Result]:
         async with self._turn:

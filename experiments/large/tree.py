@@ -14,6 +14,7 @@ import json
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,9 @@ def back_up(tree: Enumeration, last: int) -> Iterator[tuple[int, Keys, Keys]]:
     for stones in range(last, -1, -2):
         keys, moves = tree.keys(stones), tree.moves(stones)
         parts = [slice(start, start + walk.EXPAND) for start in range(0, len(keys), walk.EXPAND)]
-        won = np.concatenate([_all_won(keys[part], moves[part], won_keys) for part in parts])
+        here = ([keys[part] for part in parts], [moves[part] for part in parts])
+        with ThreadPoolExecutor(THREADS) as threads:
+            won = np.concatenate(list(threads.map(_all_won, *here, repeat(won_keys))))
         failed = keys[~won]
         yield stones, failed, failed[_another_wins(failed, moves[~won], won_keys)]
         won_keys = keys[won]

@@ -98,6 +98,7 @@ train --arch pillar --dropout 0.1 -> --dropout 0.1 must be left out for pillar
 train --interpolate 0.5 -> --interpolate 0.5 must be 0 without --init
 train --arch resnet --value-target none -> resnet, which always has a value head
 validate --lines 0 -> --lines 0 must be at least 1
+walk -> name one player: beginner, casual
 """
 
 

@@ -86,3 +86,14 @@ def test_planes_and_tokens_say_what_the_boards_say(batch):
     tokens = encoding.tokens(boards)
     assert tokens.shape == (len(batch), 42)
     assert (np.array([0, 1, -1])[tokens] == boards.reshape(-1, 42)).all()
+
+
+def test_keras_and_numpy_encode_alike():
+    from keras import ops
+
+    boards = encoding.boards(*bits(*map(position_of, range(50))))
+    for channels in (2, 3):
+        ours, theirs = encoding.planes(boards, channels), encoding.planes(ops.convert_to_tensor(boards), channels, ops)
+        assert np.array_equal(ours, ops.convert_to_numpy(theirs))
+    ours, theirs = encoding.tokens(boards), encoding.tokens(ops.convert_to_tensor(boards), ops)
+    assert np.array_equal(ours, ops.convert_to_numpy(theirs))

@@ -3,11 +3,15 @@
 - more requests than the queue takes: 503 with Retry-After, and the next one is answered again;
 - a model that is trained again while the server runs is loaded again, a damaged one is reported, and one whose outputs
   cannot be used;
+- an error in a user's own player is answered without the paths of this machine, which the server prints;
+- networks have one limit, whatever names the requests give them, and the items of clients that left count no more;
+- an error that nobody waits for any more is not printed;
 - the solver's process comes back after it was killed; one that cannot be started, or dies again, is an error.
 """
 
 import asyncio
 import functools
+import gc
 import os
 import shutil
 import sys
@@ -23,7 +27,7 @@ from distill.common import UserError
 from distill.common.workers import WorkerError
 from distill.game import rules
 from distill.networks import saved
-from distill.web import api, opponents
+from distill.web import api, opponents, work
 from distill.web.opponents import Opponents
 from tests.api_helpers import URL, ask, refusal
 from tests.network_helpers import write_onnx
@@ -87,23 +91,55 @@ def rightmost(boards, seeds):
 
 def illegal(boards, seeds):
     return np.zeros(len(boards), int)
+
+def fails(boards, seeds):
+    return np.stack([])
 """
 
 
-def test_your_own_players_are_listed_and_answer_and_no_request_imports_a_module(tmp_path, monkeypatch):
+def test_your_own_players_are_listed_and_answer_and_no_request_imports_a_module(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     Path("my_page_player.py").write_text(PLAYER)
-    own = ("my_page_player:rightmost", "my_page_player:illegal")
+    own = ("my_page_player:rightmost", "my_page_player:illegal", "my_page_player:fails")
     client = TestClient(api.application(Opponents([tmp_path], 1000, 1, own)), base_url=URL)
     cards = {card["name"]: card for card in client.get("/api/v1/players").json()["players"]}
     assert (cards[own[0]]["kind"], cards[own[0]]["title"]) == ("custom", "rightmost")
     silent = {"policy": None, "value": None, "scores": None}
     assert ask(client, player=own[0], moves="7").json() == {"player": own[0], "move": 6, **silent}
     assert "illegal move" in refusal(client, 500, player=own[1], moves="111111")
+    assert refusal(client, 500, player=own[2], moves="7") == f"{own[2]} cannot play; the server has printed why"
+    assert f"ValueError: need at least one array to stack ({tmp_path}/my_page_player.py:11)" in capsys.readouterr().err
     assert "is unknown" in refusal(client, 404, player="my_page_player:PLAYER", moves="7")
     assert "is unknown" in refusal(client, 404, player="antigravity:fly", moves="7")
     with pytest.raises(UserError, match="my_page_player has no left"):
         Opponents([tmp_path], 1000, 1, ["my_page_player:left"])
+
+
+def test_networks_share_one_limit_and_an_error_that_nobody_waits_for_is_silent():
+    release, unheard = threading.Event(), []
+
+    def compute(name, items):
+        release.wait(10)
+        raise UserError("no such network")
+
+    async def flood():
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: unheard.append(context))
+        batches = work.Batches(work.threads(1, 10), compute, limit=4)
+        asked = [asyncio.create_task(batches.run(f"network {number}", [1])) for number in range(4)]
+        await asyncio.sleep(0.1)
+        with pytest.raises(work.BusyError):
+            await batches.run("another network", [1])
+        for task in asked:
+            task.cancel()
+        await asyncio.gather(*asked, return_exceptions=True)
+        again = asyncio.create_task(batches.run("another network", [1, 2, 3, 4]))
+        release.set()
+        with pytest.raises(UserError, match="no such network"):
+            await again
+
+    asyncio.run(flood())
+    gc.collect()
+    assert unheard == []
 
 
 def test_the_solver_comes_back_after_its_process_was_killed(models):

@@ -235,6 +235,8 @@ def test_what_cannot_be_served_is_told_in_one_line(models, tmp_path, complaint, 
         taken.listen()
         assert "cannot be used" in complaint(serve, "--models", models, "--port", taken.getsockname()[1])
     assert "--host 192.0.2.1 cannot be used" in complaint(serve, "--models", models, "--host", "192.0.2.1", "--port", 0)
+    monkeypatch.setattr(socket, "has_dualstack_ipv6", lambda: False)
+    assert "--host :: cannot be used (dualstack" in complaint(serve, "--models", models, "--host", "::", "--port", 0)
     assert "no module no_such_module" in complaint(serve, "--players", "no_such_module:player", "--port", 0)
     assert f"--models {tmp_path / 'nope'}: no such folder" in complaint(serve, "--models", tmp_path / "nope")
     (tmp_path / "net").mkdir()
