@@ -23,7 +23,7 @@ from distill.game import outputs
 from distill.game.rules import CELLS, COLUMNS
 from distill.mcts import arguments, reference_puct, textbook
 from distill.mcts.arguments import Bitboards
-from distill.mcts.engine import puct_simulation, puct_tree
+from distill.mcts.engine import puct_moves, puct_simulation, puct_tree
 from distill.mcts.engine.gumbel import halving_schedule
 from distill.mcts.engine.puct_tree import KeptEvaluations, PuctDraws, PuctParameters, PuctTrees
 from distill.mcts.engine.record import Ended, GameRecord, new_record
@@ -86,26 +86,34 @@ def play(
     current, mask = arguments.starts("puct", current, mask)
     streams = arguments.streams("puct", seeds, len(current), games)
     arguments.whole("puct", "steps", steps, least=1)
-    draws, record = draw(streams, steps, settings), new_record(current, mask, steps)
+    record = new_record(current, mask, steps)
     if settings.engine == "reference":
         search_one = partial(reference_puct.search, settings=settings, evaluate=textbook.one_by_one(evaluate))
-        textbook.play(record, draws, search_one, settings.simulations, ended)
+        textbook.play(record, draw(streams, steps, settings), search_one, settings.simulations, ended)
         return record
-    trees = _trees(settings, draws, kept or new_kept(), record, min(lanes, len(current)))
-    leaves, reported = np.zeros(len(trees.game), np.int64), np.zeros(len(current), np.bool_)
-    while True:
-        # Search until every lane waits for an evaluation or no game is left.
+    lanes = min(lanes, len(current))
+    draws = draw(streams[:lanes], steps, settings)
+    trees = _trees(settings, draws, kept or new_kept(), record, lanes)
+    leaves, games_left = np.zeros(lanes, np.int64), iter(range(lanes, len(current)))
+    while (trees.game >= 0).any():
+        # Search until every lane waits for an evaluation or its game has ended.
+        playing = trees.game.copy()
         waiting = puct_simulation.advance_to_leaves(trees, record, leaves)
-        if ended is not None and len(over := np.flatnonzero((record.length > 0) & ~reported)):
-            ended(record, over)
-            reported[over] = True
-        if not waiting:
-            return record
+        idle = np.flatnonzero(trees.game != playing)
+        if ended is not None and len(idle):
+            ended(record, playing[idle])
         # Evaluate all leaves as one batch.
-        lanes_waiting = leaves[:waiting]
-        leaf_mask = trees.leaf_mask[lanes_waiting]
-        found = evaluate(trees.leaf_current[lanes_waiting], leaf_mask)
-        puct_simulation.take_evaluations(trees, lanes_waiting, *outputs.evaluation(found, leaf_mask))
+        if waiting:
+            lanes_waiting = leaves[:waiting]
+            leaf_mask = trees.leaf_mask[lanes_waiting]
+            found = evaluate(trees.leaf_current[lanes_waiting], leaf_mask)
+            puct_simulation.take_evaluations(trees, lanes_waiting, *outputs.evaluation(found, leaf_mask))
+        # Idle lanes take the next games, whose numbers are drawn only now: those of 100,000 games take 540 MB.
+        for lane, game in zip(idle.tolist(), games_left, strict=False):
+            for numbers, drawn in zip(draws, draw([streams[game]], steps, settings), strict=True):
+                numbers[lane] = drawn[0]
+            puct_moves.set_root(trees, record, lane, game, 0)
+    return record
 
 
 def new_kept() -> KeptEvaluations:

@@ -6,7 +6,7 @@
 - a win in one is played and proven, a threat is blocked, a double threat is seen as lost, without an evaluation;
 - with an evaluator that is symmetric, a mirrored board gets the mirrored visits;
 - the number of lanes changes nothing, nor do evaluations kept from earlier searches; every game depends on its own
-  seed alone, and is reported once;
+  seed alone, and is reported once; random numbers are kept only for the games that are being played;
 - a full tree of a late position has the game-theoretic value;
 - halving takes the turns of the textbook and gives the columns left equally many visits; a Gumbel root of few
   simulations improves on the policy;
@@ -14,6 +14,7 @@
 """
 
 import dataclasses
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -130,6 +131,19 @@ def test_lanes_and_neighbours_change_nothing():
     assert not np.array_equal(together.move, play(*bits(*STARTS), settings, predict, seeds=10).move)
     both = play(*bits(STARTS[1], STARTS[4]), settings, predict, seeds=[7, 8], steps=1)
     assert np.array_equal(both.visits[1], play(*bits(STARTS[4]), settings, predict, seeds=[8], steps=1).visits[0])
+
+
+def test_random_numbers_are_kept_only_for_the_games_that_are_being_played():
+    current, mask = bits(*random_positions(50, 39, 39, seed=3) * 20)
+    settings, kept = PuctSettings(simulations=2), new_kept()
+    play(current[:4], mask[:4], settings, uniform, lanes=2, kept=kept)  # loads the compiled code
+    tracemalloc.start()
+    record = play(current, mask, settings, uniform, lanes=2, kept=kept)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert (record.length > 0).all()
+    numbers = 42 * (7 + 7 + 2) * 8  # bytes a game
+    assert peak < sum(part.nbytes for part in record) + len(current) * numbers / 5
 
 
 def test_evaluations_kept_from_earlier_searches_change_nothing_and_are_not_repeated():

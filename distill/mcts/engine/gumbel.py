@@ -35,7 +35,7 @@ def score_root(trees: PuctTrees, lane: int, noise: float) -> int:
     (v + N / sum P · sum P Q) / (1 + N), sums over visited columns, v the network's value of the root.
     """
     rows, floats = trees.rows, trees.floats
-    base, gumbel = root_row(trees, lane), trees.draws.gumbel[trees.game[lane], trees.step[lane]]
+    base, gumbel = root_row(trees, lane), trees.draws.gumbel[lane, trees.step[lane]]
     most, visits, weight, returns = int64(0), int64(0), 0.0, 0.0
     for column in range(COLUMNS):
         n = int64(rows[base + column])
@@ -106,7 +106,7 @@ def improved_policy(trees: PuctTrees, lane: int, label: int, visits: Int32s) -> 
     that every column gets its share on average. The value weighs mean values by the policy, not by visits, which
     halving hands out to bad columns as to good ones; an unvisited column counts as the network's value of the root.
     """
-    base, uniform = root_row(trees, lane), trees.draws.uniform[trees.game[lane], trees.step[lane], 1]
+    base, uniform = root_row(trees, lane), trees.draws.uniform[lane, trees.step[lane], 1]
     own, total, returns = np.float64(trees.floats[base + OWN_VALUE]), 0.0, 0.0
     for column in range(COLUMNS):
         weight = np.exp(trees.scores[column] - trees.scores[label])

@@ -21,7 +21,7 @@ def start_search(trees: PuctTrees, lane: int) -> None:
     trees.root_expanded[lane] = True
     fraction = parameters.noise_fraction
     if fraction > 0.0 and not parameters.gumbel:
-        base, gamma = root_row(trees, lane), trees.draws.gamma[trees.game[lane], trees.step[lane]]
+        base, gamma = root_row(trees, lane), trees.draws.gamma[lane, trees.step[lane]]
         noise = dirichlet(gamma, trees.mask[lane])
         weights = exploration_weights(gamma, trees.mask[lane], fraction)
         for column in range(COLUMNS):
@@ -106,7 +106,7 @@ def sample_by_visits(trees: PuctTrees, lane: int, label: int) -> int:
     rows, base, power = trees.rows, root_row(trees, lane), 1.0 / trees.parameters.temperature
     visits, total = rows[base : base + COLUMNS], rows[base + TOTAL : base + TOTAL + COLUMNS]
     odds = np.where(total > -PROVEN // 2, (visits / max(1.0, np.float64(visits[label]))) ** power, 0.0)
-    left = trees.draws.uniform[trees.game[lane], trees.step[lane], 0] * odds.sum()
+    left = trees.draws.uniform[lane, trees.step[lane], 0] * odds.sum()
     for column in range(COLUMNS):
         left -= odds[column]
         if left < 0.0:
@@ -116,14 +116,17 @@ def sample_by_visits(trees: PuctTrees, lane: int, label: int) -> int:
 
 @jit
 def start_next(trees: PuctTrees, record: GameRecord, lane: int, move: int) -> None:
-    """Play the column; the lane continues with the next position, or the next game if there is one."""
-    game, step = trees.game[lane], trees.step[lane] + 1
-    if not play_move(record, game, step - 1, move):
-        game, step = trees.started[0], 0
-        trees.started[0] += 1
-    if game < len(record.length):
-        trees.game[lane], trees.step[lane] = game, step
-        trees.current[lane], trees.mask[lane] = record.current[game, step], record.mask[game, step]
-        trees.root_expanded[lane], trees.simulations[lane] = False, 0
+    """Play the column; the lane continues with the next position, or waits for a game where this one has ended."""
+    game, step = trees.game[lane], trees.step[lane]
+    if play_move(record, game, step, move):
+        set_root(trees, record, lane, game, step + 1)
     else:
         trees.game[lane] = -1
+
+
+@jit
+def set_root(trees: PuctTrees, record: GameRecord, lane: int, game: int, step: int) -> None:
+    """Let the lane search this position of this game next."""
+    trees.game[lane], trees.step[lane] = game, step
+    trees.current[lane], trees.mask[lane] = record.current[game, step], record.mask[game, step]
+    trees.root_expanded[lane], trees.simulations[lane] = False, 0

@@ -232,7 +232,7 @@ def expand_and_backup(trees: PuctTrees, lane: int) -> None:
 
 @jit
 def advance_to_leaves(trees: PuctTrees, record: GameRecord, leaves: Int64s) -> int:
-    """Run each lane until it needs the network or no game is left; the number of leaves to evaluate.
+    """Run each lane until it needs the network or its game has ended; the number of leaves to evaluate.
 
     `leaves` receives their lanes; their positions are in `leaf_current` and `leaf_mask`.
     """

@@ -61,11 +61,10 @@ class PuctTrees(NamedTuple):
     floats: Float32s  # the same memory as floats
     used: Int64s  # (L,) rows in use
     bonus: Float64s  # (C,) exploration factor of a node entered N times
-    draws: PuctDraws
+    draws: PuctDraws  # of the L games that the lanes play
     kept: KeptEvaluations
     # The game of a lane and its current search.
-    started: Int64s  # (1,) games that a lane has taken
-    game: Int64s  # (L,) index into the record; -1 once no game is left
+    game: Int64s  # (L,) index into the record; -1 once it has ended
     step: Int64s  # (L,) position of the game
     current: UInt64s  # (L,) this position, the root
     mask: UInt64s
@@ -98,7 +97,6 @@ def new_trees(
         bonus=bonus,
         draws=draws,
         kept=kept,
-        started=np.full(1, lanes),
         game=np.arange(lanes),
         step=np.zeros(lanes, np.int64),
         current=record.current[:lanes, 0].copy(),
