@@ -80,12 +80,12 @@ def play(
     (seeds[i], games[i]), by default games 0. A game ends by the rules or after `steps` positions. Games start in their
     order, `lanes` of them run side by side, without influence on the result as long as a position's evaluation does not
     depend on the others in its batch. `kept` has evaluations from earlier calls with this evaluator and gets the new
-    ones. Raises ValueError for positions, seeds or games that do not fit, and OutputError for logits or values that no
-    search can use.
+    ones. Raises ValueError for arguments that do not fit, and OutputError for logits or values that no search can use.
     """
     current, mask = arguments.starts("puct", current, mask)
     streams = arguments.streams("puct", seeds, len(current), games)
     arguments.whole("puct", "steps", steps, least=1)
+    arguments.whole("puct", "lanes", lanes, least=1)
     record = new_record(current, mask, steps)
     if settings.engine == "reference":
         search_one = partial(reference_puct.search, settings=settings, evaluate=textbook.one_by_one(evaluate))

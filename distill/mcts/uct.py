@@ -73,11 +73,12 @@ def play(
 
     The random numbers of game i come from (seeds, games[i]), by default games 0, 1, ..., or with a seed for each from
     (seeds[i], games[i]), by default games 0. A game ends by the rules or after `steps` positions. `lanes` games run
-    side by side, without influence on the result. Raises ValueError for positions, seeds or games that do not fit.
+    side by side, without influence on the result. Raises ValueError for arguments that do not fit.
     """
     current, mask = arguments.starts("uct", current, mask)
     streams = arguments.streams("uct", seeds, len(current), games)
     arguments.whole("uct", "steps", steps, least=1)
+    arguments.whole("uct", "lanes", lanes, least=1)
     draws, votes = draw(streams, steps, settings), settings.votes
     record = new_record(current, mask, steps, votes)
     if settings.engine == "reference":

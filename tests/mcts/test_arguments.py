@@ -2,7 +2,7 @@
 
 - seeds and games that are not one for each position, or no whole numbers of 64 bits, are refused in one line that says
   how many were given and how many are needed; NumPy's integers are as good as Python's;
-- so are positions that no game has or that are over, and games of no positions;
+- so are positions that no game has or that are over, games of no positions, and lanes below 1;
 - no positions give no results;
 - functions of rules, boards, tactics and players refuse bitboards and seeds of different lengths.
 """
@@ -106,9 +106,11 @@ def play(name: str, positions: tuple[Any, Any] = bits(*TWO), **given: Any) -> An
         ({"seeds": [1, 2, 3]}, "3 seeds given, 2 needed"),
         ({"games": [0, 2**64]}, "game 18446744073709551616 is not from 0"),
         ({"steps": 0}, "steps 0 is not from 1"),
+        ({"lanes": 0}, "lanes 0 is not from 1"),
+        ({"lanes": -3}, "lanes -3 is not from 1"),
     ],
 )
-def test_games_and_steps_that_do_not_fit_are_refused(name, given, line):
+def test_games_steps_and_lanes_that_do_not_fit_are_refused(name, given, line):
     with pytest.raises(ValueError, match=f"^{name}: {line}"):
         play(name, **given)
 
