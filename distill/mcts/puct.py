@@ -24,6 +24,7 @@ from distill.game.rules import CELLS, COLUMNS
 from distill.mcts import arguments, reference_puct, textbook
 from distill.mcts.arguments import Bitboards
 from distill.mcts.engine import puct_moves, puct_simulation, puct_tree
+from distill.mcts.engine.best_ucb1 import SLOTS
 from distill.mcts.engine.gumbel import halving_schedule
 from distill.mcts.engine.puct_tree import KeptEvaluations, PuctDraws, PuctParameters, PuctTrees
 from distill.mcts.engine.record import Ended, GameRecord, new_record
@@ -86,6 +87,8 @@ def play(
     streams = arguments.streams("puct", seeds, len(current), games)
     arguments.whole("puct", "steps", steps, least=1)
     arguments.whole("puct", "lanes", lanes, least=1)
+    kept = kept or new_kept()
+    _check_kept(kept)
     record = new_record(current, mask, steps)
     if settings.engine == "reference":
         search_one = partial(reference_puct.search, settings=settings, evaluate=textbook.one_by_one(evaluate))
@@ -93,7 +96,7 @@ def play(
         return record
     lanes = min(lanes, len(current))
     draws = draw(streams[:lanes], steps, settings)
-    trees = _trees(settings, draws, kept or new_kept(), record, lanes)
+    trees = _trees(settings, draws, kept, record, lanes)
     leaves, games_left = np.zeros(lanes, np.int64), iter(range(lanes, len(current)))
     while (trees.game >= 0).any():
         # Search until every lane waits for an evaluation or its game has ended.
@@ -119,6 +122,15 @@ def play(
 def new_kept() -> KeptEvaluations:
     """Space for evaluations to keep from one call of `play` to the next: 1.8 times the speed in a match."""
     return puct_tree.new_evaluations(KEPT_BITS)
+
+
+def _check_kept(kept: KeptEvaluations) -> None:
+    """Raise ValueError unless there is space for 2^k evaluations: compiled code finds each by k bits of a hash."""
+    number, values = len(kept.known), len(kept.values)
+    if number.bit_count() != 1:
+        raise ValueError(f"puct: kept has space for {number} evaluations, not for a power of two")
+    if values != SLOTS * number:
+        raise ValueError(f"puct: kept has {values} values for {number} evaluations, {SLOTS * number} needed")
 
 
 def _trees(

@@ -2,7 +2,8 @@
 
 - seeds and games that are not one for each position, or no whole numbers of 64 bits, are refused in one line that says
   how many were given and how many are needed; NumPy's integers are as good as Python's;
-- so are positions that no game has or that are over, games of no positions, and lanes below 1;
+- so are positions that no game has or that are over, games of no positions, lanes below 1, and
+  kept evaluations of a wrong size;
 - no positions give no results;
 - functions of rules, boards, tactics and players refuse bitboards and seeds of different lengths.
 """
@@ -17,6 +18,7 @@ from puct_helpers import uniform
 from distill.game import encoding, rules, tactics
 from distill.game.rules import EMPTY, Position, from_moves
 from distill.mcts import puct, reference, uct
+from distill.mcts.engine.puct_tree import new_evaluations
 from distill.mcts.puct import PuctSettings
 from distill.mcts.uct import UctSettings
 from distill.players.player import RandomPlayer, checked_choices
@@ -113,6 +115,20 @@ def play(name: str, positions: tuple[Any, Any] = bits(*TWO), **given: Any) -> An
 def test_games_steps_and_lanes_that_do_not_fit_are_refused(name, given, line):
     with pytest.raises(ValueError, match=f"^{name}: {line}"):
         play(name, **given)
+
+
+@pytest.mark.parametrize(
+    ("changed", "line"),
+    [
+        ({"known": np.zeros(0, np.uint64)}, "kept has space for 0 evaluations, not for a power of two"),
+        ({"known": np.zeros(12, np.uint64)}, "kept has space for 12 evaluations, not for a power of two"),
+        ({"known": np.zeros(32, np.uint64)}, "kept has 128 values for 32 evaluations, 256 needed"),
+        ({"values": np.zeros(127, np.float32)}, "kept has 127 values for 16 evaluations, 128 needed"),
+    ],
+)
+def test_puct_refuses_kept_evaluations_of_a_wrong_size(changed, line):
+    with pytest.raises(ValueError, match=f"^puct: {line}$"):
+        play("puct", kept=new_evaluations(4)._replace(**changed))
 
 
 @pytest.mark.parametrize("name", ["uct", "puct"])
