@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -133,29 +132,40 @@ def train_steps(
 
     Raises UserError if the loss becomes NaN or infinite.
     """
-    recipe, device = model.recipe, model.device_steps
-    scale = 1 / float(weights(examples.count, recipe).mean())
-
-    def calls() -> Iterator[tuple[int, Any]]:
-        """Start the steps; for each call the number of its last one, and the sum of their losses."""
-        at_once = device.at_once if device else 1
-        for first in range(steps.start, steps.stop, at_once):
-            numbers = range(first, min(first + at_once, steps.stop))
-            picked, rates = [next(picks) for _ in numbers], [rate(number) for number in numbers]
-            if device:
-                yield numbers[-1], device.run(examples, picked, rates)
-            else:
-                model.optimizer.learning_rate = rates[0]
-                yield first, train_step(model, batching.batch_of(examples, *picked[0]), scale)
-
     total = mean = 0.0
-    # In pairs, so that a device computes the next call while `float` waits for the losses of this one.
-    for (number, loss), _ in itertools.pairwise(itertools.chain(calls(), [(0, None)])):
-        total += float(loss)
+    for number, loss in _losses(model, picks, examples, steps, rate):
+        total += loss
         mean = total / (number + 1 - steps.start)
-        require_number(mean, number, recipe)
+        require_number(mean, number, model.recipe)
         report(number, mean)
     return mean
+
+
+def _losses(
+    model: TrainingModel,
+    picks: Iterator[batching.Pick],
+    examples: batching.Examples,
+    steps: range,
+    rate: Callable[[int], float],
+) -> Iterator[tuple[int, float]]:
+    """Take the steps; for each call, one step or many, the number of its last step and the sum of its losses."""
+    device = model.device_steps
+    if device is None:
+        scale = 1 / float(weights(examples.count, model.recipe).mean())
+        for number in steps:
+            model.optimizer.learning_rate = rate(number)
+            yield number, train_step(model, batching.batch_of(examples, *next(picks)), scale)
+        return
+    before: tuple[int, Any] | None = None
+    for first in range(steps.start, steps.stop, device.at_once):
+        numbers = range(first, min(first + device.at_once, steps.stop))
+        total = device.run(examples, [next(picks) for _ in numbers], [rate(number) for number in numbers])
+        # `float` waits for a call. So it comes after the start of the next one, and the device is never idle.
+        if before:
+            yield before[0], float(before[1])
+        before = numbers[-1], total
+    if before:
+        yield before[0], float(before[1])
 
 
 def require_number(loss: float, step: int, recipe: Recipe) -> None:
@@ -176,11 +186,12 @@ def steps_a_second(model: TrainingModel, examples: batching.Examples, over: Call
     """The speed of training steps, measured until `over()`; the model is left as it was."""
     before, recipe = checkpoint.snapshot(model), model.recipe
     picks = batching.picks(len(examples), recipe.batch_size, seed=recipe.seed)
-
     at_once = model.device_steps.at_once if model.device_steps else TIMED_STEPS
 
     def work() -> None:
-        train_steps(model, picks, examples, range(at_once), lambda _: recipe.lr, lambda *_: None)
+        # Whatever the losses are: at the full rate, which training reaches slowly, they may become NaN.
+        for _ in _losses(model, picks, examples, range(at_once), lambda _: recipe.lr):
+            pass
 
     work()  # the first step compiles, the next ones fetch memory
     began, steps = time.monotonic(), 0

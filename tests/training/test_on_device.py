@@ -2,6 +2,7 @@
 
 - the device unpacks, mirrors and labels the boards of a batch as the host does;
 - many steps a call end with the losses and weights of one step a call; with JAX a search evaluates as Keras does;
+- the next call starts before the host waits for the losses of a call;
 - `python -m distill.train` trains with JAX, and resumes;
 - `pipelines/gpu_check.py` runs without TensorFlow, PyArrow, optree and namex, and finds the losses of the CPU.
 """
@@ -12,6 +13,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import keras
@@ -72,6 +74,22 @@ def many_steps_are_single_steps() -> None:
     assert many[0] == pytest.approx(one[0], rel=1e-5)
     for expected, found in zip(one[1], many[1], strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-5)
+
+
+def test_the_next_call_starts_before_the_losses_of_a_call_are_waited_for():
+    events = list[object]()
+
+    class Losses:
+        def __float__(self) -> float:
+            events.append("wait")
+            return 2.0
+
+    device = SimpleNamespace(at_once=2, run=lambda _, picks, rates: events.append((len(picks), rates)) or Losses())
+    model: Any = SimpleNamespace(device_steps=device, recipe=RECIPE)
+    picks = batching.picks(50, 16, seed=0)
+    mean = step.train_steps(model, picks, examples(), range(3, 8), float, lambda n, _: events.append(n))
+    assert events == [(2, [3.0, 4.0]), (2, [5.0, 6.0]), "wait", 4, (1, [7.0]), "wait", 6, "wait", 7]
+    assert mean == 6 / 5
 
 
 WITH_JAX = """

@@ -6,7 +6,7 @@
   checkpoint is named, half a file is never used; evaluations change no weight;
 - the EMA of the weights is saved, or an interpolation with the initial weights, also by a resumed run;
 - `minutes` plans fewer steps and keeps the weights; the cosine ends at zero; a plateau halves the rate and stops;
-- a loss that is NaN or infinite ends the run with one line.
+- a loss that is NaN or infinite ends the run with one line, before the next step; speed is measured whatever the loss.
 """
 
 import dataclasses
@@ -213,6 +213,24 @@ def test_few_minutes_plan_few_steps_and_many_change_nothing(splits, tmp_path, mo
     assert state.step == len(splits[0]) // 256
     _, state = fitted(tmp_path / "few", splits, dataclasses.replace(recipe, minutes=1e-6))
     assert (state.planned_steps, state.step, state.evaluations) == (1, 1, 1)
+
+
+def test_speed_is_measured_at_a_rate_at_which_the_loss_becomes_nan(splits, monkeypatch, eagerly):
+    monkeypatch.setattr(step, "TIMED_STEPS", 3)
+    model = step.compiled(tiny(), dataclasses.replace(TINY, lr=1e30))
+    before = model.get_weights()
+    assert step.steps_a_second(model, splits[0], lambda: True) > 0
+    assert same(before, model.get_weights())
+    assert np.isfinite(step.train_step(model, a_batch(), 1.0)), "the timed steps left no trace"
+
+
+def test_each_loss_is_checked_and_reported_before_the_next_step(splits, monkeypatch):
+    events, found = list[object](), iter([1.0, np.nan])
+    monkeypatch.setattr(step, "train_step", lambda *_: events.append("step") or next(found))
+    picks, model = batching.picks(len(splits[0]), 32, seed=0), step.compiled(tiny(), TINY)
+    with pytest.raises(UserError, match="not a number after step 1;"):
+        step.train_steps(model, picks, splits[0], range(5), lambda _: 0.1, lambda *report: events.append(report))
+    assert events == ["step", (0, 1.0), "step"]
 
 
 def test_steps_replace_epochs_down_to_the_last_one(splits, tmp_path):
