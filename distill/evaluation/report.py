@@ -133,6 +133,6 @@ def plain(value: Mapping[str, Any]) -> dict[str, Any]:
     """Results as JSON values: dataclasses become objects, NumPy's numbers plain ones, a missing number null."""
 
     def default(found: Any) -> Any:
-        return dataclasses.asdict(found) if dataclasses.is_dataclass(found) else found.tolist()
+        return found.tolist() if isinstance(found, np.generic | np.ndarray) else dataclasses.asdict(found)
 
     return json.loads(json.dumps(value, default=default), parse_constant=lambda _: None)
