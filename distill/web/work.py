@@ -95,7 +95,7 @@ class Batches(Generic[Item, Result]):
         if name not in self._next:
             new: list[Item] = []
             task = asyncio.create_task(self._call(name, new))
-            # If all clients have left, nobody else looks at its exception.
+            # If all clients have left, only this retrieves its exception.
             task.add_done_callback(lambda done: done.cancelled() or done.exception())
             self._next[name] = new, task
         waiting, results = self._next[name]

@@ -101,7 +101,7 @@ def test_it_is_trained_exported_and_loaded_like_a_built_in_one(here, checked_her
     assert len(read_object(folder / "run.json")["identity"]["arch source"]) == 64
     card = (folder / "saved_model" / "README.md").read_text()
     assert "license: unknown\n" in card
-    assert "without a solver" not in card, "nobody knows whose labels it had"
+    assert "without a solver" not in card, "the card does not know whose labels it had"
     board = np.zeros((6, 7), np.int8)
     found = distill.load_pretrained(folder)(board)
     core = saved.load_core(folder / "best.keras")

@@ -121,7 +121,7 @@ def survive(trial: Trial, folder: Path, count: int) -> tuple[Path, list[Path]]:
     Returns the folder of an uninterrupted run, and those of all other runs, the last of which was left to finish.
     """
     whole = folder / "whole"
-    # The first run compiles, later ones do not: measured with it, nearly every run would end before its strike.
+    # The first run compiles: measured with it, later runs would end before their strike.
     subprocess.run([sys.executable, *trial.command(folder / "compiling")], check=True, capture_output=True)
     first, end = uninterrupted(trial.command(whole), whole, trial.result)
     dice, struck, signals, found = random.Random(count), 0, Counter[str](), Counter[str]()

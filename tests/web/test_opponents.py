@@ -5,7 +5,7 @@
   cannot be used;
 - an error in a user's own player is answered without the paths of this machine, which the server prints;
 - networks have one limit, whatever names the requests give them, and the items of clients that left count no more;
-- an error that nobody waits for any more is not printed;
+- an error whose clients have all left is not printed;
 - the solver's process comes back after it was killed; one that cannot be started, or dies again, is an error.
 """
 
