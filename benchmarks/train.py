@@ -2,6 +2,7 @@
 
     python benchmarks/train.py                                       # every arch, in every form
     python benchmarks/train.py --archs pillar --batch-size 1024
+    python benchmarks/train.py --archs pillar-lines --profile        # where the time of float32 goes
 
 `layers` is a network as Keras computes it; `kernels` has the fast CPU kernels of `networks/cpu_kernels`, as in
 training; `--without separable` also measures it without that kernel. The table holds random boards, since the cost of a
@@ -9,6 +10,9 @@ batch does not depend on its content. In every round each contestant makes `--st
 `datasets/batching.py`, and as many with batches kept in memory; the table shows medians over the rounds. `input` is the
 time to make a batch, divided by the time of a step. It is measured without training, because other load on the machine
 disturbs that less than the difference between two whole steps.
+
+`--profile` prints instead, from TensorFlow's profiler, the share of each kind of operation in a step and in an
+evaluation of self-play.
 """
 
 from __future__ import annotations
@@ -17,13 +21,18 @@ import argparse
 import itertools
 import json
 import os
+import re
 import statistics
+import tempfile
 import time
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable
+from pathlib import Path
 
 import numpy as np
 
 from distill import networks
+from distill.common.tables import table as text_table
 from distill.datasets import batching
 from distill.networks import cpu_kernels
 from distill.training.recipe import Recipe
@@ -46,6 +55,51 @@ def random_table(rows: int) -> batching.Examples:
     )
 
 
+def operations(work: Callable[[], object]) -> Counter[tuple[str, str]]:
+    """Picoseconds by part of a step, and kind of operation, over all threads."""
+    import tensorflow as tf
+    from tensorflow.tsl.profiler.protobuf import xplane_pb2
+
+    space, found = xplane_pb2.XSpace(), Counter[tuple[str, str]]()
+    with tempfile.TemporaryDirectory() as place:
+        with tf.profiler.experimental.Profile(place):
+            work()
+        for path in Path(place).rglob("*.xplane.pb"):
+            space.MergeFromString(path.read_bytes())
+    for plane in space.planes:
+        for event in itertools.chain.from_iterable(line.events for line in plane.lines):
+            about = plane.event_metadata[event.metadata_id]
+            compiled = any(plane.stat_metadata[each.metadata_id].name == "hlo_op" for each in event.stats)
+            if not compiled and (not about.display_name or about.name.startswith("__inference")):
+                continue  # not one operation, but what runs them
+            kind = about.name if compiled else about.display_name
+            part = "gradient" if about.name.startswith("gradient_tape/") else "forward"
+            if re.match("(adam|adam_w|muon|sgd)/", about.name):
+                part = "optimizer"
+            found[part, re.sub(r"(_\d+)?(\.\d+)?$", "", kind.removeprefix("_Mkl"))] += event.duration_ps
+    return found
+
+
+def profile(arch: str, recipe: Recipe, rows: int) -> None:
+    """Print the shares of the operations that take most, in float32."""
+    from distill.networks.cpu_kernels.fast_copy import fast_copy
+    from distill.networks.evaluator import NetworkEvaluator
+    from distill.training import step
+
+    table, core = random_table(rows), networks.build(arch, True)
+    model, evaluate = step.compiled(fast_copy(core), recipe), NetworkEvaluator(core)
+    batch = batching.batch_of(table, *next(batching.picks(rows, recipe.batch_size, seed=0)))
+    works = {
+        f"{arch}, a step of {recipe.batch_size} boards": lambda: step.train_step(model, batch, 1.0),
+        f"{arch}, evaluation in self-play": lambda: evaluate(table.current[:2048], table.mask[:2048]),
+    }
+    for title, work in works.items():
+        work()  # compiles
+        found = operations(lambda work=work: [work() for _ in range(10)])
+        most = [[part, kind, f"{time / found.total():.0%}"] for (part, kind), time in found.most_common(10)]
+        print(text_table([title, "operation", "share"], most), end="\n\n")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--archs", nargs="+", choices=networks.ARCHS, default=networks.ARCHS)
@@ -58,6 +112,7 @@ def main() -> None:
     parser.add_argument(
         "--without", nargs="*", choices=cpu_kernels.KERNELS, default=(), help="kernels to leave out, one at a time"
     )
+    parser.add_argument("--profile", action="store_true", help="where the time goes, instead of speeds")
     arguments = parser.parse_args()
 
     networks.start_backend()
@@ -66,6 +121,10 @@ def main() -> None:
 
     table = random_table(arguments.rows)
     recipe = Recipe(count_weights="root", batch_size=arguments.batch_size)
+    if arguments.profile:
+        for arch in arguments.archs:
+            profile(arch, recipe, arguments.rows)
+        return
     models = {}
     for arch in arguments.archs:
         core = networks.build(arch)

@@ -20,5 +20,5 @@ set_up solver
 "$python" -m distill.selfplay --preset "$preset" --minutes "$minutes" --out "$model"
 say 'grading the network, without search, and three searches against perfect play'
 "$python" -m distill.evaluate "$model" uct:100 uct:1000 uct:100000 --out "$model/evaluation"
-"$python" benchmarks/time_to_strength.py "$model" --plot "$model/time-to-strength.png"
+"$python" pipelines/time_to_strength.py "$model" --plot "$model/time-to-strength.png"
 "$python" -m distill.export "$model"

@@ -1,7 +1,7 @@
 """How many minutes a self-play run needs to reach searches of given lengths, by the grades of its own iterations.
 
     python -m distill.selfplay --preset hour --out models/hour
-    python benchmarks/time_to_strength.py models/hour --plot models/hour/curve.png
+    python pipelines/time_to_strength.py models/hour --plot models/hour/curve.png
 
 After every iteration a run grades its network, without search, on the dev half of the boards `midgame` and `heldout`.
 This script grades the searches on the same boards. A search is reached at the first iteration from which on the network
