@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from distill.common import DataError, UserError, cli, cores, provenance, say
+from distill.common import UserError, cli, cores, provenance, say
 from distill.evaluation import data_card, labels
 from distill.evaluation.labels import Shares
 from distill.games import census, reader, schema
@@ -53,11 +53,10 @@ def run(config: DescribeConfig) -> str:
 
 def _describe(config: DescribeConfig, folder: Path) -> str:
     page = config.out or folder / "README.md"
-    data_card.require(page)
     found = reader.open_run(folder)
+    data_card.require(page)
     manifest = schema.read_manifest(folder)
-    if not isinstance(manifest.get("identity"), dict):
-        raise DataError(f"{folder / schema.MANIFEST}: names no settings of the run")
+    data_card.about(found, manifest)  # fails now, before the labels are graded
     counted = census.count(found)
     quality, ceiling = _grade(config, folder), _label_again(config, folder)
     data_card.write(page, found, manifest, counted, quality, ceiling, use=config.use, command=_command(config, folder))
@@ -97,7 +96,7 @@ def _label_again(config: DescribeConfig, folder: Path) -> Shares | str:
 
 
 def _command(config: DescribeConfig, folder: Path) -> list[str]:
-    """The words of the line that writes this card again; workers and memory have no influence on it."""
+    """The words of the line that writes this card again; the number of workers has no influence on it."""
     words = ["python", "-m", "distill.describe", str(folder)]
     words += ["--out", str(config.out)] if config.out else []
     words += ["--use", config.use] if config.use else []

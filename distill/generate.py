@@ -20,17 +20,11 @@ from distill.common.cli import check, check_within, setting
 from distill.games import executors, reader, runs, schema, shards
 from distill.games.runs import RunSettings
 from distill.games.schema import Shard
-from distill.games.storage import Storage, storage_of
+from distill.games.storage import Folder, Storage, storage_of
 from distill.mcts import compiling
 
-PUBLISHED = {
-    "simulations": 10_000, "votes": 3, "rollout": "heuristic", "exploration": 1.0, "noise_fraction": 0.25,
-    "noise_at": "label", "dirichlet_alpha": 1.0, "mcts_solver": False, "opening_moves": (1, 8),
-}  # fmt: skip
-"""“UT Project: Connect 4”, and our reading where it gives no number."""
 PRESETS: cli.Presets = {
     "smoke": cli.smoke(games=12, simulations=100, shard_games=4, out=str(cli.SMOKE_DATA / "games")),
-    "published": cli.Preset("the search of the UT Project, with our reading where it gives no number", PUBLISHED),
     "cheap": cli.Preset(
         "one short search per position, for many games in little time",
         {"simulations": 1000, "votes": 1, "shard_games": 2000, "out": "data/cheap-games"},
@@ -68,32 +62,41 @@ def generate_games(out: str | Path = "data/games", *, games: int = 5000, **setti
     Works in a notebook and needs no main guard. Raises ValueError for a wrong setting and UserError for a folder that
     holds something else.
     """
+    storage = storage_of(out)
+    if not isinstance(storage, Folder):
+        raise ValueError(f"out {out}: name a folder; only the command `generate` writes to URLs")
     run(GenerateConfig(out=str(out), games=games, **settings))
-    return reader.open_run(Path(out))
+    return reader.open_run(storage.path)
 
 
 def run(config: GenerateConfig) -> str:
     """Make what is missing of the run, then the manifest."""
-    storage, identity, began = storage_of(config.out), runs.identity(config), time.monotonic()
+    storage, identity, began = storage_of(config.out), runs.identity(config), time.perf_counter()
     with shards.locked(storage):
         shards.require(storage, folders.GAMES)
         if config.restart:
-            # Whatever may fail is tried before anything is deleted.
-            executors.on_cluster(config.cluster).check() if config.cluster else workers.check()
+            _check_workers(config)
             shards.delete(storage)
         plan = shards.plan(config, config.games, storage, identity)
         for line in plan.damaged:
             say(f"rebuilding: {line}")
-        if not plan.todo and plan.manifest.get("games") == plan.games:
+        if plan.finished:
             return f"finished before: {plan.games:,} games, {plan.manifest['rows']:,} rows in {storage}"
+        if plan.todo:
+            _check_workers(config)
         storage.delete(schema.MANIFEST)
         stored = folders.stored(folders.GAMES, dataclasses.replace(config, cluster=None))
         storage.write("config.json", json_bytes(stored))
         made = _make(config, plan, storage) if plan.todo else []
         manifest = shards.declare(identity, [*plan.done, *made], storage)
-    seconds = time.monotonic() - began
+    seconds = time.perf_counter() - began
     speed = f"{sum(shard.simulations for shard in made) / seconds / 1e6:.2f} M simulations/s"
     return f"{manifest['games']:,} games, {manifest['rows']:,} rows in {storage} ({duration(seconds)}, {speed})"
+
+
+def _check_workers(config: GenerateConfig) -> None:
+    """Raise UserError where the workers that a config asks for are not there, before anything is deleted."""
+    executors.on_cluster(config.cluster).check() if config.cluster else workers.check()
 
 
 def _make(config: GenerateConfig, plan: shards.Plan, storage: Storage) -> list[Shard]:
@@ -105,11 +108,11 @@ def _make(config: GenerateConfig, plan: shards.Plan, storage: Storage) -> list[S
         if not config.labeller:
             compiling.prepare("uct", config.engine)
         found = executors.make_locally(settings, plan.todo, storage, config.workers or cores())
-    began, done = time.monotonic(), sum(shard.games for shard in plan.done)
+    began, done = time.perf_counter(), sum(shard.games for shard in plan.done)
     with Progress(plan.games, "games", done=done) as progress:
         for shard in found:
             made.append(shard)
-            rate = sum(each.simulations for each in made) / (time.monotonic() - began) / 1e6
+            rate = sum(each.simulations for each in made) / (time.perf_counter() - began) / 1e6
             progress.advance(shard.games, f"{rate:.2f} M simulations/s")
     return made
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import tempfile
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -36,9 +37,23 @@ frequent label. In percent, with half the width of the 95 % interval."""
 
 
 def require(page: Path) -> None:
-    """Raise DataError for an existing file that is no data card: it would be replaced."""
-    if page.is_file() and not page.read_bytes().startswith((TITLE.encode(), PACKED_TITLE.encode())):
+    """Raise DataError for an existing file that is no data card and would be replaced, OSError without write access."""
+    if page.exists() and not page.read_bytes().startswith((TITLE.encode(), PACKED_TITLE.encode())):
         raise DataError(f"{page}: is no data card and would be replaced; name another --out")
+    page.parent.mkdir(parents=True, exist_ok=True)
+    tempfile.TemporaryFile(dir=page.parent).close()
+
+
+def about(run: Run, manifest: Mapping[str, Any]) -> str:
+    """What the run holds and who labelled it, as the card begins. Raises DataError where the manifest does not say."""
+    try:
+        if manifest.get("kind") == schema.PACKED:
+            games, rows = (sum(int(each[name]) for each in manifest["inputs"]) for name in ("games", "rows"))
+            source = f", merged from {rows:,} rows of {games:,} games" if games else ""
+            return f"{run.rows:,} distinct boards{source}."
+        return f"{run.games:,} games, {run.rows:,} labelled positions; {_labeller(manifest['identity'])}."
+    except (LookupError, TypeError, ValueError, AttributeError):
+        raise DataError(f"{run.folder / schema.MANIFEST}: does not say how the run was made") from None
 
 
 def write(
@@ -64,12 +79,8 @@ def write(
     files = f"{len(run.shards):,} Parquet file{'s' * (len(run.shards) > 1)}"
     size = sum(shard.path.stat().st_size for shard in run.shards) / 1e6
     if packed := manifest.get("kind") == schema.PACKED:
-        games, rows = (sum(each[name] for each in manifest["inputs"]) for name in ("games", "rows"))
-        source = f", merged from {rows:,} rows of {games:,} games" if games else ""
-        about = f"{run.rows:,} distinct boards{source}. {use}"
         made, facts = "`manifest.json` names the runs of these games.", {}
     else:
-        about = f"{run.games:,} games, {run.rows:,} labelled positions; {_labeller(manifest['identity'])}. {use}"
         made = f"    {reader.remake_command(run.folder)}"
         results = zip(("wins", "draws", "losses"), counted.results.values(), strict=True)
         lengths = counted.lengths
@@ -99,7 +110,7 @@ def write(
     card = TEMPLATE.read_text(encoding="utf-8").format(
         title=PACKED_TITLE if packed else TITLE,
         name=run.folder.resolve().name,
-        about=textwrap.fill(about.strip(), 118, break_on_hyphens=False),
+        about=textwrap.fill(f"{about(run, manifest)} {use}".strip(), 118, break_on_hyphens=False),
         made=made,
         facts="\n".join(f"| {name} | {value} |" for name, value in facts.items()),
         counts=table(["stones", "rows", "boards", "repeated rows"], counts),

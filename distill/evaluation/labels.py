@@ -35,6 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distill.common import DataError, Progress, say
+from distill.common.cli import as_json
 from distill.common.progress import Advance, silent
 from distill.evaluation.grading import by_stones, grade_moves, is_critical
 from distill.game.rules import CENTRE, COLUMNS, is_own_mirror
@@ -103,14 +104,20 @@ def quality(folder: Path, rows: int | None, seed: int, workers: int = 1) -> Shar
 def teacher_of(folder: Path) -> UctSettings | None:
     """The settings of the search that labelled a run; None where it cannot label again.
 
-    That is the case for labels of a network's search, which needs the network, for those of a user's own engine, and
-    for packed boards, which come from many runs: none of them names its votes.
+    That is the case for labels of a network's search, which needs the network, for those of a user's own engine, for
+    packed boards, which come from many runs, and for labels of another version of the search or of an edited textbook.
     """
+    from distill.games import runs  # which loads Numba
+    from distill.mcts import uct
+
     identity = read_manifest(folder).get("identity", {})
-    if "votes" not in identity:
-        return None
     known = [field.name for field in dataclasses.fields(UctSettings)]
-    return UctSettings(**{name: identity[name] for name in known if name in identity})
+    try:
+        settings = UctSettings(**{name: identity[name] for name in known if name in identity})
+    except ValueError:  # another version's
+        return None
+    ours = {"search_version": uct.SEARCH_VERSION, **runs.with_engine(as_json(settings))}
+    return settings if ours.items() <= identity.items() else None
 
 
 def noise_ceiling(rows: RawRows, settings: UctSettings, seed: int, workers: int = 1) -> Shares:

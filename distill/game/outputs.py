@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from distill.common import OutputError
+from distill.common import OutputError, first_line
 from distill.game.rules import COLUMNS, legal_mask
 
 NETWORK = ("logits", "policy", "move", "value")
@@ -73,15 +73,15 @@ def logits(found: ArrayLike, legal: NDArray[np.bool_]) -> NDArray[Any]:
 def policy(found: ArrayLike, legal: NDArray[np.bool_]) -> NDArray[Any]:
     """Probabilities (B, A)."""
     array = _array(found, "a policy", legal.shape)
-    _refuse("a probability that is NaN, negative or of a full column", ~((array >= 0) & (array <= legal)).all(1))
+    _refuse("a probability that is NaN, outside [0, 1] or of a full column", ~((array >= 0) & (array <= legal)).all(1))
     _refuse("a policy that does not sum to 1", np.abs(array.sum(1) - legal.any(1)) > SUM_ROUNDING)
     return array
 
 
-def moves(found: ArrayLike, legal: NDArray[np.bool_]) -> NDArray[Any]:
-    """Columns (B,)."""
-    array = _array(found, "moves", legal.shape[:1], kinds="iu")
-    _refuse("an illegal move", ~are_legal(array[:, None], legal)[:, 0] & (legal.any(1) | (array != -1)))
+def moves(found: ArrayLike, legal: NDArray[np.bool_], what: str = "move") -> NDArray[Any]:
+    """Columns (B,); `what` is the word for one of them."""
+    array = _array(found, f"{what}s", legal.shape[:1], kinds="iu")
+    _refuse(f"an illegal {what}", ~are_legal(array[:, None], legal)[:, 0] & (legal.any(1) | (array != -1)))
     return array
 
 
@@ -103,10 +103,9 @@ def visits(found: ArrayLike, legal: NDArray[np.bool_]) -> NDArray[Any]:
 
 def votes(found: ArrayLike, legal: NDArray[np.bool_]) -> NDArray[Any]:
     """Votes (B, K) of K searches: columns, and -1 for a vote that was skipped; from 1 to 100 of them."""
-    number = np.shape(found)[1] if np.ndim(found) == 2 else 0
-    if not 1 <= number <= 100:
-        raise OutputError(f"returned votes of shape {np.shape(found)}, not ({len(legal)}, K) with K from 1 to 100")
-    array = _array(found, "votes", (len(legal), number), kinds="iu")
+    array = _array(found, "votes", None, kinds="iu")
+    if array.ndim != 2 or len(array) != len(legal) or not 1 <= array.shape[1] <= 100:
+        raise OutputError(f"returned votes of shape {array.shape}, not ({len(legal)}, K) with K from 1 to 100")
     _refuse("a vote for an illegal column", ~(are_legal(array, legal) | (array == -1)).all(1))
     return array
 
@@ -117,9 +116,12 @@ def are_legal(columns: NDArray[Any], legal: NDArray[np.bool_]) -> NDArray[np.boo
     return inside & np.take_along_axis(legal, np.where(inside, columns, 0).astype(np.intp), axis=1)
 
 
-def _array(found: ArrayLike, what: str, shape: tuple[int, ...], kinds: str = "f") -> NDArray[Any]:
-    array = np.asarray(found)
-    if array.shape != shape:
+def _array(found: ArrayLike, what: str, shape: tuple[int, ...] | None, kinds: str = "f") -> NDArray[Any]:
+    try:
+        array = np.asarray(found)
+    except Exception as error:  # lists of different lengths, a tensor on a GPU: each library raises its own
+        raise OutputError(f"returned {what} that NumPy cannot convert ({first_line(error)})") from None
+    if shape is not None and array.shape != shape:
         raise OutputError(f"returned {what} of shape {array.shape}, not {shape}")
     if array.dtype.kind not in kinds:
         wanted = "floating-point" if kinds == "f" else "whole"

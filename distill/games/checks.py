@@ -40,7 +40,7 @@ def faults(table: pa.Table, metadata: Mapping[str, Any]) -> Iterator[Fault]:
 
     `metadata` say which games the shard holds and, by the identity of the run, who labelled them. Only the built-in
     search has its votes and simulations checked. The label of a user's labeller need not be the majority of its votes.
-    Raises KeyError, TypeError or ValueError for metadata that are not those of a shard.
+    Raises LookupError, TypeError, ValueError or ArithmeticError for metadata that are not those of a shard.
     """
     first, number = int(metadata["first_game"]), int(metadata["games"])
     if first < 0 or not 0 <= number <= schema.SHARD_ROWS:
@@ -159,7 +159,7 @@ def _of_games(
     first = ~same
     if "opening_moves" in identity and "network" not in identity:
         pairs = np.reshape(identity["opening_moves"], (-1, 2)).astype(int)
-        fewest, most = pairs[game % len(pairs)].T
+        fewest, most = pairs[game % max(len(pairs), 1)].T  # IndexError for an empty table
         differs = first & ((ply < fewest) | (ply > most))
         yield differs, lambda i: f"the game starts at ply {ply[i]}, its opening has {fewest[i]} to {most[i]} moves"
 

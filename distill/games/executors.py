@@ -19,7 +19,7 @@ from distill.games.runs import RunSettings, plugin_of
 from distill.games.schema import Shard, shard_name
 from distill.games.shards import LIBRARIES, Task, make_shard
 from distill.games.storage import Folder, Storage, storage_of
-from distill.mcts import uct
+from distill.mcts import textbook, uct
 
 KILLS_ALLOWED = 2
 """Deaths of local workers after which a shard is given up and reported."""
@@ -109,8 +109,11 @@ def on_cluster(address: str) -> Cluster:
 
 
 def versions_here() -> dict[str, Any]:
-    """The versions that decide the bytes of a shard."""
-    return provenance.versions(*LIBRARIES) | {"search_version": uct.SEARCH_VERSION}
+    """The versions that decide the bytes of a shard; the textbook, engine `reference`, may be edited."""
+    return provenance.versions(*LIBRARIES) | {
+        "search_version": uct.SEARCH_VERSION,
+        "reference": textbook.source_hash(),
+    }
 
 
 def _require_stored(storage: Storage, shard: Shard) -> None:

@@ -38,12 +38,14 @@ class Inspected:
 
     Attributes:
       metadata, shard: its metadata and its entry for a manifest; None for a file that cannot be read.
+      damaged: whether Arrow cannot read the file, so that nobody's work is lost with it.
     """
 
     name: str
     violations: list[Violation]
     metadata: dict[str, Any] | None = field(default=None, repr=False)
     shard: Shard | None = None
+    damaged: bool = False
 
 
 def inspect(storage: Storage) -> Iterator[Inspected]:
@@ -53,7 +55,8 @@ def inspect(storage: Storage) -> Iterator[Inspected]:
     """
     names = storage.names()
     kind = folders.kind_in(names, storage.read)
-    if kind not in KINDS if kind else not {schema.MANIFEST, *filter(is_shard, names)} & {*names}:
+    has_games = kind in KINDS if kind else any(name == schema.MANIFEST or is_shard(name) for name in names)
+    if not has_games:
         holds = kind.description if kind else "no games"
         raise DataError(f"{storage}: holds {holds}; validate takes games and packed boards")
     manifest, listed, wrong = _manifest(storage, names)
@@ -74,8 +77,9 @@ def _manifest(storage: Storage, names: list[str]) -> tuple[dict[str, Any], dict[
         return {}, {}, [_without_name(error)]
     # Sums and order: together the shards hold games 0 to the last one, each once.
     wrong, end = [], 0
-    for key in ("games", "rows"):
-        if manifest[key] != (found := sum(getattr(shard, key) for shard in shards)):
+    for key in ("games", "rows", "simulations"):
+        found = sum(getattr(shard, key) for shard in shards)
+        if manifest.get(key, found) != found:
             wrong.append(f"{manifest[key]:,} {key}, but its shards have {found:,}")
     for shard in sorted(shards, key=lambda shard: shard.first_game):
         if shard.first_game != end:
@@ -90,9 +94,13 @@ def inspect_shard(storage: Storage, name: str, listed: Shard | None = None, run:
     `listed` is its entry in the manifest, and `run` the name of the run there, if any.
     """
     wrong: list[tuple[int | None, str]] = []
-    metadata = shard = None
+    metadata, shard, damaged = None, None, False
     try:
         content = storage.read(name)
+    except FileNotFoundError:
+        missing = Violation(file=name, what="missing, though the manifest names it")
+        return Inspected(name=name, violations=[missing], damaged=True)
+    try:
         sha256 = hashlib.sha256(content).hexdigest()
         if listed and sha256 != listed.sha256:
             wrong.append((None, "not the file the manifest describes (SHA-256)"))
@@ -102,18 +110,17 @@ def inspect_shard(storage: Storage, name: str, listed: Shard | None = None, run:
         # The rows by themselves, then what the manifest says of them.
         wrong += checks.faults(table, metadata)
         shard = describe(name, table, metadata, sha256)
-        for key in ("first_game", "games", "rows", "content_hash") if listed else ():
+        for key in ("first_game", "games", "rows", "simulations", "content_hash") if listed else ():
             ours, theirs = getattr(shard, key), getattr(listed, key)
             if ours != theirs:
                 wrong.append((None, f"{key} {ours}, but {theirs} in the manifest"))
-    except FileNotFoundError:
-        wrong.append((None, "missing, though the manifest names it"))
     except DataError as error:
         wrong.append((None, _without_name(error)))
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        damaged = isinstance(error, schema.DamagedError)
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         wrong.append((None, f"its metadata are not those of a shard of games ({type(error).__name__}: {error})"))
     violations = [Violation(file=name, what=what, game=game) for game, what in wrong]
-    return Inspected(name=name, violations=violations, metadata=metadata, shard=shard)
+    return Inspected(name=name, violations=violations, metadata=metadata, shard=shard, damaged=damaged)
 
 
 def describe(name: str, table: pa.Table, metadata: Mapping[str, Any], sha256: str) -> Shard:
@@ -123,8 +130,8 @@ def describe(name: str, table: pa.Table, metadata: Mapping[str, Any], sha256: st
         simulations = int(schema.numbers(table["simulations"].combine_chunks()).sum(dtype=np.int64))
     return Shard(
         name=name,
-        first_game=metadata["first_game"],
-        games=metadata["games"],
+        first_game=int(metadata["first_game"]),
+        games=int(metadata["games"]),
         rows=len(table),
         simulations=simulations,
         sha256=sha256,

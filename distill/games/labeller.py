@@ -67,9 +67,9 @@ def check_labels(found: Any, legal: NDArray[np.bool_]) -> Labels:
     """
     if not isinstance(found, Labels):
         raise OutputError(f"returned {type(found).__name__}, not distill.Labels")
-    visits = outputs.visits(found.visits, legal)
+    visits = outputs.visits(found.visits, legal).astype(np.int64)  # unsigned numbers have no -1 for `majority`
     value = np.clip(outputs.values(found.value, len(legal)), -1, 1)
-    label = majority(visits, visits) if found.label is None else outputs.moves(found.label, legal)
+    label = majority(visits, visits) if found.label is None else outputs.moves(found.label, legal, "label")
     votes = label[:, None] if found.votes is None else outputs.votes(found.votes, legal)
     return Labels(visits=visits, value=value, label=label, votes=votes)
 

@@ -94,6 +94,7 @@ def open_run(folder: Path) -> Run:
 
     Raises DataError for a folder that is missing, empty, not of games, or not finished.
     """
+    folders.refuse_file(folder)
     kind = folders.kind_of(folder)
     if kind is None and not any(folder.glob("shard-*")) and not (folder / schema.MANIFEST).exists():
         where = "--preset smoke" if folder == cli.SMOKE_DATA / "games" else f"--out {shlex.quote(str(folder))}"

@@ -35,7 +35,7 @@ class RunSettings(UctSettings, group="games", shown=("labeller", "opening_moves"
 
     labeller: str | None = setting(
         None,
-        "module:object of your own engine, which labels instead of the search; then only --noise-at move has an effect",
+        "module:object of your own engine, to label; of the search settings, only --noise-at move has an effect",
     )
     opening_moves: OpeningMoves = setting((1, 8), OPENING_HELP)
     seed: int = setting(0, "run seed; game g depends only on it and on g")

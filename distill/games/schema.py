@@ -33,9 +33,9 @@ ROW = pa.schema(
         ("current", pa.uint64()),  # stones of the side to move
         ("mask", pa.uint64()),  # all stones
         ("votes", pa.list_(pa.int8())),  # column that each search chose; -1: skipped by a user's labeller
-        ("label", pa.int8()),  # the majority of the votes
+        ("label", pa.int8()),  # the majority of the votes; a user's labeller may give another
         ("visits", pa.list_(pa.int32(), 7)),  # root visits, all searches together; of a Gumbel root its policy · 1000
-        ("simulations", pa.int32()),  # simulations executed, all votes together
+        ("simulations", pa.int32()),  # executed, all votes together; of a user's labeller the sum of `visits`
         ("value", pa.float32()),  # root value in [-1, 1] for the side to move, mean over the searches
         ("move", pa.int8()),  # column played
         ("outcome", pa.int8()),  # the game's result for the side to move here: 1, 0, -1
@@ -62,7 +62,7 @@ PACKED_ROW = pa.schema(
         ("outcome", pa.int8()),  # the mean over the merged rows, rounded
     ]
 )
-"""A prepared row in about 7 bytes, as `datasets/packed.py` writes it; `games.read` gives raw columns of it."""
+"""A prepared row in about 7 bytes, as `datasets/packed.py` writes it; `reader.read` gives raw columns of it."""
 
 VALUE_STEPS = 127
 
@@ -105,7 +105,7 @@ class Shard:
 
 
 def shard_of(entry: Mapping[str, Any]) -> Shard:
-    """A manifest's entry of a shard. Raises KeyError, TypeError or ValueError for what is none."""
+    """A manifest's entry of a shard. Raises LookupError, TypeError, ValueError or ArithmeticError for what is none."""
     numbers = {key: int(entry[key]) for key in ("first_game", "games", "rows", "simulations")}
     if min(numbers.values()) < 0 or max(numbers["games"], numbers["rows"]) > SHARD_ROWS:
         raise ValueError(f"a shard of {numbers['games']} games and {numbers['rows']} rows")
@@ -155,6 +155,10 @@ def table_bytes(table: pa.Table, metadata: Mapping[str, Any], group_rows: int | 
     return content
 
 
+class DamagedError(DataError):
+    """A file that Arrow cannot read, because its bytes are wrong."""
+
+
 @contextmanager
 def opened(path: Path | str, content: bytes | None = None) -> Iterator[pq.ParquetFile]:
     """A Parquet file, its pages verified as they are read; `content` are its bytes where it is not on a disk.
@@ -162,19 +166,19 @@ def opened(path: Path | str, content: bytes | None = None) -> Iterator[pq.Parque
     Read `content` with use_threads=False: a thread of Arrow's that lets go of Python's bytes when the interpreter has
     begun to end kills the process with SIGABRT (apache/arrow#49942).
 
-    Raises DataError for what Arrow cannot read, here and inside the `with` block.
+    Raises DamagedError for what Arrow cannot read, here and inside the `with` block; DataError where memory runs out.
     """
     source = path if content is None else pa.BufferReader(content)
-    unreadable = (OSError, pa.ArrowException, OverflowError, MemoryError, ValueError, KeyError)  # found by fuzzing
+    unreadable = (OSError, pa.ArrowException, OverflowError, ValueError, KeyError)  # found by fuzzing
+    what = "not a readable Parquet file"
     try:
-        file = pq.ParquetFile(source, page_checksum_verification=True)
-    except unreadable as error:
-        raise DataError(f"{path}: not a readable Parquet file ({first_line(error)})") from None
-    try:
-        with file:
+        with pq.ParquetFile(source, page_checksum_verification=True) as file:
+            what = "damaged"
             yield file
+    except MemoryError as error:  # Arrow's too; a damaged file may ask for any amount
+        raise DataError(f"{path}: cannot be read ({first_line(error)})") from None
     except unreadable as error:
-        raise DataError(f"{path}: damaged ({first_line(error)})") from None
+        raise DamagedError(f"{path}: {what} ({first_line(error)})") from None
 
 
 def metadata_of(path: Path | str, file: pq.ParquetFile) -> dict[str, Any]:
@@ -296,10 +300,12 @@ def parse_run(path: Path | str, content: bytes) -> tuple[dict[str, Any], list[Sh
     """The manifest of a run of games, and its shards. Raises DataError where it is none."""
     manifest = parse_manifest(path, content)
     try:
-        bytes.fromhex(str(manifest["run"])[:16])
-        totals = {key: int(manifest[key]) for key in ("games", "rows")}
+        if not re.fullmatch("[0-9a-f]{16,}", manifest["run"]):  # the split of games is computed from it
+            raise ValueError(f"run {manifest['run']!r}")
+        keys = ("games", "rows", *({"simulations"} & manifest.keys()))  # packed boards have none
+        totals = {key: int(manifest[key]) for key in keys}
         return manifest | totals, [shard_of(entry) for entry in manifest["shards"]]
-    except (KeyError, TypeError, ValueError) as error:
+    except (LookupError, TypeError, ValueError, ArithmeticError) as error:
         raise DataError(f"{path}: not the manifest of a run of games ({error})") from None
 
 

@@ -44,12 +44,14 @@ class Plan:
     Attributes:
       games: games of the finished run; a run never shrinks, so there may be more than were asked for.
       manifest: the run's manifest; empty where there is none that can be used.
+      finished: whether there is nothing to make and the manifest says so.
       done, todo: its sound shards, and those to make.
       damaged: why files are rebuilt.
     """
 
     games: int
     manifest: Mapping[str, Any]
+    finished: bool
     done: list[Shard]
     todo: list[Task]
     damaged: list[str]
@@ -97,20 +99,22 @@ def write(
 
 def declare(run: Mapping[str, Any], shards: list[Shard], out: Path | Storage) -> dict[str, Any]:
     """Write and return the manifest of the run with this identity."""
+    manifest = _manifest(run, shards) | {"commit": provenance.commit(), "versions": provenance.versions(*LIBRARIES)}
+    storage_of(out).write(schema.MANIFEST, json_bytes(manifest))
+    return manifest
+
+
+def _manifest(run: Mapping[str, Any], shards: list[Shard]) -> dict[str, Any]:
+    """What the manifest of a run with these shards says, whatever program wrote it."""
     ordered = sorted(shards, key=lambda shard: shard.first_game)
-    manifest = {
+    return {
         "schema_version": schema.SCHEMA_VERSION,
         "kind": (folders.NETWORK_GAMES if "network" in run else folders.GAMES).name,
         "run": run_hash(run),
         "identity": run,
-        "commit": provenance.commit(),
-        "versions": provenance.versions(*LIBRARIES),
         **{key: sum(getattr(shard, key) for shard in ordered) for key in ("games", "rows", "simulations")},
         "shards": [dataclasses.asdict(shard) for shard in ordered],
     }
-    storage = storage_of(out)
-    storage.write(schema.MANIFEST, json_bytes(manifest))
-    return manifest
 
 
 # What exists already --------------------------------------------------------------------------------------------------
@@ -120,7 +124,7 @@ def plan(settings: Any, games: int, out: Path | Storage, run: Mapping[str, Any] 
     """What a run of at least so many games has and lacks; each shard is read, and every row is checked.
 
     `run` is the identity of a run that a network plays. Raises DataError for a run with other settings (naming the
-    differences) and for a shard whose rows were changed.
+    differences) and for a shard that somebody changed or that cannot be read although its bytes may be sound.
     """
     run, storage = run or identity(settings), storage_of(out)
     found, damaged, manifest, listed = dict[str, Shard](), list[str](), dict[str, Any](), dict[str, Shard]()
@@ -128,7 +132,7 @@ def plan(settings: Any, games: int, out: Path | Storage, run: Mapping[str, Any] 
     if schema.MANIFEST in names:
         try:
             manifest, entries = schema.parse_run(f"{storage}/{schema.MANIFEST}", storage.read(schema.MANIFEST))
-            listed, games = {shard.name: shard for shard in entries}, max(games, manifest["games"])
+            listed, games = {shard.name: shard for shard in entries}, max(games, sum(each.games for each in entries))
         except DataError as error:
             damaged = [str(error)]
     _refuse_other_run(run, storage, manifest)
@@ -136,12 +140,12 @@ def plan(settings: Any, games: int, out: Path | Storage, run: Mapping[str, Any] 
     for name in filter(is_shard, names):
         inspected = inspection.inspect_shard(storage, name, listed.get(name))
         _refuse_other_run(run, storage, inspected.metadata)
+        what = "" if inspected.shard or inspected.damaged else inspected.violations[0].what
         if inspected.shard and name in listed and inspected.shard.content_hash != listed[name].content_hash:
-            # A user may have changed the rows, and would lose them.
-            raise DataError(
-                f"{storage}/{name}: its rows were changed after the manifest was written; delete the file to have it "
-                "rebuilt, or --restart to delete the run"
-            )
+            what = "its rows were changed after the manifest was written"
+        if what:  # a user may have rewritten the file, and would lose that
+            advice = "delete the file to have it rebuilt, or --restart to delete the run"
+            raise DataError(f"{storage}/{name}: {what}; {advice}")
         if inspected.violations:
             more = f" and {len(inspected.violations) - 1} more violations" if len(inspected.violations) > 1 else ""
             damaged.append(f"{storage}/{inspected.violations[0]}{more}")
@@ -158,7 +162,8 @@ def plan(settings: Any, games: int, out: Path | Storage, run: Mapping[str, Any] 
         if shard and (shard.first_game, shard.games) == (task.index * size, task.games):
             done[task] = shard
     todo = [task for task in tasks if task not in done]
-    return Plan(games=games, manifest=manifest, done=[*done.values()], todo=todo, damaged=damaged)
+    finished = not todo and manifest.items() >= _manifest(run, [*done.values()]).items()
+    return Plan(games=games, manifest=manifest, finished=finished, done=[*done.values()], todo=todo, damaged=damaged)
 
 
 def _refuse_other_run(ours: Mapping[str, Any], storage: Storage, metadata: Mapping[str, Any] | None) -> None:

@@ -26,7 +26,7 @@ class Folder:
         return str(self.path)
 
     def names(self) -> list[str]:
-        """Names of all files, sorted, hidden ones too; none where there is no folder yet."""
+        """Names of all files and folders, sorted, hidden ones too; none where there is no folder yet."""
         return sorted(entry.name for entry in self.path.iterdir()) if self.path.is_dir() else []
 
     def read(self, name: str) -> bytes:

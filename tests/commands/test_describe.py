@@ -147,6 +147,10 @@ def test_labels_are_graded_by_the_solver_and_the_teacher_labels_again(tmp_path):
     teacher = labels.teacher_of(folder)
     assert teacher is not None
     assert report.by_stones(labels.noise_ceiling(rows, teacher, seed=0)) in text
+    manifest = schema.read_manifest(folder)
+    for other in ({"search_version": 0}, {"engine": "reference", "reference": "edited"}, {"votes": 10**9}):
+        schema.write_manifest(folder, manifest | {"identity": manifest["identity"] | other})
+        assert labels.teacher_of(folder) is None, other
 
 
 def test_a_folder_with_its_card_is_read_as_before(folder, undrawn, capsys):
@@ -168,6 +172,9 @@ def test_a_folder_that_is_no_finished_and_sound_run_is_one_line(folder, tmp_path
     (folder / "manifest.json").unlink()
     manifest = write_games(tmp_path / "strange", make_games(1, seed=1))
     schema.write_manifest(tmp_path / "strange", manifest | {"identity": None})
+    manifest = write_games(tmp_path / "merged", make_games(1, seed=1))
+    schema.write_manifest(tmp_path / "merged", manifest | {"kind": "packed", "inputs": [{}]})
+    (tmp_path / "file").touch()
     for place, message in (
         (tmp_path / "nowhere", "no games here"),
         (empty, "no games here"),
@@ -175,7 +182,9 @@ def test_a_folder_that_is_no_finished_and_sound_run_is_one_line(folder, tmp_path
         (folder, "no manifest.json, so the run that writes it is not finished"),
         (tmp_path / "rowless", "holds no rows"),
         (damaged, "shard-00002.parquet: "),
-        (tmp_path / "strange", "names no settings of the run"),
+        (tmp_path / "file", "is a file; a folder is needed here"),
+        (tmp_path / "merged", "does not say how the run was made"),
+        (tmp_path / "strange", "does not say how the run was made"),
     ):
         line = complaint(describe, place)
         assert line.startswith(f"distill describe: {place}")

@@ -19,15 +19,16 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as parquet
 import pytest
 from helpers import same_manifest, state
 
 from distill import generate, validate
-from distill.common import provenance
+from distill.common import DataError, provenance
 from distill.game import rules
 from distill.game.rules import Position
 from distill.games import checks, inspection, schema
-from distill.games.storage import storage_of
+from distill.games.storage import Folder, storage_of
 
 SMALL = ["--games", "10", "--simulations", "60", "--shard-games", "4", "--workers", "1", "--seed", "3"]
 VICTIM = "shard-00001.parquet"
@@ -223,6 +224,11 @@ def declaring(**values: Any) -> Callable[[Path], None]:
         (declaring(schema_version=schema.SCHEMA_VERSION - 1), "generate it again"),
         (declaring(run="ab" * 16), "of the run abab"),
         (declaring(first_game=None), "its metadata are not those of a shard of games"),
+        (declaring(first_game=float("inf")), "its metadata are not those of a shard of games"),
+        (
+            declaring(identity={"opening_moves": [], "noise_fraction": 0}),
+            "its metadata are not those of a shard of games",
+        ),
         (declaring(games=10**9), "1,000,000,000 games from 4 on do not fit a shard"),
         (lambda path: rewrite(path, set_row(10, votes=[3, 3])), f"{VICTIM}: votes of different lengths, or empty"),
         (lambda path: rewrite(path, set_row(10, votes=[3, None, 3])), f"{VICTIM}: a value of votes is missing (null)"),
@@ -244,11 +250,16 @@ def changed(shard: int | None = None, **values: Any) -> Callable[[dict[str, Any]
     [
         (changed(games=11), "11 games, but its shards have 10"),
         (changed(rows=1), "1 rows, but its shards have"),
+        (changed(simulations=1), "1 simulations, but its shards have"),
+        (changed(games=float("inf")), "not the manifest of a run of games"),
+        (changed(run="ab cd"), "not the manifest of a run of games"),
+        (changed(run=12), "not the manifest of a run of games"),
         (changed(schema_version=99), "schema version 99"),
         (changed(shards=7), "not the manifest of a run of games"),
         (lambda manifest: manifest["shards"].pop(0), "shard-00001.parquet begins with game 4, but game 0 comes next"),
         (changed(shard=1, first_game=3), "shard-00001.parquet begins with game 3, but game 4 comes next"),
         (changed(shard=1, rows=5), "in the manifest"),
+        (changed(shard=1, simulations=5), ", but 5 in the manifest"),
         (changed(shard=1, content_hash="0"), "content_hash"),
         (changed(shard=1, name="../shard-00001.parquet"), "is no shard's name"),
         (changed(shard=1, name=None), "is no shard's name"),
@@ -292,6 +303,51 @@ def test_many_violations_are_a_few_lines(folder, capsys):
     for name, rows in zip(("shard-00000", "shard-00001", "shard-00002"), counts, strict=True):
         assert f"{folder}/{name}.parquet: and {rows - 3:,} more" in out  # content and hash are wrong as well
     assert len(out.splitlines()) == 3 * 6
+
+
+def test_an_object_store_that_does_not_answer_is_no_damage(folder, monkeypatch):
+    def fail(*_: object) -> bytes:
+        raise DataError("s3://bucket/games: timed out")
+
+    monkeypatch.setattr(Folder, "read", fail)
+    with pytest.raises(DataError, match="timed out"):
+        inspection.inspect_shard(storage_of(folder), VICTIM)
+
+
+def without_metadata(path: Path) -> None:
+    """As pandas writes a file again."""
+    parquet.write_table(schema.read_table(path)[0], path)
+
+
+@pytest.mark.parametrize("harm", [without_metadata, declaring(first_game=None)])
+def test_a_shard_that_another_program_rewrote_is_not_overwritten(folder, harm, capsys):
+    harm(folder / VICTIM)
+    before = state(folder)
+    for lost in ((), ("manifest.json",)):  # of an unfinished run too
+        for name in lost:
+            (folder / name).unlink()
+            del before[name]
+        assert generate.main([*SMALL, "--out", str(folder)]) == 1
+        assert "delete the file to have it rebuilt, or --restart" in capsys.readouterr().err
+        assert state(folder) == before
+
+
+def test_a_shard_that_memory_does_not_hold_is_not_rebuilt(folder, monkeypatch, capsys):
+    def full(*_: object, **__: object) -> None:
+        raise MemoryError("malloc of size 64 failed")
+
+    monkeypatch.setattr(schema.pq.ParquetFile, "read", full)
+    before = state(folder)
+    assert generate.main([*SMALL, "--out", str(folder)]) == 1
+    assert "shard-00000.parquet: cannot be read (malloc of size 64 failed)" in capsys.readouterr().err
+    assert state(folder) == before
+
+
+@pytest.mark.parametrize("change", [{"rows": 1}, {"run": "ab" * 16}, {"identity": None}, {"simulations": 1}])
+def test_generate_mends_a_manifest_that_is_not_true(sound, folder, change):
+    schema.write_manifest(folder, schema.read_manifest(folder) | change)
+    assert generate.main([*SMALL, "--out", str(folder)]) == 0
+    assert same_manifest(folder, sound)
 
 
 def test_the_command_lists_what_is_wrong_and_generate_repairs_it(sound, folder, capsys):

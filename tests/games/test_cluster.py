@@ -23,7 +23,7 @@ from helpers import die_always, die_once, same_manifest, shard_hashes
 from distill import generate, validate
 from distill.common import DataError, UserError, provenance
 from distill.common import cluster as cluster_module
-from distill.games import executors, schema, shards
+from distill.games import executors, reader, schema, shards
 from distill.games.runs import RunSettings
 from distill.games.schema import Shard
 from distill.games.storage import Folder, Remote, Storage, storage_of
@@ -128,7 +128,9 @@ def one_line(capsys: pytest.CaptureFixture[str]) -> str:
 
 def test_an_address_without_a_scheduler_is_named(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(cluster_module, "CONNECT_SECONDS", 1)
+    assert generate.main([*SMALL, "--games", "2", "--workers", "1", "--out", str(tmp_path)]) == 0
     assert generate.main([*SMALL, "--cluster", "tcp://127.0.0.1:1", "--out", str(tmp_path)]) == 1
+    assert reader.open_run(tmp_path).games == 2, "the finished games stay finished"
     assert "--cluster tcp://127.0.0.1:1: no scheduler answers there" in capsys.readouterr().err.splitlines()[-1]
 
 
@@ -144,7 +146,10 @@ def test_a_cluster_without_workers_is_named(tmp_path, monkeypatch):
 def test_a_worker_of_other_versions_is_refused(tmp_path, cluster, monkeypatch):
     here = executors.versions_here()
     monkeypatch.setattr(executors.uct, "SEARCH_VERSION", here["search_version"] + 1)
-    with pytest.raises(UserError, match=r"would write other bytes \(search_version"):
+    monkeypatch.setattr(executors.textbook, "source_hash", lambda: "edited")
+    with pytest.raises(
+        UserError, match=r"would write other bytes \(search_version .*; reference .* there, edited here"
+    ):
         list(executors.make_on_cluster(RUN, shards.plan(RUN, 2, tmp_path).todo, tmp_path, cluster.scheduler_address))
 
 

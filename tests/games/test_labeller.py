@@ -26,7 +26,7 @@ from distill.datasets import batching, preparation
 from distill.datasets.canonical import board_keys
 from distill.game import encoding, rules
 from distill.games import executors, playing, reader, schema
-from distill.games.labeller import Labels
+from distill.games.labeller import Labels, check_labels
 from distill.games.runs import RunSettings
 from distill.mcts import uct
 from distill.mcts.engine.uct_games import UctDraws
@@ -125,12 +125,14 @@ def test_noise_at_the_move_varies_the_games_of_a_labeller_without_chance(engine)
     ("returned", "message"),
     [
         ("None", "returned NoneType, not distill.Labels"),
+        ("Labels(visits=[[1], [1, 2]], value=zeros)", "returned visits that NumPy cannot convert ("),
+        ("Labels(visits=legal * 1, value=zeros, votes=[[1], [1, 2]])", "returned votes that NumPy cannot convert ("),
         ("Labels(visits=legal * 1.0, value=zeros)", "returned visits of type float64, not whole numbers"),
         ("Labels(visits=legal[:, :6] * 1, value=zeros)", "returned visits of shape (2, 6), not (2, 7)"),
         ("Labels(visits=legal * -1, value=zeros)", "returned visits that are negative or of a full column on 2"),
         ("Labels(visits=legal * 0 + 1, value=zeros)", "returned visits that are negative or of a full column"),
         ("Labels(visits=legal * 1, value=zeros + 2)", "returned a value outside [-1, 1] on 2 of 2 boards"),
-        ("Labels(visits=legal * 1, value=zeros, label=np.full(n, 7))", "returned an illegal move on 2 of 2 boards"),
+        ("Labels(visits=legal * 1, value=zeros, label=np.full(n, 7))", "returned an illegal label on 2 of 2 boards"),
         ("Labels(visits=legal * 1, value=zeros, votes=np.full((n, 2), 9))", "returned a vote for an illegal column"),
         ("1 / 0", "ZeroDivisionError: division by zero"),
     ],
@@ -144,6 +146,14 @@ def test_wrong_labels_are_one_line_before_anything_is_written(engine, returned, 
     assert line.startswith("distill generate: my_engine:label: ")
     assert message in line
     assert not list(Path("games").glob("shard-*"))
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.uint16, np.uint32, np.uint64, np.int8])
+def test_visits_of_any_type_are_labelled_by_the_column_with_most(kind):
+    visits = np.array([[0, 2, 5, 0, 1, 0, 0]], kind)
+    found = check_labels(Labels(visits=visits, value=np.zeros(1)), visits > 0)
+    assert found.label is not None
+    assert found.label.tolist() == [2]
 
 
 @pytest.mark.parametrize("name", ["no_engine:label", "my_engine:nothing", "my_engine"])
@@ -179,6 +189,8 @@ def test_games_are_generated_from_python(engine):
     assert distill.generate_games("own", games=2, labeller="my_engine:label", workers=1).games == 2
     with pytest.raises(ValueError, match="--simulations 0 must be"):
         distill.generate_games("mine", games=3, simulations=0)
+    with pytest.raises(ValueError, match="out memory://games: name a folder"):
+        distill.generate_games("memory://games", games=3)
 
 
 def labelled(number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -167,7 +167,7 @@ NAN = row(*[np.nan] * 7)
     [
         ("made", {"logits": NAN}, 500, "returned a logit that is NaN or infinite on 1 of 1 boards"),
         ("made@puct:20", {"logits": NAN}, 500, "returned a logit that is NaN or infinite on 1 of 1 boards"),
-        ("made", {"policy": row(*[0.3] * 7)}, 500, "returned a probability that is NaN, negative or of a full column"),
+        ("made", {"policy": row(*[0.3] * 7)}, 500, "returned a probability that is NaN, outside [0, 1] or of a full"),
         ("made", {"policy": row(0, *[0.3] * 6)}, 500, "returned a policy that does not sum to 1"),
         ("made", {"policy": row(0, *[1 / 6] * 6), "move": np.zeros(1, np.int32)}, 500, "returned an illegal move"),
         ("made", {"value": row(5)[0], "policy": row(0, *[1 / 6] * 6)}, 500, "returned a value outside [-1, 1]"),
