@@ -56,8 +56,8 @@ def run(config: ValidateConfig) -> str:
                     files += 1
                     progress.advance(1, f"{rows:,} rows, {wrong} violations")
         if wrong > before:
-            here = isinstance(storage, Folder)
-            command = reader.remake_command(storage.path) if here else f"the command that made {place}"
+            local = storage.path if isinstance(storage, Folder) else None
+            command = reader.remake_command(local) if local else f"the command that made {place}"
             repairs.append(f"to make again what is wrong: {command}")
     seconds = time.perf_counter() - began
     if wrong:
