@@ -16,6 +16,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from distill.common import cli, cores, folders, write_json
 from distill.players import names, tournament
@@ -43,7 +44,7 @@ class ArenaConfig(cli.Settings):
         cli.check_seed(self.seed)
         if len(self.players) < 2:
             raise ValueError(f"name at least two players: {names.NAMES}")
-        if len(set(self.players)) < len(self.players):
+        if len(set(map(names.shown, self.players))) < len(self.players):
             raise ValueError("a player is named twice; it cannot meet itself")
         for name in self.players:
             names.check(name)
@@ -56,6 +57,8 @@ class ArenaConfig(cli.Settings):
         return openings(self.games // 2, self.opening_plies, self.seed)
 
 
+REPORT = "arena.json"
+
 PRESETS: cli.Presets = {
     "smoke": cli.smoke(players=(str(cli.SMOKE_MODELS / "cnn"), "random"), games=4, out=cli.SMOKE_MODELS / "arena")
 }
@@ -63,8 +66,17 @@ PRESETS: cli.Presets = {
 
 def run(config: ArenaConfig) -> str:
     """Play, print the tables, write `arena.json`; the last line names the best player."""
-    if config.out:
-        folders.refuse_file(config.out)  # before the games
+    if config.out is None:
+        return _play(config)[0]
+    with folders.locked(config.out):
+        folders.require(config.out, folders.ARENA, own=(REPORT,))
+        last, report = _play(config)
+        write_json(config.out / REPORT, report)
+    return f"{last} · {config.out / REPORT}"
+
+
+def _play(config: ArenaConfig) -> tuple[str, dict[str, Any]]:
+    """Play and print the tables; returns a line on the best player, and what `arena.json` holds."""
     players = [names.make(name, config.workers) for name in config.players]
     found, tables = tournament.meet(players, config.openings(), config.seed)
     origin = f"{config.games // 2} openings" if config.opening_plies else "the empty board"
@@ -73,14 +85,11 @@ def run(config: ArenaConfig) -> str:
     if 10 * found.distinct_games < 9 * found.games:
         print("many games are the same, so the intervals, which assume independent games, are too narrow")
     best = found.standings[0]
-    last = f"{best.player} is first with {tournament.percent(best.score)} of the points"
-    if config.out is None:
-        return last
-    write_json(config.out / "arena.json", {"config": cli.as_json(config), "tournament": dataclasses.asdict(found)})
-    return f"{last} · {config.out / 'arena.json'}"
+    report = {"kind": folders.ARENA.name, "config": cli.as_json(config), "tournament": dataclasses.asdict(found)}
+    return f"{best.player} is first with {tournament.percent(best.score)} of the points", report
 
 
-main = cli.Command("arena", ArenaConfig, run, PRESETS)
+main = cli.Command("arena", ArenaConfig, run, PRESETS, resumes=False)
 
 if __name__ == "__main__":
     raise SystemExit(main())

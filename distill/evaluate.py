@@ -54,7 +54,7 @@ class EvaluateConfig(cli.Settings):
         cli.check_seed(self.seed)
         if not self.players:
             raise ValueError(f"name a player: {names.NAMES}")
-        if len({name.replace("/@", "@").rstrip("/") for name in self.players}) < len(self.players):
+        if len(set(map(names.shown, self.players))) < len(self.players):
             raise ValueError("a player is named twice")
         parts = [names.check(name) for name in self.players if not _is_data(name)]
         if len(parts) < len(self.players) and not any(part.mode == "policy" for part in parts):
@@ -90,7 +90,8 @@ def run(config: EvaluateConfig) -> str:
     }
     page, last = ["# How good every move is"], list[str]()
     # What is wrong must show before hours of grading.
-    folders.require(config.out, folders.EVALUATION, own=FILES)
+    with folders.locked(config.out, wait=True):
+        folders.require(config.out, folders.EVALUATION, own=FILES)
     of_games = [Path(name) for name in config.players if _is_data(name)]
     for folder in of_games:
         reader.verify([reader.open_run(folder)])
@@ -114,7 +115,7 @@ def run(config: EvaluateConfig) -> str:
 def _networks(players: Sequence[str]) -> dict[str, str]:
     """SHA-256 of each player's `.keras` file where it has one: a model card takes the grades of that file alone."""
     found = {name: finding.find(network) for name in players if (network := names.parse(name).network)}
-    files = {name: place / finding.BEST for name, place in found.items() if place}
+    files = {name: place if place.is_file() else place / finding.BEST for name, place in found.items() if place}
     return {name: file_hash(file) for name, file in files.items() if file.is_file()}
 
 
@@ -154,7 +155,7 @@ def _compare_labels(folder: Path, players: Sequence[Player], metrics: dict[str, 
     return f"labels of {folder}: {best} {report.percent(top1[best]['all'])} % top-1"
 
 
-main = cli.Command("evaluate", EvaluateConfig, run, PRESETS)
+main = cli.Command("evaluate", EvaluateConfig, run, PRESETS, resumes=False)
 
 if __name__ == "__main__":
     raise SystemExit(main())

@@ -2,7 +2,7 @@
 
     python -m distill.review 44444233223671                      # by the solver where it is installed
     python -m distill.review 44444233223671 --by reference/pillar@puct:400 # by a network's search: an estimate
-    python -m distill.review 44444233223671 --json               # with scores or values of all moves; columns are 0-6
+    python -m distill.review 44444233223671 --json               # with each move's score or value; columns are 0-6
 
 In: a game as columns 1-7, or as `game/notation.py` reads it. Out: the moves with their signs (`!` the only winning or
 drawing move, `?!` inaccuracy, `?` mistake, `??` blunder), and for each error the better column with best play from
@@ -55,7 +55,7 @@ def run(config: ReviewConfig) -> str:
     return json.dumps(dataclasses.asdict(found)) if config.json else review.text(found)
 
 
-main = cli.Command("review", ReviewConfig, run, PRESETS)
+main = cli.Command("review", ReviewConfig, run, PRESETS, resumes=False)
 
 if __name__ == "__main__":
     raise SystemExit(main())

@@ -49,6 +49,8 @@ class ServeConfig(cli.Settings):
             ipaddress.ip_address(self.host)
         except ValueError:
             raise ValueError(f"--host {self.host} must be an IP address, such as 127.0.0.1, 0.0.0.0 or ::1") from None
+        hosts = " ".join(self.allow_host)
+        cli.check(not re.search("[:/]", hosts), "allow_host", hosts, "names without scheme or port")
         cli.check(all(map(ORIGIN.fullmatch, self.allow_origin)), "allow_origin", " ".join(self.allow_origin), ORIGINS)
         cli.check(all(map(plugins.is_spec, self.players)), "players", " ".join(self.players), "module:object")
         cli.check_within(self, "[0, 65535]", "port")
@@ -105,7 +107,7 @@ def _listen(host: str, port: int) -> socket.socket:
         number, reason = getattr(error, "errno", None), getattr(error, "strerror", None) or str(error)
         wrong = f"--port {port}" if number in (errno.EADDRINUSE, errno.EACCES) else f"--host {host}"
         reason = reason.partition(" (while attempting")[0]
-        raise UserError(f"{wrong} cannot be used ({reason}); another may be free") from None
+        raise UserError(f"{wrong} cannot be used ({reason}); choose another") from None
     # Accepted connections inherit it. Without it the second packet of a reply waits some 40 ms for the client's
     # acknowledgement of the first.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -136,7 +138,7 @@ class _Command(cli.Command[ServeConfig]):
         return code
 
 
-main = _Command("serve", ServeConfig, run, PRESETS)
+main = _Command("serve", ServeConfig, run, PRESETS, resumes=False)
 
 if __name__ == "__main__":
     raise SystemExit(main())

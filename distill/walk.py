@@ -73,11 +73,12 @@ def run(config: WalkConfig) -> str:
     with folders.locked(out):
         folders.require(out, folders.WALK, own=OWN, restart=config.restart)
         before = read_object(out / "config.json").get("identity", who)
-        resumes = "all" in (before["replies"], config.replies)  # a walk against best replies starts from scratch
-        if before != who and resumes and not config.restart:
-            raise UserError(f"{out}: holds the walk of another player ({before}); name another --out, or add --restart")
+        stones = read_object(out / "walk.json").get("last_stones", 0)
         if config.restart:
             folders.clear(out, OWN)
+        elif before != who or stones > config.most_stones:
+            other = before if before != who else f"up to {stones} stones"
+            raise UserError(f"{out}: holds another walk ({other}); name another --out, or add --restart")
         write_json(out / "config.json", folders.stored(folders.WALK, config) | {"identity": who})
         found, result = (_best if config.replies == "best" else _all)(config, out)
         write_json(out / "walk.json", who | found | {"commit": provenance.commit()})

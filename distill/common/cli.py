@@ -232,6 +232,7 @@ class Command(Generic[Config]):
     Attributes:
       config_class, presets: what the words are parsed into.
       run: does the work and returns the last line to print.
+      resumes: whether the command, started again after Ctrl-C, keeps what it had done.
     """
 
     stage: str
@@ -239,6 +240,7 @@ class Command(Generic[Config]):
     run: Callable[[Config], str]
     presets: Presets | None = None
     package: str = "distill"
+    resumes: bool = True
 
     def __call__(self, arguments: Sequence[str] | None = None) -> int:
         """Parse, run and report; the default words are those of this process."""
@@ -264,8 +266,8 @@ class Command(Generic[Config]):
                 previous.clear()
             # A restart that has begun must be resumed, not begun again.
             again = [word for word in words if word != "--restart"]
-            command = shlex.join(["python", "-m", f"{self.package}.{self.stage}", *again])
-            print(f"\nstopped by {stop}; to resume: {command}", file=sys.stderr)
+            command = shlex.join(["python", "-m", f"{self.package}.{self.stage}", *again, *stop.words])
+            print(f"\nstopped by {stop}; to {'resume' if self.resumes else 'start again'}: {command}", file=sys.stderr)
             return stop.code
         except Exception as error:
             if (line := _one_line(error)) is None:

@@ -28,6 +28,7 @@ class OutputError(UserError):
 class Interrupted(BaseException):
     """SIGINT or SIGTERM arrived: the command cleans up and exits with `code`.
 
+    `words` are flags that resume where it was, for the line that the command prints.
     Some libraries swallow the exception and raise their own; their callers raise `latest` again.
     """
 
@@ -36,6 +37,7 @@ class Interrupted(BaseException):
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)
         self.code = 128 + number
+        self.words: list[str] = []
         Interrupted.latest = self
 
 

@@ -66,7 +66,7 @@ def locked(folder: Path, *, wait: bool = False) -> Iterator[None]:
     """Hold a folder for one writer; the system releases the lock however the process ends.
 
     A body that ends without an error removes the half-written files that killed processes left in the folder. One that
-    fails leaves no lock file and no empty folder that did not exist before.
+    fails or leaves the folder empty leaves no lock file and no folder that did not exist before.
 
     Args:
       folder: created where missing.
@@ -81,7 +81,7 @@ def locked(folder: Path, *, wait: bool = False) -> Iterator[None]:
         try:
             yield
             _sweep_files(folder)
-            stays = True
+            stays = len(_names(folder)) > 1
         finally:
             if path in new and not stays:
                 with contextlib.suppress(OSError):  # Windows removes no open file; a folder may not be empty
@@ -141,13 +141,14 @@ TRAINING = Kind("training", "a training run")
 SELFPLAY = Kind("selfplay", "a run of self-play")
 REINFORCE = Kind("reinforce", "a run of REINFORCE")
 EVALUATION = Kind("evaluation", "an evaluation")
+ARENA = Kind("arena", "an arena")
 WALK = Kind("walk", "a walk")
 KINDS = {
     kind.name: kind
-    for kind in (GAMES, NETWORK_GAMES, PACKED_BOARDS, TABLES, TRAINING, SELFPLAY, REINFORCE, EVALUATION, WALK)
+    for kind in (GAMES, NETWORK_GAMES, PACKED_BOARDS, TABLES, TRAINING, SELFPLAY, REINFORCE, EVALUATION, ARENA, WALK)
 }
 
-RECORDS = ("manifest.json", "run.json", "config.json", "metrics.json")
+RECORDS = ("manifest.json", "run.json", "config.json", "metrics.json", "arena.json")
 """Files whose entry `kind` tells what a folder holds, the most trusted first."""
 
 

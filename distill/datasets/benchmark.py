@@ -72,8 +72,8 @@ def read(
 ) -> GradedBoards:
     """The graded boards of a folder, by default the shipped one, or one half or some sets of them.
 
-    Of `files` those that are there are read. Raises DataError for a folder without any, a damaged file, or a set that
-    is not there.
+    Of `files` those that are there are read. Raises DataError for a folder without any, a damaged file, a set that is
+    not there, or no board.
     """
     place = folder or shipped("data/benchmark") or Path("data/benchmark")
     found = [place / name for name in files if (place / name).is_file()]
@@ -88,4 +88,6 @@ def read(
         chosen &= boards.half == half
     if sets is not None:
         chosen &= np.isin(boards.set, sets)
+    if not chosen.any():
+        raise DataError(f"{place}: no board of the {half or 'dev or test'} half")
     return boards[chosen]

@@ -233,7 +233,7 @@ def evaluate_players(
         boards, int8 (B, 6, 7), and seeds, uint64 (B,), and returns columns (B,).
       sets: sets of the benchmark, such as midgame and heldout; None takes all.
       half: "dev" for choices, "test" for headlines.
-      boards: most boards of each set; None takes all.
+      boards: most boards of each set; None or 0 takes all.
       folder: of graded boards; None takes the shipped ones.
       seed: of the sample of boards, searches and random moves.
       workers: processes for searches and the solver.

@@ -17,6 +17,7 @@ import functools
 import io
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -24,7 +25,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.common import Progress, cores, write_atomically
+from distill.common import DataError, Progress, cores, write_atomically
 from distill.common.workers import spread
 from distill.game.rules import (
     CELLS,
@@ -142,7 +143,7 @@ class BestWalk:
 
     Attributes:
       positions: positions by stones: of the start, then two more each.
-      given_away: moves that give the win away, as the shortest line to each: columns 1–7, the player's move last.
+      given_away: moves that give the win away, each as a line that ends with it, in columns 1–7.
       share_won: share of lines won where the opponent draws evenly among its best replies.
     """
 
@@ -175,8 +176,7 @@ def best_replies(choose: Choose, workers: int, start: Position = EMPTY) -> Itera
         each = share / np.maximum(np.bincount(found.parent, minlength=len(layer)), 1)
         layer, first, merged = np.unique(found.key, return_index=True, return_inverse=True)
         share = np.bincount(merged.reshape(-1), each[found.parent], len(layer)).astype(np.float64)
-        ends = [(found.parent[i], found.reply[i]) for i in first.tolist()]
-        lines = [f"{lines[parent]}{moves[parent] + 1}{reply + 1}" for parent, reply in ends]
+        lines = [f"{lines[found.parent[i]]}{moves[found.parent[i]] + 1}{found.reply[i] + 1}" for i in first.tolist()]
         yield walk
 
 
@@ -198,13 +198,14 @@ class Enumeration:
     def keys(self, stones: int) -> Keys:
         """A layer's positions; empty for one that no game reaches."""
         path = self.folder / f"keys-{stones:02}.npy"
-        return np.load(path) if path.exists() else np.empty(0, np.uint64)
+        return _load(path, np.uint64) if path.exists() else np.empty(0, np.uint64)
 
     def moves(self, stones: int) -> Any:
         """The player's moves in a layer, as a file in memory: −1 where not yet chosen."""
-        path = self.folder / f"moves-{stones:02}.npy"
+        path, count = self.folder / f"moves-{stones:02}.npy", len(self.keys(stones))
         if not path.exists():
-            _save(path, np.full(len(self.keys(stones)), -1, np.int8))
+            _save(path, np.full(count, -1, np.int8))
+        _load(path, np.int8, count)  # a memory map would fill up a truncated file
         return np.lib.format.open_memmap(path, mode="r+")
 
     def run(self, most_stones: int = CELLS) -> Iterator[Layer]:
@@ -254,6 +255,15 @@ def _distinct(keys: Keys) -> Keys:
     """The keys sorted, each once; several times as fast as np.unique on tens of millions."""
     ordered = np.sort(keys)
     return ordered[np.append(True, ordered[1:] != ordered[:-1])] if len(ordered) else ordered
+
+
+def _load(path: Path, kind: type, count: int | None = None) -> Any:
+    """The array in a layer's file. Raises DataError for another one than `_save` wrote."""
+    with suppress(ValueError, EOFError):
+        found = np.load(path)
+        if found.dtype == kind and found.ndim == 1 and count in (None, len(found)):
+            return found
+    raise DataError(f"{path}: damaged; restore it from a copy, or start from scratch with --restart")
 
 
 def _save(path: Path, array: NDArray[Any]) -> None:

@@ -79,16 +79,14 @@ WITHOUT_SOLVER = Level(player=f"{NETWORK}@puct:800", temperature=0.0)
 
 def named(name: str) -> Level:
     """The level of this name, one of LEVELS."""
-    if name == "perfect" and not is_installed():
-        return WITHOUT_SOLVER
-    return LEVELS[name]
+    return WITHOUT_SOLVER if name == "perfect" and not is_installed() else LEVELS[name]
 
 
 def base_name(name: str) -> str:
     """The name of the player whose policy a level uses; a network as a path, since a name with a slash is a path."""
     player = named(name).player
     folder = finding.called(NETWORK, finding.networks(finding.places()))
-    return player.replace(NETWORK, str(folder)) if folder else player
+    return player.replace(NETWORK, folder.as_posix()) if folder else player
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,5 +196,4 @@ def elo_of_static_page(network: Path) -> dict[str, int]:
     measured = provenance.shipped(f"models/{NETWORK}")
     if measured is None or not network.resolve().is_relative_to(measured.resolve()):
         return {}
-    found = {name: elo_of(name, has_solver=False) for name in LEVELS}
-    return {name: elo for name, elo in found.items() if elo is not None}
+    return {name: elo for name in LEVELS if (elo := elo_of(name, has_solver=False)) is not None}

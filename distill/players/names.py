@@ -44,7 +44,7 @@ NAMES = (
     "name or folder (optionally @policy, @sample, @puct:N or @gumbel:N), your own module:object"
 )
 SIMPLE = ("random", "punisher", "solver")
-LEVELS = ("beginner", "casual", "club", "expert", "perfect")
+LEVELS = tuple(levels.LEVELS)
 """The weakest first."""
 SEARCHES: Mapping[str, Mapping[str, Any]] = {
     "uct": {"votes": 1, "noise_fraction": 0.0},
@@ -89,7 +89,7 @@ def parse(name: str) -> Name:
     if plugins.is_spec(name):
         return Name(custom=name)
     # What remains is a network, perhaps with a mode.
-    found = re.fullmatch("(.*)@([^/@]*)", name)  # an @ before a slash is part of a path
+    found = re.fullmatch(r"(.*)@([^/\\@]*)", name)  # an @ before a slash is part of a path
     named, mode = found.groups() if found else (name, "")
     search, _, number = mode.partition(":")
     if search in SEARCHING_MODES:
@@ -101,26 +101,31 @@ def _simulations(number: str) -> int:
     return int(number) if re.fullmatch("[0-9]{1,9}", number) else 0
 
 
+def shown(name: str) -> str:
+    """A name as tables show it: without the slash with which shells complete a folder's."""
+    return name.replace("/@", "@").rstrip("/") or name
+
+
 def check(name: str) -> Name:
     """The parts of a player's name. Raises ValueError where there is no such player; none is made or imported."""
     parts = parse(name)
     if not (parts.player or parts.custom) and finding.find(parts.network) is None:
-        shown = repr(shortened(name))
-        raise ValueError(f"player {shown} is unknown and no such path; {finding.names()}; players are {NAMES}")
+        unknown = f"player {shortened(name)!r} is unknown and no such path"
+        raise ValueError(f"{unknown}; {finding.names()}; players are {NAMES}")
     check_mode(name, MOST_SIMULATIONS if parts.player else MOST_PUCT_SIMULATIONS)
     return parts
 
 
 def check_mode(name: str, most: int) -> None:
     """Raises ValueError for an unknown mode of a network, and for a search without 1 to `most` simulations."""
-    parts, shown = parse(name), repr(shortened(name))
+    parts, player = parse(name), f"player {shortened(name)!r}"
     search = parts.player if parts.player in SEARCHES else parts.mode
     if search in (*SEARCHES, *SEARCHING_MODES):
         if not 1 <= parts.simulations <= most:
-            raise ValueError(f"player {shown}: {search}:N needs a whole number of simulations from 1 to {most:,}")
+            raise ValueError(f"{player}: {search}:N needs a whole number of simulations from 1 to {most:,}")
     elif search and search not in MODES:
         modes = ", ".join([*MODES, *(f"{search}:N" for search in SEARCHING_MODES)])
-        raise ValueError(f"player {shown}: unknown mode {shortened(search)!r}; modes are {modes}")
+        raise ValueError(f"{player}: unknown mode {shortened(search)!r}; modes are {modes}")
 
 
 def make(name: str, workers: int = 1, *, fast: bool = False, cluster: str | None = None) -> Player:
@@ -151,9 +156,7 @@ def make(name: str, workers: int = 1, *, fast: bool = False, cluster: str | None
         compiling.prepare("uct")
         settings = UctSettings(simulations=parts.simulations, **SEARCHES[parts.player])
         return SearchPlayer(name=name, settings=settings, workers=workers, cluster=cluster)
-    # Shells complete a folder's name with a slash, which tables need not show.
-    shown, folder = name.replace("/@", "@").rstrip("/"), finding.required(parts.network)
-    player = network.load(shown, folder, parts.mode, parts.simulations, fast=fast)
+    player = network.load(shown(name), finding.required(parts.network), parts.mode, parts.simulations, fast=fast)
     if parts.simulations:
         compiling.prepare("puct")
     return player

@@ -39,6 +39,7 @@ from distill.game.rules import COLUMNS_FROM_CENTRE, Position
 from distill.players import names
 from distill.players.player import checked_choices
 from distill.players.solver import is_installed, moves_to_end, score_boards
+from distill.players.terminal import SIDES
 
 SLOW = 3
 DECIDED, SLIP, SERIOUS = 0.2, 0.3, 0.25
@@ -50,7 +51,6 @@ SIGNS = {"inaccuracy": "?!", "mistake": "?", "blunder": "??", "only move": "!"}
 """Signs written beside a move with such a mark."""
 LINE = 10
 """Plies of the line that proves what was better."""
-SIDES = "XO"
 STAND_IN = "reference/pillar@puct:400"
 """The grader where the solver is not installed."""
 
@@ -125,7 +125,7 @@ def check(name: str) -> None:
     """Raises ValueError for a name that is not that of a grader; nothing is loaded."""
     parts = names.check(name)
     if name != "solver" and not parts.simulations and not parts.custom:
-        raise ValueError(f"player {name!r} reviews no game; take solver, or a search such as {STAND_IN}")
+        raise ValueError(f"player {name!r} reviews no game; take solver, a search such as {STAND_IN}, or module:object")
 
 
 def default_grader() -> str:
@@ -239,8 +239,7 @@ def text(found: Review) -> str:
     accuracies = ", ".join(f"{side} {percent}" for side, percent in zip(SIDES, percents, strict=True))
     signs = " ".join(f"{move.column + 1}{SIGNS.get(move.mark, '')}" for move in found.moves)
     errors = [_of_error(move, found.is_optimal) for move in found.moves if move.mark in ERRORS]
-    errors = errors or ["No mistakes found"]
-    return "\n".join([kind, f"Accuracy: {accuracies}", f"Moves: {signs}", *errors])
+    return "\n".join([kind, f"Accuracy: {accuracies}", f"Moves: {signs}", *(errors or ["No mistakes found"])])
 
 
 def _of_error(move: Move, is_optimal: bool) -> str:

@@ -107,10 +107,8 @@ class SolverPlayer:
         return Choices(moves=draw_column(allowed, seeds), policy=policy, value=np.sign(best[:, 0]).astype(np.float64))
 
 
-@functools.cache
-def _own_solver() -> Solver:
-    """One a process: loading its book takes longer than scoring a chunk."""
-    return Solver()
+_own_solver = functools.cache(Solver)
+"""One a process: loading its book takes longer than scoring a chunk."""
 
 
 def _score(current: Bitboards, mask: Bitboards) -> NDArray[np.int8]:

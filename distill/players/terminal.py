@@ -6,10 +6,10 @@ In: lines from standard input. Out: the board after every move, and answers.
 from __future__ import annotations
 
 import io
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 
@@ -70,14 +70,15 @@ def session(name: str, columns: Sequence[int], human: int, seed: int) -> str:
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(errors="replace")  # a stray byte is a typing error, not the end of the game
     player = names.make(name, fast=True)
-    shown = name.capitalize() if name in names.LEVELS else Path(name.replace("/@", "@")).name
+    shown = name.capitalize() if name in names.LEVELS else os.path.basename(os.path.abspath(names.shown(name)))
     game = Game(name=shown, player=player, seed=seed, columns=[*columns], human=human)
     print(f"You are {SIDES[human]}, {shown} is {SIDES[1 - human]}. {HELP}\n{board_text(columns)}")
     try:
         while (typed := _next_word(game)) not in ("q", "quit", None):
             if answer := _obey(typed, game):
                 print(answer)
-    except Interrupted:
+    except Interrupted as stop:
+        stop.words = ["--moves", game.moves]
         print(f"\n{game.result()}", flush=True)
         raise
     return game.result()

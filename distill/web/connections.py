@@ -86,6 +86,7 @@ class Server(uvicorn.Server):
         settings = uvicorn.Config(
             app,
             http=Connection,
+            ws="none",
             log_level="warning",
             access_log=False,
             timeout_graceful_shutdown=GRACE,  # for connections that were made while the server stops

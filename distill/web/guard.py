@@ -60,6 +60,7 @@ class Guard:
 
     def _refused_host(self, header: str) -> JSONResponse | None:
         """A web site that points its own name at this machine (DNS rebinding) must not reach it; an address may."""
+        host = header  # unless it can be read, as `[` cannot
         try:
             host = urlsplit(f"//{header}").hostname or ""
             ipaddress.ip_address(host)

@@ -7,7 +7,7 @@ folder's name. Only folders that were found here are opened, and only modules th
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
 from pathlib import Path
@@ -23,6 +23,7 @@ from distill.game.encoding import FULL_COLUMN
 from distill.game.mixing import splitmix64
 from distill.game.rules import EMPTY, Position
 from distill.networks import finding, pretrained
+from distill.networks.predict import Predict
 from distill.players import levels, names, network
 from distill.players.player import Player, checked_choices
 from distill.players.solver import is_installed, score_boards
@@ -49,7 +50,7 @@ GUIDED_BATCH = 8
 Seeded: TypeAlias = tuple[Position, int]
 """A position, and the seed of the player's random choices."""
 LOADED = 16
-"""Networks in their modes kept in memory; the least recently used is dropped first."""
+"""Networks, and players with them, kept in memory; the least recently used is dropped first."""
 
 
 class Opponents:
@@ -71,10 +72,13 @@ class Opponents:
         self._networks = work.threads(1, NETWORK_QUEUE)
         self._together = work.Batches(self._networks, self._choose)
         self._guided = work.threads(1, NETWORK_QUEUE, GUIDED_BATCH)
+        self._own = work.threads(1, SEARCH_QUEUE)  # a user's code need not be safe in several
         # The solver holds the interpreter lock while it computes, so it has a process of its own.
         self._solver = work.process(SOLVER_QUEUE)
         self._found: dict[str, Path] = {}
-        self._load = lru_cache(LOADED)(_load)
+        # A search with another N needs its own player, but not the network again.
+        predict = lru_cache(LOADED)(lambda folder, for_search, _changed: pretrained.load(folder, for_search, int8=True))
+        self._load = lru_cache(LOADED)(partial(_load, predict))
 
     def models(self) -> dict[str, Path]:
         """Name → folder of every exported model; of equal names the first folder's."""
@@ -132,21 +136,20 @@ class Opponents:
 
     async def warm_up(self) -> None:
         """Query every player once, so that no user waits for libraries and networks."""
-        models = list(self.models())[:LOADED]
-        searches = ["uct:1", *(f"{name}@puct:1" for name in models)]
-        for name in [*models, *searches, *(["solver"] if self.has_solver else [])]:
+        models = list(self.models())[: LOADED // 2]  # each twice
+        for name in [*models, "uct:1", *(f"{model}@puct:1" for model in models), *["solver"] * self.has_solver]:
             with suppress(RequestError):  # the next request for this player gets it
                 await self.analyse(name, [EMPTY])
 
     def close(self) -> None:
         """Drop waiting calls and stop the workers."""
-        for queue in (self._searches, self._networks, self._guided, self._solver):
+        for queue in (self._searches, self._networks, self._guided, self._own, self._solver):
             queue.close()
 
     def _queue(self, name: str) -> work.Queue | None:
         """Where a player computes; None for microseconds. Raises RequestError: unknown, or too many simulations."""
         if name in self.custom:
-            return self._searches
+            return self._own
         parts = names.parse(name)
         if parts.player in names.LEVELS:
             return self._queue(levels.named(name).player)
@@ -191,11 +194,10 @@ class Opponents:
         return folder
 
 
-def _load(name: str, folder: Path, _changed: int) -> Player:
+def _load(predict: Callable[[Path, bool, int], Predict], name: str, folder: Path, changed: int) -> Player:
     """The network in a folder, in the mode of the name; loaded again when its file has changed."""
     parts = names.parse(name)
-    predict = pretrained.load(folder, for_search=bool(parts.simulations), int8=True)
-    return network.with_predict(name, predict, parts.mode, parts.simulations)
+    return network.with_predict(name, predict(folder, parts.simulations > 0, changed), parts.mode, parts.simulations)
 
 
 def _bits(seeded: Sequence[Seeded]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:

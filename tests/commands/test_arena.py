@@ -17,7 +17,7 @@ import pytest
 from helpers import DRAWN
 
 from distill import arena
-from distill.common import OutputError
+from distill.common import OutputError, folders
 from distill.game.encoding import bitboards
 from distill.game.rules import Position, from_moves, has_four, legal_columns, mirror, play
 from distill.players.intervals import difference, elo, elo_with_intervals, share
@@ -164,6 +164,7 @@ def test_the_command_prints_the_tables_and_writes_the_report(tmp_path, capsys):
     words = ["random", "punisher", "uct:50", "--games", "20", "--out", str(tmp_path), "--workers", "1"]
     assert arena.main(words) == 0
     printed = capsys.readouterr().out
+    assert folders.kind_of(tmp_path) == folders.ARENA
     report = json.loads((tmp_path / "arena.json").read_text())["tournament"]
     assert [row["player"] for row in report["standings"]] == ["uct:50", "punisher", "random"]
     assert report["games"] == 60

@@ -16,6 +16,7 @@ MISTAKES = """
 arena random -> at least two players
 arena random nobody -> player 'nobody' is unknown
 arena random random -> named twice
+arena pillar pillar/ -> named twice
 arena random punisher --games 3 -> --games 3 must be an even number from 2
 arena random punisher --seed -1 -> --seed -1 must be from 0 to 2^64 - 1
 arena random punisher --opening-plies 1 -> openings of 1 plies, 100 are needed
@@ -89,6 +90,7 @@ selfplay --ema 1 -> --ema 1.0 must be at least 0 and below 1
 serve --port 65536 -> --port 65536 must be from 0 to 65535
 serve --max-simulations 0 -> --max-simulations 0 must be from 1 to 1,000,000
 serve --host everywhere -> must be an IP address
+serve --allow-host example.org:80 -> --allow-host example.org:80 must be names without scheme or port
 serve --players nobody -> --players nobody must be module:object
 train --arch gpt -> --arch gpt must be one of
 train --batch-size -3 -> --batch-size -3 must be at least 1

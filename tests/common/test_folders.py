@@ -251,6 +251,8 @@ def test_each_folder_is_known_as_one_kind_and_so_is_what_ships(there):
     ("line", "files", "message"),
     [
         ("evaluate random --preset smoke --out .", {"report.md": "mine"}, ".: holds "),
+        ("arena random punisher --games 2 --out .", {"arena.json": "mine"}, ".: holds files that no run"),
+        ("arena random punisher --games 2 --out ROOT/teacher", {}, "teacher: holds games of the teacher"),
         ("describe ROOT/teacher --label-rows 0 --out README.md", {"README.md": "# My notes"}, "README.md: is no data"),
         ("export ROOT/net.keras --out .", {"saved_model/saved_model.pb": "mine"}, "saved_model: was not written"),
         ("export ROOT/net.keras --web page", {"page/model.json": "{}"}, "page: was not written by this program"),

@@ -31,15 +31,18 @@ def test_a_lock_goes_with_a_killed_process(tmp_path):
             pass
 
 
-def test_a_failure_leaves_no_lock_where_there_was_none(tmp_path):
+def test_a_failure_or_an_empty_body_leaves_no_lock_where_there_was_none(tmp_path):
     with pytest.raises(UserError), folders.locked(tmp_path / "new" / "and" / "deep"):
         raise UserError("wrong")
     assert not (tmp_path / "new").exists()
     with folders.locked(tmp_path / "old"):
         pass
+    assert not (tmp_path / "old").exists()
+    with folders.locked(tmp_path / "old"):
+        (tmp_path / "old" / "file").touch()
     with pytest.raises(UserError), folders.locked(tmp_path / "old"):
         raise UserError("wrong")
-    assert state(tmp_path / "old").keys() == {".lock"}
+    assert state(tmp_path / "old").keys() == {".lock", "file"}
     (tmp_path / "file").touch()
     with pytest.raises(UserError, match="is a file"), folders.locked(tmp_path / "file"):
         pass
@@ -103,8 +106,7 @@ def test_a_link_stays_a_link_and_what_it_leads_to_is_replaced(tmp_path):
     (run / "metrics.json").symlink_to(tmp_path / "metrics.json")
     with folders.locked(run / "later"):  # an --out may lead to what is not there yet
         assert (tmp_path / "not" / "yet" / ".lock").exists()
-    (tmp_path / "not" / "yet" / ".lock").unlink()
-    (tmp_path / "not" / "yet").rmdir()
+    assert not (tmp_path / "not").exists()
     for link in ("saved_model", "later"):
         with folders.replaced(run / link, names) as new:
             fill(new, list="", model="new")

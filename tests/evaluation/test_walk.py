@@ -140,7 +140,17 @@ def test_the_command_counts_the_first_layers_of_what_ships_and_refuses_others(tm
     assert "up to 4 stones, not complete: 57 positions" in printed
     before = state(tmp_path)
     assert command.main(["random", *flags]) == 1
-    assert "holds the walk of another player" in capsys.readouterr().err
+    assert "holds another walk ({'player': 'pillar'" in capsys.readouterr().err
+    assert command.main(["pillar", *flags, "--most-stones", "2"]) == 1
+    assert "holds another walk (up to 4 stones)" in capsys.readouterr().err
+    assert state(tmp_path) == before
+    for name in ("keys-00.npy", "moves-02.npy"):
+        whole = (tmp_path / name).read_bytes()
+        for damaged in (b"", whole[:-1], (tmp_path / "moves-00.npy").read_bytes()):
+            (tmp_path / name).write_bytes(damaged)
+            assert command.main(["pillar", *flags]) == 1
+            assert f"{name}: damaged; restore it" in capsys.readouterr().err
+        (tmp_path / name).write_bytes(whole)
     assert state(tmp_path) == before
     shutil.copy(REFERENCE / "pillar" / "best.keras", tmp_path / "damaged.keras")
     with (tmp_path / "damaged.keras").open("r+b") as file:
