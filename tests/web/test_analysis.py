@@ -5,7 +5,7 @@
 - two games by the button, each as Python reviews it: a planted blunder, random players; marks stand in
   the list of moves and on the graph, the same in the tab "Play", and no move with the best score is called an error;
 - a mistake that is chosen, in the list, among the moves or on the graph, leads to the position before it, with the
-  better column on the board and Python's line, which can be stepped;
+  better column on the board and Python's line, which can be stepped, also if it was left before the line came;
 - arrow keys, Home and End step through the game, also after a click on a tab or a column; the graph is a slider;
 - a move played from an earlier position starts a variation: it is shown, the game stays, and one can return;
 - a link opens here, no engine replies, and the game in "Play" stays as it was; "Play from here" continues one there;
@@ -18,6 +18,7 @@
 """
 
 import io
+import itertools
 import random
 import re
 
@@ -136,6 +137,19 @@ def test_a_planted_blunder_is_found_and_what_was_better_is_shown(page, solver, g
     page.get_by_role("button", name="Back to the game").click()
     assert stones(page) == 12
     assert page.evaluate("location.hash.slice(1)") == game
+
+
+def test_a_line_that_arrives_after_its_mistake_was_left_is_there_when_one_returns(page):
+    reviewed(page, "4455")
+    number = itertools.count(1)
+    page.route("**/api/v1/analysis", lambda _: None)  # waits
+    with page.expect_request("**/api/v1/analysis"):
+        page.locator("#analysis-errors button").first.click()
+    page.keyboard.press("Home")
+    with page.expect_response(lambda _: next(number) == 9):  # of the line's ten positions the first is known
+        page.unroute("**/api/v1/analysis")
+    page.locator("#analysis-errors button").first.click()
+    pages.wait_for(page, "document.querySelectorAll('#analysis-line button').length === 10")
 
 
 def test_random_players_are_reviewed_and_every_way_to_a_mistake_leads_before_it(page, grader):

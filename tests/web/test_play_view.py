@@ -79,6 +79,10 @@ def test_a_won_game_ends_with_the_score_a_rematch_and_a_review(page):
     page.get_by_role("button", name="Take back").click()
     press(page, "4")
     assert "1 won, 0 drawn" in page.inner_text("#end-score"), "a game counts once"
+    for name in ("Take back", "Resign", "Take back"):
+        page.get_by_role("button", name=name).click()
+    assert "1 won, 0 drawn" in page.inner_text("#players-note"), "the resignation did not count"
+    press(page, "4")
     page.locator("#end").get_by_role("button", name="Review").click()
     assert page.get_by_role("tab", name=re.compile("Review|Analysis")).get_attribute("aria-selected") == "true"
     assert pages.stones(page) == 7
@@ -115,6 +119,14 @@ def test_a_resignation_counts_and_can_be_taken_back(page):
     page.get_by_role("button", name="Take back").click()
     pages.status_says(page, "Your turn (Red)")
     assert not page.is_visible("#players-note") or "lost" not in page.inner_text("#players-note")
+    scores = page.evaluate("localStorage['distill-scores']")
+    page.fill("#game-text", "4444")
+    page.press("#game-text", "Enter")
+    for _ in range(2):
+        page.get_by_role("button", name="Resign").click()
+        pages.status_says(page, "Club wins. You resigned.")
+        assert page.evaluate("localStorage['distill-scores']") == scores, "a loaded game does not count"
+        page.get_by_role("button", name="Take back").click()
 
 
 def test_a_hint_marks_a_best_column(page, server):

@@ -5,6 +5,7 @@
   any move, and can be tried again from there;
 - the first try alone counts: it moves the streak, and the rating by Glicko's formula; both outlive a reload; a puzzle
   left unsolved ends the streak, also by another choice of kind; a puzzle that has been rated does not come again;
+- a stone on an earlier position is no answer, and no game can be pasted;
 - on a phone the button "Next" is in the window with the board, and nothing is wider than the window;
 - each puzzle has a link, which opens it; one that is unknown is named, and another puzzle comes;
 - tactic and difficulty choose among the puzzles; a stored choice that there is not, or a broken store, stops nothing;
@@ -243,6 +244,17 @@ def test_a_wrong_column_is_refuted_at_any_move_and_only_the_first_try_counts(pag
     assert page.inner_text("#puzzle-rating") == after.split(" ")[0]
 
 
+def test_only_a_stone_on_the_puzzles_board_is_an_answer(page):
+    puzzle, _ = find(lambda one, k, walk: k == 0 and walk.moves and walk.wrong())
+    follow(page, puzzle)
+    assert page.is_hidden("#share"), "no game is pasted there"
+    page.keyboard.press(",")
+    pages.wait_for_stones(page, len(puzzle["moves"]) - 1)
+    page.keyboard.press(Walk(puzzle).wrong()[0])
+    pages.wait_for_stones(page, len(puzzle["moves"]))
+    assert page.inner_text("#puzzle-rating") == "800?"
+
+
 def test_a_draw_is_held_until_nothing_can_go_wrong(page):
     puzzle, _ = find(lambda one, k, walk: k == 1 and walk.score == 0)
     follow(page, puzzle)
@@ -310,12 +322,15 @@ def test_a_link_opens_its_puzzle(browser, server):
     [
         '{"difficulty": "fiendish", "tactic": "fork"}',
         '{"rating": {"rating": "NaN"}, "done": 3, "streak": "x"}',
+        '{"players": "x", "network": 3, "club": "x"}',
+        '{"players": ["club"]}',
         "3",
         "{",
     ],
 )
 def test_an_unknown_stored_choice_or_a_broken_store_stops_nothing(page, kept):
-    page.evaluate("kept => { localStorage['distill-puzzles'] = kept; }", kept)
+    keys = ["distill", "distill-puzzles", "distill-analysis", "distill-scores"]
+    page.evaluate("([keys, kept]) => { for (const key of keys) localStorage[key] = kept; }", [keys, kept])
     pages.visit(page)
     page.click("#tab-puzzles")
     page.wait_for_selector("#puzzle-next:visible")

@@ -392,10 +392,12 @@ export class Analysis {
       $("analysis-line-note").textContent = "Analysing…";
       try {
         const moves = await lineFrom(from, (position) => opinions.ask(this.#grader.player, position));
-        if (this.#best?.from !== from || game.shown !== from) return;
-        this.#best.moves = moves;
+        if (this.#best?.from !== from) return;
+        this.#best.moves = moves; // also for a position that was left meanwhile
+        if (game.shown !== from) return;
       } catch (error) {
-        if (this.#best?.from === from) $("analysis-line-note").textContent = error.message;
+        if (this.#best?.from !== from) return;
+        $("analysis-line-note").textContent = error.message;
         this.#best = null;
         return;
       }

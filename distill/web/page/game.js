@@ -17,7 +17,7 @@ export class Game extends EventTarget {
   isStarted = false; // an engine that moves first waits for the start
   isPaused = false;
   resigned = null; // the side that resigned
-  counted = null; // the result in the score against the opponent: "won", "drawn", "lost", or why there is none, as `load` says
+  counted = null; // in the score against the opponent: "won", "drawn", "lost", "resigned", or why it is not, as `load` says
 
   /** The position shown. */
   get position() {
@@ -75,7 +75,8 @@ export class Game extends EventTarget {
    */
   takeBack() {
     if (this.resigned !== null && this.isAtEnd) {
-      Object.assign(this, { resigned: null, counted: null });
+      if (this.counted === "resigned") this.counted = null; // what was loaded, or counted before, stays so
+      this.resigned = null;
       return this.#changed("take-back");
     }
     if (!this.cursor) return;

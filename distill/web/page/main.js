@@ -136,7 +136,7 @@ function rematch() {
 /** Undo, from a position to the person's turn before it. */
 function takeBack() {
   if (!game.cursor && !game.isStarted && hasUndo) return history.back();
-  if (game.resigned !== null && game.isAtEnd && game.counted) scores.count(game.players[1 - game.side], game.counted, -1);
+  if (game.resigned !== null && game.isAtEnd && game.counted === "resigned") scores.count(game.players[1 - game.side], "lost", -1);
   game.takeBack();
 }
 
@@ -155,8 +155,9 @@ function resultKind({ winner }) {
 /** Add a game that has just ended to the score against this opponent, once. */
 function countResult() {
   if (game.side === undefined || game.counted) return;
-  game.counted = resultKind(game.result);
-  scores.count(game.players[1 - game.side], game.counted);
+  const kind = resultKind(game.result);
+  game.counted = game.resigned === null ? kind : "resigned";
+  scores.count(game.players[1 - game.side], kind);
 }
 
 /** Ask the engine for a move where it is its turn; whatever changes meanwhile makes the answer void. */
@@ -326,7 +327,7 @@ function openPuzzle(id) {
 
 /** The browser was reloaded, or went back or forward. */
 function restoreOwn({ own, players: seated, isFlipped, hasUndo: hadUndo }) {
-  if (seated.every((name) => players.has(name))) game.players = [...seated];
+  if (players.canPlay(seated)) game.players = [...seated];
   game.isFlipped = isFlipped;
   hasUndo = hadUndo;
   game.restore(own);
@@ -386,7 +387,7 @@ function recall() {
   $("keys-on").checked = store.keys ?? true;
   $("sound-on").checked = Boolean(store.sound);
   panel.isRandom = Boolean(store.isRandom);
-  if (store.players?.every((name) => players.has(name))) game.players = store.players;
+  if (players.canPlay(store.players)) game.players = store.players;
   game.isFlipped = Boolean(store.flipped);
   panel.offer();
   if (store.theme) document.documentElement.dataset.theme = store.theme;

@@ -31,8 +31,9 @@ export class Players {
     for (const card of [...this.levels, ...Object.values(this.groups).flat()]) this.#cards.set(card.name, card);
   }
 
-  has(name) {
-    return this.#cards.has(name);
+  /** Whether these are the names of two players that there are; what was stored may be anything. */
+  canPlay(names) {
+    return Array.isArray(names) && names.length === 2 && names.every((name) => this.#cards.has(name));
   }
 
   title(name) {

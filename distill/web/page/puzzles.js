@@ -125,6 +125,7 @@ export class Puzzles {
   drop(column) {
     if (!this.#puzzle || this.#isAnswering) return true;
     if (this.#isDone) return false;
+    if (this.#state === "open" && this.#game.shown !== this.#attempt.moves) return this.#put("", 0), true; // an earlier position
     const kind = this.#attempt.classify(column);
     if (kind === "full") {
       this.#put("", 0);
