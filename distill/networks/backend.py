@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import sys
 import threading
 import warnings
@@ -23,6 +24,7 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 ADDRESS_SPACE = 4 << 30
 """Bytes of address space that a process with TensorFlow needs: with 3.5 GB, training the `cnn` crashes."""
 
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _STARTING = threading.Lock()
 """Two threads that redirect file descriptor 2 at once could leave it redirected."""
 _started_in: int | None = None
@@ -57,7 +59,7 @@ def start_backend(*, aloud: bool = False) -> None:
     os.environ.setdefault("TF_NUM_INTRAOP_THREADS", str(cores()))
     if sys.warnoptions:  # PYTHONWARNINGS=error, or python -W, would end a run at the first warning of a library
         warnings.filterwarnings("ignore", module=r"(keras|tensorflow)\b")
-    with _STARTING, _without_log():
+    with _STARTING, _signals_later(), _without_log():
         try:
             with machine.without("TF_XLA_FLAGS"):  # they change results, and an unknown one ends the process
                 with _hidden("sklearn", "matplotlib") if cpu_kernels.enabled("imports") else contextlib.nullcontext():
@@ -73,6 +75,23 @@ def start_backend(*, aloud: bool = False) -> None:
         keras.config.set_floatx("float32")
         keras.config.set_dtype_policy("float32")
         keras.config.set_epsilon(1e-7)
+
+
+@contextlib.contextmanager
+def _signals_later() -> Iterator[None]:
+    """Deliver SIGINT and SIGTERM after the block: Python that ends while TensorFlow is half loaded crashes."""
+    if threading.current_thread() is not threading.main_thread():  # signals go to the main thread
+        yield
+        return
+    came: list[int] = []
+    handlers = {number: signal.signal(number, lambda *each: came.append(each[0])) for number in _SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler or signal.SIG_DFL)  # None: one that was not set from Python
+        for first in came[:1]:
+            signal.raise_signal(first)
 
 
 @contextlib.contextmanager

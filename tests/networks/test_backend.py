@@ -1,7 +1,8 @@
 """Starting Keras (`networks/backend.py`). Properties:
 
 - none of TensorFlow's own lines is printed, no unneeded library is loaded, and settings of other work are not used;
-- settings with which Keras does not start are named in one line.
+- settings with which Keras does not start are named in one line;
+- Ctrl-C during the start takes effect after it.
 """
 
 import json
@@ -52,3 +53,19 @@ def test_settings_with_which_keras_does_not_start_are_one_line(backend, stored, 
     assert f"KERAS_BACKEND={backend}" in run.stdout
     assert named in run.stdout
     assert run.stdout.count("\n") == 1
+
+
+def test_ctrl_c_while_keras_starts_takes_effect_after_it():
+    """Python that ended with TensorFlow half loaded crashed with SIGSEGV, which the kill tests found."""
+    code = """
+import signal, sys
+from distill import networks
+class Importing:
+    def find_spec(name, *_):
+        if name == "tensorflow.python": signal.raise_signal(signal.SIGINT)
+sys.meta_path.insert(0, Importing)
+try: networks.start_backend()
+except KeyboardInterrupt: print("keras" in sys.modules and sys.modules["keras"].config.image_data_format())
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (run.returncode, run.stdout) == (0, "channels_last\n"), run.stderr

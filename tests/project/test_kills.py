@@ -277,7 +277,7 @@ def test_a_run_with_a_plan_survives_20_strikes(tmp_path):
     steps = [plan.Step(games=games, steps=8, **search) for games in (20, 20, 20, 0)]
     written = plan.Plan(minutes=1, workers=1, teacher_games=40, iterations=tuple(steps), measured={})
     plan.write(tmp_path / "plan.json", written)
-    flags = ["--preset", "hour", "--plan", str(tmp_path / "plan.json"), "--teacher-simulations", "200"]
+    flags = ["--preset", "hour", "--plan", str(tmp_path / "plan.json"), "--teacher-simulations", "20000"]
     flags += ["--shard-games", "4", "--lanes", "8", "--batch-size", "32", "--eval-boards", "5"]
     trial = Trial(
         command=lambda folder: ["-m", "distill.selfplay", *flags, "--out", str(folder)],
