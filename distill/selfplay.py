@@ -94,6 +94,7 @@ def _only_play(config: SelfPlayConfig) -> str:
         plan = wanted.plan()
         games = dataclasses.replace(wanted, number=plan.games)
         if plan.todo or plan.manifest.get("games") != plan.games:
+            _check_workers(config, True)  # a run without its manifest is no data
             (out / schema.MANIFEST).unlink(missing_ok=True)
             write_json(
                 out / "config.json",

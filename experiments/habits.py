@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distill import networks
-from distill.common import DataError, UserError
+from distill.common import UserError
 from distill.common.tables import table as markdown_table
 from distill.evaluation import labels, report
 from distill.evaluation.grading import grade_moves
@@ -52,14 +52,16 @@ def main() -> None:
     parser.add_argument("--simulations", type=int, nargs="+", default=[200], help="[%(default)s]")
     parser.add_argument("--equal", type=float, nargs="+", default=[0.0], help="share of equal priors at the root")
     arguments = parser.parse_args()
+    if len({*arguments.networks}) < 2:
+        parser.error("--networks needs two or more")
     try:
         compare(arguments)
-    except (UserError, DataError) as error:
+    except UserError as error:
         parser.error(str(error))
 
 
 def compare(arguments: argparse.Namespace) -> None:
-    """Search, grade and print. Raises UserError or DataError for networks, labels or a solver that are not there."""
+    """Search, grade and print. Raises UserError for networks, labels or a solver that are not there."""
     networks.start_backend()
     from distill.mcts import puct
     from distill.networks import saved

@@ -17,7 +17,7 @@ unset CDPATH
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 source pipelines/setup.sh
 
-precision=${PRECISION:-bfloat16} # float32 on CPUs without bfloat16; `night` and `pillar-lines` always train in float32
+precision=${PRECISION:-bfloat16} # float32 on CPUs without bfloat16; the night and `lines` below train in float32
 reference=${OUT:-models/rebuilt}
 formats=savedmodel,onnx,onnx-int8
 

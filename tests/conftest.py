@@ -89,7 +89,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
             (folder / "saved_model" / ".new.partial").mkdir(parents=True)  # of a killed export
             for file in ("best.keras", "config.json"):
                 shutil.copy(REFERENCE / name / file, folder)
-            for file, text in (("older", ""), ("SHA256SUMS", "0  older\n")):
+            for file, text in (("older", ""), ("SHA256SUMS", "0  older\n0  export.json\n")):
                 (folder / "saved_model" / file).write_text(text)
             assert export.main([str(folder), "--formats", "onnx,savedmodel,litert"]) == 0
             done.touch()

@@ -265,3 +265,16 @@ def held(folder: Path) -> Iterator[subprocess.Popen[str]]:
             yield process
         finally:
             process.kill()
+
+
+@contextlib.contextmanager
+def no_file_larger_than(size: int) -> Iterator[None]:
+    """Acts like a full disk: writing fails, for this process and its children."""
+    import resource  # which Windows has not
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

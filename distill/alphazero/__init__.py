@@ -1,1 +1,1 @@
-"""What comes back: an iteration of self-play and of REINFORCE, their presets and files."""
+"""Self-play and REINFORCE: iterations, presets, plans, workers and files."""

@@ -82,7 +82,7 @@ def run(timetable: Schedule, out: Path, initial: keras.Model | None, boards: ben
     learner = continual.begin(network, config.recipe())
     if finished:
         continual.resume(learner, run_files.iteration_folder(out, len(finished)))
-    for search in ("uct", "puct")[not config.is_planned :]:
+    for search in ("uct", "puct") if config.is_planned else ("puct",):
         compiling.prepare(search)
     processes = config.workers or (max(1, cores() - 1) if config.is_planned else 0)
     with workers.start(config, processes) as pool:

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from distill.alphazero import run_files, workers
-from distill.alphazero.settings import SelfPlayConfig
-from distill.common import UserError, say, write_json
+from distill.alphazero.settings import SEARCH, SelfPlayConfig
+from distill.common import UserError, cli, say, write_json
 from distill.datasets import batching
 from distill.game import outputs
 from distill.game.rules import COLUMNS
@@ -50,7 +50,7 @@ MEASURED_SECONDS, MEASURED_SIMULATIONS = 8.0, 32
 
 
 @dataclass(frozen=True, kw_only=True)
-class Step:
+class Step(cli.Settings):
     """One iteration: games of these searches are played while the network learns for so many steps."""
 
     games: int
@@ -59,9 +59,25 @@ class Step:
     noise_fraction: float
     steps: int
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        cli.check_within(self, "[0, inf)", "games")
+        cli.check_within(self, "[1, inf)", "steps")
+        # Raises for a search that is impossible.
+        SelfPlayConfig(gate=None, **{name: getattr(self, name) for name in SEARCH})
+
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class Speeds(cli.Settings):
+    """What this machine was measured to do in a second; 0: not measured."""
+
+    teacher_games_per_s: float = 0.0
+    simulations_per_s: float = 0.0
+    steps_per_s: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan(cli.Settings):
     """All that a run's weights depend on besides its settings.
 
     Attributes:
@@ -73,8 +89,13 @@ class Plan:
     workers: int
     teacher_games: int
     iterations: tuple[Step, ...]
-    measured: dict[str, float]
+    measured: Speeds
     settled: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        cli.check_within(self, "[1, inf)", "workers", "teacher_games")
+        cli.check(len(self.iterations) > 0, "iterations", "", "one or more")
 
     @property
     def steps(self) -> int:
@@ -132,7 +153,7 @@ def planned(config: SelfPlayConfig, players: int, games: float, simulations: flo
         workers=players,
         teacher_games=whole_shards(games * (players + 1) / players * seconds * config.teacher_share),
         iterations=tuple(step(iteration) for iteration in range(1, number + 1)),
-        measured={"teacher_games_per_s": games, "simulations_per_s": simulations, "steps_per_s": steps},
+        measured=Speeds(teacher_games_per_s=games, simulations_per_s=simulations, steps_per_s=steps),
         settled=1,
     )
 
@@ -194,12 +215,12 @@ def read(path: Path) -> Plan:
     """A stored plan. Raises UserError where the file is missing or holds something else."""
     try:
         found = json.loads(path.read_text(encoding="utf-8-sig"))  # some editors write a byte order mark
-        # A plan of other fields raises TypeError, which is reported below.
-        return Plan(**found | {"iterations": tuple(Step(**step) for step in found["iterations"])})
+        # Each step by itself, so that an error names its value alone; other fields are a TypeError.
+        return Plan(**found | {"iterations": [Step(**step) for step in found["iterations"]]})
     except FileNotFoundError:
         raise UserError(f"{path}: no such file; a run leaves its plan in {run_files.PLAN}") from None
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{path}: not a plan of a run ({error})") from None
+        raise UserError(f"{path}: not a plan of a run ({str(error).removeprefix('--')})") from None
 
 
 def line(plan: Plan) -> str:

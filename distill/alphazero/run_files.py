@@ -10,7 +10,6 @@ plays before a planned run learns.
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -72,10 +71,9 @@ def finished_iterations(out: Path) -> list[Metrics]:
     """The metrics of the finished iterations, in order. Raises UserError where those of an earlier one are missing."""
     found: list[Metrics] = []
     while (path := iteration_folder(out, len(found) + 1) / METRICS).is_file():
-        try:
-            found.append(json.loads(path.read_text(encoding="utf-8")))
-        except ValueError:
-            raise UserError(f"{path}: cannot be read; delete it, and the iteration is finished again") from None
+        found.append(read_object(path))
+        if not {"iteration", "accepted", "minutes"} <= found[-1].keys():
+            raise UserError(f"{path}: cannot be read; {LOST}")
     # A later folder proves that an earlier iteration was finished, even if its metrics are gone.
     begun = [int(folder.name) for folder in out.glob("iterations/[0-9]*") if folder.name.isdecimal()]
     finished = max(read_object(out / METRICS).get("iterations", 0), *(number - 1 for number in begun), 0)

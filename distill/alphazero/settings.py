@@ -219,7 +219,8 @@ class ReinforceConfig(cli.Settings, shown=SHOWN):
     def __post_init__(self) -> None:
         super().__post_init__()
         cli.check_within(self, "[1, inf)", "steps", "gate_games", "eval_every")
-        cli.check_within(self, "[0, inf)", "value_weight", "seed", "entropy")
+        cli.check_within(self, "[0, inf)", "value_weight", "entropy")
+        cli.check_seed(self.seed)
         cli.check_within(self, "(0, inf)", "lr")
         cli.check_within(self, "[0, 1)", "ema")
         cli.check_within(self, "(0, 1]", "discount", "gate")

@@ -2,7 +2,8 @@
 
 A worker lives as long as the run, so TensorFlow starts once in it and a network's graph is traced once. It has one
 thread: then a network's output for a position depends on no other position in the batch, and a game on no number of
-workers. To a cluster networks travel by the hash of their file, and shards come back as files: no folder is shared.
+workers. A run without processes plays with all threads of its own. To a cluster networks travel by the hash of their
+file, and shards come back as files: no folder is shared.
 """
 
 from __future__ import annotations
@@ -84,7 +85,11 @@ class ClusterWorkers(Workers):
     def __init__(self, address: str) -> None:
         super().__init__(0)
         self.cluster = on_cluster(address)
-        self.number = self.cluster.check()
+        self.number = len(self.cluster.check())  # a process computes one task at a time, on whatever threads
+        self.ended = threading.Event()
+
+    def __exit__(self, *_: object) -> None:
+        self.ended.set()
 
     def one_more(self) -> Workers:
         return self
@@ -110,6 +115,8 @@ class ClusterWorkers(Workers):
         def run() -> None:
             try:
                 for number, result in self.cluster.mapped(_alone, tasks, files):
+                    if self.ended.is_set():  # the folder is no longer locked
+                        return
                     futures[number].set_result(keep(number, result))
             except BaseException as error:  # raised where the results are waited for
                 for future in futures:
@@ -219,10 +226,10 @@ def play(games: Games, todo: Sequence[shards.Task]) -> None:
             )  # fmt: skip
 
 
-def play_apart(games: Games, task: shards.Task, *network: Path) -> bytes:
+def play_apart(games: Games, task: shards.Task, network: Path | None = None) -> bytes:
     """The content of a shard, from a machine that does not share the folder; `network` is the network's file there."""
     with tempfile.TemporaryDirectory() as place:
-        play(dataclasses.replace(games, folder=Path(place), network=next(iter(network), None)), [task])
+        play(dataclasses.replace(games, folder=Path(place), network=network), [task])
         return (Path(place) / schema.shard_name(task.index)).read_bytes()
 
 
@@ -278,8 +285,8 @@ def evaluator(config: SelfPlayConfig, network: Path, seat: int = 0) -> NetworkEv
     from distill.networks.evaluator import NetworkEvaluator
 
     core: keras.Model = saved.load_core(network)
-    key = (seat, core.name, config.precision, config.lanes)
-    # The next network of the same shape takes the place of the last one.
+    key = (seat, core.to_json(), config.precision, config.lanes)
+    # The next network of the same layers takes the place of the last one.
     if key in _EVALUATORS:
         _EVALUATORS[key].take_weights(core)
     else:

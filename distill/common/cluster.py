@@ -50,12 +50,12 @@ class Cluster:
     address: str
     versions: Versions
 
-    def check(self) -> int:
-        """Threads of the workers. Raises UserError without a scheduler or a worker, or with other versions there."""
+    def check(self) -> dict[str, int]:
+        """Worker → its threads. Raises UserError without a scheduler or a worker, or with other versions there."""
         client = self._connected()
         try:
             self._check_workers(client)
-            return sum(client.nthreads().values())
+            return dict(client.nthreads())
         finally:
             client.close(timeout=5)
 

@@ -81,7 +81,6 @@ def facts_of_run(folder: Path) -> dict[str, Any]:
     last iteration, only its length. Grades are added where a report in the folder or beside it is of this network.
     Empty where the folder is not that of a run.
     """
-    # Settings and results of the run; of self-play only its length, since its metrics are of the last iteration.
     facts, result = (read_object(folder / name) for name in ("config.json", "metrics.json"))
     if "iteration" in result:
         result = {"iterations": result["iteration"], "minutes that it took": result.get("minutes")}

@@ -24,11 +24,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distill.common import UserError, first_line
+from distill.common.machine import lacks_memory
 from distill.exporters import comparison, formats, quantized
 from distill.exporters.comparison import Outputs
 from distill.networks import saved
 
-# Runs as an app would: `python -I` ignores PYTHONPATH and the working directory, so this package cannot be imported.
+# Runs as an app would: `python -I` ignores PYTHONPATH and the working directory, and an import of this package fails.
 # One board first, then 1,000 at a time, so that a batch size frozen into the file shows.
 _CLIENT = """from __future__ import annotations
 import sys
@@ -77,11 +78,13 @@ def convert(
     with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as workplace:
         new = Path(workplace) / format.file
         # Write beside the target, check, and only then replace what was there.
-        format.write(core, new)
         try:
+            format.write(core, new)
             format.embed(new, formats.facts(core) if facts is None else facts)
-        except Exception as error:  # on a spoiled file ONNX raises many types
-            raise UserError(_failed(format, first_line(error))) from None
+        except Exception as error:  # converters raise many types, and so does ONNX on a spoiled file
+            if isinstance(error, UserError | OSError) or lacks_memory(error):
+                raise
+            raise UserError(f"{format.title}: cannot be written ({first_line(error)})") from None
         converted = _check(format, core, new, expected)
         os.replace(new, path)
     return converted
@@ -114,9 +117,10 @@ def run_alone(format: formats.Format, path: Path, boards: NDArray[np.int8]) -> d
         given, returned = Path(workplace, "boards.npy"), Path(workplace, "outputs.npz")
         np.save(given, boards)
         command = [sys.executable, "-I", "-c", code, *(str(each.resolve()) for each in (path, given, returned))]
-        client = subprocess.run(command, cwd=workplace, capture_output=True, text=True)
+        client = subprocess.run(command, cwd=workplace, capture_output=True, text=True, errors="replace")
         if client.returncode:
-            raise UserError(_failed(format, (client.stderr.strip().splitlines() or [f"exit {client.returncode}"])[-1]))
+            problem = (client.stderr.strip().splitlines() or [f"exit {client.returncode}"])[-1]
+            raise UserError(f"{format.title}: the written file does not work without the project ({problem})")
         with np.load(returned) as outputs:
             return dict(outputs)
 
@@ -126,7 +130,3 @@ def _source(function: Callable[..., Any]) -> str:
         return textwrap.dedent(inspect.getsource(function))
     except OSError:
         raise UserError(f"{function.__name__}: its source is needed; define it in a file") from None
-
-
-def _failed(format: formats.Format, problem: str) -> str:
-    return f"{format.title}: the written file does not work without the project ({problem})"

@@ -24,7 +24,9 @@ from distill.exporters.conversion import Converted
 from distill.networks import finding, saved
 
 SUMS = "SHA256SUMS"
-"""The file that is written last; it marks a folder of this program and lists what is in it."""
+"""The file that is written last; it lists what is in the folder."""
+CATALOGUE = "networks.json"
+"""The networks of a static page, the levels' Elo, and versions."""
 EXAMPLES = 12
 """Number of boards in `examples.json`."""
 
@@ -67,9 +69,9 @@ def publish(
         files = {formats.FORMATS[name].file: dataclasses.asdict(found) for name, found in written.items()}
         grades = {card.GRADES: run[card.GRADES]} if card.GRADES in run else {}
         write_json(new / finding.FACTS, facts | {"files": files} | grades)
-        (new / "examples.json").write_text(_examples(boards, expected), encoding="utf-8")
-        (new / "README.md").write_text(card.write(facts, run, written, new), encoding="utf-8")
-        (new / SUMS).write_text(sums(new), encoding="utf-8")
+        (new / "examples.json").write_bytes(_examples(boards, expected).encode())
+        (new / "README.md").write_bytes(card.write(facts, run, written, new).encode())
+        (new / SUMS).write_bytes(sums(new).encode())
     return written
 
 
@@ -82,18 +84,26 @@ def publish_if_possible(core: keras.Model, folder: Path, run: Mapping[str, Any])
 
 
 def require_ours(place: Path) -> None:
-    """Raise UserError where a folder that is to be replaced was written by another program."""
-    if folders.all_visible(place) and not (place / SUMS).is_file():
+    """Raise UserError where a folder that is to be replaced was written by another program.
+
+    Other programs write sums, too: only an export's list `export.json`, or `networks.json`.
+    """
+    if folders.all_visible(place) and not {finding.FACTS, CATALOGUE} & _listed(place):
         raise UserError(f"{place}: was not written by this program and would be replaced; name another folder")
 
 
 def own(folder: Path) -> list[str]:
     """The names in an exported folder that the export wrote, as its sums list them; what a user added stays."""
+    there = {path.name for path in folder.iterdir()}  # so that no line can lead out of the folder
+    return [SUMS, *_listed(folder) & there]
+
+
+def _listed(folder: Path) -> set[str]:
     try:
         lines = (folder / SUMS).read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return []
-    return [SUMS, *{line.partition("  ")[2].partition("/")[0] for line in lines}]
+    except (OSError, ValueError):  # ValueError: in another encoding
+        return set()
+    return {line.partition("  ")[2].partition("/")[0] for line in lines}
 
 
 def possible() -> bool:

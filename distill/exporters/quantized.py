@@ -117,8 +117,10 @@ def to_onnx(floating: Path, file: Path) -> None:
     root = logging.getLogger()
     level = root.level
     root.setLevel(logging.ERROR)  # it recommends the pre-processing that the next line does
-    quantization.quant_pre_process(floating, prepared, skip_symbolic_shape=True)
-    root.setLevel(level)
+    try:
+        quantization.quant_pre_process(floating, prepared, skip_symbolic_shape=True)
+    finally:
+        root.setLevel(level)
     quantization.quantize_static(
         prepared,
         file,

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import http.client
 import json
 import os
 import shutil
@@ -40,8 +41,6 @@ RUNTIME_FILES = ("ort.wasm.bundle.min.mjs", "ort-wasm-simd-threaded.wasm")
 
 PAGE, SITE = (Path(distill.__file__).parent / "web" / name for name in ("page", "site"))
 SERVER_ONLY = ("server.js", "docs.html", "docs.css", "docs.js")
-CATALOGUE = "networks.json"
-"""The networks, the levels' Elo, and versions."""
 PILLARS = ("pillar", "pillar-lines")
 """The networks that `web/page/pillar.js` computes."""
 LARGE = 1_000_000
@@ -67,6 +66,7 @@ def write_static_page(models: Sequence[str | Path], out: Path, elo: Mapping[str,
     formats.check_installed("onnx")
     files = _by_name(models)
     publish.require_ours(out)
+    runtime = runtime_archive()
     cores = {name: saved.load_core(file) for name, file in files.items()}
     with folders.replaced(out, publish.own) as new:
         for file in (*PAGE.iterdir(), *SITE.iterdir()):
@@ -75,7 +75,7 @@ def write_static_page(models: Sequence[str | Path], out: Path, elo: Mapping[str,
         index = (new / "index.html").read_text(encoding="utf-8")
         for before, after in CHANGES.items():
             index = index.replace(before, after)
-        (new / "index.html").write_text(index, encoding="utf-8")
+        (new / "index.html").write_bytes(index.encode())
         networks = [_add_network(name, files[name], core, new) for name, core in cores.items()]
         catalogue = {
             "networks": networks,
@@ -83,11 +83,11 @@ def write_static_page(models: Sequence[str | Path], out: Path, elo: Mapping[str,
             "versions": provenance.versions("keras", "tensorflow") | {RUNTIME: VERSION},
             "commit": provenance.commit(),
         }
-        write_json(new / CATALOGUE, catalogue)
-        _add_runtime(new / "ort")
+        write_json(new / publish.CATALOGUE, catalogue)
+        _add_runtime(new / "ort", runtime)
         _add_licences(new / "licences")
         _list_files(new, later=[each["file"] for each in networks if each["parameters"] > LARGE])
-        (new / publish.SUMS).write_text(publish.sums(new), encoding="utf-8")
+        (new / publish.SUMS).write_bytes(publish.sums(new).encode())
 
 
 def _by_name(models: Sequence[str | Path]) -> dict[str, Path]:
@@ -128,15 +128,13 @@ def _list_files(folder: Path, later: Sequence[str]) -> None:
     paths = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
     files = [path for path in paths if path not in later]
     version = hashlib.sha256(publish.sums(folder).encode()).hexdigest()[:16]
-    worker.write_text(
-        f"const SITE = {json.dumps({'version': version, 'files': files, 'later': [*later]})};\n{program}",
-        encoding="utf-8",
-    )
+    site = json.dumps({"version": version, "files": files, "later": [*later]})
+    worker.write_bytes(f"const SITE = {site};\n{program}".encode())
 
 
-def _add_runtime(folder: Path) -> None:
+def _add_runtime(folder: Path, published: Path) -> None:
     folder.mkdir()
-    with tarfile.open(runtime_archive()) as archive:
+    with tarfile.open(published) as archive:
         for name in RUNTIME_FILES:
             member = archive.extractfile(f"package/dist/{name}")
             assert member is not None, f"{ARCHIVE} holds no {name}"  # its hash was right, so it does
@@ -156,7 +154,7 @@ def runtime_archive() -> Path:
     say(f"fetching {RUNTIME} {VERSION} (31 MB, MIT licence) from the npm registry into {cache}")
     try:
         fetched = _fetch(ADDRESS)
-    except OSError as error:  # no connection, or no such host
+    except (OSError, http.client.HTTPException) as error:  # no connection, no such host, or cut off
         raise UserError(f"{RUNTIME} cannot be fetched ({error}); put {ADDRESS} into {cache}") from None
     if _integrity(fetched) != INTEGRITY:
         raise UserError(f"{ADDRESS}: this is not version {VERSION} as published (its SHA-512 differs)")

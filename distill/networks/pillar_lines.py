@@ -1,4 +1,4 @@
-"""`pillar` with nine planes that follow from the rules, which a small network takes long to learn; 184,103 parameters.
+"""`pillar` with seven planes that follow from the rules, which a small network takes long to learn; 184,103 parameters.
 
 Dimensions: B batch, H = 6, W = 7.
 """

@@ -30,8 +30,7 @@ def on_cpu() -> bool:
     """Whether TensorFlow computes on the CPU, as the fast kernels need; accelerators round float32 products (TF32)."""
     import keras
 
-    is_cpu = all(device.startswith("cpu") for device in keras.distribution.list_devices())
-    return is_cpu and keras.backend.backend() == "tensorflow"
+    return keras.backend.backend() == "tensorflow" and not on_accelerator()
 
 
 def on_accelerator() -> bool:

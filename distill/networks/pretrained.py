@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from distill.common import UserError, first_line
+from distill.common import UserError, first_line, provenance
 from distill.game import inputs, outputs
 from distill.networks import finding, start_backend
 from distill.networks.predict import Outputs, Predict, check_names, on_arrays
@@ -84,6 +84,8 @@ def load(folder: Path, for_search: bool = False, int8: bool = False) -> Predict:
     """
     if file := onnx_to_run(folder, int8):
         return _load_onnx(file, checks=not for_search)
+    if folder.suffix == ".onnx":
+        raise UserError(f"{folder}: needs ONNX Runtime; to install it: {provenance.install_line('onnx')}")
     start_backend()
     from distill.networks import saved
 

@@ -59,6 +59,8 @@ def build(arch: str, value_head: bool = False) -> keras.Model:
 
 
 def _custom(spec: str, value_head: bool) -> keras.Model:
+    import keras
+
     from distill.networks import heads
 
     function = plugins.load(spec, "--arch")
@@ -71,7 +73,7 @@ def _custom(spec: str, value_head: bool) -> keras.Model:
     # The network is rebuilt under the name by which it can be found again.
     stored = spec.replace(":", ">")
     name = f".{stored}" if stored.startswith("_") else stored
-    named: keras.Model = type(core)(core.inputs[0], core.output, name=name)
+    named = keras.Model(core.inputs[0], core.output, name=name)  # a class of its own may take other arguments
     _try_out(named, f"--arch {spec}")
     return named
 
@@ -86,7 +88,8 @@ def _try_out(core: keras.Model, source: str) -> None:
 
     boards = np.zeros((COLUMNS, ROWS, COLUMNS), np.int8)
     boards[np.arange(COLUMNS), -1, np.arange(COLUMNS)] = -1  # after each first move
-    found = {name: keras.ops.convert_to_numpy(output) for name, output in heads.played(core)(boards).items()}
+    played = plugins.call(heads.played(core), source, boards)
+    found = {name: keras.ops.convert_to_numpy(output) for name, output in played.items()}
     with outputs.named(source):
         outputs.logits(found["logits"], boards[:, 0] == 0)
         if "value" in found:

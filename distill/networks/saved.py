@@ -9,13 +9,14 @@ by `train --arch` or in an environment variable, never because the file names it
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import keras
 import numpy as np
 
-from distill.common import UserError, behind_links, first_line, plugins
+from distill.common import UserError, first_line, plugins, write_atomically
 from distill.game.rules import COLUMNS, ROWS
 from distill.networks import finding, heads, pillar_lines, transformer  # noqa: F401  they register their layers
 from distill.networks.predict import Predict, check_names, on_arrays
@@ -61,11 +62,10 @@ def load_core(path: Path) -> keras.Model:
 
 def save_network(core: keras.Model, path: Path) -> None:
     """Write a `.keras` file as a whole, replacing the one before; a link stays a link."""
-    path = behind_links(path)
-    # Keras chooses the format by the suffix, so the temporary file needs it too.
-    temporary = path.with_name(f".{path.name}.tmp.keras")
-    core.save(temporary)
-    os.replace(temporary, path)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "network.keras"  # Keras chooses the format by the suffix
+        core.save(file)
+        write_atomically(path, file.read_bytes())
 
 
 def predict_with(core: keras.Model, file: str = "") -> Predict:

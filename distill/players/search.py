@@ -57,7 +57,7 @@ class SearchPlayer:
         if (self.workers <= 1 and not there) or simulations < SHARED_SIMULATIONS:
             return search(positions, self.settings, numbers)
         # Split the batch for the worker processes, or for those of the cluster.
-        workers = there.check() if there else self.workers
+        workers = sum(there.check().values()) if there else self.workers
         size = -(-len(positions) // (4 * workers))  # several parts a worker: searches end at different times
         parts = range(0, len(positions), size)
         tasks = [(positions[p : p + size], self.settings, numbers[p : p + size]) for p in parts]

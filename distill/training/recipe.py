@@ -59,7 +59,8 @@ class Recipe(cli.Settings, group="learning", shown=SHOWN):
     def __post_init__(self) -> None:
         super().__post_init__()
         cli.check_within(self, "[1, inf)", "epochs", "eval_every", "batch_size", "steps")
-        cli.check_within(self, "[0, inf)", "value_weight", "weight_decay", "seed")
+        cli.check_within(self, "[0, inf)", "value_weight", "weight_decay")
+        cli.check_seed(self.seed)
         cli.check_within(self, "(0, inf)", "lr", "minutes")
         cli.check_within(self, "[0, 1)", "ema", "interpolate", "dropout")
         either = self.steps is None or self.minutes is None

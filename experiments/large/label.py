@@ -24,6 +24,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from distill.game.rules import CELLS, COLUMNS, FULL_BOARD, ROWS, from_keys, has_four, landing, legal_mask
+from distill.game.tactics import wins
 from distill.mcts import puct
 from distill.mcts.engine.record import GameRecord
 from distill.mcts.puct import PuctSettings
@@ -120,9 +122,21 @@ def random_columns(mask: Keys, random: np.random.Generator) -> NDArray[np.int64]
 
 
 def openings(count: int, random: np.random.Generator) -> tuple[Keys, Keys]:
-    """Positions after random moves, none of them over; a game that ends in its opening starts over with another."""
+    """Positions after random moves, none of them over."""
+    return random_positions(np.array(OPENINGS)[np.arange(count) % len(OPENINGS)], random)
+
+
+def random_positions(
+    pairs: NDArray[np.int64], random: np.random.Generator, blocks: NDArray[np.bool_] | None = None
+) -> tuple[Keys, Keys]:
+    """Positions after so many random moves, none of them over; a game that ends starts over with another length.
+
+    Args:
+      pairs: (B, 2), fewest and most moves.
+      blocks: (B,), the games in which a side blocks a win where it can; None: none.
+    """
+    count = len(pairs)
     current, mask = np.zeros(count, np.uint64), np.zeros(count, np.uint64)
-    pairs = np.array(OPENINGS)[np.arange(count) % len(OPENINGS)]
     left, todo = np.zeros(count, np.int64), np.arange(count)
     while len(todo):
         left[todo] = random.integers(pairs[todo, 0], pairs[todo, 1] + 1)
@@ -130,6 +144,9 @@ def openings(count: int, random: np.random.Generator) -> tuple[Keys, Keys]:
         over = np.zeros(count, np.bool_)
         while len(live := todo[(left[todo] > 0) & ~over[todo]]):
             column = random_columns(mask[live], random)
+            if blocks is not None:
+                threats = wins(current[live] ^ mask[live], mask[live])
+                column = np.where(blocks[live] & threats.any(1), threats.argmax(1), column)
             current[live], mask[live], over[live] = play(current[live], mask[live], column)
             left[live] -= 1
         todo = todo[over[todo]]
@@ -194,9 +211,9 @@ def search(
 ) -> list[boards.Boards]:
     """Play games on from these positions until the time is over; with `steps` 1, search each position once."""
     deadline = time.monotonic() + seconds
-    parts: list[boards.Boards] = []
+    threads = min(threads, len(mask))
 
-    def work(number: int) -> None:
+    def work(number: int) -> boards.Boards:
         mine = np.arange(number, len(mask), threads)
         records: list[GameRecord] = []
 
@@ -211,18 +228,14 @@ def search(
                 current[mine], mask[mine], chosen, evaluate,
                 seeds=seed, games=mine.tolist(), lanes=lanes, steps=steps, ended=ended,
             )  # fmt: skip
-        parts.append(labelled(records[0]))
+        return labelled(records[0])
 
-    running = [threading.Thread(target=work, args=(number,)) for number in range(threads)]
-    for thread in running:
-        thread.start()
     since = time.monotonic()
-    while any(thread.is_alive() for thread in running):
-        time.sleep(15)
-        print(f"{time.monotonic() - since:.0f} s: {evaluations[0]:,} evaluations", flush=True)
-    for thread in running:
-        thread.join()
-    return parts
+    with ThreadPoolExecutor(max(1, threads)) as pool:
+        running = [pool.submit(work, number) for number in range(threads)]
+        while wait(running, timeout=15).not_done:
+            print(f"{time.monotonic() - since:.0f} s: {evaluations[0]:,} evaluations", flush=True)
+        return [each.result() for each in running]
 
 
 def first_searches(parts: Sequence[boards.Boards]) -> Iterator[boards.Boards]:
@@ -239,20 +252,26 @@ def _compile() -> None:
     puct.play(none, none, settings(2), lambda current, _: (logits, value), steps=1)
 
 
-def main(words: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+def arguments(description: str) -> argparse.ArgumentParser:
+    """The flags that this program shares with `search.py`."""
+    parser = argparse.ArgumentParser(description=description.split("\n")[0])
     parser.add_argument("--network", type=Path, required=True)
-    parser.add_argument("--kind", choices=("games", "replies", "keys"), default="games")
-    parser.add_argument("--keys", type=Path, help=".npz with `key`: the positions of --kind keys")
-    parser.add_argument("--simulations", type=int, default=200)
     parser.add_argument("--minutes", type=float, default=5)
-    parser.add_argument("--most", type=int, default=600_000, help="most games, or positions of --kind replies")
-    parser.add_argument("--threads", type=int, default=max(1, (os.cpu_count() or 2) - 1))
-    parser.add_argument("--lanes", type=int, default=2048, help="games in lock step of one thread")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--precision", choices=("float32", "bfloat16"), default="bfloat16")
     parser.add_argument("--exclude", type=Path, help=".npz with `excluded`: keys of boards that are left out")
     parser.add_argument("--out", type=Path, required=True)
+    return parser
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    parser = arguments(__doc__)
+    parser.add_argument("--kind", choices=("games", "replies", "keys"), default="games")
+    parser.add_argument("--keys", type=Path, help=".npz with `key`: the positions of --kind keys")
+    parser.add_argument("--simulations", type=int, default=200)
+    parser.add_argument("--most", type=int, default=600_000, help="most games, or positions of --kind replies")
+    parser.add_argument("--threads", type=int, default=max(1, (os.cpu_count() or 2) - 1))
+    parser.add_argument("--lanes", type=int, default=2048, help="games in lock step of one thread")
     options = parser.parse_args(words)
     compiling = threading.Thread(target=_compile)  # while the network compiles
     compiling.start()

@@ -16,7 +16,6 @@ Dimensions: B lanes, N nodes of a lane's tree (simulations + 1), A = 7 columns.
 
 from __future__ import annotations
 
-import argparse
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -36,11 +35,10 @@ from distill.game.rules import (
     column_bits,
     from_keys,
     has_four,
-    landing,
     legal_mask,
 )
 from experiments.large import boards
-from experiments.large.label import Keys, boards_of_words, play, random_columns
+from experiments.large.label import Keys, arguments, boards_of_words, play, random_columns, random_positions
 from experiments.large.shapes import network
 
 EXPLORATION, FPU_REDUCTION, DISCOUNT = 1.0, 0.25, 0.98
@@ -49,7 +47,7 @@ CERTAIN = 1e6
 INNER = 6
 """Most nodes of a tree that are labelled beside its root."""
 OPENINGS = ((0, 3), (4, 16), (6, 18), (8, 20), (8, 24))
-"""Fewest and most random moves of an opening; lanes take these pairs in turn."""
+"""Fewest and most random moves of an opening; each lane draws one of these pairs."""
 
 
 class Tree(NamedTuple):
@@ -300,23 +298,9 @@ class Lanes:
 
 
 def openings(count: int, random: np.random.Generator) -> tuple[Keys, Keys]:
-    """Positions after random moves, none of them over; in half of them a side wins or blocks where it can."""
-    current, mask = np.zeros(count, np.uint64), np.zeros(count, np.uint64)
-    left, todo = np.zeros(count, np.int64), np.arange(count)
+    """Positions after random moves, none of them over; in half of them a side blocks a win where it can."""
     pairs = np.array(OPENINGS)[random.integers(0, len(OPENINGS), count)]
-    blocks = random.random(count) < 0.5
-    while len(todo):
-        left[todo] = random.integers(pairs[todo, 0], pairs[todo, 1] + 1)
-        current[todo] = mask[todo] = 0
-        over = np.zeros(count, np.bool_)
-        while len(live := todo[(left[todo] > 0) & ~over[todo]]):
-            column = random_columns(mask[live], random)
-            threats = (winning_cells(current[live] ^ mask[live])[:, None] & landing(mask[live])) != 0
-            column = np.where(blocks[live] & threats.any(1), threats.argmax(1), column)
-            current[live], mask[live], over[live] = play(current[live], mask[live], column)
-            left[live] -= 1
-        todo = todo[over[todo]]
-    return current, mask
+    return random_positions(pairs, random, blocks=random.random(count) < 0.5)
 
 
 # Labels ---------------------------------------------------------------------------------------------------------------
@@ -366,18 +350,12 @@ def play_on(
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--network", type=Path, required=True)
+    parser = arguments(__doc__)
     parser.add_argument("--keys", type=Path, help=".npz with `key`: positions to search in place of games")
     parser.add_argument("--simulations", type=int, default=160)
     parser.add_argument("--inner-visits", type=int, default=64, help="fewest visits of a labelled node below the root")
     parser.add_argument("--lanes", type=int, default=1 << 16)
     parser.add_argument("--random-moves", type=float, default=0.35, help="share of the games' moves that is random")
-    parser.add_argument("--minutes", type=float, default=5)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--precision", choices=("float32", "bfloat16"), default="bfloat16")
-    parser.add_argument("--exclude", type=Path, help=".npz with `excluded`: keys of boards that are left out")
-    parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args(words)
     random = np.random.default_rng([options.seed, 1])
     search = searcher(options.network, options.lanes, options.simulations, options.precision)

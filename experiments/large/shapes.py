@@ -30,7 +30,6 @@ from distill.networks.pillar import MirrorConv, mirrored, swap_halves
 from distill.networks.pillar_lines import Lines
 
 HEADS, HIDDEN, COLUMN_FEATURES = 8, 256, 32
-AUXILIARY = ("children", "reply")
 SHIPPED = {"lines-64x6": "pillar-large"}
 """Shapes that are built-in networks: their files have that network's name and layers."""
 NAME = re.compile(r"(lines|pooled|attention)-(\d+)x(\d+)")

@@ -36,7 +36,7 @@ from experiments.large.label import boards_of_words, words_of
 STEPS_A_CALL = 100
 """Steps of one call of the device."""
 CALLS_A_LINE = 20
-"""Calls between two evaluations, each with a checkpoint."""
+"""Calls between two evaluations; every fourth of them also writes a checkpoint."""
 WARM_UP = 0.03
 """Share of the steps in which the learning rate first rises from zero."""
 HELD_OUT = 1 / 100
@@ -158,8 +158,11 @@ def train(options: argparse.Namespace) -> None:
     import jax.numpy as jnp
     import keras
 
+    from distill.networks import heads
+
     began = time.monotonic()
     options.out.mkdir(parents=True, exist_ok=True)
+    _claim(options)
     keras.utils.set_random_seed(options.seed)
     keras.config.set_dtype_policy("mixed_bfloat16" if options.precision == "bfloat16" else "float32")
     wanted_heads = [*(["children"] if options.children else []), *(["reply"] if options.reply_weight else [])]
@@ -169,7 +172,7 @@ def train(options: argparse.Namespace) -> None:
         weights = shapes.network(options.init).get_weights()
         keras.config.set_dtype_policy("mixed_bfloat16" if options.precision == "bfloat16" else "float32")
         played.set_weights(weights)
-    model = _with_mask(core)
+    model = heads.played(core)
     optimizer = keras.optimizers.Muon(0.0, weight_decay=0.01, adam_weight_decay=0.01, exclude_layers=NOT_FOR_MUON)
     optimizer.build(model.trainable_variables)
     lr_index = [each is optimizer._learning_rate for each in optimizer.variables].index(True)
@@ -323,7 +326,6 @@ def train(options: argparse.Namespace) -> None:
     parts = (model.trainable_variables, model.non_trainable_variables, optimizer.variables, model.trainable_variables)
     state = tuple([jnp.array(each.value, copy=True) for each in part] for part in parts)
     initial = [np.asarray(each) for each in state[0]]
-    _claim(options)
     history, stored = _resumed(options.out)
     first = int(history[-1]["step"]) if history else 0
     total = int(history[-1]["steps"]) if history else options.steps
@@ -362,19 +364,6 @@ def train(options: argparse.Namespace) -> None:
     memory = (jax.devices()[0].memory_stats() or {}).get("peak_bytes_in_use")
     minutes = round((time.monotonic() - began) / 60, 2)
     print(json.dumps({"steps": first, "peak_memory_bytes": memory, "minutes": minutes}))
-
-
-def _with_mask(core: Any) -> Any:
-    """boards (B, 6, 7) → the outputs of a network, logits masked, all in float32."""
-    import keras
-    from keras import ops
-
-    from distill.networks import heads
-
-    boards = keras.Input((rules.ROWS, rules.COLUMNS), dtype="int8", name="board")
-    outputs = {name: ops.cast(output, "float32") for name, output in core(heads.encode(core, boards)).items()}
-    outputs["logits"] = ops.where(heads.legal_mask(boards), outputs["logits"], heads.FULL_COLUMN_LOGIT)
-    return keras.Model(boards, outputs)
 
 
 def _share_of_rate(progress: float) -> float:

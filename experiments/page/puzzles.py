@@ -34,7 +34,7 @@ from distill.evaluation.grading import GENERAL, best_scores, keeps_outcome
 from distill.game.encoding import FULL_COLUMN
 from distill.game.mixing import splitmix64
 from distill.game.rules import COLUMNS, COLUMNS_FROM_CENTRE, ROWS, Position, column_bits, mirror_bits
-from distill.game.tactics import wins
+from distill.game.tactics import DIRECTIONS, wins
 from distill.players import levels
 from distill.players.names import make
 from distill.players.player import Player, checked_choices
@@ -89,11 +89,9 @@ def _quiet(boards: GradedBoards) -> NDArray[np.bool_]:
     return np.isin(boards.set, GENERAL) & ~threats.any(1)
 
 
-_DIRECTIONS = ("vertical", "horizontal", "rising", "falling")
-
 TACTICS: Mapping[str, Belongs] = {
-    "win": _in_sets(*(f"win-{direction}" for direction in _DIRECTIONS)),
-    "block": _in_sets("horizontal-three", *(f"block-{direction}" for direction in _DIRECTIONS)),
+    "win": _in_sets(*(f"win-{direction}" for direction in DIRECTIONS)),
+    "block": _in_sets("horizontal-three", *(f"block-{direction}" for direction in DIRECTIONS)),
     "double-threat": _in_sets("trap-set"),
     "escape": _in_sets("trap-avoid"),
     "open-two": _in_sets("open-two"),

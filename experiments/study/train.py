@@ -1,6 +1,6 @@
 """Train a network of the study: `python -m distill.train`, which knows the study's shapes and candidates as well.
 
-Its history says how the network did at each look at the validation boards on boards of the dev half, too.
+At each evaluation its history also has the grades on boards of the dev half.
 
 python -m experiments.study.train --arch column-threats --data data/games --out models/threats
 """

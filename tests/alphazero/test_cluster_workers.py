@@ -156,7 +156,7 @@ def test_a_plan_is_made_by_measuring_the_cluster_and_followed_there(
     words += ["--precision", "float32", "--teacher-simulations", "20", "--init", str(network)]
     assert selfplay.main([*words, "--cluster", cluster.scheduler_address, "--out", str(tmp_path / "there")]) == 0
     assert made[0].workers == 2
-    assert min(made[0].measured.values()) > 0
+    assert min(vars(made[0].measured).values()) > 0
     assert selfplay.main([*words, "--workers", "1", "--out", str(tmp_path / "here")]) == 0
     assert games_of(tmp_path / "there") == games_of(tmp_path / "here") != []
 

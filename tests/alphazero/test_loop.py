@@ -185,5 +185,5 @@ def test_minutes_become_a_plan_by_measuring(tmp_path, monkeypatch):
     monkeypatch.setattr(plan, "make", lambda *given: planned.append(make(*given)) or PLAN)
     assert selfplay.main([*FLAGS, "--minutes", "6", "--out", str(tmp_path / "run")]) == 0
     assert planned[0].minutes == 6
-    assert min(planned[0].measured.values()) > 0
+    assert min(vars(planned[0].measured).values()) > 0
     assert len(planned[0].iterations) == 6

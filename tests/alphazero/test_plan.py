@@ -8,6 +8,7 @@
 - presets calculate in bfloat16 on processors that have it, and on no others.
 """
 
+import json
 from typing import Any
 
 import pytest
@@ -93,6 +94,21 @@ def test_a_plan_is_read_as_it_was_stored(tmp_path):
     assert f"{found.steps:,} steps" in plan.line(found)
     with pytest.raises(UserError, match=r"other\.json: no such file"):
         plan.read(tmp_path / "other.json")
+    whole = json.loads((tmp_path / "plan.json").read_text())
+    step = whole["iterations"][0]
+    for changed, problem in [
+        ({"iterations": []}, "iterations  must be one or more"),
+        ({"iterations": None}, "not iterable"),
+        ({"minutes": None}, "minutes None must be a number"),
+        ({"workers": 0}, "workers 0 must be at least 1"),
+        ({"iterations": [step | {"root": "foo"}]}, "root foo must be one of puct, gumbel"),
+        ({"iterations": [step | {"games": 6.5}]}, "games 6.5 must be a whole number"),
+        ({"iterations": [step | {"simulations": 0}]}, "simulations 0 must be"),
+        ({"iterations": [step | {"colour": 1}]}, "unexpected keyword argument 'colour'"),
+    ]:
+        (tmp_path / "plan.json").write_text(json.dumps(whole | changed))
+        with pytest.raises(UserError, match=rf"plan\.json: not a plan of a run \(.*{problem}"):
+            plan.read(tmp_path / "plan.json")
     (tmp_path / "config.json").write_text('{"minutes": 6}')
     with pytest.raises(UserError, match=r"config\.json: not a plan"):
         plan.read(tmp_path / "config.json")

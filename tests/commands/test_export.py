@@ -2,7 +2,7 @@
 
 - the SavedModel of every network that ships, the one in the repository and one written here, gives the network's
   outputs on 256 boards, including full columns and the full board, also in a process with TensorFlow alone;
-- where a format fails, what was there stays, and no hidden folder is left;
+- where a format fails, what was there stays, and no hidden folder is left; only files that an export wrote are deleted;
 - examples hold the model's outputs, and the sums fit the files of every format;
 - the card says what the model is, how to load it, its training data, its grades where they are recorded for this very
   network; its Python lines run; `models` and the page read `export.json`;
@@ -25,7 +25,7 @@ from helpers import FORMATS_SHIPPED, REFERENCE, SHIPPED
 from network_helpers import same, tiny_network
 
 from distill import export
-from distill.common import UserError, file_hash, provenance
+from distill.common import UserError, file_hash, folders, provenance
 from distill.exporters import card, comparison, conversion, formats, publish
 from distill.exporters.conversion import Converted
 from distill.networks import finding, saved
@@ -212,7 +212,7 @@ def test_a_missing_extra_is_one_line_before_anything_is_written(exported, compla
 def older(tmp_path, monkeypatch):
     """A folder with an older export; to write a SavedModel is left out."""
     (tmp_path / "saved_model").mkdir()
-    (tmp_path / "saved_model" / publish.SUMS).touch()
+    (tmp_path / "saved_model" / publish.SUMS).write_text("0  export.json\n")
     monkeypatch.setattr(saved, "write", lambda _core, folder: folder.mkdir())
     yield tmp_path
     assert (tmp_path / "saved_model" / publish.SUMS).exists(), "what was there stays"
@@ -228,6 +228,25 @@ def test_a_format_that_fails_leaves_the_old_files(core, older, monkeypatch):
     monkeypatch.setattr(conversion, "convert", fail)
     with pytest.raises(UserError, match="ONNX"):
         publish.publish(core, older, {}, ["onnx"])
+
+
+def test_sums_of_another_program_make_no_folder_ours_and_lead_out_of_none(tmp_path):
+    place = tmp_path / "downloads"
+    place.mkdir()
+    (place / "disk.iso").touch()
+    (tmp_path / "outside").touch()
+    lines = ["0 *disk.iso", "", "0  .", "0  ..", "0  ../outside", f"0  {tmp_path / 'outside'}", "0  gone", "0  é"]
+    for encoding in ("utf-8", "latin-1"):
+        (place / publish.SUMS).write_text("\n".join(lines), encoding)
+        with pytest.raises(UserError, match="was not written by this program"):
+            publish.require_ours(place)
+    (place / publish.SUMS).write_text("\n".join(["0  export.json", *lines]))
+    publish.require_ours(place)
+    with folders.replaced(place, publish.own) as new:
+        (new / publish.SUMS).write_text("0  disk.iso\n0  new.txt")
+        (new / "new.txt").touch()
+    assert sorted(path.name for path in place.iterdir()) == [publish.SUMS, "disk.iso", "new.txt"]
+    assert (tmp_path / "outside").exists()
 
 
 def test_a_network_that_ships_is_found_by_its_name_and_never_exported_into(tmp_path, monkeypatch, complaint, capsys):

@@ -82,6 +82,9 @@ selfplay --simulations 0 -> --simulations 0
 selfplay --simulations 20000 -> --simulations 20000 must be from 1 to 16,384
 selfplay --dirichlet-alpha 0 -> --dirichlet-alpha 0.0
 selfplay --sampling-plies 43 -> --sampling-plies 43 must be from 0 to 42
+selfplay --seed -1 -> --seed -1 must be from 0 to 2^64 - 1
+reinforce --seed 18446744073709551616 -> --seed 18446744073709551616 must be from 0 to 2^64 - 1
+train --seed 18446744073709551616 -> --seed 18446744073709551616 must be from 0 to 2^64 - 1
 selfplay --minutes -1 -> --minutes -1.0 must be above 0
 selfplay --plan plan.json -> --plan and stages need --teacher-share, which makes a plan
 selfplay --teacher-share 0.1 --gate none -> --teacher-share needs --minutes, or the --plan of another run

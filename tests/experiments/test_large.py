@@ -17,23 +17,25 @@ from distill.game.rules import from_keys, from_moves, has_four
 from distill.networks import heads
 from experiments.large import boards, label, shapes
 
+AUXILIARY = ("children", "reply")
+
 
 @pytest.mark.parametrize("name", ["lines-8x2", "pooled-8x2"])
 def test_a_mirrored_board_gives_mirrored_outputs(name):
-    model = shapes.build(name, shapes.AUXILIARY)
+    model = shapes.build(name, AUXILIARY)
     for weight in model.trainable_variables:  # some start at zero, which would hide them
         weight.assign(np.random.default_rng(1).normal(scale=0.1, size=weight.shape))
     position = from_moves("443562")
     board = encoding.boards(np.array([position.current], np.uint64), np.array([position.mask], np.uint64))
     found, mirrored = (model(heads.encode(model, each)) for each in (board, board[:, :, ::-1]))
-    for output in ("logits", *shapes.AUXILIARY):
+    for output in ("logits", *AUXILIARY):
         np.testing.assert_allclose(found[output], np.flip(mirrored[output], axis=1), atol=1e-5)
     np.testing.assert_allclose(found["value"], mirrored["value"], atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["lines-8x2", "pooled-8x2", "attention-16x2"])
 def test_a_network_without_auxiliary_heads_has_the_same_weights(tmp_path, name):
-    model = shapes.without_heads(shapes.build(name, shapes.AUXILIARY))
+    model = shapes.without_heads(shapes.build(name, AUXILIARY))
     plain = shapes.build(name)
     plain.set_weights(model.get_weights())
     plain.save(tmp_path / "best.keras")

@@ -22,6 +22,7 @@ import importlib.util
 import json
 import warnings
 import zipfile
+from unittest.mock import Mock
 
 import keras
 import numpy as np
@@ -194,6 +195,11 @@ def writing(monkeypatch, name, write):
 def test_a_file_that_cannot_be_loaded_is_refused(tmp_path, core, monkeypatch, name):
     writing(monkeypatch, name, lambda _core, file: file.write_bytes(b"not a model"))
     assert "the written file does not work without the project" in refused(tmp_path, core, name)
+
+
+def test_a_converter_that_fails_is_one_line(tmp_path, core, monkeypatch):
+    writing(monkeypatch, "litert", Mock(side_effect=ValueError("no such operation\n  in layer 3")))
+    assert refused(tmp_path, core, "litert") == "LiteRT: cannot be written (no such operation)"
 
 
 def test_a_file_of_another_network_is_refused(tmp_path, monkeypatch):

@@ -15,8 +15,11 @@
   without any way to fetch it, one line says what to do.
 """
 
+import http.client
 import json
+import re
 import shutil
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -173,7 +176,8 @@ def write_quickly(monkeypatch) -> None:
     """Leave out what takes seconds, for tests of the folder."""
     found = conversion.Converted(difference=0.0)
     monkeypatch.setattr(conversion, "convert", lambda _name, _core, path, facts: path.write_bytes(b"net") and found)
-    monkeypatch.setattr(static_page, "_add_runtime", lambda folder: folder.mkdir())
+    monkeypatch.setattr(static_page, "runtime_archive", lambda: None)
+    monkeypatch.setattr(static_page, "_add_runtime", lambda folder, _: folder.mkdir())
 
 
 def test_an_older_page_is_replaced_or_stays_and_so_does_anything_else(tmp_path, monkeypatch):
@@ -234,10 +238,8 @@ def test_the_runtime_is_fetched_once_and_again_where_it_is_damaged_or_not_the_pu
     assert static_page.runtime_archive().read_bytes() == b"published"
     assert len(fetched) == 2
 
-    def unreachable(_):
-        raise OSError("no route to host")
-
     archive.unlink()
-    monkeypatch.setattr(static_page, "_fetch", unreachable)
-    with pytest.raises(UserError, match=r"no route to host.*put https://registry\.npmjs\.org/.*tgz into"):
-        static_page.runtime_archive()
+    for error in (OSError("no route to host"), http.client.IncompleteRead(b"published")):
+        monkeypatch.setattr(static_page, "_fetch", Mock(side_effect=error))
+        with pytest.raises(UserError, match=rf"{re.escape(str(error))}.*put https://registry\.npmjs\.org/.*tgz into"):
+            static_page.runtime_archive()

@@ -42,12 +42,20 @@ def network(arch: str, value_head: bool = True) -> keras.Model:
     x = layers.Conv2D(16, 5, padding="same", activation="relu", name="stem")(planes)
     y = layers.Conv2D(16, 3, padding="same", activation="relu", name="conv")(x)
     shared = layers.Conv2D(16, 3, padding="same", use_bias=False, name="shared")
-    y = layers.Add(name="add")([x, shared(shared(y))])
+    y = Gate(name="gate")(layers.Add(name="add")([x, shared(shared(y))]), gate=x)
     features = layers.GlobalAveragePooling2D(name="pool")(layers.ReLU(name="relu")(y))
     logits = layers.Dense(7, name="logits")(layers.Flatten(name="flatten")(y))
     return with_random_weights(
         heads.network("mine", planes, logits, heads.value_head(features) if value_head else None)
     )
+
+
+@keras.saving.register_keras_serializable(package="tests")
+class Gate(layers.Layer):
+    """A user's layer with a tensor given by name."""
+
+    def call(self, x, gate):
+        return x * keras.ops.sigmoid(gate)
 
 
 def kernels_in(core: keras.Model) -> set[str]:

@@ -31,6 +31,10 @@ class Scale(layers.Layer):
     def call(self, x):
         return 2 * x
 
+class Named(keras.Model):
+    def __init__(self, planes, outputs):
+        super().__init__(planes, outputs)
+
 def build(value_head, own_layer=False):
     planes = keras.Input((6, 7, 2))
     x = layers.Conv2D(16, 3, padding="same", activation="relu")(planes)
@@ -40,7 +44,7 @@ def build(value_head, own_layer=False):
     outputs = {"logits": layers.Dense(7)(x)}
     if value_head:
         outputs["value"] = layers.Reshape(())(layers.Dense(1, activation="tanh")(x))
-    return keras.Model(planes, outputs)
+    return Named(planes, outputs)
 
 def with_layer(value_head):
     return build(value_head, own_layer=True)
@@ -73,6 +77,14 @@ def unregistered(value_head):
 
 def with_lambda(value_head):
     return head(value_head, layers.Lambda(lambda x: 2 * x))
+
+@keras.saving.register_keras_serializable(package="mine")
+class Fixed(layers.Layer):
+    def call(self, x):
+        return keras.ops.reshape(x, (1, 6, 7, 2)) if x.shape[0] else x
+
+def fixed_batch(value_head):
+    return head(value_head, Fixed())
 
 def not_a_number(value_head):
     return head(value_head, initializer=keras.initializers.Constant(float("nan")))
@@ -154,7 +166,7 @@ def test_layers_of_its_own_need_its_module(here, monkeypatch):
 @pytest.mark.parametrize(
     ("spec", "line"),
     [
-        ("my_nets:fails", "RuntimeError: no such trick \\(.*my_nets.py:25\\)"),
+        ("my_nets:fails", "RuntimeError: no such trick \\(.*my_nets.py:29\\)"),
         ("my_nets:no_model", r"not a network of distill \(inputs \[\], outputs {}; expected planes \(6, 7, 2\) or"),
         ("my_nets:wrong_shape", r"not a network of distill .*'logits': \(6,\)"),
     ],
@@ -170,6 +182,7 @@ def test_a_function_that_gives_no_network_is_one_line(spec, line):
     [
         ("my_nets:unregistered", "cannot be saved and loaded again .*register_keras_serializable"),
         ("my_nets:with_lambda", "cannot be saved and loaded again .* use no Lambda layer"),
+        ("my_nets:fixed_batch", "InvalidArgumentError: "),
         ("my_nets:not_a_number", "returned a logit that is NaN or infinite on 7 of 7 boards"),
         ("my_nets:no_tanh", r"returned a value outside \[-1, 1\] on 7 of 7 boards"),
     ],

@@ -3,6 +3,7 @@
 - a `.keras` file, a SavedModel, and the network in memory give the same outputs, of the contract's shapes and types;
 - one board, no board, and more boards than go into one call all work, and equal the boards asked one by one;
 - a run's folder means its SavedModel, or else, or where that was made of another network, its best network;
+- a network is written whole or not at all;
 - a missing path, a damaged file, another program's model and a network that returns no numbers are one line that names
   the path.
 """
@@ -13,6 +14,7 @@ import shutil
 import keras
 import numpy as np
 import pytest
+from helpers import no_file_larger_than
 from network_helpers import played_boards, tiny_network, with_random_weights
 
 from distill import networks
@@ -52,6 +54,15 @@ def test_every_path_to_a_network_gives_its_outputs(core, run_folder, place):
         np.testing.assert_allclose(found[name], expected[name], atol=1e-5)
 
 
+def test_a_network_that_does_not_fit_on_the_disk_leaves_the_one_before(core, tmp_path):
+    saved.save_network(core, tmp_path / BEST)
+    before = (tmp_path / BEST).read_bytes()
+    with no_file_larger_than(len(before) // 2), pytest.raises(OSError, match="File too large"):
+        saved.save_network(core, tmp_path / BEST)
+    assert [path.name for path in tmp_path.iterdir()] == [BEST]
+    assert (tmp_path / BEST).read_bytes() == before
+
+
 def test_an_export_of_another_network_does_not_answer_for_a_run(core, run_folder, checked_here, tmp_path, capsys):
     newer = keras.models.clone_model(core)
     newer.set_weights([weights + 0.1 for weights in core.get_weights()])
@@ -87,6 +98,9 @@ def test_a_missing_path_and_boards_of_another_shape_are_named(run_folder, tmp_pa
         saved.load(run_folder)(np.zeros((3, 7, 6), np.int8))
     with pytest.raises(UserError, match="nowhere: no such"):
         saved.load(tmp_path / "nowhere")
+    (tmp_path / "model.h5").touch()
+    with pytest.raises(UserError, match=r"model\.h5: not a \.keras file"):
+        saved.load(tmp_path / "model.h5")
     with pytest.raises(UserError, match="no model in this folder"):
         saved.load(tmp_path)
 

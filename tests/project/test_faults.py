@@ -16,7 +16,6 @@ tests/FAULTS.md lists all faults and where each is tested. Here:
 import contextlib
 import json
 import os
-import resource
 import shutil
 import subprocess
 import sys
@@ -26,7 +25,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from helpers import imports_of, make_games, same_manifest, shard_hashes, write_games
+from helpers import imports_of, make_games, no_file_larger_than, same_manifest, shard_hashes, write_games
 
 import distill
 from distill import evaluate, export, generate, prepare, train, validate
@@ -73,17 +72,6 @@ def last_line(capsys, stage: str) -> str:
     line = error.splitlines()[-1]
     assert line.startswith(f"distill {stage}: "), error
     return line
-
-
-@contextlib.contextmanager
-def no_file_larger_than(size: int) -> Iterator[None]:
-    """Acts like a full disk: writing fails, for this process and its children."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 @pytest.mark.parametrize("stage", STAGES)

@@ -49,10 +49,6 @@ def fast_transformer(core: keras.Model, dropout: float | None) -> keras.Model | 
 class EncoderLayer(layers.Layer):
     """`transformer.encoder_layer` on features that come first: (D, B, S) → (D, B, S).
 
-    In that order a norm over the features is the fused norm of B·S channels, and a bias is added to a whole row. The
-    norms' own weights and the scale of attention are multiplied into the small kernels that follow, not into the
-    features.
-
     Args:
       dropout: rate.
       only_first: give the first token alone, (D, B, 1).

@@ -64,9 +64,10 @@ class _Wiring:
         self._converted: dict[int, Any] = {}
 
     def __call__(self, layer: Any, *arguments: Any, **more: Any) -> Any:
-        cells = any(id(each) in self._cells_first for each in tree.flatten(arguments))
+        cells = any(id(each) in self._cells_first for each in tree.flatten((arguments, more)))
         cells = isinstance(layer, whole_board.CONVOLUTIONS) or (cells and isinstance(layer, ELEMENTWISE))
-        result = layer(*tree.map_structure(lambda x: self._ordered(x, cells), arguments), **more)
+        arguments, more = tree.map_structure(lambda x: self._ordered(x, cells), (arguments, more))
+        result = layer(*arguments, **more)
         if cells:
             self._cells_first[id(result)] = result
         return result
