@@ -58,6 +58,7 @@ print(int(move[0]))
 """,
 }
 """Lines that load a file of this title, or of this title and "int8"."""
+_SHIPPED = ("cnn", "cnn-strong", "pillar", "pillar-large", "transformer", "transformer-strong")
 _SHIPPED_LICENCE = """\
 Apache-2.0, like the project that made it. The weights were learned from games that the project's own programs played,
 without other data and without a solver."""
@@ -130,7 +131,8 @@ def write(about: Mapping[str, Any], run: Mapping[str, Any], converted: Mapping[s
 
 def _ships(run: Mapping[str, Any]) -> bool:
     """Whether the run made a network of `models/reference/`; of others the card does not know whose labels they had."""
-    return Path(run.get("out") or "").parent == Path("models") / finding.REFERENCE
+    out = Path(run.get("out") or "")
+    return out.parent == Path("models") / finding.REFERENCE and out.name in _SHIPPED
 
 
 def _training(run: Mapping[str, Any]) -> str:

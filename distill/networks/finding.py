@@ -122,7 +122,7 @@ def network_in(path: Path) -> Path:
     """The `.keras` file at a path: itself, or the best network of a run's folder. Raises UserError."""
     file = path / BEST if path.is_dir() else path
     if file.suffix != ".keras" or not file.is_file():
-        problem = "not" if path.is_file() else "no such"
+        problem = "not a" if path.is_file() else "no such"
         raise UserError(f"{path}: {'no model in this folder' if path.is_dir() else f'{problem} .keras file'}")
     return file
 

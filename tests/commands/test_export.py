@@ -170,7 +170,12 @@ def test_the_card_counts_many_folders_and_names_the_commands_of_a_network_that_s
     assert '"commands": "pipelines/reference.sh pillar"' in text
     assert not {"prepared", "out", "by_ply", "kind"} & set(re.findall(r'^ "(\w+)":', text, re.MULTILINE))
     assert '"data": [\n  "data/reference/labels-200"\n ],' in card_of(card.facts_of_run(REFERENCE / "cnn-strong"))
-    assert '"commands"' not in card_of({"out": "models/mine", "steps": 1})
+    for name in SHIPPED:
+        assert "license: apache-2.0" in card_of({"out": f"models/reference/{name}"})
+    for out in ("models/mine", "models/reference/mine"):
+        text = card_of({"out": out, "steps": 1})
+        assert "license: unknown" in text
+        assert '"commands"' not in text
 
 
 def test_the_facts_of_a_planned_run_are_those_of_the_whole_run(tmp_path):
