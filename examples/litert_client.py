@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from ai_edge_litert.interpreter import Interpreter
 
-if len(sys.argv) < 2:
+if len(sys.argv) < 2 or not Path(sys.argv[1], "examples.json").is_file():
     made = "python -m distill.export models/reference/pillar --formats litert --out app"
     print(f"usage: litert_client.py FOLDER [FILE]; to write app/saved_model: {made}", file=sys.stderr)
     sys.exit(2)

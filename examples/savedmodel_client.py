@@ -13,6 +13,8 @@ import tensorflow as tf
 
 shipped = Path(__file__).parents[1] / "models/reference/pillar/saved_model"
 folder = Path(sys.argv[1]) if len(sys.argv) > 1 else shipped
+if not (folder / "examples.json").is_file():
+    sys.exit(f"{folder}: no examples.json in it; python -m distill.export models/cnn writes models/cnn/saved_model")
 examples = json.loads((folder / "examples.json").read_text())
 boards = np.array([example["board"] for example in examples], np.int8)  # row 0: top; +1: side to move, -1: opponent
 

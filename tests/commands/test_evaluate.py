@@ -18,7 +18,7 @@ import pytest
 from helpers import make_games, write_games
 
 from distill import evaluate
-from distill.common import provenance
+from distill.common import file_hash, provenance
 from distill.evaluation import grading
 from distill.games import reader, runs
 from distill.players.names import make
@@ -74,6 +74,8 @@ def test_a_saved_network_is_graded_in_its_modes(tmp_path, small_shapes, undrawn)
     metrics = run([str(tmp_path), f"{tmp_path}@sample", *QUICK[:-1], "3"], tmp_path / "out")
     policy, sample = metrics["players"].values()
     assert policy["sets"] != sample["sets"]
+    hashes = evaluate._networks([str(tmp_path), str(tmp_path / "best.keras")])
+    assert [*hashes.values()] == [file_hash(tmp_path / "best.keras")] * 2
 
 
 def test_networks_are_compared_with_the_labels_of_a_folder(tmp_path, capsys, undrawn):

@@ -3,7 +3,8 @@
 - each client computes the outputs of `examples.json` in an environment that holds only its package and what that needs;
 - each has at most twenty lines; the browser's needs no other files than those it names;
 - a client reports differing outputs;
-- without an argument, TensorFlow's client takes the shipped network; the others print their usage and exit with 2;
+- without an argument, TensorFlow's client takes the shipped network; the others print their usage and exit with 2,
+  as for a folder without examples;
 - README's five lines load the shipped network, which answers a board.
 
 `pytest -m slow tests/project/test_examples.py` runs the page in Chromium with the runtime that `--web` fetches.
@@ -82,10 +83,11 @@ def test_the_lines_of_the_readme_run_in_a_clone(monkeypatch, capsys):
     assert int(move) == np.argmax([float(share) for share in policy.split()])
 
 
+@pytest.mark.parametrize("folder", [[], ["nowhere"]])
 @pytest.mark.parametrize("client", ["onnx_client", "litert_client"])
-def test_without_an_argument_one_line_says_what_to_give_and_how_to_make_it(tmp_path, client):
+def test_without_a_folder_one_line_says_what_to_give_and_how_to_make_it(tmp_path, client, folder):
     environments.linked(tmp_path / "env", PACKAGES[client])
-    ended = run(tmp_path / "env", client)
+    ended = run(tmp_path / "env", client, *map(Path, folder))
     assert (ended.returncode, ended.stdout) == (2, "")
     said = re.fullmatch(rf"usage: {client}.py FOLDER \[FILE\]; to write app/saved_model: (.*)\n", ended.stderr)
     assert said
@@ -113,12 +115,12 @@ def test_the_page_loads_nothing_from_other_hosts():
     code = (EXAMPLES / "browser.html").read_text().split("-->")[1]
     assert "http" not in code
     runtime = {f"ort/{file}" for file in static_page.RUNTIME_FILES}
-    assert set(re.findall(r'"(?:\./)?([\w./-]+\.\w+)"', code)) == {*runtime, "pillar.onnx", "examples.json"}
+    assert set(re.findall(r'"(?:\./)?([\w./-]+\.\w+)"', code)) == {*runtime, "cnn-strong.onnx", "examples.json"}
 
 
 @pytest.mark.slow
 def test_the_page_matches_the_examples_in_chromium(tmp_path):
-    shipped = REFERENCE / "pillar"
+    shipped = REFERENCE / "cnn-strong"
     static_page.write_static_page([shipped], tmp_path / "app")
     for file in (EXAMPLES / "browser.html", shipped / "saved_model" / "examples.json"):
         shutil.copy(file, tmp_path / "app")

@@ -177,6 +177,8 @@ def test_a_request_too_long_or_from_another_site_is_refused(client):
         form = client.post("/api/v1/move", content=small, headers={"Content-Type": kind})
         assert form.status_code == 415
         assert "Content-Type: application/json" in form.json()["error"]
+    unreadable = client.get("/api/v1/players", headers={"Host": "["})
+    assert (unreadable.status_code, [*unreadable.json()]) == (400, ["error"])
     foreign = client.get("/api/v1/players", headers={"Host": "evil.example"})
     assert foreign.status_code == 400
     assert "--allow-host evil.example" in foreign.json()["error"]

@@ -71,6 +71,17 @@ def test_a_model_trained_again_is_loaded_again(client, models):
     assert np.abs(np.subtract(before, after)).max() > 1e-3
 
 
+def test_searches_of_any_length_share_a_network_that_is_loaded_once(models, monkeypatch):
+    loaded, load = [], opponents.pretrained.load
+    monkeypatch.setattr(
+        opponents.pretrained, "load", lambda *words, **how: [loaded.append(words), load(*words, **how)][1]
+    )
+    with TestClient(api.application(Opponents([models], 1000, 1)), base_url=URL) as client:
+        for name in ("small@puct:2", "small@puct:3", "small@gumbel:2", "small", "small@sample"):
+            assert ask(client, player=name, moves="4").status_code == 200
+    assert len([words for words in loaded if words[0].name == "small"]) == 2  # for a search, and without
+
+
 def test_a_damaged_model_is_told_of_and_the_others_play_on(models):
     broken = models / "broken" / "saved_model" / "1"
     broken.mkdir(parents=True)
