@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.game.rules import COLUMNS, LINE_SHIFTS, check_shapes, landing
+from distill.game.rules import COLUMNS, LINE_SHIFTS, check_shapes, has_four, landing
 
 Bitboards = NDArray[np.uint64]
 Columns = NDArray[np.bool_]
@@ -17,25 +17,21 @@ DIRECTIONS: dict[str, int] = dict(zip(("vertical", "falling", "horizontal", "ris
 """Bit distance between neighbours on a line of each direction, as seen by the reader: rising goes up to the right."""
 
 
-def lines(stones: Bitboards, direction: str) -> NDArray[np.bool_]:
-    """Whether stones of any shape hold four in a line of this direction, bool of the same shape."""
-    shift = np.uint64(DIRECTIONS[direction])
-    pairs = stones & (stones >> shift)
-    found: NDArray[np.bool_] = (pairs & (pairs >> (shift + shift))) != 0
-    return found
-
-
 def wins_in(stones: Bitboards, mask: Bitboards, direction: str) -> Columns:
     """bool (B, 7), True where a stone added to `stones` completes four in this direction."""
     check_shapes(stones, mask)
-    cells = landing(mask)
-    here: Columns = (cells != 0) & lines(stones[:, None] | cells, direction)
+    cells, shift = landing(mask), np.uint64(DIRECTIONS[direction])
+    added = stones[:, None] | cells
+    pairs = added & (added >> shift)
+    here: Columns = (cells != 0) & ((pairs & (pairs >> (shift + shift))) != 0)
     return here
 
 
 def wins(stones: Bitboards, mask: Bitboards) -> Columns:
     """bool (B, 7), True where a stone added to `stones` completes four. The boards must not be over."""
-    anywhere: Columns = np.logical_or.reduce([wins_in(stones, mask, direction) for direction in DIRECTIONS])
+    check_shapes(stones, mask)
+    cells = landing(mask)
+    anywhere: Columns = (cells != 0) & has_four(stones[:, None] | cells)
     return anywhere
 
 

@@ -10,6 +10,7 @@ Dimensions: G games, S positions of a game at most, A = 7 columns, K votes of a 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -35,9 +36,7 @@ def play_games(settings: RunSettings, first: int, count: int, labeller: Labeller
     if labeller:
         record = play_labelled(labeller, settings.labeller or "the labeller", settings, games)
     else:
-        record = uct.play(
-            *_starts(settings, games), settings, seeds=settings.seed, games=games, steps=longest(settings)
-        )
+        record = uct.play(*starts(settings, games), settings, seeds=settings.seed, games=games, steps=longest(settings))
     return rows(record, np.arange(count), np.array(games))
 
 
@@ -46,10 +45,10 @@ def longest(settings: RunSettings) -> int:
     return rules.CELLS - min(fewest for fewest, _ in opening_pairs(settings.opening_moves))
 
 
-def _starts(settings: RunSettings, games: Sequence[int]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+def starts(settings: Any, games: Sequence[int]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     """The positions after the openings of games."""
-    starts = [opening(settings, game) for game in games]
-    current, mask = (np.array([getattr(start, name) for start in starts], np.uint64) for name in ("current", "mask"))
+    openings = [opening(settings, game) for game in games]
+    current, mask = (np.array([getattr(each, name) for each in openings], np.uint64) for name in ("current", "mask"))
     return current, mask
 
 
@@ -62,7 +61,7 @@ def play_labelled(labeller: Labeller, name: str, settings: RunSettings, games: S
 
     Raises OutputError, which names the labeller, for labels that cannot be stored.
     """
-    current, mask = _starts(settings, games)
+    current, mask = starts(settings, games)
     number, steps = np.array(games, np.uint64), longest(settings)
     record, live = None, np.arange(len(games))
     noise = np.stack([uct.draw_moves(settings.seed, game, steps, settings) for game in games])

@@ -88,10 +88,8 @@ def make_shards(
                 table = playing.rows(record, places, numbers[places])
                 shards.write(table, run, index, index * size, len(places), folder, LIBRARIES)
 
-    starts = [runs.opening(settings, game) for game in numbers.tolist()]
     puct.play(
-        np.array([start.current for start in starts], np.uint64),
-        np.array([start.mask for start in starts], np.uint64),
+        *playing.starts(settings, numbers.tolist()),
         settings,
         by_rollouts(evaluate, settings.seed) if settings.leaves == "playout" else evaluate,
         seeds=settings.seed,

@@ -140,7 +140,7 @@ def plan(settings: Any, games: int, out: Path | Storage, run: Mapping[str, Any] 
     for name in filter(is_shard, names):
         inspected = inspection.inspect_shard(storage, name, listed.get(name))
         _refuse_other_run(run, storage, inspected.metadata)
-        what = "" if inspected.shard or inspected.damaged else inspected.violations[0].what
+        what = "" if inspected.shard or inspected.damaged else inspected.violations[-1].what
         if inspected.shard and name in listed and inspected.shard.content_hash != listed[name].content_hash:
             what = "its rows were changed after the manifest was written"
         if what:  # a user may have rewritten the file, and would lose that

@@ -1,8 +1,8 @@
 """The folder of the compiled searches, and whether a search is there.
 
-The folder's name contains a hash of this package's sources: Numba itself checks only the file in which a function
-stands, and would run stale machine code after a change in a file that it inlines from. Where no folder can be written,
-every process compiles for itself.
+The folder's name contains a hash of the sources and of Python's and Numba's versions. Numba itself checks only the file
+in which a function stands, and would run stale machine code after a change in a file that it inlines from. Where no
+folder can be written, every process compiles for itself.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+
+from distill.common import provenance, say
 
 LAST_COMPILED = {"uct": "uct_games.play_games", "puct": "puct_simulation.take_evaluations"}
 """By search: the function of the engine that is compiled last."""
@@ -31,15 +32,17 @@ def _parents() -> Iterator[Path]:
 
 
 def _folder() -> str | None:
-    files = sorted(Path(__file__).parent.rglob("*.py"))
-    sources = hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:16]
+    here = Path(__file__).parent
+    files = sorted([*here.rglob("*.py"), *(here.parent / "game").glob("*.py")])  # constants of `game` are compiled in
+    known = str(provenance.versions("numba")).encode() + b"".join(path.read_bytes() for path in files)
+    sources = hashlib.sha256(known).hexdigest()[:16]
     for parent in _parents():
         folder = parent / f"compiled-{sources}"
         with contextlib.suppress(OSError):
             folder.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryFile(dir=folder):
                 return str(folder)
-    print("distill: no folder for compiled code can be written; compiling takes seconds each time", file=sys.stderr)
+    say("no folder for compiled code can be written; compiling takes up to two minutes each time")
     return None
 
 

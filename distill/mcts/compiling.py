@@ -9,7 +9,7 @@ import functools
 import sys
 
 from distill.common import say
-from distill.mcts.cache import is_compiled
+from distill.mcts.cache import LAST_COMPILED, is_compiled
 
 
 def compile_search(search: str) -> None:
@@ -40,4 +40,6 @@ def prepare(search: str, engine: str = "compiled") -> None:
 
 
 if __name__ == "__main__":
+    if sys.argv[1:] not in [[search] for search in LAST_COMPILED]:
+        raise SystemExit(f"usage: python -m distill.mcts.compiling {'|'.join(LAST_COMPILED)}")
     compile_search(sys.argv[1])

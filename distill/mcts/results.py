@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -41,6 +41,9 @@ class SearchResult:
 def bitboards_of(positions: Positions) -> tuple[Bitboards, Bitboards]:
     """`current` and `mask`, uint64 (B,). Raises ValueError for what is neither positions nor boards."""
     given: Any = positions
+    if not isinstance(given, Iterable):
+        raise ValueError(f"positions are one {type(given).__name__}, not a list of positions or boards")
+    given = given if isinstance(given, np.ndarray) else list(given)  # of an iterator, too
     if isinstance(given, np.ndarray) or not all(isinstance(each, Position) for each in given):
         return bitboards(inputs.boards(given).reshape(-1, ROWS, COLUMNS))
     current, mask = (np.array([getattr(each, name) for each in given]) for name in ("current", "mask"))

@@ -11,6 +11,9 @@ from distill.game.rules import CELLS
 MOST_SIMULATIONS = 10_000_000
 """Largest number of simulations of one UCT search."""
 
+MOST_SOLVER_SIMULATIONS = 250_000
+"""The same with `mcts_solver`: a proven win must score above unvisited moves (`engine/uct_simulation.py`)."""
+
 MOST_PUCT_SIMULATIONS = 2**14
 """The same for PUCT: the engine's totals stay far below those of proven moves (`engine/puct_tree.py`)."""
 
@@ -38,6 +41,9 @@ class UctSettings(Settings, group="search", shown=("simulations", "votes", "roll
     def __post_init__(self) -> None:
         super().__post_init__()
         check_within(self, f"[1, {MOST_SIMULATIONS:_}]", "simulations")
+        solvable = not self.mcts_solver or self.simulations <= MOST_SOLVER_SIMULATIONS
+        most = f"at most {MOST_SOLVER_SIMULATIONS:,} with --mcts-solver"
+        check(solvable, "simulations", self.simulations, most)
         check_within(self, "[1, 100]", "votes")
         check_within(self, "[0, 100]", "exploration")
         check_within(self, "[0, 1]", "noise_fraction")

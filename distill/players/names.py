@@ -31,7 +31,7 @@ from typing import Any
 
 from distill.common import file_hash, plugins, shortened
 from distill.mcts import compiling
-from distill.mcts.settings import MOST_PUCT_SIMULATIONS, MOST_SIMULATIONS, UctSettings
+from distill.mcts.settings import MOST_PUCT_SIMULATIONS, MOST_SIMULATIONS, MOST_SOLVER_SIMULATIONS, UctSettings
 from distill.networks import finding
 from distill.networks.pretrained import onnx_in
 from distill.players import levels, network
@@ -120,6 +120,8 @@ def check_mode(name: str, most: int) -> None:
     """Raises ValueError for an unknown mode of a network, and for a search without 1 to `most` simulations."""
     parts, player = parse(name), f"player {shortened(name)!r}"
     search = parts.player if parts.player in SEARCHES else parts.mode
+    if SEARCHES.get(search, {}).get("mcts_solver"):
+        most = min(most, MOST_SOLVER_SIMULATIONS)
     if search in (*SEARCHES, *SEARCHING_MODES):
         if not 1 <= parts.simulations <= most:
             raise ValueError(f"{player}: {search}:N needs a whole number of simulations from 1 to {most:,}")

@@ -38,6 +38,7 @@ export a --formats onyx -> --formats onyx must be of savedmodel, litert, onnx, l
 export a --formats '' -> --formats  must be of savedmodel
 generate --games 0 -> --games 0
 generate --simulations 0 -> --simulations 0
+generate --mcts-solver --simulations 250001 -> --simulations 250001 must be at most 250,000 with --mcts-solver
 generate --workers 0 -> --workers 0
 generate --noise-fraction 1.5 -> --noise-fraction 1.5
 generate --out ' ' -> --out

@@ -78,6 +78,7 @@ def test_integers_of_numpy_are_seeds(name):
         ([Position(0.0, 0.0)], "bitboards of type float64"),
         (np.zeros((1, 7, 6), np.int8), r"boards have shape \(1, 7, 6\)"),
         (np.full((1, 6, 7), 2), "boards hold 2"),
+        (EMPTY, "positions are one Position, not a list of positions or boards"),
         ([[1, 2]], r"boards have shape \(1, 2\)"),
     ],
 )
@@ -90,7 +91,7 @@ def test_positions_that_no_search_can_start_from_are_refused(name, positions, li
 def test_no_positions_give_no_results_and_a_list_of_boards_is_boards(name):
     assert search(name, []) == search(name, [], []) == search(name, np.zeros((0, 6, 7), np.int8)) == []
     board = encoding.board(TWO[1])
-    one, other, single = (search(name, given, [3])[0] for given in ([TWO[1]], [board], board))
+    one, other, single = (search(name, given, [3])[0] for given in (iter([TWO[1]]), [board], board))
     assert one.visits.tolist() == other.visits.tolist() == single.visits.tolist()
 
 

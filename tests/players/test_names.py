@@ -41,6 +41,7 @@ def test_a_name_is_parsed(name, parts):
             for name in ("uct", "teacher")
             for wrong in ("10000001", "9" * 5000, "\u0661\u0662", "\u00b2", "1e3", "-1", " 1")
         ),
+        ("mcts-solver:250001", "mcts-solver:N needs a whole number of simulations from 1 to 250,000"),
         ("pillar@puct:" + "9" * 5000, "puct:N needs a whole number of simulations from 1 to 16,384"),
         ("nobody", "unknown and no such path; networks by name are .*reference/cnn"),
         ("randm", "unknown and no such path"),

@@ -12,14 +12,14 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from distill.game import rules
+from distill.game import mixing, rules
 from distill.mcts.engine.jit import inline, jit
 
 U = np.uint64
 ZERO, ONE = U(0), U(1)
 BOTTOM, FULL = U(rules.BOTTOM_ROW), U(rules.FULL_BOARD)
 CELLS_OF_COLUMN = U(2**rules.ROWS - 1)
-GOLDEN = U(0x9E3779B97F4A7C15)
+GOLDEN = U(mixing.GOLDEN)
 CENTRE_FIRST = np.array(rules.COLUMNS_FROM_CENTRE)
 
 

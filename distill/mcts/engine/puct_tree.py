@@ -19,7 +19,7 @@ from distill.mcts.engine.tree import CHILD, PRIOR, PROVEN, TOTAL, WIDTH, is_loss
 OWN_VALUE = PRIOR + COLUMNS
 """Where in a row the network's value of the node stands."""
 UNIT = 2**14
-"""Values are rounded to 1/16,384. Twice as many of them as a search has simulations stay below half of PROVEN."""
+"""Values are rounded to 1/16,384. The total of MOST_PUCT_SIMULATIONS of them is 2^28 at most, a quarter of PROVEN."""
 
 
 class PuctParameters(NamedTuple):

@@ -18,7 +18,10 @@ from distill.mcts.engine.tree import CHILD, TERMINAL, TOTAL, WIDTH, clear_row, i
 from distill.mcts.settings import UctSettings
 
 UNVISITED = 2.0**12
-"""Score of an unvisited move, plus its rank in the order: above every mean, below a proven win."""
+"""Score of an unvisited move, plus its rank in the order: above every mean, below a proven win.
+
+A proven win that was visited n times scores PROVEN / n, so `settings.MOST_SOLVER_SIMULATIONS` bounds n.
+"""
 
 
 class UctParameters(NamedTuple):
