@@ -37,9 +37,7 @@ class PrepareConfig(cli.Settings):
     def __post_init__(self) -> None:
         super().__post_init__()
         cli.check(len(self.data) > 0, "data", "(nothing)", "at least one folder")
-        cli.check(
-            0 <= self.validation_fraction < 1, "validation_fraction", self.validation_fraction, "at least 0 and below 1"
-        )
+        cli.check_within(self, "[0, 1)", "validation_fraction")
 
 
 KEPT = ("games", "rows", "boards")
@@ -57,7 +55,7 @@ PRESETS: cli.Presets = {
 def run(config: PrepareConfig) -> str:
     """Prepare, print the counts, and return the line that says where the tables are."""
     if config.packed:
-        folders.require(config.packed, folders.PACKED_BOARDS, own=())
+        packed.require(config.packed)
     prepared = preparation.prepare(
         config.data,
         config.out,

@@ -34,6 +34,8 @@ from distill.common.files import HALF_WRITTEN, PARTIAL, behind_links
 
 LOCK = ".lock"
 """Name of the empty file that is locked while its folder is written."""
+TRIES = 1000
+"""How often a folder is created again for its lock, where other processes remove it in between."""
 LITTER = {"$RECYCLE.BIN", "@eaDir", "System Volume Information", "Thumbs.db", "desktop.ini", "lost+found"}
 """What systems put into any folder, beside hidden names such as `.DS_Store`."""
 
@@ -91,12 +93,14 @@ def locked(folder: Path, *, wait: bool = False) -> Iterator[None]:
 
 
 def _locked_file(path: Path, folder: Path, wait: bool) -> IO[bytes]:
+    tries = 0
     while True:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)  # again: a holder that failed may have removed it
             file = path.open("a+b")  # network file systems want it writable
         except (FileExistsError, FileNotFoundError):  # removed between two of these steps
-            if path.parent.exists() and not path.parent.is_dir():
+            tries += 1
+            if tries == TRIES or (path.parent.exists() and not path.parent.is_dir()):
                 raise
             continue
         try:
@@ -202,8 +206,11 @@ def clear(folder: Path, own: Sequence[str]) -> None:
     """Delete a run's own files and folders for --restart, in this order. Links are removed, not what they lead to.
 
     List the completion marker first, so that a crash leaves an unfinished run. Never list the file that records the
-    folder's kind.
+    folder's kind. Raises UserError, before anything is deleted, for a name that leads out of the folder.
     """
+    for name in own:
+        if name != Path(name).name or name in ("", ".."):
+            raise UserError(f"{folder}: {name!r} is no name of a file in it; nothing was deleted")
     for name in own:
         path, gone = folder / name, folder / f".gone.{name}"
         shutil.rmtree(gone, ignore_errors=True)  # left by a killed restart

@@ -51,7 +51,13 @@ def write_labels(
     A board and its mirror image are one: visits of the same board are summed, values averaged. Raises UserError in one
     line for arrays of a wrong shape, type or range, and for boards on which the game is over.
     """
-    cells = np.asarray(boards)
+    try:
+        cells, counts, values = np.asarray(boards), np.asarray(visits), np.asarray(value, np.float64)
+        given = values if outcome is None else np.asarray(outcome, np.float64)
+    except (ValueError, TypeError) as error:  # ragged lists, texts
+        raise UserError(f"write_labels: not arrays of numbers ({error})") from None
+    if counts.dtype.kind == "f":
+        raise UserError("write_labels: visits must be whole numbers; multiply probabilities by 1000 and round")
     if cells.ndim != 3 or cells.shape[1:] != (rules.ROWS, rules.COLUMNS) or not np.isin(cells, (-1, 0, 1)).all():
         raise UserError(f"write_labels: boards must be (B, 6, 7) of 1, 0 and -1, not {cells.dtype} {cells.shape}")
     current, mask = encoding.bitboards(cells)
@@ -62,9 +68,8 @@ def write_labels(
         why = "a stone floats, a side has too many stones, or the game is over"
         raise UserError(f"write_labels: {wrong.sum()} of {len(wrong)} boards cannot be labelled: {why}")
     with outputs.named("write_labels"):
-        labels = Labels(visits=np.asarray(visits), value=np.asarray(value, np.float64))
-        checked = check_labels(labels, rules.legal_mask(mask))
-        results = checked.value if outcome is None else outputs.values(np.asarray(outcome, np.float64), len(mask))
+        checked = check_labels(Labels(visits=counts, value=values), rules.legal_mask(mask))
+        results = outputs.values(given, len(mask))
     assert checked.label is not None
     rows = canonical({"current": current, "mask": mask, "label": checked.label, "visits": checked.visits})
     # A board and its mirror are one: add up its visits, average its values.
@@ -89,6 +94,12 @@ def pack(prepared: Prepared, out: Path) -> int:
     return _write(out, _table(current + mask, visits, value, outcome), prepared.manifest["inputs"])
 
 
+def require(out: Path) -> None:
+    """Raise UserError where a folder is of another kind, or holds shards that nothing recorded."""
+    shards = filter(schema.is_shard, folders.all_visible(out))
+    folders.require(out, folders.PACKED_BOARDS, own=(schema.MANIFEST, *shards))
+
+
 def _table(keys: NDArray[np.uint64], visits: NDArray[np.int64], value: NDArray[Any], outcome: NDArray[Any]) -> pa.Table:
     """Rows of `PACKED_ROW`, by key: neighbours differ little, which compresses well."""
     order = np.argsort(keys)
@@ -111,7 +122,7 @@ def _write(out: Path, table: pa.Table, inputs: Sequence[Any]) -> int:
     """
     identity = {"kind": PACKED, "rows": schema.content_hash(table)}
     with folders.locked(out):
-        folders.require(out, folders.PACKED_BOARDS, own=(schema.MANIFEST,))
+        require(out)
         if (out / schema.MANIFEST).is_file():
             if schema.read_manifest(out)["identity"] != identity:
                 raise UserError(f"{out}: holds other boards; delete it, or name another folder")

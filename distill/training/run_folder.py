@@ -26,9 +26,9 @@ class Claim:
     Attributes:
       out: the folder.
       kind: of run.
-      own: the files and folders that a restart deletes, besides CONFIG and RUN, which it replaces.
+      own: the files and folders that a restart deletes, besides CONFIG, which it replaces, and RUN.
       settings: the content of CONFIG.
-      identity: everything the weights depend on, without paths.
+      identity: everything the weights depend on, without paths (but `exclude` as it was written).
       restart: whether to delete a run of this kind in the folder and start from scratch.
     """
 
@@ -77,7 +77,7 @@ class Claim:
             "encoding_version": ENCODING_VERSION,
         }
         if self.restart:
-            folders.clear(self.out, self.own)
+            folders.clear(self.out, (*self.own, RUN))  # RUN too: it must not stand beside another CONFIG
         # RUN last: it marks a run that has begun.
         write_json(self.out / CONFIG, self.settings)
         write_json(self.out / RUN, about)

@@ -257,6 +257,7 @@ def test_each_folder_is_known_as_one_kind_and_so_is_what_ships(there):
         ("export ROOT/net.keras --out .", {"saved_model/saved_model.pb": "mine"}, "saved_model: was not written"),
         ("export ROOT/net.keras --web page", {"page/model.json": "{}"}, "page: was not written by this program"),
         ("export best.keras last.keras", {"best.keras": None, "last.keras": None}, "two networks of one folder"),
+        ("prepare --data ROOT/random --packed .", {"shard-00000.parquet": "mine"}, ".: holds files that no run of"),
         ("generate --games 4 --out .", {"config.json": '{"theme": "dark"}'}, ".: holds "),
         ("generate --games 4 --out .", {"manifest.json": '{"icons": []}'}, ".: holds "),
     ],
@@ -296,12 +297,12 @@ def test_a_restart_that_is_cut_off_leaves_an_unfinished_run_of_its_kind(kind, th
     assert not (out / "metrics.json").exists()
     assert not (out / "best.keras").exists()
     assert not (out / "iterations").exists()
-    dataclasses.replace(claim, identity=stored, restart=False).check()  # the run that was there may go on
-    with pytest.raises(UserError, match="seed: 0 → 99"):
-        dataclasses.replace(claim, restart=False).check()
-    claim.check()
-    claim.begin()
-    dataclasses.replace(claim, restart=False).check()
+    resumed = dataclasses.replace(claim, restart=False)
+    resumed.check()
+    resumed.begin()
+    resumed.check()
+    with pytest.raises(UserError, match="seed: 99 → 0"):
+        dataclasses.replace(resumed, identity=stored).check()
 
 
 def interrupt(*_: object, **__: object) -> None:
@@ -316,7 +317,7 @@ def test_a_restart_that_is_stopped_is_resumed_without_restart(name, there, tmp_p
     with monkeypatch.context() as patched:
         patched.setattr(shards, "plan", interrupt)
         assert main(case.stage, *flags(case, there, out, ["--restart"])) == 143
-    assert "--restart" not in capsys.readouterr().err
+    assert "--restart" not in capsys.readouterr().err.partition(" (add --restart")[0]
     assert not list(out.glob("shard-*"))
     assert main(case.stage, *flags(case, there, out, [])) == 0
     assert expected.items() <= state(out).items()

@@ -86,6 +86,21 @@ def test_who_waited_for_a_lock_file_that_was_removed_locks_the_new_one(tmp_path)
     assert state(out).keys() == {".lock"}
 
 
+def test_a_folder_that_cannot_be_created_is_an_error():
+    """It is not tried without end."""
+    with pytest.raises(FileNotFoundError), folders.locked(Path("/proc/nothing/here")):
+        pass
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "../run", "run/list", "/"])
+def test_no_name_leads_a_deletion_out_of_its_folder(tmp_path, name):
+    fill(tmp_path / "run", list="", model="mine")
+    before = state(tmp_path)
+    with pytest.raises(UserError, match="nothing was deleted"):
+        folders.clear(tmp_path / "run", ["list", name])
+    assert state(tmp_path) == before
+
+
 def names(folder: Path) -> list[str]:
     """What the program wrote in the folders of these tests, the list first."""
     return [name for name in ("list", "model", "stale") if (folder / name).exists()]

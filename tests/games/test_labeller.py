@@ -240,7 +240,9 @@ def test_labels_of_a_board_and_its_mirror_are_merged(tmp_path):
         (lambda b, v, w: (b[0], v, w), r"boards must be \(B, 6, 7\) of 1, 0 and -1"),
         (lambda b, v, w: (b[:, ::-1], v, w), "a stone floats"),
         (lambda b, v, w: (-b, v, w), "a side has too many stones"),
-        (lambda b, v, w: (b, v / 200, w), "not whole numbers"),
+        (lambda b, v, w: (b, v / 200, w), "multiply probabilities by 1000 and round"),
+        (lambda b, v, w: ([b[0], b[1][:5]], v, w), "not arrays of numbers"),
+        (lambda b, v, w: (b, v, ["won"] * 20), "not arrays of numbers"),
         (lambda b, v, w: (b, v, w + 3), r"a value outside \[-1, 1\]"),
     ],
 )
