@@ -83,8 +83,7 @@ def train(core: keras.Model, config: ReinforceConfig, out: Path) -> State:
     from distill.networks import saved
     from distill.training import checkpoint, history, policy_gradient, step
 
-    found = checkpoint.load(out)
-    state = State(**found[1]) if found else State()
+    values, state = checkpoint.load(out, State) or (None, State())
     if state.step == config.steps:  # interrupted after the last step: BEST is its result
         core.set_weights(saved.load_core(out / finding.BEST).get_weights())
         return state
@@ -92,8 +91,8 @@ def train(core: keras.Model, config: ReinforceConfig, out: Path) -> State:
     model = policy_gradient.learner(
         core, config.baseline, config.value_weight, config.opponents, config.precision, config.ema
     )
-    if found:
-        checkpoint.restore(model, found[0])
+    if values:
+        checkpoint.restore(model, values)
         step.copy_learned(model, core)
     predict = saved.predict_with(core)  # follows later changes of the weights
     players = [sampler(saved.predict_with(network)) for network in (model.core, *model.opponents)]

@@ -11,11 +11,11 @@ from distill.common.files import (
     write_json,
 )  # fmt: skip
 from distill.common.machine import cores
-from distill.common.progress import Progress, duration, say
+from distill.common.progress import Progress, duration, say, say_once
 
 __all__ = [
     "DataError", "Interrupted", "OutputError", "Progress", "UserError", "behind_links", "canonical_json", "cores",
     "duration",
-    "file_hash", "first_line", "json_bytes", "read_object", "say", "shortened", "write_atomically",
+    "file_hash", "first_line", "json_bytes", "read_object", "say", "say_once", "shortened", "write_atomically",
     "write_json",
 ]  # fmt: skip

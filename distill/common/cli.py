@@ -92,7 +92,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _width() -> int:
-    return min(shutil.get_terminal_size().columns, LINE_WIDTH) - 2
+    return max(20, min(shutil.get_terminal_size().columns, LINE_WIDTH) - 2)
 
 
 def parse(
@@ -264,10 +264,12 @@ class Command(Generic[Config]):
                 signal.signal(number, signal.SIG_IGN)
             if ends_process:  # the signals stay ignored while Python exits
                 previous.clear()
-            # A restart that has begun must be resumed, not begun again.
+            # A restart that has begun must be resumed, not begun again; whether it has, the user sees.
             again = [word for word in words if word != "--restart"]
             command = shlex.join(["python", "-m", f"{self.package}.{self.stage}", *again, *stop.words])
-            print(f"\nstopped by {stop}; to {'resume' if self.resumes else 'start again'}: {command}", file=sys.stderr)
+            unless = " (add --restart if the old run is still there)" if again != words else ""
+            todo = "resume" if self.resumes else "start again"
+            print(f"\nstopped by {stop}; to {todo}: {command}{unless}", file=sys.stderr)
             return stop.code
         except Exception as error:
             if (line := _one_line(error)) is None:

@@ -118,7 +118,7 @@ class Cluster:
         start: Any = distributed.Client
         try:
             return start(self.address, timeout=CONNECT_SECONDS, set_as_default=False, name="distill")
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, TypeError, RuntimeError) as error:  # the last two: tls:// without certificates
             raise UserError(f"--cluster {self.address}: no scheduler answers there ({first_line(error)})") from None
 
     def _check_workers(self, client: Any) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import typing
 
 
 class UserError(Exception):
@@ -29,16 +28,12 @@ class Interrupted(BaseException):
     """SIGINT or SIGTERM arrived: the command cleans up and exits with `code`.
 
     `words` are flags that resume where it was, for the line that the command prints.
-    Some libraries swallow the exception and raise their own; their callers raise `latest` again.
     """
-
-    latest: typing.ClassVar[Interrupted | None] = None
 
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)
         self.code = 128 + number
         self.words: list[str] = []
-        Interrupted.latest = self
 
 
 def shortened(word: object) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 from distill.common.errors import first_line
 from distill.common.files import write_atomically
-from distill.common.progress import say
+from distill.common.progress import say_once
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,15 +33,10 @@ def picture(draw: Callable[Concatenate[Path, Parameters], None]) -> Callable[Con
         except Exception as error:  # from Matplotlib, fonts or the disk
             with contextlib.suppress(OSError):
                 path.unlink(missing_ok=True)
-            _say_once(f"{path}: not drawn ({type(error).__name__}: {first_line(error)}); the run continues")
+            # Once, although the same picture is drawn after each epoch.
+            say_once(f"{path}: not drawn ({type(error).__name__}: {first_line(error)}); the run continues")
 
     return drawn
-
-
-@functools.cache
-def _say_once(line: str) -> None:
-    """Print a line once, although the same picture is drawn after each epoch."""
-    say(line)
 
 
 def new_figure(rows: int, columns: int, width: float, height: float) -> tuple[Figure, list[Any]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import inspect
+import operator
 import os
 import re
 import sys
@@ -26,7 +27,8 @@ SPEC = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 """What "module:object" looks like: two dotted names of Python."""
 
 
-LIBRARIES = (sysconfig.get_path("stdlib"), str(Path(__file__).parents[1]), "site-packages", "dist-packages", "<frozen")
+OURS = os.path.join(Path(__file__).parents[1], "")
+LIBRARIES = (sysconfig.get_path("stdlib"), OURS, "site-packages", "dist-packages", "<frozen")
 """Parts of the names of files that are not the user's."""
 
 
@@ -58,10 +60,11 @@ def load(spec: str, what: str) -> Any:
             hint = "; write it without .py" if name.endswith(".py") else ""
             raise UserError(f"{what} {spec}: no module {name} in {os.getcwd()} or on Python's path{hint}") from None
         raise UserError(f"{what} {spec}: importing {name} failed: {_last_line(error)}") from None
-    for part in path.split("."):
-        if not hasattr(found, part):
-            raise UserError(f"{what} {spec}: {name} has no {path}")
-        found = getattr(found, part)
+    try:
+        found = operator.attrgetter(path)(found)
+    except Exception as error:  # a module's own __getattr__ may raise any
+        why = "" if isinstance(error, AttributeError) else f" ({_last_line(error)})"
+        raise UserError(f"{what} {spec}: {name} has no {path}{why}") from None
     if not callable(found):
         raise UserError(f"{what} {spec}: {path} is a {type(found).__name__}, which cannot be called")
     return found
@@ -105,7 +108,7 @@ def _file(found: Any) -> Path | None:
     defined = inspect.unwrap(found) if inspect.isroutine(found) or inspect.isclass(found) else type(found)
     try:
         file = Path(inspect.getsourcefile(defined) or "")
-    except TypeError:  # built in
+    except (TypeError, OSError):  # built in, or a class typed into a notebook
         return None
     return file if file.is_file() else None
 
@@ -143,5 +146,5 @@ class Plugin:
 def _source(spec: str, found: Any) -> str:
     """One hash of the module that was named and of the file that defines the object, which may be another one."""
     module = sys.modules[spec.partition(":")[0]]
-    files = [Path(module.__file__ or ""), _file(found)]
+    files = [Path(getattr(module, "__file__", None) or ""), _file(found)]  # a module that is built in has none
     return hashlib.sha256(" ".join(file_hash(file) for file in files if file and file.is_file()).encode()).hexdigest()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable
 from typing import Any, TypeAlias
@@ -93,3 +94,7 @@ def say(line: str) -> None:
     """Print a line for the user on standard error, apart from the result on standard output."""
     if not _is_worker:
         print(line, file=sys.stderr, flush=True)
+
+
+say_once = functools.cache(say)
+"""The same, once for each line in a process."""

@@ -12,7 +12,10 @@ NOBODY_READS = 141
 
 
 def guarded(command: Callable[[], int]) -> int:
-    """Call a command with usable streams; returns its exit code, or NOBODY_READS, for example after `| head -1`."""
+    """Call a command with usable streams; returns its exit code, or NOBODY_READS, for example after `| head -1`.
+
+    Output that cannot be written, as on a full disk, is one line and exit code 1.
+    """
     _open_closed_ones()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -20,11 +23,13 @@ def guarded(command: Callable[[], int]) -> int:
     try:
         code = command()
         sys.stdout.flush()  # otherwise Python prints a message about the broken pipe at exit
-    except BrokenPipeError:
+    except OSError as error:  # of the output: commands report others themselves
+        code = NOBODY_READS if isinstance(error, BrokenPipeError) else 1
+        if code == 1:
+            print(f"{error.filename or 'standard output'}: {error.strerror}", file=sys.stderr)
         nowhere = os.open(os.devnull, os.O_WRONLY)
         for descriptor in (1, 2):  # Python flushes them once more at exit
             os.dup2(nowhere, descriptor)
-        return NOBODY_READS
     return code
 
 

@@ -1,4 +1,4 @@
-"""Worker processes that ignore Ctrl-C and end with their parent.
+"""Worker processes that ignore Ctrl-C and, except on Windows, end with their parent.
 
 They are loky's: unlike `multiprocessing`'s spawn, it does not import the parent's main module, so commands can be
 called from a script without a main guard, or from a notebook.
@@ -76,7 +76,7 @@ def spread(function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], worke
 
 
 def _start(parent: int) -> None:
-    """Leave Ctrl-C and messages to the parent, and end with it."""
+    """Leave Ctrl-C and messages to the parent, and end with it (not on Windows, where `getppid` never changes)."""
     silence()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 

@@ -63,9 +63,9 @@ def load(folder: Path, split: int) -> Examples:
     return Examples(**schema.arrays(table.drop_columns("split")))
 
 
-def batches_an_epoch(examples: Examples, batch_size: int) -> int:
+def batches_an_epoch(rows: int, batch_size: int) -> int:
     """Batches of one epoch: rows left over are dropped, and fewer rows than `batch_size` make one batch."""
-    return len(examples) // batch_size or 1
+    return rows // batch_size or 1
 
 
 Pick: TypeAlias = tuple[NDArray[np.intp], NDArray[np.bool_]]
@@ -77,12 +77,12 @@ def picks(rows: int, batch_size: int, *, seed: int, mirror: bool = True, step: i
 
     The order of an epoch is drawn from (seed, epoch), and each row is mirrored with probability 1/2 by its own draw.
 
-    Every batch has `batch_size` rows, so that one compiled step serves them all: the rows left over
-    at the end of an epoch are dropped, other ones each time. Raises DataError for an empty table.
+    Every batch has `batch_size` rows, so that one compiled step serves them all; each epoch drops other rows. Raises
+    DataError for an empty table.
     """
     if not rows:
         raise DataError("no rows to train on: the table is empty; generate more games")
-    size, number = min(batch_size, rows), rows // batch_size or 1
+    size, number = min(batch_size, rows), batches_an_epoch(rows, batch_size)
     for epoch in itertools.count(step // number):
         # From the seed and the epoch alone, so that a resumed run sees the same batches.
         rng = np.random.default_rng((seed, epoch))

@@ -15,7 +15,7 @@ What happens to a row:
    The label is the column with most rows, then most visits, then nearest the centre, then the lower. On a board that is
    its own mirror a column and its mirror are one answer: the visits are added to their flip, each row counts for both
    columns, and the lower of the two is kept.
-4. A validation board that the training table has too leaves validation.
+4. A validation board that is also in the training table is removed from validation.
 
 The shipped benchmark is excluded unless the user says otherwise. The reference validation set is not: it has every
 board of the first plies, so leaving it out would take the openings out of the tables, and `top1_unseen` would equal

@@ -7,7 +7,6 @@ always a path. A `Path` is never a name.
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import zipfile
@@ -15,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from distill.common import UserError, file_hash, first_line, provenance, read_object, say, shortened
+from distill.common import UserError, file_hash, first_line, provenance, read_object, say_once, shortened
 from distill.networks.registry import arch_named
 
 BEST = "best.keras"
@@ -74,12 +73,9 @@ def find(word: str | Path) -> Path | None:
     # A name first, so that a folder of this name in the working directory does not hide the network.
     if isinstance(word, str) and "/" not in word and (found := called(word, known)):
         if exists and found.resolve() != Path(word).resolve():
-            _say_once(f"{word} means {found}; ./{word} would be the path")
+            say_once(f"{word} means {found}; ./{word} would be the path")
         return found
     return Path(word) if exists else called(str(word).rstrip("/"), known)  # shells complete a name with a slash
-
-
-_say_once = functools.cache(say)
 
 
 def names() -> str:
@@ -100,7 +96,7 @@ def is_current(folder: Path) -> bool:
     best, exported = folder / BEST, exported_facts(folder / PUBLISHED).get(SHA256)
     if exported is None or not best.is_file() or exported == file_hash(best):
         return True
-    _say_once(f"{folder / PUBLISHED} is of another network than {best}, which is used; distill.export rebuilds it")
+    say_once(f"{folder / PUBLISHED} is of another network than {best}, which is used; distill.export rebuilds it")
     return False
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,19 +21,19 @@ from distill.common import UserError, write_atomically
 FILE = "checkpoint.npz"
 STATE = "state"
 
-Arrays = list[NDArray[Any]]
+Values = list[NDArray[Any]]
 
 
-def snapshot(model: keras.Model) -> Arrays:
+def snapshot(model: keras.Model) -> Values:
     """Copies of all variables of a compiled model and its optimizer."""
     return [np.array(keras.ops.convert_to_numpy(variable)) for variable in _variables(model)]
 
 
-def restore(model: keras.Model, arrays: Arrays) -> None:
-    """Set all variables to the values in a snapshot of the same model."""
+def restore(model: keras.Model, arrays: Values) -> None:
+    """Set all variables to the values in a snapshot. Raises UserError for one of another model."""
     variables = _variables(model)
     if [tuple(v.shape) for v in variables] != [a.shape for a in arrays]:
-        raise ValueError("the checkpoint is of another model")
+        raise UserError(f"{FILE}: of another model than the one to train; --restart starts from scratch")
     for variable, array in zip(variables, arrays, strict=True):
         variable.assign(array)
 
@@ -46,14 +47,21 @@ def save(folder: Path, model: keras.Model, state: dict[str, Any]) -> None:
     write_atomically(folder / FILE, content.getvalue())
 
 
-def load(folder: Path) -> tuple[Arrays, dict[str, Any]] | None:
-    """Arrays and state in a folder's checkpoint, None if there is none. Raises UserError for a damaged one."""
+def load(folder: Path, kind: Callable[..., Any] = dict) -> tuple[Values, Any] | None:
+    """Values and state in a folder's checkpoint, None if there is none. Raises UserError for a damaged one.
+
+    `kind` is the type of the state; a checkpoint of another kind of run counts as damaged.
+    """
     path = folder / FILE
     if not path.is_file():
         return None
+    content = io.BytesIO(path.read_bytes())  # an error of the disk is no damage
     try:
-        with np.load(path) as stored:
-            return [stored[name] for name in sorted({*stored.files} - {STATE})], json.loads(str(stored[STATE]))
+        with np.load(content) as stored:
+            names = sorted({*stored.files} - {STATE})
+            return [stored[name] for name in names], kind(**json.loads(str(stored[STATE])))
+    except MemoryError:
+        raise
     except Exception as error:  # a damaged zip raises many types
         raise UserError(f"{path}: damaged ({error}); --restart starts from scratch") from None
 

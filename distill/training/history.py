@@ -7,17 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from distill.common import write_atomically
 from distill.common.pictures import new_figure, picture, save_figure
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-CSV, CURVES = FILES = "history.csv", "curves.png"
+CSV, CURVES = "history.csv", "curves.png"
 
 Panels = Mapping[str, Sequence[str]]
 """The curves: a title, and the columns drawn below it."""
@@ -36,8 +32,9 @@ def write(folder: Path, rows: Sequence[Mapping[str, float]], panels: Panels = TR
     _draw(folder / CURVES, table, panels, over)
 
 
-def drawn(table: pd.DataFrame, panels: Panels, over: str) -> Figure:
-    """One plot per panel, side by side."""
+@picture
+def _draw(path: Path, table: pd.DataFrame, panels: Panels, over: str) -> None:
+    """Write the curves as PNG: one plot per panel, side by side."""
     from matplotlib.ticker import MaxNLocator
 
     figure, subplots = new_figure(1, len(panels), 11, 3.4)
@@ -49,10 +46,4 @@ def drawn(table: pd.DataFrame, panels: Panels, over: str) -> Figure:
         # A single curve is named by the title.
         if len(names) > 1:
             axes.legend()
-    return figure
-
-
-@picture
-def _draw(path: Path, table: pd.DataFrame, panels: Panels, over: str) -> None:
-    """Write the curves as PNG."""
-    save_figure(drawn(table, panels, over), path)
+    save_figure(figure, path)

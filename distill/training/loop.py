@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import keras
 
@@ -47,28 +47,27 @@ def fit(
     """Train until all planned steps are done, resuming from the folder's checkpoint if there is one.
 
     Args:
-      core: the network, which becomes what was learned. A copy with fast CPU kernels is trained.
+      core: the network, which becomes what was learned, unless the run was done; `finding.BEST` is in the folder then.
+        A copy with fast CPU kernels is trained.
       watch: adds columns to the history after each evaluation.
       loss: the loss of each board; None: `losses.policy_and_value_loss`.
 
     With `interpolate`, `core` must have its initial weights, also if the run resumes.
     Raises UserError if the loss becomes NaN or infinite; the last checkpoint stays.
     """
-    found = checkpoint.load(folder)
-    if found and State(**found[1]).finished:  # killed after the last evaluation: the network is written
-        return State(**found[1])
+    values, state = checkpoint.load(folder, State) or (None, None)
+    if state and state.finished:  # killed after the last evaluation: the network is written
+        return cast(State, state)
     size = min(recipe.batch_size, len(training))
     # Train a copy with fast kernels; `core` takes what it learns.
     model, initial = step.compiled(fast_copy(core, recipe.precision, recipe.dropout), recipe, loss), core.get_weights()
     played = heads.played(core)
     say("compiling the training step")
-    if found:
-        state = State(**found[1])
-        checkpoint.restore(model, found[0])
-    else:
-        state = State(planned_steps=_planned_steps(model, training, recipe))
+    if values:
+        checkpoint.restore(model, values)
+    state = state or State(planned_steps=_planned_steps(model, training, recipe))
     picks = batching.picks(len(training), recipe.batch_size, seed=recipe.seed, mirror=recipe.mirror, step=state.step)
-    an_epoch = batching.batches_an_epoch(training, recipe.batch_size)
+    an_epoch = batching.batches_an_epoch(len(training), recipe.batch_size)
     every = recipe.eval_every or an_epoch
     with Progress(state.planned_steps * size, "boards", done=state.step * size, warm_up=True) as progress:
         while not state.finished:
@@ -110,7 +109,7 @@ def _planned_steps(model: step.TrainingModel, training: batching.Examples, recip
     """Steps of the run: `steps`, or those of all epochs, or as many as fit into `minutes` at the speed measured now."""
     if recipe.steps is not None:
         return recipe.steps
-    steps = recipe.epochs * batching.batches_an_epoch(training, recipe.batch_size)
+    steps = recipe.epochs * batching.batches_an_epoch(len(training), recipe.batch_size)
     if recipe.minutes is None:
         return steps
     speed = step.steps_a_second(model, training, lambda: True)

@@ -14,6 +14,7 @@ import numpy as np
 from keras import ops
 from numpy.typing import NDArray
 
+from distill.common import UserError, plugins
 from distill.datasets import batching
 from distill.networks import heads
 from distill.training.recipe import Recipe
@@ -42,6 +43,20 @@ def policy_and_value_loss(targets: Mapping[str, Any], outputs: Mapping[str, Any]
 def default_loss(recipe: Recipe) -> Loss:
     """`policy_and_value_loss` with the recipe's `value_weight`."""
     return partial(policy_and_value_loss, value_weight=recipe.value_weight)
+
+
+def checked(loss: Loss, core: keras.Model, examples: batching.Examples, recipe: Recipe) -> Loss:
+    """A user's loss, which was tried on a few boards; what it raises, then and later, is a UserError.
+
+    Raises UserError unless it returns the loss of each board, (B,).
+    """
+    name = f"loss {getattr(loss, '__qualname__', type(loss).__name__)}"
+    played, batch = heads.played(core), next(batching.in_order(examples, 8))  # not 7, the number of columns
+    given = targets(batch, recipe, heads.has_value(played)), played.predict_on_batch(batch.boards)
+    found = plugins.call(loss, name, *keras.tree.map_structure(ops.convert_to_tensor, given))
+    if np.shape(found) != batch.label.shape:
+        raise UserError(f"{name}: returned shape {np.shape(found)} for {len(batch.label)} boards, not one loss a board")
+    return partial(plugins.call, loss, name)
 
 
 def targets(batch: batching.Batch, recipe: Recipe, with_value: bool) -> dict[str, NDArray[np.float32]]:

@@ -41,9 +41,9 @@ Table: TypeAlias = Mapping[str, Any]
 class DeviceSteps:
     """The training steps of a compiled model, whose variables they update."""
 
-    def __init__(self, model: TrainingModel, recipe: Recipe) -> None:
-        self.recipe, self.at_once = recipe, STEPS
-        self._steps = _compiled(model, recipe)
+    def __init__(self, model: TrainingModel) -> None:
+        self.recipe, self.at_once = model.recipe, STEPS
+        self._steps = _compiled(model)
         # What a step changes: all that it takes besides the batch.
         self._parts = (model.trainable_variables, model.non_trainable_variables, model.optimizer.variables)
         self._sent: tuple[batching.Examples, Table] | None = None
@@ -116,7 +116,7 @@ def batch_of(table: Table, rows: Any, mirrored: Any, recipe: Recipe, with_value:
     return boards, blended(policy, vote, batch["value"], batch["outcome"], recipe, with_value), batch["weight"]
 
 
-def _compiled(model: TrainingModel, recipe: Recipe) -> Callable[..., Any]:
+def _compiled(model: TrainingModel) -> Callable[..., Any]:
     """State, table, rows, mirrored, rates and the number of steps → the state after them, and the sum of losses."""
     import jax
 
@@ -130,7 +130,7 @@ def _compiled(model: TrainingModel, recipe: Recipe) -> Callable[..., Any]:
     def steps(state: Any, table: Table, rows: Any, mirrored: Any, rates: Any, count: Any) -> Any:
         def step(number: Any, before: Any) -> Any:
             (trainable, fixed, own), total = before
-            given = batch_of(table, rows[number], mirrored[number], recipe, with_value)
+            given = batch_of(table, rows[number], mirrored[number], model.recipe, with_value)
             (loss, fixed), gradients = jax.value_and_grad(loss_of, has_aux=True)(trainable, fixed, *given)
             own[rate_at] = rates[number]
             trainable, own = optimizer.stateless_apply(own, gradients, trainable)

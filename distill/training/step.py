@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +13,7 @@ from keras import ops
 from numpy.typing import NDArray
 
 from distill import networks
-from distill.common import UserError, say
+from distill.common import UserError, say_once
 from distill.datasets import batching
 from distill.networks import finding, heads, precision, saved
 from distill.networks.copies import copy_weights
@@ -44,10 +43,7 @@ def make_repeatable(seed: int) -> None:
 
         tf.config.experimental.enable_op_determinism()  # costs nothing measurable on a CPU
     elif precision.on_accelerator():
-        _say_once("training on an accelerator: another run with the same seed may differ in the last digits")
-
-
-_say_once = functools.cache(say)
+        say_once("training on an accelerator: another run with the same seed may differ in the last digits")
 
 
 def initial_network(arch: str, init: str | None, value_head: bool, seed: int) -> keras.Model:
@@ -93,7 +89,7 @@ def compiled(core: keras.Model, recipe: Recipe, loss: Loss | None = None) -> Tra
     optimizer.build(model.trainable_variables)  # now, because the first step would be traced twice otherwise
     # On a CPU, XLA computes a convolution twenty times slower inside a loop.
     if keras.backend.backend() == "jax" and precision.on_accelerator():
-        model.device_steps = DeviceSteps(model, recipe)
+        model.device_steps = DeviceSteps(model)
     return model
 
 

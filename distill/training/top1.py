@@ -43,7 +43,6 @@ def measure(predict: Predict, rows: reader.RawRows, training: batching.Examples)
 
 def chosen_columns(predict: Predict, rows: reader.RawRows) -> NDArray[np.int32]:
     """int32 (N,): the network's column on each row; equal boards are evaluated once."""
-    # Evaluate equal boards once; `inverse` leads back to the rows.
     boards, inverse = np.unique(np.stack([rows.current, rows.mask], axis=1), axis=0, return_inverse=True)
     parts = (boards[first : first + AT_ONCE] for first in range(0, len(boards), AT_ONCE))
     moves = [predict(encoding.boards(part[:, 0], part[:, 1]))["move"] for part in parts]

@@ -97,7 +97,8 @@ def test_a_stopped_command_unwinds_and_says_how_to_go_on(number, code, capsys):
     output = capsys.readouterr()
     assert output.out == ""
     assert output.err.strip() == (
-        f"stopped by {signal.Signals(number).name}; to resume: python -m distill.stage --out 'a b'"
+        f"stopped by {signal.Signals(number).name}; to resume: python -m distill.stage --out 'a b' "
+        "(add --restart if the old run is still there)"
     )
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == handlers
 
@@ -185,6 +186,8 @@ sys.exit(cli.Command("stage", Config, run)())
         ("stage 2>&1 >/dev/null | true; exit ${PIPESTATUS[0]}", 141, "", ""),
         ("stage --help | true; exit ${PIPESTATUS[0]}", 141, "", ""),
         ("distill | true; exit ${PIPESTATUS[0]}", 141, "", ""),
+        ("distill >/dev/full", 1, "", "standard output: No space left on device\n"),
+        ("COLUMNS=2 stage --help | tail -1", 0, "    flags]\n", ""),
         ("stage >/dev/full", 1, "", "news\ndistill stage: No space left on device\n"),
     ],
 )

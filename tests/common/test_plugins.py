@@ -9,6 +9,7 @@
 import pickle
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -45,12 +46,15 @@ def engine(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["label", "Engine", "engine", "first", "Engine.__call__"])
-def test_an_object_of_a_module_in_the_working_directory_is_loaded(engine, name):
+def test_an_object_of_a_module_in_the_working_directory_is_loaded(engine, name, monkeypatch):
     found = plugins.load(f"my_engine:{name}", "--labeller")
     assert callable(found)
     assert plugins.source_hash(found) == file_hash(engine / "my_engine.py")
-    with pytest.raises(UserError, match="defined in no file; put it in a module of its own"):
-        plugins.source_hash(eval("lambda: 0", {"__name__": "x"}))
+    monkeypatch.delattr(sys.modules["__main__"], "__file__")  # as in a notebook
+    for typed in (eval("lambda: 0", {"__name__": "x"}), type("Typed", (), {"__module__": "__main__"})):
+        with pytest.raises(UserError, match="defined in no file; put it in a module of its own"):
+            plugins.source_hash(typed)
+    assert plugins.Plugin.named("time:time", "--labeller").load() is time.time
 
 
 @pytest.mark.parametrize(
@@ -60,10 +64,13 @@ def test_an_object_of_a_module_in_the_working_directory_is_loaded(engine, name):
         ("my_engines:label", "no module my_engines in {folder} or on Python's path"),
         ("my_engine.py:label", "no module my_engine.py in {folder} or on Python's path; write it without .py"),
         ("my_engine:lable", "my_engine has no lable"),
+        ("my_engine:Engine.lable", "my_engine has no Engine.lable"),
+        ("moody:label", "moody has no label (RuntimeError: not today ({folder}/moody.py:1))"),
         ("my_engine:number", "number is a int, which cannot be called"),
     ],
 )
 def test_a_wrong_name_is_one_line(engine, spec, problem):
+    (engine / "moody.py").write_text("def __getattr__(name): raise RuntimeError('not today')\n", encoding="utf-8")
     with pytest.raises(UserError) as error:
         plugins.load(spec, "--labeller")
     assert str(error.value) == f"--labeller {spec}: {problem.format(folder=engine)}"

@@ -85,7 +85,7 @@ def joined(batches: list[Batch]) -> dict[str, np.ndarray]:
 
 
 def test_an_epoch_is_a_function_of_seed_and_epoch(examples):
-    steps = batching.batches_an_epoch(examples, 32)
+    steps = batching.batches_an_epoch(len(examples), 32)
 
     def epoch(seed: int, number: int) -> dict[str, np.ndarray]:
         return joined(list(islice(batches(examples, 32, seed=seed, step=number * steps), steps)))
@@ -100,7 +100,7 @@ def test_an_epoch_is_a_function_of_seed_and_epoch(examples):
 
 def test_every_row_appears_once_and_any_batch_is_a_beginning(examples):
     size = len(examples) // 3 - 1
-    assert batching.batches_an_epoch(examples, size) == 3
+    assert batching.batches_an_epoch(len(examples), size) == 3
     expected = list(islice(batches(examples, size, seed=3), 7))
     assert {len(batch.label) for batch in expected} == {size}, "the leftover rows are dropped"
     keys = keys_of(joined(expected[:3])["boards"])

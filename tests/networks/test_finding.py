@@ -30,7 +30,7 @@ def here(tmp_path, monkeypatch):
         (tmp_path / "models" / file).parent.mkdir(parents=True)
         (tmp_path / "models" / file).touch()
     monkeypatch.chdir(tmp_path)
-    finding._say_once.cache_clear()
+    finding.say_once.cache_clear()
     return tmp_path
 
 

@@ -3,7 +3,7 @@
 - targets are visit shares or the vote, value targets the stated blend;
 - the loss has the documented formula, and evaluation gives the loss of a training step;
 - weights by count scale each board's loss;
-- any function of targets and outputs can be the loss.
+- any function of targets and outputs can be the loss; one of a wrong shape, or that fails, is one line.
 """
 
 import numpy as np
@@ -12,6 +12,7 @@ from keras import ops
 from training_helpers import a_batch, random_examples
 
 from distill import networks
+from distill.common import UserError
 from distill.datasets import batching
 from distill.training import losses, step
 from distill.training.recipe import Recipe
@@ -81,3 +82,17 @@ def test_any_function_of_targets_and_outputs_can_be_the_loss(eagerly):
     assert losses.evaluate(model, few, recipe, squared)["loss"] == pytest.approx(expected, rel=1e-4)
     assert step.train_step(model, batch, 1.0) == pytest.approx(expected, rel=1e-4)
     assert losses.evaluate(model, few, recipe, squared)["loss"] < expected
+
+
+@pytest.mark.parametrize(
+    ("loss", "line"),
+    [
+        (lambda targets, _: ops.sum(targets["logits"], axis=1, keepdims=True), r"shape \(8, 1\) for 8 boards"),
+        (lambda targets, _: ops.mean(targets["logits"]), r"shape \(\) for 8 boards"),
+        (lambda targets, _: targets["logits"], r"shape \(8, 7\) for 8 boards"),
+        (lambda targets, _: targets["policy"], r"KeyError: 'policy' \(.*test_losses.py:\d+\)"),
+    ],
+)
+def test_a_loss_that_is_not_one_of_each_board_is_one_line(loss, line, eagerly):
+    with pytest.raises(UserError, match=f"^loss .*<lambda>: .*{line}"):
+        losses.checked(loss, networks.build("pillar"), random_examples(50), Recipe())

@@ -59,7 +59,7 @@ def trained(many: bool) -> tuple[float, list[Any], list[int]]:
     """Mean loss, weights and the steps at which it was reported, of 13 steps in one call or one by one."""
     keras.utils.set_random_seed(1)
     model, reports = step.compiled(tiny(), RECIPE), list[int]()
-    model.device_steps = on_device.DeviceSteps(model, RECIPE) if many else None
+    model.device_steps = on_device.DeviceSteps(model) if many else None
     picks = batching.picks(50, 16, seed=0)
     mean = step.train_steps(
         model, picks, examples(), range(13), lambda n: 1e-3 * (1 + n), lambda n, _: reports.append(n)

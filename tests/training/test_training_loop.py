@@ -10,6 +10,8 @@
 """
 
 import dataclasses
+import errno
+from pathlib import Path
 
 import keras
 import numpy as np
@@ -201,6 +203,23 @@ def test_half_a_checkpoint_is_never_used_and_a_damaged_one_is_named(splits, tmp_
     assert checkpoint.load(tmp_path) is None
     (tmp_path / checkpoint.FILE).write_bytes(b"PK half")
     with pytest.raises(UserError, match=r"checkpoint\.npz: damaged"):
+        fitted(tmp_path, splits)
+    model = step.compiled(tiny(value_head=False), TINY)
+    for state, line in (({"window": []}, "damaged .*'window'"), ({"planned_steps": 9}, "of another model")):
+        checkpoint.save(tmp_path, model, state)
+        with pytest.raises(UserError, match=rf"checkpoint\.npz: {line}.*; --restart starts from scratch"):
+            fitted(tmp_path, splits)
+
+
+def test_an_error_of_the_disk_is_no_damage(splits, tmp_path, monkeypatch):
+    """Nobody should delete a run because its disk was away for a moment."""
+
+    def fails(_path):
+        raise OSError(errno.ESTALE, "Stale file handle")
+
+    (tmp_path / checkpoint.FILE).write_bytes(b"")
+    monkeypatch.setattr(Path, "read_bytes", fails)
+    with pytest.raises(OSError, match="Stale file handle"):
         fitted(tmp_path, splits)
 
 
