@@ -37,7 +37,7 @@ OWN_FILES = (METRICS, "checkpoint.npz", BEST, LAST, "history.csv", "curves.png")
 """Files that a restart deletes, in this order; the exported model stays until the next one replaces it."""
 
 PLACES = ("init", "out", "data", "prepared", "export", "restart")
-"""Settings that name places or files to write; the weights do not depend on them."""
+"""Settings left out of a run's identity: places and files to write, or to read, whose content is hashed instead."""
 
 PRESETS: cli.Presets = {
     "published": cli.Preset(
@@ -47,7 +47,7 @@ PRESETS: cli.Presets = {
     "smoke": cli.smoke(
         data=(cli.SMOKE_DATA / "games",),
         prepared=cli.SMOKE_DATA / "prepared",
-        out=lambda settings: cli.SMOKE_MODELS / _folder_name(settings["arch"]),
+        out=lambda settings: cli.SMOKE_MODELS / _folder_name(str(settings["arch"])),
         validation_fraction=0.5,  # as prepare has it
         epochs=2,
         batch_size=32,
@@ -105,13 +105,14 @@ def train_network(
       loss: targets, outputs → the loss of each board, (B,); see `training.losses.Loss`. None: the default loss.
       settings: the command's flags, with underscores: `python -m distill.train --help`.
 
-    Raises `distill.UserError`, in one line, for what the command would refuse.
+    Raises ValueError for a wrong setting and `distill.UserError` for data, networks and folders that cannot be used.
     """
     if not isinstance(arch, str):
         plugins.source_hash(arch)  # raises UserError for a function that is defined in no file
-        arch = f"{arch.__module__}:{arch.__qualname__}"
-    settings["data"] = tuple(Path(folder) for folder in settings.get("data", TrainConfig.data))
-    settings |= {name: Path(settings[name]) for name in ("out", "prepared") if settings.get(name)}
+        # An object without a name, such as a functools.partial, is refused with the settings.
+        arch = f"{arch.__module__}:{getattr(arch, '__qualname__', arch)}"
+    if isinstance(settings.get("data"), str | Path):
+        settings["data"] = (settings["data"],)
     config = TrainConfig(arch=arch, **settings)
     print(run(config, loss=loss))
     return _folder(config)
@@ -155,7 +156,7 @@ def run(
             try:
                 core.set_weights(given.get_weights())
             except ValueError:
-                raise UserError(f"{config.init}: a {config.arch} of another shape than distill builds now") from None
+                raise UserError(f"{config.init}: a {config.arch} of another shape than --arch builds now") from None
         return _train(config, core, claim, prepared, watch, loss)
 
 
@@ -169,7 +170,7 @@ def _train(
 ) -> str:
     from distill.exporters import card, publish
     from distill.networks import saved
-    from distill.training import loop, top1
+    from distill.training import loop, losses, top1
 
     out = claim.out
     source, rows = validation.validation_rows(config.data, config.validation_fraction)
@@ -179,6 +180,8 @@ def _train(
         raise DataError("no validation board that is not a training board too: generate more games")
     if config.export:
         publish.require_ours(out / finding.PUBLISHED)
+    if loss is not None:
+        loss = losses.checked(loss, core, training, config)
     claim.begin()  # from here on nothing that was given can be wrong
     state = loop.fit(core, training, held_out, config, out, watch, loss)
 

@@ -214,12 +214,12 @@ def summarise(player: Player, boards: GradedBoards, graded: Graded, seed: int) -
 
 
 def evaluate_players(
-    players: Sequence[str | Player | Callable[..., Any]],
+    players: str | Sequence[str | Player | Callable[..., Any]],
     *,
-    sets: Sequence[str] | None = None,
+    sets: str | Sequence[str] | None = None,
     half: Half = "test",
     boards: int | None = None,
-    folder: Path | None = None,
+    folder: str | Path | None = None,
     seed: int = 0,
     workers: int = 1,
 ) -> dict[str, dict[str, dict[str, Estimate]]]:
@@ -241,7 +241,9 @@ def evaluate_players(
     Returns by player, set and metric (optimal, outcome, critical) the mean with its interval. Raises UserError for an
     unknown set or unusable moves, ValueError for an unknown player or two players of one name.
     """
-    chosen = read_boards(folder, half, sets, boards, seed)
+    players = [players] if isinstance(players, str) else players
+    sets = [sets] if isinstance(sets, str) else sets
+    chosen = read_boards(Path(folder) if folder else None, half, sets, boards, seed)
     made = [make(player, workers) if isinstance(player, str) else as_player(player) for player in players]
     if len({player.name for player in made}) < len(made):
         raise ValueError(f"two players have one name: {', '.join(player.name for player in made)}")

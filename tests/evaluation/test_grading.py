@@ -12,6 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 import distill
+from distill.common import provenance
 from distill.datasets import benchmark
 from distill.datasets.benchmark import GradedBoards
 from distill.evaluation import grading
@@ -136,4 +137,7 @@ def test_players_are_graded_from_python(boards):
     assert list(grades) == ["random", "leftmost"]
     assert grades["leftmost"] == {"midgame": expected}
     with pytest.raises(ValueError, match="two players have one name"):
-        distill.evaluate_players([leftmost, Leftmost()], sets=["midgame"], boards=1)
+        distill.evaluate_players(
+            [leftmost, Leftmost()], sets="midgame", boards=1, folder=str(provenance.shipped("data/benchmark"))
+        )
+    assert [*distill.evaluate_players("random", sets="midgame", boards=1)] == ["random"]

@@ -9,6 +9,7 @@
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ from helpers import make_games, write_games
 
 import distill
 from distill import networks, selfplay
-from distill.common import UserError, read_object
+from distill.common import UserError, read_object, write_json
 from distill.networks import saved
 from distill.networks.copies import copy
 from distill.networks.evaluator import NetworkEvaluator
@@ -194,3 +195,20 @@ def test_what_would_fail_after_training_is_one_line_before_preparing(here, spec,
     assert "\n" not in str(caught.value)
     assert not (here / "run").exists()
     assert not (here / "tables").exists()
+
+
+def test_a_loss_that_fails_leaves_the_old_run_and_one_folder_needs_no_list(here):
+    write_games(here / "games", make_games(20, seed=1))
+    (here / "run").mkdir()
+    write_json(here / "run" / "config.json", {"kind": "training"})
+    (here / "run" / "best.keras").write_text("the old run's")
+    settings = {"prepared": "tables", "out": "run", "validation_fraction": 0.4, "restart": True}
+    with pytest.raises(UserError, match=r"^loss lose: returned shape \(\) for 8 boards"):
+        distill.train_network("mk4", loss=lose, data="games", **settings)
+    assert (here / "run" / "best.keras").read_text() == "the old run's"
+    with pytest.raises(ValueError, match=r"--arch functools:functools\.partial"):
+        distill.train_network(partial(networks.build, "mk4"), data=here / "games", **settings)
+
+
+def lose(targets, _outputs):
+    return 0.0
