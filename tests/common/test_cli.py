@@ -187,7 +187,7 @@ sys.exit(cli.Command("stage", Config, run)())
         ("stage --help | true; exit ${PIPESTATUS[0]}", 141, "", ""),
         ("distill | true; exit ${PIPESTATUS[0]}", 141, "", ""),
         ("distill >/dev/full", 1, "", "standard output: No space left on device\n"),
-        ("COLUMNS=2 stage --help | tail -1", 0, "    flags]\n", ""),
+        ("COLUMNS=2 stage --help | tail -1", 0, "    show this\n", ""),
         ("stage >/dev/full", 1, "", "news\ndistill stage: No space left on device\n"),
     ],
 )
