@@ -104,7 +104,7 @@ def _command(config: DescribeConfig, folder: Path) -> list[str]:
     return [*words, "--label-rows", rows, "--top1-rows", str(config.top1_rows), "--seed", str(config.seed)]
 
 
-main = cli.Command("describe", DescribeConfig, run, PRESETS)
+main = cli.Command("describe", DescribeConfig, run, PRESETS, resumes=False)
 
 if __name__ == "__main__":
     raise SystemExit(main())

@@ -66,7 +66,7 @@ def run(config: ValidateConfig) -> str:
     return f"{names}: {files:,} shards, {rows:,} rows, no violation ({seconds:.1f} s, {rows / seconds:,.0f} rows/s)"
 
 
-main = cli.Command("validate", ValidateConfig, run, PRESETS)
+main = cli.Command("validate", ValidateConfig, run, PRESETS, resumes=False)
 
 if __name__ == "__main__":
     raise SystemExit(main())

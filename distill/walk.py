@@ -91,8 +91,7 @@ def _best(config: WalkConfig, out: Path) -> tuple[dict[str, Any], str]:
         stones = 2 * len(found.positions) - 2
         say(f"{stones} stones: {found.positions[-1]:,} positions, {len(found.given_away)} wins given away")
     total = sum(found.positions)
-    rows = [[str(2 * layer), f"{count:,}"] for layer, count in enumerate(found.positions)]
-    print(table(["stones", "positions"], rows))
+    print(table(["stones", "positions"], [[f"{2 * i}", f"{count:,}"] for i, count in enumerate(found.positions)]))
     for line in found.given_away:
         print(f"the last move of {line} gives the win away")
     away = f"the win is given away in {len(found.given_away)}; {found.share_won:.2%} of lines won"

@@ -24,7 +24,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.common import Progress, say
+from distill.common import Progress, cli, say
 from distill.common.progress import Advance, silent
 from distill.datasets import benchmark
 from distill.datasets.benchmark import GradedBoards, Half
@@ -233,7 +233,7 @@ def evaluate_players(
         boards, int8 (B, 6, 7), and seeds, uint64 (B,), and returns columns (B,).
       sets: sets of the benchmark, such as midgame and heldout; None takes all.
       half: "dev" for choices, "test" for headlines.
-      boards: most boards of each set; None or 0 takes all.
+      boards: most boards of each set; None takes all.
       folder: of graded boards; None takes the shipped ones.
       seed: of the sample of boards, searches and random moves.
       workers: processes for searches and the solver.
@@ -254,6 +254,7 @@ def read_boards(
     folder: Path | None, half: Half, sets: Sequence[str] | None, count: int | None, seed: int
 ) -> GradedBoards:
     """At most `count` boards of each of these sets, all for None. Raises DataError for an unknown set."""
+    cli.check(count is None or count > 0, "boards", count, "at least 1")
     found = benchmark.read(folder, half=half, sets=sets or None)
     return sample(found, count, seed) if count else found
 

@@ -110,3 +110,4 @@ def test_what_cannot_be_graded_is_one_line_before_anything_is_graded(tmp_path, c
     for folder in (tmp_path, tmp_path / "damaged", tmp_path / "unfinished"):
         assert str(folder) in complaint(evaluate, "pillar", folder, *out)
     assert "is a file; a folder is needed here" in complaint(evaluate, "random", "--out", tmp_path / "notes")
+    assert "Not a directory" in complaint(evaluate, "random", "--out", tmp_path / "notes" / "deep")

@@ -337,8 +337,9 @@ def test_what_another_process_writes_is_left_to_it(there, tmp_path, capsys):
             for more in ([], ["--restart"]):
                 assert main(case.stage, *flags(case, there, out, more)) == 1
                 one_line(capsys, f"{out}: another process is writing here")
-        assert export.main([network, "--out", str(out)]) == 1
-        one_line(capsys, f"{out}: another process is writing here")
+        for words in (["export", network], ["arena", "random", "punisher", "--games", "2"]):
+            assert main(*words, "--out", out) == 1
+            one_line(capsys, f"{out}: another process is writing here")
         assert state(out) == before
     with held(tmp_path / "site"):
         assert export.main([network, "--web", str(tmp_path / "site")]) == 1
