@@ -110,10 +110,8 @@ def on_cluster(address: str) -> Cluster:
 
 def versions_here() -> dict[str, Any]:
     """The versions that decide the bytes of a shard; the textbook, engine `reference`, may be edited."""
-    return provenance.versions(*LIBRARIES) | {
-        "search_version": uct.SEARCH_VERSION,
-        "reference": textbook.source_hash(),
-    }
+    own = {"search_version": uct.SEARCH_VERSION, "reference": textbook.source_hash()}
+    return provenance.versions(*LIBRARIES) | own
 
 
 def _require_stored(storage: Storage, shard: Shard) -> None:

@@ -55,8 +55,7 @@ def inspect(storage: Storage) -> Iterator[Inspected]:
     """
     names = storage.names()
     kind = folders.kind_in(names, storage.read)
-    has_games = kind in KINDS if kind else any(name == schema.MANIFEST or is_shard(name) for name in names)
-    if not has_games:
+    if not (kind in KINDS if kind else any(name == schema.MANIFEST or is_shard(name) for name in names)):
         holds = kind.description if kind else "no games"
         raise DataError(f"{storage}: holds {holds}; validate takes games and packed boards")
     manifest, listed, wrong = _manifest(storage, names)

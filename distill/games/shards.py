@@ -144,8 +144,7 @@ def plan(settings: Any, games: int, out: Path | Storage, run: Mapping[str, Any] 
         if inspected.shard and name in listed and inspected.shard.content_hash != listed[name].content_hash:
             what = "its rows were changed after the manifest was written"
         if what:  # a user may have rewritten the file, and would lose that
-            advice = "delete the file to have it rebuilt, or --restart to delete the run"
-            raise DataError(f"{storage}/{name}: {what}; {advice}")
+            raise DataError(f"{storage}/{name}: {what}; delete the file to rebuild it, or --restart to delete the run")
         if inspected.violations:
             more = f" and {len(inspected.violations) - 1} more violations" if len(inspected.violations) > 1 else ""
             damaged.append(f"{storage}/{inspected.violations[0]}{more}")

@@ -328,7 +328,7 @@ def test_a_shard_that_another_program_rewrote_is_not_overwritten(folder, harm, c
             (folder / name).unlink()
             del before[name]
         assert generate.main([*SMALL, "--out", str(folder)]) == 1
-        assert "delete the file to have it rebuilt, or --restart" in capsys.readouterr().err
+        assert "delete the file to rebuild it, or --restart" in capsys.readouterr().err
         assert state(folder) == before
 
 
