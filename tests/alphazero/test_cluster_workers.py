@@ -3,6 +3,7 @@
 - `selfplay --games-only --cluster` writes the bytes of a local run; each worker fetches the network once, by its hash;
 - a worker killed while it plays costs its shard; a shard that kills every worker is named and all others are made;
 - a whole run, its arena and the measuring of a plan work there, with the games and weights of a local run;
+- a worker counts once, whatever its threads; after the end of a run nothing more is kept;
 - workers with another backend are refused, and a restart deletes nothing before they are found;
 - `evaluate --cluster` shares long searches, with the same moves.
 """
@@ -12,6 +13,7 @@ import hashlib
 import json
 import os
 import signal
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -137,6 +139,26 @@ def test_a_run_plays_and_meets_its_champion_there(network, tmp_path, cluster, ea
     assert all(each["distinct_games"] for each in metrics_of(there))
     weights = [saved.load_core(run / "best.keras").get_weights() for run in (here, there)]
     assert same(*weights)
+
+
+def test_a_process_there_counts_once_and_after_the_end_nothing_is_kept(monkeypatch):
+    kept, goes_on, over = [], threading.Event(), threading.Event()
+
+    def mapped(*_):
+        try:
+            goes_on.wait(60)
+            yield 0, b"a shard"
+        finally:
+            over.set()
+
+    monkeypatch.setattr(cluster_module.Cluster, "check", lambda _: {"tcp://a": 4, "tcp://b": 4})
+    monkeypatch.setattr(cluster_module.Cluster, "mapped", mapped)
+    with workers.ClusterWorkers("tcp://head") as pool:
+        assert pool.number == 2, "a process computes one task at a time"
+        pool._submit([()], [], lambda *result: kept.append(result))
+    goes_on.set()
+    assert over.wait(60)
+    assert not kept
 
 
 @pytest.mark.slow

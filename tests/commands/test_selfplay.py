@@ -11,6 +11,7 @@ import json
 import shutil
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from helpers import state
@@ -21,7 +22,7 @@ from distill import networks, selfplay
 from distill.alphazero import grades, run_files, workers
 from distill.alphazero.presets import PRESETS
 from distill.alphazero.settings import SelfPlayConfig
-from distill.common import cli
+from distill.common import UserError, cli
 from distill.games import schema
 from distill.networks import saved
 from distill.networks.evaluator import weights_hash
@@ -176,7 +177,7 @@ def test_a_run_with_missing_or_other_parts_is_refused_before_it_plays(tmp_path, 
         shutil.rmtree(out)
 
 
-def test_games_only_plays_with_the_network_as_it_is(tmp_path, small_networks, capsys):
+def test_games_only_plays_with_the_network_as_it_is(tmp_path, small_networks, monkeypatch, capsys):
     tiny().save(tmp_path / "some.keras")
     command = ["--preset", "smoke", "--games-only", "--init", str(tmp_path / "some.keras"), "--workers", "1", "--out"]
     assert selfplay.main([*command, str(tmp_path / "games")]) == 0
@@ -185,6 +186,10 @@ def test_games_only_plays_with_the_network_as_it_is(tmp_path, small_networks, ca
     assert not (tmp_path / "games" / "best.keras").exists()
     manifest = tmp_path / "games" / schema.MANIFEST
     of_six = manifest.read_bytes()
+    with monkeypatch.context() as patch:
+        patch.setattr(selfplay, "check_workers", Mock(side_effect=UserError("/dev/shm: no space")))
+        assert selfplay.main([*command, str(tmp_path / "games"), "--games", "9"]) == 1
+    assert manifest.read_bytes() == of_six
     assert selfplay.main([*command, str(tmp_path / "games"), "--games", "9", "--lanes", "2"]) == 0
     assert len({row["game_id"] for row in read(tmp_path / "games")}) == 9
     before = {path.name: path.read_bytes() for path in (tmp_path / "games").iterdir()}

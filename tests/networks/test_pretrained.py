@@ -9,6 +9,7 @@
 - a damaged file and an unknown name are one line.
 """
 
+import importlib.util
 import json
 import os
 import re
@@ -140,12 +141,17 @@ def test_a_model_hubs_folder_of_links_is_loaded_and_left_as_it_is(tmp_path):
     assert state(tmp_path) == before
 
 
-def test_a_file_that_cannot_be_loaded_is_one_line(tmp_path):
+def test_a_file_that_cannot_be_loaded_is_one_line(tmp_path, monkeypatch):
     file = tmp_path / pretrained.ONNX
     file.parent.mkdir()
     file.write_bytes((REFERENCE / "cnn" / pretrained.ONNX).read_bytes()[:-1000])
     with pytest.raises(UserError, match=r"model\.onnx: not a readable ONNX model") as caught:
         pretrained.load(tmp_path)
     assert "\n" not in str(caught.value)
+    find = importlib.util.find_spec
+    with monkeypatch.context() as patch:
+        patch.setattr(importlib.util, "find_spec", lambda name: None if name == "onnxruntime" else find(name))
+        with pytest.raises(UserError, match=r"model\.onnx: needs ONNX Runtime; to install"):
+            pretrained.load(file)
     with pytest.raises(UserError, match=r"nobody: no such path, and no network of that name; .*reference/pillar"):
         distill.load_pretrained("nobody")
