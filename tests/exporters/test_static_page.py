@@ -6,7 +6,8 @@
   where it sees a tie; a search that is called off makes room at once;
 - a game is played by clicks against the network, and reviewed by its search; the search in the browser takes a win and
   blocks one;
-- a player whom the page does not have, and a network that cannot be loaded, are named;
+- a player whom the page does not have, and a network that cannot be loaded, are named; a further worker that cannot
+  start costs time only;
 - nothing is asked of any other host, the console stays silent, and it works from a folder below the host's root;
 - the folder holds the licences of what it bundles; what only the server needs is not in it;
 - an older page is replaced, also behind a link; what else lies in its folder stays; a folder
@@ -84,6 +85,11 @@ def test_every_network_is_offered_and_with_searches_where_it_has_a_value(page):
     valued = [name for name in SHIPPED if "value" in pretrained.load(REFERENCE / name)(np.zeros((1, 6, 7), np.int8))]
     assert guided == [f"{name}@puct:{number}" for name in valued for number in (16, 50, 200, 800)]
     assert FIRST in valued
+    script = """async () => {
+      const [{ Players }, { players }] = await Promise.all([import("./players.js"), import("./network.js")]);
+      return new Players(await players()).adviser;
+    }"""
+    assert page.evaluate(script) == f"{FIRST}@puct:800", "a hint downloads no other network"
 
 
 OPINIONS = """async ([player, games]) => {
@@ -92,6 +98,9 @@ OPINIONS = """async ([player, games]) => {
   for (const moves of games) found.push(await opinion(player, moves));
   return found;
 }"""
+
+
+PLAY = "async (player) => (await import('./network.js')).choose(player, '44')"
 
 
 def test_a_search_plays_pythons_moves(page):
@@ -135,6 +144,19 @@ def test_a_network_that_cannot_be_loaded_and_a_player_whom_the_page_does_not_hav
         script = "async (word) => (await import('./network.js')).opinion(word, '').catch((error) => error.message)"
         for word in ("nobody", f"{FIRST}@puct:0", f"{FIRST}@puct:9999", f"{FIRST}@sample"):
             assert page.evaluate(script, word) == f"There is no player “{word}” here."
+
+
+def test_a_worker_that_cannot_start_leaves_its_part_of_a_game_to_the_first(browser, host):
+    with pages.open_page(browser, f"{host[1]}site/", ignore=("404",)) as page:
+        page.add_init_script("Object.defineProperty(navigator, 'hardwareConcurrency', { value: 3 })")
+        pages.visit(page)
+        script = """async (player) => {
+          const { opinions } = await import("./network.js");
+          Worker = class extends Worker { constructor(_, options) { super("gone.js", options); } };
+          return (await opinions(player, "4453")).map(({ policy }) => policy.length);
+        }"""
+        assert page.evaluate(script, FIRST) == [7] * 5
+        assert page.evaluate(PLAY, FIRST) in range(7), "the networks still play"
 
 
 def test_a_game_is_played_and_reviewed_without_a_server(page):

@@ -225,4 +225,7 @@ def test_the_description_of_the_api_lists_and_tries_it_and_nothing_is_asked_of_a
     status, _, answer = page.inner_text("pre:not([hidden])").partition(" ")
     assert status == "200"
     assert json.loads(answer)["outcome"] == "open"
+    page.route("**/api/v1/move", lambda route: route.fulfill(body="busy"))
+    page.locator("section", has_text="/api/v1/move").get_by_role("button").click()
+    pages.wait_for(page, "document.querySelector('pre:not([hidden])').textContent === '200 busy'")
     assert hosts == {server.split("/")[2]}

@@ -6,6 +6,7 @@
 import { Evaluation, WhatTheyThink } from "./evaluation.js";
 import { drawGame, save } from "./image.js";
 import { capital, outlook, signed } from "./opinions.js";
+import { usualSearch } from "./players.js";
 import {
   DECIDED, LINE, POINTS, SERIOUS, SIGNS, SLIP, SLOW, accuracy, bestColumn, estimatedMarks, isError, lineFrom, marks, worthOf,
 } from "./review.js";
@@ -116,9 +117,7 @@ export class Analysis {
   /** Take over the players: the solver checks games, or else a network's search. */
   offer(catalogue) {
     const { players, max_simulations: most } = catalogue;
-    const searches = players.filter(({ kind }) => kind === "guided");
-    const shipped = ["reference/pillar@puct:N", "pillar@puct:N"]; // as in the terminal; by its name on a static page
-    const guided = searches.find(({ name }) => shipped.includes(name)) ?? searches[0];
+    const guided = usualSearch(players.filter(({ kind }) => kind === "guided"));
     if (players.some(({ kind }) => kind === "solver")) {
       this.#grader = { player: "solver", by: "Checked by the perfect solver", isExact: true };
     } else if (guided) {

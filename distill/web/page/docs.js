@@ -48,8 +48,9 @@ function operation(path, method, { description, requestBody, responses }) {
   button.type = "button";
   button.addEventListener("click", async () => {
     const options = schema && { method, body: input.value, headers: { "Content-Type": "application/json" } };
-    const answer = await fetch(path, options);
-    reply.textContent = `${answer.status} ${JSON.stringify(await answer.json())}`;
+    reply.textContent = await fetch(`.${path}`, options) // a proxy may serve all below a folder
+      .then(async (answer) => `${answer.status} ${await answer.text()}`)
+      .catch(() => "The server does not answer. Is it still running?");
     reply.hidden = false;
   });
   panel.append(button, reply);

@@ -4,6 +4,7 @@
  */
 
 import { Strip, capital, expectation, outlook } from "./opinions.js";
+import { withStrengths } from "./players.js";
 import { standing } from "./review.js";
 
 const STRENGTHS = { search: [100, 1000, 10_000], guided: [50, 200, 800] }; // simulations
@@ -81,7 +82,7 @@ export class WhatTheyThink {
   /** Take over the players; `isNetworkOn` says whether a network or else the solver evaluates at first. */
   offer({ players, max_simulations: most }, isNetworkOn) {
     const of = (kind) => players.filter((player) => player.kind === kind);
-    const options = { network: of("network"), search: [...withStrengths(of("guided"), "guided", most), ...withStrengths(of("search"), "search", most)] };
+    const options = { network: of("network"), search: ["guided", "search"].flatMap((kind) => withStrengths(of(kind), STRENGTHS[kind], most)) };
     for (const kind of ["network", "search"]) {
       $(`${kind}-who`).append(...options[kind].map(({ name, title }) => new Option(title, name)));
     }
@@ -151,12 +152,6 @@ const row = (kind) => `
     <label class="switch"><input id="${kind}-on" type="checkbox"><span>${capital(kind)}</span></label>
     ${kind === "solver" ? '<span id="solver-note" class="note">exact scores</span>' : `<select id="${kind}-who" aria-label="Which ${kind}"></select>`}
   </div>`;
-
-const withStrengths = (cards, kind, most) => cards.flatMap(({ name, title }) =>
-  STRENGTHS[kind].filter((number) => number <= most).map((number) => ({
-    name: name.replace(/N$/, number), title: `${title}, ${number.toLocaleString("en")} simulations`,
-  })),
-);
 
 function stored() {
   try {

@@ -32,7 +32,7 @@ const DIAGONAL = [[1, 1], [1, -1]];
  * A level's opinion after a move string.
  * @param {string} name one of LEVELS
  * @param {string} moves
- * @param {(mode: string) => Promise<{policy: number[]}>} query the network, in the level's mode
+ * @param {(mode: string) => Promise<{policy: number[]}>} ask queries the network, in the level's mode
  */
 export async function levelOpinion(name, moves, ask) {
   const { policy } = await ask(LEVELS[name].mode);

@@ -3,6 +3,7 @@
  * the functions of `server.js`, which `write_static_page` replaces by this module.
  */
 
+import { fetched } from "./files.js";
 import { LEVELS, cards as levels, levelOpinion } from "./levels.js";
 import { COLUMNS, boardOf, legalColumns, replay } from "./rules.js";
 
@@ -12,10 +13,9 @@ const MOST_GUIDED = 2000; // largest number of simulations of a search guided by
 const BROKEN = "The networks cannot be computed in this browser.";
 const WORKERS = Math.min(4, navigator.hardwareConcurrency || 1);
 const WARM_UP = 100; // simulations that let the browser optimize the code
-const { networks, elo } = await (await fetch("networks.json")).json();
-const unanswered = new Set(); // functions that reject a pending request
+const { networks, elo } = await fetched("networks.json");
 const inference = [startInference()]; // workers; the others start when a whole game is first analysed
-let isBroken = false; // whether they cannot compute
+let isBroken = false; // whether the first one cannot compute
 let playouts = null; // {worker, unanswered}, from the first search with playouts on
 
 const loaded = predict([boardOf(replay(""))]); // early; the first request gets the error, if there is one
@@ -39,7 +39,7 @@ export async function players() {
       { name: "random", kind: "simple", title: "Random", note: "Plays any open column at random" },
     ],
     max_simulations: 100_000,
-    notices: ["Everything is computed in this browser, by ONNX Runtime Web (MIT licence, see licences/)."],
+    notices: ["Everything is computed in this browser: pillar and searches by our own code, other networks by ONNX Runtime Web (MIT licence, see licences/)."],
   };
 }
 
@@ -74,7 +74,11 @@ export async function opinions(player, moves, signal) {
   await Promise.all(inference.map(async (worker) => {
     while (next < places.length) {
       const ply = next++;
-      found[ply] = await opinion(player, places[ply], signal, worker);
+      found[ply] = await opinion(player, places[ply], signal, worker).catch((error) => {
+        if (inference.includes(worker)) throw error;
+        worker = inference[0]; // instead of one that cannot start
+        return opinion(player, places[ply], signal, worker);
+      });
     }
   }));
   return found;
@@ -102,16 +106,19 @@ function read(player) {
 function ask({ network: name, ...question }, signal, worker = inference[0]) {
   if (isBroken) return Promise.reject(new Error(BROKEN));
   const network = networks.find((each) => each.name === name) ?? { name, file: `${name}.onnx` };
-  return answered(worker, unanswered, { network, ...question }, (port) => {
+  return answered(worker, worker.unanswered, { network, ...question }, (port) => {
     signal?.addEventListener("abort", () => port.postMessage("stop"));
   });
 }
 
 function startInference() {
   const worker = new Worker(new URL("./inference.js", import.meta.url), { type: "module" });
+  worker.unanswered = new Set(); // functions that reject a pending request
   worker.addEventListener("error", () => {
-    isBroken = true;
-    for (const reject of unanswered) reject(new Error(BROKEN));
+    const place = inference.indexOf(worker);
+    if (place > 0) inference.splice(place, 1)[0].terminate();
+    if (place === 0) isBroken = true;
+    for (const reject of worker.unanswered) reject(new Error(BROKEN));
   });
   return worker;
 }

@@ -4,6 +4,7 @@
  * what is in it).
  */
 
+import { fetched } from "./files.js";
 import { capital, pliesToEnd } from "./opinions.js";
 import { COLUMNS, FROM_CENTRE, ROWS, cellOf, replay } from "./rules.js";
 
@@ -172,12 +173,6 @@ function keyOf(position) {
   const own = columns.join();
   const mirrored = [...columns].reverse().join();
   return { name: mirrored < own ? mirrored : own, isMirrored: mirrored < own, isSymmetric: mirrored === own };
-}
-
-async function fetched(name) {
-  const reply = await fetch(new URL(name, import.meta.url));
-  if (!reply.ok) throw new Error(`${name}: ${reply.status}`);
-  return reply.json();
 }
 
 const number = (count) => count.toLocaleString("en");

@@ -6,23 +6,30 @@ import { PERSON } from "./game.js";
 
 const STRENGTHS = { search: [100, 1000, 10_000, 100_000], guided: [16, 50, 200, 800] }; // simulations
 
+const SHIPPED = ["reference/pillar@puct:N", "pillar@puct:N"]; // as in the terminal; by its name on a static page
+
+/** Of searches with a network the shipped one's, or the first: other networks may have to be downloaded. */
+export const usualSearch = (cards) => cards.find(({ name }) => SHIPPED.includes(name)) ?? cards[0];
+
+/** Cards whose names end in "N", each once for every number of simulations up to a limit. */
+export const withStrengths = (cards, numbers, most) => cards.flatMap(({ name, title, note }) =>
+  numbers.filter((number) => number <= most).map((number) => ({
+    name: name.replace(/N$/, number), title: `${title}, ${number.toLocaleString("en")} simulations`, note,
+  })),
+);
+
 export class Players {
   #cards = new Map([[PERSON, { name: PERSON, title: "You", note: "" }]]);
+  #usualSearches;
 
   /** @param {{players: object[], max_simulations: number}} catalogue of an engine */
   constructor({ players, max_simulations: most }) {
     const of = (kind) => players.filter((player) => player.kind === kind);
-    const withStrengths = (kind) => of(kind).flatMap(({ name, title, note }) =>
-      STRENGTHS[kind].filter((number) => number <= most).map((number) => ({
-        name: name.replace(/N$/, number),
-        title: `${title}, ${number.toLocaleString("en")} simulations`,
-        note,
-      })),
-    );
     this.levels = of("level");
     this.networks = of("network");
-    this.guided = withStrengths("guided");
-    this.searches = withStrengths("search");
+    this.guided = withStrengths(of("guided"), STRENGTHS.guided, most);
+    this.searches = withStrengths(of("search"), STRENGTHS.search, most);
+    this.#usualSearches = withStrengths([usualSearch(of("guided"))].filter(Boolean), STRENGTHS.guided, most);
     this.solver = of("solver");
     this.groups = {
       "Your own": of("custom"), Networks: this.networks, "Networks with search": this.guided, Searches: this.searches,
@@ -58,8 +65,8 @@ export class Players {
     return found?.name ?? PERSON;
   }
 
-  /** Who gives hints: the strongest player. */
+  /** Who gives hints: the solver, or else the usual search. */
   get adviser() {
-    return (this.solver[0] ?? this.guided.at(-1) ?? this.networks[0] ?? this.searches.at(-2) ?? this.searches[0])?.name;
+    return (this.solver[0] ?? this.#usualSearches.at(-1) ?? this.networks[0] ?? this.searches.at(-2) ?? this.searches[0])?.name;
   }
 }

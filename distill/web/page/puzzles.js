@@ -5,6 +5,7 @@
  */
 
 import { Attempt } from "./attempt.js";
+import { fetched } from "./files.js";
 import { capital } from "./opinions.js";
 import { Progress } from "./puzzle_progress.js";
 import * as text from "./puzzle_text.js";
@@ -91,7 +92,7 @@ export class Puzzles {
   async enter() {
     this.#isChosen = true;
     try {
-      this.#file ??= await fetched("puzzles.json");
+      this.#file ??= await load();
     } catch {
       this.#state = "failed";
     }
@@ -360,9 +361,7 @@ export class Puzzles {
 }
 
 /** The file's puzzles as objects, named by its fields. */
-async function fetched(name) {
-  const reply = await fetch(new URL(name, import.meta.url));
-  if (!reply.ok) throw new Error(`${name}: ${reply.status}`);
-  const { players, fields, puzzles } = await reply.json();
+async function load() {
+  const { players, fields, puzzles } = await fetched("puzzles.json");
   return { players, puzzles: puzzles.map((values) => Object.fromEntries(fields.map((field, place) => [field, values[place]]))) };
 }

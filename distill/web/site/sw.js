@@ -41,10 +41,17 @@ async function takeOver() {
   await clients.claim();
 }
 
+/** Without room it is fetched again the next time. */
+async function keep(address, answer) {
+  try {
+    await (await caches.open(CACHE)).put(address, answer);
+  } catch { /* QuotaExceededError */ }
+}
+
 async function give(address, request) {
   const kept = await caches.match(address, { cacheName: CACHE });
   if (kept) return kept;
   const answer = await fetch(request);
-  if (LATER.has(address) && answer.ok) await (await caches.open(CACHE)).put(address, answer.clone());
+  if (LATER.has(address) && answer.ok) await keep(address, answer.clone());
   return answer;
 }
