@@ -1,7 +1,8 @@
 """The network of a loop as it learns (`training/continual.py`). Properties:
 
 - its loss falls, and a resumed one goes on to the same weights, with every optimizer;
-- a missing checkpoint is named.
+- a missing checkpoint is named;
+- the trained network is measured on boards of all keys, at most MEASURED of them.
 """
 
 import numpy as np
@@ -10,7 +11,7 @@ from selfplay_helpers import tiny
 
 from distill.common import UserError
 from distill.datasets import replay
-from distill.training import checkpoint, continual
+from distill.training import checkpoint, continual, losses
 from distill.training.recipe import Recipe
 
 
@@ -32,3 +33,18 @@ def test_the_learner_learns_and_goes_on_where_it_was(optimizer, three_runs, tmp_
         assert len(table) == 40 or second["policy_loss"] < first["policy_loss"]
     for ours, theirs in zip(resumed.core.get_weights(), learner.core.get_weights(), strict=True):
         np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("most", [1, 40])
+def test_the_boards_that_are_measured_are_of_all_keys(most, three_runs, small_networks, monkeypatch):
+    examples = replay.table(replay.latest(three_runs, None, None), np.zeros(0, np.uint64))
+    monkeypatch.setattr(continual, "MEASURED", most)
+    monkeypatch.setattr(continual, "MEASURED_SHARE", 1)
+    seen = []
+    monkeypatch.setattr(
+        losses, "evaluate", lambda _model, few, _recipe: seen.append(few) or {"loss": 0, "value_error": 0}
+    )
+    recipe = Recipe(batch_size=64, epochs=2, value_target="outcome")
+    continual.learn(continual.begin(tiny(), recipe), examples, lambda _: 0.01, seed=1)
+    assert min(most, len(examples)) / 2 <= len(seen[0]) <= most
+    assert most == 1 or seen[0].mask[-1] > examples.mask[len(examples) * 9 // 10]
