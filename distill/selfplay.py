@@ -93,7 +93,7 @@ def _only_play(config: SelfPlayConfig) -> str:
             shards.delete(out)
         plan = wanted.plan()
         games = dataclasses.replace(wanted, number=plan.games)
-        if plan.todo or plan.manifest.get("games") != plan.games:
+        if not plan.finished:
             _check_workers(config, True)  # a run without its manifest is no data
             (out / schema.MANIFEST).unlink(missing_ok=True)
             write_json(

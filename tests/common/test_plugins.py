@@ -50,7 +50,7 @@ def test_an_object_of_a_module_in_the_working_directory_is_loaded(engine, name, 
     found = plugins.load(f"my_engine:{name}", "--labeller")
     assert callable(found)
     assert plugins.source_hash(found) == file_hash(engine / "my_engine.py")
-    monkeypatch.delattr(sys.modules["__main__"], "__file__")  # as in a notebook
+    monkeypatch.delattr(sys.modules["__main__"], "__file__", raising=False)  # as in a notebook
     for typed in (eval("lambda: 0", {"__name__": "x"}), type("Typed", (), {"__module__": "__main__"})):
         with pytest.raises(UserError, match="defined in no file; put it in a module of its own"):
             plugins.source_hash(typed)

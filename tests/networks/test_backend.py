@@ -64,6 +64,7 @@ class Importing:
     def find_spec(name, *_):
         if name == "tensorflow.python": signal.raise_signal(signal.SIGINT)
 sys.meta_path.insert(0, Importing)
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell lets commands in its background ignore it
 try: networks.start_backend()
 except KeyboardInterrupt: print("keras" in sys.modules and sys.modules["keras"].config.image_data_format())
 """
