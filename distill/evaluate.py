@@ -90,8 +90,9 @@ def run(config: EvaluateConfig) -> str:
     }
     page, last = ["# How good every move is"], list[str]()
     # What is wrong must show before hours of grading.
+    folders.require(config.out, folders.EVALUATION, own=FILES)
     with folders.locked(config.out, wait=True):
-        folders.require(config.out, folders.EVALUATION, own=FILES)
+        pass  # it can be written
     of_games = [Path(name) for name in config.players if _is_data(name)]
     for folder in of_games:
         reader.verify([reader.open_run(folder)])

@@ -101,7 +101,7 @@ def _ships(model: str, network: Path) -> bool:
     return shipped is not None and by_name and network.resolve().is_relative_to(shipped.resolve())
 
 
-main = cli.Command("export", ExportConfig, run, PRESETS)
+main = cli.Command("export", ExportConfig, run, PRESETS, resumes=False)
 
 if __name__ == "__main__":
     raise SystemExit(main())

@@ -82,7 +82,7 @@ def run(config: GenerateConfig) -> str:
             say(f"rebuilding: {line}")
         if plan.finished:
             return f"finished before: {plan.games:,} games, {plan.manifest['rows']:,} rows in {storage}"
-        if plan.todo:
+        if plan.todo and not config.restart:
             _check_workers(config)
         storage.delete(schema.MANIFEST)
         stored = folders.stored(folders.GAMES, dataclasses.replace(config, cluster=None))
@@ -96,7 +96,7 @@ def run(config: GenerateConfig) -> str:
 
 def _check_workers(config: GenerateConfig) -> None:
     """Raise UserError where the workers that a config asks for are not there, before anything is deleted."""
-    executors.on_cluster(config.cluster).check() if config.cluster else workers.check()
+    executors.on_cluster(config.cluster, config.engine).check() if config.cluster else workers.check()
 
 
 def _make(config: GenerateConfig, plan: shards.Plan, storage: Storage) -> list[Shard]:

@@ -89,7 +89,7 @@ def report(counts: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-main = cli.Command("prepare", PrepareConfig, run, PRESETS)
+main = cli.Command("prepare", PrepareConfig, run, PRESETS, resumes=False)
 
 if __name__ == "__main__":
     raise SystemExit(main())

@@ -76,7 +76,7 @@ def _plan(config: SelfPlayConfig, out: Path) -> plan.Plan | None:
 def _check_workers(config: SelfPlayConfig, processes: bool) -> None:
     """Raise UserError where the workers that a config asks for are not there, before anything is deleted."""
     if config.cluster:
-        workers.on_cluster(config.cluster).check()
+        workers.on_cluster(config.cluster, config.engine).check()
     elif processes:
         check_workers()
 
@@ -94,7 +94,8 @@ def _only_play(config: SelfPlayConfig) -> str:
         plan = wanted.plan()
         games = dataclasses.replace(wanted, number=plan.games)
         if not plan.finished:
-            _check_workers(config, True)  # a run without its manifest is no data
+            if not config.restart:
+                _check_workers(config, True)  # a run without its manifest is no data
             (out / schema.MANIFEST).unlink(missing_ok=True)
             write_json(
                 out / "config.json",

@@ -111,8 +111,9 @@ def train_network(
         plugins.source_hash(arch)  # raises UserError for a function that is defined in no file
         # An object without a name, such as a functools.partial, is refused with the settings.
         arch = f"{arch.__module__}:{getattr(arch, '__qualname__', arch)}"
-    if isinstance(settings.get("data"), str | Path):
-        settings["data"] = (settings["data"],)
+    if "data" in settings:
+        data = settings["data"]
+        settings["data"] = (data,) if isinstance(data, str | Path) else tuple(data)
     config = TrainConfig(arch=arch, **settings)
     print(run(config, loss=loss))
     return _folder(config)

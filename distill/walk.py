@@ -76,7 +76,7 @@ def run(config: WalkConfig) -> str:
         stones = read_object(out / "walk.json").get("last_stones", 0)
         if config.restart:
             folders.clear(out, OWN)
-        elif before != who or stones > config.most_stones:
+        elif "all" in (before["replies"], config.replies) and (before != who or stones > config.most_stones):
             other = before if before != who else f"up to {stones} stones"
             raise UserError(f"{out}: holds another walk ({other}); name another --out, or add --restart")
         write_json(out / "config.json", folders.stored(folders.WALK, config) | {"identity": who})

@@ -95,7 +95,7 @@ class Plan(cli.Settings):
     def __post_init__(self) -> None:
         super().__post_init__()
         cli.check_within(self, "[1, inf)", "workers", "teacher_games")
-        cli.check(len(self.iterations) > 0, "iterations", "", "one or more")
+        cli.check(len(self.iterations) > 0, "iterations", "[]", "one or more")
 
     @property
     def steps(self) -> int:

@@ -92,7 +92,7 @@ def train(core: keras.Model, config: ReinforceConfig, out: Path) -> State:
         core, config.baseline, config.value_weight, config.opponents, config.precision, config.ema
     )
     if values:
-        checkpoint.restore(model, values)
+        checkpoint.restore(model, values, out)
         step.copy_learned(model, core)
     predict = saved.predict_with(core)  # follows later changes of the weights
     players = [sampler(saved.predict_with(network)) for network in (model.core, *model.opponents)]

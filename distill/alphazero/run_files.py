@@ -71,9 +71,10 @@ def finished_iterations(out: Path) -> list[Metrics]:
     """The metrics of the finished iterations, in order. Raises UserError where those of an earlier one are missing."""
     found: list[Metrics] = []
     while (path := iteration_folder(out, len(found) + 1) / METRICS).is_file():
-        found.append(read_object(path))
+        with path.open("rb"):  # without permission to read it, nothing is lost
+            found.append(read_object(path))
         if not {"iteration", "accepted", "minutes"} <= found[-1].keys():
-            raise UserError(f"{path}: cannot be read; {LOST}")
+            raise UserError(f"{path}: damaged; {LOST}")
     # A later folder proves that an earlier iteration was finished, even if its metrics are gone.
     begun = [int(folder.name) for folder in out.glob("iterations/[0-9]*") if folder.name.isdecimal()]
     finished = max(read_object(out / METRICS).get("iterations", 0), *(number - 1 for number in begun), 0)

@@ -23,7 +23,7 @@ from distill.players.player import seeds_for
 GAMES, SAMPLE, TRAINING, ARENA = range(4)
 """What a seed of an iteration is for."""
 OVERLAPPED_GAMES = 1
-"""For the network's games in an overlapping run, where GAMES is for the teacher's. It is SAMPLE: they share a seed."""
+"""For the network's games in an overlapping run, where GAMES is for the teacher's; the sample has the same seed."""
 
 
 @dataclass(frozen=True, kw_only=True)

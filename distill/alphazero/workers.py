@@ -15,6 +15,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -82,17 +83,19 @@ class Workers:
 class ClusterWorkers(Workers):
     """The same on the workers of a Dask cluster, any number of tasks at a time."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, engine: str = "compiled") -> None:
         super().__init__(0)
-        self.cluster = on_cluster(address)
+        self.cluster, self.engine = on_cluster(address, engine), engine
         self.number = len(self.cluster.check())  # a process computes one task at a time, on whatever threads
-        self.ended = threading.Event()
+        self.keeping, self.ended = threading.Lock(), False
 
     def __exit__(self, *_: object) -> None:
-        self.ended.set()
+        with self.keeping:
+            self.ended = True
 
     def one_more(self) -> Workers:
-        return self
+        """The same workers, but what ends with the context is theirs alone."""
+        return ClusterWorkers(self.cluster.address, self.engine)
 
     def submit(self, work: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], *files: Path) -> list[Future[Any]]:
         return self._submit([(work, *task) for task in tasks], files, lambda _, result: result)
@@ -115,9 +118,10 @@ class ClusterWorkers(Workers):
         def run() -> None:
             try:
                 for number, result in self.cluster.mapped(_alone, tasks, files):
-                    if self.ended.is_set():  # the folder is no longer locked
-                        return
-                    futures[number].set_result(keep(number, result))
+                    with self.keeping:
+                        if self.ended:  # the folder is no longer locked
+                            raise UserError("the workers were let go before they had finished")
+                        futures[number].set_result(keep(number, result))
             except BaseException as error:  # raised where the results are waited for
                 for future in futures:
                     if not future.done():
@@ -129,19 +133,19 @@ class ClusterWorkers(Workers):
 
 def start(config: SelfPlayConfig, processes: int) -> Workers:
     """The workers that a config asks for: of its cluster, or so many processes."""
-    return ClusterWorkers(config.cluster) if config.cluster else Workers(processes)
+    return ClusterWorkers(config.cluster, config.engine) if config.cluster else Workers(processes)
 
 
-def on_cluster(address: str) -> Cluster:
-    """A cluster whose workers evaluate networks as this process does."""
-    return Cluster(address=address, versions=versions_here)
+def on_cluster(address: str, engine: str = "compiled") -> Cluster:
+    """A cluster whose workers evaluate networks and search as this process does."""
+    return Cluster(address=address, versions=partial(versions_here, engine))
 
 
-def versions_here() -> dict[str, Any]:
+def versions_here(engine: str) -> dict[str, Any]:
     """The versions that decide what a network plays."""
     backend = os.environ.get("KERAS_BACKEND") or "tensorflow"
     found = provenance.versions(*selfplay.LIBRARIES, backend)
-    return found | executors.versions_here() | {"puct_version": puct.PUCT_VERSION, "backend": backend}
+    return found | executors.versions_here(engine) | {"puct_version": puct.PUCT_VERSION, "backend": backend}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -267,9 +267,9 @@ class Command(Generic[Config]):
             # A restart that has begun must be resumed, not begun again; whether it has, the user sees.
             again = [word for word in words if word != "--restart"]
             command = shlex.join(["python", "-m", f"{self.package}.{self.stage}", *again, *stop.words])
-            unless = " (add --restart if the old run is still there)" if again != words else ""
             todo = "resume" if self.resumes else "start again"
-            print(f"\nstopped by {stop}; to {todo}: {command}{unless}", file=sys.stderr)
+            todo += " (with --restart if the old run is still there)" if again != words else ""
+            print(f"\nstopped by {stop}; to {todo}: {command}", file=sys.stderr)
             return stop.code
         except Exception as error:
             if (line := _one_line(error)) is None:

@@ -205,8 +205,8 @@ def require_kind(place: object, kind: Kind, found: Kind | None, in_the_way: Sequ
 def clear(folder: Path, own: Sequence[str]) -> None:
     """Delete a run's own files and folders for --restart, in this order. Links are removed, not what they lead to.
 
-    List the completion marker first, so that a crash leaves an unfinished run. Never list the file that records the
-    folder's kind. Raises UserError, before anything is deleted, for a name that leads out of the folder.
+    List the completion marker first, so that a crash leaves an unfinished run. Never list the only file that records
+    the kind. Raises UserError, before anything is deleted, for a name that leads out of the folder.
     """
     for name in own:
         if name != Path(name).name or name in ("", ".."):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import sys
@@ -23,10 +24,13 @@ def guarded(command: Callable[[], int]) -> int:
     try:
         code = command()
         sys.stdout.flush()  # otherwise Python prints a message about the broken pipe at exit
-    except OSError as error:  # of the output: commands report others themselves
-        code = NOBODY_READS if isinstance(error, BrokenPipeError) else 1
-        if code == 1:
-            print(f"{error.filename or 'standard output'}: {error.strerror}", file=sys.stderr)
+    except OSError as error:
+        is_full = error.errno == errno.ENOSPC
+        if not (is_full or isinstance(error, BrokenPipeError)):
+            raise
+        code = 1 if is_full else NOBODY_READS
+        if is_full:
+            print(f"standard output: {error.strerror}", file=sys.stderr)
         nowhere = os.open(os.devnull, os.O_WRONLY)
         for descriptor in (1, 2):  # Python flushes them once more at exit
             os.dup2(nowhere, descriptor)

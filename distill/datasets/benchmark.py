@@ -89,5 +89,5 @@ def read(
     if sets is not None:
         chosen &= np.isin(boards.set, sets)
     if not chosen.any():
-        raise DataError(f"{place}: no board of the {half or 'dev or test'} half")
+        raise DataError(f"{place}: no board of these sets" + (f" in the {half} half" if half else ""))
     return boards[chosen]

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from distill.common import UserError, canonical_json, file_hash, folders, provenance, write_json
+from distill.common import UserError, canonical_json, file_hash, first_line, folders, provenance, write_json
 from distill.datasets import batching
 from distill.datasets.canonical import canonical
 from distill.datasets.preparation import Prepared
@@ -54,8 +54,8 @@ def write_labels(
     try:
         cells, counts, values = np.asarray(boards), np.asarray(visits), np.asarray(value, np.float64)
         given = values if outcome is None else np.asarray(outcome, np.float64)
-    except (ValueError, TypeError) as error:  # ragged lists, texts
-        raise UserError(f"write_labels: not arrays of numbers ({error})") from None
+    except Exception as error:  # ragged lists, texts, a tensor on a GPU: each library raises its own
+        raise UserError(f"write_labels: not arrays of numbers ({first_line(error)})") from None
     if counts.dtype.kind == "f":
         raise UserError("write_labels: visits must be whole numbers; multiply probabilities by 1000 and round")
     if cells.ndim != 3 or cells.shape[1:] != (rules.ROWS, rules.COLUMNS) or not np.isin(cells, (-1, 0, 1)).all():

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import shlex
-import tempfile
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -37,11 +37,12 @@ frequent label. In percent, with half the width of the 95 % interval."""
 
 
 def require(page: Path) -> None:
-    """Raise DataError for an existing file that is no data card and would be replaced, OSError without write access."""
+    """Raise DataError for an existing file that is no data card and would be replaced, or that cannot be written."""
     if page.exists() and not page.read_bytes().startswith((TITLE.encode(), PACKED_TITLE.encode())):
         raise DataError(f"{page}: is no data card and would be replaced; name another --out")
-    page.parent.mkdir(parents=True, exist_ok=True)
-    tempfile.TemporaryFile(dir=page.parent).close()
+    place = next(folder for folder in page.absolute().parents if folder.exists())
+    if not (place.is_dir() and os.access(place, os.W_OK)):
+        raise DataError(f"{page}: {place} cannot be written; name another --out")
 
 
 def about(run: Run, manifest: Mapping[str, Any]) -> str:

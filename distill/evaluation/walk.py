@@ -200,12 +200,12 @@ class Enumeration:
         path = self.folder / f"keys-{stones:02}.npy"
         return _load(path, np.uint64) if path.exists() else np.empty(0, np.uint64)
 
-    def moves(self, stones: int) -> Any:
-        """The player's moves in a layer, as a file in memory: −1 where not yet chosen."""
-        path, count = self.folder / f"moves-{stones:02}.npy", len(self.keys(stones))
+    def moves(self, stones: int, count: int) -> Any:
+        """The player's moves in the `count` positions of a layer, as a file in memory: −1 where not yet chosen."""
+        path = self.folder / f"moves-{stones:02}.npy"
         if not path.exists():
             _save(path, np.full(count, -1, np.int8))
-        _load(path, np.int8, count)  # a memory map would fill up a truncated file
+        _load(path, np.int8, count)  # mapped for writing, a truncated file would be filled up
         return np.lib.format.open_memmap(path, mode="r+")
 
     def run(self, most_stones: int = CELLS) -> Iterator[Layer]:
@@ -221,7 +221,7 @@ class Enumeration:
 
     def _choose_moves(self, stones: int, keys: Keys) -> None:
         """Let the player choose where the layer's file lacks moves."""
-        moves = self.moves(stones)
+        moves = self.moves(stones, len(keys))
         chunks = [slice(start, start + CHUNK) for start in range(0, len(keys), CHUNK)]
         todo = [chunk for chunk in chunks if (moves[chunk] < 0).any()]
         done = len(keys) - sum(len(keys[chunk]) for chunk in todo)
@@ -233,7 +233,7 @@ class Enumeration:
 
     def _expand(self, stones: int, keys: Keys) -> Layer:
         """Write the next layer and count what ended in this one."""
-        moves = self.moves(stones)
+        moves = self.moves(stones, len(keys))
 
         def expand(part: slice) -> tuple[Keys, list[int]]:
             found = replies(keys[part], moves[part])

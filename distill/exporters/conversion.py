@@ -29,7 +29,7 @@ from distill.exporters import comparison, formats, quantized
 from distill.exporters.comparison import Outputs
 from distill.networks import saved
 
-# Runs as an app would: `python -I` ignores PYTHONPATH and the working directory, and an import of this package fails.
+# Runs as an app would: `python -I` ignores PYTHONPATH and the working directory; its last line refuses this package.
 # One board first, then 1,000 at a time, so that a batch size frozen into the file shows.
 _CLIENT = """from __future__ import annotations
 import sys

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -94,7 +95,7 @@ def make_on_cluster(
         storage = Folder(path=storage.path.resolve())  # workers have working directories of their own
     todo = [(settings, task.index, task.games, storage, plugin) for task in tasks]
     try:
-        for _, shard in on_cluster(address).mapped(work, todo):
+        for _, shard in on_cluster(address, settings.engine).mapped(work, todo):
             _require_stored(storage, shard)
             yield shard
     except KilledError as error:
@@ -103,15 +104,15 @@ def make_on_cluster(
         ) from None
 
 
-def on_cluster(address: str) -> Cluster:
-    """A cluster whose workers make the bytes that this process would make."""
-    return Cluster(address=address, versions=versions_here)
+def on_cluster(address: str, engine: str = "compiled") -> Cluster:
+    """A cluster whose workers make the bytes that this process would make with this engine."""
+    return Cluster(address=address, versions=partial(versions_here, engine))
 
 
-def versions_here() -> dict[str, Any]:
+def versions_here(engine: str) -> dict[str, Any]:
     """The versions that decide the bytes of a shard; the textbook, engine `reference`, may be edited."""
-    own = {"search_version": uct.SEARCH_VERSION, "reference": textbook.source_hash()}
-    return provenance.versions(*LIBRARIES) | own
+    edited = {"reference": textbook.source_hash()} if engine == "reference" else {}
+    return provenance.versions(*LIBRARIES) | {"search_version": uct.SEARCH_VERSION} | edited
 
 
 def _require_stored(storage: Storage, shard: Shard) -> None:

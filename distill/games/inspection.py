@@ -38,14 +38,14 @@ class Inspected:
 
     Attributes:
       metadata, shard: its metadata and its entry for a manifest; None for a file that cannot be read.
-      damaged: whether Arrow cannot read the file, so that nobody's work is lost with it.
+      error: why there is no `shard`.
     """
 
     name: str
     violations: list[Violation]
     metadata: dict[str, Any] | None = field(default=None, repr=False)
     shard: Shard | None = None
-    damaged: bool = False
+    error: DataError | None = None
 
 
 def inspect(storage: Storage) -> Iterator[Inspected]:
@@ -93,12 +93,12 @@ def inspect_shard(storage: Storage, name: str, listed: Shard | None = None, run:
     `listed` is its entry in the manifest, and `run` the name of the run there, if any.
     """
     wrong: list[tuple[int | None, str]] = []
-    metadata, shard, damaged = None, None, False
+    metadata = shard = stopped = None
     try:
         content = storage.read(name)
     except FileNotFoundError:
         missing = Violation(file=name, what="missing, though the manifest names it")
-        return Inspected(name=name, violations=[missing], damaged=True)
+        return Inspected(name=name, violations=[missing], error=schema.DamagedError(missing.what))
     try:
         sha256 = hashlib.sha256(content).hexdigest()
         if listed and sha256 != listed.sha256:
@@ -115,11 +115,12 @@ def inspect_shard(storage: Storage, name: str, listed: Shard | None = None, run:
                 wrong.append((None, f"{key} {ours}, but {theirs} in the manifest"))
     except DataError as error:
         wrong.append((None, _without_name(error)))
-        damaged = isinstance(error, schema.DamagedError)
+        stopped = error
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         wrong.append((None, f"its metadata are not those of a shard of games ({type(error).__name__}: {error})"))
+        stopped = schema.DamagedError(wrong[-1][1])
     violations = [Violation(file=name, what=what, game=game) for game, what in wrong]
-    return Inspected(name=name, violations=violations, metadata=metadata, shard=shard, damaged=damaged)
+    return Inspected(name=name, violations=violations, metadata=metadata, shard=shard, error=stopped)
 
 
 def describe(name: str, table: pa.Table, metadata: Mapping[str, Any], sha256: str) -> Shard:

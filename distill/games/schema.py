@@ -156,7 +156,11 @@ def table_bytes(table: pa.Table, metadata: Mapping[str, Any], group_rows: int | 
 
 
 class DamagedError(DataError):
-    """A file that Arrow cannot read, because its bytes are wrong."""
+    """A file whose bytes are wrong: nobody's work is lost with it."""
+
+
+class ForeignError(DataError):
+    """A sound Parquet file that another program has written."""
 
 
 @contextmanager
@@ -166,7 +170,7 @@ def opened(path: Path | str, content: bytes | None = None) -> Iterator[pq.Parque
     Read `content` with use_threads=False: a thread of Arrow's that lets go of Python's bytes when the interpreter has
     begun to end kills the process with SIGABRT (apache/arrow#49942).
 
-    Raises DamagedError for what Arrow cannot read, here and inside the `with` block; DataError where memory runs out.
+    Raises DamagedError for what Arrow cannot read, here and inside the `with` block, DataError where memory runs out.
     """
     source = path if content is None else pa.BufferReader(content)
     unreadable = (OSError, pa.ArrowException, OverflowError, ValueError, KeyError)  # found by fuzzing
@@ -182,16 +186,16 @@ def opened(path: Path | str, content: bytes | None = None) -> Iterator[pq.Parque
 
 
 def metadata_of(path: Path | str, file: pq.ParquetFile) -> dict[str, Any]:
-    """The "distill" metadata of an open file. Raises DataError where there is none."""
+    """The "distill" metadata of an open file. Raises ForeignError where there is none, DamagedError for other bytes."""
     stored = (file.schema_arrow.metadata or {}).get(b"distill")
     if stored is None:
-        raise DataError(f"{path}: not written by distill (no metadata)")
+        raise ForeignError(f"{path}: not written by distill (no metadata)")
     try:
         metadata = json.loads(stored)
     except (ValueError, RecursionError):
         metadata = None
     if not isinstance(metadata, dict):
-        raise DataError(f"{path}: not written by distill (its metadata are no JSON object)")
+        raise DamagedError(f"{path}: damaged (its metadata are no JSON object)")
     return metadata
 
 
@@ -246,13 +250,13 @@ def check_schema(path: Path | str, metadata: Mapping[str, Any], file: pq.Parquet
     found = file.schema_arrow
     for field in schema:
         if field.name not in found.names:
-            raise DataError(f"{path}: column {field.name!r} is missing")
+            raise DamagedError(f"{path}: column {field.name!r} is missing")
         if not _same_type(found.field(field.name).type, field.type):
-            raise DataError(
+            raise DamagedError(
                 f"{path}: column {field.name!r} has type {found.field(field.name).type}, expected {field.type}"
             )
     if schema is not PREPARED_ROW and file.metadata.num_rows > SHARD_ROWS:
-        raise DataError(f"{path}: declares {file.metadata.num_rows:,} rows, a shard holds {SHARD_ROWS:,} at most")
+        raise DamagedError(f"{path}: declares {file.metadata.num_rows:,} rows, a shard holds {SHARD_ROWS:,} at most")
 
 
 def _same_type(found: pa.DataType, expected: pa.DataType) -> bool:

@@ -140,11 +140,13 @@ def plan(settings: Any, games: int, out: Path | Storage, run: Mapping[str, Any] 
     for name in filter(is_shard, names):
         inspected = inspection.inspect_shard(storage, name, listed.get(name))
         _refuse_other_run(run, storage, inspected.metadata)
-        what = "" if inspected.shard or inspected.damaged else inspected.violations[-1].what
+        reason = inspected.error
         if inspected.shard and name in listed and inspected.shard.content_hash != listed[name].content_hash:
-            what = "its rows were changed after the manifest was written"
-        if what:  # a user may have rewritten the file, and would lose that
-            raise DataError(f"{storage}/{name}: {what}; delete the file to rebuild it, or --restart to delete the run")
+            reason = schema.ForeignError(f"{storage}/{name}: its rows were changed after the manifest was written")
+        if isinstance(reason, schema.ForeignError):  # a user may have rewritten the file, and would lose that
+            raise DataError(f"{reason}; delete the file to rebuild it, or --restart to delete the run")
+        if reason and not isinstance(reason, schema.DamagedError):
+            raise reason
         if inspected.violations:
             more = f" and {len(inspected.violations) - 1} more violations" if len(inspected.violations) > 1 else ""
             damaged.append(f"{storage}/{inspected.violations[0]}{more}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -43,7 +43,7 @@ def bitboards_of(positions: Positions) -> tuple[Bitboards, Bitboards]:
     given: Any = positions
     if not isinstance(given, Iterable):
         raise ValueError(f"positions are one {type(given).__name__}, not a list of positions or boards")
-    given = given if isinstance(given, np.ndarray) else list(given)  # of an iterator, too
+    given = list(given) if isinstance(given, Iterator) else given
     if isinstance(given, np.ndarray) or not all(isinstance(each, Position) for each in given):
         return bitboards(inputs.boards(given).reshape(-1, ROWS, COLUMNS))
     current, mask = (np.array([getattr(each, name) for each in given]) for name in ("current", "mask"))

@@ -24,7 +24,6 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 ADDRESS_SPACE = 4 << 30
 """Bytes of address space that a process with TensorFlow needs: with 3.5 GB, training the `cnn` crashes."""
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _STARTING = threading.Lock()
 """Two threads that redirect file descriptor 2 at once could leave it redirected."""
 _started_in: int | None = None
@@ -80,16 +79,20 @@ def start_backend(*, aloud: bool = False) -> None:
 @contextlib.contextmanager
 def _signals_later() -> Iterator[None]:
     """Deliver SIGINT and SIGTERM after the block: Python that ends while TensorFlow is half loaded crashes."""
-    if threading.current_thread() is not threading.main_thread():  # signals go to the main thread
+    if threading.current_thread() is not threading.main_thread():  # only the main thread may set handlers
         yield
         return
     came: list[int] = []
-    handlers = {number: signal.signal(number, lambda *each: came.append(each[0])) for number in _SIGNALS}
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    # None: a handler of the program that Python is embedded in, which Python could not set again.
+    handlers = {number: handler for number, handler in handlers.items() if handler is not None}
+    for number in handlers:
+        signal.signal(number, lambda *each: came.append(each[0]))
     try:
         yield
     finally:
         for number, handler in handlers.items():
-            signal.signal(number, handler or signal.SIG_DFL)  # None: one that was not set from Python
+            signal.signal(number, handler)
         for first in came[:1]:
             signal.raise_signal(first)
 

@@ -29,11 +29,11 @@ def snapshot(model: keras.Model) -> Values:
     return [np.array(keras.ops.convert_to_numpy(variable)) for variable in _variables(model)]
 
 
-def restore(model: keras.Model, arrays: Values) -> None:
-    """Set all variables to the values in a snapshot. Raises UserError for one of another model."""
+def restore(model: keras.Model, arrays: Values, folder: Path = Path()) -> None:
+    """Set all variables to the values in a snapshot. Raises UserError for one of another model, from this folder."""
     variables = _variables(model)
     if [tuple(v.shape) for v in variables] != [a.shape for a in arrays]:
-        raise UserError(f"{FILE}: of another model than the one to train; --restart starts from scratch")
+        raise UserError(f"{folder / FILE}: of another model than the one to train; --restart starts from scratch")
     for variable, array in zip(variables, arrays, strict=True):
         variable.assign(array)
 

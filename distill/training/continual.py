@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import keras
+import numpy as np
 
 from distill.common import Progress, UserError
 from distill.datasets import batching
@@ -34,7 +35,7 @@ def resume(model: step.TrainingModel, folder: Path) -> None:
     """Restore a folder's checkpoint. Raises UserError if there is none, or it is damaged or another network's."""
     if (found := checkpoint.load(folder)) is None:
         raise UserError(f"{folder}: no checkpoint; --restart starts from scratch")
-    checkpoint.restore(model, found[0])
+    checkpoint.restore(model, found[0], folder)
 
 
 def learn(
@@ -69,9 +70,9 @@ def learn(
         # For a next table of another size TensorFlow would trace a graph for any size, which differs in the last bits
         # from the graph for one size that a resumed run traces.
         model.make_train_function(force=True)
-    few = max(1, min(MEASURED, steps * size // MEASURED_SHARE))
-    # Every n-th board, because the table is sorted.
-    measured = losses.evaluate(model, examples[:: -(-len(examples) // few)], recipe)
+    few = max(1, min(MEASURED, steps * size // MEASURED_SHARE, len(examples)))
+    # From the whole table, because it is sorted.
+    measured = losses.evaluate(model, examples[np.arange(few) * len(examples) // few], recipe)
     return {
         "training_loss": mean,
         "policy_loss": measured["loss"] - recipe.value_weight * measured["value_error"],

@@ -64,7 +64,7 @@ def fit(
     played = heads.played(core)
     say("compiling the training step")
     if values:
-        checkpoint.restore(model, values)
+        checkpoint.restore(model, values, folder)
     state = state or State(planned_steps=_planned_steps(model, training, recipe))
     picks = batching.picks(len(training), recipe.batch_size, seed=recipe.seed, mirror=recipe.mirror, step=state.step)
     an_epoch = batching.batches_an_epoch(len(training), recipe.batch_size)

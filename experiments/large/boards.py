@@ -78,7 +78,7 @@ def merge(parts: Iterable[Boards], excluded: NDArray[np.uint64] | None = None) -
     """One entry a board: of several parts that hold it, the last one's. Exits where there is no part."""
     parts = list(parts)[::-1]
     if not parts:
-        raise SystemExit("no boards: give more positions or --minutes")
+        raise SystemExit("no boards: give more positions or more --minutes")
     whole = {name: np.concatenate([part[name] for part in parts]) for name in COLUMNS_OF_FILE}
     key, first = np.unique(whole["key"], return_index=True)
     if excluded is not None:

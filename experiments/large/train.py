@@ -162,7 +162,7 @@ def train(options: argparse.Namespace) -> None:
 
     began = time.monotonic()
     options.out.mkdir(parents=True, exist_ok=True)
-    _claim(options)
+    settings = _claimed(options)
     keras.utils.set_random_seed(options.seed)
     keras.config.set_dtype_policy("mixed_bfloat16" if options.precision == "bfloat16" else "float32")
     wanted_heads = [*(["children"] if options.children else []), *(["reply"] if options.reply_weight else [])]
@@ -326,6 +326,7 @@ def train(options: argparse.Namespace) -> None:
     parts = (model.trainable_variables, model.non_trainable_variables, optimizer.variables, model.trainable_variables)
     state = tuple([jnp.array(each.value, copy=True) for each in part] for part in parts)
     initial = [np.asarray(each) for each in state[0]]
+    write_json(options.out / "config.json", settings)
     history, stored = _resumed(options.out)
     first = int(history[-1]["step"]) if history else 0
     total = int(history[-1]["steps"]) if history else options.steps
@@ -376,14 +377,14 @@ def _share_of_rate(progress: float) -> float:
 # Files ----------------------------------------------------------------------------------------------------------------
 
 
-def _claim(options: argparse.Namespace) -> None:
-    """Write the settings of a new run; exit where the folder holds a run with other settings."""
+def _claimed(options: argparse.Namespace) -> dict[str, Any]:
+    """The settings of a run; exits where the folder holds a run with other ones."""
     settings = {name: str(value) if isinstance(value, Path) else value for name, value in vars(options).items()}
     settings |= {name: sorted(map(str, getattr(options, name))) for name in ("data", "extra")}
     before = read_object(options.out / "config.json")
     if before not in ({}, settings):
         raise SystemExit(f"{options.out}: holds a run with other settings ({before}); name another --out")
-    write_json(options.out / "config.json", settings)
+    return settings
 
 
 def _resumed(out: Path) -> tuple[list[dict[str, float]], dict[str, NDArray[Any]]]:

@@ -57,7 +57,8 @@ def back_up(tree: Enumeration, last: int) -> Iterator[tuple[int, Keys, Keys]]:
     """
     won_keys: Keys | None = None  # None: beyond the last layer
     for stones in range(last, -1, -2):
-        keys, moves = tree.keys(stones), tree.moves(stones)
+        keys = tree.keys(stones)
+        moves = tree.moves(stones, len(keys))
         parts = [slice(start, start + walk.EXPAND) for start in range(0, len(keys), walk.EXPAND)]
         here = ([keys[part] for part in parts], [moves[part] for part in parts])
         with ThreadPoolExecutor(THREADS) as threads:

@@ -155,9 +155,14 @@ def test_a_process_there_counts_once_and_after_the_end_nothing_is_kept(monkeypat
     monkeypatch.setattr(cluster_module.Cluster, "mapped", mapped)
     with workers.ClusterWorkers("tcp://head") as pool:
         assert pool.number == 2, "a process computes one task at a time"
-        pool._submit([()], [], lambda *result: kept.append(result))
+        with pool.one_more() as more:
+            assert more.number == 2
+        assert not pool.ended
+        (future,) = pool._submit([()], [], lambda *result: kept.append(result))
     goes_on.set()
     assert over.wait(60)
+    with pytest.raises(UserError, match="let go"):
+        future.result(60)
     assert not kept
 
 

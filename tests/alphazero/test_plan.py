@@ -97,7 +97,7 @@ def test_a_plan_is_read_as_it_was_stored(tmp_path):
     whole = json.loads((tmp_path / "plan.json").read_text())
     step = whole["iterations"][0]
     for changed, problem in [
-        ({"iterations": []}, "iterations  must be one or more"),
+        ({"iterations": []}, r"iterations \[\] must be one or more"),
         ({"iterations": None}, "not iterable"),
         ({"minutes": None}, "minutes None must be a number"),
         ({"workers": 0}, "workers 0 must be at least 1"),

@@ -5,6 +5,7 @@
 - a command works in a thread, twice in a process, and with streams that are closed, replaced or no longer read.
 """
 
+import ctypes
 import os
 import signal
 import subprocess
@@ -17,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from distill.common import Progress, UserError, cli, say
+from distill.common import Progress, UserError, cli, say, streams
 from distill.common.cli import check, setting
 
 
@@ -97,8 +98,8 @@ def test_a_stopped_command_unwinds_and_says_how_to_go_on(number, code, capsys):
     output = capsys.readouterr()
     assert output.out == ""
     assert output.err.strip() == (
-        f"stopped by {signal.Signals(number).name}; to resume: python -m distill.stage --out 'a b' "
-        "(add --restart if the old run is still there)"
+        f"stopped by {signal.Signals(number).name}; to resume (with --restart if the old run is still there): "
+        "python -m distill.stage --out 'a b'"
     )
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == handlers
 
@@ -198,3 +199,8 @@ def test_closed_streams_and_broken_pipes_are_no_errors(line, code, out, err):
     buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     done = subprocess.run(["bash", "-c", define + line], env=buffered, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (code, out, err)
+
+
+def test_a_library_that_cannot_be_loaded_is_not_taken_for_a_full_output():
+    with pytest.raises(OSError, match="libllvmlite"):
+        streams.guarded(lambda: ctypes.CDLL("libllvmlite.so.of.nobody").x)

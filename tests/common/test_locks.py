@@ -69,6 +69,7 @@ def test_who_waited_for_a_lock_file_that_was_removed_locks_the_new_one(tmp_path)
     def second() -> None:
         with folders.locked(out, wait=True):
             order.append("second")
+            (out / "result").touch()
             with pytest.raises(UserError), folders.locked(out):
                 pass
 
@@ -83,12 +84,13 @@ def test_who_waited_for_a_lock_file_that_was_removed_locks_the_new_one(tmp_path)
         fail()
     waiting.join(20)
     assert order == ["first", "second"]
-    assert state(out).keys() == {".lock"}
+    assert state(out).keys() == {".lock", "result"}
 
 
-def test_a_folder_that_cannot_be_created_is_an_error():
+def test_a_folder_that_cannot_be_created_is_an_error(tmp_path, monkeypatch):
     """It is not tried without end."""
-    with pytest.raises(FileNotFoundError), folders.locked(Path("/proc/nothing/here")):
+    monkeypatch.setattr(Path, "mkdir", lambda *_, **__: None)
+    with pytest.raises(FileNotFoundError), folders.locked(tmp_path / "nothing" / "here"):
         pass
 
 

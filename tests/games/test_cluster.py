@@ -8,6 +8,7 @@
 - without the extras the missing one is named
 """
 
+import dataclasses
 import os
 import random
 import signal
@@ -144,13 +145,15 @@ def test_a_cluster_without_workers_is_named(tmp_path, monkeypatch):
 
 
 def test_a_worker_of_other_versions_is_refused(tmp_path, cluster, monkeypatch):
-    here = executors.versions_here()
+    run = dataclasses.replace(RUN, engine="reference")
+    here = executors.versions_here("compiled")
+    assert "reference" not in here
     monkeypatch.setattr(executors.uct, "SEARCH_VERSION", here["search_version"] + 1)
     monkeypatch.setattr(executors.textbook, "source_hash", lambda: "edited")
     with pytest.raises(
         UserError, match=r"would write other bytes \(search_version .*; reference .* there, edited here"
     ):
-        list(executors.make_on_cluster(RUN, shards.plan(RUN, 2, tmp_path).todo, tmp_path, cluster.scheduler_address))
+        list(executors.make_on_cluster(run, shards.plan(run, 2, tmp_path).todo, tmp_path, cluster.scheduler_address))
 
 
 def write_elsewhere(settings: RunSettings, index: int, count: int, folder: Path | Storage, plugin: None) -> Shard:

@@ -42,7 +42,7 @@ def test_what_is_missing_or_damaged_is_made_again_to_the_same_bytes(tmp_path):
     before = {path.name: path.read_bytes() for path in tmp_path.glob("shard-*")}
     (tmp_path / schema.shard_name(0)).unlink()
     damaged = bytearray(before[schema.shard_name(2)])
-    damaged[60] ^= 1  # in a page
+    damaged[len(damaged) // 2] ^= 1
     (tmp_path / schema.shard_name(2)).write_bytes(bytes(damaged))
     kept = (tmp_path / schema.shard_name(1)).stat().st_mtime_ns
     again = play_into(tmp_path, lanes=7)

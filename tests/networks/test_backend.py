@@ -68,5 +68,6 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell lets command
 try: networks.start_backend()
 except KeyboardInterrupt: print("keras" in sys.modules and sys.modules["keras"].config.image_data_format())
 """
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    environment = {**os.environ, "KERAS_BACKEND": "tensorflow"}
+    run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
     assert (run.returncode, run.stdout) == (0, "channels_last\n"), run.stderr

@@ -30,7 +30,7 @@ def test_the_learner_learns_and_goes_on_where_it_was(optimizer, three_runs, tmp_
     for table in (examples, examples[:40], examples):  # also one smaller than a batch
         second, again = (continual.learn(each, table, lambda _: 0.01, seed=2) for each in (learner, resumed))
         assert second | {"step_seconds": 0} == pytest.approx(again | {"step_seconds": 0})
-        assert len(table) == 40 or second["policy_loss"] < first["policy_loss"]
+        assert len(table) == 40 or second["training_loss"] < first["training_loss"]
     for ours, theirs in zip(resumed.core.get_weights(), learner.core.get_weights(), strict=True):
         np.testing.assert_array_equal(ours, theirs)
 

@@ -146,7 +146,8 @@ def test_a_line_that_arrives_after_its_mistake_was_left_is_there_when_one_return
     with page.expect_request("**/api/v1/analysis"):
         page.locator("#analysis-errors button").first.click()
     page.keyboard.press("Home")
-    with page.expect_response(lambda _: next(number) == 9):  # of the line's ten positions the first is known
+    # Of the line's ten positions the first is known.
+    with page.expect_response(lambda reply: reply.url.endswith("/api/v1/analysis") and next(number) == 9):
         page.unroute("**/api/v1/analysis")
     page.locator("#analysis-errors button").first.click()
     pages.wait_for(page, "document.querySelectorAll('#analysis-line button').length === 10")
