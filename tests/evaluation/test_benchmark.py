@@ -100,7 +100,7 @@ def test_a_half_or_some_sets_can_be_read(shipped):
     assert some.scores.shape == (750, 7)
     with pytest.raises(DataError, match="no set opening; there are midgame"):
         benchmark.read(sets=["opening"])
-    with pytest.raises(DataError, match="no board of the final half"):
+    with pytest.raises(DataError, match="no board of these sets in the final half"):
         benchmark.read(half="final")
 
 
