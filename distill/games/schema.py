@@ -156,7 +156,7 @@ def table_bytes(table: pa.Table, metadata: Mapping[str, Any], group_rows: int | 
 
 
 class DamagedError(DataError):
-    """A file whose bytes are wrong: nobody's work is lost with it."""
+    """A damaged file, which may be replaced: it is not somebody's edit."""
 
 
 class ForeignError(DataError):

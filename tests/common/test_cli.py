@@ -203,4 +203,4 @@ def test_closed_streams_and_broken_pipes_are_no_errors(line, code, out, err):
 
 def test_a_library_that_cannot_be_loaded_is_not_taken_for_a_full_output():
     with pytest.raises(OSError, match="libllvmlite"):
-        streams.guarded(lambda: ctypes.CDLL("libllvmlite.so.of.nobody").x)
+        streams.guarded(lambda: ctypes.CDLL("libllvmlite.so.missing").x)

@@ -212,7 +212,7 @@ def test_half_a_checkpoint_is_never_used_and_a_damaged_one_is_named(splits, tmp_
 
 
 def test_an_error_of_the_disk_is_no_damage(splits, tmp_path, monkeypatch):
-    """Nobody should delete a run because its disk was away for a moment."""
+    """An error of the disk must not lead a user to delete a sound run."""
 
     def fails(_path):
         raise OSError(errno.ESTALE, "Stale file handle")
