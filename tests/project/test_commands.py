@@ -2,7 +2,7 @@
 
 * Every command of the package, of the experiments and of the benchmarks that a page, a docstring or a recipe shows has
   flags that there are, with words that they take. Nothing is run: each stops where its words are read.
-* Every script of `benchmarks/` shows at least one.
+* Every script of `benchmarks/` and `pipelines/` shows at least one.
 * `--help` of a command lists at most 20 flags, in 80 columns.
 * No command takes nan or infinity for a number, as a flag or from Python.
 * A command that is none, of each kind, is found.
@@ -34,7 +34,7 @@ ROOT = Path(__file__).parents[2]
 HISTORY = ("CHANGELOG.md", "LOG.md")
 SHOWN = re.compile(
     r'(?:^ *|`)(?:[A-Z_]+=\S+ )*(?:python|"\$python") '
-    r"(-m (?:distill|experiments)\.(?!mcts)[a-z._]+|benchmarks/\w+\.py)([^`#]*?)(?:$|`|#| && )",
+    r"(-m (?:distill|experiments)\.(?!mcts)[a-z._]+|(?:benchmarks|pipelines)/\w+\.py)([^`#]*?)(?:$|`|#| && )",
     re.MULTILINE,
 )
 
@@ -99,8 +99,9 @@ def test_a_command_that_is_shown_can_be_given(words, only_read, monkeypatch):
     assert getattr(stop.value, "code", 0) == 0  # --help ends a command
 
 
-def test_every_benchmark_shows_how_it_is_run():
-    scripts = {path.relative_to(ROOT).as_posix() for path in (ROOT / "benchmarks").glob("*.py")}
+def test_every_script_shows_how_it_is_run():
+    folders = (ROOT / "benchmarks", ROOT / "pipelines")
+    scripts = {path.relative_to(ROOT).as_posix() for folder in folders for path in folder.glob("*.py")}
     assert scripts == {words[0] for words in COMMANDS if words[0] != "-m"}
     assert len(COMMANDS) > 100
 
