@@ -1,7 +1,7 @@
 """Planned and actual minutes of self-play runs.
 
     python benchmarks/plans.py --minutes 3 6 20 60
-    python benchmarks/plans.py --minutes 3 --load 1      # beside one process that always computes
+    python benchmarks/plans.py --minutes 3 --beside "python -c 'while True: pass'"      # beside other work
 
 Runs `selfplay --preset hour --minutes M` one after the other; takes the minutes from the line `plan for M minutes` on
 from the run's metrics. Prints a table and, as its last line, one JSON object.
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -22,9 +23,9 @@ from distill.common.tables import table
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--minutes", type=float, nargs="+", default=[3, 6, 20, 60])
-    parser.add_argument("--load", type=int, default=0, help="processes that compute meanwhile")
+    parser.add_argument("--beside", nargs="*", default=[], help="commands that run meanwhile")
     options = parser.parse_args()
-    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(options.load)]
+    busy = [subprocess.Popen(shlex.split(command)) for command in options.beside]
     found = []
     try:
         with tempfile.TemporaryDirectory() as place:
@@ -36,10 +37,10 @@ def main() -> None:
                 found.append({"planned": minutes, "actual": metrics["minutes"], "optimal": metrics["optimal"]})
     finally:
         for process in busy:
-            process.kill()
+            process.terminate()
     rows = [[f"{run['planned']:g}", f"{run['actual']:.1f}", f"{run['actual'] / run['planned']:.2f}"] for run in found]
     print(table(["planned, minutes", "actual", "ratio"], rows))
-    print(json.dumps({"load": options.load, "runs": found}))
+    print(json.dumps({"beside": options.beside, "runs": found}))
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 
     python -m experiments.large.boards --data data/reference/labels-200 --out boards.npz --graded graded.npz
 
-In: folders of games or packed boards, and `.npz` files of this module. Out: one `.npz` file with an entry a canonical
-board, by key:
+In: folders of games or packed boards, and `.npz` files of this module. Out: a folder of packed boards for
+`distill.train`, or, where `--out` ends in `.npz`, one file with an entry a canonical board, by key:
 
     key      uint64 (N,)    canonical current + mask (`rules.from_keys`)
     visits   uint8 (N, 7)   of the search; where the largest is above 255, scaled down to that
@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from distill.game.rules import COLUMNS, canonicalise
+from distill.game.rules import COLUMNS, canonicalise, from_keys
 
 VALUE_STEPS = 127
 """Steps of a stored value between 0 and 1, as in packed tables."""
@@ -153,8 +153,16 @@ def main(words: Sequence[str] | None = None) -> None:
     if options.most is not None:
         drawn = np.sort(np.random.default_rng(0).permutation(len(boards["key"]))[: options.most])
         boards = {name: values[drawn] for name, values in boards.items()}
-    save(options.out, boards)
-    print(f"{options.out}: {len(boards['key']):,} boards, {options.out.stat().st_size:,} bytes")
+    if options.out.suffix == ".npz":
+        save(options.out, boards)
+    else:
+        from distill.datasets import packed
+        from distill.game import encoding
+
+        cells = encoding.boards(*from_keys(boards["key"]))
+        value, outcome = boards["value"] / VALUE_STEPS, boards["outcome"]
+        packed.write_labels(cells, boards["visits"], value, options.out, outcome=outcome)
+    print(f"{options.out}: {len(boards['key']):,} boards")
     if options.graded:
         save_graded(options.graded)
 

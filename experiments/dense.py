@@ -1,0 +1,24 @@
+"""The plain dense network of Connect-Zero's first training runs: `reinforce --arch experiments.dense:build`.
+
+In: planes float32 (B, 6, 7, 2). Out: logits (B, 7) and, where wanted, value (B,). The stones are one input of 42 cells,
++1 own and −1 the opponent's; layers of 128 and 64 with ReLU. Without the value head 14,215 parameters, the
+`SimpleMLPModel` of https://github.com/c-f-h/connect-zero.
+"""
+
+from __future__ import annotations
+
+import keras
+from keras import layers
+
+
+def build(value_head: bool = False) -> keras.Model:
+    """The network; Keras draws its weights."""
+    planes = keras.Input((6, 7, 2), name="planes")
+    own, other = layers.Flatten(name="own")(planes[..., 0]), layers.Flatten(name="other")(planes[..., 1])
+    x = layers.Subtract(name="cells")([own, other])
+    for number, width in enumerate((128, 64), 1):
+        x = layers.Dense(width, activation="relu", name=f"hidden{number}")(x)
+    outputs = {"logits": layers.Dense(7, name="logits")(x)}
+    if value_head:
+        outputs["value"] = layers.Reshape((), name="value")(layers.Dense(1, activation="tanh", name="value_unit")(x))
+    return keras.Model(planes, outputs, name="dense")
