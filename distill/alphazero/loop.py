@@ -257,7 +257,7 @@ def line(last: Metrics) -> str:
     verdict = "accepted" if last["accepted"] else "rejected"
     arena = "" if last["score"] is None else f" · arena {last['score']:.1%} {verdict}"
     return (
-        f"iteration {last['iteration']} after {last['minutes']:.0f} minutes: {last['rows']:,} rows of "
+        f"iteration {last['iteration']} after {last['minutes']:.1f} minutes: {last['rows']:,} rows of "
         f"{last['simulations']} simulations · loss {last['training_loss']:.3f}{arena}{grades.line(last)}"
     )
 

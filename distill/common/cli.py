@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import inspect
 import json
 import shlex
 import shutil
@@ -168,7 +169,7 @@ def _parser(config_class: Any, presets: Presets, prog: str | None, lists_all: bo
     more = len(tables)
     for field in flags:
         # The class that declares a field decides its group, and whether `--help` shows it.
-        owner = next(each for each in config_class.__mro__ if field.name in vars(each).get("__annotations__", ()))
+        owner = next(each for each in config_class.__mro__ if field.name in inspect.get_annotations(each))
         is_shown = owner._shown is None or field.name in owner._shown
         hidden = (field.metadata["advanced"] or not is_shown) and not lists_all
         more += hidden

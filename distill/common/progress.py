@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import threading
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -43,6 +44,8 @@ class Progress:
     def __init__(self, total: int, unit: str, done: int = 0, *, warm_up: bool = False) -> None:
         from tqdm import tqdm  # only now, for it takes a while
 
+        # tqdm's own lock is shared by processes; a worker that is killed would leave it, and Python would warn.
+        tqdm.set_lock(threading.RLock())
         self.done, self._warms_up = done, warm_up
         how: dict[str, Any] = {"bar_format": "{l_bar}{bar}| " + LINE, "dynamic_ncols": True}
         if not getattr(sys.stderr, "isatty", bool)():  # stderr may be None, or have `write` alone

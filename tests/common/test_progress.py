@@ -2,10 +2,12 @@
 
 - without a terminal there is a line after some seconds, then now and then, and one at the end;
 - the time left leaves out what happens once and what was done before, and follows the rate;
-- a bar on a terminal tells the same; a worker process tells nothing.
+- a bar on a terminal tells the same; a worker process tells nothing;
+- a killed worker leaves no semaphore, of which Python would warn.
 """
 
 import io
+import subprocess
 import sys
 
 import pytest
@@ -88,6 +90,17 @@ def test_a_bar_on_a_terminal_tells_the_same_and_a_worker_nothing(clock, monkeypa
     with Progress(100, "games") as shown:
         shown.advance(1)
     assert sys.stderr.getvalue() == ""
+
+
+def test_a_killed_worker_leaves_no_semaphore():
+    code = """
+from distill.common import workers
+one = workers.pool()
+one.submit(exec, "from distill.common import Progress; Progress(2, 'games')").result()
+one.shutdown(kill_workers=True)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
 
 
 @pytest.mark.parametrize(
