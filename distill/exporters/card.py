@@ -102,7 +102,9 @@ def _grades(folder: Path) -> dict[str, Any]:
     return {}
 
 
-def write(about: Mapping[str, Any], run: Mapping[str, Any], converted: Mapping[str, Converted], folder: Path) -> str:
+def write(
+    about: Mapping[str, Any], run: Mapping[str, Any], converted: Mapping[str, Converted], folder: Path, blunders: str
+) -> str:
     """The card as Markdown.
 
     Args:
@@ -110,6 +112,7 @@ def write(about: Mapping[str, Any], run: Mapping[str, Any], converted: Mapping[s
       run: `facts_of_run`, or other facts by name.
       converted: what was written, by format.
       folder: where the files are.
+      blunders: `comparison.blunders` of the network.
     """
     versions, ships = provenance.versions("tensorflow", "keras"), _ships(run)
     return TEMPLATE.read_text(encoding="utf-8").format(
@@ -126,6 +129,7 @@ def write(about: Mapping[str, Any], run: Mapping[str, Any], converted: Mapping[s
         license="apache-2.0" if ships else "unknown",
         licence=_SHIPPED_LICENCE if ships else _OWN_LICENCE,
         figures="\n".join(_figures(run)) or _NO_FIGURES,
+        blunders=blunders,
     )
 
 

@@ -1,4 +1,4 @@
-"""How far an exported file's outputs are from the network's.
+"""How far an exported file's outputs are from the network's, and boards on which the network itself is wrong.
 
 float32 has seven digits, so the rounding error of a correct result grows with its size. A difference of policy and
 value, which are at most 1, is absolute. A difference of a logit is divided by the largest absolute logit among the
@@ -8,13 +8,14 @@ board's open columns, or by 1 where that is smaller. Every difference may be at 
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from distill.common import UserError
+from distill.datasets import benchmark
 from distill.game import encoding, rules
 from distill.networks import heads
 
@@ -44,6 +45,26 @@ def check_boards(number: int = CHECKED_BOARDS) -> NDArray[np.int8]:
     boards = encoding.boards([p.current for p in chosen], [p.mask for p in chosen])
     full = np.where(np.add.outer(np.arange(rules.ROWS) // 2, np.arange(rules.COLUMNS)) % 2, 1, -1)
     return np.concatenate([boards, full[None].astype(np.int8)])
+
+
+def blunders(predict: Callable[[NDArray[np.int8]], Outputs], most: int = 4) -> str:
+    """In Markdown: the boards with the fewest stones, of `heldout`'s dev half, on which a move loses the result."""
+    boards = benchmark.read(half="dev", sets=("heldout",))
+    moves = predict(encoding.boards(boards.current, boards.mask))["move"]
+    kept = np.sign(boards.scores) == np.sign(boards.scores.max(1, keepdims=True))
+    rows = np.flatnonzero(~kept[np.arange(len(moves)), moves])
+    said = (
+        f"On {len(rows):,} of {len(boards):,} boards of the dev half of `heldout`, its move gives a win or a draw away."
+    )
+    shown = []
+    for row in rows[np.argsort(boards.ply[rows], kind="stable")][:most]:
+        drawn = rules.draw(rules.Position(int(boards.current[row]), int(boards.mask[row]))).splitlines()
+        right = ", ".join(str(column + 1) for column in np.flatnonzero(kept[row]))
+        shown.append([*drawn, f"plays {moves[row] + 1}", f"right: {right}"])
+    if not shown:
+        return said
+    lines = ["   ".join(f"{part:16}" for part in line).rstrip() for line in zip(*shown, strict=True)]
+    return "\n".join([f"{said} Those with the fewest stones\n(X moved first):\n\n```text", *lines, "```"])
 
 
 def differences(expected: Outputs, found: Outputs) -> dict[str, float]:

@@ -59,7 +59,8 @@ def publish(
     with folders.replaced(folder / finding.PUBLISHED, own) as new:
         boards, facts = comparison.check_boards(), formats.facts(core, network, run.get("seed"))
         # The network is evaluated once, and every file is compared with these outputs.
-        expected = saved.predict_with(core, str(network or ""))(boards)
+        predict = saved.predict_with(core, str(network or ""))
+        expected = predict(boards)
         written = {}
         for name in wanted:
             say(f"writing {formats.FORMATS[name].title} and checking it in a process without this project")
@@ -70,7 +71,7 @@ def publish(
         grades = {card.GRADES: run[card.GRADES]} if card.GRADES in run else {}
         write_json(new / finding.FACTS, facts | {"files": files} | grades)
         (new / "examples.json").write_bytes(_examples(boards, expected).encode())
-        (new / "README.md").write_bytes(card.write(facts, run, written, new).encode())
+        (new / "README.md").write_bytes(card.write(facts, run, written, new, comparison.blunders(predict)).encode())
         (new / SUMS).write_bytes(sums(new).encode())
     return written
 

@@ -6,6 +6,7 @@
 - examples hold the model's outputs, and the sums fit the files of every format;
 - the card says what the model is, how to load it, its training data, its grades where they are recorded for this very
   network; its Python lines run; `models` and the page read `export.json`;
+- the card shows boards on which the network is wrong;
 - the card starts with front matter as the Hugging Face Hub reads it; the cards that ship have the sizes of their files;
 - a `.keras` file that holds code is refused;
 - a missing model, or a missing extra, exits with 1 and one line.
@@ -26,8 +27,10 @@ from network_helpers import same, tiny_network
 
 from distill import export
 from distill.common import UserError, file_hash, folders, provenance
+from distill.datasets import benchmark
 from distill.exporters import card, comparison, conversion, formats, publish
 from distill.exporters.conversion import Converted
+from distill.game import encoding, rules
 from distill.networks import finding, saved
 from distill.web.opponents import Opponents
 
@@ -108,10 +111,26 @@ def test_a_card_that_ships_has_the_figures_of_its_facts_and_the_sizes_of_its_fil
         assert f"| {format.title} | {finding.size(folder / format.file)} | " in text
 
 
+def test_the_card_shows_boards_on_which_the_network_is_wrong(any_export):
+    limitations = (any_export / "saved_model" / "README.md").read_text().split("## Limitations")[1]
+    *rows, plays, right = re.search("```text\n(.*?)\n```", limitations, re.DOTALL)[1].splitlines()
+    graded = benchmark.read(half="dev", sets=["heldout"])
+    scores = dict(zip(zip(graded.current.tolist(), graded.mask.tolist(), strict=True), graded.scores, strict=True))
+    model, width = saved.load(any_export), 19
+    for place in range(0, len(rows[0]), width):
+        position = rules.parse_board("\n".join(row[place : place + width] for row in rows))
+        outcomes = np.sign(scores[position.current, position.mask])
+        kept = re.findall(r"\d", right[place : place + width])
+        assert kept == [str(column + 1) for column in np.flatnonzero(outcomes == outcomes.max())]
+        move = int(model(encoding.boards([position.current], [position.mask]))["move"][0])
+        assert plays[place : place + width].split() == ["plays", str(move + 1)]
+        assert str(move + 1) not in kept
+
+
 def card_of(run, value_head=False):
     """The card of a network with these facts, without files."""
     about = {"network": "cnn", "arch": "cnn", "parameters": 1, "value_head": value_head}
-    return card.write(about, run, {}, Path())
+    return card.write(about, run, {}, Path(), "")
 
 
 def test_the_lines_of_the_card_run_where_it_lies(exported, monkeypatch, capfd):
@@ -241,8 +260,8 @@ def test_sums_of_another_program_make_no_folder_ours_and_lead_out_of_none(tmp_pa
     (place / "disk.iso").touch()
     (tmp_path / "outside").touch()
     lines = ["0 *disk.iso", "", "0  .", "0  ..", "0  ../outside", f"0  {tmp_path / 'outside'}", "0  gone", "0  é"]
-    for encoding in ("utf-8", "latin-1"):
-        (place / publish.SUMS).write_text("\n".join(lines), encoding)
+    for how in ("utf-8", "latin-1"):
+        (place / publish.SUMS).write_text("\n".join(lines), how)
         with pytest.raises(UserError, match="was not written by this program"):
             publish.require_ours(place)
     (place / publish.SUMS).write_text("\n".join(["0  export.json", *lines]))
