@@ -117,4 +117,4 @@ def test_a_teacher_agrees_with_itself_on_a_win_always_and_elsewhere_less_than_it
     agree, most, _ = noisy.values()
     assert 1 / 7 < agree["all"].mean < most["all"].mean < 1
     assert agree["all"].units == len(rows) == sum(agree[band].units for band in list(agree)[:-1])
-    assert noisy == noise_ceiling(rows, SETTINGS, seed=0)
+    assert repr(noisy) == repr(noise_ceiling(rows, SETTINGS, seed=0))  # by text, because some values are NaN
