@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import signal
 import sys
@@ -65,6 +66,8 @@ def start_backend(*, aloud: bool = False) -> None:
                     import keras
 
                 keras.ops.convert_to_tensor(0)  # looks for devices, once
+                # It warns of functions that are traced again, as networks that replace one another are.
+                logging.getLogger("tensorflow").setLevel(logging.ERROR)
         except Exception as error:  # a missing package, a keras.json that Keras refuses, TensorFlow's variables
             if machine.lacks_memory(error):
                 raise

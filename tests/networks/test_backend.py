@@ -27,6 +27,8 @@ import keras, tensorflow as tf
 assert not {"sklearn", "matplotlib"} & set(sys.modules), "loading them takes two seconds"
 import matplotlib, sklearn
 tf.function(lambda full: tf.where(tf.reduce_any(full, axis=-1), 1.0, 0.0))(tf.ones((4, 7), bool))
+for _ in range(8):  # as networks that replace one another
+    tf.function(lambda board: board + 1)(tf.ones(7))
 print("ours", file=sys.stderr)
 config = keras.config
 print(config.backend(), config.image_data_format(), config.floatx(), config.dtype_policy().name, config.epsilon())
