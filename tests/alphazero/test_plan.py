@@ -58,19 +58,23 @@ def test_its_searches_grow_and_its_last_iteration_only_learns():
 @pytest.mark.parametrize("minutes", [3, 6, 20, 60])
 @pytest.mark.parametrize(("learning", "playing"), [(1, 1), (0.5, 0.5), (1, 0.5), (0.5, 1), (1.5, 1.5)])
 def test_a_run_takes_its_minutes_on_a_machine_of_another_speed(minutes, learning, playing):
-    """`learning` and `playing` are real speeds, as shares of those measured."""
-    found, overhead = made(minutes), 8.0
+    """`learning` and `playing` are real speeds, as shares of those measured. The last iteration learns alone."""
+    found, overhead, ends = made(minutes), 8.0, []
     done = 5 + found.teacher_games / 400 / playing  # seconds
     for number in range(1, len(found.iterations) + 1):
         each = found.iterations[number - 1]
-        learned = overhead + each.steps / (10 * learning)
+        alone = 1.0 if each.games else plan.LAST_SPEED
+        learned = overhead + each.steps / (10 * learning * alone)
         rate = 12_000 * plan.speed_of(each.root, each.simulations) / each.simulations / ROWS
         played = each.games / (playing * (200 * plan.SPEED["teacher"] if number == 1 else rate))
         took, waited = max(learned, played), max(0.0, played - learned)
         done += took
+        ends.append(done)
         if number < len(found.iterations):
             found = plan.replanned(found, number + 1, done / 60, took, waited, learned - overhead)
     assert done == pytest.approx(60 * minutes, rel=0.1)
+    for end in ends[1:-1]:  # the time left, as the run prints it
+        assert 60 * minutes - end == pytest.approx(done - end, rel=0.2)
     assert found.settled == len(found.iterations)
     assert plan.replanned(found, 3, 0.0, 1.0, 0.0, 1.0) == found
 
