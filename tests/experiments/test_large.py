@@ -47,7 +47,8 @@ def test_a_network_without_auxiliary_heads_has_the_same_weights(tmp_path, name):
 
 def test_packed_boards_merge_mirror_images_and_turn_the_reply(tmp_path):
     left, right = from_moves("12"), from_moves("76")
-    current, mask = (np.array([getattr(each, name) for each in (left, right)]) for name in ("current", "mask"))
+    sides = (left, right)
+    current, mask = (np.array([getattr(each, name) for each in sides], np.uint64) for name in ("current", "mask"))
     visits = np.array([[9, 1, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 1, 9]])
     one = boards.pack(current, mask, visits, np.array([0.5, 1.0]), np.array([1, 1]), np.array([1, 5]))
     assert len(one["key"]) == 1
@@ -58,6 +59,10 @@ def test_packed_boards_merge_mirror_images_and_turn_the_reply(tmp_path):
     for name, values in boards.load([tmp_path / "one.npz"]).items():
         np.testing.assert_array_equal(values, one[name])
     assert not len(boards.merge([one], excluded=one["key"])["key"])
+    boards.main(["--data", str(tmp_path / "one.npz"), "--out", str(tmp_path / "packed")])  # as `distill.train` reads it
+    packed = boards.load([tmp_path / "packed"])
+    for name in ("key", "visits", "value", "outcome"):
+        np.testing.assert_array_equal(packed[name], one[name])
 
 
 def test_openings_are_playable_and_some_are_empty():

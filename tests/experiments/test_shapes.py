@@ -1,6 +1,6 @@
 """The architectures of the study. Properties:
 
-- each has the parameters that its module states; candidates have at most the CNN's;
+- each has the parameters that its module states, so has the dense network; candidates have at most the CNN's;
 - mirrored ones answer a mirrored board with mirrored logits and the same value; the flat one does not;
 - `train` does not list them, the study's command does.
 """
@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 from network_helpers import arrays, played_boards, with_random_weights
 
-from distill import networks, train
+from distill import networks, reinforce, train
 from distill.common import cli
 from distill.networks import heads
+from experiments import dense
 from experiments.study import CANDIDATES, SHAPES, candidates, shapes
 from experiments.study import train as study_train
 
@@ -64,3 +65,12 @@ def test_the_studys_own_command_takes_a_shape_that_train_does_not_list(shape, ca
     with pytest.raises(SystemExit):
         cli.parse(train.TrainConfig, flags, train.PRESETS)
     assert f"--arch {shape} must be one of" in capsys.readouterr().err
+
+
+def test_the_dense_network_tells_the_sides_apart_and_trains_by_reinforce(tmp_path):
+    core = dense.build()
+    assert core.count_params() == 14_215
+    turned = heads.served(core)(-BOARDS)["logits"]
+    assert not np.allclose(turned, heads.served(core)(BOARDS)["logits"])
+    words = ["--preset", "smoke", "--arch", "experiments.dense:build", "--out", str(tmp_path / "run")]
+    assert reinforce.main(words) == 0
