@@ -46,8 +46,8 @@ with a PUCT root, and proofs end them early. From the times of an hour's run; th
 """
 
 LAST_SPEED = 1.3
-"""How much faster the last iteration learns, because nobody plays beside it: 1.2 to 1.45 times in runs of 3 to 60
-minutes, idle and beside other work."""
+"""Speed of training in the last iteration, during which no games are played, as a multiple of the speed before: 1.2 to
+1.45 in runs of 3 to 60 minutes."""
 
 MEASURED_SECONDS, MEASURED_SIMULATIONS = 8.0, 32
 """How long playing and learning are measured, side by side, and the simulations of the searches meanwhile."""
