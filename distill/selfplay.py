@@ -102,8 +102,8 @@ def _only_play(config: SelfPlayConfig) -> str:
                 folders.stored(folders.NETWORK_GAMES, dataclasses.replace(config, games=games.number, cluster=None)),
             )
             compiling.prepare("puct", config.engine)
-            where = f"on {config.cluster}" if config.cluster else f"with --workers {processes}"
-            say(f"playing games {where}; each worker loads Keras first")
+            where = f"on {config.cluster}" if config.cluster else f"in worker processes ({processes})"
+            say(f"playing games {where}; each loads Keras first")
             with workers.start(config, processes) as pool:
                 played = workers.finish(pool.play(games), games)
             return f"{out}: {played['games']:,} games, {played['rows']:,} rows"
