@@ -5,10 +5,10 @@
 
 In: a player whose move depends on the position alone, such as a network. Out: positions by number of stones, and
 `walk.json` in `--out`, by default `models/walk-best` or `models/walk-all`. `--replies best` also lists the moves that
-give the win away, with the lines that lead there. `--replies all` uses no solver; `--out` then holds each layer's
-positions and moves. If that enumeration is complete and has no game that is lost or drawn, the player weakly solves the
-game. Networks run in ONNX Runtime where it is installed, in batches of fixed size, so that a move does not depend on
-the rest of the batch.
+give the win away, with the lines that lead there. `--replies all` uses no solver and lists a game for each reply that
+wins for the opponent or draws; `--out` then holds each layer's positions and moves. If that enumeration is complete and
+has no game that is lost or drawn, the player weakly solves the game. Networks run in ONNX Runtime where it is
+installed, in batches of fixed size, so that a move does not depend on the rest of the batch.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ from distill.players.solver import check_installed
 
 LAYERS = [f"{kind}-{stones:02}.npy" for stones in range(0, CELLS + 1, 2) for kind in ("keys", "moves")]
 OWN = ("walk.json", *LAYERS)
+SHOWN = 10
+"""Lost lines and drawn lines that `--replies all` prints; `walk.json` holds them all."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,8 +115,13 @@ def _all(config: WalkConfig, out: Path) -> tuple[dict[str, Any], str]:
         result = "every game is won: this player weakly solves Connect 4"
     else:
         result = f"{sums['losing_replies']:,} replies win for the opponent, {sums['draws']:,} draw"
+    lost, drawn = tree.lines(last)
+    for line in lost[:SHOWN]:
+        print(f"the last move of {line} wins for the opponent")
+    for line in drawn[:SHOWN]:
+        print(f"the last move of {line} draws")
     extent = "complete" if complete else f"up to {last} stones, not complete"
-    found = {"complete": complete, "last_stones": last, "sums": sums, "layers": layers}
+    found = {"complete": complete, "last_stones": last, "sums": sums, "layers": layers, "lost": lost, "drawn": drawn}
     return found, f"every legal reply: {extent}: {sums['positions']:,} positions, {result}"
 
 

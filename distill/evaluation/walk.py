@@ -219,6 +219,31 @@ class Enumeration:
             self._choose_moves(stones, keys)
             yield self._expand(stones, keys)
 
+    def lines(self, last: int) -> tuple[list[str], list[str]]:
+        """The lines of moves, in columns 1–7, that are lost, and those that draw, up to the layer of `last` stones.
+
+        Each reply that wins for the opponent or draws ends one line, also where several lines reach its position.
+        """
+        # From the last layer to the first: what follows each position of a line, and whether the line draws.
+        ends: dict[int, list[tuple[str, bool]]] = {}
+        for stones in range(last, -1, -2):
+            keys = self.keys(stones)
+            moves = self.moves(stones, len(keys))
+            reached = np.array([*ends], np.uint64)
+            before: dict[int, list[tuple[str, bool]]] = {}
+            for start in range(0, len(keys), EXPAND):
+                part = slice(start, start + EXPAND)
+                found = replies(keys[part], moves[part])
+                over = found.lost | found.drawn
+                for i in np.flatnonzero(over | np.isin(found.key, reached)):
+                    rest = [("", bool(found.drawn[i]))] if over[i] else ends.pop(int(found.key[i]), [])
+                    parent = start + found.parent[i]
+                    two = f"{moves[parent] + 1}{found.reply[i] + 1}"
+                    before.setdefault(int(keys[parent]), []).extend((two + end, drawn) for end, drawn in rest)
+            ends = before
+        whole = sorted(ends.get(0, []))  # from the empty board
+        return [line for line, drawn in whole if not drawn], [line for line, drawn in whole if drawn]
+
     def _choose_moves(self, stones: int, keys: Keys) -> None:
         """Let the player choose where the layer's file lacks moves."""
         moves = self.moves(stones, len(keys))

@@ -2,6 +2,7 @@
 
 - Layers hold the distinct positions that plain Python finds, with as many wins, losing replies and draws.
 - Backed-up results and blunders are those of plain recursion.
+- Lost and drawn lines follow the rules and the player's moves, one for each last reply.
 - A killed enumeration resumes to the same files.
 - Best replies: positions, lost lines and the share won are those of plain recursion.
 - The command refuses another player's folder, and a damaged network before it deletes anything.
@@ -85,6 +86,33 @@ def test_backed_up_results_are_those_of_plain_recursion(tree):
         assert blundered.tolist() == [key_of(p) for p in failed if any(is_won(p, move) for move in others[p])]
         blunders += len(blundered)
     assert blunders > 0
+
+
+def test_every_losing_reply_ends_a_line_of_the_players_moves(tree):
+    layers = [*tree.run(most_stones=10)]
+    lost, drawn = tree.lines(10)
+    assert len(lost) == len({*lost}) == sum(layer["losing_replies"] for layer in layers)
+    assert drawn == []
+    for line in lost:
+        position = EMPTY
+        for ply, letter in enumerate(line):
+            assert ply % 2 or int(letter) - 1 == move_of(position)
+            assert not rules.is_over(position)
+            position = rules.play(position, int(letter) - 1)
+        assert len(line) % 2 == 0
+        assert rules.is_won(position)
+
+
+def test_a_drawn_game_is_a_line(tmp_path):
+    """A folder with the positions of a single game, which fills the board."""
+    game = "257771314744647214174561532612263623536355"
+    for stones in range(0, 42, 2):
+        np.save(tmp_path / f"keys-{stones:02}.npy", np.array([key_of(rules.from_moves(game[:stones]))], np.uint64))
+        np.save(tmp_path / f"moves-{stones:02}.npy", np.array([int(game[stones]) - 1], np.int8))
+    lost, drawn = walk.Enumeration(tmp_path, choose).lines(40)
+    assert drawn == [game]
+    # Other replies in these positions win for the opponent; each leaves the game at its last move.
+    assert all(rules.is_won(rules.from_moves(line)) and line[:-1] == game[: len(line) - 1] for line in lost)
 
 
 def test_a_killed_enumeration_resumes_to_the_same_files(tree, tmp_path, monkeypatch):
